@@ -104,7 +104,7 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
 # found nothing for a long time; RACE=./... runs all of them.
-RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
+RACE ?= ./ingest ./ingest/writer ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
 beside-race: # the packages whose tests neither race nor test-long runs, so that in CI each test runs once
 	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) $(DRILLS) | sort)

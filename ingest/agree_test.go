@@ -11,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 )
 
 // With chain.agreement 2, a block at the head is appended only if two endpoints return the same; until then ingest
@@ -75,7 +76,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 
 			second.tell(c.lie)
 			r.steps(6)
-			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, c.want) })
+			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, c.want) })
 			all, _ := r.log()
 			// While only logs differ, the endpoints may agree on a block without logs of the vaults.
 			for _, record := range all[before:] {
@@ -113,8 +114,8 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 		return nil, nil, method == "eth_getBlockByNumber" && err == nil && number > head
 	})
 	r.mine(6) // of the 8 blocks that are not final
-	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
-	p.until("the final blocks are published", func(st Status) bool { return st.ReferralBlock == r.final() })
+	p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
+	p.until("the final blocks are published", func(st status.Status) bool { return st.ReferralBlock == r.final() })
 	if st := p.Status(); st.IndexedBlock != head || st.ReferralBlock >= head {
 		t.Errorf("block %d is indexed and %d published, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock, head)
 	}
@@ -138,7 +139,7 @@ func TestAgreementOnALateVault(t *testing.T) {
 		return []any{}, nil, ofLate
 	})
 	p := r.start()
-	p.until("complaint about the late vault", func(st Status) bool {
+	p.until("complaint about the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "the endpoints disagree")
 	})
 	first.tell(honest)
@@ -166,11 +167,11 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL, second.URL) // names no final block
 	r.steps(3)
 	p := r.start()
-	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
+	p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
 	if cursor := r.cursor(); cursor.GetHead() != nil {
 		t.Errorf("the log begins with block %d, which two endpoints do not agree on", cursor.GetHead().GetNumber())
 	}
 	second.tell(finalized(nil, nil))
-	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()
 }

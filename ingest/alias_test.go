@@ -11,6 +11,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
@@ -32,14 +34,14 @@ func (r *rig) attributed() {
 func value(n int64) common.Hash { return common.BigToHash(big.NewInt(n)) }
 
 // alias issues a command about the aliases of the first vault.
-func (r *rig) alias(kind string, a Alias) (ids []int64) {
+func (r *rig) alias(kind string, a vaults.Alias) (ids []int64) {
 	r.t.Helper()
 	argument, err := a.Encode()
 	r.must(err)
 	r.orders.mu.Lock()
 	defer r.orders.mu.Unlock()
 	id := int64(len(r.orders.given) + 1)
-	r.orders.given = append(r.orders.given, command{id, kind, common.HexToAddress(r.config.Vaults[0].Address), argument})
+	r.orders.given = append(r.orders.given, vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(r.config.Vaults[0].Address), Argument: argument})
 	return []int64{id}
 }
 
@@ -108,16 +110,16 @@ func TestAliases(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind string
-		a    Alias
-		want outcome
+		a    vaults.Alias
+		want vaults.Outcome
 	}{
-		{registry.SetAlias, Alias{value(7), 70}, done("seq ")},
-		{registry.SetAlias, Alias{value(7), 70}, done("7 names partner 70")},
-		{registry.SetAlias, Alias{value(7), 71}, refused("remove that alias first")},
-		{registry.SetAlias, Alias{value(7), 0}, refused("no partner")},
-		{registry.RemoveAlias, Alias{value(8), 0}, done("8 names no partner")},
+		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 70}, done("seq ")},
+		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 70}, done("7 names partner 70")},
+		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 71}, refused("remove that alias first")},
+		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 0}, refused("no partner")},
+		{registry.RemoveAlias, vaults.Alias{Value: value(8), Partner: 0}, done("8 names no partner")},
 	} {
-		if came := p.came(r.alias(c.kind, c.a)); came.is != c.want.is || !strings.Contains(came.detail, c.want.detail) {
+		if came := p.came(r.alias(c.kind, c.a)); came.Is != c.want.Is || !strings.Contains(came.Detail, c.want.Detail) {
 			t.Errorf("%s %v comes to %v, want %v", c.kind, c.a, came, c.want)
 		}
 	}
@@ -138,11 +140,11 @@ func TestAliases(t *testing.T) {
 	p.halt()
 
 	r.config.Vaults[0].Name = "Renamed"
-	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: r.contracts.Vaults[1].Address.Hex(), StartBlock: r.contracts.Vaults[1].StartBlock})
+	r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: r.contracts.Vaults[1].Address.Hex(), StartBlock: r.contracts.Vaults[1].StartBlock})
 	r.order(registry.RemoveVault, r.config.Vaults[0])
 	p = r.start()
 	p.came(r.order(registry.RestoreVault, r.config.Vaults[0]))
-	if came := p.came(r.alias(registry.RemoveAlias, Alias{Value: value(7)})); came.is != registry.CommandDone {
+	if came := p.came(r.alias(registry.RemoveAlias, vaults.Alias{Value: value(7)})); came.Is != registry.CommandDone {
 		t.Errorf("the removal comes to %v", came)
 	}
 	before := len(r.told())
@@ -164,7 +166,7 @@ func TestAliases(t *testing.T) {
 // TestAliasThroughDeaths: a crash at any step of the transaction that sets an alias neither loses nor duplicates it. A
 // crash while earlier referrals are written loses none: in the end they are those of all live logs with the value.
 func TestAliasThroughDeaths(t *testing.T) {
-	for _, at := range few(steps) {
+	for _, at := range few(writer.Steps) {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.attributed()
@@ -180,7 +182,7 @@ func TestAliasThroughDeaths(t *testing.T) {
 			depositor.deposit(9, 7)
 			p.caughtUp()
 			p.halt()
-			die := func(ids []int64) outcome {
+			die := func(ids []int64) vaults.Outcome {
 				t.Helper()
 				inPieces := func(i *Ingest) { i.earlierAtOnce = 7 }
 				if err := r.start(inPieces, killAt(at, 2)).wait(); !errors.Is(err, errKilled) { // 1 is the claim
@@ -190,7 +192,7 @@ func TestAliasThroughDeaths(t *testing.T) {
 				defer p.halt()
 				return p.came(ids)
 			}
-			if came := die(r.alias(registry.SetAlias, Alias{value(7), 70})); came.is != registry.CommandDone {
+			if came := die(r.alias(registry.SetAlias, vaults.Alias{Value: value(7), Partner: 70})); came.Is != registry.CommandDone {
 				t.Errorf("the alias comes to %v", came)
 			}
 			if all := r.aliases(); len(all) != 2 || len(all[0]) != 0 || len(all[1]) != 1 || all[1][0].GetPartnerId() != 70 {
@@ -199,7 +201,7 @@ func TestAliasThroughDeaths(t *testing.T) {
 			if n := len(r.told()); n != 0 {
 				t.Errorf("%d referrals were written of blocks before the alias", n)
 			}
-			if came := die(r.alias(registry.SendEarlier, Alias{Partner: 70})); came.is != registry.CommandDone || !strings.Contains(came.detail, "referrals of vault") {
+			if came := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); came.Is != registry.CommandDone || !strings.Contains(came.Detail, "referrals of vault") {
 				t.Errorf("the earlier referrals come to %v", came)
 			}
 			got, want := r.places(70), r.attributedTo(7, 1)

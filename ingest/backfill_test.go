@@ -10,6 +10,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 )
 
 // A provider whose nodes are on two chains returns final blocks of both. They are not appended one after the other,
@@ -51,7 +52,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 			}
 			r.config.RPC, r.config.BatchBlocks = rpc.Endpoints(mixed.URL), 4
 			p := r.start()
-			p.until("complaint", func(st Status) bool {
+			p.until("complaint", func(st status.Status) bool {
 				reason := st.Reason
 				if len(st.LateVaults) == 1 {
 					reason = st.LateVaults[0].Reason

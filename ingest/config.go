@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/vaults"
 )
 
 // Config is the section `chain` of the configuration.
@@ -29,7 +30,7 @@ type Config struct {
 	// of endpoints have named it, or a higher one of its chain, as final. Final blocks are read from one endpoint.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to MaxVaults.
-	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
+	Vaults []vaults.Config `yaml:"vaults" envPrefix:"VAULTS_"`
 	// Finality says which blocks can no longer change; default "tag".
 	Finality Finality `yaml:"finality" env:"FINALITY"`
 	// Confirmations that a referral needs before it is sent to its partner; default "final".
@@ -175,7 +176,7 @@ func (c Config) Validate() error {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}
 	faults = append(faults, c.endpointFaults()...)
-	faults = append(faults, VaultFaults(c.Vaults)...)
+	faults = append(faults, vaults.Faults(c.Vaults)...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/vaults"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 func validConfig() Config {
 	c := DefaultConfig().Complete()
-	c.ID, c.RPC, c.Vaults = 1, rpc.Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
+	c.ID, c.RPC, c.Vaults = 1, rpc.Endpoints("https://node.example/v3/secret"), []vaults.Config{{Address: vaultA, StartBlock: 5}}
 	return c
 }
 
@@ -35,7 +36,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		RPC: append(rpc.Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
 			rpc.Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, rpc.Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN(), Prices: map[string]uint64{"getLogs": 80}}),
 		Agreement: 3,
-		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
+		Vaults: []vaults.Config{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
 		Profile: "solana", Finality: Finality{Depth: 200_000}, Window: 150_000, BatchBlocks: 2_000_000, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, ReceiptsEvery: time.Millisecond, ReceiptsPerSecond: 20_000,
 	}

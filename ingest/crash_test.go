@@ -5,13 +5,15 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
 // killAt makes an ingest die at a step of its n-th transaction from now.
-func killAt(at step, n int) func(*Ingest) {
+func killAt(at writer.Step, n int) func(*Ingest) {
 	return func(i *Ingest) {
-		i.hook = func(reached step) error {
+		i.hook = func(reached writer.Step) error {
 			if reached == at {
 				if n--; n == 0 {
 					panic(errKilled)
@@ -24,7 +26,7 @@ func killAt(at step, n int) func(*Ingest) {
 
 func TestKillAtEveryStep(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
-		for _, at := range few(steps) {
+		for _, at := range few(writer.Steps) {
 			t.Run(string(at), func(t *testing.T) {
 				r := newRig(t, brokers)
 				r.config.Confirmations = 2
@@ -57,9 +59,9 @@ func TestKillAtEveryStep(t *testing.T) {
 func TestFailedTransactionIsDoneAgain(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(12)
-	failures := map[step]bool{}
+	failures := map[writer.Step]bool{}
 	p := r.start(func(i *Ingest) {
-		i.hook = func(reached step) error {
+		i.hook = func(reached writer.Step) error {
 			if !failures[reached] {
 				failures[reached] = true
 				return errors.New("the broker has gone")
@@ -69,8 +71,8 @@ func TestFailedTransactionIsDoneAgain(t *testing.T) {
 	})
 	p.caughtUp()
 	r.verify()
-	if len(failures) != len(steps)+1 { // and beforeFence
-		t.Errorf("only %d of %d steps failed once", len(failures), len(steps)+1)
+	if len(failures) != len(writer.Steps)+1 { // and beforeFence
+		t.Errorf("only %d of %d steps failed once", len(failures), len(writer.Steps)+1)
 	}
 }
 
@@ -81,10 +83,10 @@ func TestSecondIngestFencesTheFirst(t *testing.T) {
 		first := r.start()
 		first.caughtUp()
 		second := r.start()
-		second.until("takeover", func(Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
+		second.until("takeover", func(status.Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
 		r.steps(1) // gives the first one something to write
 		err := first.wait()
-		if !errors.Is(err, ErrFenced) || first.Status().State != Fenced {
+		if !errors.Is(err, writer.ErrFenced) || first.Status().State != status.Fenced {
 			t.Fatalf("the first ingest ends with %v in state %s, want fenced", err, first.Status().State)
 		}
 		if err := first.Ready(); err == nil {
@@ -103,14 +105,14 @@ func TestClaimBeforeFence(t *testing.T) {
 	looked, claimed := make(chan struct{}), make(chan struct{})
 	sessions, failed := 0, false
 	first := r.start(func(i *Ingest) {
-		i.hook = func(at step) error {
+		i.hook = func(at writer.Step) error {
 			switch {
-			case at == beforeFence:
+			case at == writer.BeforeFence:
 				if sessions++; sessions == 2 {
 					close(looked)
 					<-claimed
 				}
-			case at == afterEnd && !failed:
+			case at == writer.AfterEnd && !failed:
 				failed = true
 				return errors.New("the broker has gone")
 			}
@@ -119,9 +121,9 @@ func TestClaimBeforeFence(t *testing.T) {
 	})
 	<-looked
 	second := r.start()
-	second.until("claim", func(Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
+	second.until("claim", func(status.Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
 	close(claimed)
-	if err := first.wait(); !errors.Is(err, ErrFenced) {
+	if err := first.wait(); !errors.Is(err, writer.ErrFenced) {
 		t.Fatalf("the first ingest ends with %v, want fenced", err)
 	}
 	r.steps(2)
@@ -150,7 +152,7 @@ func TestTwoStartTogether(t *testing.T) {
 		}
 		return loser != nil
 	})
-	if !errors.Is(loser.err, ErrFenced) {
+	if !errors.Is(loser.err, writer.ErrFenced) {
 		t.Fatalf("the loser ends with %v, want fenced", loser.err)
 	}
 	winner.caughtUp()
@@ -167,7 +169,7 @@ func TestCursorNamesTheWindow(t *testing.T) {
 	for _, k := range r.topic(chainlog.LogTopic(r.config.ID)) {
 		record, err := chainlog.Decode(r.config.ID, k)
 		r.must(err)
-		number, ofBlock := blockOf(record)
+		number, ofBlock := writer.BlockOf(record)
 		if ofBlock && number > cursor.GetFinalBlock() && record.GetSeq() < cursor.GetWindowSeq() {
 			t.Errorf("record %d of unfinalised block %d is before the window, which begins at %d", record.GetSeq(), number, cursor.GetWindowSeq())
 		}

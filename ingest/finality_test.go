@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 )
 
 // finalized is a node that responds to calls for the finalized block with result and err.
@@ -33,7 +34,7 @@ func TestNoFinalizedTag(t *testing.T) {
 			r.steps(10)
 			r.config.RPC = rpc.Endpoints(r.liar(answer).URL)
 			p := r.start()
-			p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+			p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 			r.verify()
 			st := p.Status()
 			if st.FinalBlock != 0 || st.ReferralBlock != 0 {
@@ -59,7 +60,7 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	begin := r.height() - 1 - r.config.Window
 	r.steps(5)
 	p := r.start()
-	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	for _, record := range r.verify() {
 		if b := record.GetBlock(); b != nil && b.GetNumber() < begin {
 			t.Errorf("block %d is recorded, %d blocks below the first vault's start", b.GetNumber(), r.config.Vaults[0].StartBlock-b.GetNumber())
@@ -76,9 +77,9 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 			failing := r.liar(finalized(nil, fault))
 			r.config.RPC = rpc.Endpoints(failing.URL)
 			p := r.start()
-			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
+			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
 			asked := failing.count("eth_getBlockByNumber")
-			p.until("another try", func(Status) bool { return failing.count("eth_getBlockByNumber") >= asked+2 })
+			p.until("another try", func(status.Status) bool { return failing.count("eth_getBlockByNumber") >= asked+2 })
 			if cursor := r.cursor(); cursor != nil {
 				t.Fatalf("something was written without a final block: %v", cursor)
 			}
@@ -116,10 +117,10 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 			if another {
 				p.caughtUp()
 			} else {
-				p.until("head", func(st Status) bool {
+				p.until("head", func(st status.Status) bool {
 					return st.IndexedBlock == r.height() && strings.Contains(st.Warning, "the final block is not known") && strings.Contains(st.Warning, "EOF")
 				})
-				if st := p.Status(); st.FinalBlock != final || st.State != Following {
+				if st := p.Status(); st.FinalBlock != final || st.State != status.Following {
 					t.Errorf("block %d is final, before it was %d; state %s", st.FinalBlock, final, st.State)
 				}
 			}
@@ -138,7 +139,7 @@ func TestFinalizedIsGenesis(t *testing.T) {
 	r.must(r.chain.Client().CallContext(r.ctx, &genesis, "eth_getBlockByNumber", "0x0", false))
 	r.config.RPC = rpc.Endpoints(r.liar(finalized(genesis, nil)).URL)
 	p := r.start()
-	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()
 	if st := p.Status(); st.FinalBlock != 0 || st.Warning != "" {
 		t.Errorf("final block %d, warning %q", st.FinalBlock, st.Warning)
@@ -169,7 +170,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	naming := r.liar(r.namesFinal(0))
 	r.config.RPC = rpc.Endpoints(naming.URL)
 	p := r.start()
-	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	naming.tell(r.namesFinal(1)) // the response of a backend that is one block behind
 	naming.lookedAt(p)
 	st := p.Status()
@@ -181,8 +182,8 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	}
 	r.reorg(3)
 	r.steps(2)
-	p.until("reorganisation", func(st Status) bool { return p.metric("reorgs_total") == 1 && st.IndexedBlock == r.height() })
-	if st := p.Status(); st.State != Following {
+	p.until("reorganisation", func(st status.Status) bool { return p.metric("reorgs_total") == 1 && st.IndexedBlock == r.height() })
+	if st := p.Status(); st.State != status.Following {
 		t.Errorf("the state is %s: %s", st.State, st.Reason)
 	}
 	r.verify()
@@ -192,9 +193,9 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	r.config.Finality = Finality{Instant: true}
 	naming.tell(r.namesFinal(0))
 	p = r.start()
-	p.until("final head", func(st Status) bool { return st.FinalBlock == r.height() && st.ReferralBlock == r.height() })
+	p.until("final head", func(st status.Status) bool { return st.FinalBlock == r.height() && st.ReferralBlock == r.height() })
 	r.steps(3)
-	p.until("final head", func(st Status) bool { return st.FinalBlock == r.height() && st.IndexedBlock == r.height() })
+	p.until("final head", func(st status.Status) bool { return st.FinalBlock == r.height() && st.IndexedBlock == r.height() })
 	r.verify()
 	if st := p.Status(); st.Warning != "" {
 		t.Errorf("the warning is %q", st.Warning)
@@ -264,9 +265,11 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			final := r.finalIn(p)
 			other.tell(c.lie(r))
 			r.steps(12)
-			p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() && strings.Contains(st.Warning, c.want) })
+			p.until("head", func(st status.Status) bool {
+				return st.IndexedBlock == r.height() && strings.Contains(st.Warning, c.want)
+			})
 			other.lookedAt(p)
-			if st := p.Status(); st.FinalBlock != final || st.State != Following {
+			if st := p.Status(); st.FinalBlock != final || st.State != status.Following {
 				t.Errorf("block %d is final, before it was %d; state %s", st.FinalBlock, final, st.State)
 			}
 			r.verify()
@@ -291,7 +294,7 @@ func (r *rig) blockAt(which string) (block json.RawMessage) {
 func (r *rig) finalIn(p *process) uint64 {
 	r.t.Helper()
 	final := r.final()
-	p.until("final", func(st Status) bool { return st.FinalBlock == final })
+	p.until("final", func(st status.Status) bool { return st.FinalBlock == final })
 	return final
 }
 
@@ -308,7 +311,7 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 		return nil, errHangUp, true
 	})
 	r.steps(3)
-	p.until("failover", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("failover", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	second.lookedAt(p)
 	if now := p.Status().FinalBlock; now != final || r.cursor().GetFinalBlock() != final {
 		t.Errorf("block %d is final after block %d was", now, final)

@@ -21,6 +21,9 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -69,7 +72,7 @@ func newHistory(t *testing.T, dated bool) *history {
 func (h *history) config() Config {
 	c := DefaultConfig().Complete()
 	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, rpc.Endpoints(h.url), 10_000, time.Minute
-	c.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
+	c.Vaults = []vaults.Config{{Address: historyVaults[0].Hex(), StartBlock: 1}}
 	return c
 }
 
@@ -403,7 +406,7 @@ func (h *history) whole(r *rig, most int) {
 
 func (h *history) caughtUp(p *process) {
 	h.t.Helper()
-	p.until("log that reaches the head", func(st Status) bool { return st.State == Following && st.IndexedBlock == h.at().tip })
+	p.until("log that reaches the head", func(st status.Status) bool { return st.State == status.Following && st.IndexedBlock == h.at().tip })
 }
 
 // A sparse history of a million blocks costs little more than one call for each range of ten thousand and, if the node
@@ -447,11 +450,11 @@ func TestDeathsInASparseHistory(t *testing.T) {
 	h := newHistory(t, true)
 	h.most = 2_000
 	r := h.rig()
-	for i, at := range steps {
+	for i, at := range writer.Steps {
 		commits := 0
 		p := r.start(func(ingest *Ingest) {
-			ingest.hook = func(s step) error {
-				if s == beforeProduce {
+			ingest.hook = func(s writer.Step) error {
+				if s == writer.BeforeProduce {
 					commits++
 				}
 				if commits == 2+i && s == at {
@@ -506,7 +509,7 @@ func TestEndsOfCommits(t *testing.T) {
 			h.spoil = c.spoil()
 			p := r.start()
 			if c.says != "" {
-				p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, c.says) })
+				p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, c.says) })
 				h.mu.Lock()
 				h.spoil = nil
 				h.mu.Unlock()
@@ -523,7 +526,7 @@ func TestCallsOfALateVault(t *testing.T) {
 	h := newHistory(t, true)
 	r := h.rig()
 	late := r.config.Vaults[0]
-	r.config.Vaults = []VaultConfig{{Address: historyVaults[1].Hex(), StartBlock: h.tip}}
+	r.config.Vaults = []vaults.Config{{Address: historyVaults[1].Hex(), StartBlock: h.tip}}
 	r.config.PollInterval = 10 * time.Millisecond
 	p := r.start()
 	h.caughtUp(p)
@@ -531,8 +534,8 @@ func TestCallsOfALateVault(t *testing.T) {
 	before := h.asked("eth_getLogs")
 	r.config.Vaults = append(r.config.Vaults, late)
 	p = r.start()
-	p.until("history of the late vault", func(st Status) bool {
-		return len(st.LateVaults) == 0 && st.Backfill == nil && st.State == Following && st.Logs == h.tip/h.every
+	p.until("history of the late vault", func(st status.Status) bool {
+		return len(st.LateVaults) == 0 && st.Backfill == nil && st.State == status.Following && st.Logs == h.tip/h.every
 	})
 	p.halt()
 	if calls := h.asked("eth_getLogs") - before; calls > 200 { // its unfinalised blocks are read by hash

@@ -15,6 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -25,17 +28,17 @@ type Ingest struct {
 	kafka    chainlog.Config
 	pool     *pgxpool.Pool
 	log      *slog.Logger
-	status   *tracker
-	vaults   Set      // those of chain.vaults
-	fault    error    // why they cannot be read: a file may have changed since the configuration was checked
-	commands commands // nil without a registry
-	instance []byte   // id of this writer in every cursor that it commits: 16 random bytes
+	status   *status.Tracker
+	vaults   vaults.Set      // those of chain.vaults
+	fault    error           // why they cannot be read: a file may have changed since the configuration was checked
+	commands vaults.Commands // nil without a registry
+	instance []byte          // id of this writer in every cursor that it commits: 16 random bytes
 	nodes    *rpc.Pool
 	standing standing
 
 	// hook, if set, is called at every step of a transaction, so that tests can make
 	// it fail there.
-	hook func(step) error
+	hook func(writer.Step) error
 	// takeBack is roughly how many records a resumption retracts in one transaction and in one unit; 0 for the default.
 	takeBack struct{ atOnce, asUnit int }
 	// partsAtOnce is the number of parts without a block that one commit collects.
@@ -52,13 +55,13 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	rand.Read(instance)
 	i := &Ingest{
 		config: config, kafka: kafka, pool: pool, log: log, instance: instance,
-		status: newTracker(reg, config.ID, fmt.Sprintf("%x", instance)), commands: commandsOf(pool, config.ID),
+		status: status.New(reg, config.ID, fmt.Sprintf("%x", instance)), commands: vaults.Queue(pool, config.ID),
 	}
-	i.vaults, i.fault = ReadVaults(config.Vaults)
+	i.vaults, i.fault = vaults.Read(config.Vaults)
 	i.partsAtOnce = rpc.PartsAtOnce
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
 	for _, e := range i.nodes.Status() {
-		i.status.disagreements.WithLabelValues(e.Name) // create the series at 0
+		i.status.Disagreements.WithLabelValues(e.Name) // create the series at 0
 	}
 	return i
 }
@@ -102,9 +105,9 @@ func (i *Ingest) run(ctx context.Context) error {
 		if err := i.standBy(ctx); err != nil {
 			return err
 		}
-		i.status.note(func(s *Status) { s.State, s.Reason = Starting, "" })
+		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
 		err := i.write(ctx)
-		if !errors.Is(err, ErrFenced) {
+		if !errors.Is(err, writer.ErrFenced) {
 			// Not if it was fenced: the latest heartbeat may be its own although the other writer lives.
 			i.farewell(ctx)
 			return err
@@ -112,9 +115,9 @@ func (i *Ingest) run(ctx context.Context) error {
 		if i.config.Standby == 0 {
 			return err
 		}
-		i.status.frozen.Set(0) // the new writer reports whether the log is frozen
-		i.status.differing.Set(0)
-		i.status.note(func(s *Status) { s.VaultWarnings, s.sampling = nil, nil })
+		i.status.Frozen.Set(0) // the new writer reports whether the log is frozen
+		i.status.Differing.Set(0)
+		i.status.Note(func(s *status.Status) { s.VaultWarnings, s.Sampling = nil, nil })
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }
@@ -127,15 +130,15 @@ func (i *Ingest) write(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrFenced):
-			i.status.note(func(s *Status) { s.State, s.Reason = Fenced, err.Error() })
+		case errors.Is(err, writer.ErrFenced):
+			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Fenced, err.Error() })
 			return err
-		case Hopeless(err):
-			i.status.note(func(s *Status) { s.Reason = err.Error() })
+		case writer.Hopeless(err):
+			i.status.Note(func(s *status.Status) { s.Reason = err.Error() })
 			return err
 		}
 		i.log.Warn("session failed, starting another", "error", err)
-		i.status.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
+		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, err.Error() })
 		if wait.Sleep(ctx) != nil {
 			return nil
 		}
@@ -156,7 +159,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil || Hopeless(err) || asked == len(i.config.RPC) {
+		if ctx.Err() != nil || writer.Hopeless(err) || asked == len(i.config.RPC) {
 			return err
 		}
 		i.log.Warn("cannot check the vaults at this endpoint, trying another", "endpoint", n.Name, "error", err)
@@ -172,10 +175,10 @@ func (i *Ingest) prepare(ctx context.Context) error {
 }
 
 // topics is the chain's log in Kafka.
-func (i *Ingest) topics() Log { return Log{i.config.ID, i.kafka} }
+func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, StartTimeout)
+	bounded, cancel := context.WithTimeout(ctx, writer.StartTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {

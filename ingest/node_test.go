@@ -17,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 )
 
 // A liar is a node in front of the real one that responds to some calls itself.
@@ -49,7 +50,7 @@ func (n *liar) count(method string) int {
 func (n *liar) lookedAt(p *process) {
 	p.rig.t.Helper()
 	before := n.count("eth_getBlockByNumber")
-	p.until("more looks at the chain", func(Status) bool { return n.count("eth_getBlockByNumber") > before+10 })
+	p.until("more looks at the chain", func(status.Status) bool { return n.count("eth_getBlockByNumber") > before+10 })
 }
 
 func (n *liar) tell(l lie) {
@@ -200,7 +201,7 @@ func TestImplausibleLogs(t *testing.T) {
 			})
 			r.config.RPC = rpc.Endpoints(lying.URL)
 			p := r.start()
-			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, fault.want) })
+			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, fault.want) })
 			lying.tell(honest)
 			p.caughtUp()
 			r.verify()
@@ -313,7 +314,7 @@ func TestFalseReorganisation(t *testing.T) {
 	unchanged := func(why string) {
 		t.Helper()
 		watched.lookedAt(p)
-		if now := r.cursor().GetSeq(); now != seq || p.Status().State != Following {
+		if now := r.cursor().GetSeq(); now != seq || p.Status().State != status.Following {
 			t.Errorf("%s: the log went from seq %d to %d, state %s", why, seq, now, p.Status().State)
 		}
 	}

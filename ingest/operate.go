@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 
+	"github.com/navlog/navlog/ingest/catchup"
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -20,7 +21,7 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress operate.Pro
 	return operate.History{
 		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults.FirstBlock(), Vaults: len(i.vaults), PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
 		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Agreement: c.Agreement, Poll: c.PollInterval, Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
-		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: LookAgain,
+		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
 		Reader: i.nodes.NewReader(i.vaults.Contracts(), c.Proof, c.BatchBlocks, c.RangesInFlight, i.partsAtOnce),
 	}.Estimate(ctx, samples, progress)
 }
@@ -53,9 +54,9 @@ func (i *Ingest) theLog(mapped *mapping.Vaults) operate.Log {
 }
 
 // Resume accepts the chain that froze the log (operate.Resume). It must be the only use of this ingest.
-func (i *Ingest) Resume(ctx context.Context, accept bool, progress operate.Progress) (*Resumption, error) {
+func (i *Ingest) Resume(ctx context.Context, accept bool, progress operate.Progress) (*operate.Resumption, error) {
 	defer i.nodes.Close()
 	s := i.newSession()
 	defer s.close()
-	return Resume{Nodes: i.nodes, Writer: s.writer, Logger: i.log, AtOnce: i.takeBack.atOnce, AsUnit: i.takeBack.asUnit}.Run(ctx, accept, progress)
+	return operate.Resume{Nodes: i.nodes, Writer: s.writer, Logger: i.log, AtOnce: i.takeBack.atOnce, AsUnit: i.takeBack.asUnit}.Run(ctx, accept, progress)
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
@@ -150,7 +151,7 @@ func (r *rig) checkAncestors(all []*event.Record) {
 	live := map[uint64]uint64{}                         // the block of each record
 	begins, lowest := uint64(1), uint64(math.MaxUint64) // of the unit: its first seq, and the lowest block that it retracts
 	for _, record := range all {
-		number, ofBlock := blockOf(record)
+		number, ofBlock := writer.BlockOf(record)
 		switch {
 		case !ofBlock:
 		case record.GetRetracts() != 0:

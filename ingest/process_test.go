@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -28,7 +29,7 @@ type child struct {
 	Config  Config
 	RPC     []string
 	Kafka   chainlog.Config
-	StopAt  step
+	StopAt  writer.Step
 	StopNth int
 }
 
@@ -52,7 +53,7 @@ func runChild(text string) error {
 	}
 	c.Config.RPC = rpc.Endpoints(c.RPC...)
 	i := New(c.Config, c.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	i.hook = func(at step) error {
+	i.hook = func(at writer.Step) error {
 		if at == c.StopAt {
 			if c.StopNth--; c.StopNth == 0 {
 				return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -77,7 +78,7 @@ type running struct {
 	gone   atomic.Bool
 }
 
-func (r *rig) process(stopAt step, stopNth int) *running {
+func (r *rig) process(stopAt writer.Step, stopNth int) *running {
 	r.t.Helper()
 	c := child{Config: r.config, Kafka: r.kafka, StopAt: stopAt, StopNth: stopNth}
 	for _, e := range r.config.RPC {
@@ -126,7 +127,7 @@ func (p *running) fenced() {
 // continues: it ends as fenced, and its uncommitted records have no effect.
 func TestStoppedProcessIsFenced(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
-		for _, at := range few([]step{beforeProduce, afterFlush, afterCursor, afterEnd}) {
+		for _, at := range few([]writer.Step{writer.BeforeProduce, writer.AfterFlush, writer.AfterCursor, writer.AfterEnd}) {
 			t.Run(string(at), func(t *testing.T) {
 				r := newRig(t, brokers)
 				r.steps(15)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
 )
 
 // chainKind is how a chain differs from Ethereum.
@@ -76,7 +78,7 @@ func TestChainsOfEachKind(t *testing.T) {
 			r := h.rig()
 			r.config = DefaultConfig()
 			r.config.ID, r.config.RPC, r.config.Profile = h.chainID, rpc.Endpoints(h.url), c.profile
-			r.config.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
+			r.config.Vaults = []vaults.Config{{Address: historyVaults[0].Hex(), StartBlock: 1}}
 			if c.change != nil {
 				c.change(&r.config)
 			}
@@ -86,7 +88,7 @@ func TestChainsOfEachKind(t *testing.T) {
 				h.mine(1 + uint64(r.config.Complete().PollInterval/c.interval)*3)
 				h.caughtUp(p)
 			}
-			p.until("final block", func(st Status) bool { return st.FinalBlock == h.at().final })
+			p.until("final block", func(st status.Status) bool { return st.FinalBlock == h.at().final })
 			if st := p.Status(); st.Warning != "" || st.Reason != "" {
 				t.Errorf("the status says %q and %q", st.Warning, st.Reason)
 			}

@@ -7,6 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/ingest/operate"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
 )
 
 // proofs connects the schedule of proofs by receipts with the commits of a session. While it is on, the log accepts all
@@ -16,21 +18,21 @@ type proofs struct {
 	ingest   *Ingest
 
 	mu      sync.Mutex
-	covered []coverage // as last committed
+	covered []writer.Coverage // as last committed
 }
 
 // newProofs returns the schedule of a session; nil if chain.receiptsEvery is 0.
-func (i *Ingest) newProofs(s *state) *proofs {
+func (i *Ingest) newProofs(s *writer.State) *proofs {
 	if i.config.ReceiptsEvery == 0 {
 		return nil
 	}
 	p := &proofs{ingest: i}
-	p.schedule = operate.NewSchedule(i.theLog(s.mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.log, operate.ScheduleEvents{
+	p.schedule = operate.NewSchedule(i.theLog(s.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.log, operate.ScheduleEvents{
 		Advanced: func() { i.noteProven(p.known()) },
-		Ended:    func(warning string) { i.status.note(func(st *Status) { st.receiptsWarning = warning }) },
+		Ended:    func(warning string) { i.status.Note(func(st *status.Status) { st.ReceiptsWarning = warning }) },
 		Disproven: func(err error) {
-			i.status.disproven.Set(1)
-			i.status.note(func(st *Status) { st.Disproven = err.Error() })
+			i.status.Disproven.Set(1)
+			i.status.Note(func(st *status.Status) { st.Disproven = err.Error() })
 		},
 	})
 	p.committed(s)
@@ -46,37 +48,37 @@ func (s *session) proven(vault common.Address) uint64 {
 }
 
 // committed reports a state that was committed, or read.
-func (s *session) committed(state *state) {
+func (s *session) committed(state *writer.State) {
 	s.proofs.committed(state)
-	s.noteProven(state.covered)
+	s.noteProven(state.Covered)
 }
 
 // known returns the coverage of the vaults with the progress of the schedule.
-func (p *proofs) known() []coverage {
+func (p *proofs) known() []writer.Coverage {
 	p.mu.Lock()
 	known := slices.Clone(p.covered)
 	p.mu.Unlock()
 	for i := range known {
-		known[i].prove(p.schedule.Proven(known[i].address))
+		known[i].Prove(p.schedule.Proven(known[i].Address))
 	}
 	return known
 }
 
 // committed tells the schedule what a committed state lacks of proofs.
-func (p *proofs) committed(s *state) {
+func (p *proofs) committed(s *writer.State) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
-	p.covered = slices.Clone(s.covered)
+	p.covered = slices.Clone(s.Covered)
 	p.mu.Unlock()
 	var unproven []operate.Unproven
-	for _, c := range s.covered {
-		if !c.removed && c.proven < c.believed {
-			unproven = append(unproven, operate.Unproven{Vault: c.address, Proven: c.provenTo(), To: c.believed})
+	for _, c := range s.Covered {
+		if !c.Removed && c.Proven < c.Believed {
+			unproven = append(unproven, operate.Unproven{Vault: c.Address, Proven: c.ProvenTo(), To: c.Believed})
 		}
 	}
-	p.schedule.Committed(unproven, s.final, s.frozen != "")
+	p.schedule.Committed(unproven, s.Final, s.Frozen != "")
 }
 
 // saves reports whether the progress of the schedule is worth a commit that contains only the cursor.

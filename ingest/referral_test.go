@@ -8,6 +8,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -19,18 +21,18 @@ func TestReferralsByConfirmations(t *testing.T) {
 		r := newRig(t, brokers)
 		r.steps(20)
 		depositor := r.depositor()
-		run := func(confirmations Confirmations, want func(st Status) uint64) uint64 {
+		run := func(confirmations Confirmations, want func(st status.Status) uint64) uint64 {
 			t.Helper()
 			r.config.Confirmations = confirmations
 			p := r.start()
 			p.caughtUp()
-			p.until("referral block", func(st Status) bool { return st.ReferralBlock == want(st) })
+			p.until("referral block", func(st status.Status) bool { return st.ReferralBlock == want(st) })
 			r.verify()
 			p.halt()
 			return p.Status().ReferralBlock
 		}
-		final := func(st Status) uint64 { return st.FinalBlock }
-		head := func(st Status) uint64 { return st.IndexedBlock }
+		final := func(st status.Status) uint64 { return st.FinalBlock }
+		head := func(st status.Status) uint64 { return st.IndexedBlock }
 
 		run(0, final)
 		depositor.deposit(5, 7)
@@ -41,9 +43,9 @@ func TestReferralsByConfirmations(t *testing.T) {
 		if many := len(r.told()); many < few+2 {
 			t.Errorf("%d referrals were published after confirmations were lowered, %d before, want 2 more", many, few)
 		}
-		run(0, func(Status) uint64 { return lowered }) // raised: nothing is retracted
+		run(0, func(status.Status) uint64 { return lowered }) // raised: nothing is retracted
 		r.steps(12)
-		run(3, func(st Status) uint64 { return st.IndexedBlock - 2 })
+		run(3, func(st status.Status) uint64 { return st.IndexedBlock - 2 })
 		kinds := map[event.Referral_Kind]bool{}
 		for _, told := range r.told() {
 			kinds[told.GetKind()] = true
@@ -97,7 +99,7 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 // crash at every step of the transactions that publish the result: no referral is lost, and none of one block is
 // published twice.
 func TestReferralsThroughDeaths(t *testing.T) {
-	for _, at := range few(steps) {
+	for _, at := range few(writer.Steps) {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(15)
@@ -163,8 +165,8 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 			r.config.Confirmations = 1
 			p = r.start()
 			if name == "frozen" {
-				p.until("freeze", func(st Status) bool { return st.State == Frozen })
-				if _, err := r.resume(true, inSmallPieces, killAt(afterEnd, 2)); !errors.Is(err, errKilled) {
+				p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
+				if _, err := r.resume(true, inSmallPieces, killAt(writer.AfterEnd, 2)); !errors.Is(err, errKilled) {
 					t.Fatalf("the command was not killed: %v", err)
 				}
 				_, err := r.resume(true, inSmallPieces)

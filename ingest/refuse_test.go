@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -224,7 +225,7 @@ func TestCorruptRecordsAreRefused(t *testing.T) {
 	})
 	t.Run("a hole in the log", func(t *testing.T) {
 		r := indexed(t)
-		record := blockFact(&rpc.Header{Number: 1})
+		record := writer.BlockFact(&rpc.Header{Number: 1})
 		record.Seq, record.ChainId = r.cursor().GetSeq()+2, r.config.ID
 		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})
 		r.refused("records were lost")
@@ -282,7 +283,7 @@ func TestImpossibleRecordsAreRefused(t *testing.T) {
 	})
 	t.Run("log", func(t *testing.T) {
 		r := indexed(t)
-		record := blockFact(&rpc.Header{Number: 1})
+		record := writer.BlockFact(&rpc.Header{Number: 1})
 		record.GetBlock().Hash = []byte{1}
 		record.Seq, record.ChainId = r.cursor().GetSeq()+1, r.config.ID
 		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})

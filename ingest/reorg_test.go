@@ -16,6 +16,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -49,7 +50,7 @@ func TestReorganisations(t *testing.T) {
 		if all := r.verify(); len(all) <= len(before) {
 			t.Fatal("the log did not grow")
 		}
-		if n := counterValue(t, p.status.reorgs); n < 4 {
+		if n := counterValue(t, p.status.Reorgs); n < 4 {
 			t.Errorf("navlog_ingest_reorgs_total is %v, want at least 4", n)
 		}
 	})
@@ -193,15 +194,15 @@ func TestShorterChain(t *testing.T) {
 	p.caughtUp()
 	seq := p.Status().Seq
 	r.must(devchain.Revert(r.ctx, r.url, snapshot))
-	p.until("complaint about the lower head", func(st Status) bool { return strings.Contains(st.Reason, "below the log's block") })
+	p.until("complaint about the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
 	watched.lookedAt(p)
-	if now := p.Status(); now.Seq != seq || now.State != Following {
+	if now := p.Status(); now.Seq != seq || now.State != status.Following {
 		t.Fatalf("a lower head changed the log: %+v", now)
 	}
 	r.newTraffic(99)
 	r.steps(6)
 	p.caughtUp()
-	if r.verify(); counterValue(t, p.status.reorgs) == 0 {
+	if r.verify(); counterValue(t, p.status.Reorgs) == 0 {
 		t.Error("no reorganisation was counted")
 	}
 }
@@ -227,17 +228,17 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			} else {
 				r.reorg(12)
 			}
-			p.until("freeze", func(st Status) bool { return st.State == Frozen })
+			p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), deep.want) {
 				t.Errorf("Ready is %v, want an error with %q", err, deep.want)
 			}
-			if counterValue(t, p.status.frozen) != 1 {
+			if counterValue(t, p.status.Frozen) != 1 {
 				t.Error("navlog_ingest_frozen is not 1")
 			}
 			p.halt()
 
 			again := r.start() // a restart does not end the freeze
-			again.until("freeze after a restart", func(st Status) bool { return st.State == Frozen })
+			again.until("freeze after a restart", func(st status.Status) bool { return st.State == status.Frozen })
 			cursor := r.cursor()
 			if all, _ := r.log(); cursor.GetSeq() != seq || uint64(len(all)) != seq || !strings.Contains(cursor.GetFrozen(), deep.want) {
 				t.Errorf("the frozen log has %d records, the cursor says %d (%q), want %d", len(all), cursor.GetSeq(), cursor.GetFrozen(), seq)
@@ -267,7 +268,7 @@ func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
 	p = r.start()
 	p.caughtUp()
 	r.reorg(6) // with the deposit's block
-	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	if all, _ := r.log(); uint64(len(all)) != seq {
 		t.Errorf("the log has %d records, and had %d before the reorganisation", len(all), seq)
 	}
@@ -381,15 +382,15 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
 	first.tell(forkedAt(height))
-	p.until("disagreement", func(Status) bool { return p.disagreements(second) > 0 })
+	p.until("disagreement", func(status.Status) bool { return p.disagreements(second) > 0 })
 	second.lookedAt(p) // which is in use now
-	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != Following {
+	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != status.Following {
 		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(), p.Status().State)
 	}
 
 	// The second one is behind and does not know the log's head, so it has no vote.
 	first.tell(honest)
-	p.until("agreement", func(st Status) bool { return st.Reason == "" })
+	p.until("agreement", func(st status.Status) bool { return st.Reason == "" })
 	var old json.RawMessage
 	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
 	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
@@ -427,7 +428,7 @@ func forkedAt(height string) lie {
 
 // disagreements returns how many times this endpoint had the log's block while another one did not.
 func (p *process) disagreements(keeper *liar) float64 {
-	return counterValue(p.rig.t, p.status.disagreements.WithLabelValues(keeper.URL))
+	return counterValue(p.rig.t, p.status.Disagreements.WithLabelValues(keeper.URL))
 }
 
 // Every endpoint is checked for the log's head, even if the first one is behind.
@@ -445,7 +446,7 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 		return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
 	})
 	first.tell(forkedAt(fmt.Sprintf(`"%#x"`, r.height())))
-	p.until("disagreement, or a change of the log", func(st Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
+	p.until("disagreement, or a change of the log", func(st status.Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
 	third.lookedAt(p)
 	if now := r.cursor().GetSeq(); now != seq {
 		t.Errorf("the fork of one of three endpoints changed the log from seq %d to %d", seq, now)

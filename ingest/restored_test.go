@@ -10,6 +10,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/backup"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -64,8 +65,8 @@ func TestIngestGoesOnWithARestoredLog(t *testing.T) {
 				t.Fatalf("interrupted with %v, the cursor is %v", err, r.cursor())
 			}
 			p = r.start()
-			p.until("ingest that waits for the restore", func(st Status) bool {
-				return st.State == Frozen && strings.Contains(st.Reason, "run `navlog restore` again") && !strings.Contains(st.Reason, "ingest resume")
+			p.until("ingest that waits for the restore", func(st status.Status) bool {
+				return st.State == status.Frozen && strings.Contains(st.Reason, "run `navlog restore` again") && !strings.Contains(st.Reason, "ingest resume")
 			})
 			if _, err := r.resume(true); err == nil || !strings.Contains(err.Error(), "navlog restore") {
 				t.Errorf("resumption of a restore: %v", err)

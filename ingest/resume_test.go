@@ -21,14 +21,17 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
 // resume is the operator's command. A panic with errKilled stands for a crash of its process.
-func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *Resumption, err error) {
+func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *operate.Resumption, err error) {
 	r.t.Helper()
 	i := New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	for _, f := range prepare {
@@ -70,7 +73,7 @@ func (r *rig) expected() (ancestor uint64, records int) {
 		}
 	}
 	for _, record := range live {
-		if number, ofBlock := blockOf(record); ofBlock && number > ancestor {
+		if number, ofBlock := writer.BlockOf(record); ofBlock && number > ancestor {
 			records++
 		}
 	}
@@ -88,7 +91,7 @@ func frozen(t *testing.T, brokers func(testing.TB) []string, depth func(height u
 	p.caughtUp()
 	r.verify()
 	r.reorg(depth(r.height()))
-	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	return r, p
 }
 
@@ -99,11 +102,11 @@ func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed in
 	open := false
 	for _, record := range all {
 		switch kind := record.GetDecision().GetKind(); {
-		case kind == AcceptReorgOpen:
+		case kind == writer.AcceptReorgOpen:
 			open = true // a second time if the command did not complete
-		case kind == AcceptReorgClose && !open:
+		case kind == writer.AcceptReorgClose && !open:
 			t.Fatalf("record %d closes what was not opened", record.GetSeq())
-		case kind == AcceptReorgClose:
+		case kind == writer.AcceptReorgClose:
 			open, closed = false, closed+1
 		case open && record.GetRetracts() == 0:
 			t.Fatalf("record %d between the decisions is no retraction: %v", record.GetSeq(), record)
@@ -162,7 +165,7 @@ func TestResume(t *testing.T) {
 			if retractions, closed := betweenDecisions(t, r.verify()); retractions != records || closed != 1 {
 				t.Errorf("%d records were retracted between %d pairs of decisions, want %d", retractions, closed, records)
 			}
-			if counterValue(t, p.status.frozen) != 0 {
+			if counterValue(t, p.status.Frozen) != 0 {
 				t.Error("navlog_ingest_frozen is not 0 again")
 			}
 			if c.depth(100) == 99 {
@@ -200,7 +203,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	lost := all[len(all)-6:]
 	shifted := lost[1].GetLog()
 	r.reorg(6, devchain.Kept{Hash: common.Hash(lost[0].GetLog().GetTxHash()), Block: 2}, devchain.Kept{Hash: common.Hash(shifted.GetTxHash()), Block: 2})
-	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 
 	eventID := func(x told) string {
 		kind := map[string]string{chainlog.ReferralDeposits(r.config.ID): webhook.DepositReferral, chainlog.ReferralWithdrawals(r.config.ID): webhook.WithdrawalReferral}[x.topic]
@@ -221,7 +224,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	if len(want) < 4 {
 		t.Fatalf("only %d told referrals lost their cause", len(want))
 	}
-	check := func(plan *Resumption) {
+	check := func(plan *operate.Resumption) {
 		t.Helper()
 		got := map[string]uint64{}
 		for _, lost := range plan.Referrals {
@@ -234,7 +237,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	plan, err := r.resume(false)
 	r.must(err)
 	check(plan)
-	if _, err := r.resume(true, inSmallPieces, killAt(afterEnd, 1)); !errors.Is(err, errKilled) {
+	if _, err := r.resume(true, inSmallPieces, killAt(writer.AfterEnd, 1)); !errors.Is(err, errKilled) {
 		t.Fatalf("the command was not killed: %v", err)
 	}
 	done, err := r.resume(true) // what the killed run retracted is shown too
@@ -251,7 +254,7 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 		t.Skip("the same at each of many steps")
 	}
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
-		for _, at := range steps {
+		for _, at := range writer.Steps {
 			t.Run(string(at), func(t *testing.T) {
 				r, p := frozen(t, brokers, func(uint64) uint64 { return 14 }, func(*rig) {})
 				p.halt()
@@ -261,7 +264,7 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 					}
 					r.log()
 					p = r.start()
-					p.until("still frozen", func(st Status) bool { return st.State == Frozen })
+					p.until("still frozen", func(st status.Status) bool { return st.State == status.Frozen })
 					p.halt()
 				}
 				_, err := r.resume(true, inSmallPieces)
@@ -302,7 +305,7 @@ func TestResumeWithNothingToTakeBack(t *testing.T) {
 	cursor.Frozen = "by mistake"
 	r.writeCursor(mustMarshal(t, cursor))
 	p := r.start()
-	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	done, err := r.resume(true)
 	r.must(err)
 	if done.Records != 0 || len(done.Referrals) != 0 || done.Ancestor.Number != cursor.GetHead().GetNumber() {
@@ -373,8 +376,8 @@ func TestResumeIsRefused(t *testing.T) {
 func TestFrozenIsFenced(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
 	second := r.start()
-	second.until("freeze", func(st Status) bool { return st.State == Frozen })
-	if err := first.wait(); !errors.Is(err, ErrFenced) {
+	second.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
+	if err := first.wait(); !errors.Is(err, writer.ErrFenced) {
 		t.Errorf("the first ingest ends with %v", err)
 	}
 	_, err := r.resume(true)
@@ -388,9 +391,9 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
 	r.config.Standby = 0
 	second := r.start()
-	second.until("freeze", func(st Status) bool { return st.State == Frozen })
-	first.until("standby", func(st Status) bool { return st.State == Standby })
-	if of := [2]float64{counterValue(t, first.status.frozen), counterValue(t, second.status.frozen)}; of != [2]float64{0, 1} {
+	second.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
+	first.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+	if of := [2]float64{counterValue(t, first.status.Frozen), counterValue(t, second.status.Frozen)}; of != [2]float64{0, 1} {
 		t.Errorf("navlog_ingest_frozen of the standby and of the writer is %v", of)
 	}
 }
@@ -400,11 +403,11 @@ func TestResumeIsFenced(t *testing.T) {
 	r, p := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
 	p.halt()
 	_, err := r.resume(true, inSmallPieces, func(i *Ingest) {
-		i.hook = func(at step) error {
-			if at == afterEnd && p.Status().State == Frozen {
+		i.hook = func(at writer.Step) error {
+			if at == writer.AfterEnd && p.Status().State == status.Frozen {
 				i.hook = nil
 				p = r.start()
-				p.until("freeze", func(st Status) bool { return st.State == Frozen })
+				p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 			}
 			return nil
 		}

@@ -26,6 +26,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -54,23 +56,23 @@ type rig struct {
 // orders are the commands that a test issues, and their outcomes.
 type orders struct {
 	mu    sync.Mutex
-	given []command
-	came  map[int64]outcome
+	given []vaults.Command
+	came  map[int64]vaults.Outcome
 	fault error // returned by the registry instead
 }
 
-func (o *orders) Pending(context.Context) (left []command, err error) {
+func (o *orders) Pending(context.Context) (left []vaults.Command, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.given {
-		if _, ended := o.came[c.id]; !ended {
+		if _, ended := o.came[c.ID]; !ended {
 			left = append(left, c)
 		}
 	}
 	return left, o.fault
 }
 
-func (o *orders) Finish(_ context.Context, id int64, came outcome) error {
+func (o *orders) Finish(_ context.Context, id int64, came vaults.Outcome) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fault == nil {
@@ -86,10 +88,10 @@ func (o *orders) fail(err error) {
 }
 
 // order issues a command about vaults to the running ingest or the next one.
-func (r *rig) order(kind string, vaults ...VaultConfig) (ids []int64) {
+func (r *rig) order(kind string, of ...vaults.Config) (ids []int64) {
 	r.orders.mu.Lock()
 	defer r.orders.mu.Unlock()
-	for _, v := range vaults {
+	for _, v := range of {
 		id := int64(len(r.orders.given) + 1)
 		argument := ""
 		if kind == registry.AddVault {
@@ -97,16 +99,16 @@ func (r *rig) order(kind string, vaults ...VaultConfig) (ids []int64) {
 			argument, err = v.Encode()
 			r.must(err)
 		}
-		r.orders.given = append(r.orders.given, command{id, kind, common.HexToAddress(v.Address), argument})
+		r.orders.given = append(r.orders.given, vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(v.Address), Argument: argument})
 		ids = append(ids, id)
 	}
 	return ids
 }
 
 // came waits until commands have ended, and returns the outcome of the last one.
-func (p *process) came(ids []int64) (last outcome) {
+func (p *process) came(ids []int64) (last vaults.Outcome) {
 	p.rig.t.Helper()
-	p.until("outcome of a command", func(Status) bool {
+	p.until("outcome of a command", func(status.Status) bool {
 		p.rig.orders.mu.Lock()
 		defer p.rig.orders.mu.Unlock()
 		for _, id := range ids {
@@ -175,7 +177,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]outcome{}}}
+	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]vaults.Outcome{}}}
 	var err error
 	if r.chain, err = ethclient.DialContext(ctx, anvil.URL); err != nil {
 		t.Fatal(err)
@@ -190,7 +192,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	r.config.Standby = 0 // the effect of a second ingest on the first shows at once
 	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
-		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+		r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	r.newTraffic(1)
 	return r
@@ -353,7 +355,7 @@ func (p *process) wait() error {
 }
 
 // until waits for a condition of the process.
-func (p *process) until(what string, condition func(Status) bool) {
+func (p *process) until(what string, condition func(status.Status) bool) {
 	p.rig.t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -379,8 +381,8 @@ func (p *process) caughtUp() {
 // caughtUpBut is caughtUp without that many vaults, which were removed.
 func (p *process) caughtUpBut(left int) {
 	p.rig.t.Helper()
-	p.until("log that reaches the head", func(st Status) bool {
-		if st.State != Following || st.IndexedBlock != p.rig.height() {
+	p.until("log that reaches the head", func(st status.Status) bool {
+		if st.State != status.Following || st.IndexedBlock != p.rig.height() {
 			return false
 		}
 		head, err := p.rig.chain.HeaderByNumber(p.rig.ctx, nil)
@@ -442,4 +444,12 @@ func selectors(signatures ...string) func(params string) bool {
 	return func(params string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(params, id) })
 	}
+}
+
+func done(detail string) vaults.Outcome {
+	return vaults.Outcome{Is: registry.CommandDone, Detail: detail}
+}
+
+func refused(detail string) vaults.Outcome {
+	return vaults.Outcome{Is: registry.CommandRefused, Detail: detail}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 )
@@ -123,7 +125,7 @@ func TestSamples(t *testing.T) {
 // TestSamplesSurviveDeath: after a crash of ingest at any step, each block has its samples once, in one unit with its
 // logs.
 func TestSamplesSurviveDeath(t *testing.T) {
-	for _, at := range steps {
+	for _, at := range writer.Steps {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.sampled()
@@ -270,7 +272,7 @@ func TestSamplesNeedAgreement(t *testing.T) {
 	lying := r.caller(lie)
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(lying.URL, r.caller(honest).URL), 2
 	p := r.start()
-	disagree := func(st Status) bool { return strings.Contains(st.Reason, "disagree about what") }
+	disagree := func(st status.Status) bool { return strings.Contains(st.Reason, "disagree about what") }
 	p.until("complaint about old blocks", disagree)
 	lying.tell(honest)
 	p.caughtUp()

@@ -16,6 +16,8 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
 )
 
 // shortHistory has a few thousand blocks below the window.
@@ -50,8 +52,8 @@ func TestFinalBlocksAreProvenLater(t *testing.T) {
 	r.config.PollInterval = 10 * time.Millisecond
 	p := r.start()
 	h.caughtUp(p)
-	p.until("proof", func(st Status) bool { return st.ProvenTo == h.final })
-	p.until("cursor with the proof", func(Status) bool { return r.cursor().GetVaults()[0].GetProvenTo() == h.final })
+	p.until("proof", func(st status.Status) bool { return st.ProvenTo == h.final })
+	p.until("cursor with the proof", func(status.Status) bool { return r.cursor().GetVaults()[0].GetProvenTo() == h.final })
 	p.halt()
 	if old := h.oldHeaders(); old < int(h.tip-r.config.Window) {
 		t.Errorf("%d headers of old blocks were read", old)
@@ -66,17 +68,17 @@ func TestFinalBlocksAreProvenLater(t *testing.T) {
 		t.Errorf("after a restart blocks up to %d are proven, %s", st.ProvenTo, st.Disproven)
 	}
 	h.mine(20)
-	p.until("proof of new blocks", func(st Status) bool { return st.ProvenTo == h.at().final })
+	p.until("proof of new blocks", func(st status.Status) bool { return st.ProvenTo == h.at().final })
 	p.halt()
 	if again := h.oldHeaders() - before; again > 50 { // more blocks are below the window now
 		t.Errorf("after a restart %d headers of old blocks were read again", again)
 	}
 
 	// A late vault is proven separately.
-	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: historyVaults[1].Hex(), StartBlock: 3_000})
+	r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: historyVaults[1].Hex(), StartBlock: 3_000})
 	p = r.start()
-	p.until("proof of the late vault", func(st Status) bool {
-		return st.State == Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.at().final
+	p.until("proof of the late vault", func(st status.Status) bool {
+		return st.State == status.Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.at().final
 	})
 }
 
@@ -142,12 +144,12 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			c.prepare(h, r)
 			r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 			p := r.start()
-			p.until("finding", func(st Status) bool { return st.Disproven != "" })
+			p.until("finding", func(st status.Status) bool { return st.Disproven != "" })
 			st := p.Status()
 			if !strings.Contains(st.Disproven, fmt.Sprintf("block 2000 (%s)", h.hash(2000))) || !strings.Contains(st.Disproven, c.says) || st.ProvenTo != 1999 {
 				t.Errorf("found is %q, proven are the blocks up to %d", st.Disproven, st.ProvenTo)
 			}
-			if counterValue(t, p.status.disproven) != 1 || counterValue(t, p.status.proven) != 1999 {
+			if counterValue(t, p.status.Disproven) != 1 || counterValue(t, p.status.Proven) != 1999 {
 				t.Error("the metrics do not show it")
 			}
 			h.caughtUp(p) // the head is followed all the same
@@ -172,7 +174,7 @@ func TestProofBesideReorganisations(t *testing.T) {
 	p.caughtUp()
 	proven := func() {
 		t.Helper()
-		p.until("proof", func(st Status) bool { return st.ProvenTo == st.FinalBlock || st.Disproven != "" })
+		p.until("proof", func(st status.Status) bool { return st.ProvenTo == st.FinalBlock || st.Disproven != "" })
 		if st := p.Status(); st.Disproven != "" {
 			t.Fatalf("found is %s", st.Disproven)
 		}
@@ -187,7 +189,7 @@ func TestProofBesideReorganisations(t *testing.T) {
 	}
 	r.verify()
 	r.reorg(r.height() / 2)
-	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	_, err := r.resume(true)
 	r.must(err)
 	r.steps(40)
@@ -208,14 +210,14 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r.eventually("head", func() bool {
 		_, err := s.advance(r.ctx)
 		r.must(err)
-		return s.writer.state.head != nil && s.writer.state.head.Number == r.height() && s.writer.state.final == r.final() && len(s.writer.state.covered) == len(r.config.Vaults)
+		return s.writer.State.Head != nil && s.writer.State.Head.Number == r.height() && s.writer.State.Final == r.final() && len(s.writer.State.Covered) == len(r.config.Vaults)
 	})
-	pass := s.newProofs(s.writer.state)
+	pass := s.newProofs(s.writer.State)
 	r.reorg(5)
 	r.must(pass.schedule.Once(r.ctx))
 	for _, c := range pass.known() {
-		if c.believed <= s.writer.state.final || c.proven != s.writer.state.final {
-			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.writer.state.final)
+		if c.Believed <= s.writer.State.Final || c.Proven != s.writer.State.Final {
+			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.Address, c.Believed, c.Proven, s.writer.State.Final)
 		}
 	}
 }
@@ -250,7 +252,7 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 		p := r.start()
 		p.caughtUp()
 		before := wrong.count("eth_getBlockReceipts")
-		p.until("proofs that failed", func(st Status) bool {
+		p.until("proofs that failed", func(st status.Status) bool {
 			return wrong.count("eth_getBlockReceipts") > before+3 && strings.Contains(st.Warning, c.says)
 		})
 		if st := p.Status(); st.Disproven != "" || st.ProvenTo >= victim.GetBlockNumber() {
@@ -259,7 +261,7 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 		p.halt()
 		r.config.RPC = rpc.Endpoints(wrong.URL, r.url)
 		p = r.start()
-		p.until("proof by the other endpoint", func(st Status) bool { return st.ProvenTo == r.final() })
+		p.until("proof by the other endpoint", func(st status.Status) bool { return st.ProvenTo == r.final() })
 		if st := p.Status(); st.Disproven != "" || st.Warning != "" {
 			t.Errorf("%s: disproven %q, warning %q", name, st.Disproven, st.Warning)
 		}
@@ -310,7 +312,7 @@ func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 		return nil, nil, false
 	})
 	r.steps(8)
-	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "a field was changed") })
+	p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "a field was changed") })
 	all, _ := r.log()
 	for _, record := range all[seq:] { // a block without logs has an empty bloom, so its header was not changed
 		b := record.GetBlock()

@@ -8,8 +8,13 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/ingest/backup"
+	"github.com/navlog/navlog/ingest/catchup"
+	"github.com/navlog/navlog/ingest/follow"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -17,28 +22,28 @@ import (
 // fails.
 type session struct {
 	*Ingest
-	writer    *Writer
-	follower  *Follower
-	catchup   *Catchup
-	registrar *Registrar
+	writer    *writer.Writer
+	follower  *follow.Follower
+	catchup   *catchup.Catchup
+	registrar *vaults.Registrar
 	proofs    *proofs // on a schedule; nil for none
 }
 
 func (i *Ingest) newSession() *session {
 	s := &session{Ingest: i}
-	s.writer = NewWriter(WriterOptions{
+	s.writer = writer.New(writer.Options{
 		Log: i.topics(), Instance: i.instance, Window: i.config.Window, Confirmations: uint64(i.config.Confirmations),
 		Unproven: i.config.Proof == proof.None || i.config.ReceiptsEvery > 0,
 		Proven:   s.proven, Committed: s.committed, EarlierAtOnce: i.earlierAtOnce, Hook: i.hook,
 	}, i.status, i.log)
-	s.follower = NewFollower(FollowOptions{
+	s.follower = follow.New(follow.Options{
 		Finality: rpc.Finality(i.config.Finality), Agreement: i.config.Agreement, Window: i.config.Window, Proof: i.config.Proof,
 	}, s.writer, i.nodes, i.status, i.log)
-	s.catchup = NewCatchup(CatchupOptions{
+	s.catchup = catchup.New(catchup.Options{
 		Proof: i.config.Proof, Window: i.config.Window, BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight,
 		PartsAtOnce: i.partsAtOnce, Endpoints: len(i.config.RPC),
 	}, s.writer, s.follower, i.nodes, i.status, i.log)
-	s.registrar = NewRegistrar(i.vaults, s.writer, i.status, i.log)
+	s.registrar = vaults.NewRegistrar(i.vaults, s.writer, i.status, i.log)
 	return s
 }
 
@@ -94,7 +99,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		defer func() { stop(); stopped.Wait() }()
 	}
 	*last = i.instance // from now on, a cursor by the last writer means that it came back
-	if s.proofs = i.newProofs(s.writer.state); s.proofs != nil && s.writer.state.frozen == "" {
+	if s.proofs = i.newProofs(s.writer.State); s.proofs != nil && s.writer.State.Frozen == "" {
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup
 		stopped.Go(func() { s.proofs.schedule.Run(proving) })
@@ -122,19 +127,19 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 // follow advances until ctx ends, a transaction fails or the log is frozen.
 func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 	for {
-		if s.writer.state.frozen != "" {
+		if s.writer.State.Frozen != "" {
 			return s.stayFrozen(ctx)
 		}
 		more, err := s.advance(ctx)
-		var failed *commitError
+		var failed *writer.CommitError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &failed), Hopeless(err):
+		case errors.As(err, &failed), writer.Hopeless(err):
 			return err
 		case err != nil:
 			s.log.Warn("step failed, retrying", "error", err)
-			s.status.note(func(st *Status) { st.Reason = err.Error() })
+			s.status.Note(func(st *status.Status) { st.Reason = err.Error() })
 			s.nodes.Next()
 			if wait.Sleep(ctx) != nil {
 				return nil
@@ -166,16 +171,16 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 		return true, nil
 	}
 	if from, far := s.catchup.FarBehind(view.Final); far {
-		s.status.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })
+		s.status.Note(func(st *status.Status) { st.State, st.LateVaults = status.Backfilling, nil })
 		_, err := s.catchup.Backfill(ctx, view, from)
 		return true, err
 	}
-	if s.writer.state.head == nil {
+	if s.writer.State.Head == nil {
 		return true, s.follower.Anchor(ctx, view)
 	}
-	s.status.note(func(st *Status) { st.State = Following })
+	s.status.Note(func(st *status.Status) { st.State = status.Following })
 	more, climbing := s.follower.Climb(ctx, view)
-	var failed *commitError
+	var failed *writer.CommitError
 	// If endpoints contradict each other, the one that names the final block may be the wrong one.
 	if ctx.Err() != nil || errors.As(climbing, &failed) || errors.Is(climbing, rpc.ErrDisagree) {
 		return false, climbing
@@ -185,8 +190,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	// If no next block can be taken, for example until a second endpoint agrees on it, blocks of the log that have
 	// become final are still committed as final.
-	if s.writer.moves(view.Final) || s.proofs.saves() {
-		if err := s.writer.commit(ctx, &change{final: view.Final}); err != nil {
+	if s.writer.Moves(view.Final) || s.proofs.saves() {
+		if err := s.writer.Commit(ctx, &writer.Change{Final: view.Final}); err != nil {
 			return false, err
 		}
 	}
@@ -202,12 +207,12 @@ const frozenPause = 250 * time.Millisecond
 // stayFrozen waits until an operator's resumption, which uses the id of the writer that it found, has ended the freeze,
 // or until another writer has taken over.
 func (s *session) stayFrozen(ctx context.Context) error {
-	reason := s.writer.state.frozen
+	reason := s.writer.State.Frozen
 	s.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", reason)
 	if !backup.Restoring(reason) {
 		reason += "; `navlog ingest resume` shows what it takes to continue with that chain"
 	}
-	s.status.note(func(st *Status) { st.State, st.Reason = Frozen, reason })
+	s.status.Note(func(st *status.Status) { st.State, st.Reason = status.Frozen, reason })
 	for {
 		if rpc.Sleep(ctx, max(s.config.PollInterval, frozenPause)) != nil {
 			return nil

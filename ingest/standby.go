@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -112,7 +113,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		if trouble != "" {
 			reason = trouble
 		}
-		i.status.note(func(s *Status) { s.State, s.Reason = Standby, reason })
+		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Standby, reason })
 		i.standing.set(func(s *standing) {
 			if s.trouble = trouble; err == nil {
 				s.heard = time.Now()
@@ -182,7 +183,7 @@ func (i *Ingest) wouldFit(ctx context.Context) error {
 }
 
 // StandsBy reports whether this ingest waits for the end of another one, which writes the log.
-func (i *Ingest) StandsBy() bool { return i.Status().State == Standby }
+func (i *Ingest) StandsBy() bool { return i.Status().State == status.Standby }
 
 // standbyReady returns nil if a standby could take over: Kafka returns the writer's
 // heartbeat, the configuration fits the log, and a node of the chain responds.

@@ -17,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
 )
 
 // Of several ingests one writes and the others stand by, in whatever order they start. When the writer ends, it is
@@ -30,8 +32,8 @@ func TestStandby(t *testing.T) {
 		first.caughtUp()
 		second, third := r.start(), r.start()
 		for _, p := range []*process{second, third} {
-			p.until("standby", func(st Status) bool { return st.State == Standby })
-			p.until("standby that could take over", func(Status) bool { return p.Ready() == nil && p.StandsBy() })
+			p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+			p.until("standby that could take over", func(status.Status) bool { return p.Ready() == nil && p.StandsBy() })
 			if why := p.Status().Reason; !strings.Contains(why, "another ingest writes this chain's log: "+first.Status().Instance) {
 				t.Errorf("a standby says %q", why)
 			}
@@ -47,10 +49,10 @@ func TestStandby(t *testing.T) {
 		writer, other := second, third
 		r.eventually("one that took over, and one that stands by", func() bool {
 			r.feed()
-			if writer.Status().State == Standby {
+			if writer.Status().State == status.Standby {
 				writer, other = other, writer
 			}
-			return writer.Status().State == Following && other.Status().State == Standby
+			return writer.Status().State == status.Following && other.Status().State == status.Standby
 		})
 		t.Logf("taken over %s after the end of the first", time.Since(began))
 		r.steps(3)
@@ -75,7 +77,7 @@ func TestStandbysStartTogether(t *testing.T) {
 		r.feed()
 		standing := 0
 		for _, p := range all {
-			if p.Status().State == Standby {
+			if p.Status().State == status.Standby {
 				standing++
 			}
 		}
@@ -91,7 +93,7 @@ func TestStandbysStartTogether(t *testing.T) {
 	before := len(r.writers())
 	r.steps(5)
 	for _, p := range all {
-		if p.Status().State != Standby {
+		if p.Status().State != status.Standby {
 			p.caughtUp()
 		}
 	}
@@ -107,11 +109,11 @@ func TestStandbyTakesOver(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 500 * time.Millisecond
 	r.steps(10)
-	hangs := r.process(beforeProduce, 2)
+	hangs := r.process(writer.BeforeProduce, 2)
 	r.eventually("a writer that hangs", hangs.stopped)
 	p := r.start()
-	p.until("standby", func(st Status) bool { return st.State == Standby })
-	p.until("takeover", func(st Status) bool { return st.State != Standby })
+	p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+	p.until("takeover", func(st status.Status) bool { return st.State != status.Standby })
 	r.steps(2)
 	p.caughtUp()
 	r.must(hangs.Process.Signal(syscall.SIGCONT))
@@ -162,7 +164,7 @@ func TestStandbyThatHearsItself(t *testing.T) {
 				t.Fatalf("it takes over (%v), and does not say: %s", err, why)
 			default:
 			}
-			return woken.Status().State == Standby && strings.Contains(woken.Status().Reason, why)
+			return woken.Status().State == status.Standby && strings.Contains(woken.Status().Reason, why)
 		})
 	}
 
@@ -193,7 +195,7 @@ func TestStandbyEndsWithoutFarewell(t *testing.T) {
 	p.caughtUp()
 	r.start().caughtUp() // takes over without waiting, and sends no heartbeat
 	r.mine(1)
-	p.until("standby", func(st Status) bool { return st.State == Standby })
+	p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 	p.halt()
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
@@ -266,11 +268,11 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	defer node.Close()
 	r.config.RPC = rpc.Endpoints(node.URL)
 	second := r.start()
-	second.until("standby", func(st Status) bool { return st.State == Standby })
+	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 	node.CloseClientConnections()
 	node.Close()
 	first.halt()
-	second.until("a writer that waits for its node", func(st Status) bool { return st.State == Starting && st.Reason != "" })
+	second.until("a writer that waits for its node", func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
 	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
 		t.Errorf("it says %q", reason)
 	}
@@ -292,10 +294,10 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	proper := r.config
 	r.config.RPC = rpc.Endpoints(node.URL)
 	nodeless := r.start()
-	nodeless.until("ready standby", func(Status) bool { return nodeless.StandsBy() && nodeless.Ready() == nil })
+	nodeless.until("ready standby", func(status.Status) bool { return nodeless.StandsBy() && nodeless.Ready() == nil })
 	node.CloseClientConnections()
 	node.Close()
-	nodeless.until("standby without a node", func(Status) bool {
+	nodeless.until("standby without a node", func(status.Status) bool {
 		err := nodeless.Ready()
 		return nodeless.StandsBy() && err != nil && strings.Contains(err.Error(), "no endpoint of chain.rpc answers")
 	})
@@ -304,7 +306,7 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	r.config.Vaults = slices.Clone(proper.Vaults)
 	r.config.Vaults[0].StartBlock--
 	contrary := r.start()
-	contrary.until("standby that contradicts the log", func(Status) bool {
+	contrary.until("standby that contradicts the log", func(status.Status) bool {
 		err := contrary.Ready()
 		return contrary.StandsBy() && err != nil && strings.Contains(err.Error(), "was lowered from")
 	})

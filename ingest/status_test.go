@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/registry"
@@ -41,11 +42,11 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 		}
 	}
 	for labels, want := range logs {
-		if got := counterValue(t, p.status.logs.WithLabelValues(labels[:]...)); got != want {
+		if got := counterValue(t, p.status.Logs.WithLabelValues(labels[:]...)); got != want {
 			t.Errorf("navlog_ingest_logs_total%v is %v, the log has %v", labels, got, want)
 		}
 	}
-	if got := testutil.CollectAndCount(p.status.logs); got != len(logs) {
+	if got := testutil.CollectAndCount(p.status.Logs); got != len(logs) {
 		t.Errorf("navlog_ingest_logs_total has %d series, the log %d", got, len(logs))
 	}
 	height := r.height()
@@ -53,18 +54,18 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 		gauge prometheus.Collector
 		want  uint64
 	}{
-		"head_block": {p.status.head, height}, "indexed_block": {p.status.indexed, height}, "final_block": {p.status.final, r.final()},
-		"referral_block": {p.status.referral, height - 3}, "seq": {p.status.seq, uint64(len(all))}, "reorgs_total": {p.status.reorgs, 0},
-		"frozen": {p.status.frozen, 0},
+		"head_block": {p.status.Head, height}, "indexed_block": {p.status.Indexed, height}, "final_block": {p.status.Final, r.final()},
+		"referral_block": {p.status.Referral, height - 3}, "seq": {p.status.Seq, uint64(len(all))}, "reorgs_total": {p.status.Reorgs, 0},
+		"frozen": {p.status.Frozen, 0},
 	} {
 		if got := counterValue(t, c.gauge); got != float64(c.want) {
 			t.Errorf("navlog_ingest_%s is %v, want %d", name, got, c.want)
 		}
 	}
-	if n := counterValue(t, p.status.transactions); n > float64(blocks)/10 {
+	if n := counterValue(t, p.status.Transactions); n > float64(blocks)/10 {
 		t.Errorf("%v transactions for %d blocks that were there from the start", n, blocks)
 	}
-	told := counterValue(t, p.status.referrals.WithLabelValues("deposit")) + counterValue(t, p.status.referrals.WithLabelValues("withdrawal"))
+	told := counterValue(t, p.status.Referrals.WithLabelValues("deposit")) + counterValue(t, p.status.Referrals.WithLabelValues("withdrawal"))
 	if want := len(r.told()); int(told) != want || want == 0 {
 		t.Errorf("navlog_ingest_referrals_total is %v, the topics have %d", told, want)
 	}
@@ -77,9 +78,9 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	i := New(validConfig(), chainlog.DefaultConfig(), nil, newRegistry(), slog.New(slog.DiscardHandler))
-	check := func(ready bool, change func(*Status)) {
+	check := func(ready bool, change func(*status.Status)) {
 		t.Helper()
-		i.status.note(change)
+		i.status.Note(change)
 		if err := i.Ready(); (err == nil) != ready {
 			t.Errorf("in %+v Ready is %v", i.Status(), err)
 		}
@@ -90,25 +91,25 @@ func TestReady(t *testing.T) {
 			t.Errorf("in %+v the lag is %v blocks and %v s, known should be %t", st, st.LagBlocks, st.LagSeconds, known)
 		}
 	}
-	check(false, func(*Status) {}) // not started
+	check(false, func(*status.Status) {}) // not started
 	lag(false)
-	check(true, func(st *Status) {
-		*st = Status{State: Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10, HeadTime: 5}, indexedTime: 5, checked: time.Now()}
+	check(true, func(st *status.Status) {
+		*st = status.Status{State: status.Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10, HeadTime: 5}, IndexedTime: 5, Checked: time.Now()}
 	})
-	check(true, func(st *Status) { st.HeadBlock = 12 })
+	check(true, func(st *status.Status) { st.HeadBlock = 12 })
 	lag(true)
-	check(false, func(st *Status) { st.HeadBlock = 1000 })
-	check(false, func(st *Status) { st.HeadBlock, st.checked = 10, time.Now().Add(-time.Minute) })
+	check(false, func(st *status.Status) { st.HeadBlock = 1000 })
+	check(false, func(st *status.Status) { st.HeadBlock, st.Checked = 10, time.Now().Add(-time.Minute) })
 	lag(false) // it was 0 when the head was last seen
-	check(false, func(st *Status) { st.State = Frozen })
+	check(false, func(st *status.Status) { st.State = status.Frozen })
 	lag(false)
-	check(false, func(st *Status) { st.State = Backfilling })
+	check(false, func(st *status.Status) { st.State = status.Backfilling })
 	lag(true)
-	i.status.note(func(st *Status) { st.State = Following })
-	check(true, func(st *Status) { st.checked, st.indexedTime = time.Now(), 0 }) // the log's head is a genesis block of time 0
-	check(false, func(st *Status) { st.HeadBlock = 1000 })
-	check(false, func(st *Status) { st.HeadBlock, st.State = 10, Backfilling })
-	check(false, func(st *Status) { st.State, st.Reason = Frozen, "block 3 is final" })
+	i.status.Note(func(st *status.Status) { st.State = status.Following })
+	check(true, func(st *status.Status) { st.Checked, st.IndexedTime = time.Now(), 0 }) // the log's head is a genesis block of time 0
+	check(false, func(st *status.Status) { st.HeadBlock = 1000 })
+	check(false, func(st *status.Status) { st.HeadBlock, st.State = 10, status.Backfilling })
+	check(false, func(st *status.Status) { st.State, st.Reason = status.Frozen, "block 3 is final" })
 }
 
 // Run writes the status to the registry.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 )
 
 // relay forwards connections to an address until it is cut.
@@ -92,10 +93,10 @@ func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 			}
 			// More than the configuration allows, and than the test waits.
 			p := r.start(func(i *Ingest) { i.config.PollInterval = time.Hour })
-			p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
+			p.until("subscription", func(st status.Status) bool { return st.Endpoints[0].Subscribed })
 			for range 4 {
 				r.steps(1)
-				p.until("new block", func(st Status) bool { return st.IndexedBlock == r.height() })
+				p.until("new block", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 			}
 			r.verify()
 		})
@@ -108,16 +109,16 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	between := newRelay(t, strings.TrimPrefix(r.url, "http://"))
 	r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: "ws://" + between.listener.Addr().String()}}
 	p := r.start()
-	p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
+	p.until("subscription", func(st status.Status) bool { return st.Endpoints[0].Subscribed })
 	between.cut()
-	p.until("loss of the subscription", func(st Status) bool { return !st.Endpoints[0].Subscribed })
+	p.until("loss of the subscription", func(st status.Status) bool { return !st.Endpoints[0].Subscribed })
 	r.steps(3)
 	p.caughtUp()
 	between.mend()
-	p.until("another subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
+	p.until("another subscription", func(st status.Status) bool { return st.Endpoints[0].Subscribed })
 	before := p.metric("announcements_total")
 	r.steps(1)
-	p.until("announcement", func(Status) bool {
+	p.until("announcement", func(status.Status) bool {
 		return p.metric("announcements_total") > before
 	})
 	p.caughtUp()

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/telemetry"
@@ -31,7 +32,7 @@ func TestTraces(t *testing.T) {
 	few := len(r.told())
 	r.mine(20) // everything before is final now
 	second := r.start()
-	second.until("referral block", func(st Status) bool {
+	second.until("referral block", func(st status.Status) bool {
 		return st.ReferralBlock >= st.FinalBlock && st.IndexedBlock == r.height()
 	})
 	r.verify()

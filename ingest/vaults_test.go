@@ -17,7 +17,11 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/ingest/follow"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -49,7 +53,7 @@ func TestVaultAddedLater(t *testing.T) {
 		r.order(registry.RemoveVault, all[2])
 		r.steps(20)
 		p = r.start()
-		p.until("head without the third vault", func(st Status) bool { return st.IndexedBlock == r.height() })
+		p.until("head without the third vault", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 		p.came(r.order(registry.RestoreVault, all[2]))
 		p.caughtUp()
 		r.verify()
@@ -73,19 +77,19 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 		return removed
 	}
 	for n, run := range []struct {
-		vaults  []VaultConfig
+		vaults  []vaults.Config
 		order   string
-		comes   outcome // outcome of the command, with part of its detail
-		want    []bool  // the records of the first vault: whether each removes it
-		warning string  // about the vault
+		comes   vaults.Outcome // outcome of the command, with part of its detail
+		want    []bool         // the records of the first vault: whether each removes it
+		warning string         // about the vault
 	}{
-		{all[:1], "", outcome{}, []bool{false}, ""},
+		{all[:1], "", vaults.Outcome{}, []bool{false}, ""},
 		{all[:1], registry.RemoveVault, refused("is the only one"), []bool{false}, ""},
-		{all[1:], "", outcome{}, []bool{false}, "it is not in chain.vaults of ingest, and is still indexed"},
+		{all[1:], "", vaults.Outcome{}, []bool{false}, "it is not in chain.vaults of ingest, and is still indexed"},
 		{all[1:], registry.RestoreVault, done("was not removed"), []bool{false}, "it is not in chain.vaults"},
 		{all[1:], registry.RemoveVault, done("is removed from responses"), []bool{false, true}, ""},
 		{all[1:], registry.RemoveVault, done("was removed before"), []bool{false, true}, ""}, // also after a crash before the outcome was written
-		{all, "", outcome{}, []bool{false, true}, "it was removed, and is still in chain.vaults"},
+		{all, "", vaults.Outcome{}, []bool{false, true}, "it was removed, and is still in chain.vaults"},
 		{all, registry.RestoreVault, done("continues from block"), []bool{false, true, false}, ""},
 		{all, registry.RemoveVault, done("is removed from responses"), []bool{false, true, false, true}, "it was removed, and is still in chain.vaults"},
 		{all[1:], "rename", refused("does not know"), []bool{false, true, false, true}, ""},
@@ -97,10 +101,10 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 			ids = r.order(run.order, all[0])
 		}
 		p := r.start()
-		if came := p.came(ids); came.is != run.comes.is || !strings.Contains(came.detail, run.comes.detail) {
+		if came := p.came(ids); came.Is != run.comes.Is || !strings.Contains(came.Detail, run.comes.Detail) {
 			t.Errorf("run %d: the command comes to %v, want %v", n, came, run.comes)
 		}
-		p.until("the head", func(st Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
+		p.until("the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
 		var warning string
 		for _, w := range p.Status().VaultWarnings {
 			if w.Address == first.Hex() {
@@ -134,7 +138,7 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	r.steps(20)
 	p := r.start()
 	p.caughtUp()
-	if came := p.came(r.order(registry.RemoveVault, VaultConfig{Address: r.contracts.Router.Hex()})); came.is != registry.CommandRefused || !strings.Contains(came.detail, "has no vault") {
+	if came := p.came(r.order(registry.RemoveVault, vaults.Config{Address: r.contracts.Router.Hex()})); came.Is != registry.CommandRefused || !strings.Contains(came.Detail, "has no vault") {
 		t.Errorf("the removal of an unknown vault comes to %v", came)
 	}
 	r.orders.fail(errors.New("away"))
@@ -142,13 +146,13 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	r.steps(5)
 	p.caughtUp()
 	r.orders.fail(nil)
-	if came := p.came(ids); came.is != registry.CommandDone {
+	if came := p.came(ids); came.Is != registry.CommandDone {
 		t.Errorf("the removal comes to %v", came)
 	}
 	r.steps(5)
 	p.caughtUpBut(2)
 	r.verify()
-	if came := p.came(r.order(registry.RemoveVault, all[2])); came.is != registry.CommandRefused {
+	if came := p.came(r.order(registry.RemoveVault, all[2])); came.Is != registry.CommandRefused {
 		t.Errorf("the removal of the last vault comes to %v", came)
 	}
 }
@@ -161,23 +165,23 @@ func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 	p.caughtUp()
 	p.halt()
 	s := r.session()
-	for n := byte(1); n <= MaxVaults-3; n++ {
-		s.writer.state.covered = append(s.writer.state.covered, coverage{address: common.Address{n}, start: 1})
+	for n := byte(1); n <= vaults.Max-3; n++ {
+		s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{n}, Start: 1})
 	}
 	s.registrar.Watch()
 	_, err := s.registrar.Describe(r.ctx, nil)
 	r.must(err)
-	s.writer.state.covered = append(s.writer.state.covered, coverage{address: common.Address{99}, start: 1})
+	s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{99}, Start: 1})
 	s.registrar.Watch()
 	if _, err := s.registrar.Describe(r.ctx, nil); err == nil || !strings.Contains(err.Error(), "vault remove") {
-		t.Errorf("%d vaults: %v", MaxVaults+1, err)
+		t.Errorf("%d vaults: %v", vaults.Max+1, err)
 	}
-	s.writer.state.covered[0].removed = true
+	s.writer.State.Covered[0].Removed = true
 	s.registrar.Watch()
 	_, err = s.registrar.Describe(r.ctx, nil)
 	r.must(err)
-	for i := range s.writer.state.covered {
-		s.writer.state.covered[i].removed = true
+	for i := range s.writer.State.Covered {
+		s.writer.State.Covered[i].Removed = true
 	}
 	s.registrar.Watch()
 	if _, err := s.registrar.Describe(r.ctx, nil); err == nil || !strings.Contains(err.Error(), "vault restore") {
@@ -224,7 +228,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 					return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), old.Hash().Hex())
 				}).URL)
 				p = r.start()
-				p.until("late vault", func(st Status) bool { return len(st.LateVaults) == 1 && st.LateVaults[0].Reason != "" })
+				p.until("late vault", func(st status.Status) bool { return len(st.LateVaults) == 1 && st.LateVaults[0].Reason != "" })
 			}
 			before := len(r.topic(chainlog.LogTopic(r.config.ID)))
 			r.reorg(5, devchain.Kept{Hash: deposits[0], Block: 1}, devchain.Kept{Hash: deposits[1], Block: 2}, devchain.Kept{Hash: deposits[2], Block: 4})
@@ -260,20 +264,20 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	r.config.BatchBlocks = 1 // as if its history were long
 	var made atomic.Int32
 	p := r.start(func(i *Ingest) {
-		i.hook = func(reached step) error { // the chain grows with every transaction
-			if reached != beforeProduce || made.Add(1) > blocks {
+		i.hook = func(reached writer.Step) error { // the chain grows with every transaction
+			if reached != writer.BeforeProduce || made.Add(1) > blocks {
 				return nil
 			}
 			return r.traffic.Steps(r.ctx, 1)
 		}
 	})
-	var state State
-	p.until("late vault", func(st Status) bool {
+	var state status.State
+	p.until("late vault", func(st status.Status) bool {
 		state = st.State
 		return len(st.LateVaults) == 1 && st.LateVaults[0].Address == common.HexToAddress(r.config.Vaults[0].Address).Hex()
 	})
-	if state != Following {
-		t.Errorf("with a late vault the state is %s, want %s", state, Following)
+	if state != status.Following {
+		t.Errorf("with a late vault the state is %s, want %s", state, status.Following)
 	}
 	p.caughtUp()
 	var flowed, passed int // new logs of the others, and those of them before the last old one of the late vault
@@ -309,9 +313,9 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	p := r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
 	for range rounds {
 		r.steps(1)
-		p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+		p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	}
-	p.until("complaint of the late vault", func(st Status) bool {
+	p.until("complaint of the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
 	})
 	if tries := lines.count("cannot read late vaults, retrying"); tries >= rounds {
@@ -343,7 +347,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	s := r.session()
 	advance := func() {
 		t.Helper()
-		s.catchup.again = time.Time{} // it does not pause between its attempts
+		s.catchup.Again = time.Time{} // it does not pause between its attempts
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
@@ -355,7 +359,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.mine(3)
 	r.eventually("head", func() bool {
 		advance()
-		return s.writer.state.head.Number == r.height()
+		return s.writer.State.Head.Number == r.height()
 	})
 	pruned.tell(honest)
 	p := r.start()
@@ -382,7 +386,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	t.Cleanup(release)
 	complained, failures := false, 0
 	r.eventually("third failure in a row", func() bool {
-		s.catchup.again = time.Time{}
+		s.catchup.Again = time.Time{}
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
@@ -394,7 +398,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 		case looked <- struct{}{}:
 		default:
 		}
-		if !s.catchup.again.IsZero() {
+		if !s.catchup.Again.IsZero() {
 			failures++
 		}
 		return failures >= 3
@@ -414,7 +418,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	all := r.config.Vaults
 	r.config.Vaults = all[1:]
 	r.steps(30)
-	r.mine(2 * BlocksAtOnce)
+	r.mine(2 * follow.BlocksAtOnce)
 	depositor := r.depositor() // into the first vault
 	for n := range 8 {
 		depositor.deposit(int64(n+1), 7)
@@ -430,12 +434,12 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	})
 	r.config.RPC, r.config.Vaults = rpc.Endpoints(failing.URL), all
 	p = r.start()
-	p.until("late vault before the block that is not given", func(st Status) bool {
+	p.until("late vault before the block that is not given", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 && st.LateVaults[0].Reason != ""
 	})
 	r.verify()
 	r.mine(2)
-	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	r.reorg(9)
 	r.mine(1)
 	p.caughtUp()
@@ -574,7 +578,7 @@ func TestStartBlocks(t *testing.T) {
 	r.config.Vaults[1].StartBlock = height - 3 // not final yet
 	r.config.Vaults[2].StartBlock = height + 5 // not mined yet
 	p := r.start()
-	p.until("head", func(st Status) bool { return st.IndexedBlock == height })
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == height })
 	r.steps(15)
 	p.caughtUp()
 	r.verify()
@@ -591,7 +595,7 @@ func TestNothingFinalYet(t *testing.T) {
 	r.verify()
 	r.reorg(r.height() - 2) // nearly everything
 	r.mine(20)
-	p.until("new branch", func(st Status) bool { return st.IndexedBlock == r.height() })
+	p.until("new branch", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()
 }
 
@@ -641,10 +645,10 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	r.config.Vaults = all[:2]
 	r.steps(20)
 	p := r.start()
-	p.until("the head", func(st Status) bool { return st.IndexedBlock == r.height() })
-	comes := func(v VaultConfig, is, words string) {
+	p.until("the head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	comes := func(v vaults.Config, is, words string) {
 		t.Helper()
-		if came := p.came(r.order(registry.AddVault, v)); came.is != is || !strings.Contains(came.detail, words) {
+		if came := p.came(r.order(registry.AddVault, v)); came.Is != is || !strings.Contains(came.Detail, words) {
 			t.Errorf("to add %+v comes to %v, want %s with %q", v, came, is, words)
 		}
 	}
@@ -652,7 +656,7 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	nowhere.Address = common.Address{0xee}.Hex()
 	comes(nowhere, registry.CommandRefused, "has no code")
 	shared := all[2]
-	shared.Mapping, shared.Sources = writeMapping(t), map[string]SourceConfig{"desk": {Address: all[0].Address}}
+	shared.Mapping, shared.Sources = writeMapping(t), map[string]vaults.SourceConfig{"desk": {Address: all[0].Address}}
 	comes(shared, registry.CommandRefused, "share the contract")
 	comes(all[2], registry.CommandDone, "is read from block")
 	comes(all[2], registry.CommandDone, "is in the log already")
@@ -699,15 +703,17 @@ func TestMappingChanges(t *testing.T) {
 	}
 	file := writeMapping(t)
 	for _, run := range []struct {
-		change  func(v *VaultConfig)
+		change  func(v *vaults.Config)
 		want    []string
 		warning string
 	}{
-		{func(v *VaultConfig) { v.Mapping = file }, []string{"reference", "desk"}, ""},
-		{func(*VaultConfig) {}, []string{"reference", "desk"}, ""},
-		{func(v *VaultConfig) { v.Sources = map[string]SourceConfig{"desk": {Address: r.contracts.Router.Hex()}} }, []string{"reference", "desk"},
+		{func(v *vaults.Config) { v.Mapping = file }, []string{"reference", "desk"}, ""},
+		{func(*vaults.Config) {}, []string{"reference", "desk"}, ""},
+		{func(v *vaults.Config) {
+			v.Sources = map[string]vaults.SourceConfig{"desk": {Address: r.contracts.Router.Hex()}}
+		}, []string{"reference", "desk"},
 			"its sources in chain.vaults of ingest are not those of the log"},
-		{func(v *VaultConfig) { v.Mapping, v.Sources = "", nil }, []string{"reference", "desk", "reference"}, ""},
+		{func(v *vaults.Config) { v.Mapping, v.Sources = "", nil }, []string{"reference", "desk", "reference"}, ""},
 	} {
 		run.change(&r.config.Vaults[0])
 		r.steps(2)
@@ -731,14 +737,14 @@ func TestMappingChanges(t *testing.T) {
 	}
 	c := r.config
 	c.Vaults = slices.Clone(c.Vaults)
-	for want, v := range map[string]VaultConfig{
+	for want, v := range map[string]vaults.Config{
 		wrong + ":6:11: unknown field":         {Mapping: wrong},
 		`unknown preset "nothing"`:             {Mapping: "nothing"},
-		"no mapping of the vault has a source": {Sources: map[string]SourceConfig{"gate": {Address: common.Address{1}.Hex()}}},
-		"sources.gate.topic1":                  {Sources: map[string]SourceConfig{"gate": {Address: common.Address{1}.Hex(), Topic1: "0x12"}}},
-		"mapping and mappings":                 {Mapping: "reference", Mappings: []MappingConfig{{Mapping: "reference"}}},
-		"overlap":                              {Mappings: []MappingConfig{{Mapping: "reference"}, {Mapping: "reference", From: 9}}},
-		"share the contract":                   {Mapping: file, Sources: map[string]SourceConfig{"desk": {Address: c.Vaults[1].Address}}},
+		"no mapping of the vault has a source": {Sources: map[string]vaults.SourceConfig{"gate": {Address: common.Address{1}.Hex()}}},
+		"sources.gate.topic1":                  {Sources: map[string]vaults.SourceConfig{"gate": {Address: common.Address{1}.Hex(), Topic1: "0x12"}}},
+		"mapping and mappings":                 {Mapping: "reference", Mappings: []vaults.MappingConfig{{Mapping: "reference"}}},
+		"overlap":                              {Mappings: []vaults.MappingConfig{{Mapping: "reference"}, {Mapping: "reference", From: 9}}},
+		"share the contract":                   {Mapping: file, Sources: map[string]vaults.SourceConfig{"desk": {Address: c.Vaults[1].Address}}},
 	} {
 		v.Address, v.StartBlock = r.config.Vaults[0].Address, 1
 		c.Vaults[0] = v

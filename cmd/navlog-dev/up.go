@@ -22,7 +22,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/receiver"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/registry"
@@ -187,7 +187,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	u.config.HTTP.Router = deployed.Router.Hex()
 	u.config.HTTP.PartnerRotation = true
 	for _, v := range deployed.Vaults {
-		u.config.Chain.Vaults = append(u.config.Chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+		u.config.Chain.Vaults = append(u.config.Chain.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 )
 
 // ensurePresets adds a vault of each requested preset to the vaults of the reference contracts; it finds the one of an
@@ -25,15 +25,15 @@ func (u *up) ensurePresets(ctx context.Context) error {
 		}
 		u.engines.add("story of "+preset, func() error { play.Close(); return nil })
 		u.plays, u.ready.Presets = append(u.plays, play), append(u.ready.Presets, play.Protocol)
-		v := ingest.VaultConfig{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: preset,
-			Sources: map[string]ingest.SourceConfig{}}
+		v := vaults.Config{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: preset,
+			Sources: map[string]vaults.SourceConfig{}}
 		for role, address := range play.Sources {
 			if role != "vault" {
-				v.Sources[role] = ingest.SourceConfig{Address: address.Hex()}
+				v.Sources[role] = vaults.SourceConfig{Address: address.Hex()}
 			}
 		}
 		if c := play.Currency; c != nil {
-			v.Asset = ingest.AssetConfig{Address: c.Address.Hex(), Symbol: c.Symbol, Decimals: &c.Decimals}
+			v.Asset = vaults.AssetConfig{Address: c.Address.Hex(), Symbol: c.Symbol, Decimals: &c.Decimals}
 		}
 		u.config.Chain.Vaults = append(u.config.Chain.Vaults, v)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/vaults"
 )
 
 // A run that fails, for example because another one uses the port, leaves the ready file of the other; the run that
@@ -117,7 +117,7 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 func TestConfigurationForCommands(t *testing.T) {
 	u := &up{cmd: upCmd{Data: t.TempDir()}, config: config.Default()}
 	u.config.Chain.ID, u.config.Chain.RPC = 31337, rpc.Endpoints("http://127.0.0.1:8545")
-	u.config.Chain.Vaults = []ingest.VaultConfig{{Address: "0x3406A4f5A90423d541ebF3E6221612FbbFF72435", StartBlock: 7, Name: "A"}}
+	u.config.Chain.Vaults = []vaults.Config{{Address: "0x3406A4f5A90423d541ebF3E6221612FbbFF72435", StartBlock: 7, Name: "A"}}
 	u.config.Kafka.Brokers, u.config.Kafka.ReplicationFactor = []string{"127.0.0.1:9092"}, 1
 	u.config.ClickHouse.Addr, u.config.ClickHouse.QueryUser = "127.0.0.1:9000", "navlog_query"
 	u.config.Postgres.URL = "postgres://navlog:secret@127.0.0.1:5432/navlog?sslmode=disable"

@@ -26,8 +26,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/chainproof"
@@ -298,7 +298,7 @@ func (e *examination) compareVaults(cursor *event.Cursor) {
 	}
 }
 
-func (e *examination) compareVault(address common.Address, v ingest.VaultConfig, cursor *event.Cursor) {
+func (e *examination) compareVault(address common.Address, v vaults.Config, cursor *event.Cursor) {
 	check := "vault " + address.Hex()
 	i := slices.IndexFunc(cursor.GetVaults(), func(have *event.Coverage) bool { return common.BytesToAddress(have.GetAddress()) == address })
 	if i < 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -39,7 +40,7 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	screen := console.New(s.Err)
 	log := cmd.Logger(screen)
 	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
-	var r *ingest.Resumption
+	var r *operate.Resumption
 	resume := func() (err error) {
 		steps := screen.Steps(log)
 		defer steps.End()
@@ -66,7 +67,7 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return err
 }
 
-func printResumption(out io.Writer, r *ingest.Resumption) error {
+func printResumption(out io.Writer, r *operate.Resumption) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	cli.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
 	cli.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)

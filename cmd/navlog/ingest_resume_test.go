@@ -16,6 +16,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/operate"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -47,7 +49,7 @@ func TestIngestResume(t *testing.T) {
 		t.Setenv(fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_START_BLOCK", n), fmt.Sprint(v.StartBlock))
 	}
 	i := startIngest(t, c)
-	reached := func(what string, condition func(ingest.Status) bool) {
+	reached := func(what string, condition func(status.Status) bool) {
 		t.Helper()
 		wait.Until(t, func() error {
 			if st := i.Status(); !condition(st) {
@@ -56,9 +58,9 @@ func TestIngestResume(t *testing.T) {
 			return nil
 		})
 	}
-	atHead := func(st ingest.Status) bool {
+	atHead := func(st status.Status) bool {
 		height, err := height(t.Context(), anvil.URL)
-		return err == nil && st.State == ingest.Following && st.IndexedBlock == height && st.ReferralBlock == height
+		return err == nil && st.State == status.Following && st.IndexedBlock == height && st.ReferralBlock == height
 	}
 	reached("head", atHead)
 	if _, err := c.run("ingest", "resume", "--accept-reorg"); err == nil || !strings.Contains(err.Error(), "chain.31399.log is not frozen") {
@@ -67,7 +69,7 @@ func TestIngestResume(t *testing.T) {
 	if err := devchain.Reorg(t.Context(), anvil.URL, 30); err != nil {
 		t.Fatal(err)
 	}
-	reached("freeze", func(st ingest.Status) bool { return st.State == ingest.Frozen })
+	reached("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	if reason := i.Status().Reason; !strings.Contains(reason, "`navlog ingest resume`") {
 		t.Errorf("the status does not name the command: %s", reason)
 	}
@@ -97,7 +99,7 @@ func TestIngestResume(t *testing.T) {
 			t.Errorf("the plan does not say %q:\n%s", want, out)
 		}
 	}
-	var done ingest.Resumption
+	var done operate.Resumption
 	c.json(&done, "ingest", "resume", "--accept-reorg")
 	if !done.Accepted || done.Records == 0 || len(done.Referrals) == 0 || done.Ancestor.Number >= done.Head.Number {
 		t.Errorf("done %+v", done)

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/operate"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -77,7 +77,7 @@ func aliasOrder(kind, deed, vault, text string, partner int64) (ingestOrder, err
 	if err != nil {
 		return ingestOrder{}, cli.Usage.With(err)
 	}
-	argument, err := ingest.Alias{Value: value, Partner: uint32(partner)}.Encode()
+	argument, err := vaults.Alias{Value: value, Partner: uint32(partner)}.Encode()
 	what := "remove the alias " + mapping.AttributionText(value) + " of"
 	if partner != 0 {
 		what = fmt.Sprintf("add the alias %s for partner %d to", mapping.AttributionText(value), partner)
@@ -93,16 +93,16 @@ type aliasBackfillCmd struct {
 // Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them.
 func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
-		_, vaults, err := operate.NewestVaults(ctx, c)
+		_, records, err := operate.NewestVaults(ctx, c)
 		if err != nil {
 			return err
 		}
-		argument, err := ingest.Alias{Partner: uint32(cmd.Partner)}.Encode()
+		argument, err := vaults.Alias{Partner: uint32(cmd.Partner)}.Encode()
 		if err != nil {
 			return err
 		}
 		found := false
-		for _, v := range vaults {
+		for _, v := range records {
 			if !slices.ContainsFunc(v.GetAliases(), func(a *event.Alias) bool { return int64(a.GetPartnerId()) == cmd.Partner }) {
 				continue
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -103,12 +103,12 @@ type vaultAddCmd struct {
 
 // Run adds a vault. The command contains its mapping, because the file may exist only on this machine.
 func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
-	v := ingest.VaultConfig{Address: cmd.Address, StartBlock: cmd.StartBlock, Mapping: cmd.Mapping, Name: cmd.Name, Symbol: cmd.Symbol, Decimals: cmd.Decimals,
-		Asset: ingest.AssetConfig{Address: cmd.Asset, Symbol: cmd.AssetSymbol, Decimals: cmd.AssetDecimals}, Sources: map[string]ingest.SourceConfig{}}
+	v := vaults.Config{Address: cmd.Address, StartBlock: cmd.StartBlock, Mapping: cmd.Mapping, Name: cmd.Name, Symbol: cmd.Symbol, Decimals: cmd.Decimals,
+		Asset: vaults.AssetConfig{Address: cmd.Asset, Symbol: cmd.AssetSymbol, Decimals: cmd.AssetDecimals}, Sources: map[string]vaults.SourceConfig{}}
 	for _, given := range cmd.Source {
 		role, rest, _ := strings.Cut(given, "=")
 		address, filters, _ := strings.Cut(rest, ",")
-		source := ingest.SourceConfig{Address: address}
+		source := vaults.SourceConfig{Address: address}
 		for filter := range strings.SplitSeq(filters, ",") {
 			name, value, _ := strings.Cut(filter, "=")
 			switch name {

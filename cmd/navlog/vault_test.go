@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -106,7 +107,7 @@ func TestDoctorComparesVaults(t *testing.T) {
 		a := common.Address{n}
 		return &event.Coverage{Address: a[:], StartBlock: start, CoveredTo: 90, ConfiguredName: name, Removed: removed}
 	}
-	e := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []ingest.VaultConfig{
+	e := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []vaults.Config{
 		{Address: address(1), StartBlock: 10}, {Address: address(2), StartBlock: 10}, {Address: address(3), StartBlock: 10},
 		{Address: address(4), StartBlock: 5}, {Address: address(5), StartBlock: 12, Name: "Five"},
 	}}}}
@@ -130,7 +131,7 @@ func TestDoctorComparesVaults(t *testing.T) {
 			t.Errorf("vault %d: found %q, want %q", n, found, want)
 		}
 	}
-	same := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []ingest.VaultConfig{{Address: address(1)}}}}} // a start block of 0 means 1
+	same := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []vaults.Config{{Address: address(1)}}}}} // a start block of 0 means 1
 	same.compareVaults(&event.Cursor{Vaults: []*event.Coverage{covers(1, 1, "", false)}})
 	if len(same.findings) != 1 || same.findings[0].Verdict != fine {
 		t.Errorf("without a difference: %+v", same.findings)

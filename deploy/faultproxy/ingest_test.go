@@ -25,6 +25,9 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -80,7 +83,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	r.config = ingest.DefaultConfig()
 	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(server.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
-		r.config.Vaults = append(r.config.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+		r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	return r
 }
@@ -133,11 +136,11 @@ func (r *rig) start() *indexer {
 		defer close(done)
 		for {
 			err := x.now.Load().Run(ctx)
-			var refused *ingest.RefusedError
+			var refused *rpc.RefusedError
 			if ctx.Err() != nil {
 				return
 			}
-			if err == nil || errors.As(err, &refused) || errors.Is(err, ingest.ErrFenced) {
+			if err == nil || errors.As(err, &refused) || errors.Is(err, writer.ErrFenced) {
 				x.dead <- err
 				return
 			}
@@ -153,22 +156,22 @@ func (r *rig) newIngest() *ingest.Ingest {
 }
 
 // until waits for a condition of ingest's status.
-func (x *indexer) until(what string, condition func(ingest.Status) bool) {
+func (x *indexer) until(what string, condition func(status.Status) bool) {
 	x.t.Helper()
 	wait.Until(x.t, func() error {
-		status := x.now.Load().Status()
-		if condition(status) {
+		st := x.now.Load().Status()
+		if condition(st) {
 			return nil
 		}
-		if status.State == ingest.Frozen {
-			x.t.Fatalf("ingest froze while waiting for %s: %s\ninjected:\n%s", what, status.Reason, x.injections())
+		if st.State == status.Frozen {
+			x.t.Fatalf("ingest froze while waiting for %s: %s\ninjected:\n%s", what, st.Reason, x.injections())
 		}
 		select {
 		case err := <-x.dead:
 			x.t.Fatalf("ingest ended while waiting for %s: %v\ninjected:\n%s", what, err, x.injections())
 		default:
 		}
-		return fmt.Errorf("no %s; status %+v", what, status)
+		return fmt.Errorf("no %s; status %+v", what, st)
 	})
 }
 
@@ -178,8 +181,8 @@ func (x *indexer) caughtUp() {
 	head, err := x.chain.HeaderByNumber(x.ctx, nil)
 	x.must(err)
 	hash := head.Hash()
-	x.until("log that reaches the head", func(st ingest.Status) bool {
-		if st.State != ingest.Following || st.IndexedBlock != head.Number.Uint64() {
+	x.until("log that reaches the head", func(st status.Status) bool {
+		if st.State != status.Following || st.IndexedBlock != head.Number.Uint64() {
 			return false
 		}
 		cursor, err := chainlog.ReadCursor(x.ctx, x.config.ID, x.kafka.Options()...)
@@ -257,11 +260,11 @@ func TestLostLogsAreDisproven(t *testing.T) {
 		r.must(r.proxy.SetRate(1))
 		r.steps(40)
 		x := r.start()
-		x.until("faults, or the end of the history", func(st ingest.Status) bool { return r.proxy.Counts()[f] >= 3 || st.State == ingest.Following })
+		x.until("faults, or the end of the history", func(st status.Status) bool { return r.proxy.Counts()[f] >= 3 || st.State == status.Following })
 		r.proxy.Off()
 		x.caughtUp()
 		missing := r.missing()
-		x.until("proof", func(st ingest.Status) bool { return st.Disproven != "" || st.ProvenTo == st.FinalBlock })
+		x.until("proof", func(st status.Status) bool { return st.Disproven != "" || st.ProvenTo == st.FinalBlock })
 		if st := x.now.Load().Status(); (missing > 0) != (st.Disproven != "") {
 			t.Errorf("%s: the log lacks %d logs, disproven: %q", f, missing, st.Disproven)
 		}
@@ -287,7 +290,7 @@ func TestIngestSeesThrough(t *testing.T) {
 			r.must(r.proxy.SetRate(1))
 			r.steps(20)
 			x := r.start()
-			x.until("fault", func(ingest.Status) bool { return r.proxy.Counts()[f] > 0 })
+			x.until("fault", func(status.Status) bool { return r.proxy.Counts()[f] > 0 })
 			switch f { // the others are limits that smaller requests respect
 			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead:
 				r.proxy.Off()

@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 )
 
 // block requests a block that must exist.
@@ -192,7 +193,7 @@ func TestIngestBesideALiar(t *testing.T) {
 					r.must(err)
 					want = h.Number.Uint64()
 				}
-				x.until("the final block", func(st ingest.Status) bool { return st.FinalBlock == want })
+				x.until("the final block", func(st status.Status) bool { return st.FinalBlock == want })
 				if logs, counts := r.verify(), r.proxy.Counts(); logs == 0 || len(counts) == 0 {
 					t.Errorf("no fault was injected: %d logs, injected %v", logs, counts)
 				} else {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/registry"
@@ -25,7 +25,7 @@ import (
 )
 
 // order adds a command for ingest, and waits until it is done.
-func (s *system) order(kind string, vault common.Address, a ingest.Alias) {
+func (s *system) order(kind string, vault common.Address, a vaults.Alias) {
 	s.t.Helper()
 	argument, err := a.Encode()
 	must(s.t, err)
@@ -159,7 +159,7 @@ func TestAliases(t *testing.T) {
 	bought(alice, 1, 555, 5_000_000)
 	mine(20)
 	s.programs(s.shop(strings.ReplaceAll(shop, "partner: $ref", "attribution: $ref")),
-		ingest.VaultConfig{Address: lagoon.Hex(), StartBlock: play.StartBlock, Mapping: play.Preset})
+		vaults.Config{Address: lagoon.Hex(), StartBlock: play.StartBlock, Mapping: play.Preset})
 	s.says("/users/"+alice.Hex(), `"totalDeposited":"5000000"`)
 	referral := common.BytesToHash(devchain.Custodian().Bytes())
 	fromLagoon := s.attributed(lagoon, referral)
@@ -170,9 +170,9 @@ func TestAliases(t *testing.T) {
 	s.statement(s.vault, 0)
 
 	// When they get aliases, the answers follow with the next generation, and webhooks are sent for new deposits.
-	s.order(registry.SetAlias, s.vault, ingest.Alias{Value: number(555), Partner: partnerID})
-	s.order(registry.SetAlias, lagoon, ingest.Alias{Value: referral, Partner: partnerID})
-	s.order(registry.SetAlias, s.vault, ingest.Alias{Value: number(556), Partner: partnerID})
+	s.order(registry.SetAlias, s.vault, vaults.Alias{Value: number(555), Partner: partnerID})
+	s.order(registry.SetAlias, lagoon, vaults.Alias{Value: referral, Partner: partnerID})
+	s.order(registry.SetAlias, s.vault, vaults.Alias{Value: number(556), Partner: partnerID})
 	s.brought(s.vault, "1 5000000")
 	s.says("/partner/stats", lagoon.Hex())
 	bought(bob, 2, 555, 2_000_000)
@@ -191,8 +191,8 @@ func TestAliases(t *testing.T) {
 
 	// And webhooks for the earlier deposits are sent on request; a second request sends nothing new.
 	for range 2 {
-		s.order(registry.SendEarlier, s.vault, ingest.Alias{Partner: partnerID})
-		s.order(registry.SendEarlier, lagoon, ingest.Alias{Partner: partnerID})
+		s.order(registry.SendEarlier, s.vault, vaults.Alias{Partner: partnerID})
+		s.order(registry.SendEarlier, lagoon, vaults.Alias{Partner: partnerID})
 	}
 	s.webhook("deposit.referral", alice.Hex(), `"5000000"`)
 	bought(carol, 4, 556, 1_000_000) // its webhook is sent after those of the second command
@@ -205,7 +205,7 @@ func TestAliases(t *testing.T) {
 	s.agree()
 
 	// Without the alias the value names no partner, and new deposits are sent to no partner.
-	s.order(registry.RemoveAlias, s.vault, ingest.Alias{Value: number(555)})
+	s.order(registry.RemoveAlias, s.vault, vaults.Alias{Value: number(555)})
 	s.brought(s.vault, "1 1000000")
 	bought(bob, 5, 555, 9_000_000)
 	bought(carol, 6, 556, 4_000_000)

@@ -38,6 +38,7 @@ import (
 	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/query"
@@ -197,22 +198,22 @@ func (s *system) transact(all ...emission) *types.Receipt {
 func (s *system) start() { s.programs(s.shop(shop)) }
 
 // shop returns the configuration of the vault whose mapping is a file.
-func (s *system) shop(mapping string) ingest.VaultConfig {
+func (s *system) shop(mapping string) vaults.Config {
 	file := filepath.Join(s.t.TempDir(), "shop.yaml")
 	must(s.t, os.WriteFile(file, []byte(mapping), 0o600))
 	six := uint8(6)
-	return ingest.VaultConfig{Address: s.vault.Hex(), StartBlock: 1, Name: "Shop", Symbol: "SHOP", Decimals: &six,
-		Mapping: file, Sources: map[string]ingest.SourceConfig{"desk": {Address: s.desk.Hex()}},
-		Asset: ingest.AssetConfig{Address: common.Address{0xaa}.Hex(), Symbol: "USD", Decimals: &six}}
+	return vaults.Config{Address: s.vault.Hex(), StartBlock: 1, Name: "Shop", Symbol: "SHOP", Decimals: &six,
+		Mapping: file, Sources: map[string]vaults.SourceConfig{"desk": {Address: s.desk.Hex()}},
+		Asset: vaults.AssetConfig{Address: common.Address{0xaa}.Hex(), Symbol: "USD", Decimals: &six}}
 }
 
 // programs starts all programs, with these vaults in the configuration of ingest.
-func (s *system) programs(vaults ...ingest.VaultConfig) {
+func (s *system) programs(indexed ...vaults.Config) {
 	t := s.t
 	s.config = ingest.DefaultConfig()
 	s.config.ID, s.config.PollInterval = chainID, 50*time.Millisecond
 	s.config.RPC = []rpc.Endpoint{{URL: s.node}}
-	s.config.Vaults = vaults
+	s.config.Vaults = indexed
 	must(t, s.config.Validate())
 	log := slog.New(slog.DiscardHandler)
 	s.ingest = ingest.New(s.config, s.kafka, s.pool, prometheus.NewRegistry(), log)

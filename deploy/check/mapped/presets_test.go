@@ -23,7 +23,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/statement"
@@ -40,7 +40,7 @@ func TestPresets(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
 	plays := map[string]*devchain.Play{}
-	var vaults []ingest.VaultConfig
+	var indexed []vaults.Config
 	for preset := range presets {
 		play, err := devchain.DeployProtocol(t.Context(), s.node, preset, 3)
 		must(t, err)
@@ -48,19 +48,19 @@ func TestPresets(t *testing.T) {
 		plays[preset] = play
 		t.Logf("a vault of %s is deployed", preset)
 		must(t, play.Steps(t.Context(), 14))
-		v := ingest.VaultConfig{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: oftenSampled(t, preset), Sources: map[string]ingest.SourceConfig{}}
+		v := vaults.Config{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: oftenSampled(t, preset), Sources: map[string]vaults.SourceConfig{}}
 		for role, address := range play.Sources {
 			if role != "vault" {
-				v.Sources[role] = ingest.SourceConfig{Address: address.Hex()}
+				v.Sources[role] = vaults.SourceConfig{Address: address.Hex()}
 			}
 		}
 		if c := play.Currency; c != nil {
-			v.Asset = ingest.AssetConfig{Address: c.Address.Hex(), Symbol: c.Symbol, Decimals: &c.Decimals}
+			v.Asset = vaults.AssetConfig{Address: c.Address.Hex(), Symbol: c.Symbol, Decimals: &c.Decimals}
 		}
-		vaults = append(vaults, v)
+		indexed = append(indexed, v)
 	}
 	must(t, devchain.Mine(t.Context(), s.node, 20))
-	s.programs(vaults...)
+	s.programs(indexed...)
 	t.Log("the programs are up")
 	for _, play := range plays {
 		s.agrees(play)

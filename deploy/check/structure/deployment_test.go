@@ -547,7 +547,7 @@ func TestComposeBehindAProxy(t *testing.T) {
 // take is over.
 func TestComposeLetsProgramsEnd(t *testing.T) {
 	longest := map[string]time.Duration{
-		"ingest":   seconds(t, "../../../ingest/commit.go", "commitTimeout"),
+		"ingest":   seconds(t, "../../../ingest/writer/commit.go", "commitTimeout"),
 		"project":  seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../../projections/write/swap.go", "cursorAge"),
 		"serve":    query.DefaultConfig().ShutdownTimeout,
 		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),

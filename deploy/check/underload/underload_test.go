@@ -24,6 +24,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/query"
@@ -91,7 +92,7 @@ func (s *system) programs(t *testing.T) {
 	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
 	chain.RPC = []rpc.Endpoint{{URL: s.node}}
 	for _, v := range s.deployed.Vaults {
-		chain.Vaults = append(chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+		chain.Vaults = append(chain.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	must(t, chain.Validate())
 	log := slog.New(slog.DiscardHandler)

@@ -13,8 +13,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/backup"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -106,7 +106,7 @@ func (s *system) rebuild() {
 	wait.Until(s.t, func() error {
 		in, out := s.ingest.Status(), s.project.Status()
 		bad := out.State == projections.Bad
-		if in.State != ingest.Following || !bad && (out.State != projections.Following || out.Seq != in.Seq) {
+		if in.State != status.Following || !bad && (out.State != projections.Following || out.Seq != in.Seq) {
 			return fmt.Errorf("ingest is %s at seq %d, %q, project is %s at seq %d, %q", in.State, in.Seq, in.Reason, out.State, out.Seq, out.Reason)
 		}
 		return nil

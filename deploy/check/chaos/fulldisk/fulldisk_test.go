@@ -33,6 +33,8 @@ import (
 	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/query"
@@ -163,7 +165,7 @@ func (s *system) startIngest() {
 	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
 	chain.RPC = []rpc.Endpoint{{URL: s.node}}
 	for _, v := range s.deployed.Vaults {
-		chain.Vaults = append(chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+		chain.Vaults = append(chain.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	must(s.t, chain.Validate())
 	s.ingest = ingest.New(chain, s.kafka, s.pool, prometheus.NewRegistry(), quiet)
@@ -241,7 +243,7 @@ func (s *system) caughtUp() {
 	head := s.head()
 	wait.Until(s.t, func() error {
 		in, out := s.ingest.Status(), s.project.Status()
-		if in.State != ingest.Following || in.IndexedBlock < head || out.State != projections.Following || out.Block < head || out.Seq != in.Seq {
+		if in.State != status.Following || in.IndexedBlock < head || out.State != projections.Following || out.Block < head || out.Seq != in.Seq {
 			return fmt.Errorf("of block %d: ingest is %s at block %d, %q, project is %s at block %d, %q", head, in.State, in.IndexedBlock, in.Reason, out.State, out.Block, out.Reason)
 		}
 		for name, ready := range map[string]func() error{"ingest": s.ingest.Ready, "project": s.project.Ready, "serve": s.serve.Ready, "dispatch": s.dispatch.Ready} {

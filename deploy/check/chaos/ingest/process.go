@@ -23,6 +23,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -70,7 +71,7 @@ func Child() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ingest ends:", err)
 	}
-	var refused *ingest.RefusedError
+	var refused *rpc.RefusedError
 	if wrong := i.Status().Disproven; wrong != "" { // no fault of a plan may corrupt the log
 		fmt.Fprintln(os.Stderr, "ingest has disproven its own log:", wrong)
 		os.Exit(exitRefused)
@@ -78,7 +79,7 @@ func Child() {
 	switch {
 	case err == nil:
 		os.Exit(exitDone)
-	case errors.Is(err, ingest.ErrFenced):
+	case errors.Is(err, writer.ErrFenced):
 		os.Exit(exitFenced)
 	case errors.As(err, &refused):
 		os.Exit(exitRefused)

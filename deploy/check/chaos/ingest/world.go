@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -122,8 +123,8 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	return w, nil
 }
 
-func (w *world) vault(v devchain.Vault) ingest.VaultConfig {
-	c := ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock}
+func (w *world) vault(v devchain.Vault) vaults.Config {
+	c := vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock}
 	if w.plan.EarlyStart {
 		c.StartBlock = 0
 	}

@@ -1,0 +1,231 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
+)
+
+// BlocksAtOnce is the number of blocks after which no further one is added to a transaction. The other bounds are those
+// of its logs, and of the bytes of data in them.
+const (
+	BlocksAtOnce = 64
+	logsAtOnce   = 20_000
+	bytesAtOnce  = 16 << 20
+)
+
+// FollowOptions are the settings of a follower, from section chain of the configuration.
+type Options struct {
+	Finality  rpc.Finality
+	Agreement int
+	Window    uint64
+	Proof     proof.Level
+}
+
+// Follower appends the blocks at the head for one session of the writer.
+type Follower struct {
+	Options
+	writer   *writer.Writer
+	nodes    *rpc.Pool
+	status   *status.Tracker
+	log      *slog.Logger
+	finality finality
+}
+
+// NewFollower returns a follower of the chain that these nodes serve.
+func New(o Options, w *writer.Writer, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Follower {
+	return &Follower{Options: o, writer: w, nodes: nodes, status: status, log: log}
+}
+
+// View is what one endpoint shows of the chain.
+type View struct {
+	Node  *rpc.Node
+	Tip   *rpc.Header // its head, which continues the log
+	Final uint64      // the newest block that cannot change
+}
+
+// Look reads the head and the final block. If the chain does not continue the log, it follows the reorganisation,
+// freezes the log, or does nothing, and the view is nil; more reports whether to look again at once.
+func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
+	n, err := f.nodes.Current(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	tip, err := n.Latest(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	head := f.writer.State.Head
+	if head != nil && tip.Number < head.Number {
+		f.nodes.Next()
+		f.status.Note(func(st *status.Status) {
+			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.Name, tip.Number, head.Number)
+		})
+		return nil, false, nil
+	}
+	final, err := f.finalBlock(ctx, n, tip)
+	if err != nil {
+		return nil, false, err
+	}
+	if head != nil {
+		other, err := f.otherBranch(ctx, n, tip)
+		if err != nil {
+			return nil, false, err
+		}
+		if other != nil {
+			more, err := f.believe(ctx, n, other)
+			return nil, more, err
+		}
+	}
+	f.status.Note(func(st *status.Status) {
+		st.HeadBlock, st.HeadTime, st.Checked, st.Reason = tip.Number, tip.Time, time.Now(), ""
+	})
+	f.status.Metrics.Head.Set(float64(tip.Number))
+	return &View{n, tip, max(final, f.writer.State.Final)}, false, nil // what was final stays so, also under another chain.finality
+}
+
+// Anchor sets the first head if no vault starts below the final block: the final block
+// or, if the chain names none or it is far below, the block one window below the first
+// vault's start, so that a reorganisation there can be followed.
+func (f *Follower) Anchor(ctx context.Context, v *View) error {
+	begin := min(writer.Lowest(f.writer.State.Indexed()), v.Tip.Number)
+	h, err := v.Node.ByNumber(ctx, max(v.Final, begin-min(begin, f.Window)))
+	if err == nil {
+		err = f.agreed(ctx, v.Node, h, nil, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{{writer.BlockFact(h)}}, Head: h, Final: v.Final})
+}
+
+// Climb appends the blocks above the head, one unit each, in one transaction.
+// If the node fails on the way, the blocks that it returned before are appended: so a node
+// that fails now and then slows ingest down and does not stop it.
+func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
+	if v.Tip.Number <= f.writer.State.Head.Number {
+		return false, nil
+	}
+	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest blocks")
+	defer func() { telemetry.End(span, err) }()
+	c := &writer.Change{Final: v.Final, Head: f.writer.State.Head}
+	var logs, bytes int
+	var unsealed uint64 // the last block whose header is not sealed
+	for c.Head.Number < v.Tip.Number && len(c.Units) < BlocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
+		h, unit, err := f.unitAbove(ctx, v.Node, c.Head, v.Tip)
+		if err != nil && (len(c.Units) == 0 || ctx.Err() != nil) {
+			return false, err
+		}
+		if err != nil {
+			f.log.InfoContext(ctx, "block above the head not readable, appending those before it", "from", c.Head.Number+1, "error", err)
+			break
+		}
+		if unit == nil {
+			break // the chain is being reorganised: the next look decides
+		}
+		c.Units, c.Head, logs, bytes = append(c.Units, unit), h, logs+len(unit)-1, bytes+dataOf(unit)
+		if !h.Sealed {
+			unsealed = h.Number
+		}
+	}
+	if len(c.Units) == 0 {
+		return false, nil
+	}
+	if f.Finality.Depth > 0 {
+		c.Final = max(c.Final, f.Finality.Below(c.Head.Number))
+	}
+	for _, address := range f.joined(c.Head.Number) {
+		c.Covered = append(c.Covered, f.writer.Cover(*f.writer.State.CoverageOf(address), c.Head.Number, unsealed))
+	}
+	f.noteUnsealed(unsealed)
+	if err := f.writer.Commit(ctx, c); err != nil {
+		return false, err
+	}
+	return c.Head.Number < v.Tip.Number, nil
+}
+
+// dataOf returns the size of the data in the logs of a unit, in bytes.
+func dataOf(unit []*event.Record) (bytes int) {
+	for _, r := range unit {
+		bytes += len(r.GetLog().GetData())
+	}
+	return bytes
+}
+
+// unitAbove makes the unit of the next block; nil if the node has no such block.
+func (f *Follower) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.Header) (h *rpc.Header, unit []*event.Record, err error) {
+	ctx, span := telemetry.Child(ctx, telemetry.Internal, "read block")
+	defer func() { telemetry.End(span, err) }()
+	telemetry.Number(span, telemetry.BlockNumber, below.Number+1)
+	h = tip
+	if below.Number+1 < tip.Number {
+		if h, err = n.ByNumber(ctx, below.Number+1); err != nil {
+			return nil, nil, err
+		}
+	}
+	if h.Parent != below.Hash {
+		return h, nil, nil
+	}
+	unit, err = f.unitOf(ctx, n, h, f.joined(h.Number))
+	return h, unit, err
+}
+
+// unitOf makes the unit of one block: its logs, the samples of NAV and then the block itself.
+func (f *Follower) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) ([]*event.Record, error) {
+	logs, err := f.Facts(ctx, n, h, addresses)
+	if err != nil {
+		return nil, err
+	}
+	return append(logs, writer.BlockFact(h)), nil
+}
+
+// Facts returns the vaults' logs in one block and the samples of their NAV as records, once as many endpoints
+// agree on them as chain.agreement requires.
+func (f *Follower) Facts(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) (facts []*event.Record, err error) {
+	from := n
+	if len(vaults) > 0 {
+		logs, answered, err := f.logsOfBlock(ctx, n, h, f.writer.State.Mapped.Contracts(vaults))
+		if err != nil {
+			return nil, err
+		}
+		from = answered
+		for _, l := range f.writer.State.Mapped.Belonging(vaults, logs) {
+			facts = append(facts, writer.LogFact(l))
+		}
+	}
+	if err := f.agreed(ctx, from, h, vaults, facts); err != nil {
+		return nil, err
+	}
+	samples, err := f.samplesOf(ctx, n, h, vaults)
+	return append(facts, samples...), err
+}
+
+// joined returns the vaults whose logs are read in a block above the final one: those that are covered up to the head,
+// from their start block on.
+func (f *Follower) joined(number uint64) (addresses []common.Address) {
+	for _, v := range f.writer.State.Indexed() {
+		if v.To >= f.writer.State.Head.Number && v.Start <= number {
+			addresses = append(addresses, v.Address)
+		}
+	}
+	return addresses
+}
+
+// noteUnsealed logs a warning about a block whose header is not sealed; 0 for none.
+func (f *Follower) noteUnsealed(number uint64) {
+	warning := ""
+	if number > 0 && f.Proof != proof.None {
+		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them", number)
+	}
+	f.status.Note(func(st *status.Status) { st.SealWarning = warning })
+}

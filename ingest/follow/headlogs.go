@@ -1,0 +1,51 @@
+package follow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// logsOfBlock reads the vaults' logs in one block, by its hash. A lagging node returns [] or only some logs for blocks
+// that it does not know yet, so all logs of the block must make up its bloom, except with chain.proof none. Before it
+// fails, another endpoint is called; from is the endpoint whose response was accepted.
+func (f *Follower) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (logs []*event.Log, from *rpc.Node, err error) {
+	w, level := proof.Watch(addresses), f.Proof
+	if level == proof.None {
+		logs, err = n.OneBlock(ctx, h, w, level)
+		return logs, n, err
+	}
+	if err := n.HasBloom(h); err != nil {
+		return nil, n, err
+	}
+	if !w.MayHold(&h.Bloom) {
+		if h.Sealed && h.Bloom != (types.Bloom{}) {
+			return nil, n, nil
+		}
+		// No log at all, a chain that does not fill its blooms, or a bloom that proves nothing.
+		if logs, err = n.LogsByHash(ctx, h, addresses); err != nil {
+			return nil, n, err
+		}
+		logs, err = n.Native(h, logs)
+		return logs, n, err
+	}
+	logs, err = n.OneBlock(ctx, h, w, level)
+	if err == nil || ctx.Err() != nil {
+		return logs, n, err
+	}
+	other, noOther := f.nodes.Other(ctx, n)
+	if noOther != nil {
+		return nil, n, err
+	}
+	logs, second := other.OneBlock(ctx, h, w, level)
+	if second != nil {
+		return nil, n, errors.Join(err, second)
+	}
+	return logs, other, nil
+}

@@ -1,0 +1,129 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
+)
+
+// otherBranch checks whether the node has another block at the height of the head. It accepts that only after reading
+// it twice.
+func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
+	if tip.Number == f.writer.State.Head.Number && tip.Hash == f.writer.State.Head.Hash || tip.Number == f.writer.State.Head.Number+1 && tip.Parent == f.writer.State.Head.Hash {
+		return nil, nil
+	}
+	var other *rpc.Header
+	for range 2 {
+		h, err := n.ByNumber(ctx, f.writer.State.Head.Number)
+		if err != nil {
+			return nil, err
+		}
+		if h.Hash == f.writer.State.Head.Hash {
+			return nil, nil
+		}
+		other = h
+	}
+	return other, nil
+}
+
+// believe reorganises, unless another endpoint still has the log's block at the head's height and is not behind: then
+// the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets its turn, so
+// that a single endpoint on a fork is left.
+func (f *Follower) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
+	if keeper := f.nodes.Keeper(ctx, n, f.writer.State.Head); keeper != nil {
+		f.status.Metrics.Disagreements.WithLabelValues(keeper.Name).Inc()
+		f.status.Note(func(st *status.Status) {
+			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is followed once they agree",
+				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, f.writer.State.Head.Hash)
+		})
+		f.nodes.Next()
+		return false, nil
+	}
+	return true, f.reorganise(ctx, n, other)
+}
+
+// reorganise replaces the blocks above the common ancestor by the branch that ends with tip, a block at the height of
+// the head, in one unit: first the retractions, newest first, then the new blocks. The branch is read by hash from its
+// end down, so it is one branch even if the node's chain changes meanwhile.
+func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
+	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest reorganisation")
+	defer func() { telemetry.End(span, err) }()
+	branch, deep, err := f.branch(ctx, n, tip)
+	if err != nil {
+		return err
+	}
+	if deep != "" {
+		return f.writer.Commit(ctx, &writer.Change{Frozen: deep})
+	}
+	ancestor := branch[0].Number - 1
+	var unit []*event.Record
+	covered, unsealed := f.cutBack(ancestor), uint64(0)
+	for _, lost := range f.writer.State.Window.Above(ancestor) {
+		unit = append(unit, writer.Retraction(lost))
+	}
+	for _, h := range branch {
+		facts, err := f.unitOf(ctx, n, h, f.joined(h.Number))
+		if err != nil {
+			return err
+		}
+		unit = append(unit, facts...)
+		if !h.Sealed {
+			unsealed = h.Number
+		}
+	}
+	for _, address := range f.joined(tip.Number) {
+		have := *f.writer.State.CoverageOf(address)
+		have.To = ancestor
+		covered = append(covered, f.writer.Cover(have, tip.Number, unsealed))
+	}
+	f.noteUnsealed(unsealed)
+	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.State.Head.Hash, "new", tip.Hash)
+	return f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered})
+}
+
+// cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they
+// were removed or are late: it ends at the ancestor, so that the new branch is read when it is their turn.
+func (f *Follower) cutBack(ancestor uint64) (cut []writer.Coverage) {
+	joined := f.joined(f.writer.State.Head.Number)
+	for _, have := range f.writer.State.Covered {
+		if have.To > ancestor && !slices.Contains(joined, have.Address) {
+			have.To = max(have.Start-1, ancestor)
+			cut = append(cut, have)
+		}
+	}
+	return cut
+}
+
+// branch reads the blocks from the common ancestor, exclusive, to tip, lowest first. If the ancestor is below the final
+// block or the window, deep is the reason why ingest must freeze.
+func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
+	ours := f.writer.State.Window.Hashes()
+	for h := tip; ; {
+		branch = append(branch, h)
+		if h.Number == 0 || h.Number <= f.writer.State.Final {
+			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.Name, h.Hash), nil
+		}
+		parent, known := ours[h.Number-1]
+		if !known {
+			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, f.Window), nil
+		}
+		if parent == h.Parent {
+			slices.Reverse(branch)
+			return branch, "", nil
+		}
+		below, err := n.ByHash(ctx, h.Parent)
+		if err != nil {
+			return nil, "", err
+		}
+		if below.Number != h.Number-1 {
+			return nil, "", fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, h.Number)
+		}
+		h = below
+	}
+}

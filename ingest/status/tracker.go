@@ -1,0 +1,101 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// State is what ingest is doing.
+type State string
+
+// The states of an ingest. Frozen ends by an operator's decision. Fenced is final with chain.standby 0, and otherwise
+// changes to Standby at once.
+const (
+	Starting    State = "starting"           // no session yet: fencing, reading the cursor, or waiting for an engine
+	Backfilling State = registry.Backfilling // reading final blocks
+	Following   State = registry.Following   // at the head
+	Frozen      State = registry.Frozen      // the chain changed below the final block or the window
+	Fenced      State = "fenced"             // another ingest took over
+	Standby     State = registry.StandingBy  // another ingest writes, and this one takes over when it ends
+)
+
+// Status is what ingest knows about itself. Block numbers are 0 before the
+// first is known.
+type Status struct {
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"` // why it does not continue
+	// Warning is a problem that does not stop ingest.
+	Warning  string `json:"warning,omitempty"`
+	ChainID  uint64 `json:"chainId"`
+	Instance string `json:"instance"` // hex
+	LogID    string `json:"logId"`    // hex
+	// Seq of the last record in the log.
+	Seq uint64 `json:"seq"`
+	// Logs that this process appended, without retractions.
+	Logs uint64 `json:"logs"`
+	registry.ChainStatus
+	// VaultWarnings name the vaults about which chain.vaults and the log disagree.
+	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
+	// LateVaults are behind the head, which the others follow meanwhile.
+	LateVaults []LateVault `json:"lateVaults,omitempty"`
+	// ReferralBlock is the last block whose referrals were published.
+	ReferralBlock uint64    `json:"referralBlock"`
+	Time          time.Time `json:"time"`
+
+	IndexedTime uint64    `json:"-"` // Unix seconds
+	Checked     time.Time `json:"-"` // when the chain was last seen to continue the log
+	// The vaults start at CoveredFrom or above, and all are covered up to CoveredTo.
+	CoveredFrom     uint64                  `json:"-"`
+	CoveredTo       uint64                  `json:"-"`
+	FinalWarning    string                  `json:"-"` // why nothing more becomes final
+	SealWarning     string                  `json:"-"` // why blooms prove nothing
+	ReceiptsWarning string                  `json:"-"` // why the last proof by receipts ended before the final block
+	Sampling        []registry.VaultWarning `json:"-"` // for vaults whose NAV is sampled only from a block after their start
+}
+
+// LateVault is a vault whose history is still being read.
+type LateVault struct {
+	Address   string `json:"address"`
+	CoveredTo uint64 `json:"coveredTo"`        // last block of the vault that is in the log
+	Reason    string `json:"reason,omitempty"` // why it does not continue
+}
+
+// Tracker collects the status and the metrics of a running ingest from all parts of it. It is safe for concurrent use.
+type Tracker struct {
+	*Metrics
+
+	mu     sync.Mutex
+	status Status
+	pace   pace
+}
+
+// NewTracker returns a tracker whose metrics are registered.
+func New(reg prometheus.Registerer, chainID uint64, instance string) *Tracker {
+	return &Tracker{Metrics: newMetrics(reg), status: Status{State: Starting, ChainID: chainID, Instance: instance}}
+}
+
+// Note changes the status.
+func (t *Tracker) Note(change func(*Status)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.status)
+}
+
+// Snapshot returns the status, without what the endpoints report.
+func (t *Tracker) Snapshot() Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st := t.status
+	st.Time = time.Now().UTC()
+	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.SealWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
+	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.Sampling)
+	st.Logs = t.Appended.Load()
+	st.Backfill, st.ETASeconds = t.pace.backfill(st.Time, st.CoveredFrom, st.CoveredTo, st.FinalBlock, st.Logs)
+	return st
+}

@@ -1,0 +1,311 @@
+package vaults
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/writer"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Command is an operator's command about a vault.
+type Command struct {
+	ID    int64
+	Kind  string // registry.RemoveVault or one of the kinds after it
+	Vault common.Address
+	// Argument is the vault to add (Config.Encode), or the alias (Alias.Encode).
+	Argument string
+}
+
+// Outcome is the result of a command: registry.CommandDone or CommandRefused, and a sentence.
+type Outcome struct{ Is, Detail string }
+
+// Commands is the queue of operators' commands for ingest, in order.
+type Commands interface {
+	// Pending returns the commands without an outcome.
+	Pending(ctx context.Context) ([]Command, error)
+	Finish(ctx context.Context, id int64, o Outcome) error
+}
+
+// registryCommands is the queue in PostgreSQL.
+type registryCommands struct {
+	q       *db.Queries
+	chainID uint64
+}
+
+// Queue returns the queue of a chain in PostgreSQL; nil without a registry.
+func Queue(pool *pgxpool.Pool, chainID uint64) Commands {
+	if pool == nil {
+		return nil
+	}
+	return registryCommands{db.New(pool), chainID}
+}
+
+func (r registryCommands) Pending(ctx context.Context) ([]Command, error) {
+	rows, err := r.q.PendingVaultCommands(ctx, int64(r.chainID))
+	if err != nil {
+		return nil, fmt.Errorf("read the commands about vaults: %w", err)
+	}
+	var out []Command
+	for _, row := range rows {
+		out = append(out, Command{row.ID, row.Kind, common.BytesToAddress(row.Vault), string(row.Argument)})
+	}
+	return out, nil
+}
+
+func (r registryCommands) Finish(ctx context.Context, id int64, o Outcome) error {
+	if err := r.q.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: id, Outcome: o.Is, Detail: o.Detail}); err != nil {
+		return fmt.Errorf("write the outcome of command %d: %w", id, err)
+	}
+	return nil
+}
+
+const (
+	// commandsEvery is the pause between reads of the queue.
+	commandsEvery = time.Second
+	// commandsWithin bounds a read, so that a start without PostgreSQL waits no longer.
+	commandsWithin = 2 * time.Second
+)
+
+// inbox passes commands to the session, so that the session never waits for PostgreSQL, and passes their outcomes back.
+// If an outcome is lost, the command runs again, which changes nothing more.
+type inbox struct {
+	from Commands
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	waiting []Command
+	ended   map[int64]Outcome // not written yet
+	failing bool
+}
+
+func newInbox(from Commands, log *slog.Logger) *inbox {
+	return &inbox{from: from, log: log, ended: map[int64]Outcome{}}
+}
+
+// run reads commands until ctx ends, and then writes the last outcomes. It closes first after the first read.
+func (b *inbox) run(ctx context.Context, first chan<- struct{}) {
+	b.look(ctx)
+	close(first)
+	for rpc.Sleep(ctx, commandsEvery) == nil {
+		b.look(ctx)
+	}
+	b.mu.Lock()
+	left := len(b.ended)
+	b.mu.Unlock()
+	if left > 0 {
+		b.look(context.WithoutCancel(ctx))
+	}
+}
+
+func (b *inbox) look(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, commandsWithin)
+	defer cancel()
+	err := b.exchange(limited)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil && !b.failing { // once, not every second
+		b.log.Warn("commands about vaults not readable, the log's vaults stay", "error", err)
+	}
+	b.failing = err != nil
+}
+
+// exchange writes outcomes, and then reads what is pending.
+func (b *inbox) exchange(ctx context.Context) error {
+	b.mu.Lock()
+	ended := make(map[int64]Outcome, len(b.ended))
+	for id, o := range b.ended {
+		ended[id] = o
+	}
+	b.mu.Unlock()
+	for id, o := range ended {
+		if err := b.from.Finish(ctx, id, o); err != nil {
+			return err
+		}
+	}
+	pending, err := b.from.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range ended {
+		delete(b.ended, id)
+	}
+	b.waiting = nil
+	for _, c := range pending {
+		if _, known := b.ended[c.ID]; !known { // it ended while they were read
+			b.waiting = append(b.waiting, c)
+		}
+	}
+	return nil
+}
+
+// next returns the oldest pending command.
+func (b *inbox) next() (c Command, ok bool) {
+	if b == nil {
+		return c, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) == 0 {
+		return c, false
+	}
+	return b.waiting[0], true
+}
+
+// end notes the outcome of the oldest command.
+func (b *inbox) end(c Command, o Outcome) {
+	b.log.Info("command about a vault", "command", c.ID, "kind", c.Kind, "vault", c.Vault, "outcome", o.Is, "detail", o.Detail)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended[c.ID] = o
+	if len(b.waiting) > 0 && b.waiting[0].ID == c.ID {
+		b.waiting = b.waiting[1:]
+	}
+}
+
+// Receive reads the operators' commands until ctx ends. It returns after the first read, because a command may make space
+// for a vault of chain.vaults, with what ends when the last outcomes are written.
+func (r *Registrar) Receive(ctx context.Context, from Commands) *sync.WaitGroup {
+	r.inbox = newInbox(from, r.log)
+	var stopped sync.WaitGroup
+	first := make(chan struct{})
+	stopped.Go(func() { r.inbox.run(ctx, first) })
+	<-first
+	return &stopped
+}
+
+// Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command that
+// reads the log does so in parts, between the steps of the vaults, and is pending meanwhile.
+func (r *Registrar) Obey(ctx context.Context, n *rpc.Node) (did, pending bool, err error) {
+	c, ok := r.inbox.next()
+	if !ok {
+		return false, false, nil
+	}
+	var o Outcome
+	ended := true
+	switch c.Kind {
+	case registry.RemoveVault:
+		o, err = r.remove(ctx, c.Vault)
+	case registry.RestoreVault:
+		o, err = r.restoreVault(ctx, n, c.Vault)
+	case registry.AddVault:
+		o, err = r.add(ctx, n, c)
+	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
+		o, ended, err = r.obeyAlias(ctx, c)
+	default:
+		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
+	}
+	if err == nil && ended {
+		r.inbox.end(c, o)
+	}
+	return ended, !ended, err
+}
+
+func refused(format string, a ...any) Outcome {
+	return Outcome{registry.CommandRefused, fmt.Sprintf(format, a...)}
+}
+
+func done(format string, a ...any) Outcome {
+	return Outcome{registry.CommandDone, fmt.Sprintf(format, a...)}
+}
+
+// remove appends the record that a vault was removed. Its history stays in the log, and nothing more is appended for
+// it.
+func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outcome, err error) {
+	have := r.writer.State.CoverageOf(address)
+	switch {
+	case have == nil:
+		return refused("the log of chain %d has no vault %s", r.writer.ChainID, address), nil
+	case have.Removed:
+		return done("vault %s was removed before", address), nil
+	case len(r.wanted) == 1:
+		return refused("vault %s is the only one: add another one to chain.vaults first", address), nil
+	}
+	gone := *have
+	gone.Removed = true
+	fact := writer.VaultFact(&event.Vault{Address: address[:], StartBlock: gone.Start, Removed: true})
+	if err := r.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{gone}}); err != nil {
+		return o, err
+	}
+	r.Watch()
+	return done("seq %d: the vault is removed from responses with the next generation, and is covered up to block %d", fact.GetSeq(), gone.To), nil
+}
+
+// add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
+// generation includes it. To repeat it changes nothing.
+func (r *Registrar) add(ctx context.Context, n *rpc.Node, c Command) (o Outcome, err error) {
+	v, err := decodeVault(c.Argument)
+	if err != nil {
+		return refused("the command cannot be read: %v", err), nil
+	}
+	have := r.writer.State.CoverageOf(v.address)
+	switch {
+	case v.address != c.Vault:
+		return refused("the command is about vault %s and describes vault %s", c.Vault, v.address), nil
+	case have != nil && have.Removed:
+		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.address), nil
+	case have != nil && !sameSources(v.spec, specOf(r.writer.State.Records[v.address], v.address)):
+		return refused("vault %s is in the log with other sources", v.address), nil
+	case have != nil && !r.changed(v):
+		return done("vault %s is in the log already", v.address), nil
+	case have == nil && len(r.wanted) >= Max:
+		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
+	}
+	for _, source := range v.spec.sources {
+		found, err := n.HasCode(ctx, source.Address)
+		if err != nil {
+			return o, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
+		}
+		if !found {
+			return refused("%s %s has no code on chain %d", source.Role, source.Address, r.writer.ChainID), nil
+		}
+	}
+	err = r.introduce(ctx, n, []vault{v})
+	if rpc.Refused(err) {
+		return refused("%v", err), nil
+	}
+	if err != nil {
+		return o, err
+	}
+	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.address, r.writer.State.CoverageOf(v.address).Start), nil
+}
+
+// restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
+// covered.
+func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, address common.Address) (o Outcome, err error) {
+	have := r.writer.State.CoverageOf(address)
+	switch {
+	case have == nil:
+		return refused("the log of chain %d has no vault %s: add it to chain.vaults", r.writer.ChainID, address), nil
+	case !have.Removed:
+		return done("vault %s was not removed", address), nil
+	case len(r.wanted) >= Max:
+		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
+	}
+	back := vault{address, have.Start, have.Name, nil}
+	for _, v := range r.Set {
+		if v.address == address {
+			back.name = v.name
+		}
+	}
+	err = r.introduce(ctx, n, []vault{back})
+	if rpc.Refused(err) {
+		return refused("%v", err), nil
+	}
+	if err != nil {
+		return o, err
+	}
+	return done("seq %d: vault %s continues from block %d", r.writer.State.Seq, address, have.To+1), nil
+}

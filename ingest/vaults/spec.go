@@ -1,0 +1,349 @@
+package vaults
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// vault is a vault that is indexed.
+type vault struct {
+	address common.Address
+	start   uint64 // at least 1: block 0 has no transactions and so no logs
+	name    string
+	spec    *spec // nil: as in the log
+}
+
+// spec is the configuration of a vault, or that in a command, without its address.
+type spec struct {
+	sources []mapping.Source
+	texts   []mapping.Text
+	symbol  string
+	// decimals and assetDecimals are -1 if they are read from the contract.
+	decimals, assetDecimals int
+	asset                   *common.Address
+	assetSymbol             string
+}
+
+// record returns a vault record of the spec, without the values that are read from the chain.
+func (s *spec) record(address common.Address, start uint64, name string) (*event.Vault, error) {
+	v := &event.Vault{Address: address[:], StartBlock: start, Name: name, Symbol: s.symbol}
+	return v, mapping.Record(v, s.sources, s.texts)
+}
+
+// mostText is the maximum size of all mappings of a vault, in bytes: its record must fit into a Kafka batch.
+const mostText = 512 << 10
+
+// spec reads the mappings of a vault.
+func (v Config) spec() (*spec, error) {
+	address := common.HexToAddress(v.Address)
+	out := &spec{symbol: v.Symbol, decimals: -1, assetDecimals: -1, assetSymbol: v.Asset.Symbol}
+	if v.Decimals != nil {
+		out.decimals = int(*v.Decimals)
+	}
+	if v.Asset.Decimals != nil {
+		out.assetDecimals = int(*v.Asset.Decimals)
+	}
+	var faults []error
+	if v.Asset.Address != "" {
+		asset := common.HexToAddress(v.Asset.Address)
+		if out.asset = &asset; !addressText.MatchString(v.Asset.Address) {
+			faults = append(faults, fmt.Errorf("asset.address is %q and must be 0x and 40 hex digits", v.Asset.Address))
+		}
+	}
+	for name, label := range map[string]string{"symbol": v.Symbol, "asset.symbol": v.Asset.Symbol} {
+		if len(label) > maxLabel || !utf8.ValidString(label) {
+			faults = append(faults, fmt.Errorf("%s has %d bytes and must be UTF-8 of at most %d", name, len(label), maxLabel))
+		}
+	}
+	ranges := v.Mappings
+	switch {
+	case v.Mapping != "" && len(ranges) > 0:
+		faults = append(faults, errors.New("mapping and mappings are both given: `mappings` names each with its blocks"))
+	case len(ranges) == 0:
+		name := v.Mapping
+		if name == "" {
+			name = "reference"
+		}
+		ranges = []MappingConfig{{Mapping: name}}
+	}
+	size := 0
+	for _, r := range ranges {
+		text := mapping.Text{From: r.From, To: math.MaxUint64}
+		if r.To != nil {
+			text.To = *r.To
+		}
+		var err error
+		if text.Preset, text.Text, err = readMapping(r.Mapping); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		size += len(text.Text)
+		out.texts = append(out.texts, text)
+	}
+	if size > mostText {
+		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, mostText))
+	}
+	if out.sources = v.sources(address, &faults); len(faults) == 0 {
+		if _, err := mapping.Describe(out.sources, out.texts); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return out, errors.Join(faults...)
+}
+
+// sources returns the contracts of a vault in the order of their roles; the vault itself is one.
+func (v Config) sources(address common.Address, faults *[]error) (out []mapping.Source) {
+	itself := false
+	for _, role := range slices.Sorted(maps.Keys(v.Sources)) {
+		c := v.Sources[role]
+		if !addressText.MatchString(c.Address) {
+			*faults = append(*faults, fmt.Errorf("sources.%s is %q and must be 0x and 40 hex digits", role, c.Address))
+			continue
+		}
+		source := mapping.Source{Role: role, Address: common.HexToAddress(c.Address)}
+		itself = itself || source.Address == address
+		for i, text := range []string{c.Topic1, c.Topic2, c.Topic3} {
+			if text == "" {
+				continue
+			}
+			value, err := mapping.FilterWord(text)
+			if err != nil {
+				*faults = append(*faults, fmt.Errorf("sources.%s.topic%d %w", role, i+1, err))
+			}
+			source.Filters = append(source.Filters, mapping.Filter{Topic: i + 1, Value: value})
+		}
+		out = append(out, source)
+	}
+	if !itself {
+		out = slices.Insert(out, 0, mapping.Source{Role: "vault", Address: address})
+	}
+	return out
+}
+
+// readMapping reads a preset or a file. The error names all its mistakes, with line and column.
+func readMapping(name string) (preset string, canonical []byte, err error) {
+	file, text := name+".yaml", []byte(nil)
+	if ext := filepath.Ext(name); strings.ContainsRune(name, '/') || ext == ".yaml" || ext == ".yml" {
+		file = name
+		text, err = readFile(name)
+	} else {
+		text, err = mapping.PresetText(name)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	m, err := mapping.Parse(file, text)
+	if err != nil {
+		return "", nil, err
+	}
+	canonical, err = mapping.Canonical(file, text)
+	return m.Name, canonical, err
+}
+
+// readFile reads no more of a file than a mapping can have.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the mapping: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the mapping: %w", err)
+	}
+	return text, nil
+}
+
+// mappingFaults reports every mistake in the mappings and sources of vaults.
+func mappingFaults(all []Config) (faults []error) {
+	var specs []*spec
+	for i, v := range all {
+		s, err := v.spec()
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				faults = append(faults, fmt.Errorf("chain.vaults[%d]: %s", i, line))
+			}
+			s = &spec{}
+		}
+		for j, other := range specs {
+			if a := overlap(s, other); a != nil {
+				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic tells their logs apart", j, i, a))
+			}
+		}
+		specs = append(specs, s)
+	}
+	return faults
+}
+
+// overlap returns a contract that both share and whose logs could belong to either; nil for none.
+func overlap(a, b *spec) *common.Address {
+	for i := range a.sources {
+		for j := range b.sources {
+			if a.sources[i].Overlap(&b.sources[j]) {
+				return &a.sources[i].Address
+			}
+		}
+	}
+	return nil
+}
+
+// ReadVaults returns the configured vaults, ready to use.
+func Read(all []Config) (out Set, err error) {
+	for _, v := range all {
+		s, err := v.spec()
+		if err != nil {
+			return nil, fmt.Errorf("vault %s: %w", v.Address, err)
+		}
+		out = append(out, vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name, s})
+	}
+	return out, nil
+}
+
+// FirstBlock returns the lowest start block.
+func (set Set) FirstBlock() uint64 {
+	return slices.MinFunc(set, func(a, b vault) int { return cmp.Compare(a.start, b.start) }).start
+}
+
+// Contracts returns the contracts of all vaults.
+func (set Set) Contracts() (contracts []common.Address) {
+	for _, v := range set {
+		for _, source := range v.spec.sources {
+			if !slices.Contains(contracts, source.Address) {
+				contracts = append(contracts, source.Address)
+			}
+		}
+	}
+	return contracts
+}
+
+// SamplesPerBlock returns the number of NAV samples per block that the vaults need, by their newest mappings.
+func (set Set) SamplesPerBlock() (samples float64) {
+	for _, v := range set {
+		d, err := mapping.Describe(v.spec.sources, v.spec.texts)
+		if err != nil || !d.Samples() {
+			continue
+		}
+		if s := d.Ranges[len(d.Ranges)-1].Mapping.Sampling; s != nil {
+			samples += 1 / float64(s.Every)
+		}
+	}
+	return samples
+}
+
+// added is the vault in a command. It contains the mappings themselves, because a file may be on another machine.
+type added struct {
+	Address                 common.Address
+	Start                   uint64
+	Name                    string
+	Sources                 []mapping.Source
+	Texts                   []mapping.Text
+	Symbol                  string
+	Decimals, AssetDecimals int
+	Asset                   *common.Address
+	AssetSymbol             string
+}
+
+// Encode returns the vault as the argument of a command that adds it. The error names every mistake.
+func (v Config) Encode() (string, error) {
+	if err := errors.Join(Faults([]Config{v})...); err != nil {
+		return "", err
+	}
+	all, err := Read([]Config{v})
+	if err != nil {
+		return "", err
+	}
+	one := all[0]
+	argument, err := json.Marshal(added{one.address, one.start, one.name, one.spec.sources, one.spec.texts, one.spec.symbol,
+		one.spec.decimals, one.spec.assetDecimals, one.spec.asset, one.spec.assetSymbol})
+	return string(argument), err
+}
+
+// decodeVault is the inverse of Encode.
+func decodeVault(argument string) (vault, error) {
+	var a added
+	if err := json.Unmarshal([]byte(argument), &a); err != nil {
+		return vault{}, err
+	}
+	if _, err := mapping.Describe(a.Sources, a.Texts); err != nil {
+		return vault{}, err
+	}
+	itself := slices.ContainsFunc(a.Sources, func(s mapping.Source) bool { return s.Address == a.Address })
+	if !itself || a.Start == 0 || len(a.Name) > maxLabel {
+		return vault{}, errors.New("it is no vault")
+	}
+	return vault{a.Address, a.Start, a.Name, &spec{a.Sources, a.Texts, a.Symbol, a.Decimals, a.AssetDecimals, a.Asset, a.AssetSymbol}}, nil
+}
+
+// specOf returns the spec of a vault: the configured one or, for a vault that is only in the log, that of its record.
+func (r *Registrar) specOf(v vault) *spec {
+	if v.spec != nil {
+		return v.spec
+	}
+	return specOf(r.writer.State.Records[v.address], v.address)
+}
+
+// specOf returns the spec of a vault record; nil stands for a record of an earlier version.
+func specOf(r *event.Vault, address common.Address) *spec {
+	out := &spec{decimals: -1, assetDecimals: -1}
+	sources, err := mapping.Read(&event.Vault{Address: address[:], Sources: r.GetSources(), Mappings: r.GetMappings()})
+	if err != nil {
+		return out // unreachable: it was decoded when the log was read
+	}
+	out.sources = sources.Description.Sources
+	for _, m := range r.GetMappings() {
+		out.texts = append(out.texts, mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
+	}
+	return out
+}
+
+// sameSources reports whether two records of a vault name the same contracts.
+func sameSources(a, b *spec) bool {
+	return slices.EqualFunc(sorted(a.sources), sorted(b.sources), func(x, y mapping.Source) bool {
+		return x.Role == y.Role && x.Address == y.Address && slices.Equal(x.Filters, y.Filters)
+	})
+}
+
+func sorted(sources []mapping.Source) []mapping.Source {
+	return slices.SortedFunc(slices.Values(sources), func(a, b mapping.Source) int { return strings.Compare(a.Role, b.Role) })
+}
+
+// changed reports whether the configuration of a vault differs from the log in a way that a new record can express.
+// Contracts cannot change: the log lacks the earlier logs of another one.
+func (r *Registrar) changed(v vault) bool {
+	known := r.writer.State.Records[v.address]
+	if v.spec == nil || !sameSources(v.spec, specOf(known, v.address)) {
+		return false
+	}
+	want, err := v.spec.record(v.address, v.start, v.name)
+	if want.Aliases = known.GetAliases(); err != nil || !mapping.SameMapping(want, orEmpty(known)) {
+		return err == nil
+	}
+	differ := v.spec.symbol != "" && v.spec.symbol != known.GetSymbol() ||
+		v.spec.decimals >= 0 && uint32(v.spec.decimals) != known.GetDecimals() ||
+		v.spec.assetSymbol != "" && v.spec.assetSymbol != known.GetAsset().GetSymbol() ||
+		v.spec.assetDecimals >= 0 && uint32(v.spec.assetDecimals) != known.GetAsset().GetDecimals()
+	return differ || v.spec.asset != nil && !bytes.Equal(v.spec.asset[:], known.GetAsset().GetAddress())
+}
+
+func orEmpty(r *event.Vault) *event.Vault {
+	if r == nil {
+		return &event.Vault{}
+	}
+	return r
+}

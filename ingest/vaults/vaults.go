@@ -1,0 +1,333 @@
+package vaults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/writer"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Set is the vaults of chain.vaults.
+type Set []vault
+
+// Check checks with one endpoint that every vault is a contract.
+func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
+	var missing []mapping.Source
+	for _, v := range set {
+		for _, source := range v.spec.sources {
+			found, err := n.HasCode(ctx, source.Address)
+			if err != nil {
+				return fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
+			}
+			if !found {
+				missing = append(missing, source)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	tip, err := n.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, source := range missing {
+		faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, chainID, tip.Number))
+	}
+	return rpc.Refuse("%s", errors.Join(faults...).Error())
+}
+
+// StartsKept returns a RefusedError if a start block is lower than in the log.
+func (set Set) StartsKept(cursor *event.Cursor) error {
+	log, topic := chainlog.LogTopic(cursor.GetChainId()), chainlog.CursorTopic(cursor.GetChainId())
+	var faults []error
+	for _, v := range set {
+		for _, have := range cursor.GetVaults() {
+			if bytes.Equal(have.GetAddress(), v.address[:]) && v.start < have.GetStartBlock() {
+				faults = append(faults, fmt.Errorf("the start block of vault %s was lowered from %d to %d, but the log is append-only and holds the vault from block %d on: set it back, or delete %s and %s to index the chain into a new log and run `navlog projection rebuild`",
+					v.address, have.GetStartBlock(), v.start, have.GetStartBlock(), log, topic))
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return rpc.Refuse("%v", errors.Join(faults...))
+}
+
+// Registrar keeps the records of the vaults in the log, for one session of the writer, and executes operators' commands
+// about vaults.
+type Registrar struct {
+	Set
+	wanted []vault
+	writer *writer.Writer
+	status *status.Tracker
+	log    *slog.Logger
+	inbox  *inbox                 // nil without a registry
+	heard  map[view]hexutil.Bytes // responses of vaults, in case the node fails between two calls
+}
+
+// NewRegistrar returns a registrar of these vaults and of those in the log.
+func NewRegistrar(set Set, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
+	return &Registrar{Set: set, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
+}
+
+// Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not in
+// the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ.
+func (r *Registrar) Watch() {
+	var vaults []vault
+	var before, differ []registry.VaultWarning
+	warn := func(address common.Address, text string) {
+		differ = append(differ, registry.VaultWarning{Address: address.Hex(), Warning: text})
+	}
+	for _, v := range r.Set {
+		if have := r.writer.State.CoverageOf(v.address); have != nil && have.Removed {
+			warn(v.address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
+			continue
+		} else if have != nil && !sameSources(v.spec, specOf(r.writer.State.Records[v.address], v.address)) {
+			warn(v.address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
+			v.spec = nil
+		}
+		vaults = append(vaults, v)
+	}
+	for _, known := range r.writer.State.Indexed() {
+		if !slices.ContainsFunc(r.Set, func(v vault) bool { return v.address == known.Address }) {
+			warn(known.Address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or remove it with `navlog vault remove`")
+			vaults = append(vaults, vault{known.Address, known.Start, known.Name, nil})
+		}
+	}
+	r.wanted = vaults
+	r.status.Note(func(st *status.Status) { before, st.VaultWarnings = st.VaultWarnings, differ })
+	r.status.Differing.Set(float64(len(differ)))
+	if !slices.Equal(before, differ) {
+		for _, w := range differ {
+			r.log.Warn("vault", "vault", w.Address, "warning", w.Warning)
+		}
+	}
+}
+
+// Describe appends the records of the vaults that are not in the log, or that have another configured name or mapping
+// there. did is false if there are none. It returns an error for more vaults than one deployment may index: those of the
+// log stay, whatever is in chain.vaults.
+func (r *Registrar) Describe(ctx context.Context, n *rpc.Node) (did bool, err error) {
+	switch vaults := r.wanted; {
+	case len(vaults) == 0:
+		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
+	case len(vaults) > Max:
+		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", len(vaults), Max)
+	}
+	vaults := slices.DeleteFunc(slices.Clone(r.wanted), func(v vault) bool {
+		have := r.writer.State.CoverageOf(v.address)
+		return have != nil && have.Name == v.name && !r.changed(v)
+	})
+	if len(vaults) == 0 {
+		return false, nil
+	}
+	return true, r.introduce(ctx, n, vaults)
+}
+
+// introduce appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are
+// kept, so that a failure costs only one call.
+func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
+	c := &writer.Change{}
+	var unit []*event.Record
+	for _, v := range vaults {
+		known := writer.Coverage{Address: v.address, Start: v.start, To: v.start - 1}
+		if have := r.writer.State.CoverageOf(v.address); have != nil {
+			known = *have
+		}
+		known.Name, known.Removed = v.name, false
+		if err := r.apart(v); err != nil {
+			return err
+		}
+		fact, err := r.describe(ctx, n, v, known.Start)
+		if err != nil {
+			return err
+		}
+		if known.To >= known.Start && !r.writer.State.Mapped.Of(v.address).Description.Samples() && samples(fact) {
+			known.SampledFrom = known.To + 1
+		}
+		known.Introduced = writer.VaultFact(fact)
+		unit = append(unit, known.Introduced)
+		c.Covered = append(c.Covered, known)
+		var presets []string
+		for _, m := range fact.GetMappings() {
+			presets = append(presets, m.GetPreset())
+		}
+		r.log.Info("appending vault record", "vault", v.address, "name", fact.GetName(), "startBlock", known.Start, "mappings", presets)
+	}
+	c.Units = [][]*event.Record{unit}
+	if err := r.writer.Commit(ctx, c); err != nil {
+		return err
+	}
+	r.Watch()
+	return nil
+}
+
+// samples reports whether the mapping of a vault record samples NAV.
+func samples(r *event.Vault) bool {
+	sources, err := mapping.Read(r)
+	return err == nil && sources.Description.Samples()
+}
+
+// apart returns an error for a vault whose logs could be those of another one.
+func (r *Registrar) apart(v vault) error {
+	ours := r.specOf(v)
+	for _, other := range r.writer.State.Covered {
+		if other.Address == v.address || other.Removed {
+			continue
+		}
+		if a := overlap(ours, specOf(r.writer.State.Records[other.Address], other.Address)); a != nil {
+			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.Address, v.address, a)
+		}
+	}
+	return nil
+}
+
+// describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
+// without decimals or an asset its amounts mean nothing.
+func (r *Registrar) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
+	q := questions{ctx: ctx, node: n, vault: v.address, log: r.log, heard: r.heard}
+	given := r.specOf(v)
+	fact, err := given.record(v.address, start, v.name)
+	if err != nil {
+		return nil, err
+	}
+	fact.Aliases = r.writer.State.Records[v.address].GetAliases()
+	if _, err := mapping.Read(fact); err != nil {
+		return nil, rpc.Refuse("%v", err)
+	}
+	if v.name == "" {
+		fact.Name = label(&q, v.address, "name")
+	}
+	if fact.Name == "" {
+		fact.Name = v.address.Hex()
+	}
+	if given.symbol == "" {
+		fact.Symbol = label(&q, v.address, "symbol")
+	}
+	fact.Decimals = decimals(&q, v.address, given.decimals)
+	asset := given.asset
+	if asset == nil {
+		said := needed[common.Address](&q, v.address, "asset")
+		asset = &said
+	}
+	fact.Asset = &event.Token{Address: bytes.Clone(asset[:]), Symbol: given.assetSymbol}
+	if given.assetSymbol == "" {
+		fact.Asset.Symbol = label(&q, *asset, "symbol")
+	}
+	fact.Asset.Decimals = decimals(&q, *asset, given.assetDecimals)
+	return fact, q.err
+}
+
+// decimals reads decimals, unless they are given.
+func decimals(q *questions, of common.Address, given int) uint32 {
+	if given >= 0 {
+		return uint32(given)
+	}
+	return uint32(needed[uint8](q, of, "decimals"))
+}
+
+// questions calls the view functions of a vault one after the other and keeps the first error.
+type questions struct {
+	ctx   context.Context
+	node  *rpc.Node
+	vault common.Address
+	log   *slog.Logger
+	heard map[view]hexutil.Bytes // responses that need not be read again
+	err   error
+}
+
+// view is a view function of a contract.
+type view struct {
+	of     common.Address
+	method string
+}
+
+// errNoAnswer means that a call returned nothing because of the contract, not the node.
+var errNoAnswer = errors.New("the contract does not answer")
+
+func needed[T any](q *questions, of common.Address, method string) (answer T) {
+	if q.err != nil {
+		return answer
+	}
+	answer, err := ask[T](q, view{of, method})
+	if errors.Is(err, errNoAnswer) {
+		err = rpc.Refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and configure there what the contract does not return", q.vault, method, of, err)
+	}
+	q.err = err
+	return answer
+}
+
+func optional[T any](q *questions, of common.Address, method string) (answer T) {
+	if q.err != nil {
+		return answer
+	}
+	answer, err := ask[T](q, view{of, method})
+	if errors.Is(err, errNoAnswer) {
+		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method, "error", err)
+		return answer
+	}
+	q.err = err
+	return answer
+}
+
+// maxLabel is the maximum size of a vault's name and of a symbol, in bytes.
+const maxLabel = 256
+
+// label reads a name or a symbol. A contract may return any bytes, and any number of them. A record of the log holds
+// UTF-8, and labels are displayed, so unprintable characters are replaced and long labels are cut.
+func label(q *questions, of common.Address, method string) string {
+	return printable.Text(optional[string](q, of, method), maxLabel)
+}
+
+// ask calls a view function without arguments at the newest block.
+func ask[T any](q *questions, v view) (answer T, err error) {
+	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
+	if err != nil {
+		return answer, fmt.Errorf("parse the ABI of a vault: %w", err)
+	}
+	data, err := parsed.Pack(v.method)
+	if err != nil {
+		return answer, fmt.Errorf("encode a call of %s(): %w", v.method, err)
+	}
+	output, heard := q.heard[v]
+	if !heard {
+		if output, err = q.node.CallContract(q.ctx, v.of, data); err != nil {
+			if rpc.Reverted(err) {
+				err = fmt.Errorf("%w: %w", errNoAnswer, err)
+			}
+			return answer, err
+		}
+	}
+	if text, ok := any(&answer).(*string); ok && len(output) == 32 { // contracts from before names were strings
+		*text = string(bytes.TrimRight(output, "\x00"))
+		q.heard[v] = output
+		return answer, nil
+	}
+	values, err := parsed.Unpack(v.method, output)
+	if err == nil {
+		if value, ok := values[0].(T); ok {
+			q.heard[v] = output
+			return value, nil
+		}
+		err = fmt.Errorf("it gives a %T", values[0])
+	}
+	return answer, fmt.Errorf("%w: %w", errNoAnswer, err)
+}

@@ -1,0 +1,77 @@
+package writer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// Attributions returns the attribution of each log, at the log's index; nil for a log that names no partner. For a
+// vault whose mapping has companions, all logs of a transaction must be given.
+func Attributions(mapped *mapping.Vaults, logs []*event.Log) []*Attributed {
+	out := make([]*Attributed, len(logs))
+	var grouped []int
+	for i, l := range logs {
+		if sources := mapped.Of(mapping.VaultOf(l)); sources.Companions() {
+			grouped = append(grouped, i)
+		} else if effect, err := sources.Referral(l); err == nil {
+			out[i] = attributedTo(effect)
+		}
+	}
+	apart := func(a, b int) int {
+		x, y := logs[a], logs[b]
+		return cmp.Or(mapping.VaultOf(x).Cmp(mapping.VaultOf(y)), cmp.Compare(x.GetBlockNumber(), y.GetBlockNumber()),
+			slices.Compare(x.GetBlockHash(), y.GetBlockHash()), slices.Compare(x.GetTxHash(), y.GetTxHash()))
+	}
+	slices.SortStableFunc(grouped, func(a, b int) int {
+		return cmp.Or(apart(a, b), cmp.Compare(logs[a].GetLogIndex(), logs[b].GetLogIndex()))
+	})
+	for start, i := 0, 1; i <= len(grouped); i++ {
+		if i < len(grouped) && apart(grouped[start], grouped[i]) == 0 {
+			continue
+		}
+		var tx []*event.Log
+		for _, at := range grouped[start:i] {
+			tx = append(tx, logs[at])
+		}
+		for n, effect := range mapped.Of(mapping.VaultOf(tx[0])).Referrals(tx) {
+			out[grouped[start+n]] = attributedTo(effect)
+		}
+		start = i
+	}
+	return out
+}
+
+// attributedTo returns the attribution of an effect; nil for none.
+func attributedTo(effect *event.Effect) *Attributed {
+	if effect == nil {
+		return nil
+	}
+	kind := event.Referral_KIND_DEPOSIT
+	if effect.GetKind() == event.Effect_KIND_REQUESTED {
+		kind = event.Referral_KIND_WITHDRAWAL
+	}
+	return &Attributed{Attribution{kind, effect.GetPartnerId()}, effect}
+}
+
+// mayRefer reports whether a log can name a partner, possibly by an alias that is added later.
+func mayRefer(mapped *mapping.Vaults, l *event.Log) bool {
+	return l != nil && mapped.Of(mapping.VaultOf(l)).MayRefer(l)
+}
+
+// eventOf returns the name of a log's contract event.
+func eventOf(mapped *mapping.Vaults, l *event.Log) string {
+	sources := mapped.Of(mapping.VaultOf(l))
+	if role, ours := sources.Role(common.BytesToAddress(l.GetAddress())); ours && len(l.GetTopics()) > 0 {
+		first := [1]common.Hash{common.BytesToHash(l.GetTopics()[0])}
+		log := mapping.Log{Role: role, Place: mapping.Place(l.GetBlockNumber(), l.GetLogIndex()), Topics: first[:]}
+		if known := sources.Event(&log); known != nil {
+			return known.Name
+		}
+	}
+	return "Unknown"
+}

@@ -1,0 +1,230 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/telemetry"
+)
+
+const (
+	// transactionTimeout is how long a dead writer without a successor can delay
+	// readers.
+	transactionTimeout = time.Minute
+	// commitTimeout bounds one transaction; it must be shorter than transactionTimeout.
+	commitTimeout = 45 * time.Second
+	// maxRecord is the longest value that fits into a record batch, leaving space for the rest. The data of a log that
+	// would not fit is left out (event.MaxData).
+	maxRecord = chainlog.MaxBatchBytes - 1000
+)
+
+// Step is a step of a transaction or of a fence, at which tests can make a writer fail.
+type Step string
+
+const (
+	BeforeFence   Step = "before fence"
+	BeforeProduce Step = "before produce"
+	beforeFlush   Step = "before flush"
+	AfterFlush    Step = "after flush"
+	AfterCursor   Step = "after cursor"
+	AfterEnd      Step = "after end"
+)
+
+// Steps are the steps of a transaction.
+var Steps = []Step{BeforeProduce, beforeFlush, AfterFlush, AfterCursor, AfterEnd}
+
+// reached calls the hook.
+func (w *Writer) reached(at Step) error {
+	if w.Hook == nil {
+		return nil
+	}
+	return w.Hook(at)
+}
+
+// CommitError is returned for a transaction whose outcome is unknown. The session ends: only the cursor shows the
+// outcome.
+type CommitError struct{ err error }
+
+func (e *CommitError) Error() string { return "write to the log: " + e.err.Error() }
+func (e *CommitError) Unwrap() error { return e.err }
+
+// Commit writes a change in one Kafka transaction: its records, the referrals that become due by it, and the cursor. It
+// completes even if ctx ends.
+func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	ctx, span := w.traced(ctx, c)
+	defer func() { telemetry.End(span, err) }()
+	w.noteNoState(c.Covered)
+	w.number(c)
+	due := append(c.earlier, w.State.apply(c, w.Confirmations)...)
+	if w.Proven != nil {
+		for i := range w.State.Covered {
+			w.State.Covered[i].Prove(w.Proven(w.State.Covered[i].Address))
+		}
+	}
+	if err := w.transact(ctx, c, due); err != nil {
+		return &CommitError{err}
+	}
+	if omitted := w.count(c, due); len(omitted) > 0 {
+		l := omitted[0]
+		w.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length and hash instead", "logs", len(omitted),
+			"vault", mapping.VaultOf(l), "event", eventOf(w.State.Mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
+	}
+	w.report()
+	return nil
+}
+
+// traced starts the span of a transaction, whose context its records carry. A transaction that contains only a cursor
+// starts no trace.
+func (w *Writer) traced(ctx context.Context, c *Change) (context.Context, telemetry.Span) {
+	start := telemetry.Child
+	if len(c.Units) > 0 {
+		start = telemetry.Begin
+	}
+	ctx, span := start(ctx, telemetry.Producer, "commit")
+	c.parent = telemetry.Parent(ctx)
+	if !span.IsRecording() {
+		return ctx, span
+	}
+	records := 0
+	for _, unit := range c.Units {
+		records += len(unit)
+	}
+	telemetry.Text(span, telemetry.Messaging, "kafka")
+	telemetry.Text(span, telemetry.Topic, chainlog.LogTopic(w.ChainID))
+	telemetry.Number(span, telemetry.Records, records)
+	telemetry.Number(span, telemetry.Seq, w.State.Seq+uint64(records))
+	if c.Head != nil {
+		telemetry.Number(span, telemetry.BlockNumber, c.Head.Number)
+		telemetry.Text(span, telemetry.BlockHash, c.Head.Hash.Hex())
+	}
+	return ctx, span
+}
+
+// number sets the seqs of a change's records, the boundaries of their units, and the origin in the first record of a
+// log.
+func (w *Writer) number(c *Change) {
+	seq := w.State.Seq
+	for _, unit := range c.Units {
+		for i, r := range unit {
+			seq++
+			r.Seq, r.ChainId, r.Boundary = seq, w.ChainID, i == len(unit)-1
+			if seq == 1 {
+				r.Origin = &event.Origin{LogId: w.State.logID, GenesisHash: w.State.genesis[:]}
+			}
+		}
+	}
+}
+
+func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error {
+	published := publish(ctx, due)
+	records, err := encode(c, due, w.State.logID)
+	if err != nil {
+		return err
+	}
+	if err := w.client.BeginTransaction(); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	if err := w.reached(BeforeProduce); err != nil {
+		return err
+	}
+	if err := w.produce(ctx, records...); err != nil {
+		return fmt.Errorf("append %d records: %w", len(records), err)
+	}
+	if err := w.reached(AfterFlush); err != nil {
+		return err
+	}
+	w.locate(c, records)
+	w.State.prune(w.Window)
+	cursor, err := proto.Marshal(w.State.cursor(w.ChainID, w.Instance))
+	if err != nil {
+		return fmt.Errorf("encode the cursor: %w", err)
+	}
+	if err := w.produce(ctx, &kgo.Record{Topic: chainlog.CursorTopic(w.ChainID), Key: strconv.AppendUint(nil, w.ChainID, 10), Value: cursor}); err != nil {
+		return fmt.Errorf("append the cursor: %w", err)
+	}
+	if err := w.reached(AfterCursor); err != nil {
+		return err
+	}
+	if err := w.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return fmt.Errorf("commit a transaction: %w", err)
+	}
+	published()
+	return w.reached(AfterEnd)
+}
+
+// encode returns the Kafka records of a change, those of the log first.
+func encode(c *Change, due []referral, logID []byte) ([]*kgo.Record, error) {
+	var records []*kgo.Record
+	for _, unit := range c.Units {
+		for _, r := range unit {
+			k, err := chainlog.Encode(r)
+			if err != nil {
+				return nil, err
+			}
+			if len(k.Value) > maxRecord {
+				return nil, rpc.Refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
+					r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
+			}
+			chainlog.Carry(k, c.parent)
+			records = append(records, k)
+		}
+	}
+	for _, r := range due {
+		k, err := encodeReferral(logID, r)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, k)
+	}
+	return records, nil
+}
+
+// produce appends records and returns when the broker has all of them.
+func (w *Writer) produce(ctx context.Context, records ...*kgo.Record) error {
+	promise := kgo.AbortingFirstErrPromise(w.client)
+	for _, r := range records {
+		w.client.Produce(ctx, r, promise.Promise())
+	}
+	if err := w.reached(beforeFlush); err != nil {
+		return err
+	}
+	if err := w.client.Flush(ctx); err != nil {
+		return err
+	}
+	return promise.Err()
+}
+
+// locate notes the offsets that the broker assigned to the records of a change,
+// which come first among the produced records, in the order of their seqs.
+func (w *Writer) locate(c *Change, produced []*kgo.Record) {
+	records := 0
+	for _, unit := range c.Units {
+		records += len(unit)
+	}
+	if records == 0 {
+		return
+	}
+	w.State.offset = produced[records-1].Offset
+	first := w.State.Seq - uint64(records) + 1
+	for i := range w.State.Covered {
+		if v := &w.State.Covered[i]; v.record >= first {
+			v.offset = produced[v.record-first].Offset
+		}
+	}
+	for i := range w.State.Window.entries {
+		if e := &w.State.Window.entries[i]; e.GetSeq() >= first {
+			e.Offset = produced[e.GetSeq()-first].Offset
+		}
+	}
+}

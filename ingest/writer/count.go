@@ -1,0 +1,83 @@
+package writer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// count counts the contents of a transaction, and returns the logs that it appended without their data.
+func (w *Writer) count(c *Change, due []referral) (omitted []*event.Log) {
+	m := w.status.Metrics
+	m.Transactions.Inc()
+	type label struct {
+		vault common.Address
+		event string
+	}
+	logs := map[label]int{}
+	for _, unit := range c.Units {
+		for _, r := range unit {
+			if sample := r.GetSample(); sample != nil && r.GetRetracts() == 0 {
+				m.Samples.WithLabelValues(common.BytesToAddress(sample.GetVault()).Hex(), "taken").Inc()
+			}
+			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
+				m.Appended.Add(1)
+				logs[label{mapping.VaultOf(log), eventOf(w.State.Mapped, log)}]++
+				if log.Omitted() {
+					m.Omitted.Inc()
+					omitted = append(omitted, log)
+				}
+			}
+		}
+	}
+	for l, n := range logs {
+		m.Logs.WithLabelValues(l.vault.Hex(), l.event).Add(float64(n))
+	}
+	for _, r := range due {
+		kind := "deposit"
+		if r.Kind == event.Referral_KIND_WITHDRAWAL {
+			kind = "withdrawal"
+		}
+		m.Referrals.WithLabelValues(kind).Inc()
+	}
+	if c.Ancestor != nil {
+		m.Reorgs.Inc()
+		m.ReorgDepth.Observe(float64(w.State.Head.Number - *c.Ancestor))
+	}
+	return omitted
+}
+
+// report shows the position of the log in the status and in the metrics.
+func (w *Writer) report() {
+	s, m := w.State, w.status.Metrics
+	from, to := uint64(math.MaxUint64), uint64(math.MaxUint64)
+	for _, v := range s.Indexed() {
+		from, to = min(from, v.Start), min(to, v.To)
+	}
+	w.status.Note(func(st *status.Status) {
+		st.LogID, st.Seq, st.FinalBlock, st.ReferralBlock = fmt.Sprintf("%x", s.logID), s.Seq, s.Final, s.told
+		st.LogsWithoutData, st.Sampling = s.withoutData, s.samplingWarnings()
+		if s.Head != nil {
+			st.IndexedBlock, st.IndexedTime = s.Head.Number, s.Head.Time
+		}
+		st.CoveredFrom, st.CoveredTo = from, to
+	})
+	if s.Head != nil {
+		m.Indexed.Set(float64(s.Head.Number))
+	}
+	m.Final.Set(float64(s.Final))
+	m.Referral.Set(float64(s.told))
+	m.Seq.Set(float64(s.Seq))
+	m.Frozen.Set(0)
+	if s.Frozen != "" {
+		m.Frozen.Set(1)
+	}
+	if w.Committed != nil {
+		w.Committed(s)
+	}
+}

@@ -1,0 +1,94 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/telemetry"
+)
+
+// Attribution is the partner that a log names, and the kind of referral. It is comparable.
+type Attribution struct {
+	Kind    event.Referral_Kind
+	Partner uint32
+}
+
+// Attributed is a log's attribution and its effect.
+type Attributed struct {
+	Attribution
+	effect *event.Effect
+}
+
+// referral is a record whose log names a partner.
+type referral struct {
+	*event.Record
+	*Attributed
+	parent string // the trace context of the record, and later that of the referral
+}
+
+// due returns the live referrals that become due when blocks up to told are published: those of blocks after before,
+// and those of records after seq, which are new and so in no published block.
+func (w *Window) due(mapped *mapping.Vaults, before, told, seq uint64) []referral {
+	var records []chainlog.Entry
+	var logs []*event.Log
+	for _, e := range w.entries {
+		log := e.GetLog()
+		if n := log.GetBlockNumber(); log == nil || n > told || n <= before && e.GetSeq() <= seq {
+			continue
+		}
+		records, logs = append(records, e), append(logs, log)
+	}
+	var due []referral
+	for i, a := range Attributions(mapped, logs) {
+		if a != nil {
+			due = append(due, referral{records[i].Record, a, records[i].Parent})
+		}
+	}
+	return due
+}
+
+// encodeReferral returns the Kafka record for one of the chain's referral topics. The key is the partner id in decimal:
+// a partner's referrals stay in order.
+func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
+	value, err := proto.Marshal(&event.Referral{
+		ChainId: r.GetChainId(), Kind: r.Kind, PartnerId: r.Partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(), Effect: r.effect,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)
+	}
+	topic := chainlog.ReferralDeposits(r.GetChainId())
+	if r.Kind == event.Referral_KIND_WITHDRAWAL {
+		topic = chainlog.ReferralWithdrawals(r.GetChainId())
+	}
+	record := &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(r.Partner), 10), Value: value}
+	chainlog.Carry(record, r.parent)
+	return record, nil
+}
+
+// publish starts a span for each referral, in the trace of its block, however much later the block is deep enough. The
+// spans of a failed transaction are never ended, and so never exported.
+func publish(ctx context.Context, due []referral) (published func()) {
+	if !telemetry.Enabled() {
+		return func() {}
+	}
+	spans := make([]telemetry.Span, len(due))
+	for i := range due {
+		of, span := telemetry.Continue(ctx, due[i].parent, telemetry.Producer, "publish referral")
+		telemetry.Number(span, telemetry.Partner, due[i].Partner)
+		telemetry.Number(span, telemetry.BlockNumber, due[i].GetLog().GetBlockNumber())
+		telemetry.Number(span, telemetry.Seq, due[i].GetSeq())
+		due[i].parent, spans[i] = telemetry.Parent(of), span
+	}
+	return func() {
+		for _, span := range spans {
+			telemetry.End(span, nil)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package writer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// State is the position of the writer, from the newest cursor and the tail of the log. A
+// commit changes it before the broker has the transaction. If that fails, the session ends
+// and its state with it, so no step starts from something that was not committed.
+type State struct {
+	logID   []byte
+	genesis common.Hash
+	Seq     uint64
+	offset  int64       // of record seq
+	Head    *rpc.Header // newest indexed block, nil before the first
+	Final   uint64
+	told    uint64 // the referrals of blocks up to this one were written
+	Covered []Coverage
+	Window  Window
+	floor   uint64 // the window is complete above this block
+	Frozen  string
+	// withoutData counts the live logs that have the length and the hash of their data instead of the data.
+	withoutData uint64
+	// Mapped reads and maps the logs of the vaults. records holds the newest record of each vault that is in the log.
+	Mapped  *mapping.Vaults
+	Records map[common.Address]*event.Vault
+}
+
+// Coverage is the block range of one vault that is in the log. A removed vault keeps its coverage, and has a record of
+// its removal.
+type Coverage struct {
+	Address common.Address
+	Start   uint64
+	To      uint64 // the last block that is in the log; start-1 before the first
+	Name    string // the configured display name in its newest record, empty for the contract's own
+	// Believed is the last block whose logs were accepted unproven. proven is the last block up to which such logs have
+	// since been proven by their receipts; in the cursor of an earlier version, compared with headers. 0 for none.
+	Believed, Proven uint64
+	// SampledFrom is the first block from which NAV is sampled, if earlier blocks were read without samples or no
+	// endpoint had their state; 0 if no sample is missing.
+	SampledFrom uint64
+	Removed     bool // its newest record says that it was removed
+	// record is the seq of its newest record that is not a removal, and offset the position of that record in the
+	// topic; 0 if the cursor does not have it.
+	record uint64
+	offset int64
+	// Introduced is that record until it has a seq.
+	Introduced *event.Record
+}
+
+// ProvenTo returns the last block up to which the vault's logs were compared with the headers of their blocks, or
+// proven by their receipts.
+func (c Coverage) ProvenTo() uint64 {
+	if c.Proven >= c.Believed {
+		return c.To
+	}
+	return max(c.Proven, c.Start-1)
+}
+
+// believe notes that the logs of blocks above have, up to number, were accepted without a proof. Blocks below them that
+// were proven stay proven.
+func (c *Coverage) believe(have, number uint64) {
+	if number <= c.Believed {
+		return
+	}
+	if c.Proven >= c.Believed {
+		c.Proven = have
+	}
+	c.Believed = number
+}
+
+// Prove notes that blocks that were accepted without a proof have been proven since, up to number.
+func (c *Coverage) Prove(number uint64) { c.Proven = max(c.Proven, min(number, c.Believed)) }
+
+// CoverageOf returns the coverage of a vault, which the caller may not change; nil if the log does not have the vault.
+func (s *State) CoverageOf(address common.Address) *Coverage {
+	for i := range s.Covered {
+		if s.Covered[i].Address == address {
+			return &s.Covered[i]
+		}
+	}
+	return nil
+}
+
+// Indexed returns the coverage of the vaults that were not removed.
+func (s *State) Indexed() (vaults []Coverage) {
+	for _, v := range s.Covered {
+		if !v.Removed {
+			vaults = append(vaults, v)
+		}
+	}
+	return vaults
+}
+
+// Lowest returns the block up to which all of these vaults are covered.
+func Lowest(vaults []Coverage) uint64 {
+	lowest := uint64(math.MaxUint64)
+	for _, v := range vaults {
+		lowest = min(lowest, v.To)
+	}
+	return lowest
+}
+
+// HashAt returns the hash of a block that is the head or in the window.
+func (s *State) HashAt(number uint64) (hash common.Hash, known bool) {
+	if s.Head != nil && s.Head.Number == number {
+		return s.Head.Hash, true
+	}
+	return s.Window.hashAt(number)
+}
+
+// Change holds the effect of one transaction on the state.
+type Change struct {
+	Units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
+	Head     *rpc.Header       // the new head, nil to keep it
+	Ancestor *uint64           // of a reorganisation: blocks above it are gone
+	Reopens  bool              // by an operator's decision, blocks above the ancestor are no longer final
+	Final    uint64            // raises the final block if it is higher
+	Covered  []Coverage        // vaults whose coverage is new or moved
+	Frozen   string
+	earlier  []referral // referrals of blocks that were already passed, to write now
+	// claim is true if only the writer changes, before the log was compared with
+	// the chain.
+	claim bool
+	// parent is the trace context that its records carry.
+	parent string
+}
+
+// apply folds a change whose records have their seqs into the state, and returns the
+// referrals that become due. Offsets are not known yet. None is due while the log is frozen,
+// or before it was compared with the chain after a start: confirmations may have been
+// lowered meanwhile, and a block that is deep enough by the new number may have left the
+// chain.
+func (s *State) apply(c *Change, confirmations uint64) []referral {
+	before := s.Seq
+	for _, unit := range c.Units {
+		for _, r := range unit {
+			s.Window.Apply(chainlog.Entry{Record: r, Parent: c.parent})
+			s.Seq = r.GetSeq()
+			switch {
+			case !r.GetLog().Omitted():
+			case r.GetRetracts() == 0:
+				s.withoutData++
+			case s.withoutData > 0:
+				s.withoutData--
+			}
+		}
+	}
+	if c.Ancestor != nil {
+		s.told = min(s.told, *c.Ancestor)
+	}
+	if c.Head != nil {
+		s.Head = c.Head
+	}
+	for _, moved := range c.Covered {
+		if r := moved.Introduced; r != nil {
+			moved.record, moved.offset = r.GetSeq(), 0
+			s.Records[moved.Address] = r.GetVault()
+			if err := s.Mapped.Set(r.GetVault()); err != nil {
+				panic(err) // unreachable: it was decoded when it was built
+			}
+			moved.Introduced = nil
+		}
+		moved.Believed, moved.Proven = min(moved.Believed, moved.To), min(moved.Proven, moved.To)
+		if have := s.CoverageOf(moved.Address); have != nil {
+			*have = moved
+		} else {
+			s.Covered = append(s.Covered, moved)
+		}
+	}
+	if c.Reopens {
+		s.Final = min(s.Final, *c.Ancestor)
+	}
+	s.Final = max(s.Final, c.Final)
+	s.Frozen = c.Frozen
+	if s.Frozen != "" || c.claim {
+		return nil
+	}
+	toldBefore := s.told
+	s.told = s.toldTarget(confirmations)
+	return s.Window.due(s.Mapped, toldBefore, s.told, before)
+}
+
+// toldTarget returns the block up to which referrals are deep enough. A higher number of
+// confirmations never lowers it.
+func (s *State) toldTarget(confirmations uint64) uint64 {
+	if s.Head == nil {
+		return s.told
+	}
+	deep := s.Final
+	if n := confirmations; n > 0 && s.Head.Number+1 > n {
+		deep = max(deep, s.Head.Number+1-n)
+	}
+	return max(s.told, min(deep, s.Head.Number))
+}
+
+// prune removes blocks that no later step needs from the window of at most size blocks:
+// blocks that are final and whose referrals were published, and blocks too far below the
+// head to be reorganised. If size is larger than before, the floor stays, because removed
+// blocks do not come back. While the log is frozen nothing is removed: a resumption needs
+// the blocks below its new head.
+func (s *State) prune(size uint64) {
+	if s.Head == nil || s.Frozen != "" {
+		return
+	}
+	s.floor = max(s.floor, min(s.Final, s.told), s.Head.Number-min(s.Head.Number, size))
+	s.Window.prune(s.Mapped, s.floor, s.told)
+}
+
+// restart returns the first record that a restart must read: the oldest of the
+// window, or the last of the log, to check that the log is complete.
+func (s *State) restart() (seq uint64, offset int64) {
+	if len(s.Window.entries) == 0 {
+		return s.Seq, s.offset
+	}
+	oldest := s.Window.entries[0]
+	return oldest.GetSeq(), oldest.Offset
+}
+
+// cursor returns the cursor record of the state.
+func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
+	c := &event.Cursor{
+		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.Seq,
+		FinalBlock: s.Final, ReferralBlock: s.told, Frozen: s.Frozen, WindowBlock: s.floor,
+		LogsWithoutData: s.withoutData,
+	}
+	c.WindowSeq, c.WindowOffset = s.restart()
+	if s.Head != nil {
+		c.Head = s.Head.Record()
+	}
+	for _, v := range s.Covered {
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.Address[:]), StartBlock: v.Start, CoveredTo: v.To, ConfiguredName: v.Name, BelievedTo: v.Believed, ProvenTo: v.Proven, Removed: v.Removed,
+			RecordSeq: v.record, RecordOffset: v.offset, SampledFrom: v.SampledFrom})
+	}
+	return c
+}
+
+// stateOf is the inverse of cursor, without the window and the records of the vaults.
+func stateOf(c *event.Cursor) *State {
+	s := &State{
+		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), Seq: c.GetSeq(), Final: c.GetFinalBlock(), told: c.GetReferralBlock(),
+		Frozen: c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(),
+	}
+	if c.GetHead() != nil {
+		s.Head = rpc.HeaderOf(c.GetHead())
+	}
+	for _, v := range c.GetVaults() {
+		s.Covered = append(s.Covered, Coverage{
+			Address: common.Address(v.GetAddress()), Start: v.GetStartBlock(), To: v.GetCoveredTo(), Name: v.GetConfiguredName(),
+			Believed: v.GetBelievedTo(), Proven: v.GetProvenTo(), Removed: v.GetRemoved(),
+			record: v.GetRecordSeq(), offset: v.GetRecordOffset(), SampledFrom: v.GetSampledFrom(),
+		})
+	}
+	return s
+}
+
+// possible returns an error that names a contradiction within a cursor.
+func possible(c *event.Cursor) error {
+	switch {
+	case len(c.GetLogId()) != 16 || len(c.GetGenesisHash()) != common.HashLength:
+		return fmt.Errorf("its log id has %d bytes and its genesis hash %d", len(c.GetLogId()), len(c.GetGenesisHash()))
+	case c.GetWindowSeq() > c.GetSeq() || c.GetWindowOffset() < 0:
+		return fmt.Errorf("its window begins at record %d, offset %d, of %d records", c.GetWindowSeq(), c.GetWindowOffset(), c.GetSeq())
+	case c.GetHead() != nil && !whole(c.GetHead()):
+		return fmt.Errorf("the hashes of its head, block %d, have %d and %d bytes", c.GetHead().GetNumber(), len(c.GetHead().GetHash()), len(c.GetHead().GetParentHash()))
+	}
+	seen := map[common.Address]bool{}
+	for _, v := range c.GetVaults() {
+		address := common.BytesToAddress(v.GetAddress())
+		if len(v.GetAddress()) != common.AddressLength || seen[address] || v.GetStartBlock() == 0 || v.GetCoveredTo() < v.GetStartBlock()-1 {
+			return fmt.Errorf("it covers the vault 0x%x from block %d to block %d", v.GetAddress(), v.GetStartBlock(), v.GetCoveredTo())
+		}
+		seen[address] = true
+	}
+	return nil
+}
+
+// whole reports whether the hashes of a block have the length of hashes.
+func whole(b *event.Block) bool {
+	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
+}
+
+// LogFact returns a log as a record without a seq.
+func LogFact(l *event.Log) *event.Record { return LogFacts([]*event.Log{l})[0] }
+
+// LogFacts returns logs as records, in one allocation, because a history has millions.
+func LogFacts(logs []*event.Log) []*event.Record {
+	made := make([]struct {
+		record event.Record
+		fact   event.Record_Log
+	}, len(logs))
+	facts := make([]*event.Record, len(logs))
+	for i, l := range logs {
+		m := &made[i]
+		m.fact.Log, m.record.Fact = l, &m.fact
+		facts[i] = &m.record
+	}
+	return facts
+}
+
+// BlockFact returns a block as a record without a seq.
+func BlockFact(h *rpc.Header) *event.Record {
+	return &event.Record{Fact: &event.Record_Block{Block: h.Record()}}
+}
+
+// VaultFact returns a vault as a record without a seq.
+func VaultFact(v *event.Vault) *event.Record {
+	return &event.Record{Fact: &event.Record_Vault{Vault: v}}
+}
+
+// Retraction returns the record that retracts another: the whole fact again, with the seq of the retracted one.
+func Retraction(e chainlog.Entry) *event.Record {
+	return &event.Record{Retracts: e.GetSeq(), Fact: e.GetFact()}
+}

@@ -1,0 +1,111 @@
+package writer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// Window is the live part of the log that can still cause changes: logs and block records that a reorganisation may
+// have to retract, and referrals that are not published yet. Its records are in log order.
+type Window struct{ entries []chainlog.Entry }
+
+// Apply folds the next record of the log into the window.
+func (w *Window) Apply(e chainlog.Entry) {
+	if original := e.GetRetracts(); original != 0 {
+		w.remove(original)
+		return
+	}
+	if _, ofBlock := BlockOf(e.Record); ofBlock {
+		w.entries = append(w.entries, e)
+	}
+}
+
+// remove drops a record that was retracted. One that is missing was dropped before the window began.
+func (w *Window) remove(seq uint64) {
+	i, found := slices.BinarySearchFunc(w.entries, seq, func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
+	if found {
+		w.entries = slices.Delete(w.entries, i, i+1)
+	}
+}
+
+// prune drops what no longer matters.
+func (w *Window) prune(mapped *mapping.Vaults, floor, told uint64) {
+	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, told) })
+}
+
+// matters reports whether a record can still matter: above the floor every record does, and below it only one that may
+// be, or belong to, a referral of a block after told.
+func matters(mapped *mapping.Vaults, r *event.Record, floor, told uint64) bool {
+	number, _ := BlockOf(r)
+	return number > floor || number > told && mayRefer(mapped, r.GetLog())
+}
+
+// Above returns the live records of blocks above number, newest first.
+func (w *Window) Above(number uint64) []chainlog.Entry {
+	var lost []chainlog.Entry
+	for _, e := range slices.Backward(w.entries) {
+		if n, _ := BlockOf(e.Record); n > number {
+			lost = append(lost, e)
+		}
+	}
+	return lost
+}
+
+// Blocks returns the live blocks of the window, lowest first.
+func (w *Window) Blocks() []*rpc.Header {
+	byNumber := map[uint64]*rpc.Header{}
+	for _, e := range w.entries {
+		if b := e.GetBlock(); b != nil {
+			byNumber[b.GetNumber()] = rpc.HeaderOf(b)
+		}
+	}
+	blocks := make([]*rpc.Header, 0, len(byNumber))
+	for _, h := range byNumber {
+		blocks = append(blocks, h)
+	}
+	slices.SortFunc(blocks, func(a, b *rpc.Header) int { return cmp.Compare(a.Number, b.Number) })
+	return blocks
+}
+
+// Hashes returns the hash of every block of the window and of the block below it, which is the parent of the lowest
+// one.
+func (w *Window) Hashes() map[uint64]common.Hash {
+	hashes := map[uint64]common.Hash{}
+	for _, h := range w.Blocks() {
+		hashes[h.Number] = h.Hash
+		if _, known := hashes[h.Number-1]; !known && h.Number > 0 {
+			hashes[h.Number-1] = h.Parent
+		}
+	}
+	return hashes
+}
+
+// hashAt returns the hash of one block of the window.
+func (w *Window) hashAt(number uint64) (hash common.Hash, known bool) {
+	for _, e := range slices.Backward(w.entries) {
+		if b := e.GetBlock(); b != nil && b.GetNumber() == number {
+			return common.Hash(b.GetHash()), true
+		}
+	}
+	return hash, false
+}
+
+// BlockOf returns the block that a record belongs to; vault records and decisions belong to none.
+func BlockOf(r *event.Record) (number uint64, ok bool) {
+	switch fact := r.GetFact().(type) {
+	case *event.Record_Log:
+		return fact.Log.GetBlockNumber(), true
+	case *event.Record_Block:
+		return fact.Block.GetNumber(), true
+	case *event.Record_Sample:
+		return fact.Sample.GetBlockNumber(), true
+	}
+	return 0, false
+}
