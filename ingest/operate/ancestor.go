@@ -97,9 +97,10 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 		return cmp.Or(cmp.Compare(a.GetLog().GetBlockNumber(), b.GetLog().GetBlockNumber()), cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
 	})
 	type cause struct {
-		tx    common.Hash
-		vault common.Address
-		writer.Attribution
+		tx      common.Hash
+		vault   common.Address
+		kind    event.Referral_Kind
+		partner uint32
 	}
 	asked, there := map[common.Hash]bool{}, map[cause]int{}
 	lost := []LostReferral{}
@@ -113,7 +114,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 			continue // it belongs to a referral, but is not one itself
 		}
 		l := r.GetLog()
-		tx, vault, a := common.BytesToHash(l.GetTxHash()), mapping.VaultOf(l), named[i].Attribution
+		tx, vault, a := common.BytesToHash(l.GetTxHash()), mapping.VaultOf(l), named[i]
 		if !asked[tx] {
 			logs, err := n.LogsOf(ctx, tx)
 			if err != nil {
@@ -122,24 +123,24 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 			logs = mapped.Belonging(vaults, logs)
 			for i, a := range writer.Attributions(mapped, logs) {
 				if a != nil {
-					there[cause{tx, mapping.VaultOf(logs[i]), a.Attribution}]++
+					there[cause{tx, mapping.VaultOf(logs[i]), writer.KindOf(a), a.GetPartnerId()}]++
 				}
 			}
 			asked[tx] = true
 		}
-		if c := (cause{tx, vault, a}); there[c] > 0 {
+		if c := (cause{tx, vault, writer.KindOf(a), a.GetPartnerId()}); there[c] > 0 {
 			there[c]--
 			continue
 		}
 		kind, seq := webhook.DepositReferral, r.GetSeq()
-		if a.Kind == event.Referral_KIND_WITHDRAWAL {
+		if writer.KindOf(a) == event.Referral_KIND_WITHDRAWAL {
 			kind = webhook.WithdrawalReferral
 		}
 		if r.GetRetracts() != 0 {
 			seq = r.GetRetracts()
 		}
 		lost = append(lost, LostReferral{
-			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.Partner).String(), kind, a.Partner,
+			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.GetPartnerId()).String(), kind, a.GetPartnerId(),
 			vault.Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,
 		})
 	}

@@ -250,20 +250,20 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, c Command) (o Outcome,
 	if err != nil {
 		return refused("the command cannot be read: %v", err), nil
 	}
-	have := r.writer.State.CoverageOf(v.address)
+	have := r.writer.State.CoverageOf(v.Address)
 	switch {
-	case v.address != c.Vault:
-		return refused("the command is about vault %s and describes vault %s", c.Vault, v.address), nil
+	case v.Address != c.Vault:
+		return refused("the command is about vault %s and describes vault %s", c.Vault, v.Address), nil
 	case have != nil && have.Removed:
-		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.address), nil
-	case have != nil && !sameSources(v.spec, specOf(r.writer.State.Records[v.address], v.address)):
-		return refused("vault %s is in the log with other sources", v.address), nil
+		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.Address), nil
+	case have != nil && !sameSources(v.Spec, specOf(r.writer.State.Records[v.Address], v.Address)):
+		return refused("vault %s is in the log with other sources", v.Address), nil
 	case have != nil && !r.changed(v):
-		return done("vault %s is in the log already", v.address), nil
+		return done("vault %s is in the log already", v.Address), nil
 	case have == nil && len(r.wanted) >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
-	for _, source := range v.spec.sources {
+	for _, source := range v.Spec.Sources {
 		found, err := n.HasCode(ctx, source.Address)
 		if err != nil {
 			return o, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
@@ -279,7 +279,7 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, c Command) (o Outcome,
 	if err != nil {
 		return o, err
 	}
-	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.address, r.writer.State.CoverageOf(v.address).Start), nil
+	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.Address, r.writer.State.CoverageOf(v.Address).Start), nil
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
@@ -296,8 +296,8 @@ func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, address commo
 	}
 	back := vault{address, have.Start, have.Name, nil}
 	for _, v := range r.Set {
-		if v.address == address {
-			back.name = v.name
+		if v.Address == address {
+			back.Name = v.Name
 		}
 	}
 	err = r.introduce(ctx, n, []vault{back})

@@ -21,48 +21,49 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// vault is a vault that is indexed.
+// vault is a vault that is indexed. As JSON it is the argument of the command that adds it, with the mappings themselves,
+// because a file may be on another machine.
 type vault struct {
-	address common.Address
-	start   uint64 // at least 1: block 0 has no transactions and so no logs
-	name    string
-	spec    *spec // nil: as in the log
+	Address common.Address
+	Start   uint64 // at least 1: block 0 has no transactions and so no logs
+	Name    string
+	*Spec   // nil: as in the log
 }
 
-// spec is the configuration of a vault, or that in a command, without its address.
-type spec struct {
-	sources []mapping.Source
-	texts   []mapping.Text
-	symbol  string
-	// decimals and assetDecimals are -1 if they are read from the contract.
-	decimals, assetDecimals int
-	asset                   *common.Address
-	assetSymbol             string
+// Spec is the configuration of a vault, without its address. It is exported for encoding/json.
+type Spec struct {
+	Sources []mapping.Source
+	Texts   []mapping.Text
+	Symbol  string
+	// Decimals and AssetDecimals are -1 if they are read from the contract.
+	Decimals, AssetDecimals int
+	Asset                   *common.Address
+	AssetSymbol             string
 }
 
 // record returns a vault record of the spec, without the values that are read from the chain.
-func (s *spec) record(address common.Address, start uint64, name string) (*event.Vault, error) {
-	v := &event.Vault{Address: address[:], StartBlock: start, Name: name, Symbol: s.symbol}
-	return v, mapping.Record(v, s.sources, s.texts)
+func (s *Spec) record(address common.Address, start uint64, name string) (*event.Vault, error) {
+	v := &event.Vault{Address: address[:], StartBlock: start, Name: name, Symbol: s.Symbol}
+	return v, mapping.Record(v, s.Sources, s.Texts)
 }
 
 // mostText is the maximum size of all mappings of a vault, in bytes: its record must fit into a Kafka batch.
 const mostText = 512 << 10
 
 // spec reads the mappings of a vault.
-func (v Config) spec() (*spec, error) {
+func (v Config) spec() (*Spec, error) {
 	address := common.HexToAddress(v.Address)
-	out := &spec{symbol: v.Symbol, decimals: -1, assetDecimals: -1, assetSymbol: v.Asset.Symbol}
+	out := &Spec{Symbol: v.Symbol, Decimals: -1, AssetDecimals: -1, AssetSymbol: v.Asset.Symbol}
 	if v.Decimals != nil {
-		out.decimals = int(*v.Decimals)
+		out.Decimals = int(*v.Decimals)
 	}
 	if v.Asset.Decimals != nil {
-		out.assetDecimals = int(*v.Asset.Decimals)
+		out.AssetDecimals = int(*v.Asset.Decimals)
 	}
 	var faults []error
 	if v.Asset.Address != "" {
 		asset := common.HexToAddress(v.Asset.Address)
-		if out.asset = &asset; !addressText.MatchString(v.Asset.Address) {
+		if out.Asset = &asset; !addressText.MatchString(v.Asset.Address) {
 			faults = append(faults, fmt.Errorf("asset.address is %q and must be 0x and 40 hex digits", v.Asset.Address))
 		}
 	}
@@ -94,13 +95,13 @@ func (v Config) spec() (*spec, error) {
 			continue
 		}
 		size += len(text.Text)
-		out.texts = append(out.texts, text)
+		out.Texts = append(out.Texts, text)
 	}
 	if size > mostText {
 		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, mostText))
 	}
-	if out.sources = v.sources(address, &faults); len(faults) == 0 {
-		if _, err := mapping.Describe(out.sources, out.texts); err != nil {
+	if out.Sources = v.sources(address, &faults); len(faults) == 0 {
+		if _, err := mapping.Describe(out.Sources, out.Texts); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -172,14 +173,14 @@ func readFile(name string) ([]byte, error) {
 
 // mappingFaults reports every mistake in the mappings and sources of vaults.
 func mappingFaults(all []Config) (faults []error) {
-	var specs []*spec
+	var specs []*Spec
 	for i, v := range all {
 		s, err := v.spec()
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				faults = append(faults, fmt.Errorf("chain.vaults[%d]: %s", i, line))
 			}
-			s = &spec{}
+			s = &Spec{}
 		}
 		for j, other := range specs {
 			if a := overlap(s, other); a != nil {
@@ -192,11 +193,11 @@ func mappingFaults(all []Config) (faults []error) {
 }
 
 // overlap returns a contract that both share and whose logs could belong to either; nil for none.
-func overlap(a, b *spec) *common.Address {
-	for i := range a.sources {
-		for j := range b.sources {
-			if a.sources[i].Overlap(&b.sources[j]) {
-				return &a.sources[i].Address
+func overlap(a, b *Spec) *common.Address {
+	for i := range a.Sources {
+		for j := range b.Sources {
+			if a.Sources[i].Overlap(&b.Sources[j]) {
+				return &a.Sources[i].Address
 			}
 		}
 	}
@@ -217,13 +218,13 @@ func Read(all []Config) (out Set, err error) {
 
 // FirstBlock returns the lowest start block.
 func (set Set) FirstBlock() uint64 {
-	return slices.MinFunc(set, func(a, b vault) int { return cmp.Compare(a.start, b.start) }).start
+	return slices.MinFunc(set, func(a, b vault) int { return cmp.Compare(a.Start, b.Start) }).Start
 }
 
 // Contracts returns the contracts of all vaults.
 func (set Set) Contracts() (contracts []common.Address) {
 	for _, v := range set {
-		for _, source := range v.spec.sources {
+		for _, source := range v.Spec.Sources {
 			if !slices.Contains(contracts, source.Address) {
 				contracts = append(contracts, source.Address)
 			}
@@ -235,7 +236,7 @@ func (set Set) Contracts() (contracts []common.Address) {
 // SamplesPerBlock returns the number of NAV samples per block that the vaults need, by their newest mappings.
 func (set Set) SamplesPerBlock() (samples float64) {
 	for _, v := range set {
-		d, err := mapping.Describe(v.spec.sources, v.spec.texts)
+		d, err := mapping.Describe(v.Spec.Sources, v.Spec.Texts)
 		if err != nil || !d.Samples() {
 			continue
 		}
@@ -244,19 +245,6 @@ func (set Set) SamplesPerBlock() (samples float64) {
 		}
 	}
 	return samples
-}
-
-// added is the vault in a command. It contains the mappings themselves, because a file may be on another machine.
-type added struct {
-	Address                 common.Address
-	Start                   uint64
-	Name                    string
-	Sources                 []mapping.Source
-	Texts                   []mapping.Text
-	Symbol                  string
-	Decimals, AssetDecimals int
-	Asset                   *common.Address
-	AssetSymbol             string
 }
 
 // Encode returns the vault as the argument of a command that adds it. The error names every mistake.
@@ -268,53 +256,51 @@ func (v Config) Encode() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	one := all[0]
-	argument, err := json.Marshal(added{one.address, one.start, one.name, one.spec.sources, one.spec.texts, one.spec.symbol,
-		one.spec.decimals, one.spec.assetDecimals, one.spec.asset, one.spec.assetSymbol})
+	argument, err := json.Marshal(all[0])
 	return string(argument), err
 }
 
 // decodeVault is the inverse of Encode.
 func decodeVault(argument string) (vault, error) {
-	var a added
-	if err := json.Unmarshal([]byte(argument), &a); err != nil {
+	v := vault{Spec: &Spec{}}
+	if err := json.Unmarshal([]byte(argument), &v); err != nil {
 		return vault{}, err
 	}
-	if _, err := mapping.Describe(a.Sources, a.Texts); err != nil {
+	if _, err := mapping.Describe(v.Sources, v.Texts); err != nil {
 		return vault{}, err
 	}
-	itself := slices.ContainsFunc(a.Sources, func(s mapping.Source) bool { return s.Address == a.Address })
-	if !itself || a.Start == 0 || len(a.Name) > maxLabel {
+	itself := slices.ContainsFunc(v.Sources, func(s mapping.Source) bool { return s.Address == v.Address })
+	if !itself || v.Start == 0 || len(v.Name) > maxLabel {
 		return vault{}, errors.New("it is no vault")
 	}
-	return vault{a.Address, a.Start, a.Name, &spec{a.Sources, a.Texts, a.Symbol, a.Decimals, a.AssetDecimals, a.Asset, a.AssetSymbol}}, nil
+	return v, nil
 }
 
 // specOf returns the spec of a vault: the configured one or, for a vault that is only in the log, that of its record.
-func (r *Registrar) specOf(v vault) *spec {
-	if v.spec != nil {
-		return v.spec
+func (r *Registrar) specOf(v vault) *Spec {
+	if v.Spec != nil {
+		return v.Spec
 	}
-	return specOf(r.writer.State.Records[v.address], v.address)
+	return specOf(r.writer.State.Records[v.Address], v.Address)
 }
 
 // specOf returns the spec of a vault record; nil stands for a record of an earlier version.
-func specOf(r *event.Vault, address common.Address) *spec {
-	out := &spec{decimals: -1, assetDecimals: -1}
+func specOf(r *event.Vault, address common.Address) *Spec {
+	out := &Spec{Decimals: -1, AssetDecimals: -1}
 	sources, err := mapping.Read(&event.Vault{Address: address[:], Sources: r.GetSources(), Mappings: r.GetMappings()})
 	if err != nil {
 		return out // unreachable: it was decoded when the log was read
 	}
-	out.sources = sources.Description.Sources
+	out.Sources = sources.Description.Sources
 	for _, m := range r.GetMappings() {
-		out.texts = append(out.texts, mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
+		out.Texts = append(out.Texts, mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
 	}
 	return out
 }
 
 // sameSources reports whether two records of a vault name the same contracts.
-func sameSources(a, b *spec) bool {
-	return slices.EqualFunc(sorted(a.sources), sorted(b.sources), func(x, y mapping.Source) bool {
+func sameSources(a, b *Spec) bool {
+	return slices.EqualFunc(sorted(a.Sources), sorted(b.Sources), func(x, y mapping.Source) bool {
 		return x.Role == y.Role && x.Address == y.Address && slices.Equal(x.Filters, y.Filters)
 	})
 }
@@ -326,24 +312,17 @@ func sorted(sources []mapping.Source) []mapping.Source {
 // changed reports whether the configuration of a vault differs from the log in a way that a new record can express.
 // Contracts cannot change: the log lacks the earlier logs of another one.
 func (r *Registrar) changed(v vault) bool {
-	known := r.writer.State.Records[v.address]
-	if v.spec == nil || !sameSources(v.spec, specOf(known, v.address)) {
+	known := r.writer.State.Records[v.Address]
+	if v.Spec == nil || !sameSources(v.Spec, specOf(known, v.Address)) {
 		return false
 	}
-	want, err := v.spec.record(v.address, v.start, v.name)
-	if want.Aliases = known.GetAliases(); err != nil || !mapping.SameMapping(want, orEmpty(known)) {
+	want, err := v.Spec.record(v.Address, v.Start, v.Name)
+	if want.Aliases = known.GetAliases(); err != nil || !mapping.SameMapping(want, known) {
 		return err == nil
 	}
-	differ := v.spec.symbol != "" && v.spec.symbol != known.GetSymbol() ||
-		v.spec.decimals >= 0 && uint32(v.spec.decimals) != known.GetDecimals() ||
-		v.spec.assetSymbol != "" && v.spec.assetSymbol != known.GetAsset().GetSymbol() ||
-		v.spec.assetDecimals >= 0 && uint32(v.spec.assetDecimals) != known.GetAsset().GetDecimals()
-	return differ || v.spec.asset != nil && !bytes.Equal(v.spec.asset[:], known.GetAsset().GetAddress())
-}
-
-func orEmpty(r *event.Vault) *event.Vault {
-	if r == nil {
-		return &event.Vault{}
-	}
-	return r
+	differ := v.Spec.Symbol != "" && v.Spec.Symbol != known.GetSymbol() ||
+		v.Spec.Decimals >= 0 && uint32(v.Spec.Decimals) != known.GetDecimals() ||
+		v.Spec.AssetSymbol != "" && v.Spec.AssetSymbol != known.GetAsset().GetSymbol() ||
+		v.Spec.AssetDecimals >= 0 && uint32(v.Spec.AssetDecimals) != known.GetAsset().GetDecimals()
+	return differ || v.Spec.Asset != nil && !bytes.Equal(v.Spec.Asset[:], known.GetAsset().GetAddress())
 }

@@ -29,7 +29,7 @@ type Set []vault
 func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	var missing []mapping.Source
 	for _, v := range set {
-		for _, source := range v.spec.sources {
+		for _, source := range v.Spec.Sources {
 			found, err := n.HasCode(ctx, source.Address)
 			if err != nil {
 				return fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
@@ -59,9 +59,9 @@ func (set Set) StartsKept(cursor *event.Cursor) error {
 	var faults []error
 	for _, v := range set {
 		for _, have := range cursor.GetVaults() {
-			if bytes.Equal(have.GetAddress(), v.address[:]) && v.start < have.GetStartBlock() {
+			if bytes.Equal(have.GetAddress(), v.Address[:]) && v.Start < have.GetStartBlock() {
 				faults = append(faults, fmt.Errorf("the start block of vault %s was lowered from %d to %d, but the log is append-only and holds the vault from block %d on: set it back, or delete %s and %s to index the chain into a new log and run `navlog projection rebuild`",
-					v.address, have.GetStartBlock(), v.start, have.GetStartBlock(), log, topic))
+					v.Address, have.GetStartBlock(), v.Start, have.GetStartBlock(), log, topic))
 			}
 		}
 	}
@@ -97,17 +97,17 @@ func (r *Registrar) Watch() {
 		differ = append(differ, registry.VaultWarning{Address: address.Hex(), Warning: text})
 	}
 	for _, v := range r.Set {
-		if have := r.writer.State.CoverageOf(v.address); have != nil && have.Removed {
-			warn(v.address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
+		if have := r.writer.State.CoverageOf(v.Address); have != nil && have.Removed {
+			warn(v.Address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
 			continue
-		} else if have != nil && !sameSources(v.spec, specOf(r.writer.State.Records[v.address], v.address)) {
-			warn(v.address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
-			v.spec = nil
+		} else if have != nil && !sameSources(v.Spec, specOf(r.writer.State.Records[v.Address], v.Address)) {
+			warn(v.Address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
+			v.Spec = nil
 		}
 		vaults = append(vaults, v)
 	}
 	for _, known := range r.writer.State.Indexed() {
-		if !slices.ContainsFunc(r.Set, func(v vault) bool { return v.address == known.Address }) {
+		if !slices.ContainsFunc(r.Set, func(v vault) bool { return v.Address == known.Address }) {
 			warn(known.Address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or remove it with `navlog vault remove`")
 			vaults = append(vaults, vault{known.Address, known.Start, known.Name, nil})
 		}
@@ -133,8 +133,8 @@ func (r *Registrar) Describe(ctx context.Context, n *rpc.Node) (did bool, err er
 		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", len(vaults), Max)
 	}
 	vaults := slices.DeleteFunc(slices.Clone(r.wanted), func(v vault) bool {
-		have := r.writer.State.CoverageOf(v.address)
-		return have != nil && have.Name == v.name && !r.changed(v)
+		have := r.writer.State.CoverageOf(v.Address)
+		return have != nil && have.Name == v.Name && !r.changed(v)
 	})
 	if len(vaults) == 0 {
 		return false, nil
@@ -148,11 +148,11 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) 
 	c := &writer.Change{}
 	var unit []*event.Record
 	for _, v := range vaults {
-		known := writer.Coverage{Address: v.address, Start: v.start, To: v.start - 1}
-		if have := r.writer.State.CoverageOf(v.address); have != nil {
+		known := writer.Coverage{Address: v.Address, Start: v.Start, To: v.Start - 1}
+		if have := r.writer.State.CoverageOf(v.Address); have != nil {
 			known = *have
 		}
-		known.Name, known.Removed = v.name, false
+		known.Name, known.Removed = v.Name, false
 		if err := r.apart(v); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) 
 		if err != nil {
 			return err
 		}
-		if known.To >= known.Start && !r.writer.State.Mapped.Of(v.address).Description.Samples() && samples(fact) {
+		if known.To >= known.Start && !r.writer.State.Mapped.Of(v.Address).Description.Samples() && samples(fact) {
 			known.SampledFrom = known.To + 1
 		}
 		known.Introduced = writer.VaultFact(fact)
@@ -170,7 +170,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) 
 		for _, m := range fact.GetMappings() {
 			presets = append(presets, m.GetPreset())
 		}
-		r.log.Info("appending vault record", "vault", v.address, "name", fact.GetName(), "startBlock", known.Start, "mappings", presets)
+		r.log.Info("appending vault record", "vault", v.Address, "name", fact.GetName(), "startBlock", known.Start, "mappings", presets)
 	}
 	c.Units = [][]*event.Record{unit}
 	if err := r.writer.Commit(ctx, c); err != nil {
@@ -190,11 +190,11 @@ func samples(r *event.Vault) bool {
 func (r *Registrar) apart(v vault) error {
 	ours := r.specOf(v)
 	for _, other := range r.writer.State.Covered {
-		if other.Address == v.address || other.Removed {
+		if other.Address == v.Address || other.Removed {
 			continue
 		}
 		if a := overlap(ours, specOf(r.writer.State.Records[other.Address], other.Address)); a != nil {
-			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.Address, v.address, a)
+			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.Address, v.Address, a)
 		}
 	}
 	return nil
@@ -203,36 +203,36 @@ func (r *Registrar) apart(v vault) error {
 // describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
 // without decimals or an asset its amounts mean nothing.
 func (r *Registrar) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
-	q := questions{ctx: ctx, node: n, vault: v.address, log: r.log, heard: r.heard}
+	q := questions{ctx: ctx, node: n, vault: v.Address, log: r.log, heard: r.heard}
 	given := r.specOf(v)
-	fact, err := given.record(v.address, start, v.name)
+	fact, err := given.record(v.Address, start, v.Name)
 	if err != nil {
 		return nil, err
 	}
-	fact.Aliases = r.writer.State.Records[v.address].GetAliases()
+	fact.Aliases = r.writer.State.Records[v.Address].GetAliases()
 	if _, err := mapping.Read(fact); err != nil {
 		return nil, rpc.Refuse("%v", err)
 	}
-	if v.name == "" {
-		fact.Name = label(&q, v.address, "name")
+	if v.Name == "" {
+		fact.Name = label(&q, v.Address, "name")
 	}
 	if fact.Name == "" {
-		fact.Name = v.address.Hex()
+		fact.Name = v.Address.Hex()
 	}
-	if given.symbol == "" {
-		fact.Symbol = label(&q, v.address, "symbol")
+	if given.Symbol == "" {
+		fact.Symbol = label(&q, v.Address, "symbol")
 	}
-	fact.Decimals = decimals(&q, v.address, given.decimals)
-	asset := given.asset
+	fact.Decimals = decimals(&q, v.Address, given.Decimals)
+	asset := given.Asset
 	if asset == nil {
-		said := needed[common.Address](&q, v.address, "asset")
+		said := needed[common.Address](&q, v.Address, "asset")
 		asset = &said
 	}
-	fact.Asset = &event.Token{Address: bytes.Clone(asset[:]), Symbol: given.assetSymbol}
-	if given.assetSymbol == "" {
+	fact.Asset = &event.Token{Address: bytes.Clone(asset[:]), Symbol: given.AssetSymbol}
+	if given.AssetSymbol == "" {
 		fact.Asset.Symbol = label(&q, *asset, "symbol")
 	}
-	fact.Asset.Decimals = decimals(&q, *asset, given.assetDecimals)
+	fact.Asset.Decimals = decimals(&q, *asset, given.AssetDecimals)
 	return fact, q.err
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Attributions returns the attribution of each log, at the log's index; nil for a log that names no partner. For a
-// vault whose mapping has companions, all logs of a transaction must be given.
-func Attributions(mapped *mapping.Vaults, logs []*event.Log) []*Attributed {
-	out := make([]*Attributed, len(logs))
+// Attributions returns the effect by which each log names a partner, at the log's index; nil for a log that names none.
+// For a vault whose mapping has companions, all logs of a transaction must be given.
+func Attributions(mapped *mapping.Vaults, logs []*event.Log) []*event.Effect {
+	out := make([]*event.Effect, len(logs))
 	var grouped []int
 	for i, l := range logs {
 		if sources := mapped.Of(mapping.VaultOf(l)); sources.Companions() {
 			grouped = append(grouped, i)
 		} else if effect, err := sources.Referral(l); err == nil {
-			out[i] = attributedTo(effect)
+			out[i] = effect
 		}
 	}
 	apart := func(a, b int) int {
@@ -39,23 +39,19 @@ func Attributions(mapped *mapping.Vaults, logs []*event.Log) []*Attributed {
 			tx = append(tx, logs[at])
 		}
 		for n, effect := range mapped.Of(mapping.VaultOf(tx[0])).Referrals(tx) {
-			out[grouped[start+n]] = attributedTo(effect)
+			out[grouped[start+n]] = effect
 		}
 		start = i
 	}
 	return out
 }
 
-// attributedTo returns the attribution of an effect; nil for none.
-func attributedTo(effect *event.Effect) *Attributed {
-	if effect == nil {
-		return nil
-	}
-	kind := event.Referral_KIND_DEPOSIT
+// KindOf returns the kind of the referral that an effect is.
+func KindOf(effect *event.Effect) event.Referral_Kind {
 	if effect.GetKind() == event.Effect_KIND_REQUESTED {
-		kind = event.Referral_KIND_WITHDRAWAL
+		return event.Referral_KIND_WITHDRAWAL
 	}
-	return &Attributed{Attribution{kind, effect.GetPartnerId()}, effect}
+	return event.Referral_KIND_DEPOSIT
 }
 
 // mayRefer reports whether a log can name a partner, possibly by an alias that is added later.

@@ -40,7 +40,7 @@ func (w *Writer) count(c *Change, due []referral) (omitted []*event.Log) {
 	}
 	for _, r := range due {
 		kind := "deposit"
-		if r.Kind == event.Referral_KIND_WITHDRAWAL {
+		if KindOf(r.effect) == event.Referral_KIND_WITHDRAWAL {
 			kind = "withdrawal"
 		}
 		m.Referrals.WithLabelValues(kind).Inc()

@@ -108,7 +108,7 @@ func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults, most int) er
 			logs[i] = r.GetLog()
 		}
 		for i, a := range Attributions(mapped, logs) {
-			if a != nil && a.Partner == e.partner {
+			if a != nil && a.GetPartnerId() == e.partner {
 				e.found[e.unit[i].GetSeq()] = referral{e.unit[i].Record, a, e.unit[i].Parent}
 			}
 		}

@@ -14,22 +14,10 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// Attribution is the partner that a log names, and the kind of referral. It is comparable.
-type Attribution struct {
-	Kind    event.Referral_Kind
-	Partner uint32
-}
-
-// Attributed is a log's attribution and its effect.
-type Attributed struct {
-	Attribution
-	effect *event.Effect
-}
-
 // referral is a record whose log names a partner.
 type referral struct {
 	*event.Record
-	*Attributed
+	effect *event.Effect
 	parent string // the trace context of the record, and later that of the referral
 }
 
@@ -58,16 +46,16 @@ func (w *Window) due(mapped *mapping.Vaults, before, told, seq uint64) []referra
 // a partner's referrals stay in order.
 func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	value, err := proto.Marshal(&event.Referral{
-		ChainId: r.GetChainId(), Kind: r.Kind, PartnerId: r.Partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(), Effect: r.effect,
+		ChainId: r.GetChainId(), Kind: KindOf(r.effect), PartnerId: r.effect.GetPartnerId(), Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(), Effect: r.effect,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)
 	}
 	topic := chainlog.ReferralDeposits(r.GetChainId())
-	if r.Kind == event.Referral_KIND_WITHDRAWAL {
+	if KindOf(r.effect) == event.Referral_KIND_WITHDRAWAL {
 		topic = chainlog.ReferralWithdrawals(r.GetChainId())
 	}
-	record := &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(r.Partner), 10), Value: value}
+	record := &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(r.effect.GetPartnerId()), 10), Value: value}
 	chainlog.Carry(record, r.parent)
 	return record, nil
 }
@@ -81,7 +69,7 @@ func publish(ctx context.Context, due []referral) (published func()) {
 	spans := make([]telemetry.Span, len(due))
 	for i := range due {
 		of, span := telemetry.Continue(ctx, due[i].parent, telemetry.Producer, "publish referral")
-		telemetry.Number(span, telemetry.Partner, due[i].Partner)
+		telemetry.Number(span, telemetry.Partner, due[i].effect.GetPartnerId())
 		telemetry.Number(span, telemetry.BlockNumber, due[i].GetLog().GetBlockNumber())
 		telemetry.Number(span, telemetry.Seq, due[i].GetSeq())
 		due[i].parent, spans[i] = telemetry.Parent(of), span

@@ -208,17 +208,17 @@ func TestReferralOf(t *testing.T) {
 	for _, topic := range topics {
 		l.Topics = append(l.Topics, topic[:])
 	}
-	if a := referralOf(l); a == nil || a.Partner != 9 || a.Kind != event.Referral_KIND_WITHDRAWAL {
+	if a := referralOf(l); a == nil || a.GetPartnerId() != 9 || KindOf(a) != event.Referral_KIND_WITHDRAWAL {
 		t.Errorf("a request of partner 9 is %+v", a)
 	}
-	if a := referralOf(l); a.effect.GetPartnerId() != 9 || a.effect.GetKind() != event.Effect_KIND_REQUESTED ||
-		!bytes.Equal(a.effect.GetShares(), []byte{1}) || len(a.effect.GetKey()) != 0 || a.effect.GetQuarantined() != "" {
-		t.Errorf("its effect is %v", a.effect)
+	if a := referralOf(l); a.GetPartnerId() != 9 || a.GetKind() != event.Effect_KIND_REQUESTED ||
+		!bytes.Equal(a.GetShares(), []byte{1}) || len(a.GetKey()) != 0 || a.GetQuarantined() != "" {
+		t.Errorf("its effect is %v", a)
 	}
 	large := proto.Clone(l).(*event.Log)
 	large.Data[32] = 0xff // of the shares, which cannot be summed: the referral is kept, and marked
-	if a := referralOf(large); a == nil || a.Partner != 9 || len(a.effect.GetShares()) != 32 ||
-		!strings.HasPrefix(a.effect.GetQuarantined(), "shares is 1153") {
+	if a := referralOf(large); a == nil || a.GetPartnerId() != 9 || len(a.GetShares()) != 32 ||
+		!strings.HasPrefix(a.GetQuarantined(), "shares is 1153") {
 		t.Errorf("a request of too many shares is %+v", a)
 	}
 	l.Data = l.Data[1:]
@@ -313,5 +313,5 @@ func FuzzTail(f *testing.F) {
 	})
 }
 
-// referralOf returns the attribution of a log of the reference contracts.
-func referralOf(l *event.Log) *Attributed { return Attributions(nil, []*event.Log{l})[0] }
+// referralOf returns the effect of a log of the reference contracts.
+func referralOf(l *event.Log) *event.Effect { return Attributions(nil, []*event.Log{l})[0] }
