@@ -130,6 +130,27 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	}
 }
 
+// The only vault of the log can be removed at the start that adds another one, which is not in the log yet.
+func TestVaultIsReplacedAtAStart(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[:1]
+	r.steps(5)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	r.config.Vaults = all[:2]
+	ids := r.order(registry.RemoveVault, all[0])
+	p = r.start()
+	if came := p.came(ids); came.Is != registry.CommandDone {
+		t.Errorf("the removal comes to %v", came)
+	}
+	p.caughtUpBut(1)
+	if n := len(r.cursor().GetVaults()); n != 2 {
+		t.Errorf("the log has %d vaults, want the removed one and its successor", n)
+	}
+}
+
 // A running ingest executes a command within seconds, reports an unknown vault, and continues while the registry is
 // away: then the log's vaults stay.
 func TestCommandsOnARunningIngest(t *testing.T) {
