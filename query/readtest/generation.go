@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -132,13 +133,8 @@ func (g *Generation) WriteLists(l *Log) {
 		return
 	}
 	ctx := readmodel.Parameters(context.Background(), nil)
-	g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE wanted AS lists ENGINE = Memory"))
-	g.must(readmodel.Derive(context.Background(), g.session, seq))
-	for _, d := range readmodel.Definitions {
-		g.must(g.session.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL()+")"))
-	}
 	held := "SELECT " + listed + " FROM lists WHERE list != 'touched' GROUP BY " + listed + " HAVING sum(sign) > 0"
-	wanted := "SELECT " + listed + " FROM wanted"
+	wanted := "SELECT " + listed + " FROM " + g.wanted(ctx, seq)
 	gone, come := "("+held+") EXCEPT ("+wanted+")", "("+wanted+") EXCEPT ("+held+")"
 	var changes []changed
 	g.must(g.Conn.Select(ctx, &changes, "SELECT list, kind, owner, vault, user FROM ("+gone+") UNION ALL SELECT list, kind, owner, vault, user FROM ("+come+")"))
@@ -162,6 +158,42 @@ func (g *Generation) WriteLists(l *Log) {
 		ORDER BY sign SETTINGS max_threads = 1, min_insert_block_size_rows = 1000000, min_insert_block_size_bytes = 1000000000`, listed, gone, come, touched)))
 	g.written = seq
 }
+
+// wanted returns a table with the live rows of lists up to a seq, by their definitions. Most tests begin with the same
+// log, and the definitions take a second of processor time, so a first write is kept for the next test.
+func (g *Generation) wanted(ctx context.Context, seq uint64) string {
+	g.t.Helper()
+	derive := func() {
+		g.t.Helper()
+		g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE wanted AS lists ENGINE = Memory"))
+		g.must(readmodel.Derive(context.Background(), g.session, seq))
+		for _, d := range readmodel.Definitions {
+			g.must(g.session.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL()+")"))
+		}
+	}
+	if g.written > 0 {
+		derive()
+		return "wanted"
+	}
+	var events string // all rows of the table, which tests also change without a log
+	g.must(g.Conn.QueryRow(ctx, "SELECT concat(toString(count()), '_', hex(sum(sipHash64(*))), hex(sum(cityHash64(*)))) FROM events").Scan(&events))
+	table := fmt.Sprintf("readtest.wanted_%d_%s", seq, events)
+	one, _ := firstWrites.LoadOrStore(g.Config.Addr+" "+table, new(sync.Mutex))
+	one.(*sync.Mutex).Lock()
+	defer one.(*sync.Mutex).Unlock()
+	var kept uint8
+	g.must(g.Conn.QueryRow(ctx, "EXISTS TABLE "+table).Scan(&kept))
+	if kept == 0 {
+		derive()
+		g.must(g.Conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS readtest ENGINE = Atomic"))
+		g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE "+table+"_filling ENGINE = MergeTree ORDER BY () AS SELECT * FROM wanted"))
+		g.must(g.Conn.Exec(ctx, "RENAME TABLE "+table+"_filling TO "+table))
+	}
+	return table
+}
+
+// firstWrites has a mutex for each kept table of wanted, so that parallel tests derive it once.
+var firstWrites sync.Map
 
 // listed are the columns of lists except sign.
 var listed = strings.ReplaceAll(readmodel.ListsTable.Names(), " sign,", "")
