@@ -82,16 +82,20 @@ NEEDS := $(shell go list -test -deps $(PKG) 2>/dev/null | grep '/deploy/engines$
 	go list $(PKG) 2>/dev/null | grep 'navlog/dispatch$$' >/dev/null && echo samples)
 endif
 
-TEST := --format testname --format-hide-empty-pkg
+TEST  := --format testname --format-hide-empty-pkg
+SHORT ?= -short
 .PHONY: test
 test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- -short $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
 
 # The long tests: whole systems, and tests that make test and make race shorten or skip because they call testing.Short,
 # directly or through few and onEachBroker of ingest. (deploy/check/structure looks for others.) race skips fuzz tests too.
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
+LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
+# The packages whose long tests in-full runs.
+IN_FULL ?= $(LONG_PACKAGES)
 .PHONY: test-long stories in-full
 test-long: stories in-full ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 stories: engines kafka $(TOOLS)/gotestsum
@@ -99,15 +103,15 @@ stories: engines kafka $(TOOLS)/gotestsum
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/stories.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(STORIES)
 in-full: engines kafka samples $(TOOLS)/gotestsum
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(addprefix ./,$(sort $(dir $(LONG)))) \
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(filter $(IN_FULL),$(LONG_PACKAGES)) \
 		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' $(LONG) | sort -u | paste -sd '|'))$$"
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
 # found nothing for a long time; RACE=./... runs all of them.
 RACE ?= ./ingest ./ingest/writer ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
-beside-race: # the packages whose tests neither race nor test-long runs, so that in CI each test runs once
-	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) $(DRILLS) | sort)
+beside-race: # the packages that neither race nor stories runs, those with long tests first
+	@go list $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout 25m $(RACE)
