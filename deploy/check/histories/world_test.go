@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -42,7 +43,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	}
 	t.Cleanup(l.producer.Close)
 	pg := registry.DefaultConfig()
-	pg.URL = enginetest.Postgres(t)
+	pg.URL = registrytest.Postgres(t)
 	if l.pool, err = registry.Open(t.Context(), pg); err != nil {
 		t.Fatal(err)
 	}

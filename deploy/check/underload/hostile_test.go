@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/query/readtest"
@@ -195,7 +196,7 @@ func serveMany(t *testing.T) (api string) {
 	}
 	g.Write(log)
 	pg := registry.DefaultConfig()
-	pg.URL = enginetest.Postgres(t)
+	pg.URL = registrytest.Postgres(t)
 	pool, err := registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(pool.Close)
