@@ -12,9 +12,9 @@ SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # Whole systems that run for minutes.
-STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/soak ./deploy/check/underload
+STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
 # Drills of a whole installation, which need a machine to themselves: every night, not in CI.
-DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances
+DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances ./deploy/check/soak
 # The longest packages come first, so that none of them runs on its own at the end. Tests mostly wait for engines (those of
 # dispatch use 54 s of processor time in 190 s), so one more package than cores runs at a time, with two tests per core.
 PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) $(DRILLS) | sort))
@@ -168,9 +168,9 @@ property: engines ## Play random histories against the independent fold, in the 
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp|TestSeries$$' ./query/oracle -stride 1
 
-NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills soak property fuzz verify
+NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills property fuzz verify
 .PHONY: nightly
-nightly: ## Run what takes hours: all tests under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills, three days of soak, 2,000 histories, every parser fuzzed, everything generated (NIGHTLY=property for one)
+nightly: ## Run what takes hours: all tests under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills with three days of a chain, 2,000 histories, every parser fuzzed, everything generated (NIGHTLY=property for one)
 	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 ROUNDS=20 BLOCKS=21600 FUZZTIME=5m FULL=1
 
 EVENTS ?= 10000000
@@ -252,11 +252,11 @@ chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count eve
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
 
 ROUNDS ?= 1
-.PHONY: drills
-drills: engines kafka ## Run the drills as tests: three brokers killed under load, programs cut off from their engines, several instances
-	go test -count=1 -timeout 40m -p 1 $(DRILLS)
-
 BLOCKS ?= 7200
+.PHONY: drills
+drills: engines kafka ## Run the drills as tests: three brokers killed under load, programs cut off from their engines, several instances, a day of a chain
+	NAVLOG_SOAK_BLOCKS=$(BLOCKS) go test -count=1 -timeout 240m -p 1 $(DRILLS)
+
 .PHONY: soak
 soak: engines ## Let all programs follow a day of a chain in minutes, and compare memory, goroutines, files and connections early and late (BLOCKS=7200)
 	NAVLOG_SOAK_BLOCKS=$(BLOCKS) go test -v -count=1 -timeout 240m ./deploy/check/soak
