@@ -12,7 +12,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -31,7 +30,7 @@ type rotations struct {
 
 func newRotations(t *testing.T, login, roles string, change ...func(*Config)) rotations {
 	t.Helper()
-	at := registrytest.Postgres(t)
+	at := enginetest.Postgres(t)
 	w := newWorldOn(t, enginetest.ClickHouse(t), at, change...)
 	if err := registry.GrantRoles(t.Context(), w.pool); err != nil {
 		t.Fatal(err)

@@ -8,15 +8,15 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // The next start replaces a key of the demo that rotations on the page revoked, and refuses one of another database.
 func TestKeysOfTheDemoThatWereRotated(t *testing.T) {
-	pool, err := registry.Open(t.Context(), registry.Config{URL: registrytest.Postgres(t), MaxConns: 2})
+	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

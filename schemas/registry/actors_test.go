@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/certs/certstest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -20,7 +21,7 @@ import (
 // logins creates the roles with a login for each, and returns a pool per role.
 func logins(t *testing.T) (owner *pgxpool.Pool, as map[string]*pgxpool.Pool) {
 	t.Helper()
-	at := migrated.Copy(t)
+	at := enginetest.Postgres(t)
 	owner = open(t, at)
 	if err := GrantRoles(t.Context(), owner); err != nil {
 		t.Fatal(err)
@@ -301,7 +302,7 @@ func TestStatementKeysAreListedAndRetired(t *testing.T) {
 // A login of serve rotates keys and secrets and changes certificates only with navlog_rotation, which no program has, and
 // records it in the name of the partner only.
 func TestServeRotatesWithTheRoleOnly(t *testing.T) {
-	at := migrated.Copy(t)
+	at := enginetest.Postgres(t)
 	owner := open(t, at)
 	if err := GrantRoles(t.Context(), owner); err != nil {
 		t.Fatal(err)
@@ -393,7 +394,7 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 // An owner of the tables that may not create roles, as that of compose.yaml, upgrades a database that has all the roles of
 // before.
 func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
-	at := migrated.Copy(t)
+	at := enginetest.Postgres(t)
 	superuser := open(t, at)
 	if err := GrantRoles(t.Context(), superuser); err != nil {
 		t.Fatal(err)

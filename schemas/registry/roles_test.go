@@ -26,7 +26,7 @@ func as(t *testing.T, url, role string) *pgxpool.Pool {
 // Each role can run its program's queries and none of the others': in particular, the program that serves the internet
 // can neither read a secret nor mark an event as delivered.
 func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
-	url, ctx := migrated.Copy(t), context.Background()
+	url, ctx := enginetest.Postgres(t), context.Background()
 	owner := open(t, url)
 	for range 2 { // again, as after each migration
 		if err := GrantRoles(ctx, owner); err != nil {

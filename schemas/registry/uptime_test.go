@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -18,7 +19,7 @@ type uptimes struct {
 }
 
 func newUptimes(t *testing.T) uptimes {
-	url := migrated.Copy(t)
+	url := enginetest.Postgres(t)
 	u := uptimes{t, open(t, url)}
 	u.exec(`CREATE SCHEMA clock`)
 	u.exec(`CREATE TABLE clock.at (at timestamptz)`)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
@@ -19,7 +19,7 @@ import (
 // It is not enough that nothing is pending: every event must have been delivered and have arrived.
 func TestDelivered(t *testing.T) {
 	c := registry.DefaultConfig()
-	c.URL = registrytest.Postgres(t)
+	c.URL = enginetest.Postgres(t)
 	pool, err := registry.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/partners"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -43,7 +42,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	}
 	t.Cleanup(l.producer.Close)
 	pg := registry.DefaultConfig()
-	pg.URL = registrytest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	if l.pool, err = registry.Open(t.Context(), pg); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,6 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/receiver"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
@@ -125,7 +124,7 @@ func newSystem(t *testing.T) *system {
 		conn.Close()
 	})
 	pg := registry.DefaultConfig()
-	pg.URL = registrytest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	s.pool, err = registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(s.pool.Close)

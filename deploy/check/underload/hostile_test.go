@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/query/readtest"
@@ -196,7 +195,7 @@ func serveMany(t *testing.T) (api string) {
 	}
 	g.Write(log)
 	pg := registry.DefaultConfig()
-	pg.URL = registrytest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	pool, err := registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(pool.Close)

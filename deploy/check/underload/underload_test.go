@@ -21,7 +21,6 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -71,7 +70,7 @@ func newSystem(t *testing.T) *system {
 		conn.Close()
 	})
 	pg := registry.DefaultConfig()
-	pg.URL = registrytest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	s.pool, err = registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(s.pool.Close)

@@ -1,8 +1,6 @@
 package enginetest_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -33,52 +31,15 @@ func TestClickHouse(t *testing.T) {
 
 func TestPostgresDatabasesAreApart(t *testing.T) {
 	for range 2 {
-		if err := execute(t.Context(), enginetest.Postgres(t), "CREATE TABLE mine ()"); err != nil {
+		conn, err := pgx.Connect(t.Context(), enginetest.Postgres(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), "CREATE TABLE mine ()"); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// Copies of a template have what was filled in once, and a change of one is not in the next.
-func TestPostgresCopies(t *testing.T) {
-	filled := 0
-	template := enginetest.PostgresTemplate{Fill: func(ctx context.Context, url string) error {
-		filled++
-		return execute(ctx, url, "CREATE TABLE theirs ()")
-	}}
-	for range 2 {
-		at := template.Copy(t)
-		for _, statement := range []string{"SELECT FROM theirs", "CREATE TABLE mine ()"} {
-			if err := execute(t.Context(), at, statement); err != nil {
-				t.Errorf("%s: %v", statement, err)
-			}
-		}
-	}
-	if filled != 1 {
-		t.Errorf("the template was filled %d times", filled)
-	}
-}
-
-// Each test whose template cannot be filled fails with the reason.
-func TestPostgresTemplateThatFails(t *testing.T) {
-	template := enginetest.PostgresTemplate{Fill: func(context.Context, string) error { return errors.New("no such table") }}
-	for range 2 {
-		o := outcome{TB: t}
-		o.of(func(t testing.TB) { template.Copy(t) })
-		if o.how != "failed: fill a database to copy: no such table" {
-			t.Errorf("a test is %q", o.how)
-		}
-	}
-}
-
-func execute(ctx context.Context, url, statement string) error {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, statement)
-	return err
 }
 
 func TestKafka(t *testing.T) {
@@ -129,16 +90,6 @@ func (o *outcome) Fatal(why ...any) {
 	runtime.Goexit()
 }
 
-// of runs a test to its end.
-func (o *outcome) of(test func(testing.TB)) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		test(o)
-	}()
-	<-ended
-}
-
 // Tests are skipped if the machine lacks something, but not if the environment promises that it is there.
 func TestWhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
@@ -150,7 +101,12 @@ func TestWhatIsMissing(t *testing.T) {
 		for ci, want := range map[string]string{"true": "failed: ", "": "skipped: "} {
 			t.Setenv("CI", ci)
 			var o outcome
-			o.of(start)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				start(&o)
+			}()
+			<-ended
 			if !strings.HasPrefix(o.how, want) || !strings.Contains(o.how, program) {
 				t.Errorf("without %s and with CI=%s a test is %q, want %s", program, ci, o.how, want)
 			}
