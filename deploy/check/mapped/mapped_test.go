@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,11 +109,14 @@ type system struct {
 	bodies []string // of webhooks
 }
 
+// systems counts the systems of this process: tests that run at the same time share ClickHouse.
+var systems atomic.Int32
+
 func newSystem(t *testing.T) *system {
 	t.Helper()
 	s := &system{t: t, kafka: chainlog.DefaultConfig(), ch: readmodel.DefaultConfig()}
 	s.kafka.Brokers = enginetest.Kafka(t)
-	s.ch.Addr, s.ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("m%d", os.Getpid())
+	s.ch.Addr, s.ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("m%d_%d", os.Getpid(), systems.Add(1))
 	conn, err := s.ch.Open("")
 	must(t, err)
 	t.Cleanup(func() {
