@@ -87,7 +87,7 @@ SHORT ?= -short
 .PHONY: test
 test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout 40m $(PKG)
 
 # The long tests: whole systems, and tests that make test and make race shorten or skip because they call testing.Short,
 # directly or through few and onEachBroker of ingest. (deploy/check/structure looks for others.) race skips fuzz tests too.
