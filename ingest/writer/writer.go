@@ -75,16 +75,16 @@ func (l Log) check(ctx context.Context, cursor *event.Cursor, genesis common.Has
 		return err
 	}
 	log, topic := chainlog.LogTopic(l.ChainID), chainlog.CursorTopic(l.ChainID)
-	const anew = "restore both topics from the same backup, or delete both to index the chain into a new log"
+	const advice = "restore both topics from the same backup, or delete both to index the chain into a new log"
 	switch {
 	case cursor == nil && origin == nil:
 		return nil
 	case cursor == nil:
-		return rpc.Refuse("%s holds log %x but %s is empty: %s", log, origin.GetLogId(), topic, anew)
+		return rpc.Refuse("%s holds log %x but %s is empty: %s", log, origin.GetLogId(), topic, advice)
 	case origin == nil:
-		return rpc.Refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log, anew)
+		return rpc.Refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log, advice)
 	case !bytes.Equal(cursor.GetLogId(), origin.GetLogId()):
-		return rpc.Refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), anew)
+		return rpc.Refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), advice)
 	case !bytes.Equal(origin.GetGenesisHash(), genesis[:]):
 		return rpc.Refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, if a development chain was restarted, delete %s and %s to index it into a new log",
 			log, origin.GetGenesisHash(), genesis, l.ChainID, log, topic)

@@ -29,7 +29,7 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 		"max_threads":                        2,
 		"max_bytes_before_external_sort":     writerMemory / 4,
 		"max_bytes_before_external_group_by": writerMemory / 2,
-		// For inOrder; the default of the first is 0. Buffering and large blocks hold many rows of each part.
+		// A window reads the tables of inOrder in their order, which is off by default, and holds few rows of each part.
 		"optimize_read_in_window_order": 1,
 		"read_in_order_use_buffering":   0,
 		"max_block_size":                8192,

@@ -9,7 +9,7 @@ SELECT owner, scope, bucket,
   max(funded_to) OVER before AS funded_to, max(deposits_to) OVER before AS deposits_to,
   max(requests_to) OVER before AS requests_to
 FROM (
-  SELECT owner, scope, bucket, min(block) AS first_block, min(ts) AS first_ts,
+  SELECT owner, scope, bucket, min(block) AS first_block, argMin(ts, block) AS first_ts,
     sum(deposits) AS deposits, sum(deposited) AS deposited, sum(requests) AS requests, sum(estimated) AS estimated,
     sum(claims) AS claims, sum(claimed) AS claimed, sum(users) AS users, sum(swept) AS swept,
     sum(swept_assets) AS swept_assets, sum(swept_to) AS swept_to, sum(valuations) AS valuations,
