@@ -25,7 +25,7 @@ type OfVault struct {
 	Last   uint64         `ask:"last"`
 	Timed  bool           `ask:"timed"`
 	At     int64          `ask:"at"`
-	Oldest bool           `ask:"oldest"` // the oldest one is the first of FirstOfEach
+	Oldest bool           `ask:"oldest"` // oldest first; for FirstOfEach only
 }
 
 // VaultEvent is an event of a vault. Of a NAV update it has the price per share with 18 decimals, assets and shares in
