@@ -75,7 +75,8 @@ func (set Set) StartsKept(cursor *event.Cursor) error {
 // about vaults.
 type Registrar struct {
 	Set
-	wanted []vault
+	wanted []vault // those to index
+	stale  []vault // those of wanted that are not in the log, or have another configured name or mapping there
 	writer *writer.Writer
 	status *status.Tracker
 	log    *slog.Logger
@@ -89,7 +90,8 @@ func NewRegistrar(set Set, w *writer.Writer, status *status.Tracker, log *slog.L
 }
 
 // Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not in
-// the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ.
+// the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ. It is
+// called whenever the vaults of the log have changed, and not for each block, because it parses their mappings.
 func (r *Registrar) Watch() {
 	var vaults []vault
 	var before, differ []registry.VaultWarning
@@ -113,6 +115,10 @@ func (r *Registrar) Watch() {
 		}
 	}
 	r.wanted = vaults
+	r.stale = slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool {
+		have := r.writer.State.CoverageOf(v.Address)
+		return have != nil && have.Name == v.Name && !r.changed(v)
+	})
 	r.status.Note(func(st *status.Status) { before, st.VaultWarnings = st.VaultWarnings, differ })
 	r.status.Differing.Set(float64(len(differ)))
 	if !slices.Equal(before, differ) {
@@ -132,14 +138,10 @@ func (r *Registrar) Describe(ctx context.Context, n *rpc.Node) (did bool, err er
 	case len(vaults) > Max:
 		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", len(vaults), Max)
 	}
-	vaults := slices.DeleteFunc(slices.Clone(r.wanted), func(v vault) bool {
-		have := r.writer.State.CoverageOf(v.Address)
-		return have != nil && have.Name == v.Name && !r.changed(v)
-	})
-	if len(vaults) == 0 {
+	if len(r.stale) == 0 {
 		return false, nil
 	}
-	return true, r.introduce(ctx, n, vaults)
+	return true, r.introduce(ctx, n, r.stale)
 }
 
 // introduce appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are

@@ -113,16 +113,22 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 	return d, nil
 }
 
+// referenceText returns the canonical text of the reference preset.
+var referenceText = sync.OnceValues(func() ([]byte, error) {
+	text, err := PresetText("reference")
+	if err != nil {
+		return nil, err
+	}
+	return Canonical("reference", text)
+})
+
 // Record puts contracts and mappings into a vault record. It leaves them out if there is one source, the vault itself,
 // with the preset reference in all blocks, because a record without them means that.
 func Record(v *event.Vault, sources []Source, texts []Text) error {
 	v.Sources, v.Mappings = nil, nil
 	if len(sources) == 1 && len(sources[0].Filters) == 0 && sources[0].Address == common.BytesToAddress(v.GetAddress()) &&
 		len(texts) == 1 && texts[0].From == 0 && texts[0].To == math.MaxUint64 {
-		text, err := PresetText("reference")
-		if err == nil {
-			text, err = Canonical("reference", text)
-		}
+		text, err := referenceText()
 		if err != nil {
 			return err
 		}
