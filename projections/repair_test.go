@@ -49,7 +49,7 @@ func TestBrokenParts(t *testing.T) {
 				if lost {
 					must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, cleanup_thread_preferred_points_per_iteration = 0"))
 				}
-				must(t, w.conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+"."+table+" FINAL"))
+				merge(t, w.conn, database, table)
 			}
 			if lost {
 				wait.Until(t, func() error {

@@ -16,6 +16,7 @@ import (
 	"github.com/holiman/uint256"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -332,6 +333,16 @@ func (g *Generation) Count(of string) (rows uint64) {
 func (g *Generation) Exec(statement string) {
 	g.t.Helper()
 	g.must(g.Conn.Exec(context.Background(), statement))
+}
+
+// Merge merges tables into one part each. It repeats, because the engine refuses while it merges parts of the table itself.
+func (g *Generation) Merge(tables ...string) {
+	g.t.Helper()
+	for _, table := range tables {
+		wait.Until(g.t, func() error {
+			return g.Conn.Exec(context.Background(), "OPTIMIZE TABLE "+table+" FINAL SETTINGS optimize_throw_if_noop = 1")
+		})
+	}
 }
 
 func (g *Generation) must(err error) {

@@ -162,9 +162,7 @@ func TestLooksReadFewRows(t *testing.T) {
 	w.Gen.Exec(fmt.Sprintf("INSERT INTO events (seq, sign, record, boundary, block, ts) SELECT number + 3, 1, 'block', 1, number + 2, number FROM numbers(%d)", many))
 	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, block, ts, sign) SELECT 'blocks', number + 2, number + 2, number, 1 FROM numbers(%d)", many))
 	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, seq, sign) SELECT 'touched', -number, 0, 1 FROM numbers(%d)", many))
-	for _, table := range []string{"events", "lists"} {
-		w.Gen.Exec("OPTIMIZE TABLE " + table + " FINAL")
-	}
+	w.Gen.Merge("events", "lists")
 	w.Look()
 	w.Pass(readmodel.Never)
 	var read atomic.Uint64

@@ -114,7 +114,7 @@ func TestLink(t *testing.T) {
 	if err != nil || took < 200*time.Millisecond {
 		t.Errorf("with 200 ms more a round trip takes %s: %v", took, err)
 	}
-	l.Slow(0, 0.3)
+	l.Slow(0, 0.1) // TCP waits twice as long after each loss in a row
 	for i := range 20 {
 		if _, err := d.trip(ctx, strconv.Itoa(i)); err != nil {
 			t.Fatalf("with lost packets: %v", err)
