@@ -86,7 +86,8 @@ type world struct {
 func testConfig() Config {
 	c := DefaultConfig()
 	c.Listen, c.Router, c.PublicRateLimit, c.PublicEngineTime = "127.0.0.1:0", router.Hex(), 0, 0
-	c.StatementConfirmations = 0 // the chains of tests are short
+	c.StatementConfirmations = 0                                    // the chains of tests are short
+	c.RequestTimeout, c.WriteTimeout = 2*time.Minute, 3*time.Minute // the machine may be busy with other tests
 	c.StatementKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 	return c
 }
