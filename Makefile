@@ -84,14 +84,16 @@ endif
 
 TEST  := --format testname --format-hide-empty-pkg
 SHORT ?= -short
+# Of the tests of one package.
+TIMEOUT ?= 40m
 .PHONY: test
 test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout 40m $(PKG)
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(PKG)
 
 # The long tests: whole systems, and tests that make test and make race shorten or skip because they call testing.Short,
-# directly or through few and onEachBroker of ingest. (deploy/check/structure looks for others.) race skips fuzz tests too.
-SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t
+# directly or through few, onEachBroker and sequential of ingest. (deploy/check/structure looks for others.) race skips fuzz tests too.
+SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t|sequential\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
 # The packages whose long tests in-full runs.
@@ -100,10 +102,10 @@ IN_FULL ?= $(LONG_PACKAGES)
 test-long: stories in-full ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 stories: engines kafka $(TOOLS)/gotestsum
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/stories.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(STORIES)
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/stories.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(STORIES)
 in-full: engines kafka samples $(TOOLS)/gotestsum
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(filter $(IN_FULL),$(LONG_PACKAGES)) \
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(filter $(IN_FULL),$(LONG_PACKAGES)) \
 		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' $(LONG) | sort -u | paste -sd '|'))$$"
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
@@ -114,7 +116,7 @@ beside-race: # the packages that neither race nor stories runs, those with long 
 	@go list $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
-	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout 25m $(RACE)
+	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race $(SHORT) -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(RACE)
 
 FIRST   ?= 1
 KAFKA   ?= embedded
@@ -171,7 +173,7 @@ property: engines ## Play random histories against the independent fold, in the 
 NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills property fuzz verify
 .PHONY: nightly
 nightly: ## Run what takes hours: all tests under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills with three days of a chain, 2,000 histories, every parser fuzzed, everything generated (NIGHTLY=property for one)
-	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 ROUNDS=20 BLOCKS=21600 FUZZTIME=5m FULL=1
+	$(MAKE) -k $(NIGHTLY) RACE=./... SHORT= TIMEOUT=4h SEEDS=200 ROUNDS=20 BLOCKS=21600 FUZZTIME=5m FULL=1
 
 EVENTS ?= 10000000
 .PHONY: bench-query

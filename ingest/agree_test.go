@@ -17,6 +17,7 @@ import (
 // With chain.agreement 2, a block at the head is appended only if two endpoints return the same; until then ingest
 // waits and reports this.
 func TestAgreementAtTheHead(t *testing.T) {
+	sequential(t)
 	drop := func(what string) lie {
 		return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			if what == "a log" && method == "eth_getBlockReceipts" {
@@ -100,6 +101,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 // Blocks on which two endpoints agreed are published as final when both name them final, even while one of them lacks
 // the next blocks and nothing further is appended.
 func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Agreement = 2
 	r.steps(30)
@@ -127,6 +129,7 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 
 // The unfinalised blocks of a late vault need agreement like the others.
 func TestAgreementOnALateVault(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Proof, r.config.Agreement = Finality{Depth: 60}, proof.None, 2
 	first, second := r.liar(honest), r.liar(honest)

@@ -96,6 +96,7 @@ func (r *rig) aliases() (all [][]*event.Alias) {
 // reorganisations. A second command adds nothing, another partner is refused, and without the alias the value names no
 // partner again. Records of the vault after a change of name or a restore keep the aliases.
 func TestAliases(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.attributed()
 	r.config.Confirmations = 1

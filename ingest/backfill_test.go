@@ -16,6 +16,7 @@ import (
 // A provider whose nodes are on two chains returns final blocks of both. They are not appended one after the other,
 // neither for vaults at the head nor for a late one, whose blocks are all below the head.
 func TestFinalBlocksOfTwoChains(t *testing.T) {
+	sequential(t)
 	for name, late := range map[string]bool{"at the head": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)

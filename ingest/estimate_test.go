@@ -39,6 +39,7 @@ func callsOf(calls []registry.MethodCalls, method string) int {
 
 // The backfill makes about the calls that the estimate predicts, on any node, and the estimate itself needs few calls.
 func TestEstimateIsWhatABackfillCosts(t *testing.T) {
+	sequential(t)
 	for name, c := range map[string]struct {
 		dated bool
 		most  uint64

@@ -23,6 +23,7 @@ func finalized(result any, err error) lie {
 
 // With a node without the finalized tag nothing becomes final, and the status reports this and what to do.
 func TestNoFinalizedTag(t *testing.T) {
+	sequential(t)
 	for name, answer := range map[string]lie{
 		"null":             finalized(nil, nil),
 		"an error":         finalized(nil, errors.New("finalized block not found")),
@@ -50,6 +51,7 @@ func TestNoFinalizedTag(t *testing.T) {
 // If no block is final, the log begins no more than a window below the first vault, and not at the beginning of a long
 // chain.
 func TestNothingIsFinalFarFromTheStart(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.mine(60)
 	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL)
@@ -70,6 +72,7 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 
 // A node that fails to name the final block is called again: a new log does not begin at block 0 because of it.
 func TestFinalizedFailsForAWhile(t *testing.T) {
+	sequential(t)
 	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"), "no answer": errHangUp} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -100,6 +103,7 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 // At the head, a node that fails to name the final block delays only finality, and not even that if another endpoint
 // names it.
 func TestFinalizedFailsAtTheHead(t *testing.T) {
+	sequential(t)
 	for name, another := range map[string]bool{"the only endpoint": false, "another one names it": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -165,6 +169,7 @@ func (r *rig) namesFinal(below uint64) lie {
 // A node that names its head as final counts as naming none: an ordinary reorganisation is followed, and no referral of
 // an orphaned block was published. A backend of it that is a block behind does not change this.
 func TestHeadNamedAsFinal(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	naming := r.liar(r.namesFinal(0))
@@ -205,6 +210,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 // With chain.agreement 2 the final block is the lower one of two, whichever endpoint is in use: a block just below the
 // head that only one of them names is not final.
 func TestFinalityNeedsAgreement(t *testing.T) {
+	sequential(t)
 	for _, liarFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the liar is in use %v", liarFirst), func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -236,6 +242,7 @@ func TestFinalityNeedsAgreement(t *testing.T) {
 // While two endpoints do not name the same final block, or only one names any, nothing more becomes final. Everything
 // else continues, and the status says why.
 func TestFinalityIsNotAgreedOn(t *testing.T) {
+	sequential(t)
 	for name, c := range map[string]struct {
 		lie  func(r *rig) lie
 		want string
@@ -300,6 +307,7 @@ func (r *rig) finalIn(p *process) uint64 {
 
 // An endpoint that takes over and names an older final block does not move the final block back.
 func TestFinalityDoesNotMoveBack(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(25)
 	first, second := r.liar(honest), r.liar(finalized(r.blockAt("0x5"), nil))
@@ -321,6 +329,7 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 
 // A depth counts from blocks that are in the log: a head that an endpoint only names makes nothing final.
 func TestDepthCountsFromTheLog(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 6}
 	r.steps(20)

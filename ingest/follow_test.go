@@ -55,6 +55,7 @@ func TestFirstRunAndRestart(t *testing.T) {
 // Of history further back than the window, only the last block of each range is recorded; nearer to the head, every
 // block is.
 func TestHistoryBeyondTheWindow(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 12, 10
 	r.steps(60)
@@ -80,6 +81,7 @@ func TestHistoryBeyondTheWindow(t *testing.T) {
 
 // Blocks of a node that do not form a chain are not accepted.
 func TestBlocksThatAreNoChain(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(40)
 	var lies atomic.Int32
@@ -126,6 +128,7 @@ func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {
 // Two backends serve one URL. One of them has stopped at a block that left the chain, which is the log's head; the
 // other one names the final block. The orphaned block does not become final, and its referral is not published.
 func TestFinalBlockOfAnotherBackend(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	depositor := r.depositor()

@@ -20,6 +20,7 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/vaults"
@@ -364,7 +365,7 @@ func (h *history) call(raw json.RawMessage) any {
 // rig returns a rig without a development chain.
 func (h *history) rig() *rig {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	h.t.Cleanup(cancel)
 	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config()}
 	r.kafka.Brokers = enginetest.Kafka(h.t)
@@ -412,6 +413,7 @@ func (h *history) caughtUp(p *process) {
 // A sparse history of a million blocks costs little more than one call for each range of ten thousand and, if the node
 // does not return the time of logs, one more for each block that has a log.
 func TestCallsOfASparseHistory(t *testing.T) {
+	sequential(t)
 	for name, dated := range map[string]bool{"the node dates its logs": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t, dated)
@@ -447,6 +449,7 @@ func TestCallsOfASparseHistory(t *testing.T) {
 
 // An ingest that dies in the middle of a history, at any step of a commit, continues where the log ends.
 func TestDeathsInASparseHistory(t *testing.T) {
+	sequential(t)
 	h := newHistory(t, true)
 	h.most = 2_000
 	r := h.rig()
@@ -476,6 +479,7 @@ func TestDeathsInASparseHistory(t *testing.T) {
 // The block at the end of a commit is compared with the records of the commit: if it belongs to another chain, or has a
 // log that the range lacked, everything that was read ahead is read again, or the log is added.
 func TestEndsOfCommits(t *testing.T) {
+	sequential(t)
 	type spoil = func(method string, params []json.RawMessage, result any) any
 	for name, c := range map[string]struct {
 		spoil func() spoil
@@ -523,6 +527,7 @@ func TestEndsOfCommits(t *testing.T) {
 
 // A late vault reads its history while others follow the head, at the same price.
 func TestCallsOfALateVault(t *testing.T) {
+	sequential(t)
 	h := newHistory(t, true)
 	r := h.rig()
 	late := r.config.Vaults[0]

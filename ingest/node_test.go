@@ -162,6 +162,7 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 
 // Responses that contradict the request are not accepted, and ingest recovers when the node does.
 func TestImplausibleLogs(t *testing.T) {
+	sequential(t)
 	change := func(from, to string) func(json.RawMessage) any {
 		return func(truth json.RawMessage) any {
 			var logs []map[string]any
@@ -211,6 +212,7 @@ func TestImplausibleLogs(t *testing.T) {
 
 // A node that rejects long ranges gets shorter ones, down to a single block.
 func TestRangesShrinkAndGrow(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(40)
 	var mu sync.Mutex // several ranges are read at once
@@ -243,6 +245,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 
 // Logs without blockTimestamp get their time from the headers.
 func TestBlockTimesFromHeaders(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(30)
 	bare := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
@@ -284,6 +287,7 @@ func TestFailover(t *testing.T) {
 // A node that fails at every tenth call, for a vault's record as well as between two blocks, slows ingest down but does
 // not stop it.
 func TestProgressThroughErrors(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 500} // everything is read block by block
 	r.steps(40)
@@ -304,6 +308,7 @@ func TestProgressThroughErrors(t *testing.T) {
 // A node that returns another hash at the head's height only every other time, or a head that is far below, changes
 // nothing.
 func TestFalseReorganisation(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	watched := r.liar(honest)

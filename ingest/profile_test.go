@@ -49,6 +49,7 @@ func TestProfiles(t *testing.T) {
 // With only its profile set, ingest reads the history of a chain of each kind, follows its head through new blocks, and
 // records each block of the window, which holds everything that is not final.
 func TestChainsOfEachKind(t *testing.T) {
+	sequential(t)
 	for name, c := range map[string]struct {
 		profile  Profile
 		interval time.Duration

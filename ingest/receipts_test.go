@@ -85,6 +85,7 @@ func changing(l *event.Log, receipts bool) lie {
 
 // A log that matches the chain is proven, block by block, by receipts and headers.
 func TestReceiptsAreProven(t *testing.T) {
+	sequential(t)
 	r := withFinalLogs(t)
 	p := r.start()
 	p.caughtUp()
@@ -125,6 +126,7 @@ func TestReceiptsAreProven(t *testing.T) {
 
 // The node that returned the logs changed the amount in one of them. Blooms do not reveal this; receipts do.
 func TestChangedAmountIsFound(t *testing.T) {
+	sequential(t)
 	r := withFinalLogs(t)
 	honestly := r.start()
 	honestly.caughtUp()
@@ -163,6 +165,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 // unprovable, the other logs of its block are compared all the same, and neither the log nor the node is reported as
 // wrong.
 func TestStateSyncIsUnprovable(t *testing.T) {
+	sequential(t)
 	r := withFinalLogs(t)
 	honestly := r.start()
 	honestly.caughtUp()
@@ -245,6 +248,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 
 // The report names what a chain or a node cannot return, and reports nothing as wrong because of it.
 func TestUnprovableBlocks(t *testing.T) {
+	sequential(t)
 	r := withFinalLogs(t)
 	p := r.start()
 	p.caughtUp()

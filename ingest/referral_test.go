@@ -17,6 +17,7 @@ import (
 // chain.confirmations. verify compares the topics with the chain up to the referral block; the test says which block
 // that must be.
 func TestReferralsByConfirmations(t *testing.T) {
+	sequential(t)
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(20)
@@ -59,6 +60,7 @@ func TestReferralsByConfirmations(t *testing.T) {
 // A reorganisation deeper than the confirmations: the referrals of the new branch are published too, and none of those
 // below it is published twice.
 func TestReorganisationBelowToldReferrals(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Confirmations = 1
 	r.steps(20)
@@ -145,6 +147,7 @@ func TestReferralsThroughDeaths(t *testing.T) {
 // referrals are not published: neither by the first transaction after a start, which comes before the chain is read,
 // nor while the log is frozen, nor by the operator's command.
 func TestNobodyIsToldOfADeadBranch(t *testing.T) {
+	sequential(t)
 	for name, depth := range map[string]uint64{"followed": 4, "frozen": 12} { // 8 blocks are not final
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)

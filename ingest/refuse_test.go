@@ -73,6 +73,7 @@ func indexed(t *testing.T) *rig {
 }
 
 func TestAnotherChainIsRefused(t *testing.T) {
+	sequential(t)
 	r := indexed(t)
 	node := r.config.RPC
 	fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
@@ -158,6 +159,7 @@ func TestVaultNames(t *testing.T) {
 
 // A contract may return any bytes as its name, and any number of them; the vault's record holds the displayable part.
 func TestVaultNamesOfAnyBytes(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
 	r.must(err)
@@ -175,6 +177,7 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 }
 
 func TestLoweredStartBlockIsRefused(t *testing.T) {
+	sequential(t)
 	r := indexed(t)
 	r.config.Vaults[1].StartBlock--
 	r.config.Vaults[2].StartBlock -= 2
@@ -188,6 +191,7 @@ func TestLoweredStartBlockIsRefused(t *testing.T) {
 }
 
 func TestTopicsThatDoNotBelongTogetherAreRefused(t *testing.T) {
+	sequential(t)
 	t.Run("log without cursor", func(t *testing.T) {
 		r := indexed(t)
 		r.emptied(chainlog.CursorTopic(r.config.ID))
@@ -218,6 +222,7 @@ func TestTopicsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 }
 
 func TestCorruptRecordsAreRefused(t *testing.T) {
+	sequential(t)
 	t.Run("in the log", func(t *testing.T) {
 		r := indexed(t)
 		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: []byte("this is no protobuf")})
@@ -274,6 +279,7 @@ func TestUnreachableEngines(t *testing.T) {
 
 // The topics of a real ingest are refused if the cursor, or a block of the log's tail, is impossible.
 func TestImpossibleRecordsAreRefused(t *testing.T) {
+	sequential(t)
 	t.Run("cursor", func(t *testing.T) {
 		r := indexed(t)
 		broken := r.cursor()

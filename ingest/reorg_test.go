@@ -74,6 +74,7 @@ func reorgOf(all []*event.Record) (blocks uint64) {
 
 // The transactions of the lost blocks are mined again, in other blocks.
 func TestSameTransactionInAnotherBlock(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	p := r.start()
@@ -110,6 +111,7 @@ func TestSameTransactionInAnotherBlock(t *testing.T) {
 }
 
 func TestOfflineReorganisation(t *testing.T) {
+	sequential(t)
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(20)
@@ -183,6 +185,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 // A head that is lower than the log proves nothing; a chain that went back and grew past the log again is a
 // reorganisation.
 func TestShorterChain(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(15)
 	snapshot, err := devchain.Snapshot(r.ctx, r.url)
@@ -251,6 +254,7 @@ func TestFreezeBeyondFinality(t *testing.T) {
 // After chain.window was raised, blocks that the smaller window dropped are not retracted in part: of a block below it
 // only a referral is known.
 func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Window = 3
 	r.steps(20)
@@ -374,6 +378,7 @@ func (d *depositor) send(to common.Address, contract *bind.MetaData, signature s
 // While another endpoint still has the log's block at the head's height, and is not behind, nothing is retracted; an
 // endpoint that is behind or fails has no vote.
 func TestReorganisationNeedsAgreement(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
@@ -455,6 +460,7 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 
 // The endpoint in use is the only one on a fork that grows: it is left, and the chain of the others is followed.
 func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
@@ -487,6 +493,7 @@ func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 // An endpoint that has stopped at the log's head, a block that left the chain of the others, cannot block a
 // reorganisation forever.
 func TestStoppedEndpointKeepsNothing(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)

@@ -186,6 +186,7 @@ func TestResume(t *testing.T) {
 // The plan shows the referrals that were published and are no longer in the chain. One whose transaction was mined
 // again still is, at any position in its block.
 func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Confirmations, r.config.Window = 1, 4
 	r.steps(20)
@@ -280,6 +281,7 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 // After a resumption of many transactions the window reaches as far below the ancestor as after one of a single
 // transaction: a reorganisation there is followed.
 func TestReorganisationAfterAResume(t *testing.T) {
+	sequential(t)
 	r, p := frozen(t, kfake, func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 })
 	p.halt()
 	_, err := r.resume(true, func(i *Ingest) { i.takeBack.atOnce, i.takeBack.asUnit = 1, 1 })
@@ -300,6 +302,7 @@ func TestReorganisationAfterAResume(t *testing.T) {
 
 // A freeze without a cause: the chain is the log's again.
 func TestResumeWithNothingToTakeBack(t *testing.T) {
+	sequential(t)
 	r := indexed(t)
 	cursor := r.cursor()
 	cursor.Frozen = "by mistake"
@@ -320,6 +323,7 @@ func TestResumeWithNothingToTakeBack(t *testing.T) {
 }
 
 func TestResumeIsRefused(t *testing.T) {
+	sequential(t)
 	refused := func(t *testing.T, r *rig, want string) {
 		t.Helper()
 		before := r.cursor().GetSeq()

@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/vaults"
@@ -33,7 +34,7 @@ import (
 )
 
 // patience is how long a test waits for a condition.
-const patience = 60 * time.Second
+const patience = wait.Patience
 
 // chainIDs separates tests that share a broker: topics carry the chain id.
 var chainIDs atomic.Uint64
@@ -144,6 +145,14 @@ func few[C any](cases []C) []C {
 	return cases
 }
 
+// sequential leaves out a test under -short, because the goroutines of ingest do nothing in it that they do not do in other
+// tests.
+func sequential(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector sees the same goroutines in other tests")
+	}
+}
+
 // kfake is the embedded broker, for tests that need not run on both brokers.
 var kfake = enginetest.Kafka
 
@@ -175,7 +184,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	t.Parallel()
 	id := 31_337 + chainIDs.Add(1)
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]vaults.Outcome{}}}
 	var err error

@@ -194,6 +194,7 @@ func (r *rig) pruned(from uint64) *liar {
 // TestSamplesOfAPrunedNode: a node without the state of old blocks does not stop the log. NAV is sampled from the first
 // block whose state it has, and the status reports this, even after a restart.
 func TestSamplesOfAPrunedNode(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.sampled()
 	r.steps(40)
@@ -226,6 +227,7 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 // TestMappingBeginsToSample: a vault whose mapping begins to sample NAV is sampled from then on, and the status reports
 // this.
 func TestMappingBeginsToSample(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	p := r.start()
@@ -247,6 +249,7 @@ func TestMappingBeginsToSample(t *testing.T) {
 
 // TestSamplesOfAnArchiveNode: if the endpoint in use has no state of old blocks, another one is called.
 func TestSamplesOfAnArchiveNode(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.sampled()
 	r.steps(40)
@@ -263,6 +266,7 @@ func TestSamplesOfAnArchiveNode(t *testing.T) {
 // TestSamplesNeedAgreement: with chain.agreement 2 a value that one of two endpoints makes up is never in the log,
 // neither for old blocks nor at the head.
 func TestSamplesNeedAgreement(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.sampled()
 	r.steps(30)
@@ -289,6 +293,7 @@ func TestSamplesNeedAgreement(t *testing.T) {
 
 // TestSamplesAreRetried: errors of a node that are not about the contract cost no sample.
 func TestSamplesAreRetried(t *testing.T) {
+	sequential(t)
 	for name, fault := range map[string]struct {
 		result any
 		err    error
@@ -328,6 +333,7 @@ func TestSamplesAreRetried(t *testing.T) {
 // TestUnansweredSamples: a contract that reverts, or returns no word, has no sample at that block. That is counted, and
 // the log continues.
 func TestUnansweredSamples(t *testing.T) {
+	sequential(t)
 	for name, fault := range map[string]struct {
 		result any
 		err    error

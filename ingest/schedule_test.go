@@ -85,6 +85,7 @@ func TestFinalBlocksAreProvenLater(t *testing.T) {
 // A node that omits or changes a log when the history is read is detected by the schedule, which names the block and proves
 // nothing beyond it.
 func TestDisprovenBlocksAreNamed(t *testing.T) {
+	sequential(t)
 	leftOut := func(logs []map[string]any) []map[string]any {
 		return slices.DeleteFunc(logs, func(l map[string]any) bool {
 			return l["blockNumber"] == "0x7d0" && l["address"] == hexutil.Encode(historyVaults[0][:])
@@ -225,6 +226,7 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 // An endpoint that returns false receipts, or none, neither disproves the log nor stops the proof while another one
 // returns those of the chain. If there is no other one, the status reports it and nothing is proven.
 func TestReceiptsOfAWrongEndpoint(t *testing.T) {
+	sequential(t)
 	r := withFinalLogs(t)
 	p := r.start()
 	p.caughtUp()

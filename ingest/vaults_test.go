@@ -64,6 +64,7 @@ func TestVaultAddedLater(t *testing.T) {
 // record, whatever is in chain.vaults. Another command restores it. In between, its log stays and nothing is appended
 // for it.
 func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	all := r.config.Vaults
 	first := common.HexToAddress(all[0].Address)
@@ -214,6 +215,7 @@ func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 // are then covered up to the common ancestor, so that they miss nothing of the branch when they are restored, or
 // approach the head.
 func TestReorganisationBelowAnAbsentVault(t *testing.T) {
+	sequential(t)
 	for name, late := range map[string]bool{"removed": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -322,6 +324,7 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 
 // Nor do they wait for the pauses after errors of a node that does not return a late vault's history.
 func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
+	sequential(t)
 	const rounds = 30
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
@@ -350,6 +353,7 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 // If every endpoint has lost a late vault's old logs, the others continue, and the status says what to do; it catches
 // up when an endpoint has them.
 func TestLateVaultWithPrunedHistory(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
 
@@ -390,6 +394,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 
 // A node that is slow to fail has returned nothing meanwhile: the pauses grow, and the reason stays.
 func TestLateVaultBehindSlowFailures(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
 
@@ -434,6 +439,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 // A late vault keeps what it has read of the blocks that are not final when a node fails to return the next one, and a
 // reorganisation retracts it like the rest.
 func TestJoinKeepsWhatWasRead(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 200}
 	all := r.config.Vaults
@@ -469,6 +475,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 
 // If finality lags more than the window, a late vault joins through the blocks between them.
 func TestLateVaultBelowTheWindow(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Window = 4 // and the block eight below the head is final
 	r.followWithoutFirst(40)
@@ -515,6 +522,7 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 // TestLateVaultUnderAnotherFinality adds a vault together with a rule by which fewer blocks are final than the log
 // already has as final: the window has dropped those blocks, so they must be read as final ones.
 func TestLateVaultUnderAnotherFinality(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	all := r.config.Vaults
 	r.config.Vaults, r.config.Finality = all[1:], Finality{Depth: 2}
@@ -554,6 +562,7 @@ func (l *lines) count(what string) int {
 // An ingest that was away for long, and starts with a late vault, reads what the others lack first. If no vault is at
 // the head, none waits forever.
 func TestLateVaultAfterAnAbsence(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	all := r.config.Vaults
 	r.config.Vaults = all[1:]
@@ -592,6 +601,7 @@ func TestLateVaultAfterAnAbsence(t *testing.T) {
 
 // Vaults begin at their configured blocks, even in the future.
 func TestStartBlocks(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	height := r.height()
@@ -608,6 +618,7 @@ func TestStartBlocks(t *testing.T) {
 // If every vault starts above the final block, the head begins at the final block, so that a reorganisation there can
 // be followed.
 func TestNothingFinalYet(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 1000}
 	r.steps(10)
@@ -623,6 +634,7 @@ func TestNothingFinalYet(t *testing.T) {
 // Another display name in the configuration causes one more vault record, and so does the return to the contract's own;
 // nothing is read again.
 func TestVaultIsRenamed(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	own := r.contracts.Vaults[1].Name
@@ -705,6 +717,7 @@ func writeMapping(t *testing.T) string {
 // A changed mapping causes another record at the next start. Other sources of a vault that is in the log cause a
 // warning, and those in the log stay. Every mistake in a mapping is reported with its position.
 func TestMappingChanges(t *testing.T) {
+	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(10)
 	p := r.start()
