@@ -95,8 +95,12 @@ func (d definitions) compare(ctx context.Context, conn, session driver.Conn, pie
 		return nil, err
 	}
 	given, known := d[seq]
+	derived := uint64(0) // the seq of the session's tables
 	if !known {
-		given = sums{}
+		given, derived = sums{}, seq
+		if err := readmodel.Derive(ctx, session, seq); err != nil {
+			return nil, err
+		}
 		if err := define(ctx, session, seq, func(definition string) error {
 			_, err := given.add(ctx, session, pieces, "("+definition+")", "1")
 			return err
@@ -127,7 +131,7 @@ func (d definitions) compare(ctx context.Context, conn, session driver.Conn, pie
 	if len(wrong) == 0 {
 		return checks, nil
 	}
-	rows, err := wrongRows(ctx, conn, session, wrong, pieces)
+	rows, err := wrongRows(ctx, conn, session, derived, wrong, pieces)
 	for i, list := range definedLists() {
 		checks[i].Difference += rows[list]
 	}
@@ -174,11 +178,8 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 	return seq, nil
 }
 
-// define calls ask with each definition, as of a seq.
+// define calls ask with each definition, as of the seq of the session's tables.
 func define(ctx context.Context, session driver.Conn, seq uint64, ask func(definition string) error) error {
-	if err := readmodel.Derive(ctx, session, seq); err != nil {
-		return err
-	}
 	for _, d := range readmodel.Definitions {
 		if err := ask("SELECT " + strings.Join(definedColumns(), ", ") + " FROM (" + d.Rows() + ")"); err != nil {
 			return fmt.Errorf("%s as of seq %d: %w", d.Name, seq, err)
@@ -188,12 +189,17 @@ func define(ctx context.Context, session driver.Conn, seq uint64, ask func(defin
 }
 
 // wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
-// its definition; nothing if a unit has corrected it since.
-func wrongRows(ctx context.Context, conn, session driver.Conn, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
+// its definition; nothing if a unit has corrected it since. The session's tables are of the seq derived.
+func wrongRows(ctx context.Context, conn, session driver.Conn, derived uint64, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
 	held, given := lineCounts{}, lineCounts{}
 	seq, err := held.add(ctx, conn, wrong, pieces, "lists", "sign")
 	if err != nil {
 		return nil, err
+	}
+	if seq != derived {
+		if err := readmodel.Derive(ctx, session, seq); err != nil {
+			return nil, err
+		}
 	}
 	if err := define(ctx, session, seq, func(definition string) error {
 		_, err := given.add(ctx, session, wrong, pieces, "("+definition+")", "1")

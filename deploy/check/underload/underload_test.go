@@ -101,6 +101,8 @@ func (s *system) programs(t *testing.T) {
 	s.run(t, s.project.Run)
 	http := query.DefaultConfig()
 	http.Listen, http.Router, http.PublicRateLimit, http.PublicEngineTime = "127.0.0.1:0", s.deployed.Router.Hex(), 0, 0
+	// No request waits for a slot or ends at its time limit, however busy the machine is: then a failure is a fault.
+	http.Concurrency, http.RequestTimeout, http.WriteTimeout = 32, 2*time.Minute, 3*time.Minute
 	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
 	serve := query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(t, serve.Run)
