@@ -39,7 +39,7 @@ func TestUnreachableEngines(t *testing.T) {
 		}
 	}
 	sentence := regexp.MustCompile(`^(.*) at \S+ has not responded since (\S+) \(.+\): check (\S+) and that .* up$`)
-	began := time.Now()
+	began := time.Now() // an outage begins with the last response, which came before the engine was stopped
 	// named returns the engines and settings that a program names as unreachable.
 	named := func(p *fleet.Program) (engines []string, err error) {
 		outages, err := p.Unreachable(t.Context())
@@ -63,7 +63,6 @@ func TestUnreachableEngines(t *testing.T) {
 		}
 		return nil
 	})
-	began = time.Now()
 	want := map[string][]string{}
 	for _, c := range []struct {
 		engine, setting string
