@@ -109,8 +109,8 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' $(LONG) | sort -u | paste -sd '|'))$$"
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
-# found nothing for a long time; RACE=./... runs all of them.
-RACE ?= ./ingest ./ingest/writer ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
+# found nothing for a long time; RACE=./... runs all of them. Those that take longest come first.
+RACE ?= ./query ./ingest ./dispatch ./projections ./projections/write ./query/ask ./query/state ./ingest/writer ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
 beside-race: # the packages that neither race nor stories runs, those with long tests first
 	@go list $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
