@@ -196,7 +196,7 @@ func TestNotAColumn(t *testing.T) {
 		Names []string `json:"names"`
 	}
 	type misspelled struct {
-		At string `json:"at" file:"tiem"`
+		At string `json:"at" file:"moment"`
 	}
 	for want, begin := range map[string]func(){
 		"the field Names of files.list": func() { NewWriter[list](CSV, io.Discard) },

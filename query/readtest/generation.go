@@ -10,13 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -338,10 +338,20 @@ func (g *Generation) Exec(statement string) {
 // Merge merges tables into one part each. It repeats, because the engine refuses while it merges parts of the table itself.
 func (g *Generation) Merge(tables ...string) {
 	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
 	for _, table := range tables {
-		wait.Until(g.t, func() error {
-			return g.Conn.Exec(context.Background(), "OPTIMIZE TABLE "+table+" FINAL SETTINGS optimize_throw_if_noop = 1")
-		})
+		for {
+			err := g.Conn.Exec(ctx, "OPTIMIZE TABLE "+table+" FINAL SETTINGS optimize_throw_if_noop = 1")
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				g.must(err)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
 	}
 }
 
