@@ -145,7 +145,7 @@ func few[C any](cases []C) []C {
 	return cases
 }
 
-// sequential leaves out a test under -short, because the goroutines of ingest do nothing in it that they do not do in other
+// sequential leaves out a test under -short: the goroutines of ingest share nothing in it that they do not share in other
 // tests.
 func sequential(t *testing.T) {
 	if testing.Short() {
