@@ -26,19 +26,30 @@ func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
 	return rows
 }
 
-// OfLogs returns the rows of lists for live logs, which must be in chain order.
+// OfLogs returns the rows of lists for the effects of live logs, which must be in chain order.
 func OfLogs(logs []Log) []readmodel.ListRow {
+	effects := make([]readmodel.EventRow, len(logs))
+	for i, l := range logs {
+		effects[i] = readmodel.EventRow{Block: l.Block, LogIndex: l.Index, Sub: l.Sub, TS: seconds(l.Time), Vault: l.Vault, Tx: l.Tx}
+		effect(l.Effect, &effects[i])
+	}
+	return OfEffects(effects)
+}
+
+// OfEffects returns the rows of lists for live effects, which must be in chain order: all lists but blocks, touched and
+// the cursor.
+func OfEffects(effects []readmodel.EventRow) []readmodel.ListRow {
 	l := lists{
 		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{}, requests: map[RequestKey]*readmodel.ListRow{},
 		members: map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{}, vaults: map[common.Address]*groups{},
 	}
-	for _, log := range logs {
-		l.add(log)
+	for _, e := range effects {
+		l.add(e)
 	}
 	return l.all()
 }
 
-// lists is built from logs, one after the other in chain order.
+// lists is built from effects, one after the other in chain order.
 type lists struct {
 	rows     []readmodel.ListRow // rows that never change
 	deposits map[common.Address][]*readmodel.ListRow
@@ -68,11 +79,9 @@ type member struct {
 // everything is the owner of the lists of all vaults.
 var everything common.Address
 
-func (l *lists) add(log Log) {
-	e := readmodel.EventRow{}
-	effect(log.Effect, &e)
-	row := readmodel.ListRow{Kind: e.Effect, Block: log.Block, LogIndex: log.Index, Sub: log.Sub, User: e.User, Vault: log.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
-		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires, TS: uint32(log.Time), Hash: log.Tx}
+func (l *lists) add(e readmodel.EventRow) {
+	row := readmodel.ListRow{Kind: e.Effect, Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, User: e.User, Vault: e.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
+		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires, TS: e.TS, Hash: e.Tx}
 	if row.Kind == readmodel.Deposit || row.Kind == readmodel.Requested {
 		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = e.By, e.Grouped, e.GroupID, e.SourceID, e.Matures
 	}
@@ -82,11 +91,11 @@ func (l *lists) add(log Log) {
 	case readmodel.Requested:
 		l.request(row)
 	case readmodel.Sweep:
-		l.put(readmodel.VaultEvents, log.Vault, row)
+		l.put(readmodel.VaultEvents, row.Vault, row)
 		l.sweep(row)
 	case readmodel.Valuation:
 		l.value(&row, e)
-		l.put(readmodel.VaultEvents, log.Vault, row)
+		l.put(readmodel.VaultEvents, row.Vault, row)
 		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Valuations++ })
 	case readmodel.Supply:
 		if !row.Shares.IsZero() {
@@ -99,7 +108,7 @@ func (l *lists) add(log Log) {
 	case readmodel.Void:
 		l.void(row, e)
 	case readmodel.Instant:
-		l.put(readmodel.VaultEvents, log.Vault, row)
+		l.put(readmodel.VaultEvents, row.Vault, row)
 		l.seen(row)
 		l.paid(row)
 	case readmodel.Claimed:

@@ -112,24 +112,10 @@ func insert(t *testing.T, conn driver.Conn, records []*event.Record) {
 func wantLists(t *testing.T, conn driver.Conn, seq uint64, records []*event.Record) {
 	t.Helper()
 	fold := oracle.New(nil)
-	cursor := readmodel.ListRow{Seq: seq, Writer: 99}
-	rewriting := false
 	for _, r := range records {
 		must(t, fold.Apply(r))
-		if rewriting = rewriting || r.GetRetracts() != 0; r.GetBoundary() && rewriting {
-			cursor.Rewrites, rewriting = cursor.Rewrites+1, false
-		}
 	}
-	want := fold.Lists()
-	for _, row := range want {
-		if row.List == readmodel.Blocks && row.Block >= cursor.Block {
-			cursor.Block, cursor.TS = row.Block, row.TS
-		}
-	}
-	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
-		cursor.List = list
-		want = append(want, cursor)
-	}
+	want := append(fold.Lists(), fold.Cursor(99)...)
 	var wanted, got []string
 	for i := range want {
 		want[i].Sign = 1

@@ -28,10 +28,12 @@ import (
 
 // Fold is the log up to a seq: the records that were appended and not retracted.
 type Fold struct {
-	live   map[uint64]*event.Record
-	seq    uint64
-	vaults *mapping.Vaults
-	keep   func(*mapping.Vaults, *event.Record) bool
+	live     map[uint64]*event.Record
+	seq      uint64
+	retracts bool   // a record of the current unit retracts another one
+	rewrites uint64 // units with such records
+	vaults   *mapping.Vaults
+	keep     func(*mapping.Vaults, *event.Record) bool
 }
 
 // New returns the fold of the empty log. vaults has the mappings that are known before the log is read; nil for none.
@@ -61,6 +63,12 @@ func (f *Fold) Apply(r *event.Record) error {
 		return fmt.Errorf("record %d does not follow %d", r.GetSeq(), f.seq)
 	}
 	f.seq = r.GetSeq()
+	if f.retracts = f.retracts || r.GetRetracts() != 0; r.GetBoundary() {
+		if f.retracts {
+			f.rewrites++
+		}
+		f.retracts = false
+	}
 	if v := r.GetVault(); v != nil && r.GetRetracts() == 0 {
 		if err := f.vaults.Apply(v); err != nil {
 			return fmt.Errorf("record %d: %w", r.GetSeq(), err)

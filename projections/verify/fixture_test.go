@@ -72,7 +72,8 @@ type generation struct {
 	conn    driver.Conn // to its database
 	session driver.Conn
 	late    []common.Address
-	written uint64 // the last seq that its events have
+	log     *oracle.Fold // what its events have
+	lists   oracle.Table // what its lists have
 }
 
 // newGeneration creates a generation without lists.
@@ -88,7 +89,7 @@ func another(t testing.TB, ch readmodel.Config, id int32) *generation {
 	outside, err := ch.OpenPatient("")
 	must(t, err)
 	must(t, ch.CreateEvents(t.Context(), outside, ch.Database(id)))
-	g := &generation{ch: ch, id: id}
+	g := &generation{ch: ch, id: id, log: oracle.New(nil)}
 	g.conn, err = ch.OpenPatient(ch.Database(id))
 	must(t, err)
 	g.session, err = ch.OpenSession(ch.Database(id))
@@ -123,6 +124,7 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	must(t, err)
 	var unit []oracle.Record
 	for _, r := range records {
+		must(t, g.log.Apply(r))
 		value, err := proto.Marshal(r)
 		must(t, err)
 		unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.passes(r)})
@@ -138,7 +140,6 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	must(t, err)
 	must(t, rows.Fill(b.Columns()))
 	must(t, b.Send())
-	g.written = records[len(records)-1].GetSeq()
 }
 
 // passes reports whether a record belongs to a vault that joined after the lists were built.
@@ -154,7 +155,8 @@ func (g *generation) passes(r *event.Record) bool {
 func (g *generation) build(t testing.TB) {
 	t.Helper()
 	must(t, g.ch.CreateLists(t.Context(), g.conn, g.ch.Database(g.id), readmodel.ListsTable.Name))
-	must(t, readmodel.BuildLists(t.Context(), g.session, readmodel.ListsTable.Name, g.written, writer))
+	must(t, readmodel.BuildLists(t.Context(), g.session, readmodel.ListsTable.Name, g.log.Seq(), writer))
+	g.lists.Become(g.content())
 }
 
 // live writes units as a projector does: events, and then the lists.
@@ -166,27 +168,23 @@ func (g *generation) live(t testing.TB, records []*event.Record) {
 	}
 }
 
-// update writes the difference between the definitions of the lists and their rows, with their cursor, in one insert.
+// update makes the lists those of the fold of the log, in one insert.
 func (g *generation) update(t testing.TB) {
 	t.Helper()
-	must(t, readmodel.Derive(t.Context(), g.session, g.written))
-	var definitions []string
-	for _, d := range readmodel.Definitions {
-		definitions = append(definitions, "SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows()+")")
+	rows := readmodel.ListsTable.NewRows()
+	changes := g.lists.Become(g.content())
+	for i := range changes {
+		rows.Add(&changes[i])
 	}
-	ask := strings.NewReplacer("{columns}", strings.Join(definedColumns(), ", "), "{definitions}", strings.Join(definitions, " UNION ALL ")).Replace(`
-INSERT INTO lists ({columns}, sign, writer)
-SELECT {columns}, toInt8(n), list IN ('cursor', 'cursor_end') FROM (
-  SELECT {columns}, sum(s) AS n FROM (
-    SELECT {columns}, toInt64(1) AS s FROM ({definitions})
-    UNION ALL
-    SELECT {columns}, -toInt64(sign) FROM lists
-  ) GROUP BY {columns} HAVING n != 0
-) ORDER BY n`)
-	ctx := clickhouse.Context(readmodel.Parameters(t.Context(), nil), clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
-	if err := g.session.Exec(ctx, ask); err != nil {
-		t.Fatalf("update lists at seq %d: %v", g.written, err)
-	}
+	b, err := g.conn.PrepareBatch(t.Context(), "INSERT INTO lists ("+readmodel.ListsTable.Names()+")")
+	must(t, err)
+	must(t, rows.Fill(b.Columns()))
+	must(t, b.Send())
+}
+
+// content returns the rows of lists for the log that was written.
+func (g *generation) content() []readmodel.ListRow {
+	return append(g.log.Lists(g.late...), g.log.Cursor(writer)...)
 }
 
 // change runs statements and waits until their effects are complete, also at a test's end.

@@ -1,13 +1,14 @@
 package readtest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/holiman/uint256"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -33,9 +35,9 @@ type Generation struct {
 	Conn     driver.Conn // of the writer
 
 	t       testing.TB
-	session driver.Conn // for the definitions
-	events  uint64      // the seq up to which the table events is written
-	written uint64      // the same for lists
+	events  uint64 // the seq up to which the table events is written
+	written uint64 // the same for lists
+	lists   oracle.Table
 }
 
 // generations keeps tests apart: they share the engine and the prefix that the read-only login has access to.
@@ -62,12 +64,7 @@ func New(t testing.TB, clickHouse string) *Generation {
 	g.must(admin.Exec(context.Background(), readmodel.ListsTable.DDL(g.Database)))
 	g.Conn, err = c.Open(g.Database)
 	g.must(err)
-	g.session, err = c.OpenSession(g.Database)
-	g.must(err)
-	t.Cleanup(func() {
-		g.Conn.Close()
-		g.session.Close()
-	})
+	t.Cleanup(func() { g.Conn.Close() })
 	return g
 }
 
@@ -96,7 +93,7 @@ func (g *Generation) WriteEvents(l *Log) {
 	g.events = l.Seq()
 }
 
-// InsertLists inserts rows into lists directly, in addition to those derived from the log.
+// InsertLists inserts rows into lists, in addition to those of the log, as a single part.
 func (g *Generation) InsertLists(lists []readmodel.ListRow) {
 	g.t.Helper()
 	rows := readmodel.ListsTable.NewRows()
@@ -110,104 +107,64 @@ func (g *Generation) InsertLists(lists []readmodel.ListRow) {
 	g.must(batch.Send())
 }
 
-// changed is a row that is added to or removed from lists.
-type changed struct {
-	List  string         `ch:"list"`
-	Kind  string         `ch:"kind"`
-	Owner common.Address `ch:"owner"`
-	Vault common.Address `ch:"vault"`
-	User  common.Address `ch:"user"`
-}
-
-// longLog is the number of records above which the first write builds the lists, as project does, instead of writing
-// one unit.
-const longLog = 50_000
-
-// WriteLists is the last part of Write, which completes the unit: it updates lists to match their definitions. It
-// uses a single insert that becomes a single part, in which the rows that cancel old ones precede the new ones.
+// WriteLists is the last part of Write, which completes the unit: it updates lists to the log. It uses a single insert
+// that becomes a single part, in which the rows that cancel old ones precede the new ones.
 func (g *Generation) WriteLists(l *Log) {
 	g.t.Helper()
-	seq := l.Seq()
-	if g.written == 0 && seq > longLog {
-		g.must(readmodel.BuildLists(context.Background(), g.session, readmodel.ListsTable.Name, seq, 0))
-		g.written = seq
-		return
-	}
-	ctx := readmodel.Parameters(context.Background(), nil)
-	held := "SELECT " + listed + " FROM lists WHERE list != 'touched' GROUP BY " + listed + " HAVING sum(sign) > 0"
-	wanted := "SELECT " + listed + " FROM " + g.wanted(ctx, seq)
-	gone, come := "("+held+") EXCEPT ("+wanted+")", "("+wanted+") EXCEPT ("+held+")"
-	var changes []changed
-	g.must(g.Conn.Select(ctx, &changes, "SELECT list, kind, owner, vault, user FROM ("+gone+") UNION ALL SELECT list, kind, owner, vault, user FROM ("+come+")"))
-	keys := map[string]bool{}
-	for _, c := range changes {
-		list, _ := readmodel.ListNamed(c.List)
-		kind, _ := readmodel.KindNamed(c.Kind)
-		row := readmodel.ListRow{List: list, Kind: kind, Owner: c.Owner, Vault: c.Vault, User: c.User}
-		for _, key := range row.Touches() {
-			keys[fmt.Sprintf("unhex('%x')", key[:])] = true
+	changes := g.lists.Become(l.lists())
+	touched := map[readmodel.TouchedKey]bool{}
+	for i := range changes {
+		for _, key := range changes[i].Touches() {
+			touched[key] = true
 		}
 	}
-	ancestor, rewrites := l.rewritten(g.written)
-	id := uint64(0)
-	if rewrites {
-		id = ancestor + 1
+	unit := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(l.Seq()), Sign: 1, Seq: l.Seq(),
+		Touched: slices.SortedFunc(maps.Keys(touched), func(a, b readmodel.TouchedKey) int { return bytes.Compare(a[:], b[:]) })}
+	if ancestor, rewrites := l.rewritten(g.written); rewrites {
+		unit.ID = ancestor + 1
 	}
-	touched := fmt.Sprintf("SELECT * REPLACE ('touched' AS list, toInt256(%[1]d) AS key, toUInt64(%[1]d) AS seq, toUInt64(%[2]d) AS id, CAST([%[3]s], 'Array(FixedString(21))') AS touched) FROM (%[4]s) LIMIT 1",
-		seq, id, strings.Join(slices.Sorted(maps.Keys(keys)), ", "), "SELECT "+listed+" FROM ("+blank()+")")
-	g.must(g.Conn.Exec(ctx, fmt.Sprintf(`INSERT INTO lists (sign, %[1]s) SELECT * FROM (SELECT toInt8(-1) AS sign, * FROM (%[2]s) UNION ALL SELECT toInt8(1), * FROM (%[3]s) UNION ALL SELECT toInt8(1), * FROM (%[4]s))
-		ORDER BY sign SETTINGS max_threads = 1, min_insert_block_size_rows = 1000000, min_insert_block_size_bytes = 1000000000`, listed, gone, come, touched)))
-	g.written = seq
+	g.InsertLists(append(changes, unit))
+	g.written = l.Seq()
 }
 
-// wanted returns a table with the live rows of lists up to a seq, by their definitions. Most tests begin with the same
-// log, and the definitions take a second of processor time, so a first write is kept for the next test.
-func (g *Generation) wanted(ctx context.Context, seq uint64) string {
-	g.t.Helper()
-	derive := func() {
-		g.t.Helper()
-		g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE wanted AS lists ENGINE = Memory"))
-		g.must(readmodel.Derive(context.Background(), g.session, seq))
-		for _, d := range readmodel.Definitions {
-			g.must(g.session.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL()+")"))
+// lists returns the rows of lists at the end of the log, except touched.
+func (l *Log) lists() []readmodel.ListRow {
+	var effects []readmodel.EventRow
+	blocks := map[uint64]readmodel.ListRow{}
+	for _, e := range l.Live(l.Seq(), readmodel.Never) {
+		row := eventRow(e, l.ChainID)
+		switch {
+		case e.Kind == Block:
+			blocks[e.Block] = readmodel.ListRow{List: readmodel.Blocks, Key: *uint256.NewInt(e.Block), Block: e.Block, Hash: row.Hash, TS: row.TS}
+		case row.Effect != readmodel.NoEffect && !row.Passed:
+			effects = append(effects, *row)
 		}
 	}
-	if g.written > 0 {
-		derive()
-		return "wanted"
+	slices.SortStableFunc(effects, func(a, b readmodel.EventRow) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
+	})
+	rows := slices.AppendSeq(oracle.OfEffects(effects), maps.Values(blocks))
+	cursor := readmodel.ListRow{Seq: l.Seq(), Rewrites: l.rewrites()}
+	if len(blocks) > 0 {
+		newest := blocks[slices.Max(slices.Collect(maps.Keys(blocks)))]
+		cursor.Block, cursor.TS = newest.Block, newest.TS
 	}
-	var events string // all rows of the table, which tests also change without a log
-	g.must(g.Conn.QueryRow(ctx, "SELECT concat(toString(count()), '_', hex(sum(sipHash64(*))), hex(sum(cityHash64(*)))) FROM events").Scan(&events))
-	table := fmt.Sprintf("readtest.wanted_%d_%s", seq, events)
-	one, _ := firstWrites.LoadOrStore(g.Config.Addr+" "+table, new(sync.Mutex))
-	one.(*sync.Mutex).Lock()
-	defer one.(*sync.Mutex).Unlock()
-	var kept uint8
-	g.must(g.Conn.QueryRow(ctx, "EXISTS TABLE "+table).Scan(&kept))
-	if kept == 0 {
-		derive()
-		g.must(g.Conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS readtest ENGINE = Atomic"))
-		g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE "+table+"_filling ENGINE = MergeTree ORDER BY () AS SELECT * FROM wanted"))
-		g.must(g.Conn.Exec(ctx, "RENAME TABLE "+table+"_filling TO "+table))
+	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
+		cursor.List = list
+		rows = append(rows, cursor)
 	}
-	return table
+	return rows
 }
 
-// firstWrites has a mutex for each kept table of wanted, so that parallel tests derive it once.
-var firstWrites sync.Map
-
-// listed are the columns of lists except sign.
-var listed = strings.ReplaceAll(readmodel.ListsTable.Names(), " sign,", "")
-
-// blank returns a query for a row of lists in which every column has its default.
-func blank() string {
-	var columns []string
-	for _, c := range readmodel.ListsTable.Columns {
-		if c.Name != "sign" {
-			columns = append(columns, fmt.Sprintf("defaultValueOfTypeName('%s') AS %s", strings.ReplaceAll(c.Type, "'", "\\'"), c.Name))
+// rewrites returns the number of units that retract records.
+func (l *Log) rewrites() (units uint64) {
+	retracts := false
+	for _, e := range l.Entries {
+		if retracts = retracts || e.Retracts != 0; retracts && e.Boundary {
+			units, retracts = units+1, false
 		}
 	}
-	return "SELECT " + strings.Join(columns, ", ")
+	return units
 }
 
 // rewritten reports whether the records after a seq retract any others, and the last block that they leave unchanged.
@@ -311,10 +268,11 @@ func settlement(e Entry, chainID uint64) string {
 // Live returns the live rows of lists, except touched, as text.
 func (g *Generation) Live() string {
 	g.t.Helper()
+	line := readmodel.ListsTable.LineSQL("sign")
 	var rows []struct {
 		Line string `ch:"line"`
 	}
-	g.must(g.Conn.Select(context.Background(), &rows, "SELECT toString(tuple("+listed+")) AS line FROM lists WHERE list != 'touched' GROUP BY "+listed+" HAVING sum(sign) > 0 ORDER BY line"))
+	g.must(g.Conn.Select(context.Background(), &rows, "SELECT "+line+" AS line FROM lists WHERE list != 'touched' GROUP BY line HAVING sum(sign) > 0 ORDER BY line"))
 	var b strings.Builder
 	for _, r := range rows {
 		fmt.Fprintln(&b, r.Line)
