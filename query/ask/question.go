@@ -266,6 +266,28 @@ func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhou
 	if err != nil || !q.marked {
 		return rows, err
 	}
+	return withoutCursors(p, rows), nil
+}
+
+// RowsOfEach is Rows for each of some arguments, in one statement. The rows embed Part.
+func (q *Question[A, R]) RowsOfEach(ctx context.Context, p *Pin, args ...A) ([][]R, error) {
+	rows, err := q.all(ctx, p, nil, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]R, len(args))
+	for i := range rows {
+		n := any(&rows[i]).(parted).part()
+		out[n] = append(out[n], rows[i])
+	}
+	for i := range out {
+		out[i] = withoutCursors(p, out[i])
+	}
+	return out, nil
+}
+
+// withoutCursors returns the rows other than cursors. It compares the cursors with the pin.
+func withoutCursors[R any](p *Pin, rows []R) []R {
 	out, cursors := rows[:0], map[Mark]int8{}
 	for i := range rows {
 		m := any(&rows[i]).(marked).mark()
@@ -287,7 +309,7 @@ func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhou
 	if len(cursors) == 0 {
 		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
 	}
-	return out, nil
+	return out
 }
 
 // all returns the rows for some arguments, including those of the cursors. Each of the arguments is a part of one

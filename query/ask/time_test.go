@@ -1,8 +1,11 @@
 package ask_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
@@ -55,5 +58,34 @@ func TestBlocksOfATime(t *testing.T) {
 		check(p, -5, -1)
 		check(p, late, late)
 		check(p, int64(readtest.BlockTime(9)), int64(readtest.BlockTime(8)))
+	}
+}
+
+// TestTimesOfALongChain: the blocks of a time range, and a vault's newest NAV update up to a time, are found without
+// reading the blocks and updates in between.
+func TestTimesOfALongChain(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	const count = 50_000
+	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1), readtest.BlockRecord(count))
+	w.Write()
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, block, ts, sign) SELECT 'blocks', number, number, %d + 12 * number, 1 FROM numbers(2, %d)", readtest.BlockTime(0), count-2))
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, owner, kind, block, ts, sign) SELECT 'vault_events', x'%x', 'valuation', number, %d + 12 * number, 1 FROM numbers(2, %d)", readtest.VaultA, readtest.BlockTime(0), count-2))
+	p := pinned(t, w.Look(), nil)
+	rows := uint64(0)
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rows += p.Rows }))
+	first, last, err := p.Blocks(ctx, int64(readtest.BlockTime(10_000)), int64(readtest.BlockTime(30_000))+11)
+	if err != nil || first != 10_000 || last != 30_000 {
+		t.Errorf("blocks %d to %d, %v", first, last, err)
+	}
+	if rows > 10_000 {
+		t.Errorf("%d rows were read to find two of %d blocks", rows, count)
+	}
+	rows = 0
+	found, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Last: p.Block, Timed: true, At: int64(readtest.BlockTime(20_000))}})
+	if err != nil || found[0] == nil || found[0].Block != 20_000 {
+		t.Errorf("the newest update: %+v, %v", found, err)
+	}
+	if rows > 10_000 {
+		t.Errorf("%d rows were read to find one of %d updates", rows, count)
 	}
 }

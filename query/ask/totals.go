@@ -17,14 +17,13 @@ type ofSteps struct {
 	Members []AddressAsKey   `ask:"members" reads:"members"`
 	Vault   common.Address   `ask:"vault"`
 	At      uint64           `ask:"at"`
-	Before  uint64           `ask:"before"`
-	Earlier bool             `ask:"earlier"`
-	// Past: steps at past blocks are read; the index of blocks then skips most steps that began and ended later.
+	// Past: steps at a past block are read; the index of blocks then skips most steps that began and ended later.
 	Past bool `ask:"past"`
 }
 
 type stepRow struct {
 	Signed
+	Part
 	Owner       common.Address `ch:"owner"`
 	Scope       common.Address `ch:"scope"`
 	User        common.Address `ch:"user"`
@@ -111,30 +110,44 @@ type Sums struct {
 
 // SumsOf reads totals at the pin's block, in one query.
 func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
-	now, _, err := of.between(ctx, p, 0, p.Block)
-	return now, err
+	sums, err := of.at(ctx, p, p.Block)
+	return sums[0], err
+}
+
+// at reads the totals at some blocks, which are at most the pin's, in one query: one part for each, because the engine
+// would read everything between the blocks for a single condition.
+func (w *Whose) at(ctx context.Context, p *Pin, blocks ...uint64) ([]*Sums, error) {
+	args := ofSteps{Owners: w.Owners, Users: w.Users, Vault: w.In}
+	for _, user := range w.Members {
+		args.Members = append(args.Members, AddressAsKey(user))
+	}
+	asked, out := make([]ofSteps, len(blocks)), make([]*Sums, len(blocks))
+	for i, block := range blocks {
+		asked[i], out[i] = args, newSums()
+		asked[i].At, asked[i].Past = block, block < p.snapshot.Block
+	}
+	rows, err := steps.RowsOfEach(ctx, p, asked...)
+	for i := range rows {
+		out[i] = validAt(rows[i], blocks[i])
+	}
+	return out, err
 }
 
 // between reads the totals at block last, which is at most the pin's, and before block first.
 func (w *Whose) between(ctx context.Context, p *Pin, first, last uint64) (upTo, before *Sums, err error) {
-	args := ofSteps{Owners: w.Owners, Users: w.Users, Vault: w.In, At: last, Earlier: first > 0,
-		Past: first > 0 || last < p.snapshot.Block}
-	for _, user := range w.Members {
-		args.Members = append(args.Members, AddressAsKey(user))
+	if first == 0 {
+		sums, err := w.at(ctx, p, last)
+		return sums[0], newSums(), err
 	}
-	if first > 0 {
-		args.Before = first - 1
-	}
-	rows, err := steps.Rows(ctx, p, args)
-	upTo, before = divided(rows, first, last)
-	return upTo, before, err
+	sums, err := w.at(ctx, p, last, first-1)
+	return sums[0], sums[1], err
 }
 
 // TotalsOf reads the totals of vaults and partners (readmodel.PartnerOwner), or of everything (zero), at the pin's
 // block.
 func TotalsOf(ctx context.Context, p *Pin, owners ...common.Address) (AllTotals, error) {
-	now, _, err := TotalsBetween(ctx, p, 0, p.Block, owners...)
-	return now, err
+	sums, err := SumsOf(ctx, p, Whose{Owners: owners})
+	return sums.Owners, err
 }
 
 // TotalsBetween reads their totals at block last, which is at most the pin's, and before block first: the difference
@@ -146,8 +159,8 @@ func TotalsBetween(ctx context.Context, p *Pin, first, last uint64, owners ...co
 
 // UserTotals reads the totals of users at the pin's block.
 func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals, error) {
-	now, _, err := UserTotalsBetween(ctx, p, 0, p.Block, users...)
-	return now, err
+	sums, err := SumsOf(ctx, p, Whose{Users: users})
+	return sums.Users, err
 }
 
 // UserTotalsBetween is TotalsBetween for users.
@@ -171,9 +184,11 @@ type step struct {
 	from, until uint64
 }
 
-// divided returns the steps that are valid at block last, and those that were valid before block first. The rows of a
-// step add up, because a replaced step remains until a merge removes it.
-func divided(rows []stepRow, first, last uint64) (upTo, before *Sums) {
+func newSums() *Sums { return &Sums{AllTotals{}, AllTotals{}, map[common.Address]uint64{}} }
+
+// validAt returns the steps that are valid at a block. The rows of a step add up, because a replaced step remains until
+// a merge removes it.
+func validAt(rows []stepRow, block uint64) *Sums {
 	live, sums, seen := map[step]int{}, map[step]*Totals{}, map[step]uint64{}
 	for i := range rows {
 		r := &rows[i]
@@ -185,24 +200,17 @@ func divided(rows []stepRow, first, last uint64) (upTo, before *Sums) {
 		seen[at] += uint64(r.Sign) * uint64(r.Time)
 		sums[at].add(r)
 	}
-	newSums := func() *Sums { return &Sums{AllTotals{}, AllTotals{}, map[common.Address]uint64{}} }
-	upTo, before = newSums(), newSums()
+	out := newSums()
 	for at, t := range sums {
-		if live[at] <= 0 {
-			continue
-		}
-		if at.list == "members" {
-			upTo.Seen[at.user] = seen[at]
-			continue
-		}
-		if at.from <= last && last < at.until {
-			upTo.of(at.list)[at.of] = t
-		}
-		if first > 0 && at.from < first && first <= at.until {
-			before.of(at.list)[at.of] = t
+		switch {
+		case live[at] <= 0:
+		case at.list == "members":
+			out.Seen[at.user] = seen[at]
+		case at.from <= block && block < at.until:
+			out.of(at.list)[at.of] = t
 		}
 	}
-	return upTo, before
+	return out
 }
 
 // of returns the totals read from a list.

@@ -1,4 +1,4 @@
--- The running totals of some owners and users in each scope, at one block or at two: for each, the row whose interval
+-- The running totals of some owners and users in each scope, at one block: for each, the row whose interval
 -- contains the block; and when some users were first seen in a vault, or (for a zero address) in any vault. Rows that
 -- cancel each other are included. At a past block the index of blocks skips granules of later rows, but not the
 -- cursor, whose block is one of the newest.
@@ -8,9 +8,7 @@ SELECT list, seq, rewrites, sign, owner, scope, block, key, deposits, deposited,
 FROM lists
 WHERE (list = 'cursor'
   OR (list = 'totals' AND owner IN ({owners}) AND key > {at:UInt64} AND block <= {at:UInt64}) -- if owners
-  OR (list = 'totals' AND owner IN ({owners}) AND key > {before:UInt64} AND block <= {before:UInt64}) -- if earlier
   OR (list = 'user_totals' AND owner IN ({users}) AND key > {at:UInt64} AND block <= {at:UInt64}) -- if users
-  OR (list = 'user_totals' AND owner IN ({users}) AND key > {before:UInt64} AND block <= {before:UInt64}) -- if earlier
   OR (list = 'members' AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND key IN ({members}) AND block <= {at:UInt64}) -- if members
   )
   AND (block <= {at:UInt64} OR block >= {lately:UInt64}) -- if past
