@@ -536,10 +536,10 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// BenchmarkAll decodes histories with every event, as a rebuild does.
-func BenchmarkAll(b *testing.B) {
+// benchmarked returns the records of histories with every event.
+func benchmarked(b *testing.B) (in []chainlog.Raw) {
+	b.Helper()
 	rng := rand.New(rand.NewPCG(12, 2))
-	var in []chainlog.Raw
 	for range 20 {
 		for _, r := range histories.Random(rng, 31337, 40).Records {
 			value, err := proto.Marshal(r)
@@ -549,6 +549,12 @@ func BenchmarkAll(b *testing.B) {
 			in = append(in, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
 		}
 	}
+	return in
+}
+
+// BenchmarkAll decodes records and maps their logs, as a rebuild does.
+func BenchmarkAll(b *testing.B) {
+	in := benchmarked(b)
 	vaults, err := mapping.NewVaults()
 	if err != nil {
 		b.Fatal(err)
@@ -557,6 +563,20 @@ func BenchmarkAll(b *testing.B) {
 	for b.Loop() {
 		if _, err := NewDecoder(31337, vaults).All(in); err != nil {
 			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(in)), "ns/record")
+}
+
+// BenchmarkLibrary decodes the same records with the library, without mapping their logs.
+func BenchmarkLibrary(b *testing.B) {
+	in := benchmarked(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range in {
+			if err := proto.Unmarshal(in[i].Value, new(event.Record)); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(in)), "ns/record")
