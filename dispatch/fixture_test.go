@@ -215,7 +215,7 @@ func (f *fixture) start(change func(*Dispatch)) *Dispatch {
 }
 
 var patience = flag.Duration(
-	"patience", time.Minute, "how long a test waits for an expected condition: raise it for more events",
+	"patience", wait.Patience, "how long a test waits for an expected condition: raise it for more events",
 )
 
 // eventually waits for a condition.

@@ -74,6 +74,7 @@ func TestIntakeThatAnotherTookOver(t *testing.T) {
 	f := newFixture(t)
 	d := f.start(func(d *Dispatch) { d.intakes.Period = 300 * time.Millisecond })
 	f.eventually("it reads", func() bool { return d.Ready() == nil && d.Status().Intake })
+	before := len(f.logged.String()) // the first attempts to take a lease as short as this may fail
 	f.stealIntake()
 	f.eventually("it does not read any more", func() bool { return !d.Status().Intake })
 	f.eventually("it stands by", func() bool {
@@ -81,7 +82,7 @@ func TestIntakeThatAnotherTookOver(t *testing.T) {
 	})
 	f.deposits(7, 0, 5)
 	f.eventually("and measures what is not read", func() bool { return d.Status().LagRecords > 0 && d.Ready() == nil })
-	if d.recordsWere(recordUnclaimed) != 0 || strings.Contains(f.logged.String(), "cannot read the referral topics") {
+	if d.recordsWere(recordUnclaimed) != 0 || strings.Contains(f.logged.String()[before:], "cannot read the referral topics") {
 		t.Errorf("%v records were read; %s", d.recordsWere(recordUnclaimed), f.logged)
 	}
 }
