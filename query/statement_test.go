@@ -180,6 +180,9 @@ func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 // A statement that takes several reads contains each event exactly once, in chain order, even if a read ends in the
 // middle of a block.
 func TestLongStatement(t *testing.T) {
+	if testing.Short() {
+		t.Skip("checks thousands of events one after the other")
+	}
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
