@@ -26,6 +26,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/readmodel/expect"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -73,7 +74,7 @@ type generation struct {
 	session driver.Conn
 	late    []common.Address
 	log     *oracle.Fold // what its events have
-	lists   oracle.Table // what its lists have
+	lists   expect.Table // what its lists have
 }
 
 // newGeneration creates a generation without lists.

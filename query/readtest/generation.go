@@ -18,10 +18,10 @@ import (
 	"github.com/holiman/uint256"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/readmodel/expect"
 )
 
 // Writer is the writer id in all rows.
@@ -37,7 +37,7 @@ type Generation struct {
 	t       testing.TB
 	events  uint64 // the seq up to which the table events is written
 	written uint64 // the same for lists
-	lists   oracle.Table
+	lists   expect.Table
 }
 
 // generations keeps tests apart: they share the engine and the prefix that the read-only login has access to.
@@ -143,7 +143,7 @@ func (l *Log) lists() []readmodel.ListRow {
 	slices.SortStableFunc(effects, func(a, b readmodel.EventRow) int {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
 	})
-	rows := slices.AppendSeq(oracle.OfEffects(effects), maps.Values(blocks))
+	rows := slices.AppendSeq(expect.Lists(effects), maps.Values(blocks))
 	cursor := readmodel.ListRow{Seq: l.Seq(), Rewrites: l.rewrites()}
 	if len(blocks) > 0 {
 		newest := blocks[slices.Max(slices.Collect(maps.Keys(blocks)))]

@@ -6,7 +6,7 @@
 //	Serve        some routes over a generation, without keys and limits
 //	Judge        checks every response against the OpenAPI document
 //
-// The content of lists is that of projections/oracle, which project's tests compare with the lists that project
+// The content of lists is that of schemas/readmodel/expect, which project's tests compare with the lists that project
 // writes. The changes between two writes are rows that cancel old ones and rows that add new ones, as in project.
 package readtest
 

@@ -1,4 +1,4 @@
-package oracle
+package expect
 
 import (
 	"math/big"
@@ -35,7 +35,7 @@ func (g *groups) of(user common.Address) *struct{ funded, claimed readmodel.Amou
 func (l *lists) named(row readmodel.ListRow, e readmodel.EventRow) *readmodel.ListRow {
 	switch e.By {
 	case readmodel.ByID:
-		return l.requests[RequestKey{row.Vault, row.ID}]
+		return l.requests[requestKey{row.Vault, row.ID}]
 	case readmodel.BySource:
 		for _, q := range l.groups(row.Vault).requests {
 			if q.SourceID == e.SourceID && q.SourceID != (common.Hash{}) {
@@ -76,11 +76,11 @@ func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 		of = l.deposits[row.Vault]
 	}
 	for _, d := range of {
-		waits := d.Grouped && d.PricedBlock == Never && d.ClosedBlock == Never && d.GroupID >= from && d.GroupID <= to
+		waits := d.Grouped && d.PricedBlock == readmodel.Never && d.ClosedBlock == readmodel.Never && d.GroupID >= from && d.GroupID <= to
 		switch {
 		case waits && d.Kind == readmodel.Deposit:
 			d.PricedBlock, d.Shares = row.Block, times(d.Assets, row.Shares, row.Assets)
-		case waits && d.FundedBlock == Never:
+		case waits && d.FundedBlock == readmodel.Never:
 			d.PricedBlock, d.PricedAssets = row.Block, times(d.Shares, row.Assets, row.Shares)
 		}
 	}
@@ -93,7 +93,7 @@ func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 		if e.By == readmodel.ByID {
 			meant = d.ID == row.ID
 		}
-		if !meant || !d.Grouped || d.PricedBlock != Never || d.ClosedBlock != Never {
+		if !meant || !d.Grouped || d.PricedBlock != readmodel.Never || d.ClosedBlock != readmodel.Never {
 			continue
 		}
 		d.ClosedBlock, d.ClosedTS, d.ClosedBy = row.Block, row.TS, readmodel.Void
@@ -129,7 +129,7 @@ func (l *lists) take(row readmodel.ListRow) {
 	}
 	l.step(owned{readmodel.UserTotals, scope{row.User, row.Vault}}, row.Block, row.TS, func(t *readmodel.ListRow) { t.ClaimedShares = line.claimed })
 	for _, q := range g.requests {
-		if q.User != row.User || q.ClosedBlock != Never || q.CumTo.IsZero() || q.CumTo.Gt(&line.claimed) {
+		if q.User != row.User || q.ClosedBlock != readmodel.Never || q.CumTo.IsZero() || q.CumTo.Gt(&line.claimed) {
 			continue
 		}
 		q.ClosedBlock, q.ClosedTS, q.ClosedBy = row.Block, row.TS, row.Kind
@@ -141,7 +141,7 @@ func (l *lists) take(row readmodel.ListRow) {
 
 // worth is the amount paid for a request whose claim does not contain it.
 func worth(q *readmodel.ListRow) readmodel.Amount {
-	if q.FundedBlock != Never {
+	if q.FundedBlock != readmodel.Never {
 		return q.FundedAssets
 	}
 	return q.Assets

@@ -1,4 +1,4 @@
-package oracle
+package expect
 
 import (
 	"maps"
@@ -32,17 +32,4 @@ func (t *Table) Become(wanted []readmodel.ListRow) (changes []readmodel.ListRow)
 	}
 	*t = next
 	return changes
-}
-
-// Cursor returns the two rows of the cursor of lists, at the end of the fold.
-func (f *Fold) Cursor(writer uint64) []readmodel.ListRow {
-	cursor := readmodel.ListRow{List: readmodel.CursorList, Seq: f.seq, Rewrites: f.rewrites, Writer: writer}
-	for _, r := range f.Records() {
-		if b := r.GetBlock(); b != nil && b.GetNumber() >= cursor.Block {
-			cursor.Block, cursor.TS = b.GetNumber(), seconds(b.GetTime())
-		}
-	}
-	end := cursor
-	end.List = readmodel.CursorEnd
-	return []readmodel.ListRow{cursor, end}
 }
