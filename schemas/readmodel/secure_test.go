@@ -13,6 +13,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
@@ -87,6 +88,8 @@ func TestSecureConnectionEnds(t *testing.T) {
 				if err := conn.QueryRow(t.Context(), "SELECT count() FROM numbers(7)").Scan(&n); err != nil || n != 7 {
 					t.Fatalf("question %d: %d, %v", i, n, err)
 				}
+				// The driver frees the place of a connection before it keeps the connection for the next query.
+				wait.For(t, "the connection is idle", func() bool { return conn.Stats().Idle == 1 })
 				if i%2 == 0 {
 					continue // the second query uses the same connection
 				}
