@@ -154,6 +154,12 @@ traces: engines $(TOOLS)/gotestsum ## Receive the traces of a live system with t
 	@mkdir -p build
 	cd deploy/check/traces && $(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/traces.json -- -count=1 ./...
 
+# A separate module: nothing that navlog runs depends on a benchmark.
+.PHONY: test-bench
+test-bench: engines $(TOOLS)/gotestsum ## Test what the benchmarks count and write
+	@mkdir -p build
+	cd deploy/bench && $(TOOLS)/gotestsum $(TEST) --jsonfile $(ROOT)/build/bench.json -- $(QUICKLY) ./...
+
 FUZZTIME ?= 60s
 FUZZ ?= .
 .PHONY: fuzz
@@ -178,7 +184,7 @@ nightly: ## Run what takes hours: all tests under the race detector, 200 seeds o
 EVENTS ?= 10000000
 .PHONY: bench-query
 bench-query: build ## Measure the HTTP API on 10 million events, and compare with PostgreSQL (EVENTS=1000000 for less)
-	go build -o $(BIN)/bench-query ./deploy/bench/query
+	cd deploy/bench && go build -o $(BIN)/bench-query ./query
 	$(BIN)/bench-query --events $(EVENTS)
 
 .PHONY: lint
@@ -187,6 +193,7 @@ lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and other
 	go test -run '^TestPlainWords' ./deploy/check/structure
 	cd deploy/check/deployfiles && $(TOOLS)/golangci-lint run ./...
 	cd deploy/check/traces && $(TOOLS)/golangci-lint run ./...
+	cd deploy/bench && $(TOOLS)/golangci-lint run ./...
 
 # What is generated and what it is generated from have one checksum for schemas and one for the pages. make generate and
 # make web write them, and make verify generates again only what differs from its checksum.
@@ -235,17 +242,17 @@ $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
 
 .PHONY: bench-ingest
 bench-ingest: build ## Measure the time from the chain to the API (BENCH="--logs 20000 --blocks 40" for less)
-	go build -o $(BIN)/bench-ingest ./deploy/bench/ingest
+	cd deploy/bench && go build -o $(BIN)/bench-ingest ./ingest
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: bench-rebuild
 bench-rebuild: build ## Measure a rebuild, and compare with a bare insert of its rows (BENCH="--users 5000000", "--events 1000000 --users 100000" for less)
-	go build -o $(BIN)/bench-rebuild ./deploy/bench/rebuild
+	cd deploy/bench && go build -o $(BIN)/bench-rebuild ./rebuild
 	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: bench-dispatch
 bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000" for less)
-	go build -o $(BIN)/bench-dispatch ./deploy/bench/dispatch
+	cd deploy/bench && go build -o $(BIN)/bench-dispatch ./dispatch
 	$(BIN)/bench-dispatch --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: chaos-dispatch

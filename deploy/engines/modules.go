@@ -43,8 +43,7 @@ func engineBases() []string {
 	if wd, err := os.Getwd(); err == nil {
 		for dir := wd; ; dir = filepath.Dir(dir) {
 			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				bases = append(bases, filepath.Join(dir, "deploy", "engines"))
-				break
+				bases = append(bases, filepath.Join(dir, "deploy", "engines")) // the benchmarks are a module within the checkout
 			}
 			if dir == filepath.Dir(dir) {
 				break

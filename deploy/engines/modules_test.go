@@ -16,8 +16,13 @@ func TestModulesDir(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := filepath.Join(wd, "node_modules"); dir != want {
+		want := filepath.Join(wd, "node_modules")
+		if dir != want {
 			t.Fatalf("found %s, want %s", dir, want)
+		}
+		t.Chdir("../bench") // a module within the checkout
+		if dir, err := ModulesDir(); err != nil || dir != want {
+			t.Fatalf("from deploy/bench found %s, %v, want %s", dir, err, want)
 		}
 	})
 	t.Run("named", func(t *testing.T) {
