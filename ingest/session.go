@@ -79,7 +79,8 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		return err
 	}
 	if *last != nil && cursor != nil {
-		// An ingest that claimed the log after the first look is alive: once it finds itself fenced, its next session continues.
+		// An ingest that claimed the log after the first look is alive: once it finds itself fenced, its next session
+		// continues.
 		if err := s.writer.Rightful(cursor, *last); err != nil {
 			return err
 		}

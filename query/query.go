@@ -110,8 +110,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 // SealWith gives the server the value of NAVLOG_SECRET_KEY, with which it seals the secrets that partners rotate.
 func (q *Query) SealWith(secretKey string) { q.rotation.SecretKey = secretKey }
 
-// Handler serves every path of the program, and traces requests to the API. Before Run has made a snapshot, requests that need the read models get
-// 503.
+// Handler serves every path of the program, and traces requests to the API. Before Run has made a snapshot, requests
+// that need the read models get 503.
 func (q *Query) Handler() http.Handler {
 	probes, files := append(q.health.Probes(), q.statements.Probe()), slices.Concat(docs.Files(), web.Files())
 	return telemetry.Handler(q.server.Handler(q.routes(), probes, files), func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") })

@@ -11,8 +11,8 @@ const drainTime = time.Minute
 
 // relay forwards the connections of a listener to an engine that a reset connection would end. It ends each connection
 // to the engine as after a complete response, however the client ends its own: it closes the sending side, reads the
-// rest and discards it. (The kernel resets a socket that is closed before everything was read; clients do that whenever they
-// abandon a query.)
+// rest and discards it. (The kernel resets a socket that is closed before everything was read; clients do that whenever
+// they abandon a query.)
 func relay(listener net.Listener, engine string) {
 	for {
 		client, err := listener.Accept()

@@ -15,10 +15,10 @@
 //
 // Segments hold whole units: the log of a segment ends at a boundary. Their hashes are chained: the chain value of a
 // segment is SHA-256 of the chain value before it, the SHA-256 of the file, and its name. The first chain value is
-// SHA-256 of the format, the chain id, the log id and the number of referral partitions. A snapshot names how many segments it
-// includes and holds the cursor that was committed with the last of their records. Its seal is SHA-256 of the chain value
-// of its last segment and the cursor. So a file that is missing, changed or swapped is detected, and an operator who
-// keeps the seal elsewhere can detect that a whole backup was replaced.
+// SHA-256 of the format, the chain id, the log id and the number of referral partitions. A snapshot names how many
+// segments it includes and holds the cursor that was committed with the last of their records. Its seal is SHA-256 of
+// the chain value of its last segment and the cursor. So a file that is missing, changed or swapped is detected, and an
+// operator who keeps the seal elsewhere can detect that a whole backup was replaced.
 //
 // The offsets in a backup are those that the records had. A restored record has another offset, because the markers of
 // transactions have offsets too. Nothing depends on them: records are found by seq (invariant 2 of docs/architecture.md).

@@ -381,8 +381,9 @@ func split(headers []*Header, logs []*event.Log) [][]*event.Log {
 	return byBlock
 }
 
-// doubtful reports for each block whether its logs must be proven because its bloom shows that there are more. A bloom that is too full to be useful counts only before the first log of the
-// response, where a pruned node returns nothing, and after the last one, where a lagging node returns nothing.
+// doubtful reports for each block whether its logs must be proven because its bloom shows that there are more. A bloom
+// that is too full to be useful counts only before the first log of the response, where a pruned node returns nothing,
+// and after the last one, where a lagging node returns nothing.
 func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 	doubtful := make([]bool, len(headers))
 	first, last, mute := len(headers), -1, []int(nil)

@@ -23,8 +23,8 @@ type sample struct {
 	block, logs uint64
 }
 
-// backfill returns how far the vaults, which start at from and are covered up to block, are from the final block, and the seconds until they reach it, which are nil
-// while no rate is known. Once they have reached it, it returns nil.
+// backfill returns how far the vaults, which start at from and are covered up to block, are from the final block, and
+// the seconds until they reach it, which are nil while no rate is known. Once they have reached it, it returns nil.
 func (p *pace) backfill(now time.Time, from, block, final, logs uint64) (*registry.BackfillStatus, *uint64) {
 	if block >= final {
 		p.samples = nil

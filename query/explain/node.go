@@ -39,8 +39,8 @@ type Node struct {
 	kept   *kept
 }
 
-// NewNode returns a client of the node at a URL, which CheckNodeURL has accepted, with at most perSecond calls per second. It
-// does not connect yet.
+// NewNode returns a client of the node at a URL, which CheckNodeURL has accepted, with at most perSecond calls per
+// second. It does not connect yet.
 func NewNode(rawURL string, perSecond int) (*Node, error) {
 	client := &http.Client{
 		Transport: bounded{&http.Transport{

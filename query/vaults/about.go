@@ -15,7 +15,8 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// About is an entry of http.vaults in navlog.yaml: what the operator says about a vault, because no event of a vault says it.
+// About is an entry of http.vaults in navlog.yaml: what the operator says about a vault, because no event of a vault
+// says it.
 type About struct {
 	// Address is the vault's.
 	Address string `yaml:"address" env:"ADDRESS"`

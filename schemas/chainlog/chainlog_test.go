@@ -523,7 +523,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// A trace context is in the headers of its record only: the content of the log, and what other records carry, stay the same.
+// A trace context is in the headers of its record only: the content of the log, and what other records carry, stay the
+// same.
 func TestTraceContextIsNoContent(t *testing.T) {
 	r := &event.Record{Seq: 1, ChainId: chain, Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: 5}}}
 	plain, err := Encode(r)

@@ -87,8 +87,8 @@ func (d *Description) Single() Single {
 	return out
 }
 
-// MayLack reports whether a log of a block can have an effect of a kind without a field: a rule gives the field neither in the
-// log nor in a companion that must be there. The field is zero then, which is not a value.
+// MayLack reports whether a log of a block can have an effect of a kind without a field: a rule gives the field neither
+// in the log nor in a companion that must be there. The field is zero then, which is not a value.
 func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
 	for _, r := range d.Ranges {
 		if block < r.From || block > r.To {

@@ -47,8 +47,8 @@ const (
 	// Funded: the request ID, every request up to To, or every request up to the group GroupTo can be claimed, for
 	// Assets.
 	Funded
-	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets. Without
-	// an owner, the request's owner was paid, and without assets, what the request was funded for.
+	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets.
+	// Without an owner, the request's owner was paid, and without assets, what the request was funded for.
 	Claimed
 	// Cancelled: Owner cancelled the request ID, or everything that is open in Group; without ID and Group, Shares of
 	// its oldest requests, if requests are claimed first in, first out.

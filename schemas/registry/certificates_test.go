@@ -284,8 +284,8 @@ func TestClientKeysAreSealed(t *testing.T) {
 	}
 }
 
-// Operators write certificates and dispatch reads them. serve reads them without the keys, and writes them only with the role
-// of rotations, which cannot read the keys either. No other program sees any.
+// Operators write certificates and dispatch reads them. serve reads them without the keys, and writes them only with
+// the role of rotations, which cannot read the keys either. No other program sees any.
 func TestCertificatesByRole(t *testing.T) {
 	url := enginetest.Postgres(t)
 	owner := open(t, url)

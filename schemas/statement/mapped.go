@@ -36,7 +36,8 @@ type Mapping struct {
 	Hash   common.Hash `json:"hash"`
 }
 
-// Mapped adds to a vault of a statement how its logs are read. Of a vault of the reference contracts a statement says nothing.
+// Mapped adds to a vault of a statement how its logs are read. Of a vault of the reference contracts a statement says
+// nothing.
 func (v *Vault) Mapped(s *mapping.Sources) {
 	if s.Hash == (common.Hash{}) {
 		return

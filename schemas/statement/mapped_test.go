@@ -32,8 +32,8 @@ func (c *fakeChain) pay(vault common.Address, partner byte, block uint64, first 
 	add(vault, first, "Deposit(address,address,uint256,uint256)", []common.Hash{common.BytesToHash(gateway[:]), user}, word(assets), word(assets))
 }
 
-// TestRebuildMapped: the events of a vault with another mapping than the reference are found by the mapping that the statement
-// names, with companions and in a contract that vaults share, beside those of the reference contracts.
+// TestRebuildMapped: the events of a vault with another mapping than the reference are found by the mapping that the
+// statement names, with companions and in a contract that vaults share, beside those of the reference contracts.
 func TestRebuildMapped(t *testing.T) {
 	t.Parallel()
 	c := &fakeChain{id: 5, head: 40, final: 40, widest: 7}

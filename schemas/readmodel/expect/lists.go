@@ -256,8 +256,8 @@ func (l *lists) step(k owned, block uint64, ts uint32, change func(*readmodel.Li
 	l.totals[k] = steps
 }
 
-// member returns the user in a scope; its block is readmodel.Never if it was not seen there. Its Deposited and Claimed are for
-// the lists by amount.
+// member returns the user in a scope; its block is readmodel.Never if it was not seen there. Its Deposited and Claimed
+// are for the lists by amount.
 func (l *lists) member(m member) *readmodel.ListRow {
 	if l.members[m] == nil {
 		l.members[m] = &readmodel.ListRow{Owner: m.owner, Scope: m.vault, User: m.user, Block: readmodel.Never}
