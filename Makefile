@@ -112,8 +112,8 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 # found nothing for a long time; RACE=./... runs all of them. Those that take longest come first.
 RACE ?= ./query ./ingest ./dispatch ./projections ./projections/write ./query/ask ./query/state ./ingest/writer ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
-beside-race: # the packages that neither race nor stories runs, those with long tests first
-	@go list $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
+beside-race: # the packages that neither race nor stories runs, the longest first
+	@go list ./query/oracle ./projections/verify $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race $(SHORT) -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(RACE)
