@@ -60,8 +60,11 @@ type member struct {
 var everything common.Address
 
 func (l *lists) add(e readmodel.EventRow) {
-	row := readmodel.ListRow{Kind: e.Effect, Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, User: e.User, Vault: e.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
-		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires, TS: e.TS, Hash: e.Tx}
+	row := readmodel.ListRow{
+		Kind: e.Effect, Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, TS: e.TS, Hash: e.Tx,
+		User: e.User, Vault: e.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
+		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires,
+	}
 	if row.Kind == readmodel.Deposit || row.Kind == readmodel.Requested {
 		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = e.By, e.Grouped, e.GroupID, e.SourceID, e.Matures
 	}
