@@ -406,7 +406,7 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 	}
 	k.board.build(false, true)
 	k.log.Info("lists built", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
-	return nil
+	return k.report(ctx, w.Outdated()) // the log may have got a record about a vault since the generation was created
 }
 
 // covered reports whether the log is complete for every vault at a cursor: up to the head, which must be past the

@@ -463,6 +463,23 @@ func TestVaultRemoved(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
+// TestVaultRemovedWhileBuilding: a vault is removed after the generation was created and before its lists are built.
+// The next generation is made although the log gets no further record.
+func TestVaultRemovedWhileBuilding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine(said{vaultA, deposit(1, alice, 7, whole(5))}, said{vaultB, deposit(2, bob, 7, whole(3))})
+	s.Removed(vaultB)
+	w.append(t, s.Records)
+	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
+	p, _ := w.projector(t)
+	start(t, p)
+	follows(t, p, 2, s.Seq())
+	wantStates(t, w.operator(t), "1 standby, 2 live")
+	w.verify(t, s.Seq())
+}
+
 // TestRebuildAfterRemoval: a rebuild omits a removed vault too, and equals the live generation, which was built
 // without it.
 func TestRebuildAfterRemoval(t *testing.T) {

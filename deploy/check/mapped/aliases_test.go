@@ -126,7 +126,7 @@ func (s *system) statement(vault common.Address, deposits int) {
 			}
 		}
 		if err != nil || r.StatusCode != http.StatusOK || got != deposits {
-			return fmt.Errorf("%s: the statement has %d deposits, want %d: %s, %w", r.Status, got, deposits, body, err)
+			return fmt.Errorf("%s: the statement has %d deposits, want %d: %s, %v", r.Status, got, deposits, body, err)
 		}
 		return nil
 	})

@@ -300,9 +300,12 @@ func (s *system) says(path string, words ...string) {
 			return err
 		}
 		text, err := json.Marshal(data)
+		if err != nil {
+			return err
+		}
 		for _, word := range words {
 			if !strings.Contains(string(text), word) {
-				return fmt.Errorf("%s has no %s: %s, %w", path, word, text, err)
+				return fmt.Errorf("%s has no %s: %s", path, word, text)
 			}
 		}
 		return nil
