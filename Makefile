@@ -8,13 +8,14 @@ BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
 ENGINES := deploy/engines/node_modules/.ready
 JARS    := deploy/engines/kafka/lib/.ready
+KEEPER  := deploy/engines/zookeeper/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # Whole systems that run for minutes.
 STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
 # Drills of a whole installation, which need a machine to themselves: every night, not in CI.
-DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances ./deploy/check/soak
+DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances ./deploy/check/replicas ./deploy/check/soak
 # The longest packages come first, so that none of them runs on its own at the end. Tests mostly wait for engines (those of
 # dispatch use 54 s of processor time in 190 s), so one more package than cores runs at a time, with two tests per core.
 PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) $(DRILLS) | sort))
@@ -51,6 +52,13 @@ kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real
 	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
 $(JARS): deploy/engines/kafka/pom.xml
 	rm -rf deploy/engines/kafka/lib
+	mvn -q -B -f $< dependency:copy-dependencies
+	touch $@
+
+.PHONY: zookeeper
+zookeeper: $(KEEPER) ## Fetch Apache ZooKeeper with Maven, for the drill with ClickHouse's replicated tables
+$(KEEPER): deploy/engines/zookeeper/pom.xml
+	rm -rf deploy/engines/zookeeper/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
 
@@ -263,7 +271,7 @@ chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count eve
 ROUNDS ?= 1
 BLOCKS ?= 7200
 .PHONY: drills
-drills: engines kafka ## Run the drills as tests: three brokers killed under load, programs cut off from their engines, several instances, a day of a chain
+drills: engines kafka zookeeper ## Run the drills as tests: three brokers killed under load, programs cut off from their engines, several instances, replicated tables, a day of a chain
 	NAVLOG_SOAK_BLOCKS=$(BLOCKS) go test -count=1 -timeout 240m -p 1 $(DRILLS)
 
 .PHONY: soak
@@ -284,5 +292,5 @@ clean-data: ## Delete the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that make built or fetched
-	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules $(JUDGES) deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/engines/zookeeper/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules $(JUDGES) deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/mapping/testdata/abi/node_modules schemas/webhook/samples/node_modules

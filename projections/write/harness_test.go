@@ -94,7 +94,7 @@ type generation struct {
 func newGeneration(t testing.TB) *generation {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
-	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
+	ch.Addr, ch.Cluster, ch.Prefix = enginetest.ClickHouse(t), enginetest.ClusterName(), fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
 	g := &generation{ch: ch, database: ch.Database(1)}
 	server, err := ch.Open("")
 	must(t, err)
@@ -102,8 +102,8 @@ func newGeneration(t testing.TB) *generation {
 	g.conn, err = ch.Open(g.database)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := server.Exec(context.Background(), "DROP DATABASE "+g.database); err != nil {
-			t.Errorf("drop the test's database: %v", err)
+		if err := ch.Drop(context.Background(), server, g.database); err != nil {
+			t.Error(err)
 		}
 		g.conn.Close()
 		server.Close()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/navlog/navlog/deploy/testkit/histories"
@@ -105,12 +106,16 @@ func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real f
 	return all
 }
 
-// TestFailedInsertIsSentAgainOnce: the engine never got the block.
+// TestFailedInsertIsSentAgainOnce: the engine never got the block, for example because the replicas of a cluster are down.
 func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 	t.Parallel()
-	all := writeAll(t, func(_ *faultyConn, _ string, n int, send func() error) error {
+	refusals := map[string]error{
+		"events": &clickhouse.Exception{Code: 285, Message: "Number of alive replicas (1) is less than requested quorum (2/2)."},
+		"lists":  &clickhouse.Exception{Code: 242, Message: "Table is in readonly mode"},
+	}
+	all := writeAll(t, func(_ *faultyConn, table string, n int, send func() error) error {
 		if n == 3 {
-			return errors.New("the network is away")
+			return refusals[table]
 		}
 		return send()
 	})
@@ -125,7 +130,7 @@ func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 	all.equal(t, all.records)
 }
 
-// TestLostAnswer: the engine has the block, but its response is lost.
+// TestLostAnswer: the engine has the block, but its response is lost, or it does not know how many replicas have it.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	var lost tally
@@ -134,7 +139,10 @@ func TestLostAnswer(t *testing.T) {
 			return err
 		}
 		lost.add(1, table)
-		return errors.New("the answer is lost")
+		if n%2 == 0 {
+			return errors.New("the answer is lost")
+		}
+		return &clickhouse.Exception{Code: 319, Message: "Unknown status of the part. Data may have been written."}
 	})
 	for _, table := range Tables {
 		if sent, ok := all.conn.inserts[table], all.counts.of(table, "ok"); sent != ok || lost.of(table) == 0 {

@@ -21,11 +21,19 @@ import (
 const startWait = 2 * time.Minute
 
 // ClickHouse returns the native address of the shared engine, whose user is default without a password. Tests must use
-// their own databases, created with ENGINE = Atomic.
+// their own databases, created with ENGINE = Atomic. The environment variable NAVLOG_TEST_CLICKHOUSE names another server
+// to use, with the same user.
 func ClickHouse(t testing.TB) string {
 	t.Helper()
+	if addr := os.Getenv("NAVLOG_TEST_CLICKHOUSE"); addr != "" {
+		return addr
+	}
 	return must(t, sharedClickHouse).Addr
 }
+
+// ClusterName returns the cluster of that server on which tests create replicated tables, from the environment variable
+// NAVLOG_TEST_CLICKHOUSE_CLUSTER; "" for none.
+func ClusterName() string { return os.Getenv("NAVLOG_TEST_CLICKHOUSE_CLUSTER") }
 
 var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
 	return shared("clickhouse", func(ctx context.Context, dir string) (*engines.ClickHouse, error) {

@@ -1,0 +1,171 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ClusterName is the name of a ClickHouseCluster in its servers' configuration.
+const ClusterName = "navlog"
+
+// A ClickHouseCluster is several ClickHouse servers that know each other as the replicas of one shard, and a ZooKeeper.
+// The embedded engine cannot fetch parts from another one, and it rejects ON CLUSTER: so its replicated tables exist in
+// ZooKeeper, and accept no insert.
+type ClickHouseCluster struct {
+	Servers   []*ClickHouse
+	ZooKeeper *ZooKeeper
+}
+
+// StartClickHouseCluster starts a ZooKeeper and n servers with their data in dir.
+func StartClickHouseCluster(ctx context.Context, dir string, n int) (c *ClickHouseCluster, err error) {
+	c = new(ClickHouseCluster)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if c.ZooKeeper, err = StartZooKeeper(ctx, filepath.Join(dir, "zookeeper")); err != nil {
+		return c, err
+	}
+	ports, replicas := make([]int, n), ""
+	for i := range ports {
+		if ports[i], err = claimPort("ClickHouse", 0); err != nil {
+			return c, err
+		}
+		replicas += fmt.Sprintf("<replica><host>%s</host><port>%d</port></replica>", loopback, ports[i])
+	}
+	keeper, port, err := net.SplitHostPort(c.ZooKeeper.Addr)
+	if err != nil {
+		return c, err
+	}
+	for i, native := range ports {
+		folder := filepath.Join(dir, fmt.Sprint("clickhouse-", i+1))
+		config := fmt.Sprintf("<clickhouse><zookeeper><node><host>%s</host><port>%s</port></node></zookeeper>"+
+			"<macros><shard>1</shard><replica>%d</replica></macros>"+
+			"<remote_servers><%s><shard><internal_replication>true</internal_replication>%s</shard></%[4]s></remote_servers></clickhouse>\n",
+			keeper, port, i+1, ClusterName, replicas)
+		// The engine merges the files of config.d into its configuration.
+		if err = os.MkdirAll(filepath.Join(folder, "config.d"), 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(folder, "config.d", "cluster.xml"), []byte(config), 0o644)
+		}
+		if err != nil {
+			return c, fmt.Errorf("start ClickHouse: write its configuration: %w", err)
+		}
+		server, err := StartClickHouse(ctx, folder, native)
+		if err != nil {
+			return c, err
+		}
+		c.Servers = append(c.Servers, server)
+	}
+	return c, nil
+}
+
+// Close stops the servers and then ZooKeeper, and waits until all have exited.
+func (c *ClickHouseCluster) Close() (err error) {
+	for _, s := range c.Servers {
+		err = errors.Join(err, s.Close())
+	}
+	if c.ZooKeeper != nil {
+		err = errors.Join(err, c.ZooKeeper.Close())
+	}
+	return err
+}
+
+const zooKeeperName = "Apache ZooKeeper"
+
+// A ZooKeeper is a running server of Apache ZooKeeper, alone.
+type ZooKeeper struct {
+	Addr string // host:port for clients
+	Pid  int
+
+	proc *process
+}
+
+// ZooKeeperAvailable returns an error that says what StartZooKeeper would lack on this machine, or nil.
+func ZooKeeperAvailable() error {
+	_, _, err := zooKeeperFiles()
+	return err
+}
+
+// zooKeeperFiles returns the paths of the java program and of the folder with ZooKeeper's jars.
+func zooKeeperFiles() (java, lib string, err error) {
+	if java, err = exec.LookPath("java"); err != nil {
+		return "", "", fmt.Errorf("find %s: there is no java in PATH: install a Java runtime, version 17 or later", zooKeeperName)
+	}
+	lib, err = enginesDir(filepath.Join("zookeeper", "lib"), "zookeeper")
+	return java, lib, err
+}
+
+// StartZooKeeper starts a server with its data in dir on a free port. It returns when the server responds.
+func StartZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
+	java, lib, err := zooKeeperFiles()
+	if err != nil {
+		return nil, err
+	}
+	dir, lock, err := lockDir(ctx, zooKeeperName, dir)
+	if err != nil {
+		return nil, err
+	}
+	port, err := claimPort(zooKeeperName, 0)
+	config := filepath.Join(dir, "zoo.cfg")
+	if err == nil {
+		err = os.WriteFile(config, []byte(strings.Join([]string{
+			"dataDir=" + filepath.Join(dir, "data"),
+			"clientPortAddress=" + loopback,
+			fmt.Sprint("clientPort=", port),
+			"tickTime=2000",
+			"admin.enableServer=false",
+			"4lw.commands.whitelist=ruok",
+			"",
+		}, "\n")), 0o644)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("start %s: %w", zooKeeperName, err)
+	}
+	z := &ZooKeeper{Addr: addr(port)}
+	z.proc, err = launch(zooKeeperName, dir, lock, childSpec{
+		Kind: wardenKind, Path: java, Dir: dir,
+		Args: []string{java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(lib, "*"),
+			"org.apache.zookeeper.server.ZooKeeperServerMain", config},
+		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	z.Pid = z.proc.pid
+	if err := z.proc.waitReady(ctx, z.ping); err != nil {
+		return nil, err
+	}
+	return z, nil
+}
+
+// ping asks the server whether it is running ("are you ok").
+func (z *ZooKeeper) ping(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", z.Addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := conn.Write([]byte("ruok")); err != nil {
+		return err
+	}
+	said, err := io.ReadAll(conn)
+	if err == nil && string(said) != "imok" {
+		err = fmt.Errorf("it says %q", said)
+	}
+	return err
+}
+
+// Close shuts the server down gracefully and waits until it has exited.
+func (z *ZooKeeper) Close() error { return z.proc.stop() }
