@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
@@ -97,6 +98,18 @@ func TestAnvilRefuses(t *testing.T) {
 		port := usedPort(t)
 		_, err := StartAnvil(t.Context(), t.TempDir(), AnvilOptions{Port: port})
 		wantPortError(t, err, port)
+	})
+	t.Run("a folder that an engine still uses whose helper was killed", func(t *testing.T) {
+		dir := t.TempDir()
+		a := startAnvilFor(t, dir)
+		if err := a.proc.helper.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-a.proc.ended
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := StartAnvil(ctx, dir, AnvilOptions{})
+		wantMessage(t, err, dir, fmt.Sprintf("in use by another process (pid %d)", a.proc.pid))
 	})
 	t.Run("a dump that is not a chain", func(t *testing.T) {
 		dir := t.TempDir()

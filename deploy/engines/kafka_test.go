@@ -266,7 +266,7 @@ func TestKafkaRefuses(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := StartKafka(ctx, dir)
-		if err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("in use by another process (pid %d)", os.Getpid())) {
 			t.Fatalf("a second broker on the same folder: %v", err)
 		}
 	})

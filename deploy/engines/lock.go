@@ -32,21 +32,21 @@ func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
 	if err := flock(ctx, f); err != nil {
 		holder, _ := os.ReadFile(f.Name())
 		f.Close()
-		return "", nil, fmt.Errorf("start %s: folder %s is in use by another process (started by pid %s): stop that one or choose another folder: %w", what, dir, strings.TrimSpace(string(holder)), err)
+		return "", nil, fmt.Errorf("start %s: folder %s is in use by another process (pid %s): stop that one or choose another folder: %w", what, dir, strings.TrimSpace(string(holder)), err)
 	}
-	if err := notePid(f); err != nil {
+	if err := notePid(f, os.Getpid()); err != nil {
 		f.Close()
 		return "", nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
 	}
 	return dir, f, nil
 }
 
-// notePid writes this process's id into the lock file, for error messages.
-func notePid(f *os.File) error {
+// notePid writes the id of the process that uses the folder into the lock file, for error messages.
+func notePid(f *os.File, pid int) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	_, err := f.WriteAt(fmt.Appendf(nil, "%d\n", pid), 0)
 	return err
 }
 

@@ -77,6 +77,10 @@ func launch(what, dir string, lock *os.File, spec childSpec) (*process, error) {
 		<-p.ended
 		return nil, p.failed(p.err)
 	}
+	if err := notePid(lock, p.pid); err != nil { // the engine keeps the lock, even if the helper and this process are killed
+		p.stop()
+		return nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
+	}
 	return p, nil
 }
 
