@@ -77,15 +77,6 @@ func (c *ApacheKafkaCluster) Addrs() (addrs []string) {
 	return addrs
 }
 
-// Close shuts all brokers down gracefully.
-func (c *ApacheKafkaCluster) Close() error {
-	var group errgroup.Group // together: a single one of them could not hand over what it leads
-	for _, k := range c.Brokers {
-		group.Go(k.Close)
-	}
-	return group.Wait()
-}
-
 // Kill kills all brokers that were started.
 func (c *ApacheKafkaCluster) Kill() {
 	for _, k := range c.Brokers {

@@ -54,16 +54,6 @@ func (s *Server) EngineTaken() (n int) {
 	return n
 }
 
-// Waiting returns how many requests of the public wait for an engine slot.
-func (s *Server) Waiting() (n int) {
-	for _, of := range s.slots.slots {
-		of.mu.Lock()
-		n += of.roots[public].waiting
-		of.mu.Unlock()
-	}
-	return n
-}
-
 func (s *Server) Refused() float64 { return testutil.ToFloat64(s.metrics.refused) }
 func (s *Server) Panics() float64  { return testutil.ToFloat64(s.metrics.panics) }
 func (s *Server) Cached() int      { return s.cache.len() }
