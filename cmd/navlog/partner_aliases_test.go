@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
@@ -114,6 +115,14 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	}
 	if out := c.mustRun("log", "show", "1"); !strings.Contains(out, "aliases") {
 		t.Errorf("the vault's record is shown without its aliases: %s", out)
+	}
+	// The deposit of seq 2 is told to partner 70 (docs/webhooks.md has the rule), and that of seq 4 to nobody.
+	event := uuid.NewSHA1(uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event")), []byte(fmt.Sprintf("31337:%s:0:deposit.referral:70", common.Hash{31: 0x10})))
+	if out := c.mustRun("log", "show", "2"); !strings.Contains(out, "eventId="+event.String()) {
+		t.Errorf("a deposit that names a partner is shown without the id of its event, %s: %s", event, out)
+	}
+	if out := c.mustRun("log", "show", "4"); strings.Contains(out, "eventId") {
+		t.Errorf("a deposit that names no partner is shown with an event: %s", out)
 	}
 	wait.Until(t, func() error { // the generation is live and has the whole log
 		out, err := c.run("partner", "aliases", "list", "--unknown")

@@ -26,6 +26,8 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/telemetry"
+	"github.com/navlog/navlog/schemas/webhook"
 )
 
 // Log is `navlog log`: tail, show and stats.
@@ -54,17 +56,21 @@ type logLine struct {
 	Vault    string            `json:"vault,omitempty"` // its address
 	Event    string            `json:"event,omitempty"` // kind of event of a log
 	Data     map[string]string `json:"data,omitempty"`  // its fields
+	// EventID is the id of the webhook event about a log that names a partner, by the newest aliases of its vault.
+	EventID string `json:"eventId,omitempty"`
+	TraceID string `json:"traceId,omitempty"` // of the trace in which ingest read the record, if there was one
 	// Undecoded says why a log has no event: the log keeps logs that the mapping does not know.
 	Undecoded string          `json:"undecoded,omitempty"`
 	Record    json.RawMessage `json:"record,omitempty"` // the whole record, only for `log show`; bytes are base64
 }
 
-func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
-	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts}
+func lineOf(chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
+	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts, TraceID: telemetry.TraceID(e.Parent)}
 	switch fact := e.Fact.(type) {
 	case *event.Record_Log:
 		l.Block, l.Time, l.Vault = fact.Log.BlockNumber, at(fact.Log.BlockTime*1000), mapping.VaultOf(fact.Log).Hex()
 		l.decode(fact.Log, vaults)
+		l.EventID = eventID(chainID, fact.Log, vaults)
 	case *event.Record_Block:
 		l.Block, l.Time = fact.Block.Number, at(fact.Block.Time*1000)
 		l.Data = map[string]string{"hash": common.BytesToHash(fact.Block.Hash).Hex()}
@@ -83,6 +89,19 @@ func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
 		l.Data = map[string]string{"kind": fact.Decision.Kind, "reason": fact.Decision.Reason}
 	}
 	return l, nil
+}
+
+// eventID returns the id of the webhook event about a log; empty if the log names no partner.
+func eventID(chainID uint64, l *event.Log, vaults *mapping.Vaults) string {
+	effect, err := vaults.Of(mapping.VaultOf(l)).Referral(l)
+	if err != nil || effect == nil {
+		return ""
+	}
+	kind := webhook.DepositReferral
+	if effect.GetKind() == event.Effect_KIND_REQUESTED {
+		kind = webhook.WithdrawalReferral
+	}
+	return webhook.EventID(chainID, common.BytesToHash(l.GetTxHash()), l.GetLogIndex(), kind, effect.GetPartnerId()).String()
 }
 
 // at converts Unix milliseconds.
@@ -149,12 +168,18 @@ func (l logLine) print(out io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(l.Data)) {
 		words = append(words, fmt.Sprintf("%s=%s", name, l.Data[name]))
 	}
+	if l.EventID != "" {
+		words = append(words, "eventId="+l.EventID)
+	}
+	if l.TraceID != "" {
+		words = append(words, "traceId="+l.TraceID)
+	}
 	_, err := cli.Fprintf(out, "%s\n", strings.Join(words, "  "))
 	return err
 }
 
-func (f logFlags) write(s *cli.Streams, e chainlog.Entry, vaults *mapping.Vaults) error {
-	l, err := lineOf(e, vaults)
+func (f logFlags) write(s *cli.Streams, chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) error {
+	l, err := lineOf(chainID, e, vaults)
 	if err != nil {
 		return err
 	}
@@ -193,7 +218,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !cmd.Follow {
 		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error {
 			steps.End()
-			return cmd.write(s, e, vaults)
+			return cmd.write(s, c.Chain.ID, e, vaults)
 		}, c.Kafka.Options()...)
 	}
 	reader, err := chainlog.NewReader(c.Chain.ID, from, c.Kafka.Options()...)
@@ -211,7 +236,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		steps.End()
 		for _, e := range entries {
-			if err := cmd.write(s, e, vaults); err != nil {
+			if err := cmd.write(s, c.Chain.ID, e, vaults); err != nil {
 				return err
 			}
 		}
@@ -293,7 +318,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	defer steps.End()
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
 		steps.End()
-		l, err := lineOf(e, vaults)
+		l, err := lineOf(c.Chain.ID, e, vaults)
 		if err != nil {
 			return err
 		}
@@ -360,7 +385,7 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) error {
-	l, err := lineOf(e, vaults)
+	l, err := lineOf(st.ChainID, e, vaults)
 	if err != nil {
 		return err
 	}
