@@ -26,11 +26,17 @@ type configCheckCmd struct {
 func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program}
-	if err = errors.Join(err, c.Validate(e.sections()...)); err != nil {
+	sections, nodes := e.withoutNodes(e.sections())
+	if err = errors.Join(err, c.Validate(sections...)); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	if _, err = fmt.Fprintf(s.Out, "configuration is sound: chain %d, %d vaults\n", c.Chain.ID, len(c.Chain.Vaults)); err != nil {
 		return err
+	}
+	if !nodes {
+		if _, err = fmt.Fprintln(s.Out, "no node is given: ingest needs one, and so does verify with the chain"); err != nil {
+			return err
+		}
 	}
 	if cmd.Program == "" && c.SecretKey == "" {
 		if _, err = fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands about partners"); err != nil {

@@ -71,6 +71,15 @@ func (e *examination) sections() []config.Section {
 	})
 }
 
+// withoutNodes leaves the nodes out of the sections if none is configured and no program is named: only ingest and verify
+// have their URLs. nodes is false if it did.
+func (e *examination) withoutNodes(sections []config.Section) (_ []config.Section, nodes bool) {
+	if e.program != "" || !e.config.WasRead() || len(e.config.Chain.RPC) > 0 {
+		return sections, true
+	}
+	return append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID), false
+}
+
 // uses reports whether the checked programs need a section.
 func (e *examination) uses(s config.Section) bool {
 	rotates := s == config.NeedSecretKey && e.program == "serve" && e.config.HTTP.PartnerRotation
@@ -675,9 +684,8 @@ func (doctorCmd) Help() string {
 func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
-	sections := e.sections()
-	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // only ingest and verify need them
-		sections = append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID)
+	sections, nodes := e.withoutNodes(e.sections())
+	if !nodes {
 		e.warn("nodes", "none if neither ingest nor verify runs here: only these two need the URLs (NAVLOG_CHAIN_RPC_FILE)",
 			"none was given here")
 	}

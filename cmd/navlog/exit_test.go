@@ -476,3 +476,14 @@ func TestLogCommands(t *testing.T) {
 }
 
 var zeroHash = "0x" + strings.Repeat("0", 64)
+
+// TestConfigWithoutNodes: a configuration without nodes is sound for every program but ingest.
+func TestConfigWithoutNodes(t *testing.T) {
+	t.Setenv("NAVLOG_SECRET_KEY", "")
+	c := commands{t, configtest.Write(t, strings.Replace(configtest.Sound, "  rpc: [http://127.0.0.1:8545]\n", "", 1))}
+	for program, want := range map[string]cli.Code{"": cli.Done, "serve": cli.Done, "ingest": cli.Configuration} {
+		if out, err := c.run("config", "check", "--program", program); cli.CodeOf(err) != want || (program == "") != strings.Contains(out, "no node is given") {
+			t.Errorf("%q: %v\n%s", program, err, out)
+		}
+	}
+}
