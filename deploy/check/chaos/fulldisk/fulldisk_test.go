@@ -265,23 +265,26 @@ func (s *system) caughtUp() {
 	})
 }
 
-// deliveredAll returns nil if dispatch has a delivery for each deposit up to a block that names a partner.
+// deliveredAll returns nil if dispatch has a delivery for each deposit and withdrawal request up to a block that names a
+// partner.
 func (s *system) deliveredAll(block uint64) error {
 	conn, err := s.ch.Open("")
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	var want, got int64
-	ask := fmt.Sprintf("SELECT toInt64(count()) FROM %s.deposits WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(max(1, s.project.Status().Generation)), block)
-	if err := conn.QueryRow(s.t.Context(), ask).Scan(&want); err != nil {
-		return err
-	}
-	if err := s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM delivery WHERE type = $1", webhook.DepositReferral).Scan(&got); err != nil {
-		return err
-	}
-	if got != want || want == 0 {
-		return fmt.Errorf("dispatch has %d deliveries of %d deposits", got, want)
+	for view, kind := range map[string]string{"deposits": webhook.DepositReferral, "requests": webhook.WithdrawalReferral} {
+		var want, got int64
+		ask := fmt.Sprintf("SELECT toInt64(count()) FROM %s.%s WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(max(1, s.project.Status().Generation)), view, block)
+		if err := conn.QueryRow(s.t.Context(), ask).Scan(&want); err != nil {
+			return err
+		}
+		if err := s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM delivery WHERE type = $1", kind).Scan(&got); err != nil {
+			return err
+		}
+		if got != want || want == 0 {
+			return fmt.Errorf("dispatch has %d deliveries of %d %s", got, want, view)
+		}
 	}
 	return nil
 }
