@@ -54,6 +54,10 @@ do
   sleep 0.5
 done
 
+echo "== the commands of an operator, with the configuration that navlog-dev wrote"
+"$root/bin/navlog" status --config "$work/data/navlog.yaml"
+"$root/bin/navlog" doctor --config "$work/data/navlog.yaml"
+
 echo "== Redocly Respect"
 authority=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /dev/null -days 1 -subj /CN=arazzo 2>/dev/null)
 # As JSON: name=value would end at the "=" of a certificate's base64.
