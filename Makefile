@@ -145,7 +145,7 @@ browser: build ## Test the pages in Chromium, on a live system with reorganisati
 # are used.
 JUDGES := deploy/check/deployfiles/python
 .PHONY: deployfiles
-deployfiles: $(JUDGES)/.ready $(TOOLS)/gotestsum ## Validate Dockerfile, compose, chart, alerts, units and packages with third-party tools
+deployfiles: $(JUDGES)/.ready $(TOOLS)/gotestsum ## Validate Dockerfile, compose, chart, alerts, dashboard, units and packages with third-party tools
 	@mkdir -p build
 	$(JUDGES)/bin/hadolint deploy/docker/Dockerfile
 	cd deploy/check/deployfiles && NAVLOG_KUBERNETES_SCHEMAS=$$(echo $(ROOT)/$(JUDGES)/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema) \
@@ -213,7 +213,7 @@ WEB_FILES     := query/web schemas/openapi/openapi.yaml ':!$(WEB_SUM)'
 sum = git ls-files -co --exclude-standard -z -- $(1) | LC_ALL=C sort -zu | xargs -0 sha256sum | sha256sum | cut -c1-64
 
 .PHONY: generate
-generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
+generate: dashboard $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts, bindings and the dashboard
 	cd deploy/tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf lint
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf generate
@@ -221,12 +221,18 @@ generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, cont
 	go generate ./schemas/contracts
 	$(call sum,$(SCHEMAS_FILES)) >$(SCHEMAS_SUM)
 
-# A checksum that was not committed with its files costs time only.
+# In the module of deployfiles, because navlog must not depend on Grafana's SDK.
+.PHONY: dashboard
+dashboard: ## Write deploy/dashboards/navlog.json from deploy/check/deployfiles/grafana/panels.go
+	cd deploy/check/deployfiles && go test -count=1 -run '^TestFileIsCurrent$$' ./grafana -update
+
+# A checksum that was not committed with its files costs time only. The dashboard takes seconds, so it has none.
 .PHONY: verify
 verify: ## Fail if generated code or a built page differs from the committed one (FULL=1 also generates what has not changed)
 	@$(if $(FULL),,test "$$($(call sum,$(SCHEMAS_FILES)))" = "$$(cat $(SCHEMAS_SUM))" ||) $(MAKE) --no-print-directory generate
 	@$(if $(FULL),,test "$$($(call sum,$(WEB_FILES)))" = "$$(cat $(WEB_SUM))" ||) $(MAKE) --no-print-directory web
-	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum ':!$(SCHEMAS_SUM)'); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
+	@$(MAKE) --no-print-directory dashboard
+	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts deploy/dashboards go.mod go.sum ':!$(SCHEMAS_SUM)'); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts deploy/dashboards | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 # Not in .ci/run: the result changes without a change of navlog, and needs the network.
 .PHONY: vulnerabilities
