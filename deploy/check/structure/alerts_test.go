@@ -3,12 +3,16 @@ package structure
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// by matches the labels that an aggregation keeps, or joins on; an aggregation without them sums over everything.
+var by = regexp.MustCompile(`\b(?:by|on|sum|min|max|avg|count|group) ?\(([^()]*)[()]`)
 
 // Each alert has a severity and links to its own section of docs/operations.md, and each section there is about an
 // existing alert.
@@ -40,7 +44,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		var rules struct {
 			Groups []struct {
 				Rules []struct {
-					Alert       string
+					Alert, Expr string
 					Labels      map[string]string
 					Annotations map[string]string
 				}
@@ -53,6 +57,11 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 			for _, rule := range group.Rules {
 				if !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
 					t.Errorf("%s has the severity %q", rule.Alert, rule.Labels["severity"])
+				}
+				for _, labels := range by.FindAllStringSubmatch(rule.Expr, -1) {
+					if strings.Contains(rule.Expr, "navlog_") && !slices.Contains(strings.Split(labels[1], ", "), "chain") {
+						t.Errorf("%s sums over all chains: by (%s)", rule.Alert, labels[1])
+					}
 				}
 				// A heading's anchor is in lower case.
 				want := "https://github.com/navlog/navlog/blob/main/docs/operations.md#" + strings.ToLower(rule.Alert)

@@ -2,7 +2,9 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -59,7 +61,8 @@ func load(t *testing.T) map[string]*rules.AlertingRule {
 // A trial is how an alert responds to series: fires holds the labels of each alert that fires, and is nil if none does.
 type trial struct {
 	what   string
-	series []string // each with one value per minute, from the start
+	series []string      // each with one value per interval, from the start
+	every  time.Duration // that interval; 0 means a minute
 	at     time.Duration
 	step   time.Duration // evaluation interval; 0 means 15 s, as in prometheus.yaml
 	fires  []string      // "chain=1 program=ingest", without severity
@@ -97,17 +100,14 @@ func TestAlerts(t *testing.T) {
 // run evaluates an alert from the start to the time of the trial, and returns what fires then, sorted.
 func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
 	t.Helper()
-	suite, err := promqltest.NewLazyLoader("load 1m\n  "+strings.Join(try.series, "\n  ")+"\n",
+	suite, err := promqltest.NewLazyLoader(fmt.Sprintf("load %s\n  ", cmp.Or(try.every, time.Minute))+strings.Join(try.series, "\n  ")+"\n",
 		promqltest.LazyLoaderOpts{EnableAtModifier: true, EnableNegativeOffset: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer suite.Close()
 	query := rules.EngineQueryFunc(suite.QueryEngine(), suite.Storage())
-	step := try.step
-	if step == 0 {
-		step = 15 * time.Second
-	}
+	step := cmp.Or(try.step, 15*time.Second)
 	for after := time.Duration(0); after <= try.at; after += step {
 		now := time.Unix(0, 0).UTC().Add(after)
 		suite.WithSamplesTill(now, func(err error) {

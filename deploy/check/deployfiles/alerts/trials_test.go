@@ -134,6 +134,21 @@ var trials = map[string][]trial{
 			},
 		},
 		{
+			what: "no sample for two days", at: 52 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_samples_total{chain="1",result="taken",vault="0xa"} 3x60 4x3600`,
+				`navlog_ingest_samples_total{chain="1",result="unanswered",vault="0xa"} 0+1x3660`,
+				`navlog_ingest_samples_total{chain="1",result="taken",vault="0xb"} 0+1x3660`,
+			},
+			fires: []string{"chain=1 vault=0xa"},
+		},
+		{
+			what: "a sample an hour", at: 52 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_samples_total{chain="1",result="taken",vault="0xa"} 0+0.02x3660`,
+			},
+		},
+		{
 			what: "other logs", at: 52 * time.Hour, step: 5 * time.Minute,
 			series: []string{
 				`navlog_ingest_logs_total{chain="1",event="DepositAccepted",vault="0xa"} 4x3600`,
@@ -391,6 +406,61 @@ var trials = map[string][]trial{
 			},
 		},
 	},
+	"VaultEventMissing": {
+		{
+			what: "an upgrade replaces one of two events", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+1.2x192 231x50`,
+				`navlog_ingest_logs_total{chain="1",event="Withdraw",vault="0xa"} 0+1.2x242`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xa"} 0+6x192 1152+7.2x50`,
+			},
+			fires: []string{"chain=1 event=Deposit vault=0xa"},
+		},
+		{
+			what: "the first unknown logs, after a restart", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+1.2x192`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xa"} _x192 0+1.2x50`,
+			},
+			fires: []string{"chain=1 event=Deposit vault=0xa"},
+		},
+		{
+			what: "deposits are paused", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+1.2x192 231x50`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xa"} 0+6x242`,
+			},
+		},
+		{
+			what: "more transfers of shares", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+1.2x242`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xa"} 0+6x192 1152+120x50`,
+			},
+		},
+		{
+			what: "a rare event", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+0.3x192 58x50`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xa"} 0+6x192 1152+12x50`,
+			},
+		},
+		{
+			what: "a backfill has ended", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+600x192 115200x50`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xa"} 0+1200x192 230400+6x50`,
+			},
+		},
+		{
+			what: "another vault has unknown logs", at: 222 * time.Hour, step: time.Hour, every: time.Hour,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="Deposit",vault="0xa"} 0+1.2x192 231x50`,
+				`navlog_ingest_logs_total{chain="1",event="Unknown",vault="0xb"} 0+6x192 1152+12x50`,
+				`navlog_ingest_logs_total{chain="2",event="Unknown",vault="0xa"} 0+6x192 1152+12x50`,
+			},
+		},
+	},
 	"ReadModelsNotAudited": {
 		{
 			what: "fail each hour", at: 3 * time.Hour, step: time.Minute,
@@ -442,7 +512,7 @@ var trials = map[string][]trial{
 			series: []string{
 				`navlog_projections_inserts_total{chain="1",table="log",outcome="absent"} 0x5 1x20`,
 			},
-			fires: []string{"table=log"},
+			fires: []string{"chain=1 table=log"},
 		},
 		{
 			what: "failed and sent again", at: 10 * time.Minute,

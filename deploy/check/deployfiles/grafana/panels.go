@@ -202,7 +202,7 @@ var rows = []row{
 				},
 			},
 			{
-				id: 20, title: "Open transactions on Kafka", width: 24, height: 6, unit: "s", limit: 90,
+				id: 20, title: "Open transactions on Kafka", width: 16, unit: "s", limit: 90,
 				description: "No program can read past an open transaction. After 90 s it hangs: `kafka-transactions.sh " +
 					"find-hanging`, then `abort`, ends it.",
 				alerts: "KafkaTransactionHangs",
@@ -210,6 +210,17 @@ var rows = []row{
 					{"log", `max(navlog_projections_open_transaction_seconds{chain=~"$chain"})`},
 					{"referral topics", `max(navlog_dispatch_open_transaction_seconds{chain=~"$chain"})`},
 				},
+			{
+				id: 41, title: "Logs per day that the mapping names, and others", unit: "short",
+				description: "Others are of events that the vault's mapping does not name, such as ERC-20 transfers and " +
+					"approvals; read models contain nothing about them. If they increase while the named ones decrease, the " +
+					"contract may have been upgraded: compare `navlog log tail` with the mapping.",
+				alerts: "VaultEventMissing",
+				queries: []query{
+					{"{{vault}}: {{event}}", `sum by (vault, event) (increase(navlog_ingest_logs_total{chain=~"$chain",event!="Unknown"}[1d]))`},
+					{"{{vault}}: others", `sum by (vault) (increase(navlog_ingest_logs_total{chain=~"$chain",event="Unknown"}[1d]))`},
+				},
+			},
 			},
 		},
 	},
