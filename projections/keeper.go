@@ -53,7 +53,7 @@ func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struc
 	if err != nil {
 		return nil, err
 	}
-	reg := prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(g.id)}, p.reg)
+	reg := labelled(p.reg, g.id)
 	k := &keeper{Projections: p, generation: g, conn: conn, reg: reg, metrics: newMetrics(reg),
 		log: p.log.With("generation", g.id), wrote: make(chan struct{}, 1), done: make(chan struct{})}
 	k.board.begin(g.id)

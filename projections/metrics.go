@@ -1,6 +1,8 @@
 package projections
 
 import (
+	"fmt"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/projections/write"
@@ -62,6 +64,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.repairs, m.seq, m.lag, m.foreign, m.openTransaction, m.impossibleLogs, m.quarantinedLogs}
+}
+
+// ListMetrics registers the metrics of a generation with reg, for a list of all metrics: New registers none, because the
+// generations that a projector writes are known only once it runs.
+func ListMetrics(reg prometheus.Registerer) { newMetrics(labelled(reg, 0)) }
+
+// labelled returns a registerer that adds the label of a generation.
+func labelled(reg prometheus.Registerer, generation int32) prometheus.Registerer {
+	return prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(generation)}, reg)
 }
 
 // forget unregisters the metrics of a generation that no longer exists.

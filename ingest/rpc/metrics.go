@@ -28,7 +28,7 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Failed calls to a node."), []string{"endpoint", "method"}),
 		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of responses, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
 		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Calls to a node; each call of a batch counts."), []string{"endpoint", "method"}),
-		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Units of these calls, at the prices of the endpoint."), []string{"endpoint", "method"}),
+		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Price units of the calls to a node, at the prices of the endpoint."), []string{"endpoint", "method"}),
 		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint rejected because of its rate limit."), []string{"endpoint"}),
 		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
 		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -86,7 +86,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 		Now: time.Now, Log: log, db: queries,
 		byIP: newLimiter[netip.Prefix](maxAddresses), byFailure: newLimiter[netip.Prefix](maxAddresses), leases: leases{held: make(map[rateKey]lease)},
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
+			Name: "navlog_query_rate_limited_total", Help: "Requests rejected by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
 		}, []string{"limit"}),
 		authFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",

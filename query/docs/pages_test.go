@@ -93,7 +93,7 @@ func TestSearchIndex(t *testing.T) {
 			t.Errorf("%s is not in the index", at)
 		}
 	}
-	if size := len(all["/docs/search.json"]); size > 300_000 {
+	if size := len(all["/docs/search.json"]); size > 350_000 {
 		t.Errorf("the index is %d bytes", size)
 	}
 }

@@ -52,7 +52,7 @@ func NewConns(most, perAddress int, reg prometheus.Registerer) *Conns {
 		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "navlog_query_connections", Help: "Open connections of clients."}),
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "navlog_query_connections_closed_total",
-			Help: "Connections that were closed to make room (idle, header) or not taken in (full, address).",
+			Help: "Connections that were closed to make room (idle, header) or not accepted (full, address).",
 		}, []string{"why"}),
 	}
 	for _, why := range []string{"idle", "header", "full", "address"} {

@@ -18,21 +18,21 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 			Name: "navlog_query_requests_total", Help: "HTTP requests, by route, method and status.",
 		}, []string{"route", "method", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "navlog_query_request_seconds", Help: "Time to answer, by route.",
+			Name: "navlog_query_request_seconds", Help: "Response times, by route.",
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
 		}, []string{"route"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "navlog_query_panics_total", Help: "Requests that ended in a panic and were answered 500, or cut off where the answer had begun.",
+			Name: "navlog_query_panics_total", Help: "Requests that ended in a panic: they got a 500, or their response was cut off.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "navlog_query_refused_total", Help: "Requests answered 503 because too many were being answered.",
+			Name: "navlog_query_refused_total", Help: "Requests rejected with 503 because too many were in progress.",
 		}),
 	}
 	m.live = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "navlog_query_open_streams", Help: "Streams of events that are open.",
 	})
 	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "navlog_query_cut_off_total", Help: "Long answers that ended before their end: slow (the client took too little), late, left (by the client) or error.",
+		Name: "navlog_query_cut_off_total", Help: "Long responses that ended early, by why: slow (the client read too slowly), late (too long), left (the client disconnected) or error.",
 	}, []string{"why"})
 	m.engine = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "navlog_query_slot_seconds_total", Help: "Time that requests held a slot of the engine, by class: cheap, expensive or proving.",
@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 		m.cut.WithLabelValues(why)
 	}
 	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "navlog_query_cached_answers", Help: "Finished answers about the newest state that are kept.",
+		Name: "navlog_query_cached_answers", Help: "Finished responses about the newest state in the cache.",
 	}, func() float64 { return float64(cached()) })
 	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused, m.live, m.cut, m.engine)
 	return m

@@ -127,7 +127,7 @@ func TestChainMetrics(t *testing.T) {
 	w.Register(reg)
 	shows := func(lag, seconds, state string) {
 		t.Helper()
-		text := "# HELP navlog_query_chain_state 1 for the state of the way from the chain to an answer, as X-Chain-State has it, 0 for the others.\n# TYPE navlog_query_chain_state gauge\n"
+		text := "# HELP navlog_query_chain_state 1 for the current state of the indexing, as in the header X-Chain-State, 0 for the other states.\n# TYPE navlog_query_chain_state gauge\n"
 		for _, s := range []string{registry.Backfilling, registry.Following, registry.Frozen, registry.Stalled, registry.Unknown} {
 			value := 0
 			if s == state {
@@ -136,7 +136,7 @@ func TestChainMetrics(t *testing.T) {
 			text += fmt.Sprintf("navlog_query_chain_state{state=%q} %d\n", s, value)
 		}
 		text += "# HELP navlog_query_lag_blocks Blocks from what is served to the head of the chain; NaN while that is not known.\n# TYPE navlog_query_lag_blocks gauge\nnavlog_query_lag_blocks " + lag + "\n" +
-			"# HELP navlog_query_lag_seconds The same by the time of the blocks.\n# TYPE navlog_query_lag_seconds gauge\nnavlog_query_lag_seconds " + seconds + "\n"
+			"# HELP navlog_query_lag_seconds Seconds from what is served to the head of the chain, by the times of the blocks; NaN while that is not known.\n# TYPE navlog_query_lag_seconds gauge\nnavlog_query_lag_seconds " + seconds + "\n"
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(text), "navlog_query_chain_state", "navlog_query_lag_blocks", "navlog_query_lag_seconds"); err != nil {
 			t.Error(err)
 		}

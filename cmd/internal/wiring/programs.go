@@ -61,11 +61,16 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Deps, error) 
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d := &Deps{c, pool, metrics, log, prometheus.WrapRegistererWith(prometheus.Labels{"chain": strconv.FormatUint(c.Chain.ID, 10)}, metrics)}
+	d.showBuild()
+	return d, nil
+}
+
+// showBuild exports the versions.
+func (d *Deps) showBuild() {
 	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "navlog_build_info", Help: "Always 1: the version of navlog and of Go.",
+		Name: "navlog_build_info", Help: "Always 1; the labels are the versions of navlog and of Go.",
 		ConstLabels: prometheus.Labels{"version": cli.BuildVersion(), "go": runtime.Version()},
 	}, func() float64 { return 1 }))
-	return d, nil
 }
 
 // Ingest returns the program ingest.

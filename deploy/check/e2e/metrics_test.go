@@ -39,6 +39,12 @@ func metrics(t *testing.T, w *world) {
 		t.Fatalf("/metrics: %d, %v", response.StatusCode, err)
 	}
 	shown := readMetrics(t, string(text))
+	documented := readPage(t)
+	for name, all := range shown {
+		for _, fault := range documented.faults(name, all) {
+			t.Error(fault)
+		}
+	}
 	// The vaults of the development chain emit their NAV, so none of this system is sampled. This is the series of one
 	// that is.
 	shown["navlog_ingest_samples_total"] = append(shown["navlog_ingest_samples_total"],
@@ -176,6 +182,57 @@ func readMetrics(t *testing.T, text string) series {
 	return all
 }
 
+// page holds the labels of each metric that docs/metrics.md lists.
+type page map[string][]string
+
+// row matches a row of its table: the name, and the labels.
+var row = regexp.MustCompile("(?m)^\\| `(navlog_\\w+)` \\| \\w+ \\| (?:counter|gauge|histogram) \\| ([^|]*) \\|")
+
+func readPage(t *testing.T) page {
+	t.Helper()
+	b, err := os.ReadFile("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := page{}
+	for _, r := range row.FindAllStringSubmatch(string(b), -1) {
+		listed[r[1]] = []string{"chain"}
+		for _, l := range strings.FieldsFunc(r[2], func(c rune) bool { return strings.ContainsRune("`, ", c) }) {
+			listed[r[1]] = append(listed[r[1]], l)
+		}
+	}
+	if len(listed) < 70 {
+		t.Fatalf("docs/metrics.md lists %d metrics", len(listed))
+	}
+	return listed
+}
+
+// faults returns how the series of a metric differ from its row. Metrics that are missing here have no series yet: a
+// test of the programs compares the page with all that they register.
+func (p page) faults(name string, all []map[string]string) (faults []string) {
+	if !strings.HasPrefix(name, "navlog_") {
+		return nil
+	}
+	labels, listed := p[name]
+	if base := histogramSeries.ReplaceAllString(name, ""); !listed && base != name {
+		labels, listed = p[base]
+		labels = append(slices.Clone(labels), "le")
+	}
+	if !listed {
+		return []string{"docs/metrics.md lacks " + name}
+	}
+	for _, one := range all {
+		for l := range one {
+			if fault := fmt.Sprintf("docs/metrics.md does not list the label %s of %s", l, name); !slices.Contains(labels, l) && !slices.Contains(faults, fault) {
+				faults = append(faults, fault)
+			}
+		}
+	}
+	return faults
+}
+
+var histogramSeries = regexp.MustCompile(`_(bucket|sum|count)$`)
+
 // readAlerts reads the rules of deploy/alerts.
 func readAlerts(t *testing.T) (all []expression) {
 	t.Helper()
@@ -274,6 +331,25 @@ func readDashboard(t *testing.T) (all []expression) {
 		t.Errorf("a panel names the alert %q, which does not exist", name)
 	}
 	return all
+}
+
+// TestPageFaults checks that a metric and a label that docs/metrics.md does not list are found.
+func TestPageFaults(t *testing.T) {
+	listed := readPage(t)
+	for name, want := range map[string]string{
+		`navlog_ready{chain="1",program="serve"} 1`:                         "",
+		`navlog_query_request_seconds_bucket{chain="1",route="/",le="1"} 1`: "",
+		`go_goroutines 1`:                              "",
+		`navlog_readiness{chain="1"} 1`:                "docs/metrics.md lacks navlog_readiness",
+		`navlog_ready{chain="1",instrument="a"} 1`:     "docs/metrics.md does not list the label instrument of navlog_ready",
+		`navlog_ingest_head_block{chain="1",le="1"} 1`: "docs/metrics.md does not list the label le of navlog_ingest_head_block",
+	} {
+		for metric, all := range readMetrics(t, name+"\n") {
+			if got := strings.Join(listed.faults(metric, all), "; "); got != want {
+				t.Errorf("%s: found %q, want %q", name, got, want)
+			}
+		}
+	}
 }
 
 // TestExpressionFaults checks that names which are not exported are found wherever an expression can contain them.

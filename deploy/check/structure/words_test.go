@@ -51,7 +51,7 @@ var words = []struct{ find, write string }{
 var plainPages = []string{
 	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/architecture.md", "docs/api.md", "docs/webhooks.md",
 	"docs/upgrading.md", "docs/sql.md", "docs/ingest-cost.md", "docs/benchmarks.md", "docs/sizing.md", "docs/operations-dispatch.md",
-	"docs/adr/*.md", "schemas/webhook/samples/README.md", "schemas/chainproof/testdata/README.md",
+	"docs/metrics.md", "docs/adr/*.md", "schemas/webhook/samples/README.md", "schemas/chainproof/testdata/README.md",
 	".github/pull_request_template.md",
 }
 
