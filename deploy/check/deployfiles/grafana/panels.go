@@ -210,6 +210,7 @@ var rows = []row{
 					{"log", `max(navlog_projections_open_transaction_seconds{chain=~"$chain"})`},
 					{"referral topics", `max(navlog_dispatch_open_transaction_seconds{chain=~"$chain"})`},
 				},
+			},
 			{
 				id: 41, title: "Logs per day that the mapping names, and others", unit: "short",
 				description: "Others are of events that the vault's mapping does not name, such as ERC-20 transfers and " +
@@ -220,7 +221,6 @@ var rows = []row{
 					{"{{vault}}: {{event}}", `sum by (vault, event) (increase(navlog_ingest_logs_total{chain=~"$chain",event!="Unknown"}[1d]))`},
 					{"{{vault}}: others", `sum by (vault) (increase(navlog_ingest_logs_total{chain=~"$chain",event="Unknown"}[1d]))`},
 				},
-			},
 			},
 		},
 	},
