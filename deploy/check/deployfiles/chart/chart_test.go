@@ -46,7 +46,7 @@ type release struct {
 	texts   []string // one per document
 }
 
-var valueFiles = []string{"minimal", "full", "api-only"}
+var valueFiles = []string{"minimal", "full", "api-only", "token", "aws"}
 
 // render renders the chart as `helm template navlog` does with a values file.
 func render(t *testing.T, values map[string]any) (release, error) {
@@ -232,6 +232,10 @@ func pods(t *testing.T, r release) map[string]core.PodTemplateSpec {
 	for _, object := range r.objects["Job"] {
 		found["migrate"] = object.(*batch.Job).Spec.Template
 	}
+	for _, object := range r.objects["CronJob"] {
+		job := object.(*batch.CronJob)
+		found[job.Labels["app.kubernetes.io/component"]] = job.Spec.JobTemplate.Spec.Template
+	}
 	return found
 }
 
@@ -251,7 +255,7 @@ func TestPodsAreSafe(t *testing.T) {
 			if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
 				t.Errorf("%s: %s gets NAVLOG_ variables that are not settings", name, component)
 			}
-			if component != "migrate" && (spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
+			if slices.Contains(programs, component) && (spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
 				t.Errorf("%s: %s is killed while it commits", name, component)
 			}
 			for _, c := range spec.Containers {
@@ -358,6 +362,13 @@ func TestSecretsInConfigurationAreRefused(t *testing.T) {
 			t.Errorf("%v: %v", config, err)
 		}
 	}
+	// The chart decides by its own value whether a login has a password.
+	for _, setting := range []string{"mechanism", "user"} {
+		config := map[string]any{"kafka": map[string]any{"sasl": map[string]any{setting: "a"}}}
+		if _, err := render(t, map[string]any{"config": config}); err == nil || !strings.Contains(err.Error(), "set kafka.mechanism and kafka.users") {
+			t.Errorf("%v: %v", config, err)
+		}
+	}
 }
 
 // A rollout of ingest or project completes: the new pod is ready as a standby while the old one works, so they do not
@@ -441,14 +452,7 @@ func TestNetworkPolicies(t *testing.T) {
 	found := pods(t, r)
 	for component, ports := range want {
 		p := get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-"+component)
-		var got []string
-		for _, rule := range p.Spec.Egress {
-			for _, port := range rule.Ports {
-				got = append(got, port.Port.String())
-			}
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, ports) {
+		if got := egress(t, r, component); !slices.Equal(got, ports) {
 			t.Errorf("%s may connect to the ports %v, want %v", component, got, ports)
 		}
 		if len(p.Spec.PolicyTypes) != 2 {
@@ -482,6 +486,295 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 	if len(mustRender(t, "api-only").objects["NetworkPolicy"]) > 0 {
 		t.Error("policies cannot be left out")
+	}
+}
+
+// egress returns the ports that a component may connect to, in order.
+func egress(t *testing.T, r release, component string) (ports []string) {
+	t.Helper()
+	for _, rule := range get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-"+component).Spec.Egress {
+		for _, port := range rule.Ports {
+			ports = append(ports, port.Port.String())
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// serve may connect to nodes only if it has one for proofs, however it is named.
+func TestServeReachesTheNodeForProofs(t *testing.T) {
+	key := "NAVLOG_HTTP_PROOF_RPC"
+	for _, c := range []struct {
+		name   string
+		values map[string]any
+		proves bool
+	}{
+		{"none", map[string]any{}, false},
+		{"an empty key", map[string]any{"serve": map[string]any{"secretFiles": map[string]any{key: ""}}}, false},
+		{"a secret", map[string]any{"serve": map[string]any{"secretFiles": map[string]any{key: "proof-rpc"}}}, true},
+		{"a variable", map[string]any{"serve": map[string]any{"env": map[string]any{key: "https://node.example"}}}, true},
+		{"a file", map[string]any{"serve": map[string]any{"env": map[string]any{key + "_FILE": "/run/proof/rpc"}}}, true},
+		{"the configuration", map[string]any{"config": map[string]any{"http": map[string]any{"proofRpc": "https://node.example"}}}, true},
+	} {
+		r, err := render(t, c.values)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := slices.Contains(egress(t, r, "serve"), "443"); got != c.proves {
+			t.Errorf("%s: serve may connect to nodes: %t", c.name, got)
+		}
+	}
+	if got := egress(t, mustRender(t, "full"), "serve"); !slices.Contains(got, "8545") {
+		t.Errorf("serve may connect to %v, and not to the ports of the nodes", got)
+	}
+}
+
+// A program may connect to the server of its tokens if a value says so, and the others may not.
+func TestMoreEgress(t *testing.T) {
+	r := mustRender(t, "aws")
+	for component, want := range map[string]bool{"ingest": true, "project": true, "serve": false, "migrate": false} {
+		if got := slices.Contains(egress(t, r, component), "443"); got != want {
+			t.Errorf("%s may connect to port 443: %t", component, got)
+		}
+	}
+	if got := egress(t, r, "ingest"); !slices.Equal(got, []string{"443", "443", "53", "53", "5432", "9098"}) {
+		t.Errorf("ingest may connect to %v: its nodes and the server of its tokens are two rules", got)
+	}
+}
+
+// Without a password (a token, a role, or no login) no program gets a user or a password of Kafka, which navlog
+// rejects, and its secret needs no key for it.
+func TestKafkaLogins(t *testing.T) {
+	for mechanism, hasPassword := range map[string]bool{
+		"": false, "PLAIN": true, "SCRAM-SHA-256": true, "SCRAM-SHA-512": true, "OAUTHBEARER": false, "AWS_MSK_IAM": false,
+	} {
+		values := valuesOf(t, "token") // has every component
+		values["kafka"] = map[string]any{"mechanism": mechanism}
+		r, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for component, pod := range pods(t, r) {
+			uses := component != "serve" && component != "migrate"
+			variables := map[string]string{}
+			for _, v := range pod.Spec.Containers[0].Env {
+				variables[v.Name] = v.Value
+			}
+			_, user := variables["NAVLOG_KAFKA_SASL_USER"]
+			_, password := variables["NAVLOG_KAFKA_SASL_PASSWORD_FILE"]
+			key := slices.ContainsFunc(pod.Spec.Volumes, func(v core.Volume) bool {
+				return v.Secret != nil && slices.ContainsFunc(v.Secret.Items, func(i core.KeyToPath) bool { return i.Key == "kafka-password" })
+			})
+			if want := uses && hasPassword; user != want || password != want || key != want {
+				t.Errorf("%q: %s has a user: %t, a password: %t, its key: %t", mechanism, component, user, password, key)
+			}
+			if uses && variables["NAVLOG_KAFKA_SASL_MECHANISM"] != mechanism {
+				t.Errorf("%q: %s logs in by %q", mechanism, component, variables["NAVLOG_KAFKA_SASL_MECHANISM"])
+			}
+		}
+	}
+}
+
+// No volume has a secret's every key: each lists its keys, or is one that the values name.
+func TestNoWholeSecrets(t *testing.T) {
+	for _, name := range valueFiles {
+		for component, pod := range pods(t, mustRender(t, name)) {
+			for _, volume := range pod.Spec.Volumes {
+				if volume.Name == "secrets" && len(volume.Secret.Items) == 0 {
+					t.Errorf("%s: %s gets all of %s", name, component, volume.Secret.SecretName)
+				}
+			}
+			for _, c := range pod.Spec.Containers {
+				for _, mount := range c.VolumeMounts {
+					if !slices.ContainsFunc(pod.Spec.Volumes, func(v core.Volume) bool { return v.Name == mount.Name }) {
+						t.Errorf("%s: %s mounts %s, which is no volume", name, component, mount.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Volumes of the values are mounted in the component that they are for.
+func TestExtraVolumes(t *testing.T) {
+	found := pods(t, mustRender(t, "token"))
+	for component, want := range map[string][]string{
+		"ingest": {"/run/authority", "/run/client", "/run/kafka"}, "project": {"/run/authority", "/run/client", "/run/kafka"},
+		"dispatch": {"/run/authority", "/run/client", "/run/kafka"}, "migrate": {"/run/authority"}, "serve": nil,
+		"operate": {"/run/authority", "/run/client", "/run/kafka"}, "verify": {"/run/authority", "/run/client", "/run/kafka"},
+		"backup": {"/run/authority", "/run/client", "/run/kafka"}, "restore": {"/run/authority", "/run/client", "/run/kafka"},
+	} {
+		var got []string
+		for _, mount := range found[component].Spec.Containers[0].VolumeMounts {
+			if strings.HasPrefix(mount.MountPath, "/run/") && mount.MountPath != "/run/secrets/navlog" {
+				got = append(got, mount.MountPath)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s mounts %v, want %v", component, got, want)
+		}
+	}
+	beside := pods(t, mustRender(t, "aws"))["project"].Spec.Containers
+	if len(beside) != 2 || beside[1].Name != "credentials" {
+		t.Errorf("beside project there are %d containers", len(beside)-1)
+	}
+}
+
+// A component has the account that its values name; the chart makes it only if they say so, and before the job that
+// uses it.
+func TestServiceAccounts(t *testing.T) {
+	r := mustRender(t, "aws")
+	for component, want := range map[string]string{
+		"ingest": "navlog-ingest", "project": "vaults-project", "dispatch": "vaults-dispatch", "serve": "", "migrate": "navlog-migrate",
+	} {
+		if got := pods(t, r)[component].Spec.ServiceAccountName; got != want {
+			t.Errorf("%s is the account %q, want %q", component, got, want)
+		}
+	}
+	var made []string
+	for name, object := range r.objects["ServiceAccount"] {
+		made = append(made, name)
+		if account := object.(*core.ServiceAccount); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+			t.Errorf("pods of %s get its token", name)
+		}
+	}
+	slices.Sort(made)
+	if !slices.Equal(made, []string{"navlog-ingest", "navlog-migrate", "vaults-dispatch"}) {
+		t.Errorf("the chart makes the accounts %v", made)
+	}
+	if role := get[*core.ServiceAccount](t, r, "ServiceAccount", "navlog-ingest").Annotations["eks.amazonaws.com/role-arn"]; !strings.HasSuffix(role, ":role/navlog-ingest") {
+		t.Errorf("the account of ingest has the role %q", role)
+	}
+	if hook := get[*core.ServiceAccount](t, r, "ServiceAccount", "navlog-migrate").Annotations["helm.sh/hook"]; hook != "pre-install,pre-upgrade" {
+		t.Errorf("the account of migrate is made with the hook %q", hook)
+	}
+	if len(mustRender(t, "minimal").objects["ServiceAccount"]) > 0 {
+		t.Error("the chart makes accounts that nobody asked for")
+	}
+}
+
+// operators are the pods for commands, each with the secret, the settings and the ports that its commands need, as
+// compose.yaml has them.
+var operators = map[string]struct {
+	secret, user string
+	files, ports []string
+}{
+	"operate": {"navlog-operate", "navlog_operator", []string{"NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL", "NAVLOG_SECRET_KEY"}, []string{"53", "53", "5432", "9092"}},
+	"verify": {"navlog-verify", "navlog_project", []string{"NAVLOG_CHAIN_RPC", "NAVLOG_CLICKHOUSE_PASSWORD", "NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL"},
+		[]string{"443", "53", "53", "5432", "9000", "9092"}},
+	"backup":  {"navlog-operate", "navlog_operator", []string{"NAVLOG_KAFKA_SASL_PASSWORD"}, []string{"53", "53", "9092"}},
+	"restore": {"navlog-ingest", "navlog_ingest", []string{"NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL"}, []string{"53", "53", "5432", "9092"}},
+}
+
+func TestOperatorsPods(t *testing.T) {
+	values := valuesOf(t, "minimal")
+	for component := range operators {
+		values[component] = map[string]any{"enabled": true}
+	}
+	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "backup.volume is where the backup is kept") {
+		t.Errorf("a backup without a volume: %v", err)
+	}
+	values["backup"].(map[string]any)["volume"] = map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "kept"}}
+	r, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, off := pods(t, r), pods(t, mustRender(t, "minimal"))
+	for component, want := range operators {
+		if _, has := off[component]; has {
+			t.Errorf("%s is there and nobody asked for it", component)
+		}
+		spec := found[component].Spec
+		var files []string
+		user := ""
+		for _, v := range spec.Containers[0].Env {
+			if strings.HasPrefix(v.Value, "/run/secrets/navlog/") {
+				files = append(files, strings.TrimSuffix(v.Name, "_FILE"))
+			}
+			if v.Name == "NAVLOG_KAFKA_SASL_USER" {
+				user = v.Value
+			}
+		}
+		slices.Sort(files)
+		if !slices.Equal(files, want.files) || user != want.user {
+			t.Errorf("%s reads %v as %s, want %v as %s", component, files, user, want.files, want.user)
+		}
+		kept := false
+		for _, volume := range spec.Volumes {
+			if volume.Secret != nil && volume.Secret.SecretName != want.secret {
+				t.Errorf("%s gets the secret %s", component, volume.Secret.SecretName)
+			}
+			kept = kept || volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == "kept"
+		}
+		if kept != (component == "backup" || component == "restore") {
+			t.Errorf("%s has the volume of the backup: %t", component, kept)
+		}
+		if got := egress(t, r, component); !slices.Equal(got, want.ports) {
+			t.Errorf("%s may connect to %v, want %v", component, got, want.ports)
+		}
+		p := get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-"+component)
+		if len(p.Spec.Ingress) > 0 || len(p.Spec.PolicyTypes) != 2 || p.Spec.PodSelector.MatchLabels["app.kubernetes.io/component"] != component ||
+			found[component].Labels["app.kubernetes.io/component"] != component {
+			t.Errorf("others may connect to %s, or its policy is about no pod: %v", component, p.Spec)
+		}
+	}
+	// The pod for `kubectl exec` waits; the others run a command, and only at a schedule by themselves.
+	if got := found["operate"].Spec.Containers[0].Args; !slices.Equal(got, []string{"status", "--watch", "--every", "1h"}) {
+		t.Errorf("operate runs %v", got)
+	}
+	scheduled := mustRender(t, "token")
+	for component, want := range map[string]struct {
+		args     []string
+		schedule string
+	}{
+		"verify":  {[]string{"verify", "--receipts"}, "0 3 * * 0"},
+		"backup":  {[]string{"backup", "/backup/navlog"}, "30 * * * *"},
+		"restore": {[]string{"restore", "/backup/navlog"}, ""},
+	} {
+		on, off := get[*batch.CronJob](t, scheduled, "CronJob", "navlog-"+component), get[*batch.CronJob](t, r, "CronJob", "navlog-"+component)
+		if !*off.Spec.Suspend || *on.Spec.Suspend != (want.schedule == "") || want.schedule != "" && on.Spec.Schedule != want.schedule {
+			t.Errorf("%s runs at %q: %t", component, on.Spec.Schedule, !*on.Spec.Suspend)
+		}
+		if got := pods(t, scheduled)[component].Spec.Containers[0].Args; !slices.Equal(got, want.args) {
+			t.Errorf("%s runs %v", component, got)
+		}
+		if *off.Spec.JobTemplate.Spec.BackoffLimit != 0 || off.Spec.ConcurrencyPolicy != batch.ForbidConcurrent {
+			t.Errorf("%s is repeated, or runs twice at once", component)
+		}
+	}
+	// A CronJob's name has at most 52 characters.
+	values["fullnameOverride"] = strings.Repeat("n", 60)
+	if r, err = render(t, values); err != nil {
+		t.Fatal(err)
+	}
+	for name := range r.objects["CronJob"] {
+		if len(name) > 52 {
+			t.Errorf("Kubernetes rejects the CronJob %s", name)
+		}
+	}
+}
+
+// Without image.tag the chart runs the image of its own version, tagged as the workflow of a release does: as in git.
+func TestImageOfTheRelease(t *testing.T) {
+	loaded, err := loader.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "v" + loaded.Metadata.Version; loaded.Metadata.AppVersion != want {
+		t.Errorf("appVersion is %s, and the tag of the release is %s", loaded.Metadata.AppVersion, want)
+	}
+	for component, pod := range pods(t, mustRender(t, "token")) {
+		if got, want := pod.Spec.Containers[0].Image, "registry.example/navlog:v"+loaded.Metadata.Version; got != want {
+			t.Errorf("%s runs %s, want %s", component, got, want)
+		}
+	}
+	b, err := os.ReadFile("../../../../.github/workflows/release.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "tags: ['v*']") || !strings.Contains(string(b), "}}:${{ github.ref_name }}\n") {
+		t.Error("the workflow of a release tags the image in another way: change appVersion of the chart, and this test")
 	}
 }
 

@@ -19,6 +19,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* The account of a pod: dict "root" "name" "values"; empty for the default one of the namespace. */}}
+{{- define "navlog.account" -}}
+{{- with .values.serviceAccount }}
+{{- if .create }}{{ .name | default (printf "%s-%s" (include "navlog.fullname" $.root) $.name) }}{{ else }}{{ .name }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{- define "navlog.image" -}}
 {{- if .Values.image.digest }}{{ printf "%s@%s" .Values.image.repository .Values.image.digest }}
 {{- else }}{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}{{ end }}
@@ -31,6 +38,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if dig (index $path 0) (index $path 1) "" $.Values.config }}{{ fail (printf "config.%s.%s is a secret: put it into the secrets of the programs" (index $path 0) (index $path 1)) }}{{ end }}
 {{- end }}
 {{- if dig "kafka" "sasl" "password" "" .Values.config }}{{ fail "config.kafka.sasl.password is a secret: put it into the secrets of the programs" }}{{ end }}
+{{- range list "mechanism" "user" }}
+{{- if dig "kafka" "sasl" . "" $.Values.config }}{{ fail (printf "config.kafka.sasl.%s is set by the chart: set kafka.mechanism and kafka.users" .) }}{{ end }}
+{{- end }}
 {{- toYaml .Values.config }}
 {{- end }}
 
@@ -58,13 +68,54 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
+{{/* What every pod has: dict "root" "name" "values". */}}
+{{- define "navlog.pod" -}}
+# Otherwise, for each Service whose name begins with navlog, pods get variables that begin with NAVLOG_ but are not settings.
+enableServiceLinks: false
+automountServiceAccountToken: false
+securityContext: {{- include "navlog.podSecurity" .root | nindent 2 }}
+{{- with include "navlog.account" . }}
+serviceAccountName: {{ . }}
+{{- end }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Whether the mechanism of the Kafka login has a user and a password: navlog rejects them for the others. */}}
+{{- define "navlog.kafkaPassword" -}}
+{{- if has .Values.kafka.mechanism (list "PLAIN" "SCRAM-SHA-256" "SCRAM-SHA-512") }}yes{{ end }}
+{{- end }}
+
+{{/* Whether serve has a node of its own for proofs. */}}
+{{- define "navlog.proves" -}}
+{{- with .Values.serve }}
+{{- if or (dig "http" "proofRpc" "" $.Values.config) (get .env "NAVLOG_HTTP_PROOF_RPC") (get .env "NAVLOG_HTTP_PROOF_RPC_FILE") (get .secretFiles "NAVLOG_HTTP_PROOF_RPC") }}yes{{ end }}
+{{- end }}
+{{- end }}
+
 {{/*
-The secret files of a program: dict "root" "name" "values". serve gets the secret key only where partners may rotate.
+The secret files of a program: dict "root" "name" "values", without settings whose key is empty. serve gets the secret key
+only where partners may rotate.
 */}}
 {{- define "navlog.secretFiles" -}}
-{{- $files := .values.secretFiles }}
+{{- $files := dict }}
+{{- range $setting, $key := .values.secretFiles }}
+{{- if and $key (or (ne $setting "NAVLOG_KAFKA_SASL_PASSWORD") (include "navlog.kafkaPassword" $.root)) }}
+{{- $files = set $files $setting $key }}
+{{- end }}
+{{- end }}
 {{- if and (eq .name "serve") (dig "http" "partnerRotation" false .root.Values.config) }}
-{{- $files = merge (deepCopy $files) (dict "NAVLOG_SECRET_KEY" "secret-key") }}
+{{- $files = merge $files (dict "NAVLOG_SECRET_KEY" "secret-key") }}
 {{- end }}
 {{- toYaml $files }}
 {{- end }}
@@ -77,11 +128,13 @@ The secret files of a program: dict "root" "name" "values". serve gets the secre
 {{- if and $user .root.Values.kafka.mechanism }}
 - name: NAVLOG_KAFKA_SASL_MECHANISM
   value: {{ .root.Values.kafka.mechanism | quote }}
+{{- if include "navlog.kafkaPassword" .root }}
 - name: NAVLOG_KAFKA_SASL_USER
   value: {{ $user | quote }}
 {{- end }}
+{{- end }}
 {{- with .root.Values.otel }}
-{{- if and .endpoint (ne $.name "migrate") }}
+{{- if and .endpoint (has $.name (list "ingest" "project" "serve" "dispatch")) }}
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ .endpoint | quote }}
 - name: OTEL_TRACES_SAMPLER
@@ -103,30 +156,37 @@ The secret files of a program: dict "root" "name" "values". serve gets the secre
   value: {{ $value | quote }}
 {{- end }}
 {{- range $key, $file := include "navlog.secretFiles" . | fromYaml }}
-{{- if $file }}
 - name: {{ $key }}_FILE
   value: /run/secrets/navlog/{{ $file }}
 {{- end }}
 {{- end }}
-{{- end }}
 
-{{/* Volumes of a program: dict "root" "name" "config" "values". */}}
+{{/* Volumes of a program: dict "root" "name" "config" "values". A volume without items would have all keys of the secret. */}}
 {{- define "navlog.volumes" -}}
 - name: config
   configMap: { name: {{ .config }} }
+{{- with include "navlog.secretFiles" . | fromYaml }}
 - name: secrets
   secret:
-    secretName: {{ required "each program needs existingSecret" .values.existingSecret }}
+    secretName: {{ required "each program needs existingSecret" $.values.existingSecret }}
     defaultMode: 0440
     items:
-      {{- range $file := include "navlog.secretFiles" . | fromYaml | values | uniq | sortAlpha }}
-      {{- if $file }}
+      {{- range $file := values . | uniq | sortAlpha }}
       - { key: {{ $file }}, path: {{ $file }} }
       {{- end }}
-      {{- end }}
+{{- end }}
+{{- with .values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
+{{/* Mounts of a program: dict "root" "name" "values". */}}
 {{- define "navlog.mounts" -}}
 - { name: config, mountPath: /etc/navlog, readOnly: true }
+{{- if include "navlog.secretFiles" . | fromYaml }}
 - { name: secrets, mountPath: /run/secrets/navlog, readOnly: true }
+{{- end }}
+{{- with .values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
