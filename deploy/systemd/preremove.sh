@@ -6,5 +6,5 @@ case "${1:-}" in
   *) exit 0 ;;
 esac
 if [ -d /run/systemd/system ]; then
-  systemctl --no-reload disable --now navlog-dispatch.service navlog-serve.service navlog-project.service navlog-ingest.service || true
+  systemctl --no-reload disable --now navlog-backup.timer navlog-dispatch.service navlog-serve.service navlog-project.service navlog-ingest.service || true
 fi

@@ -621,6 +621,38 @@ func TestExtraVolumes(t *testing.T) {
 	}
 }
 
+// The examples of docs/operations.md are values: each gives ingest an account, and a token file that is mounted or a way
+// to the server of its tokens.
+func TestExamplesOfTheDocumentation(t *testing.T) {
+	b, err := os.ReadFile("../../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(b), "\n### Certificates, tokens and roles in Kubernetes\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	examples := strings.Split(section, "```yaml\n")[1:]
+	if len(examples) != 2 {
+		t.Fatalf("there are %d examples, and this test knows two", len(examples))
+	}
+	for _, example := range examples {
+		text, _, _ := strings.Cut(example, "```")
+		values := map[string]any{}
+		if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		r, err := render(t, values)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		spec := pods(t, r)["ingest"].Spec
+		mounted := slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(m core.VolumeMount) bool { return m.MountPath == "/run/kafka" })
+		server := len(slices.DeleteFunc(egress(t, r, "ingest"), func(port string) bool { return port != "443" })) == 2
+		if spec.ServiceAccountName != "navlog-ingest" || mounted == server {
+			t.Errorf("ingest is %q, has a token: %t, or may ask for one: %t\n%s", spec.ServiceAccountName, mounted, server, text)
+		}
+	}
+}
+
 // A component has the account that its values name; the chart makes it only if they say so, and before the job that
 // uses it.
 func TestServiceAccounts(t *testing.T) {

@@ -157,6 +157,9 @@ func readRPM(t *testing.T, b []byte) map[string]file {
 
 var programs = []string{"ingest", "project", "serve", "dispatch"}
 
+// withPassword are the units that log in to Kafka, with a password unless the operator masks the drop-in of each.
+var withPassword = []string{"ingest", "project", "dispatch", "verify", "backup"}
+
 // A package contains the binary, a unit for each program with its restrictions, a folder for each program's secrets
 // that only root can read, and documents for operators. It contains no configuration file, so it never overwrites the
 // operator's.
@@ -175,6 +178,12 @@ func TestPackages(t *testing.T) {
 				want["/usr/lib/systemd/system/navlog-"+program+".service"] = 0o644
 				want["/etc/navlog/secrets/"+program] = 0o700
 			}
+			for _, unit := range withPassword {
+				want["/usr/lib/systemd/system/navlog-"+unit+".service"] = 0o644
+				want["/usr/lib/systemd/system/navlog-"+unit+".service.d/20-kafka-password.conf"] = 0o644
+			}
+			want["/usr/lib/systemd/system/navlog-backup.timer"] = 0o644
+			want["/etc/navlog/secrets/operate"], want["/etc/navlog/secrets/verify"] = 0o700, 0o700
 			for path, mode := range want {
 				if f, has := found[path]; !has || f.mode != mode {
 					t.Errorf("%s: in the package %t, mode %o, want %o", path, has, f.mode, mode)
@@ -235,7 +244,7 @@ func units(t *testing.T) string {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(dir + "/*.service")
-	if err != nil || len(files) != 5 {
+	if err != nil || len(files) != 7 {
 		t.Fatalf("units %v: %v", files, err)
 	}
 	for _, file := range files {
@@ -268,12 +277,90 @@ func TestUnits(t *testing.T) {
 		}
 		return string(out)
 	}
-	for _, unit := range append(slices.Clone(programs), "migrate") {
+	for _, unit := range append(slices.Clone(programs), "migrate", "verify", "backup") {
 		name := "navlog-" + unit + ".service"
 		if out := run("verify", "--man=no", name); strings.Contains(out, "navlog") {
 			t.Errorf("systemd says of %s: %s", name, out)
 		}
 		run("security", "--offline=true", "--threshold=20", name)
+	}
+	if out := run("verify", "--man=no", "navlog-backup.timer"); strings.Contains(out, "navlog") {
+		t.Errorf("systemd says of the timer: %s", out)
+	}
+}
+
+// The login by a password is a drop-in of its own, and nothing else of a unit names it: an operator who masks it has a
+// unit without a user, a password and its file, which navlog rejects for a token or a role.
+func TestKafkaPasswordCanBeMasked(t *testing.T) {
+	users := map[string]string{"ingest": "navlog_ingest", "project": "navlog_project", "dispatch": "navlog_dispatch", "verify": "navlog_project", "backup": "navlog_operator"}
+	for _, unit := range append(slices.Clone(withPassword), "serve", "migrate") {
+		b, err := os.ReadFile(fmt.Sprintf("%s/deploy/systemd/navlog-%s.service", root, unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "SASL") || strings.Contains(string(b), "kafka-password") {
+			t.Errorf("the unit of %s itself has the login of Kafka", unit)
+		}
+	}
+	page, err := os.ReadFile(root + "/docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range withPassword {
+		b, err := os.ReadFile(fmt.Sprintf("%s/deploy/systemd/navlog-%s.service.d/20-kafka-password.conf", root, unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(b), "\nEnvironment=NAVLOG_KAFKA_SASL_USER="+users[unit]+"\n") {
+			t.Errorf("%s is another user of Kafka than %s:\n%s", unit, users[unit], b)
+		}
+	}
+	if !strings.Contains(string(page), "for unit in "+strings.Join(withPassword, " ")+"; do") {
+		t.Error("docs/operations.md does not say how to mask the drop-in of each unit")
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	// The operator's folder comes first, as /etc/systemd/system does.
+	dir, etc := units(t), t.TempDir()
+	for _, unit := range withPassword {
+		name := "navlog-" + unit + ".service"
+		if err := errors.Join(os.Mkdir(filepath.Join(etc, name+".d"), 0o700), os.Symlink("/dev/null", filepath.Join(etc, name+".d", "20-kafka-password.conf"))); err != nil {
+			t.Fatal(err)
+		}
+		// A fault in the masked file is not seen.
+		if err := os.WriteFile(filepath.Join(dir, name+".d", "20-kafka-password.conf"), []byte("[Service]\nNonsense=navlog\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{etc + ":" + dir + ":", dir + ":"} {
+			cmd := exec.Command(analyze, "verify", "--man=no", name)
+			cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+path, "SYSTEMD_COLORS=0")
+			out, _ := cmd.CombinedOutput()
+			if masked := !strings.Contains(string(out), "Nonsense"); masked != strings.HasPrefix(path, etc) {
+				t.Errorf("%s: with the folders %s its login is masked: %t\n%s", unit, path, masked, out)
+			}
+		}
+	}
+}
+
+// The backup has a folder that it may write, and the timer starts it.
+func TestBackupUnit(t *testing.T) {
+	b, err := os.ReadFile(root + "/deploy/systemd/navlog-backup.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"ExecStart=/usr/bin/navlog backup %S/navlog-backup", "StateDirectory=navlog-backup", "Type=oneshot"} {
+		if !strings.Contains(string(b), "\n"+line+"\n") {
+			t.Errorf("there is no line %s", line)
+		}
+	}
+	timer, err := os.ReadFile(root + "/deploy/systemd/navlog-backup.timer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(timer), "\nOnCalendar=daily\n") || strings.Contains(string(timer), "Unit=") {
+		t.Errorf("the timer is\n%s", timer)
 	}
 }
 
@@ -325,6 +412,8 @@ func TestUnitsSecrets(t *testing.T) {
 		"serve":    {"NAVLOG_CLICKHOUSE_QUERY_PASSWORD_FILE", "NAVLOG_HTTP_STATEMENT_KEY_FILE", "NAVLOG_POSTGRES_URL_FILE"},
 		"dispatch": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE", "NAVLOG_SECRET_KEY_FILE"},
 		"migrate":  {"NAVLOG_POSTGRES_URL_FILE"},
+		"verify":   {"NAVLOG_CHAIN_RPC_FILE", "NAVLOG_CLICKHOUSE_PASSWORD_FILE", "NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE"},
+		"backup":   {"NAVLOG_KAFKA_SASL_PASSWORD_FILE"},
 	}
 	ports := map[string]string{}
 	for program, settings := range want {
@@ -332,9 +421,20 @@ func TestUnitsSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if slices.Contains(withPassword, program) {
+			login, err := os.ReadFile(fmt.Sprintf("%s/deploy/systemd/navlog-%s.service.d/20-kafka-password.conf", root, program))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, login...)
+		}
+		folder := program
+		if program == "backup" {
+			folder = "operate"
+		}
 		text, given := string(b), map[string]bool{}
 		for _, c := range credential.FindAllStringSubmatch(text, -1) {
-			if c[2] != "/etc/navlog/secrets/"+program+"/"+c[1] {
+			if c[2] != "/etc/navlog/secrets/"+folder+"/"+c[1] {
 				t.Errorf("%s gets %s", program, c[2])
 			}
 			given[c[1]] = true
