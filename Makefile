@@ -8,7 +8,7 @@ BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
 ENGINES := deploy/engines/node_modules/.ready
 JARS    := deploy/engines/kafka/lib/.ready
-KEEPER  := deploy/engines/zookeeper/lib/.ready
+ZK_JARS := deploy/engines/zookeeper/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
@@ -56,8 +56,8 @@ $(JARS): deploy/engines/kafka/pom.xml
 	touch $@
 
 .PHONY: zookeeper
-zookeeper: $(KEEPER) ## Fetch Apache ZooKeeper with Maven, for the drill with ClickHouse's replicated tables
-$(KEEPER): deploy/engines/zookeeper/pom.xml
+zookeeper: $(ZK_JARS) ## Fetch Apache ZooKeeper with Maven, for the drill with ClickHouse's replicated tables
+$(ZK_JARS): deploy/engines/zookeeper/pom.xml
 	rm -rf deploy/engines/zookeeper/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@

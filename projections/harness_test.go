@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
@@ -319,12 +320,8 @@ func refusing(t *testing.T, p *Projections, words ...string) {
 // batchOf returns records as the feed does.
 func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	t.Helper()
-	var raw []chainlog.Raw
-	for _, r := range records {
-		value, err := proto.Marshal(r)
-		must(t, err)
-		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
-	}
+	raw, err := histories.AsRead(records)
+	must(t, err)
 	facts, err := decode.NewDecoder(chainID, unmapped(t)).All(raw)
 	must(t, err)
 	return decode.Batch{facts}

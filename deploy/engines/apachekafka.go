@@ -76,10 +76,19 @@ func ApacheKafkaAvailable() error {
 	return err
 }
 
+// javaProgram returns the path of the java program.
+func javaProgram(what string) (string, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return "", fmt.Errorf("find %s: there is no java in PATH: install a Java runtime, version 17 or later", what)
+	}
+	return java, nil
+}
+
 // apacheKafkaFiles returns the paths of the java program and of the folder with the broker's jars.
 func apacheKafkaFiles() (java, lib string, err error) {
-	if java, err = exec.LookPath("java"); err != nil {
-		return "", "", fmt.Errorf("find %s: there is no java in PATH: install a Java runtime, version 17 or later", apacheKafkaName)
+	if java, err = javaProgram(apacheKafkaName); err != nil {
+		return "", "", err
 	}
 	if lib, err = enginesDir(filepath.Join("kafka", "lib"), "kafka"); err != nil {
 		return "", "", err

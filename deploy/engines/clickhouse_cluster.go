@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -82,7 +81,7 @@ func (c *ClickHouseCluster) Close() (err error) {
 
 const zooKeeperName = "Apache ZooKeeper"
 
-// A ZooKeeper is a running server of Apache ZooKeeper, alone.
+// A ZooKeeper is a running standalone server of Apache ZooKeeper.
 type ZooKeeper struct {
 	Addr string // host:port for clients
 	Pid  int
@@ -98,8 +97,8 @@ func ZooKeeperAvailable() error {
 
 // zooKeeperFiles returns the paths of the java program and of the folder with ZooKeeper's jars.
 func zooKeeperFiles() (java, lib string, err error) {
-	if java, err = exec.LookPath("java"); err != nil {
-		return "", "", fmt.Errorf("find %s: there is no java in PATH: install a Java runtime, version 17 or later", zooKeeperName)
+	if java, err = javaProgram(zooKeeperName); err != nil {
+		return "", "", err
 	}
 	lib, err = enginesDir(filepath.Join("zookeeper", "lib"), "zookeeper")
 	return java, lib, err

@@ -132,10 +132,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 			there[c]--
 			continue
 		}
-		kind, seq := webhook.DepositReferral, r.GetSeq()
-		if writer.KindOf(a) == event.Referral_KIND_WITHDRAWAL {
-			kind = webhook.WithdrawalReferral
-		}
+		kind, seq := webhook.TypeOf(a), r.GetSeq()
 		if r.GetRetracts() != 0 {
 			seq = r.GetRetracts()
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -197,12 +196,8 @@ func (n *tally) hear() Counts {
 // batchOf returns records as the feed does.
 func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	t.Helper()
-	var raw []chainlog.Raw
-	for _, r := range records {
-		value, err := proto.Marshal(r)
-		must(t, err)
-		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
-	}
+	raw, err := histories.AsRead(records)
+	must(t, err)
 	vaults, err := mapping.NewVaults()
 	must(t, err)
 	facts, err := decode.NewDecoder(chainID, vaults).All(raw)

@@ -109,6 +109,17 @@ func EventID(chainID uint64, txHash common.Hash, logIndex uint32, eventType stri
 	return uuid.NewSHA1(Namespace, []byte(name))
 }
 
+// TypeOf returns the type of the event about an effect that names a partner; empty for another kind of effect.
+func TypeOf(effect *event.Effect) string {
+	switch effect.GetKind() {
+	case event.Effect_KIND_DEPOSIT:
+		return DepositReferral
+	case event.Effect_KIND_REQUESTED:
+		return WithdrawalReferral
+	}
+	return ""
+}
+
 // FromReferral returns the envelope of a referral, from its effect. An older record without an effect gets the effect
 // that the reference contracts give its log. The error names the contradiction in the record; such a record can never
 // become a delivery.
@@ -148,16 +159,14 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 	if effect.GetNoShares() {
 		shares = ""
 	}
-	envelope := &Envelope{Version: Version, CreatedAt: at, PartnerID: partner, Quarantined: effect.GetQuarantined()}
+	envelope := &Envelope{Version: Version, Type: TypeOf(effect), CreatedAt: at, PartnerID: partner, Quarantined: effect.GetQuarantined()}
 	switch effect.GetKind() {
 	case event.Effect_KIND_DEPOSIT:
-		envelope.Type = DepositReferral
 		envelope.Data = DepositData{
 			VaultAddress: vault, UserAddress: owner, Assets: assets, Shares: shares,
 			TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
 		}
 	case event.Effect_KIND_REQUESTED:
-		envelope.Type = WithdrawalReferral
 		envelope.Data = WithdrawalData{
 			VaultAddress: vault, UserAddress: owner, Shares: shares, AssetsEstimate: assets,
 			RequestIndex: decimal(effect.GetKey()), TxHash: tx.Hex(), BlockNumber: block,

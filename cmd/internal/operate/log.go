@@ -56,7 +56,8 @@ type logLine struct {
 	Vault    string            `json:"vault,omitempty"` // its address
 	Event    string            `json:"event,omitempty"` // kind of event of a log
 	Data     map[string]string `json:"data,omitempty"`  // its fields
-	// EventID is the id of the webhook event about a log that names a partner, by the newest aliases of its vault.
+	// EventID is the id of the webhook event about a log that names a partner by itself, with the newest aliases of its
+	// vault. It is empty if a companion log would have to be read, too.
 	EventID string `json:"eventId,omitempty"`
 	TraceID string `json:"traceId,omitempty"` // of the trace in which ingest read the record, if there was one
 	// Undecoded says why a log has no event: the log keeps logs that the mapping does not know.
@@ -65,7 +66,8 @@ type logLine struct {
 }
 
 func lineOf(chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
-	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts, TraceID: telemetry.TraceID(e.Parent)}
+	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts}
+	l.TraceID = telemetry.TraceID(e.Parent)
 	switch fact := e.Fact.(type) {
 	case *event.Record_Log:
 		l.Block, l.Time, l.Vault = fact.Log.BlockNumber, at(fact.Log.BlockTime*1000), mapping.VaultOf(fact.Log).Hex()
@@ -97,11 +99,7 @@ func eventID(chainID uint64, l *event.Log, vaults *mapping.Vaults) string {
 	if err != nil || effect == nil {
 		return ""
 	}
-	kind := webhook.DepositReferral
-	if effect.GetKind() == event.Effect_KIND_REQUESTED {
-		kind = webhook.WithdrawalReferral
-	}
-	return webhook.EventID(chainID, common.BytesToHash(l.GetTxHash()), l.GetLogIndex(), kind, effect.GetPartnerId()).String()
+	return webhook.EventID(chainID, common.BytesToHash(l.GetTxHash()), l.GetLogIndex(), webhook.TypeOf(effect), effect.GetPartnerId()).String()
 }
 
 // at converts Unix milliseconds.

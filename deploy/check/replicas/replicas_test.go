@@ -16,14 +16,12 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/write"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -128,7 +126,9 @@ func TestReplicas(t *testing.T) {
 	conn, err := ch.Open(database)
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
-	counts := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
+	counts := write.Counts{
+		Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {},
+	}
 	w, err := write.Open(t.Context(), conn, ch, database, false, nil, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
 	began := time.Now()
@@ -167,12 +167,8 @@ func batch(t *testing.T) decode.Batch {
 	s := histories.New(chainID)
 	s.Vault(histories.VaultAt(0))
 	s.Mine()
-	var raw []chainlog.Raw
-	for _, r := range s.Records {
-		value, err := proto.Marshal(r)
-		must(t, err)
-		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
-	}
+	raw, err := histories.AsRead(s.Records)
+	must(t, err)
 	vaults, err := mapping.NewVaults()
 	must(t, err)
 	facts, err := decode.NewDecoder(chainID, vaults).All(raw)

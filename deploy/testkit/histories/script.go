@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -281,4 +283,17 @@ func Units(records []*event.Record) (out [][]*event.Record) {
 		}
 	}
 	return out
+}
+
+// AsRead returns records as a reader of the log gives them. The offset of each is its seq.
+func AsRead(records []*event.Record) ([]chainlog.Raw, error) {
+	out := make([]chainlog.Raw, len(records))
+	for i, r := range records {
+		value, err := proto.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encode record %d: %w", r.GetSeq(), err)
+		}
+		out[i] = chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value}
+	}
+	return out, nil
 }

@@ -682,7 +682,7 @@ func TestServiceAccounts(t *testing.T) {
 		t.Errorf("the account of migrate is made with the hook %q", hook)
 	}
 	if len(mustRender(t, "minimal").objects["ServiceAccount"]) > 0 {
-		t.Error("the chart makes accounts that nobody asked for")
+		t.Error("the chart creates accounts although no value requests one")
 	}
 }
 
@@ -715,7 +715,7 @@ func TestOperatorsPods(t *testing.T) {
 	found, off := pods(t, r), pods(t, mustRender(t, "minimal"))
 	for component, want := range operators {
 		if _, has := off[component]; has {
-			t.Errorf("%s is there and nobody asked for it", component)
+			t.Errorf("%s exists although it is not enabled", component)
 		}
 		spec := found[component].Spec
 		var files []string
