@@ -11,6 +11,9 @@
 // question for consecutive entries of a list. The same question about several owners or times is one statement, too,
 // with a part for each (Question.Each, Page.FirstOfEach).
 //
+// Answers about the newest block of one snapshot share statements for totals and for the queue (lookups): what several
+// of them want at the same time is read together, and the totals of vaults and partners are read once per snapshot.
+//
 // What is true at a block does not change when later blocks arrive. So a question about lists filters by block only,
 // and reads the cursor in the same statement as its rows: a different number of rewrites means that a later unit may
 // have changed what was read, and the snapshot knows down to which block. Questions about events filter by seq <= S

@@ -15,9 +15,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// users returns the number of users at the pin.
+// users returns the number of users at the pin. It uses a statement that answers do not share.
 func users(ctx context.Context, p *ask.Pin) (uint64, error) {
-	totals, err := ask.TotalsOf(ctx, p, common.Address{})
+	totals, _, err := ask.TotalsBetween(ctx, p, 1, p.Block, common.Address{})
 	return totals.Of(common.Address{}, common.Address{}).Users, err
 }
 

@@ -466,9 +466,9 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 			if len(owner) == 0 { // it reads nothing; nil would mean that it depends on everything
 				keys = append(keys, r.key(common.Address{0xff}, kind))
 			}
-		case []AddressAsKey:
+		case []Member:
 			for _, o := range owner {
-				keys = append(keys, r.key(common.Address(o), kind))
+				keys = append(keys, r.key(o.User, kind))
 			}
 		default:
 			panic(fmt.Sprintf("a %T cannot own a list", owner))
@@ -493,8 +493,9 @@ type Partner uint32
 // Word is one of the program's keywords, made of a-z and _.
 type Word string
 
-// AddressAsKey is a user as the key of the list members: the address as a number.
-type AddressAsKey common.Address
+// Member is a user of a vault, or of any vault if it is zero: the owner and the key of a row of the list members, whose
+// key is the user's address as a number.
+type Member struct{ Vault, User common.Address }
 
 // Name is the name of a contract event.
 type Name string
@@ -587,12 +588,12 @@ func literals(value any) (string, error) {
 		if len(out) == 0 {
 			out = append(out, "NULL")
 		}
-	case []AddressAsKey:
-		for _, a := range v {
-			out = append(out, "toInt256('"+new(big.Int).SetBytes(a[:]).String()+"')")
+	case []Member:
+		for _, m := range v {
+			out = append(out, "("+literal(m.Vault[:])+",toInt256('"+new(big.Int).SetBytes(m.User[:]).String()+"'))")
 		}
 		if len(out) == 0 {
-			out = append(out, "NULL")
+			out = append(out, "("+literal(common.MaxAddress[:])+",toInt256('-1'))")
 		}
 	case []Name:
 		for _, n := range v {

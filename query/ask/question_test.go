@@ -37,12 +37,12 @@ type everyArgument struct {
 	Hash    common.Hash      `ask:"j"`
 	Partner ask.Partner      `ask:"k"`
 
-	Addresses []common.Address   `ask:"l"`
-	Numbers   []uint64           `ask:"m"`
-	Keys      []ask.AddressAsKey `ask:"o"`
-	Names     []ask.Name         `ask:"p"`
-	Numbered  []ask.Numbered     `ask:"q"`
-	NotNamed  uint64             `ask:"r,optional"`
+	Addresses []common.Address `ask:"l"`
+	Numbers   []uint64         `ask:"m"`
+	Members   []ask.Member     `ask:"o"`
+	Names     []ask.Name       `ask:"p"`
+	Numbered  []ask.Numbered   `ask:"q"`
+	NotNamed  uint64           `ask:"r,optional"`
 }
 
 // TestArguments: arguments reach the engine unchanged, including those of the pin.
@@ -69,11 +69,11 @@ func TestArguments(t *testing.T) {
 		Never uint64   `ch:"n"`
 	}
 	question := ask.New[everyArgument, row](`SELECT {a:FixedString(20)} AS a, {b:UInt64} AS b, {c:UInt32} AS c, {d:Int64} AS d, {f:String} AS f, {h:Bool} AS h,
-		toString({i:Int256}) AS i, {j:FixedString(32)} AS j, {k:FixedString(20)} AS k, [{l}] AS l, [{m}] AS m, toString(arraySum([{o}])) AS o, [{p}] AS p,
+		toString({i:Int256}) AS i, {j:FixedString(32)} AS j, {k:FixedString(20)} AS k, [{l}] AS l, [{m}] AS m, toString(arraySum(m -> m.2, [{o}])) AS o, [{p}] AS p,
 		({a:FixedString(20)}, 5) IN ({q}) AS q, {s:UInt8} AS s, toString({t:Int256}) AS t, {never:UInt64} AS n WHERE {seq:UInt64} > 0 AND {block:UInt64} = 11 AND {now:UInt64} > 0`)
 	user := readmodel.PartnerOwner(513)
 	args := everyArgument{Address: odd, Number: readmodel.Never, Small: 7, Signed: -1, Word: "queued", Truth: true, Tiny: 255, Amount: *uint256.NewInt(readmodel.Never), Decimal: ask.LowestKey, Hash: common.Hash{0, '\''}, Partner: 513,
-		Addresses: []common.Address{odd, user}, Numbers: []uint64{1, readmodel.Never}, Keys: []ask.AddressAsKey{ask.AddressAsKey(common.MaxAddress), ask.AddressAsKey(user)},
+		Addresses: []common.Address{odd, user}, Numbers: []uint64{1, readmodel.Never}, Members: []ask.Member{{Vault: odd, User: common.MaxAddress}, {User: user}},
 		Names: []ask.Name{"DepositAccepted", "_$1"}, Numbered: []ask.Numbered{{Vault: user, Number: 5}, {Vault: odd, Number: 5}}}
 	got, ok, err := question.One(t.Context(), pinned(t, s, nil), args)
 	highest := new(uint256.Int).SetBytes(common.MaxAddress[:])
@@ -129,14 +129,14 @@ func TestEmptyLists(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
 	type lists struct {
-		Addresses []common.Address   `ask:"l"`
-		Numbers   []uint64           `ask:"m"`
-		Keys      []ask.AddressAsKey `ask:"o"`
-		Names     []ask.Name         `ask:"p"`
-		Numbered  []ask.Numbered     `ask:"q"`
+		Addresses []common.Address `ask:"l"`
+		Numbers   []uint64         `ask:"m"`
+		Members   []ask.Member     `ask:"o"`
+		Names     []ask.Name       `ask:"p"`
+		Numbered  []ask.Numbered   `ask:"q"`
 	}
-	for _, condition := range []string{"vault IN ({l})", "seq IN ({m})", "toInt256(seq) IN ({o})", "event IN ({p})", "(vault, id) IN ({q})"} {
-		all := "1 OR vault IN ({l}) OR seq IN ({m}) OR toInt256(seq) IN ({o}) OR event IN ({p}) OR (vault, id) IN ({q})"
+	for _, condition := range []string{"vault IN ({l})", "seq IN ({m})", "(vault, toInt256(seq)) IN ({o})", "event IN ({p})", "(vault, id) IN ({q})"} {
+		all := "1 OR vault IN ({l}) OR seq IN ({m}) OR (vault, toInt256(seq)) IN ({o}) OR event IN ({p}) OR (vault, id) IN ({q})"
 		for where, want := range map[string]bool{condition + " AND (" + all + ")": false, all: true} {
 			rows, err := ask.New[lists, one]("SELECT seq AS n FROM events WHERE "+where).Rows(t.Context(), pinned(t, s, nil), lists{})
 			if err != nil || len(rows) > 0 != want {

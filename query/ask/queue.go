@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"math/big"
+	"reflect"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -35,17 +37,37 @@ type Queued struct {
 	Estimate        *big.Int
 }
 
-// Queue counts the queue of one vault, or of each if vault is nil. Vaults without requests are not in the map.
+// Queue counts the queue of one vault, or of each if vault is nil. Vaults without requests are not in the map. Answers
+// about the newest block share the count of all vaults: for one vault, the engine reads as much.
 func Queue(ctx context.Context, p *Pin, vault *common.Address) (map[common.Address]Queued, error) {
 	args := ofQueue{Past: p.AsOf}
 	if vault != nil {
 		args.Vault = *vault
 	}
-	rows, err := queue.Rows(ctx, p, args)
+	rows, err := args.rows(ctx, p)
 	out := make(map[common.Address]Queued, len(rows))
 	for _, r := range rows {
-		out[r.Vault] = Queued{r.Total, r.Unfunded, Number(r.Estimate)}
-		p.Lapses(r.Lapses)
+		if vault == nil || r.Vault == *vault {
+			out[r.Vault] = Queued{r.Total, r.Unfunded, Number(r.Estimate)}
+			p.Lapses(r.Lapses)
+		}
 	}
 	return out, err
+}
+
+// allQueues is the name of the only look-up of the queue.
+type allQueues struct{}
+
+func (a ofQueue) rows(ctx context.Context, p *Pin) ([]queueRow, error) {
+	if p.AsOf {
+		return queue.Rows(ctx, p, a)
+	}
+	p.dependsOn(queue.keys(reflect.ValueOf(a)))
+	read, err := shared(p, func(ctx context.Context, newest *Pin, _ []allQueues) ([]queueRow, error) {
+		return queue.all(ctx, newest, nil, ofQueue{})
+	}, func(allQueues) bool { return true }).get(ctx, []allQueues{{}})
+	if err != nil {
+		return nil, err
+	}
+	return withoutCursors(p, slices.Clone(read[0].rows)), nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"math/big"
+	"reflect"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -14,8 +16,7 @@ var sqlTotals string
 type ofSteps struct {
 	Owners  []common.Address `ask:"owners" reads:"totals"`
 	Users   []common.Address `ask:"users" reads:"user_totals"`
-	Members []AddressAsKey   `ask:"members" reads:"members"`
-	Vault   common.Address   `ask:"vault"`
+	Members []Member         `ask:"members" reads:"members"`
 	At      uint64           `ask:"at"`
 	// Past: steps at a past block are read; the index of blocks then skips most steps that began and ended later.
 	Past bool `ask:"past"`
@@ -108,22 +109,32 @@ type Sums struct {
 	Seen map[common.Address]uint64
 }
 
-// SumsOf reads totals at the pin's block, in one query.
+// SumsOf reads totals at the pin's block.
 func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
+	if args := of.args(); !p.AsOf && args.count() <= mostShared {
+		return args.together(ctx, p)
+	}
 	sums, err := of.at(ctx, p, p.Block)
 	return sums[0], err
 }
 
+// args returns the arguments, without the block.
+func (w *Whose) args() ofSteps {
+	args := ofSteps{Owners: w.Owners, Users: w.Users}
+	for _, user := range w.Members {
+		args.Members = append(args.Members, Member{w.In, user})
+	}
+	return args
+}
+
+func (a *ofSteps) count() int { return len(a.Owners) + len(a.Users) + len(a.Members) }
+
 // at reads the totals at some blocks, which are at most the pin's, in one query: one part for each, because the engine
 // would read everything between the blocks for a single condition.
 func (w *Whose) at(ctx context.Context, p *Pin, blocks ...uint64) ([]*Sums, error) {
-	args := ofSteps{Owners: w.Owners, Users: w.Users, Vault: w.In}
-	for _, user := range w.Members {
-		args.Members = append(args.Members, AddressAsKey(user))
-	}
 	asked, out := make([]ofSteps, len(blocks)), make([]*Sums, len(blocks))
 	for i, block := range blocks {
-		asked[i], out[i] = args, newSums()
+		asked[i], out[i] = w.args(), newSums()
 		asked[i].At, asked[i].Past = block, block < p.snapshot.Block
 	}
 	rows, err := steps.RowsOfEach(ctx, p, asked...)
@@ -133,9 +144,95 @@ func (w *Whose) at(ctx context.Context, p *Pin, blocks ...uint64) ([]*Sums, erro
 	return out, err
 }
 
+// stepName is what a row of totals is looked up by: its list, and its owner or the member.
+type stepName struct {
+	list string
+	of   Member
+}
+
+// names returns the names of all rows that are asked for.
+func (a *ofSteps) names() []stepName {
+	names := make([]stepName, 0, a.count())
+	for _, owner := range a.Owners {
+		names = append(names, stepName{"totals", Member{User: owner}})
+	}
+	for _, user := range a.Users {
+		names = append(names, stepName{"user_totals", Member{User: user}})
+	}
+	for _, member := range a.Members {
+		names = append(names, stepName{"members", member})
+	}
+	return names
+}
+
+// name returns what a row is looked up by.
+func (r *stepRow) name() stepName {
+	if r.List == "members" {
+		return stepName{r.List, Member{r.Owner, r.User}}
+	}
+	return stepName{r.List, Member{User: r.Owner}}
+}
+
+// readSteps reads the rows with some names, at the block of a pin.
+func readSteps(ctx context.Context, p *Pin, names []stepName) ([]stepRow, error) {
+	args := ofSteps{At: p.Block}
+	for _, name := range names {
+		switch name.list {
+		case "totals":
+			args.Owners = append(args.Owners, name.of.User)
+		case "user_totals":
+			args.Users = append(args.Users, name.of.User)
+		default:
+			args.Members = append(args.Members, name.of)
+		}
+	}
+	return steps.all(ctx, p, nil, args)
+}
+
+// ofOwner reports whether a name is one of few: a vault, a partner or everything.
+func ofOwner(name stepName) bool { return name.list == "totals" }
+
+// fewVaults is up to how many vaults the totals of all of them are read when those of one are wanted.
+const fewVaults = 64
+
+// withVaults adds all vaults, and everything, if one of these is wanted: other answers at the snapshot will want them, and
+// planning the statement takes longer than reading them.
+func (a *ofSteps) withVaults(p *Pin) *ofSteps {
+	ofVault := func(owner common.Address) bool { return owner == common.Address{} || p.Rank(owner) >= 0 }
+	if len(p.Vaults) > fewVaults || !slices.ContainsFunc(a.Owners, ofVault) {
+		return a
+	}
+	all := *a
+	all.Owners = append(slices.DeleteFunc(slices.Clone(a.Owners), ofVault), common.Address{})
+	for i := range p.Vaults {
+		all.Owners = append(all.Owners, p.Vaults[i].Address)
+	}
+	return &all
+}
+
+// together reads the rows at the newest block, together with those of other answers.
+func (a *ofSteps) together(ctx context.Context, p *Pin) (*Sums, error) {
+	p.dependsOn(steps.keys(reflect.ValueOf(*a)))
+	names := a.names()
+	read, err := shared(p, readSteps, ofOwner).get(ctx, a.withVaults(p).names())
+	if err != nil {
+		return newSums(), err
+	}
+	var rows []stepRow
+	for _, one := range read {
+		own := slices.DeleteFunc(slices.Clone(one.rows), func(r stepRow) bool { return !r.isCursor() && !slices.Contains(names, r.name()) })
+		rows = append(rows, withoutCursors(p, own)...)
+	}
+	return validAt(rows, p.Block), nil
+}
+
 // between reads the totals at block last, which is at most the pin's, and before block first.
 func (w *Whose) between(ctx context.Context, p *Pin, first, last uint64) (upTo, before *Sums, err error) {
-	if first == 0 {
+	switch {
+	case first == 0 && last == p.Block:
+		upTo, err = SumsOf(ctx, p, *w)
+		return upTo, newSums(), err
+	case first == 0:
 		sums, err := w.at(ctx, p, last)
 		return sums[0], newSums(), err
 	}

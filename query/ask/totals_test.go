@@ -1,17 +1,23 @@
 package ask_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // TestTotalsBetween: the change over some blocks is the difference of the totals at their end and before them, even
@@ -136,5 +142,99 @@ func TestTotalsOfManyUsers(t *testing.T) {
 	sums, err := ask.SumsOf(t.Context(), pinned(t, w.Look(), nil), ask.Whose{Users: users, Members: users})
 	if err != nil || sums.Seen[readtest.Bob] == 0 || len(sums.Seen) != 1 {
 		t.Errorf("first seen: %v, %v; want only the existing user", sums, err)
+	}
+}
+
+// TestSharedLookups: answers about the newest block that share statements get what each would read by itself, and no rows
+// of the others.
+func TestSharedLookups(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	w.BeforeReorganisation()
+	w.Reorganisation()
+	w.Write()
+	s := w.Look()
+	rng := rand.New(rand.NewPCG(7, 7))
+	some := func(all ...common.Address) (out []common.Address) {
+		for _, a := range all {
+			if rng.IntN(2) == 0 {
+				out = append(out, a)
+			}
+		}
+		return out
+	}
+	vaults := []common.Address{{}, readtest.VaultA, readtest.VaultB}
+	var group errgroup.Group
+	for range 60 {
+		of := ask.Whose{Owners: some(append(vaults, readmodel.PartnerOwner(7))...), In: vaults[rng.IntN(3)],
+			Users: some(readtest.Alice, readtest.Bob, readtest.Nobody, readtest.VaultA), Members: some(readtest.Alice, readtest.Bob, readtest.Nobody)}
+		vault := &vaults[1+rng.IntN(2)]
+		if rng.IntN(3) == 0 {
+			vault = nil
+		}
+		group.Go(func() error {
+			p, alone := pinned(t, s, nil), pinned(t, s, &s.Block) // an answer about a given block shares nothing
+			got, err := ask.SumsOf(t.Context(), p, of)
+			want, failed := ask.SumsOf(t.Context(), alone, of)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v: %+v, want %+v", of, got, want)
+			}
+			queued, err2 := ask.Queue(t.Context(), p, vault)
+			wantQueued, failed2 := ask.Queue(t.Context(), alone, vault)
+			if !reflect.DeepEqual(queued, wantQueued) {
+				t.Errorf("the queue of %v: %+v, want %+v", vault, queued, wantQueued)
+			}
+			if err := p.Settled(t.Context(), w.Watcher); err != nil {
+				t.Errorf("%+v: %v", of, err)
+			}
+			return errors.Join(err, failed, err2, failed2)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	var failed *state.Error
+	if _, err := ask.UserTotals(ctx, pinned(t, s, nil), readtest.Alice); !errors.As(err, &failed) || !errors.Is(err, context.Canceled) {
+		t.Errorf("of a client that has left: %v", err)
+	}
+}
+
+// TestSharedBeforeAReorganisation: rows that were read for earlier answers at a snapshot are right for later ones until the
+// chain is reorganised, and then such an answer is made again.
+func TestSharedBeforeAReorganisation(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	before, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), readtest.VaultA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Reorganisation()
+	w.Write()
+	p := pinned(t, s, nil)
+	kept, err := ask.TotalsOf(t.Context(), p, readtest.VaultA)
+	if err != nil || !reflect.DeepEqual(kept, before) {
+		t.Errorf("kept: %+v, %v, want %+v", kept, err, before)
+	}
+	if err := p.Settled(t.Context(), w.Watcher); err != nil {
+		t.Errorf("with nothing but rows from before: %v", err)
+	}
+	if _, err := ask.UserTotals(t.Context(), p, readtest.Bob); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, ask.ErrRewritten) {
+		t.Errorf("with rows from before and after: %v", err)
+	}
+	var now *ask.Totals
+	if _, err := ask.Answer(t.Context(), w.Watcher, s, nil, func(ctx context.Context, p *ask.Pin) error {
+		all, err := ask.TotalsOf(ctx, p, readtest.VaultA)
+		if err == nil {
+			_, err = ask.UserTotals(ctx, p, readtest.Bob)
+		}
+		now = all.Of(readtest.VaultA, readtest.VaultA)
+		return err
+	}); err != nil || reflect.DeepEqual(now, before.Of(readtest.VaultA, readtest.VaultA)) {
+		t.Errorf("made again: %+v, %v", now, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ethereum/go-ethereum/common"
@@ -30,7 +31,7 @@ var (
 	sqlVaults string
 )
 
-// Snapshot is the newest state of one generation that answers can be pinned to. It is immutable.
+// Snapshot is the newest state of one generation that answers can be pinned to. It is immutable, but for what answers share.
 type Snapshot struct {
 	Generation int32
 	Seq        uint64 // the end of the newest complete unit
@@ -49,6 +50,16 @@ type Snapshot struct {
 	Source  *Source
 
 	touched *touched
+	shared  sync.Map
+}
+
+// Shared returns what all answers at the snapshot share under a key. create creates it for the first of them.
+func (s *Snapshot) Shared(key any, create func() any) any {
+	if v, ok := s.shared.Load(key); ok {
+		return v
+	}
+	v, _ := s.shared.LoadOrStore(key, create())
+	return v
 }
 
 // Unchanged reports whether an answer about the newest block, made at a seq of a generation from rows with the given

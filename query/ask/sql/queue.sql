@@ -12,3 +12,4 @@ WHERE ((list = 'queue' AND key > {block:UInt64} AND block <= {block:UInt64}
   OR list = 'cursor')
   AND (block <= {block:UInt64} OR block >= {lately:UInt64}) -- if past
 GROUP BY list, vault
+SETTINGS optimize_move_to_prewhere = 0, use_skip_indexes = 0 -- unless past

@@ -9,7 +9,7 @@ FROM lists
 WHERE (list = 'cursor'
   OR (list = 'totals' AND owner IN ({owners}) AND key > {at:UInt64} AND block <= {at:UInt64}) -- if owners
   OR (list = 'user_totals' AND owner IN ({users}) AND key > {at:UInt64} AND block <= {at:UInt64}) -- if users
-  OR (list = 'members' AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND key IN ({members}) AND block <= {at:UInt64}) -- if members
+  OR (list = 'members' AND (owner, key) IN ({members}) AND scope = toFixedString('', 20) AND block <= {at:UInt64}) -- if members
   )
   AND (block <= {at:UInt64} OR block >= {lately:UInt64}) -- if past
 SETTINGS optimize_move_to_prewhere = 0

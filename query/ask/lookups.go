@@ -1,0 +1,166 @@
+package ask
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/navlog/navlog/query/state"
+)
+
+// lookups reads rows by name for all answers about the newest block of a snapshot: the engine takes some milliseconds
+// to plan a statement, however few rows it reads. One statement runs at a time. Names that are wanted meanwhile are read
+// together by the next one, and a name that is being read is not read again.
+//
+// Rows that belong to the snapshot's block stay right for as long as pins to the snapshot exist: each pin compares the
+// cursor that was read with them.
+type lookups[K comparable, R any] struct {
+	// read runs a statement for some names. Its rows include the cursor.
+	read func(context.Context, []K) ([]R, error)
+	// keep reports whether the rows of a name are kept for later answers at the snapshot.
+	keep func(K) bool
+
+	mu      sync.Mutex
+	running *lookup[K, R]
+	next    *lookup[K, R]
+	of      map[K]*lookup[K, R] // by name, for names that are not yet read or kept
+}
+
+// lookup is one statement.
+type lookup[K comparable, R any] struct {
+	names   []K
+	callers int                // that wait for it
+	ctx     context.Context    // of the first caller, without its end
+	end     context.CancelFunc // nil until it is started
+	done    chan struct{}      // closed when the following are set
+	rows    []R
+	err     error
+	failed  *Panic
+}
+
+// mostShared is how many names of one answer are read together with those of others.
+const mostShared = 256
+
+// shared returns the lookups of the answers at a pin's snapshot. read runs a statement at a pin to its newest block.
+func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) ([]R, error), keep func(K) bool) *lookups[K, R] {
+	s := p.snapshot
+	return s.Shared((*lookups[K, R])(nil), func() any {
+		return &lookups[K, R]{keep: keep, of: map[K]*lookup[K, R]{}, read: func(ctx context.Context, names []K) ([]R, error) {
+			newest, _ := At(s, nil) // without asOfBlock there is no error
+			return read(ctx, newest, names)
+		}}
+	}).(*lookups[K, R])
+}
+
+// get returns the statements that read the names, after they have ended. The error is a *state.Error.
+func (l *lookups[K, R]) get(ctx context.Context, names []K) ([]*lookup[K, R], error) {
+	wanted := l.want(ctx, names)
+	for i, one := range wanted {
+		select {
+		case <-one.done:
+			l.leave(one)
+		case <-ctx.Done():
+			for _, other := range wanted[i:] {
+				l.leave(other)
+			}
+			return nil, &state.Error{Err: ctx.Err()}
+		}
+	}
+	for _, one := range wanted {
+		if one.failed != nil {
+			panic(one.failed)
+		}
+		if one.err != nil {
+			return nil, one.err
+		}
+	}
+	return wanted, nil
+}
+
+// want returns the statements that have read, read or will read the names.
+func (l *lookups[K, R]) want(ctx context.Context, names []K) (wanted []*lookup[K, R]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		one := l.of[name]
+		if one == nil {
+			if l.next == nil {
+				l.next = &lookup[K, R]{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
+			}
+			one = l.next
+			one.names = append(one.names, name)
+			l.of[name] = one
+		}
+		if !slices.Contains(wanted, one) {
+			one.callers++
+			wanted = append(wanted, one)
+		}
+	}
+	l.start()
+	return wanted
+}
+
+// start starts the next statement if none is running. l.mu is held.
+func (l *lookups[K, R]) start() {
+	if l.running != nil || l.next == nil {
+		return
+	}
+	one := l.next
+	l.running, l.next = one, nil
+	var ctx context.Context
+	ctx, one.end = context.WithCancel(one.ctx)
+	go func() {
+		defer l.finish(one)
+		defer func() {
+			if v := recover(); v != nil {
+				one.failed = &Panic{v, debug.Stack()}
+			}
+		}()
+		one.rows, one.err = l.read(ctx, one.names)
+	}()
+}
+
+// finish publishes the rows of a statement and starts the next one.
+func (l *lookups[K, R]) finish(one *lookup[K, R]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one.end()
+	for _, name := range one.names {
+		if one.err != nil || one.failed != nil || !l.keep(name) {
+			l.forget(name, one)
+		}
+	}
+	close(one.done)
+	l.running = nil
+	l.start()
+}
+
+// leave ends a statement that nobody waits for any longer, so that the engine does no work for clients that have left.
+func (l *lookups[K, R]) leave(one *lookup[K, R]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one.callers--; one.callers > 0 {
+		return
+	}
+	select {
+	case <-one.done:
+		return
+	default:
+	}
+	for _, name := range one.names {
+		l.forget(name, one)
+	}
+	if one.end != nil {
+		one.end()
+	} else {
+		l.next = nil
+	}
+}
+
+// forget makes the next caller read a name again. l.mu is held.
+func (l *lookups[K, R]) forget(name K, one *lookup[K, R]) {
+	if l.of[name] == one {
+		delete(l.of, name)
+	}
+}
