@@ -356,6 +356,7 @@ func TestSecretsInConfigurationAreRefused(t *testing.T) {
 		{"clickhouse": map[string]any{"password": "a"}},
 		{"clickhouse": map[string]any{"queryPassword": "a"}},
 		{"http": map[string]any{"statementKey": "a"}},
+		{"http": map[string]any{"proofRpc": "https://node.example/key"}},
 		{"kafka": map[string]any{"sasl": map[string]any{"password": "a"}}},
 	} {
 		if _, err := render(t, map[string]any{"config": config}); err == nil || !strings.Contains(err.Error(), "secret") {
@@ -514,7 +515,6 @@ func TestServeReachesTheNodeForProofs(t *testing.T) {
 		{"a secret", map[string]any{"serve": map[string]any{"secretFiles": map[string]any{key: "proof-rpc"}}}, true},
 		{"a variable", map[string]any{"serve": map[string]any{"env": map[string]any{key: "https://node.example"}}}, true},
 		{"a file", map[string]any{"serve": map[string]any{"env": map[string]any{key + "_FILE": "/run/proof/rpc"}}}, true},
-		{"the configuration", map[string]any{"config": map[string]any{"http": map[string]any{"proofRpc": "https://node.example"}}}, true},
 	} {
 		r, err := render(t, c.values)
 		if err != nil {

@@ -34,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The configuration, which every program reads, so it must not contain secrets. */}}
 {{- define "navlog.config" -}}
 {{- if dig "chain" "rpc" "" .Values.config }}{{ fail "config.chain.rpc is read by every program: put the URLs of the nodes into the secret of ingest (chain-rpc)" }}{{ end }}
-{{- range $path := list (list "postgres" "password") (list "postgres" "url") (list "clickhouse" "password") (list "clickhouse" "queryPassword") (list "http" "statementKey") }}
+{{- range $path := list (list "postgres" "password") (list "postgres" "url") (list "clickhouse" "password") (list "clickhouse" "queryPassword") (list "http" "statementKey") (list "http" "proofRpc") }}
 {{- if dig (index $path 0) (index $path 1) "" $.Values.config }}{{ fail (printf "config.%s.%s is a secret: put it into the secrets of the programs" (index $path 0) (index $path 1)) }}{{ end }}
 {{- end }}
 {{- if dig "kafka" "sasl" "password" "" .Values.config }}{{ fail "config.kafka.sasl.password is a secret: put it into the secrets of the programs" }}{{ end }}
@@ -99,7 +99,7 @@ affinity: {{- toYaml . | nindent 2 }}
 {{/* Whether serve has a node of its own for proofs. */}}
 {{- define "navlog.proves" -}}
 {{- with .Values.serve }}
-{{- if or (dig "http" "proofRpc" "" $.Values.config) (get .env "NAVLOG_HTTP_PROOF_RPC") (get .env "NAVLOG_HTTP_PROOF_RPC_FILE") (get .secretFiles "NAVLOG_HTTP_PROOF_RPC") }}yes{{ end }}
+{{- if or (get .env "NAVLOG_HTTP_PROOF_RPC") (get .env "NAVLOG_HTTP_PROOF_RPC_FILE") (get .secretFiles "NAVLOG_HTTP_PROOF_RPC") }}yes{{ end }}
 {{- end }}
 {{- end }}
 
