@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -36,45 +37,115 @@ type answer struct {
 // result. Their memory is allocated in slabs: half a million small allocations a second are most of the cost of a
 // generic decoder.
 func decodeLogs(result []byte) (*answer, error) {
-	d := decoder{scanner: scanner{b: result}}
-	a := &answer{bytes: len(result)}
-	if n := len(result) / typicalLog; n > 0 {
-		a.logs = make([]*event.Log, 0, n)
-	}
-	var err error
-	if !d.null() {
-		err = d.list("a list of logs", func() error { return d.into(a) })
-	}
-	if err == nil {
-		err = d.end()
-	}
-	if err == nil {
-		err = a.order()
-	}
+	a, err := decodeInto(result, func(d *decoder, a *answer) error {
+		if none(result) {
+			return nil
+		}
+		return d.logsIn(result, a)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the logs cannot be read: %w", err)
 	}
 	return a, nil
 }
 
-// into decodes a log and adds it to an answer.
-func (d *decoder) into(a *answer) error {
-	l, state, err := d.log(hasAll)
+// decodeReceipts decodes the logs in the result of eth_getBlockReceipts. It returns ErrNoReceipts for null.
+func decodeReceipts(result []byte) (*answer, error) {
+	if none(result) {
+		return nil, ErrNoReceipts
+	}
+	a, err := decodeInto(result, func(d *decoder, a *answer) error {
+		return list(result, "a list of receipts", func(s *scanner) error {
+			receipt, err := s.value()
+			if err != nil {
+				return err
+			}
+			logs, err := logsOfReceipt(receipt)
+			if err != nil || none(logs) {
+				return err
+			}
+			return d.logsIn(logs, a)
+		})
+	})
 	if err != nil {
-		return fmt.Errorf("log %d: %w", a.given, err)
+		return nil, fmt.Errorf("the receipts cannot be read: %w", err)
 	}
-	switch state {
-	case removed:
-		a.given++
-		a.removed = append(a.removed, l)
-	case mined:
-		a.given++
-		if last := len(a.logs) - 1; last >= 0 && byPlace(a.logs[last], l) >= 0 {
-			a.disordered = true
+	return a, nil
+}
+
+// decodeInto makes an answer from a result.
+func decodeInto(result []byte, decode func(*decoder, *answer) error) (*answer, error) {
+	a := &answer{bytes: len(result)}
+	if n := len(result) / typicalLog; n > 0 {
+		a.logs = make([]*event.Log, 0, n)
+	}
+	if err := decode(new(decoder), a); err != nil {
+		return nil, err
+	}
+	return a, a.order()
+}
+
+// logsOfReceipt returns the list of the logs of a receipt.
+func logsOfReceipt(receipt []byte) (logs []byte, err error) {
+	err = object(receipt, "a receipt", func(name, value []byte) error {
+		switch {
+		case string(name) != "logs":
+		case logs != nil:
+			return errors.New("logs: it is there twice")
+		default:
+			logs = value
 		}
-		a.logs = append(a.logs, l)
+		return nil
+	})
+	if err == nil && logs == nil {
+		err = errors.New("a receipt has no logs")
 	}
-	return nil
+	return logs, err
+}
+
+// decodeReceipt decodes the address, topics and data of the logs of one receipt. It returns no logs for null.
+func decodeReceipt(result []byte) (logs []*event.Log, err error) {
+	if none(result) {
+		return nil, nil
+	}
+	d := new(decoder)
+	all, err := logsOfReceipt(result)
+	if err == nil && !none(all) {
+		err = list(all, "a list of logs", func(s *scanner) error {
+			l, _, err := d.log(s, hasContent)
+			if err != nil {
+				return fmt.Errorf("log %d: %w", len(logs), err)
+			}
+			logs = append(logs, &event.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, DataLength: l.DataLength, DataHash: l.DataHash})
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the receipt cannot be read: %w", err)
+	}
+	return logs, nil
+}
+
+// logsIn decodes a list of logs and adds them to an answer.
+func (d *decoder) logsIn(text []byte, a *answer) error {
+	return list(text, "a list of logs", func(s *scanner) error {
+		l, state, err := d.log(s, hasAll)
+		if err != nil {
+			return fmt.Errorf("log %d: %w", a.given, err)
+		}
+		switch state {
+		case removed:
+			a.given++
+			a.removed = append(a.removed, l)
+		case mined:
+			a.given++
+			if last := len(a.logs) - 1; last >= 0 && byPlace(a.logs[last], l) >= 0 {
+				a.disordered = true
+			}
+			a.logs = append(a.logs, l)
+		}
+		return nil
+	})
 }
 
 // byPlace compares logs by their position in the chain.
@@ -103,22 +174,6 @@ func (a *answer) order() error {
 	return nil
 }
 
-// list reads an array and calls one for each element.
-func (s *scanner) list(expected string, one func() error) error {
-	if c := s.peek(); c != '[' && c != 0 {
-		return s.otherThan(expected)
-	}
-	return s.members('[', ']', one)
-}
-
-// object reads an object and calls one for each member.
-func (s *scanner) object(expected string, one func() error) error {
-	if c := s.peek(); c != '{' && c != 0 {
-		return s.otherThan(expected)
-	}
-	return s.members('{', '}', one)
-}
-
 // typicalLog is roughly the smallest size of a log in JSON, in bytes.
 const typicalLog = 550
 
@@ -131,7 +186,6 @@ const (
 
 // decoder decodes logs into slabs. A field that repeats the text of the log before it is not decoded again.
 type decoder struct {
-	scanner
 	logs   []event.Log
 	topics [][]byte
 	bytes  []byte
@@ -141,30 +195,61 @@ type decoder struct {
 
 // repeated is a field that often has the same value as in the log before.
 type repeated struct {
-	digits, value []byte
+	text, value []byte
 }
 
-// Members of a log. Only its time and its transaction index may be missing: the header of the block has the time, and
-// the index affects no decision.
+// member is a member of a log.
+type member struct {
+	name string
+	// placed: null is the same as no value, as in a log that is in no block.
+	placed bool
+	read   func(d *decoder, l *event.Log, value []byte) error
+}
+
+// logMembers are the members of a log. Those after hasAll may be missing: the header of the block has the time, and the
+// transaction index affects no decision.
+var logMembers = [...]member{
+	{"address", false, func(d *decoder, l *event.Log, v []byte) (err error) {
+		l.Address, err = d.again(&d.address, v, common.AddressLength)
+		return err
+	}},
+	{"topics", false, func(d *decoder, l *event.Log, v []byte) (err error) { l.Topics, err = d.topicList(v); return err }},
+	{"data", false, func(d *decoder, l *event.Log, v []byte) error { return d.data(l, v) }},
+	{"blockNumber", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.BlockNumber, err = quantity(v); return err }},
+	{"blockHash", true, func(d *decoder, l *event.Log, v []byte) (err error) {
+		l.BlockHash, err = d.again(&d.blockHash, v, common.HashLength)
+		return err
+	}},
+	{"transactionHash", true, func(d *decoder, l *event.Log, v []byte) (err error) {
+		l.TxHash, err = d.again(&d.txHash, v, common.HashLength)
+		return err
+	}},
+	{"logIndex", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.LogIndex, err = index(v); return err }},
+	{"transactionIndex", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.TxIndex, err = index(v); return err }},
+	{"blockTimestamp", true, func(_ *decoder, l *event.Log, v []byte) error { l.BlockTime = timeOf(v); return nil }},
+	{"removed", true, func(_ *decoder, _ *event.Log, v []byte) error { return flag(v) }},
+}
+
+// The number of members that a log must have: its contents, or also its place.
 const (
-	hasAddress = 1 << iota
-	hasTopics
-	hasData
-	hasNumber
-	hasBlockHash
-	hasTxHash
-	hasIndex
-	hasAll     = 1<<iota - 1
-	hasTxIndex = 1 << (iota - 1)
-	hasTime    = 1 << (iota - 1)
-	hasRemoved = 1 << (iota - 1)
+	hasContent = 3
+	hasAll     = 7
 )
 
-// memberNames are the names of the required members.
-var memberNames = [...]string{"address", "topics", "data", "blockNumber", "blockHash", "transactionHash", "logIndex"}
+// Positions of members.
+const (
+	atNumber    = 3
+	atBlockHash = 4
+	atRemoved   = 9
+)
 
-// place is the set of members that a mined log has and that are null in a pending one.
-const place = hasNumber | hasBlockHash | hasTxHash | hasIndex | hasTxIndex
+var memberByName = func() map[string]int {
+	byName := make(map[string]int, len(logMembers))
+	for i, m := range logMembers {
+		byName[m.name] = i
+	}
+	return byName
+}()
 
 // logState is where a log is, according to the node.
 type logState int
@@ -175,197 +260,100 @@ const (
 	removed          // no longer in a block of the node's chain
 )
 
-// log decodes a log that must have the given members.
-func (d *decoder) log(must int) (*event.Log, logState, error) {
+// log decodes a log that must have the first must members.
+func (d *decoder) log(s *scanner, must int) (*event.Log, logState, error) {
+	var values [len(logMembers)][]byte
+	err := s.object("a log", func(name, value []byte) error {
+		i, known := memberByName[string(name)]
+		if !known {
+			return nil
+		}
+		if values[i] != nil && !bytes.Equal(values[i], value) {
+			return fmt.Errorf("%s: it is there twice, with two values", name)
+		}
+		values[i] = value
+		return nil
+	})
+	if err != nil {
+		return nil, mined, err
+	}
 	if len(d.logs) == 0 {
 		d.logs = make([]event.Log, slabLogs)
 	}
 	l := &d.logs[0]
 	d.logs = d.logs[1:]
 	l.BlockTime = noTime
-	var has, nulls int
-	gone := false
-	err := d.object("a log", func() error {
-		name, err := d.name()
-		if err != nil {
-			return err
+	for i := range logMembers {
+		m, value := &logMembers[i], values[i]
+		if value == nil || m.placed && none(value) {
+			continue
 		}
-		bit := memberOf(name)
-		switch {
-		case bit == 0:
-			return d.skip()
-		case has&bit != 0:
-			return d.twice(l, name, bit)
-		case bit&(place|hasTime|hasRemoved) != 0 && d.null():
-			nulls |= bit
-		default:
-			if err := d.member(l, bit, &gone); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
+		if err := m.read(d, l, value); err != nil {
+			return nil, mined, fmt.Errorf("%s: %w", m.name, err)
 		}
-		has |= bit
-		return nil
-	})
+	}
 	switch {
-	case err != nil:
-		return nil, mined, err
-	case gone:
+	case string(values[atRemoved]) == "true":
 		return l, removed, nil
-	case nulls&(hasNumber|hasBlockHash) == hasNumber|hasBlockHash:
+	case bytes.Equal(values[atNumber], null) && bytes.Equal(values[atBlockHash], null):
 		return l, pending, nil
 	}
-	for i, name := range memberNames {
-		switch bit := 1 << i; {
-		case must&bit == 0:
-		case has&bit == 0:
-			return nil, mined, fmt.Errorf("it has no %s", name)
-		case nulls&bit != 0:
-			return nil, mined, fmt.Errorf("%s: it is null", name)
+	for i := range must {
+		switch m := &logMembers[i]; {
+		case values[i] == nil:
+			return nil, mined, fmt.Errorf("it has no %s", m.name)
+		case m.placed && none(values[i]):
+			return nil, mined, fmt.Errorf("%s: it is null", m.name)
 		}
 	}
 	return l, mined, nil
 }
 
-func memberOf(name []byte) int {
-	switch string(name) {
-	case "address":
-		return hasAddress
-	case "topics":
-		return hasTopics
-	case "data":
-		return hasData
-	case "blockNumber":
-		return hasNumber
-	case "blockHash":
-		return hasBlockHash
-	case "blockTimestamp":
-		return hasTime
-	case "transactionHash":
-		return hasTxHash
-	case "transactionIndex":
-		return hasTxIndex
-	case "logIndex":
-		return hasIndex
-	case "removed":
-		return hasRemoved
+// timeOf reads the time of a log, which is optional because the header of the block has it too. A zero, or anything that
+// is not a number of seconds, counts as missing.
+func timeOf(value []byte) uint64 {
+	if n, err := quantity(value); err == nil && n > 0 && n <= maxSeconds {
+		return n
 	}
-	return 0
-}
-
-// twice reads a member that occurred before, and must have the same value.
-func (d *decoder) twice(l *event.Log, name []byte, bit int) error {
-	again, gone := event.Log{BlockTime: noTime}, false
-	if bit&(place|hasTime|hasRemoved) == 0 || !d.null() {
-		if err := d.member(&again, bit, &gone); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	same := false
-	switch bit {
-	case hasAddress:
-		same = bytes.Equal(again.Address, l.Address)
-	case hasTopics:
-		same = slices.EqualFunc(again.Topics, l.Topics, bytes.Equal)
-	case hasData:
-		same = bytes.Equal(again.Data, l.Data) && again.DataLength == l.DataLength && bytes.Equal(again.DataHash, l.DataHash)
-	case hasNumber:
-		same = again.BlockNumber == l.BlockNumber
-	case hasBlockHash:
-		same = bytes.Equal(again.BlockHash, l.BlockHash)
-	case hasTime:
-		same = again.BlockTime == l.BlockTime
-	case hasTxHash:
-		same = bytes.Equal(again.TxHash, l.TxHash)
-	case hasTxIndex:
-		same = again.TxIndex == l.TxIndex
-	case hasIndex:
-		same = again.LogIndex == l.LogIndex
-	case hasRemoved:
-		same = !gone // a removed log is not decoded further
-	}
-	if !same {
-		return fmt.Errorf("%s: it is there twice, with two values", name)
-	}
-	return nil
-}
-
-// member decodes the value of one member.
-func (d *decoder) member(l *event.Log, bit int, gone *bool) (err error) {
-	switch bit {
-	case hasAddress:
-		l.Address, err = d.again(&d.address, common.AddressLength)
-	case hasTopics:
-		l.Topics, err = d.topicList()
-	case hasData:
-		err = d.data(l)
-	case hasNumber:
-		l.BlockNumber, err = d.quantity()
-	case hasBlockHash:
-		l.BlockHash, err = d.again(&d.blockHash, common.HashLength)
-	case hasTime:
-		l.BlockTime, err = d.time()
-	case hasTxHash:
-		l.TxHash, err = d.again(&d.txHash, common.HashLength)
-	case hasTxIndex:
-		l.TxIndex, err = d.index()
-	case hasIndex:
-		l.LogIndex, err = d.index()
-	case hasRemoved:
-		*gone, err = d.flag()
-	}
-	return err
-}
-
-// time decodes the time of a log, which is optional because the header of the block has it too. A zero, or anything
-// that is not a number of seconds, counts as missing.
-func (d *decoder) time() (uint64, error) {
-	n, err := d.quantity()
-	switch {
-	case errors.Is(err, errTruncated), errors.Is(err, errNotJSON):
-		return noTime, err
-	case err != nil, n == 0, n > maxSeconds:
-		return noTime, nil
-	}
-	return n, nil
+	return noTime
 }
 
 // maxSeconds is in the year 36812. A larger value is in milliseconds, or not a time.
 const maxSeconds = 1 << 40
 
 // again decodes a value of fixed size, which is often the same as before.
-func (d *decoder) again(before *repeated, size int) ([]byte, error) {
-	digits, err := d.fixedDigits(size)
-	if err != nil {
-		return nil, err
+func (d *decoder) again(before *repeated, value []byte, size int) ([]byte, error) {
+	if !bytes.Equal(value, before.text) {
+		decoded := d.room(size)
+		if err := fixed(decoded, value); err != nil {
+			return nil, err
+		}
+		*before = repeated{value, decoded}
 	}
-	if bytes.Equal(digits, before.digits) {
-		return before.value, nil
-	}
-	value := d.room(size)
-	if err := unhex(value, digits); err != nil {
-		return nil, err
-	}
-	*before = repeated{digits, value}
-	return value, nil
+	return before.value, nil
 }
 
 // topicList decodes the topics. null is an empty list, as some nodes write it.
-func (d *decoder) topicList() ([][]byte, error) {
-	if d.null() {
+func (d *decoder) topicList(value []byte) ([][]byte, error) {
+	if none(value) {
 		return nil, nil
 	}
 	if len(d.topics) < maxTopics {
 		d.topics = make([][]byte, slabTopics)
 	}
 	n := 0
-	err := d.list("a list of topics", func() error {
+	err := list(value, "a list of topics", func(s *scanner) error {
 		if n == maxTopics {
 			return fmt.Errorf("there are more than %d", maxTopics)
+		}
+		value, err := s.value()
+		if err != nil {
+			return err
 		}
 		topic := d.room(common.HashLength)
 		d.topics[n] = topic
 		n++
-		return d.fixed(topic)
+		return fixed(topic, value)
 	})
 	topics := d.topics[:n:n]
 	d.topics = d.topics[n:]
@@ -373,31 +361,15 @@ func (d *decoder) topicList() ([][]byte, error) {
 }
 
 // data decodes the data of a log.
-func (d *decoder) data(l *event.Log) error {
-	hex, err := d.hexBytes()
-	if err != nil || len(hex) == 0 {
+func (d *decoder) data(l *event.Log, value []byte) error {
+	hexed, err := digits(value)
+	if err != nil || len(hexed) == 0 {
 		return err
 	}
-	data := d.room(len(hex) / 2)
-	err = unhex(data, hex)
+	data := d.room(len(hexed) / 2)
+	_, err = hex.Decode(data, hexed)
 	l.SetData(data)
 	return err
-}
-
-// hexBytes reads any number of bytes and returns their hexadecimal digits. null, "" and "0x" are no bytes.
-func (s *scanner) hexBytes() ([]byte, error) {
-	if s.null() {
-		return nil, nil
-	}
-	text, err := s.text()
-	if err != nil {
-		return nil, err
-	}
-	hex := digits(text)
-	if len(hex)%2 != 0 {
-		return nil, fmt.Errorf("it has an odd number of digits, %d", len(hex))
-	}
-	return hex, nil
 }
 
 // room allocates size bytes from a slab.
@@ -416,55 +388,39 @@ func (d *decoder) room(size int) []byte {
 // decodeHeader decodes the result of eth_getBlockBy…; it returns nil for null. Only block 0 may lack a parent and a
 // time. A header without a bloom, as on some chains, has NoBloom set.
 func decodeHeader(result []byte) (*Header, error) {
-	s := scanner{b: result}
-	h := new(Header)
-	if s.null() {
-		return nil, s.end()
+	if none(result) {
+		return nil, nil
 	}
-	const (
-		number = iota
-		hash
-		parent
-		timestamp
-	)
-	names := [...]string{"number", "hash", "parentHash", "timestamp"}
+	h, names := &Header{NoBloom: true}, [...]string{"number", "hash", "parentHash", "timestamp"}
 	var has [len(names)]bool
-	h.NoBloom = true
-	err := s.object("a block", func() error {
-		name, err := s.name()
-		if err != nil {
-			return err
-		}
-		which := slices.Index(names[:], string(name))
-		switch {
-		case which >= 0 && s.null():
+	err := object(result, "a block", func(name, value []byte) (err error) {
+		if none(value) {
 			return nil // treated as missing
-		case string(name) == "logsBloom":
-			err = s.bloom(h)
-		case which == number:
-			h.Number, err = s.quantity()
-		case which == hash:
-			err = s.fixed(h.Hash[:])
-		case which == parent:
-			err = s.fixed(h.Parent[:])
-		case which == timestamp:
-			h.Time, err = s.quantity()
-		default:
-			return s.skip()
 		}
-		if which >= 0 {
-			has[which] = true
+		switch string(name) {
+		case "number":
+			h.Number, err = quantity(value)
+		case "hash":
+			err = fixed(h.Hash[:], value)
+		case "parentHash":
+			err = fixed(h.Parent[:], value)
+		case "timestamp":
+			h.Time, err = quantity(value)
+		case "logsBloom":
+			err = h.bloom(value)
+		default:
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		if i := slices.Index(names[:], string(name)); i >= 0 {
+			has[i] = true
+		}
 		return nil
 	})
-	if err == nil {
-		err = s.end()
-	}
 	for i, name := range names {
-		if err == nil && !has[i] && (i == number || i == hash || h.Number > 0) {
+		if err == nil && !has[i] && (i < 2 || h.Number > 0) {
 			err = fmt.Errorf("it has no %s", name)
 		}
 	}
@@ -474,117 +430,45 @@ func decodeHeader(result []byte) (*Header, error) {
 	return h, nil
 }
 
-// bloom reads the bloom of a header. null, "" and "0x" mean that it has none.
-func (s *scanner) bloom(h *Header) error {
-	hex, err := s.hexBytes()
-	switch {
-	case err != nil:
+// bloom reads the bloom of a header. "" and "0x" mean that it has none.
+func (h *Header) bloom(value []byte) error {
+	hexed, err := digits(value)
+	if err != nil || len(hexed) == 0 {
 		return err
-	case len(hex) == 0:
-		return nil
-	case len(hex) != 2*len(h.Bloom):
-		return fmt.Errorf("it has %d hexadecimal digits and must have %d", len(hex), 2*len(h.Bloom))
 	}
 	h.NoBloom = false
-	return unhex(h.Bloom[:], hex)
-}
-
-// decodeReceipts decodes the logs in the result of eth_getBlockReceipts. It returns ErrNoReceipts for null.
-func decodeReceipts(result []byte) (*answer, error) {
-	d := decoder{scanner: scanner{b: result}}
-	if d.null() {
-		return nil, ErrNoReceipts
-	}
-	a := &answer{bytes: len(result)}
-	err := d.list("a list of receipts", func() error { return d.receipt(func() error { return d.into(a) }) })
-	if err == nil {
-		err = d.end()
-	}
-	if err == nil {
-		err = a.order()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the receipts cannot be read: %w", err)
-	}
-	return a, nil
-}
-
-// receipt reads a receipt and calls one for each of its logs.
-func (d *decoder) receipt(one func() error) error {
-	has := false
-	err := d.object("a receipt", func() error {
-		name, err := d.name()
-		if err != nil {
-			return err
-		}
-		if string(name) != "logs" {
-			return d.skip()
-		}
-		if has {
-			return errors.New("logs: it is there twice")
-		}
-		has = true
-		if d.null() { // an empty list
-			return nil
-		}
-		return d.list("a list of logs", one)
-	})
-	if err == nil && !has {
-		err = errors.New("a receipt has no logs")
-	}
-	return err
-}
-
-// decodeReceipt decodes the address, topics and data of the logs of one receipt. It returns no logs for null.
-func decodeReceipt(result []byte) (logs []*event.Log, err error) {
-	d := decoder{scanner: scanner{b: result}}
-	if !d.null() {
-		err = d.receipt(func() error {
-			l, _, err := d.log(hasAddress | hasTopics | hasData)
-			if err != nil {
-				return fmt.Errorf("log %d: %w", len(logs), err)
-			}
-			logs = append(logs, &event.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, DataLength: l.DataLength, DataHash: l.DataHash})
-			return nil
-		})
-	}
-	if err == nil {
-		err = d.end()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the receipt cannot be read: %w", err)
-	}
-	return logs, nil
+	return fixed(h.Bloom[:], value)
 }
 
 // errNull is returned for a null result where null has no meaning.
 var errNull = errors.New("the result is null")
 
 // decodeQuantity decodes a numeric result.
-func decodeQuantity(result []byte) (n uint64, err error) {
-	s := scanner{b: result}
-	if s.null() {
+func decodeQuantity(result []byte) (uint64, error) {
+	value, err := whole(result)
+	switch {
+	case err != nil:
+		return 0, err
+	case none(value):
 		return 0, errNull
 	}
-	if n, err = s.quantity(); err == nil {
-		err = s.end()
-	}
-	return n, err
+	return quantity(value)
 }
 
 // decodeBytes decodes a result that is a byte string.
 func decodeBytes(result []byte) ([]byte, error) {
-	s := scanner{b: result}
-	if s.peek() == 'n' {
+	value, err := whole(result)
+	switch {
+	case err != nil:
+		return nil, err
+	case none(value):
 		return nil, errNull
 	}
-	hex, err := s.hexBytes()
-	if err == nil {
-		err = s.end()
-	}
+	hexed, err := digits(value)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, len(hex)/2)
-	return out, unhex(out, hex)
+	out := make([]byte, len(hexed)/2)
+	_, err = hex.Decode(out, hexed)
+	return out, err
 }

@@ -192,19 +192,10 @@ func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 // Ethereum header and no unknown ones. A plain header that is not sealed belongs to a chain with another hashing rule,
 // or was changed.
 func sealed(result []byte, hash common.Hash) (seals, plain bool) {
-	s := scanner{b: result}
 	text, plain := []byte{'{'}, true
-	err := s.members('{', '}', func() error {
-		name, err := s.name()
-		if err != nil {
-			return err
-		}
-		value, err := s.value()
-		if err != nil {
-			return err
-		}
+	err := object(result, "a block", func(name, value []byte) error {
 		hashed, known := chainproof.Member(string(name))
-		plain = plain && (known || string(value) == string(null))
+		plain = plain && (known || none(value))
 		if hashed {
 			if len(text) > 1 {
 				text = append(text, ',')

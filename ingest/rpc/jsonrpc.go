@@ -188,15 +188,7 @@ func (s *scanner) envelope() (e envelope, err error) {
 		}
 		return e, err
 	}
-	err = s.members('{', '}', func() error {
-		name, err := s.name()
-		if err != nil {
-			return err
-		}
-		value, err := s.value()
-		if err != nil {
-			return err
-		}
+	err = s.object("a response", func(name, value []byte) error {
 		switch string(name) {
 		case "id":
 			e.id = value
@@ -253,11 +245,6 @@ func (e envelope) failed() bool {
 	}
 	return true
 }
-
-// none reports whether a member is missing or null.
-func none(member []byte) bool { return member == nil || bytes.Equal(member, null) }
-
-var null = []byte("null")
 
 // faultOf decodes the member "error". Some nodes write it as a bare string, or its parts with the wrong types.
 func faultOf(raw []byte) error {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -9,11 +10,44 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// scanner reads one JSON value and returns its parts as they are written, without building anything. A value that is
-// skipped is only searched for its end. Its errors are errTruncated and errNotJSON, or name a value of the wrong type.
+// scanner finds the parts of JSON text without building anything: it returns values as they are written, and the
+// functions below read them. A value that is not read is only searched for its end, so that a response of many megabytes
+// costs little more than its transfer; jsontext, the token reader of encoding/json, takes four times as long for this.
+// Errors are errTruncated and errNotJSON, or name a value of the wrong type.
 type scanner struct {
 	b  []byte
 	at int
+}
+
+// object reads text that is one object, and calls one with each of its members.
+func object(text []byte, expected string, one func(name, value []byte) error) error {
+	s := scanner{b: text}
+	if err := s.object(expected, one); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// list reads text that is one array, and calls one at each of its elements, which it must read.
+func list(text []byte, expected string, one func(s *scanner) error) error {
+	s := scanner{b: text}
+	if c := s.peek(); c != '[' && c != 0 {
+		return s.otherThan(expected)
+	}
+	if err := s.members('[', ']', func() error { return one(&s) }); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// whole returns the only value of a text.
+func whole(text []byte) ([]byte, error) {
+	s := scanner{b: text}
+	value, err := s.value()
+	if err == nil {
+		err = s.end()
+	}
+	return value, err
 }
 
 // peek returns the next byte that is not white space; 0 at the end.
@@ -41,15 +75,6 @@ func (s *scanner) unexpected(c byte) error {
 	return fmt.Errorf("%w: %q at byte %d", errNotJSON, c, s.at)
 }
 
-// null reads null if it is next.
-func (s *scanner) null() bool {
-	if s.peek() == 'n' && bytes.HasPrefix(s.b[s.at:], null) {
-		s.at += len(null)
-		return true
-	}
-	return false
-}
-
 // members calls one for each member of the next array or object.
 func (s *scanner) members(open, end byte, one func() error) error {
 	if err := s.take(open); err != nil {
@@ -75,54 +100,30 @@ func (s *scanner) members(open, end byte, one func() error) error {
 	}
 }
 
-// name reads the name of a member and the colon.
-func (s *scanner) name() ([]byte, error) {
-	name, err := s.text()
-	if err != nil {
-		return nil, err
+// object reads the next object, and calls one with each of its members.
+func (s *scanner) object(expected string, one func(name, value []byte) error) error {
+	if c := s.peek(); c != '{' && c != 0 {
+		return s.otherThan(expected)
 	}
-	return name, s.take(':')
-}
-
-// text reads a string and returns its contents. The strings that are needed contain escapes only in contrived
-// responses.
-func (s *scanner) text() ([]byte, error) {
-	if c := s.peek(); c != '"' && c != 0 {
-		return nil, s.otherThan("a string")
-	}
-	from := s.at
-	raw, err := s.quoted()
-	if err != nil || bytes.IndexByte(raw, '\\') < 0 {
-		return raw, err
-	}
-	var unescaped string
-	if json.Unmarshal(s.b[s.at-len(raw)-2:s.at], &unescaped) != nil {
-		return nil, fmt.Errorf("%w: the string at byte %d is %.40q", errNotJSON, from, raw)
-	}
-	return []byte(unescaped), nil
-}
-
-// quoted reads a string and returns its contents, with escapes unchanged.
-func (s *scanner) quoted() ([]byte, error) {
-	if err := s.take('"'); err != nil {
-		return nil, err
-	}
-	from := s.at
-	for {
-		end := bytes.IndexByte(s.b[s.at:], '"')
-		if end < 0 {
-			return nil, errTruncated
+	return s.members('{', '}', func() error {
+		s.peek()
+		from := s.at
+		if err := s.quoted(); err != nil {
+			return err
 		}
-		s.at += end + 1
-		raw := s.b[from : s.at-1]
-		slashes := 0 // before the quote: an odd number of them escapes it
-		for slashes < len(raw) && raw[len(raw)-1-slashes] == '\\' {
-			slashes++
+		name, err := text(s.b[from:s.at])
+		if err != nil {
+			return err
 		}
-		if slashes%2 == 0 {
-			return raw, nil
+		if err := s.take(':'); err != nil {
+			return err
 		}
-	}
+		value, err := s.value()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return one(name, value)
+	})
 }
 
 // otherThan reads the next value and returns an error that compares it with what was expected.
@@ -131,21 +132,7 @@ func (s *scanner) otherThan(expected string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("it is %s and not %s", printable.Text(string(value[:min(len(value), 60)]), 60), expected)
-}
-
-// flag reads true or false.
-func (s *scanner) flag() (bool, error) {
-	switch {
-	case bytes.HasPrefix(s.b[s.at:], []byte("true")):
-		s.at += len("true")
-		return true, nil
-	case bytes.HasPrefix(s.b[s.at:], []byte("false")):
-		s.at += len("false")
-		return false, nil
-	default:
-		return false, s.otherThan("true or false")
-	}
+	return otherThan(value, expected)
 }
 
 // value returns the next value of any type as it is written.
@@ -160,8 +147,7 @@ func (s *scanner) value() ([]byte, error) {
 func (s *scanner) skip() error {
 	switch c := s.peek(); c {
 	case '"':
-		_, err := s.quoted()
-		return err
+		return s.quoted()
 	case '{', '[':
 		return s.skipNested()
 	case 0, '}', ']', ',', ':':
@@ -173,23 +159,36 @@ func (s *scanner) skip() error {
 	} else {
 		s.at = len(s.b)
 	}
-	if word := s.b[from:s.at]; !json.Valid(word) {
-		return s.notJSON(word)
-	}
-	return nil
-}
-
-// notJSON returns the error for a word that is not a JSON value. A prefix of a value at the very end counts as
-// truncated.
-func (s *scanner) notJSON(word []byte) error {
-	if s.at == len(s.b) {
-		for _, whole := range []string{"null", "true", "false"} {
-			if bytes.HasPrefix([]byte(whole), word) {
-				return errTruncated
-			}
-		}
+	word := s.b[from:s.at]
+	switch {
+	case json.Valid(word):
+		return nil
+	case s.at == len(s.b) && (bytes.HasPrefix(null, word) || bytes.HasPrefix([]byte("true"), word) || bytes.HasPrefix([]byte("false"), word)):
+		return errTruncated
 	}
 	return fmt.Errorf("%w: it has %.40q", errNotJSON, word)
+}
+
+// quoted skips a string.
+func (s *scanner) quoted() error {
+	if err := s.take('"'); err != nil {
+		return err
+	}
+	from := s.at
+	for {
+		end := bytes.IndexByte(s.b[s.at:], '"')
+		if end < 0 {
+			return errTruncated
+		}
+		s.at += end + 1
+		slashes := 0 // before the quote: an odd number of them escapes it
+		for at := s.at - 2; at >= from && s.b[at] == '\\'; at-- {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return nil
+		}
+	}
 }
 
 // skipNested skips an array or object. It only counts brackets, since the contents are not needed.
@@ -197,7 +196,7 @@ func (s *scanner) skipNested() error {
 	for depth := 0; s.at < len(s.b); {
 		switch s.b[s.at] {
 		case '"':
-			if _, err := s.quoted(); err != nil {
+			if err := s.quoted(); err != nil {
 				return err
 			}
 			continue
@@ -222,116 +221,107 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// nibbles maps a hexadecimal digit to its value, and any other byte to bad.
-var nibbles = func() (table [256]byte) {
-	for i := range table {
-		table[i] = bad
-	}
-	for i := range byte(10) {
-		table['0'+i] = i
-	}
-	for i := range byte(6) {
-		table['a'+i], table['A'+i] = 10+i, 10+i
-	}
-	return table
-}()
+var null = []byte("null")
 
-const bad = 0xff
+// none reports whether a value is missing or null.
+func none(value []byte) bool { return value == nil || bytes.Equal(value, null) }
 
-// prefixed reports whether a text begins with 0x.
-func prefixed(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
-
-// digits removes the prefix of a hexadecimal string. Some nodes write bytes without it, and bytes are never decimal.
-func digits(text []byte) []byte {
-	if prefixed(text) {
-		return text[2:]
-	}
-	return text
+func otherThan(value []byte, expected string) error {
+	return fmt.Errorf("it is %s and not %s", printable.Text(string(value[:min(len(value), 60)]), 60), expected)
 }
 
-// unhex decodes digits into out, which is half as long.
-func unhex(out, digits []byte) error {
-	digits = digits[:2*len(out)]
-	for i := range out {
-		high, low := nibbles[digits[2*i]], nibbles[digits[2*i+1]]
-		if high|low > 0x0f {
-			return fmt.Errorf("%.20q is no pair of hexadecimal digits", digits[2*i:2*i+2])
-		}
-		out[i] = high<<4 | low
+// text returns the contents of a string. The strings that are needed contain escapes only in contrived responses.
+func text(value []byte) ([]byte, error) {
+	if value[0] != '"' {
+		return nil, otherThan(value, "a string")
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1], nil
+	}
+	var unescaped string
+	if json.Unmarshal(value, &unescaped) != nil {
+		return nil, fmt.Errorf("%w: a string is %.40q", errNotJSON, value)
+	}
+	return []byte(unescaped), nil
+}
+
+// flag checks that a value is true or false.
+func flag(value []byte) error {
+	if v := string(value); v != "true" && v != "false" {
+		return otherThan(value, "true or false")
 	}
 	return nil
 }
 
 // quantity reads a number of 64 bits: as JSON-RPC writes it, in hexadecimal after 0x, perhaps with leading zeros; or as
 // a JSON integer. Digits in quotes without 0x may be of either base and are rejected.
-func (s *scanner) quantity() (n uint64, err error) {
-	switch c := s.peek(); {
+func quantity(value []byte) (n uint64, err error) {
+	switch c := value[0]; {
 	case c >= '0' && c <= '9' || c == '-':
-		return s.integer()
-	case c != '"' && c != 0:
-		return 0, s.otherThan("a number")
-	}
-	text, err := s.text()
-	if err != nil {
-		return 0, err
-	}
-	if !prefixed(text) {
-		return 0, fmt.Errorf("%.20q has no 0x, so that its base is not known", text)
-	}
-	d := bytes.TrimLeft(text[2:], "0")
-	if len(text) == 2 || len(d) > 16 {
-		return 0, fmt.Errorf("%.20q is not a number of 64 bits", text)
-	}
-	for _, c := range d {
-		nibble := nibbles[c]
-		if nibble == bad {
-			return 0, fmt.Errorf("%.20q is not a number", text)
+		whole, fraction, _ := bytes.Cut(value, []byte("."))
+		n, err := strconv.ParseUint(string(whole), 10, 64)
+		if err != nil || len(bytes.Trim(fraction, "0")) > 0 {
+			return 0, fmt.Errorf("%.40s is not a whole number of 64 bits", value)
 		}
-		n = n<<4 | uint64(nibble)
+		return n, nil
+	case c != '"':
+		return 0, otherThan(value, "a number")
 	}
-	return n, nil
-}
-
-// integer reads a JSON number that is a whole number.
-func (s *scanner) integer() (uint64, error) {
-	word, err := s.value()
+	digits, err := text(value)
 	if err != nil {
 		return 0, err
 	}
-	whole, fraction, _ := bytes.Cut(word, []byte("."))
-	n, err := strconv.ParseUint(string(whole), 10, 64)
-	if err != nil || len(bytes.Trim(fraction, "0")) > 0 {
-		return 0, fmt.Errorf("%.40s is not a whole number of 64 bits", word)
+	if !prefixed(digits) {
+		return 0, fmt.Errorf("%.20q has no 0x, so that its base is not known", digits)
+	}
+	if n, err = strconv.ParseUint(string(digits[2:]), 16, 64); err != nil {
+		return 0, fmt.Errorf("%.20q is not a number of 64 bits", digits)
 	}
 	return n, nil
 }
 
 // index reads a quantity that fits 32 bits.
-func (s *scanner) index() (uint32, error) {
-	n, err := s.quantity()
+func index(value []byte) (uint32, error) {
+	n, err := quantity(value)
 	if err == nil && n > 1<<32-1 {
 		err = fmt.Errorf("%d does not fit 32 bits", n)
 	}
 	return uint32(n), err
 }
 
-// fixed reads exactly as many bytes as fit into out.
-func (s *scanner) fixed(out []byte) error {
-	d, err := s.fixedDigits(len(out))
-	if err != nil {
-		return err
-	}
-	return unhex(out, d)
-}
+// prefixed reports whether a text begins with 0x.
+func prefixed(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
 
-func (s *scanner) fixedDigits(size int) ([]byte, error) {
-	text, err := s.text()
+// digits returns the hexadecimal digits of any number of bytes; null, "" and "0x" are no bytes. Some nodes omit the 0x,
+// and bytes are never decimal.
+func digits(value []byte) ([]byte, error) {
+	if none(value) {
+		return nil, nil
+	}
+	d, err := text(value)
 	if err != nil {
 		return nil, err
 	}
-	d := digits(text)
-	if len(d) != 2*size {
-		err = fmt.Errorf("%.20q… has %d hexadecimal digits and must have %d", text, len(d), 2*size)
+	if prefixed(d) {
+		d = d[2:]
 	}
-	return d, err
+	if len(d)%2 != 0 {
+		return nil, fmt.Errorf("it has an odd number of digits, %d", len(d))
+	}
+	return d, nil
+}
+
+// fixed reads exactly as many bytes as fit into out.
+func fixed(out, value []byte) error {
+	if none(value) {
+		return otherThan(value, "a string")
+	}
+	d, err := digits(value)
+	if err == nil && len(d) != 2*len(out) {
+		err = fmt.Errorf("%.20q… has %d hexadecimal digits and must have %d", value, len(d), 2*len(out))
+	}
+	if err == nil {
+		_, err = hex.Decode(out, d)
+	}
+	return err
 }

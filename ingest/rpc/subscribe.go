@@ -104,18 +104,13 @@ type announcement struct{ number uint64 }
 
 // UnmarshalJSON decodes the number from a header.
 func (a *announcement) UnmarshalJSON(b []byte) error {
-	s := scanner{b: b}
 	has := false
-	err := s.object("a block", func() error {
-		name, err := s.name()
-		if err != nil {
-			return err
-		}
+	err := object(b, "a block", func(name, value []byte) (err error) {
 		if string(name) != "number" {
-			return s.skip()
+			return nil
 		}
 		has = true
-		if a.number, err = s.quantity(); err != nil {
+		if a.number, err = quantity(value); err != nil {
 			err = fmt.Errorf("number: %w", err)
 		}
 		return err
