@@ -65,30 +65,35 @@ func (n *Node) Latest(ctx context.Context) (*Header, error) {
 
 // ByNumber returns the block at a height in the node's current chain.
 func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
-	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
-	if err == nil && h.Number != number {
-		err = fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
-	}
-	return h, err
+	return n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
 }
 
 // ByHash returns a block that need not be in the node's current chain.
 func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
-	h, err := n.block(ctx, "eth_getBlockByHash", hash)
-	if err == nil && h.Hash != hash {
-		err = fmt.Errorf("%s returned block %s when asked for block %s", n.Name, h.Hash, hash)
-	}
-	return h, err
+	return n.block(ctx, "eth_getBlockByHash", hash)
 }
 
-// headerAt returns the header in a response about one block. A header that cannot be decoded or is inconsistent counts
-// as a failure of the node.
+// headerAt returns the header in a response about one block, which must be the requested one. A header that cannot be
+// decoded or is inconsistent counts as a failure of the node.
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	h, err := n.readHeader(result, which)
-	if err != nil && !errors.Is(err, ErrNoBlock) {
+	switch {
+	case errors.Is(err, ErrNoBlock):
+		return nil, err
+	case err != nil:
 		return nil, n.fails(err)
 	}
-	return h, err
+	switch which := which.(type) {
+	case hexutil.Uint64:
+		if h.Number != uint64(which) {
+			return nil, fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, uint64(which))
+		}
+	case common.Hash:
+		if h.Hash != which {
+			return nil, fmt.Errorf("%s returned block %s when asked for block %s", n.Name, h.Hash, which)
+		}
+	}
+	return h, nil
 }
 
 // readHeader decodes the header in a response about one block. It returns ErrNoBlock for null.
@@ -110,19 +115,12 @@ func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 
 // Headers reads the headers of blocks from to to, which must form a chain.
 func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) {
-	params := make([][]any, to-from+1)
-	for i := range params {
-		params[i] = []any{hexutil.Uint64(from + uint64(i)), false}
+	which := make([]any, to-from+1)
+	for i := range which {
+		which[i] = hexutil.Uint64(from + uint64(i))
 	}
-	chain := make([]*Header, 0, len(params))
-	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
-		h, err := n.headerAt(result, params[i][0])
-		if err != nil {
-			return err
-		}
-		if number := from + uint64(i); h.Number != number {
-			return fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
-		}
+	chain := make([]*Header, 0, len(which))
+	err := n.headers(ctx, "eth_getBlockByNumber", which, func(h *Header) error {
 		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
 			return fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
 				n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
@@ -136,27 +134,19 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 	return chain, nil
 }
 
-// headersByHash reads the headers of blocks by their hashes.
-func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[common.Hash]*Header, error) {
-	params := make([][]any, len(hashes))
-	for i, hash := range hashes {
-		params[i] = []any{hash, false}
+// headers reads the headers of blocks by their numbers or hashes, in batches, and passes them to take in this order.
+func (n *Node) headers(ctx context.Context, method string, which []any, take func(*Header) error) error {
+	params := make([][]any, len(which))
+	for i := range which {
+		params[i] = []any{which[i], false}
 	}
-	found := make(map[common.Hash]*Header, len(hashes))
-	err := n.inBatches(ctx, "eth_getBlockByHash", params, func(i int, result []byte) error {
-		h, err := n.headerAt(result, hashes[i])
-		if err == nil && h.Hash != hashes[i] {
-			err = fmt.Errorf("block %s at %s: %w", hashes[i], n.Name, ErrNoBlock)
+	return n.inBatches(ctx, method, params, func(i int, result []byte) error {
+		h, err := n.headerAt(result, which[i])
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			found[h.Hash] = h
-		}
-		return err
+		return take(h)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
 }
 
 // passesAtMost is how many blocks below the end Passes follows a chain.

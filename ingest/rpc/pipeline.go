@@ -231,12 +231,9 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 		return nil, err
 	}
 	before, _ := slices.BinarySearchFunc(open.Logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
-	own := slices.Clip(open.Logs[before:])
-	if err := p.reader.compareOne(n, h, own); err != nil { // one of the two belongs to another chain
-		p.forked = true
-		return nil, err
-	}
-	if own, err = p.reader.complete(ctx, n, h, own); err != nil {
+	own, foreign, err := p.reader.endOf(ctx, n, h, slices.Clip(open.Logs[before:]))
+	if err != nil {
+		p.forked = p.forked || foreign
 		return nil, err
 	}
 	last := *open // the ready part stays unchanged until it is committed

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -311,7 +310,7 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
 	headers := j.headers[:to-j.at+1]
-	if err := n.compare(headers, a.logs, r.watched.Addresses); err != nil {
+	if err := r.compare(n, a.logs, func(l *event.Log) *Header { return headers[l.BlockNumber-j.at] }); err != nil {
 		return nil, err
 	}
 	byBlock := split(headers, a.logs)
@@ -343,27 +342,23 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	return p, nil
 }
 
-// compare returns an error for logs that contradict the headers of their blocks, and sets their times.
-func (n *Node) compare(headers []*Header, logs []*event.Log, addresses []common.Address) error {
+// compare returns an error for logs that contradict the headers of their blocks, and sets their times. header returns
+// nil for a block whose header is not known.
+func (r *Reader) compare(n *Node, logs []*event.Log, header func(*event.Log) *Header) error {
 	known := proof.Patterns{}
-	for i := 0; i < len(logs); {
-		h := headers[logs[i].BlockNumber-headers[0].Number]
-		next := i + 1
-		for next < len(logs) && logs[next].BlockNumber == h.Number {
-			next++
+	for i, l := range logs {
+		h := header(l)
+		if h == nil {
+			continue
 		}
-		if err := n.belong(logs[i:next], h); err != nil {
+		if err := n.belong(logs[i:i+1], h); err != nil {
 			return err
 		}
-		for _, l := range logs[i:next] {
-			if !slices.Contains(addresses, common.Address(l.Address)) {
-				continue
-			}
+		if r.proof != proof.None {
 			if err := n.foreign(h, l, known); err != nil {
 				return err
 			}
 		}
-		i = next
 	}
 	return nil
 }
@@ -455,25 +450,22 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 	return nil
 }
 
-// compareOne returns an error for logs that contradict the header of their block.
-func (r *Reader) compareOne(n *Node, h *Header, logs []*event.Log) error {
-	if err := n.belong(logs, h); err != nil || r.proof == proof.None {
-		return err
+// endOf returns the vaults' logs in the last block of a commit, whose header was read only now: the given ones or, if its
+// bloom shows that there are more, all. foreign is true if the logs belong to another chain than the header.
+func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Log) (_ []*event.Log, foreign bool, err error) {
+	if r.proof != proof.None {
+		err = n.HasBloom(h)
 	}
-	if err := n.HasBloom(h); err != nil {
-		return err
+	if err == nil {
+		err = r.compare(n, logs, func(*event.Log) *Header { return h })
 	}
-	_, err := n.Native(h, logs)
-	return err
-}
-
-// complete returns the vaults' logs in a block: the given ones or, if its bloom shows that there are more, all.
-func (r *Reader) complete(ctx context.Context, n *Node, h *Header, logs []*event.Log) ([]*event.Log, error) {
-	if r.proof == proof.None || !r.watched.Lacks(&h.Bloom, logs) || !proof.Telling(&h.Bloom) {
-		return logs, nil
+	if err != nil {
+		return nil, true, err
 	}
-	_, err := r.prove(ctx, n, h, &logs)
-	return logs, err
+	if r.proof != proof.None && r.watched.Lacks(&h.Bloom, logs) && proof.Telling(&h.Bloom) {
+		_, err = r.prove(ctx, n, h, &logs)
+	}
+	return logs, false, err
 }
 
 // believe makes a part from a response about blocks whose headers are not read. The response must be consistent with
@@ -518,40 +510,34 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
 	for _, h := range p.Blocks {
 		headers[h.Hash] = h
 	}
-	var missing []common.Hash
-	for _, g := range p.Logs {
-		if hash := common.Hash(g.BlockHash); g.BlockTime == noTime && headers[hash] == nil {
+	var missing []any
+	for _, l := range p.Logs {
+		if hash := common.Hash(l.BlockHash); l.BlockTime == noTime && headers[hash] == nil {
 			headers[hash] = &Header{}
 			missing = append(missing, hash)
 		}
 	}
-	found, err := n.headersByHash(ctx, missing)
+	err := n.headers(ctx, "eth_getBlockByHash", missing, func(h *Header) error {
+		headers[h.Hash] = h
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	maps.Copy(headers, found)
-	known := proof.Patterns{}
-	for i, g := range p.Logs {
-		h := headers[common.Hash(g.BlockHash)]
-		if h == nil && len(p.Blocks) > 0 && g.BlockNumber >= p.Blocks[0].Number {
-			h = p.Blocks[g.BlockNumber-p.Blocks[0].Number]
+	err = r.compare(n, p.Logs, func(l *event.Log) *Header {
+		h := headers[common.Hash(l.BlockHash)]
+		if h == nil && len(p.Blocks) > 0 && l.BlockNumber >= p.Blocks[0].Number {
+			h = p.Blocks[l.BlockNumber-p.Blocks[0].Number]
 		}
-		if h != nil {
-			if err := n.belong(p.Logs[i:i+1], h); err != nil {
-				return err
-			}
-			if r.proof != proof.None {
-				if err := n.foreign(h, g, known); err != nil {
-					return err
-				}
-			}
-		}
-		if i == 0 {
-			continue
-		}
-		before := p.Logs[i-1]
-		if g.BlockTime < before.BlockTime || g.BlockTime != before.BlockTime && g.BlockNumber == before.BlockNumber {
-			return fmt.Errorf("%s returned logs whose times contradict each other: %d in block %d after %d in block %d", n.Name, g.BlockTime, g.BlockNumber, before.BlockTime, before.BlockNumber)
+		return h
+	})
+	if err != nil {
+		return err
+	}
+	for i, l := range p.Logs[min(1, len(p.Logs)):] {
+		before := p.Logs[i]
+		if l.BlockTime < before.BlockTime || l.BlockTime != before.BlockTime && l.BlockNumber == before.BlockNumber {
+			return fmt.Errorf("%s returned logs whose times contradict each other: %d in block %d after %d in block %d", n.Name, l.BlockTime, l.BlockNumber, before.BlockTime, before.BlockNumber)
 		}
 	}
 	return nil

@@ -16,141 +16,170 @@ import (
 // viewsAtOnce is how many calls are sent in one batch: nodes bound the time of a batch, and each call runs the EVM.
 const viewsAtOnce = 16
 
-// View is a call of a contract at the end of a block.
-type View struct {
-	To    common.Address
-	Input []byte
-	At    *Header
+// Sampling says which contracts to call at the ends of blocks.
+type Sampling struct {
+	// Need is how many endpoints must return the same result.
+	Need int
+	// Calls returns the calls that are due at the blocks from first to last, in block order. It must be safe for
+	// concurrent use.
+	Calls func(first, last uint64) []SampleCall
 }
 
-// Seen is the result of a View.
-type Seen struct {
+// SampleCall is a call of a contract of a vault at the end of a block.
+type SampleCall struct {
+	Vault  common.Address
+	Number uint64 // number of the block
+	To     common.Address
+	Input  []byte
+}
+
+// Sample is a SampleCall and its result.
+type Sample struct {
+	SampleCall
+	At *Header
 	// Output is what the contract returned; nil if it reverted.
 	Output []byte
-	// NoState means that the state of the block is missing, so that it is unknown what the contract would return.
-	NoState bool
+	// noState means that the state of the block is missing, so that it is unknown what the contract would return.
+	noState bool
 }
 
-func (s Seen) same(other Seen) bool {
-	return !s.NoState && !other.NoState && (s.Output == nil) == (other.Output == nil) && slices.Equal(s.Output, other.Output)
+func (s *Sample) same(other *Sample) bool {
+	return (s.Output == nil) == (other.Output == nil) && slices.Equal(s.Output, other.Output)
 }
 
-// Views calls contracts at n. It calls other endpoints, too, if n lacks the state of the blocks, or if need, the number
-// of endpoints that must return the same result, is more than one. views are in block order, the newest first.
-//
-// A node keeps the state of new blocks longest. So if it lacks the state of one block, it is not called for older ones.
-func (p *Pool) Views(ctx context.Context, n *Node, need int, views []View) ([]Seen, error) {
-	settled, open := make([]Seen, len(views)), len(views)
-	given := make([][]Seen, len(views)) // results so far, without NoState
+// Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
+// the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if n
+// lacks the state of the blocks, or if need, the number of endpoints that must return the same result, is more than one.
+func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header) (samples []Sample, noState uint64, err error) {
+	views := make([]Sample, len(calls))
+	for i, c := range calls {
+		views[len(calls)-1-i] = Sample{SampleCall: c, At: headers[c.Number]}
+	}
+	if err := p.settle(ctx, n, need, views); err != nil {
+		return nil, 0, err
+	}
+	for _, s := range slices.Backward(views) {
+		if s.noState {
+			noState = max(noState, s.Number)
+		} else {
+			samples = append(samples, s)
+		}
+	}
+	return samples, noState, nil
+}
+
+// settle sets the results of calls, which are in block order, the newest first.
+func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) error {
+	open := len(views)
+	given := make([][]Sample, len(views)) // results so far, without noState
 	done := make([]bool, len(views))
 	var faults []error
 	for _, from := range append([]*Node{n}, p.Others(n)...) {
-		var seen []Seen
-		err := error(nil)
+		seen, err := slices.Clone(views), error(nil)
 		if from != n {
 			err = p.Identified(ctx, from)
 		}
 		if err == nil {
-			seen, err = from.views(ctx, views)
+			err = from.views(ctx, seen)
 		}
 		switch {
 		case err != nil && (from == n || ctx.Err() != nil):
-			return nil, err
+			return err
 		case err != nil:
 			faults = append(faults, err)
 			continue
 		}
 		for i, s := range seen {
-			if done[i] || s.NoState {
+			if done[i] || s.noState {
 				continue
 			}
 			given[i] = append(given[i], s)
 			same := 0
-			for _, g := range given[i] {
-				if g.same(s) {
+			for g := range given[i] {
+				if given[i][g].same(&s) {
 					same++
 				}
 			}
 			if same >= need {
-				settled[i], done[i] = s, true
+				views[i], done[i] = s, true
 				open--
 			}
 		}
 		if open == 0 {
-			return settled, nil
+			return nil
 		}
 	}
-	for i := range views {
+	for i, v := range views {
 		switch {
 		case done[i]:
 		case len(given[i]) > 1:
-			return nil, fmt.Errorf("%w about what %s returns at block %d (%s)", ErrDisagree, views[i].To, views[i].At.Number, views[i].At.Hash)
+			return fmt.Errorf("%w about what %s returns at block %d (%s)", ErrDisagree, v.To, v.At.Number, v.At.Hash)
 		case len(faults) > 0:
-			return nil, fmt.Errorf("call %s at block %d: %w", views[i].To, views[i].At.Number, errors.Join(faults...))
+			return fmt.Errorf("call %s at block %d: %w", v.To, v.At.Number, errors.Join(faults...))
 		default: // too few endpoints have the state
-			settled[i] = Seen{NoState: true}
+			views[i].noState = true
 		}
 	}
-	return settled, nil
+	return nil
 }
 
-// views calls contracts, the newest block first.
-func (n *Node) views(ctx context.Context, views []View) ([]Seen, error) {
-	seen := make([]Seen, 0, len(views))
-	for len(seen) < len(views) {
-		some := views[len(seen):]
+// views calls contracts at one endpoint, the newest block first. A node keeps the state of new blocks longest. So if it
+// lacks the state of one block, it is not called for older ones.
+func (n *Node) views(ctx context.Context, views []Sample) error {
+	for at := 0; at < len(views); {
+		some := views[at:]
 		some = some[:min(len(some), viewsAtOnce, n.health.atOnce())]
-		answers, err := n.someViews(ctx, some)
-		if err != nil {
-			return nil, err
+		if err := n.someViews(ctx, some); err != nil {
+			return err
 		}
-		if seen = append(seen, answers...); seen[len(seen)-1].NoState {
-			for len(seen) < len(views) {
-				seen = append(seen, Seen{NoState: true})
-			}
+		if at += len(some); some[len(some)-1].noState {
+			lackFrom(views, at)
+			return nil
 		}
 	}
-	return seen, nil
+	return nil
+}
+
+// lackFrom notes for all calls from position at that their state is missing.
+func lackFrom(views []Sample, at int) {
+	for i := at; i < len(views); i++ {
+		views[i].noState = true
+	}
 }
 
 // someViews calls contracts in one batch and, if the node responds with an error, one after the other: the error of a
 // batch does not say which of its calls it is about.
-func (n *Node) someViews(ctx context.Context, views []View) (seen []Seen, err error) {
+func (n *Node) someViews(ctx context.Context, views []Sample) error {
 	params := make([][]any, len(views))
-	for i, v := range views {
-		params[i] = n.viewParams(v)
+	for i := range views {
+		params[i] = n.viewParams(&views[i])
 	}
 	results, err := n.exchangeBatch(ctx, "eth_call", params)
 	switch {
 	case err == nil:
 		for i := range results {
-			s, err := n.seen(ctx, results[i])
-			if err != nil {
-				return nil, err
+			if err := n.seen(ctx, &views[i], results[i]); err != nil {
+				return err
 			}
-			seen = append(seen, s)
 		}
 	case refused(err):
 		for i := range views {
-			s, err := n.oneView(ctx, views[i])
-			if err != nil {
-				return nil, err
+			if err := n.oneView(ctx, &views[i]); err != nil {
+				return err
 			}
-			if seen = append(seen, s); s.NoState {
+			if views[i].noState {
+				lackFrom(views, i)
 				break
 			}
 		}
-		for len(seen) < len(views) {
-			seen = append(seen, Seen{NoState: true})
-		}
 	default:
-		return nil, err
+		return err
 	}
-	return seen, n.stillThere(ctx, views, seen)
+	return n.stillThere(ctx, views)
 }
 
 // oneView calls one contract. If a node does not accept a block by its hash, this and all later calls use the number.
-func (n *Node) oneView(ctx context.Context, v View) (Seen, error) {
+func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	raw, err := n.exchange(ctx, "eth_call", n.viewParams(v)...)
 	if err != nil && !n.numbers.Load() && takesNoHash(err) {
 		n.numbers.Store(true)
@@ -158,16 +187,17 @@ func (n *Node) oneView(ctx context.Context, v View) (Seen, error) {
 	}
 	switch {
 	case err == nil:
-		return n.seen(ctx, raw)
+		return n.seen(ctx, v, raw)
 	case Reverted(err):
-		return Seen{}, nil
+		return nil
 	case lacksState(err):
-		return Seen{NoState: true}, nil
+		v.noState = true
+		return nil
 	}
-	return Seen{}, err
+	return err
 }
 
-func (n *Node) viewParams(v View) []any {
+func (n *Node) viewParams(v *Sample) []any {
 	call := map[string]any{"to": v.To, "data": hexutil.Bytes(v.Input)}
 	if n.numbers.Load() {
 		return []any{call, hexutil.Uint64(v.At.Number)}
@@ -175,22 +205,24 @@ func (n *Node) viewParams(v View) []any {
 	return []any{call, map[string]any{"blockHash": v.At.Hash, "requireCanonical": true}} // EIP-1898
 }
 
-func (n *Node) seen(ctx context.Context, result []byte) (Seen, error) {
+// seen sets the result of a call.
+func (n *Node) seen(ctx context.Context, v *Sample, result []byte) error {
 	output, err := decodeBytes(result)
 	if err != nil {
-		return Seen{}, n.blame(ctx, "eth_call", n.fails(fmt.Errorf("the result cannot be read: %w", err)))
+		return n.blame(ctx, "eth_call", n.fails(fmt.Errorf("the result cannot be read: %w", err)))
 	}
-	return Seen{Output: append([]byte{}, output...)}, nil
+	v.Output = output
+	return nil
 }
 
 // stillThere returns an error if calls by block number were answered for another block than the intended one.
-func (n *Node) stillThere(ctx context.Context, views []View, seen []Seen) error {
+func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 	if !n.numbers.Load() {
 		return nil
 	}
 	var last *Header
-	for i, v := range views {
-		if seen[i].NoState || last != nil && last.Number == v.At.Number {
+	for _, v := range views {
+		if v.noState || last != nil && last.Number == v.At.Number {
 			continue
 		}
 		last = v.At
@@ -252,31 +284,6 @@ func Reverted(err error) bool {
 	return answer.ErrorCode() == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
 }
 
-// Sampling says which contracts to call at the ends of blocks.
-type Sampling struct {
-	// Need is how many endpoints must return the same result.
-	Need int
-	// Calls returns the calls that are due at the blocks from first to last, in block order. It must be safe for
-	// concurrent use.
-	Calls func(first, last uint64) []SampleCall
-}
-
-// SampleCall is a call of a contract of a vault at the end of a block.
-type SampleCall struct {
-	Vault  common.Address
-	Number uint64 // number of the block
-	To     common.Address
-	Input  []byte
-}
-
-// Sample is the result of a SampleCall.
-type Sample struct {
-	SampleCall
-	At *Header
-	// Output is what the contract returned; nil if it reverted.
-	Output []byte
-}
-
 // Sampled sets the sampling of a reader and returns the reader.
 func (r *Reader) Sampled(s *Sampling) *Reader {
 	r.sampling = s
@@ -310,53 +317,23 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	return nil
 }
 
-// Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
-// the same order, and the last block whose state no endpoint has; 0 for none.
-func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header) (samples []Sample, noState uint64, err error) {
-	views := make([]View, len(calls))
-	for i, c := range calls {
-		views[len(calls)-1-i] = View{c.To, c.Input, headers[c.Number]}
-	}
-	seen, err := p.Views(ctx, n, need, views)
-	if err != nil {
-		return nil, 0, err
-	}
-	for i, c := range calls {
-		s := seen[len(calls)-1-i]
-		if s.NoState {
-			noState = max(noState, c.Number)
-			continue
-		}
-		samples = append(samples, Sample{c, headers[c.Number], s.Output})
-	}
-	return samples, noState, nil
-}
-
 // headersAt returns the headers of the blocks of calls, from the part or else from the node. A block that has logs in
 // the part must have the same hash as they do.
 func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[uint64]*Header, error) {
 	headers := make(map[uint64]*Header, len(calls))
-	var params [][]any
+	var missing []any
 	for _, c := range calls {
 		if _, asked := headers[c.Number]; asked {
 			continue
 		}
 		headers[c.Number] = nil
-		i := slices.IndexFunc(p.Blocks, func(h *Header) bool { return h.Number == c.Number })
-		if i >= 0 {
+		if i := slices.IndexFunc(p.Blocks, func(h *Header) bool { return h.Number == c.Number }); i >= 0 {
 			headers[c.Number] = p.Blocks[i]
-			continue
+		} else {
+			missing = append(missing, hexutil.Uint64(c.Number))
 		}
-		params = append(params, []any{hexutil.Uint64(c.Number), false})
 	}
-	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
-		h, err := n.headerAt(result, params[i][0])
-		if err != nil {
-			return err
-		}
-		if number := uint64(params[i][0].(hexutil.Uint64)); h.Number != number {
-			return fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
-		}
+	err := n.headers(ctx, "eth_getBlockByNumber", missing, func(h *Header) error {
 		headers[h.Number] = h
 		return nil
 	})

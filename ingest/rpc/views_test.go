@@ -66,9 +66,9 @@ func newStateful(t *testing.T, answer func(at string) (result string, code int, 
 }
 
 // viewsOf returns calls at blocks 3, 2 and 1.
-func viewsOf(hashes []common.Hash) (views []View) {
+func viewsOf(hashes []common.Hash) (views []Sample) {
 	for n := 3; n > 0; n-- {
-		views = append(views, View{To: common.Address{1}, Input: []byte{1}, At: &Header{Number: uint64(n), Hash: hashes[n]}})
+		views = append(views, Sample{SampleCall: SampleCall{To: common.Address{1}, Input: []byte{1}}, At: &Header{Number: uint64(n), Hash: hashes[n]}})
 	}
 	return views
 }
@@ -117,15 +117,16 @@ func TestViewErrors(t *testing.T) {
 			return word, 0, ""
 		})
 		_, n := statePool(t, node)
-		seen, err := n.views(t.Context(), viewsOf(stateHashes))
+		seen := viewsOf(stateHashes)
+		err := n.views(t.Context(), seen)
 		got := "error"
 		switch {
 		case err != nil:
 		case len(seen) != 3 || len(seen[0].Output) != 32:
 			got = fmt.Sprintf("%+v", seen)
-		case seen[1].NoState && seen[2].NoState: // older blocks have none either
+		case seen[1].noState && seen[2].noState: // older blocks have none either
 			got = "no state"
-		case !seen[1].NoState && seen[1].Output == nil && len(seen[2].Output) == 32:
+		case !seen[1].noState && seen[1].Output == nil && len(seen[2].Output) == 32:
 			got = "reverts"
 		}
 		if got != c.want {
@@ -151,12 +152,13 @@ func TestViewsByNumber(t *testing.T) {
 			return "0x07", 0, ""
 		}, c.hashes...)
 		_, n := statePool(t, node)
-		seen, err := n.views(t.Context(), viewsOf(stateHashes))
+		seen := viewsOf(stateHashes)
+		err := n.views(t.Context(), seen)
 		if c.want == "" && (err != nil || len(seen) != 3 || len(seen[2].Output) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %+v, %v", name, seen, err)
 		}
 		calls := node.calls.Load()
-		if _, again := n.views(t.Context(), viewsOf(stateHashes)); (again == nil) != (err == nil) || node.calls.Load() != calls+3 {
+		if again := n.views(t.Context(), viewsOf(stateHashes)); (again == nil) != (err == nil) || node.calls.Load() != calls+3 {
 			t.Errorf("%s: the second time there were %d calls, %v", name, node.calls.Load()-calls, again)
 		}
 	}
