@@ -37,8 +37,8 @@ const (
 // this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then finalized returns the last
 // error without a call, so that a node that times out or limits the whole endpoint here still serves other calls.
 func (n *Node) finalized(ctx context.Context) (*Header, error) {
-	if err := n.health.finalityRests(); err != nil {
-		return nil, err
+	if f := n.health.look(); f.finality.until.After(n.health.now()) {
+		return nil, f.finality.err
 	}
 	result, err := n.exchangeOptional(ctx, "eth_getBlockByNumber", "finalized", false)
 	answered := err == nil || answers(err)
@@ -47,36 +47,20 @@ func (n *Node) finalized(ctx context.Context) (*Header, error) {
 		h, err = n.readHeader(result, "finalized")
 		answered = err == nil || errors.Is(err, ErrNoBlock)
 	}
-	if ctx.Err() == nil {
-		n.health.finalityEnded(answered, err)
+	switch {
+	case ctx.Err() != nil:
+	case answered:
+		n.health.set(func(h *health) { h.finality = rest{} })
+	default: // after a rate limit, from its end on, because other calls are due by then, too
+		n.health.set(func(h *health) {
+			from := h.now()
+			if h.limits.until.After(from) {
+				from = h.limits.until
+			}
+			h.finality.begin(from, firstQuarantine, lastQuarantine, err)
+		})
 	}
 	return h, err
-}
-
-// finalityRests returns the error if calls for the final block are suspended, otherwise nil.
-func (h *health) finalityRests() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.finality.until.After(h.now()) {
-		return h.finality.err
-	}
-	return nil
-}
-
-// finalityEnded updates the suspension after a call for the final block. After a rate limit of the endpoint it begins
-// when the limit ends, because other calls are due by then, too.
-func (h *health) finalityEnded(answered bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if answered {
-		h.finality = rest{}
-		return
-	}
-	from := h.now()
-	if h.limits.until.After(from) {
-		from = h.limits.until
-	}
-	h.finality.begin(from, firstQuarantine, lastQuarantine, err)
 }
 
 // finalBelow returns the block that the node names as final if it is below tip, its recent head. With instant, for
@@ -89,7 +73,7 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 		return n.finalUpTo(ctx, tip)
 	}
 	now := n.health.now()
-	named := n.health.namedHeadAt()
+	named := n.health.look().namedHead
 	if now.Sub(named) < namedHeadAgain {
 		return nil, n.namesHead(tip)
 	}
@@ -137,13 +121,6 @@ func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
 		return nil, fmt.Errorf("block %d at %s: %w", final.Number, n.Name, ErrHeadMoved)
 	}
 	return tip, nil
-}
-
-// namedHeadAt returns when the node last named its head as final, zero for never.
-func (h *health) namedHeadAt() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.namedHead
 }
 
 // Finality is the rule by which blocks become final.

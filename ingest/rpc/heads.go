@@ -22,11 +22,9 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
 	since := p.clock.now().Add(-headHolds)
 	for _, other := range p.all {
-		if other == n || other.health.is(wrong) {
-			continue
-		}
-		h := other.health.headSince(since)
-		if h == nil {
+		f := other.health.look()
+		h := f.head
+		if other == n || f.wrong != "" || h == nil || f.headAt.Before(since) {
 			continue
 		}
 		if head.farAbove(h) {
@@ -70,10 +68,14 @@ func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) erro
 	return nil
 }
 
-// doubt marks the node as lagging until its next head, unless it merely failed to respond.
+// doubt discards the head of a node that does not have it: the node lags until its next head. A node that merely failed to
+// respond keeps it.
 func (n *Node) doubt(err error) error {
 	if errors.Is(err, ErrNoBlock) {
-		n.health.doubt(err.Error())
+		n.health.set(func(h *health) {
+			now := h.now()
+			h.head, h.backed, h.behind, h.lastError, h.fault, h.unsteady = nil, nil, err.Error(), err.Error(), now, now
+		})
 	}
 	return err
 }
@@ -97,15 +99,8 @@ func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Hea
 
 // backs is like provesHead, but makes no call if the head follows one that was already verified.
 func (n *Node) backs(ctx context.Context, head *Header, lacked uint64) error {
-	if n.health.backs(head) {
+	if b := n.health.look().backed; b != nil && head.Number >= b.Number && head.Number-b.Number <= backedReach {
 		return nil
 	}
 	return n.provesHead(ctx, head, lacked)
-}
-
-// backs reports whether a head follows a verified one within backedReach.
-func (h *health) backs(head *Header) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.backed != nil && head.Number >= h.backed.Number && head.Number-h.backed.Number <= backedReach
 }

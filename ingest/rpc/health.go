@@ -78,12 +78,17 @@ func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
 	r.until, r.err = at.Add(min(first<<min(r.faults-1, 20), last)), err
 }
 
-// health is what the responses of one endpoint show about it: its state, and its newest head.
+// health is what the responses of one endpoint show about it, and the rate at which it is called.
 type health struct {
 	clock
 	limit *rate.Limiter // nil for no limit
 
-	mu         sync.Mutex
+	mu sync.Mutex
+	facts
+}
+
+// facts are the state of an endpoint, and its newest head.
+type facts struct {
 	answered   bool      // at least once
 	failures   rest      // failures of concurrent calls count as one
 	limits     rest      // rate limits
@@ -100,6 +105,20 @@ type health struct {
 	subscribed bool
 	namedHead  time.Time // when it last named its head as final
 	backed     *Header   // newest head that it was verified to have; nil for none
+}
+
+// look returns a copy of the facts.
+func (h *health) look() facts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.facts
+}
+
+// set changes the facts under their lock.
+func (h *health) set(change func(*health)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(h)
 }
 
 func newHealth(e Endpoint, c clock) *health {
@@ -135,11 +154,9 @@ func (h *health) atOnce() int {
 
 // admit waits until the endpoint may get this number of calls.
 func (h *health) admit(ctx context.Context, questions int) error {
-	h.mu.Lock()
-	until, cause := h.limits.until, h.lastError
-	h.mu.Unlock()
-	if pause := until.Sub(h.now()); pause > shortPause {
-		return &limitedError{until: until, cause: cause}
+	f := h.look()
+	if pause := f.limits.until.Sub(h.now()); pause > shortPause {
+		return &limitedError{until: f.limits.until, cause: f.lastError}
 	} else if pause > 0 {
 		if err := h.sleep(ctx, pause); err != nil {
 			return err
@@ -250,21 +267,15 @@ func limitOf(err error) (time.Duration, bool) {
 }
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.
-func (h *health) state() (state, time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.stateAt(h.now())
-}
-
-func (h *health) stateAt(now time.Time) (state, time.Time) {
+func (f *facts) state(now time.Time) (state, time.Time) {
 	switch {
-	case h.wrong != "":
+	case f.wrong != "":
 		return wrong, time.Time{}
-	case h.failures.faults > 0:
-		return failed, h.failures.until
-	case h.limits.until.Sub(now) > shortPause:
-		return limited, h.limits.until
-	case h.behind != "":
+	case f.failures.faults > 0:
+		return failed, f.failures.until
+	case f.limits.until.Sub(now) > shortPause:
+		return limited, f.limits.until
+	case f.behind != "":
 		return lagging, time.Time{}
 	}
 	return usable, time.Time{}
@@ -272,19 +283,15 @@ func (h *health) stateAt(now time.Time) (state, time.Time) {
 
 // is reports whether the endpoint is in a state.
 func (h *health) is(want state) bool {
-	s, _ := h.state()
+	f := h.look()
+	s, _ := f.state(h.now())
 	return s == want
 }
 
 // rests returns how long the endpoint must not be called.
 func (h *health) rests() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	until := h.failures.until
-	if h.limits.until.After(until) {
-		until = h.limits.until
-	}
-	return max(0, until.Sub(h.now()))
+	f := h.look()
+	return max(0, f.failures.until.Sub(h.now()), f.limits.until.Sub(h.now()))
 }
 
 // sawHead notes a head, and whether it lags behind best, the best head of the others, which may be nil.
@@ -301,76 +308,36 @@ func (h *health) sawHead(head, best *Header) {
 	}
 }
 
-// doubt discards the head of an endpoint that does not have it.
-func (h *health) doubt(why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.now()
-	h.head, h.backed, h.behind, h.lastError, h.fault, h.unsteady = nil, nil, why, why, now, now
-}
-
-// headSince returns the newest head, or nil if it was seen before the given time.
-func (h *health) headSince(then time.Time) *Header {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.headAt.Before(then) {
-		return nil
-	}
-	return h.head
-}
-
-// has reports whether the endpoint's newest head is at or above a block.
-func (h *health) has(number uint64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.head != nil && h.head.Number >= number
-}
-
-// set changes the health under its lock.
-func (h *health) set(change func(*health)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	change(h)
-}
-
-func (h *health) knownSince(then time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.identified.After(then)
-}
-
 // status returns the health for the status page.
 func (h *health) status(name string) registry.EndpointStatus {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.now()
-	st := registry.EndpointStatus{Name: name, State: registry.EndpointUp, Subscribed: h.subscribed, LastError: h.lastError}
+	f, now := h.look(), h.now()
+	st := registry.EndpointStatus{Name: name, State: registry.EndpointUp, Subscribed: f.subscribed, LastError: f.lastError}
 	switch {
-	case h.wrong != "":
-		st.State, st.LastError = registry.EndpointWrong, h.wrong
-	case h.failures.faults > 0:
-		since := h.failures.since.UTC()
+	case f.wrong != "":
+		st.State, st.LastError = registry.EndpointWrong, f.wrong
+	case f.failures.faults > 0:
+		since := f.failures.since.UTC()
 		st.State, st.FailingSince = registry.EndpointDown, &since
-	case h.limits.until.After(now):
+	case f.limits.until.After(now):
 		st.State = registry.EndpointLimited
-	case h.behind != "":
+	case f.behind != "":
 		st.State = registry.EndpointLagging
-	case !h.answered:
+	case !f.answered:
 		st.State = registry.EndpointUntried
 	}
-	if h.answered {
-		ms := float64(h.latency.Microseconds()) / 1000
+	if f.answered {
+		ms := float64(f.latency.Microseconds()) / 1000
 		st.LatencyMs = &ms
 	}
-	if h.head != nil {
-		st.HeadBlock = h.head.Number
+	if f.head != nil {
+		st.HeadBlock = f.head.Number
 	}
-	if h.limits.until.After(now) {
-		until := h.limits.until.UTC()
+	if f.limits.until.After(now) {
+		until := f.limits.until.UTC()
 		st.LimitedUntil = &until
 	}
-	if st.LastError != "" && h.wrong == "" {
-		at := h.fault.UTC()
+	if st.LastError != "" && f.wrong == "" {
+		at := f.fault.UTC()
 		st.LastErrorAt = &at
 	}
 	return st

@@ -149,7 +149,7 @@ func (p *Pool) identify(ctx context.Context, n *Node) error {
 // Identified verifies the chain of an endpoint if it is not known, as after a failure. If every endpoint serves another
 // chain, it returns a RefusedError, since waiting would not help.
 func (p *Pool) Identified(ctx context.Context, n *Node) error {
-	if n.health.knownSince(time.Time{}) {
+	if !n.health.look().identified.IsZero() {
 		return nil
 	}
 	err := p.identify(ctx, n)

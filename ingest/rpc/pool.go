@@ -118,17 +118,16 @@ func (p *Pool) ranked(except *Node) []*Node {
 		if n == except {
 			continue
 		}
-		n.health.set(func(h *health) {
-			state, until := h.stateAt(now)
-			c := candidate{n, state, time.Time{}}
-			switch {
-			case state == limited:
-				c.time = until
-			case h.unsteady.After(now.Add(-steadyAfter)):
-				c.time = h.unsteady
-			}
-			candidates = append(candidates, c)
-		})
+		f := n.health.look()
+		state, until := f.state(now)
+		c := candidate{n, state, time.Time{}}
+		switch {
+		case state == limited:
+			c.time = until
+		case f.unsteady.After(now.Add(-steadyAfter)):
+			c.time = f.unsteady
+		}
+		candidates = append(candidates, c)
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(a.order, b.order))
@@ -197,7 +196,8 @@ func (p *Pool) Current(ctx context.Context) (*Node, error) {
 func (p *Pool) unlimited(ctx context.Context) (*Node, error) {
 	for waited := false; ; waited = true {
 		n := p.ranked(nil)[0]
-		s, until := n.health.state()
+		f := n.health.look()
+		s, until := f.state(n.health.now())
 		if s != limited {
 			return n, nil
 		}
@@ -272,7 +272,8 @@ func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
 func (p *Pool) Others(n *Node) []*Node {
 	now := p.clock.now()
 	return slices.DeleteFunc(p.ranked(n), func(o *Node) bool {
-		s, until := o.health.state()
+		f := o.health.look()
+		s, until := f.state(now)
 		return s == wrong || s == failed && until.After(now)
 	})
 }
@@ -283,11 +284,12 @@ func (p *Pool) Others(n *Node) []*Node {
 // a failure or a rate limit, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	for _, o := range p.all {
-		if o != n && !o.spare && o.health.is(usable) && o.health.knownSince(time.Time{}) && o.health.has(to) {
+		f := o.health.look()
+		if o != n && !o.spare && o.health.is(usable) && !f.identified.IsZero() && f.head != nil && f.head.Number >= to {
 			some = append(some, o)
 		}
 	}
-	if s, _ := n.health.state(); len(some) == 0 || s < limited {
+	if len(some) == 0 || n.health.is(usable) || n.health.is(lagging) {
 		some = append([]*Node{n}, some...)
 	}
 	return some
@@ -319,7 +321,7 @@ func (p *Pool) tendOne(ctx context.Context, n *Node) {
 		if p.clock.sleep(ctx, max(pause, n.health.rests())) != nil {
 			return
 		}
-		if n.health.rests() > 0 || n == p.current() && n.health.knownSince(p.clock.now().Add(-identityHolds)) {
+		if n.health.rests() > 0 || n == p.current() && p.known(n) {
 			continue
 		}
 		// Errors show in the endpoint's health, and are reported there.
@@ -347,9 +349,14 @@ func (p *Pool) tellChanges(ctx context.Context) {
 	}
 }
 
+// known reports whether an endpoint was seen to serve the right chain not long ago.
+func (p *Pool) known(n *Node) bool {
+	return n.health.look().identified.After(p.clock.now().Add(-identityHolds))
+}
+
 // look reads the chain of an endpoint if this is due, and its head.
 func (p *Pool) look(ctx context.Context, n *Node) error {
-	if !n.health.knownSince(p.clock.now().Add(-identityHolds)) {
+	if !p.known(n) {
 		if err := p.identify(ctx, n); err != nil {
 			return err
 		}
