@@ -1,7 +1,9 @@
 package operate
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 	"slices"
 
@@ -52,6 +54,21 @@ func digestOf(l *event.Log) digest {
 		d.topic = common.BytesToHash(l.GetTopics()[0])
 	}
 	return d
+}
+
+// index reads the whole log, and keeps the records that a proof compares.
+func (l Log) index(ctx context.Context, compared func(chainlog.Entry) bool) (index, error) {
+	x := index{}
+	err := chainlog.ReadAfter(ctx, l.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
+		if compared(e) {
+			x.apply(e)
+		}
+		return nil
+	}, l.Kafka.Options()...)
+	if err != nil {
+		return nil, fmt.Errorf("read the log for a proof by receipts: %w", err)
+	}
+	return x, nil
 }
 
 // apply folds the next record of the log into the index.

@@ -184,16 +184,13 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 
 // read returns the final blocks that have logs in the log up to the cursor, the highest block first.
 func (p *receiptsProof) read(ctx context.Context) (blocks []blockInLog, err error) {
-	x, cursor := index{}, p.Cursor
-	err = chainlog.ReadAfter(ctx, p.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
+	cursor := p.Cursor
+	x, err := p.index(ctx, func(e chainlog.Entry) bool {
 		p.progress.Tell(ReadingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
-		if e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock() {
-			x.apply(e)
-		}
-		return nil
-	}, p.Kafka.Options()...)
+		return e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock()
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read the log: %w", err)
+		return nil, err
 	}
 	for number, have := range x {
 		blocks = append(blocks, blockInLog{number, have})
@@ -315,7 +312,7 @@ func (p *receiptsProof) add(f *Finding) {
 
 // judge proves a block with the responses of one endpoint. It returns nil if it is proven.
 func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
-	block, err := provenBlock(ctx, n, b.hash)
+	why, err := p.differs(ctx, n, b.hash, p.covering(b.number), b.logs)
 	var unprovable *chainproof.UnprovableError
 	var wrong *chainproof.WrongError
 	switch {
@@ -327,33 +324,29 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 		return p.finding(n, b, true, "it is not in the chain"), nil
 	case err != nil:
 		return nil, err
-	}
-	why, unproven := compareWith(block, p.Mapped, p.covering(b.number), b.logs)
-	switch {
 	case why != "":
 		return p.finding(n, b, true, why), nil
-	case unproven != nil:
-		return p.finding(n, b, false, unproven.Error()), nil
 	}
 	return nil, nil
 }
 
-// callsOfReceipts is the number of calls that provenBlock makes.
+// callsOfReceipts is the number of calls that differs makes.
 const callsOfReceipts = 2
 
-// provenBlock reads a block with its receipts from one endpoint, and proves them by the block's hash.
-func provenBlock(ctx context.Context, n *rpc.Node, hash common.Hash) (*chainproof.Block, error) {
+// differs reads a block with its receipts from one endpoint, proves them by the block's hash, and describes how the logs
+// of vaults in the log differ from those of the block; empty if they do not. The error is a *chainproof.UnprovableError
+// for a log that no receipts root covers, if nothing else differs: whether it is right cannot be determined.
+func (l Log) differs(ctx context.Context, n *rpc.Node, hash common.Hash, vaults []common.Address, logs []digest) (why string, err error) {
 	header, receipts, err := n.Receipts(ctx, hash)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return chainproof.Prove(hash, header, receipts)
-}
-
-// compareWith compares the logs of vaults in the log with those of a proven block, and describes how they differ; empty
-// if they do not. unproven names a log that no receipts root covers; whether it is right cannot be determined.
-func compareWith(block *chainproof.Block, mapped *mapping.Vaults, vaults []common.Address, logs []digest) (why string, unproven error) {
+	block, err := chainproof.Prove(hash, header, receipts)
+	if err != nil {
+		return "", err
+	}
 	var ours []digest
+	var unproven error
 	for _, l := range logs {
 		if out := block.Unproven(l.index); out != nil {
 			unproven = out
@@ -362,10 +355,13 @@ func compareWith(block *chainproof.Block, mapped *mapping.Vaults, vaults []commo
 		}
 	}
 	contracts := map[common.Address]bool{}
-	for _, a := range mapped.Contracts(vaults) {
+	for _, a := range l.Mapped.Contracts(vaults) {
 		contracts[a] = true
 	}
-	return differs(ours, mapped.Belonging(vaults, block.Logs(contracts))), unproven
+	if why = differs(ours, l.Mapped.Belonging(vaults, block.Logs(contracts))); why != "" {
+		return why, nil
+	}
+	return "", unproven
 }
 
 // covering returns the vaults that the log covers in a block.

@@ -104,10 +104,10 @@ func (p *Schedule) Run(ctx context.Context) {
 // receiptsRun is one run of the schedule. It proves what was committed when it began.
 type receiptsRun struct {
 	*Schedule
-	left  []Unproven // Proven moves, and To is where the run ends
-	index index      // nil before the log is read
-	node  *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
-	last  *rpc.Header
+	left []Unproven // Proven moves, and To is where the run ends
+	held index      // nil before the log is read
+	node *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
+	last *rpc.Header
 }
 
 // Once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
@@ -187,8 +187,9 @@ func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 // step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it, so one
 // wrong endpoint neither stops the proof nor disproves the log.
 func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, to uint64) error {
-	if r.index == nil {
-		if err := r.read(ctx); err != nil {
+	if r.held == nil {
+		var err error
+		if r.held, err = r.index(ctx, r.compares); err != nil {
 			return err
 		}
 	}
@@ -253,7 +254,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 		return err
 	}
 	var ours []digest
-	if have := r.index[h.Number]; have != nil {
+	if have := r.held[h.Number]; have != nil {
 		if have.hash != h.Hash {
 			return &disprovenError{h.Number, h.Hash, n.Name, fmt.Sprintf("the log has it with the hash %s", have.hash)}
 		}
@@ -270,16 +271,12 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	if err := r.pace.WaitN(ctx, callsOfReceipts); err != nil {
 		return err
 	}
-	block, err := provenBlock(ctx, n, h.Hash)
+	why, err := r.differs(ctx, n, h.Hash, vaults, ours)
 	if err != nil {
 		return fmt.Errorf("block %d (%s) at %s: %w", h.Number, h.Hash, n.Name, err)
 	}
-	why, unproven := compareWith(block, r.Mapped, vaults, ours)
 	if why != "" {
 		return &disprovenError{h.Number, h.Hash, n.Name, why}
-	}
-	if unproven != nil {
-		return fmt.Errorf("block %d (%s) at %s: %w", h.Number, h.Hash, n.Name, unproven)
 	}
 	return nil
 }
@@ -300,30 +297,14 @@ func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 	r.events.Advanced()
 }
 
-// read reads the whole log, and keeps what this run compares.
-func (r *receiptsRun) read(ctx context.Context) error {
-	x := index{}
-	err := chainlog.ReadAfter(ctx, r.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
-		r.keep(x, e)
-		return nil
-	}, r.Kafka.Options()...)
-	if err != nil {
-		return fmt.Errorf("read the log for the proof by receipts: %w", err)
-	}
-	r.index = x
-	return nil
-}
-
-// keep folds a record of the log into an index, if the run compares it.
-func (r *receiptsRun) keep(x index, e chainlog.Entry) {
+// compares reports whether the run compares a record of the log.
+func (r *receiptsRun) compares(e chainlog.Entry) bool {
 	l := e.GetLog()
 	if l == nil {
-		return
+		return false
 	}
 	vault, number := mapping.VaultOf(l), l.GetBlockNumber()
-	if slices.ContainsFunc(r.left, func(u Unproven) bool { return u.Vault == vault && u.Proven < number && number <= u.To }) {
-		x.apply(e)
-	}
+	return slices.ContainsFunc(r.left, func(u Unproven) bool { return u.Vault == vault && u.Proven < number && number <= u.To })
 }
 
 // Proven returns the last block of a vault that this schedule has proven; 0 for none.
