@@ -58,6 +58,18 @@ type writer struct {
 	buffer []byte
 }
 
+// count counts a record of a topic.
+func (s *Segment) count(topic uint64) {
+	switch topic {
+	case topicLog:
+		s.Log++
+	case topicDeposits:
+		s.Deposits++
+	default:
+		s.Withdrawals++
+	}
+}
+
 // newWriter begins segment number, counted from 1, after the segments up to lastSeq.
 func newWriter(dir string, number int, lastSeq uint64) (*writer, error) {
 	w := &writer{Segment: Segment{File: fmt.Sprintf("%06d.zst", number), LastSeq: lastSeq}, dir: dir, sum: sha256.New()}
@@ -91,14 +103,8 @@ func (w *writer) write(topic uint64, r *kgo.Record) error {
 	for _, h := range r.Headers {
 		b = appendBytes(appendBytes(b, []byte(h.Key)), h.Value)
 	}
-	switch w.buffer = b; topic {
-	case topicLog:
-		w.Log++
-	case topicDeposits:
-		w.Deposits++
-	default:
-		w.Withdrawals++
-	}
+	w.buffer = b
+	w.count(topic)
 	w.size += int64(len(b))
 	if _, err := w.zip.Write(b); err != nil {
 		return fmt.Errorf("write segment %s of the backup: %w", w.File, err)

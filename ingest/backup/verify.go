@@ -130,14 +130,9 @@ func (c *check) segment(dir string, n int, s Segment) error {
 	}
 	counted := Segment{LastSeq: c.seq}
 	err = readSegment(dir, c.manifest.ChainID, s, func(topic uint64, r *kgo.Record) error {
-		switch topic {
-		case topicLog:
-			counted.Log++
+		counted.count(topic)
+		if topic == topicLog {
 			return c.record(s, r, &counted)
-		case topicDeposits:
-			counted.Deposits++
-		default:
-			counted.Withdrawals++
 		}
 		return c.referral(s, r)
 	})

@@ -263,23 +263,16 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, c Command) (o Outcome,
 	case have == nil && len(r.wanted) >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
-	for _, source := range v.Spec.Sources {
-		found, err := n.HasCode(ctx, source.Address)
-		if err != nil {
-			return o, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
-		}
-		if !found {
-			return refused("%s %s has no code on chain %d", source.Role, source.Address, r.writer.ChainID), nil
-		}
-	}
-	err = r.introduce(ctx, n, []vault{v})
-	if rpc.Refused(err) {
-		return refused("%v", err), nil
-	}
+	missing, err := v.withoutCode(ctx, n)
 	if err != nil {
 		return o, err
 	}
-	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.Address, r.writer.State.CoverageOf(v.Address).Start), nil
+	if len(missing) > 0 {
+		return refused("%s %s has no code on chain %d", missing[0].Role, missing[0].Address, r.writer.ChainID), nil
+	}
+	return r.introduceBy(ctx, n, v, func(have *writer.Coverage) Outcome {
+		return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.Address, have.Start)
+	})
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
@@ -300,12 +293,19 @@ func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, address commo
 			back.Name = v.Name
 		}
 	}
-	err = r.introduce(ctx, n, []vault{back})
-	if rpc.Refused(err) {
+	return r.introduceBy(ctx, n, back, func(have *writer.Coverage) Outcome {
+		return done("seq %d: vault %s continues from block %d", r.writer.State.Seq, address, have.To+1)
+	})
+}
+
+// introduceBy appends the record of a vault for a command, whose outcome outcome returns.
+func (r *Registrar) introduceBy(ctx context.Context, n *rpc.Node, v vault, outcome func(*writer.Coverage) Outcome) (Outcome, error) {
+	err := r.introduce(ctx, n, []vault{v})
+	switch {
+	case rpc.Refused(err):
 		return refused("%v", err), nil
+	case err != nil:
+		return Outcome{}, err
 	}
-	if err != nil {
-		return o, err
-	}
-	return done("seq %d: vault %s continues from block %d", r.writer.State.Seq, address, have.To+1), nil
+	return outcome(r.writer.State.CoverageOf(v.Address)), nil
 }

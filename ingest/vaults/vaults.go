@@ -25,19 +25,29 @@ import (
 // Set is the vaults of chain.vaults.
 type Set []vault
 
+// withoutCode returns the sources of a vault that are not contracts.
+func (v vault) withoutCode(ctx context.Context, n *rpc.Node) (missing []mapping.Source, err error) {
+	for _, source := range v.Spec.Sources {
+		found, err := n.HasCode(ctx, source.Address)
+		if err != nil {
+			return nil, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
+		}
+		if !found {
+			missing = append(missing, source)
+		}
+	}
+	return missing, nil
+}
+
 // Check checks with one endpoint that every vault is a contract.
 func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	var missing []mapping.Source
 	for _, v := range set {
-		for _, source := range v.Spec.Sources {
-			found, err := n.HasCode(ctx, source.Address)
-			if err != nil {
-				return fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
-			}
-			if !found {
-				missing = append(missing, source)
-			}
+		some, err := v.withoutCode(ctx, n)
+		if err != nil {
+			return err
 		}
+		missing = append(missing, some...)
 	}
 	if len(missing) == 0 {
 		return nil
