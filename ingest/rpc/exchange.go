@@ -148,20 +148,16 @@ func (n *Node) blame(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("%s at %s: %w", method, n.Name, err)
 }
 
-// plain converts the errors of both transports to one type.
+// plain converts the error responses that go-ethereum's WebSocket client returns to the type of those over HTTP.
 func plain(err error) error {
-	if err == nil {
-		return nil
-	}
-	var ours *rpcError
 	var answer ethrpc.Error
-	if !errors.As(err, &ours) && errors.As(err, &answer) {
-		out := &rpcError{Code: answer.ErrorCode(), Message: answer.Error()}
-		var more ethrpc.DataError
-		if errors.As(err, &more) && more.ErrorData() != nil {
-			out.Data, _ = json.Marshal(more.ErrorData())
-		}
-		return out
+	if !errors.As(err, &answer) {
+		return err
 	}
-	return err
+	out := &rpcError{Code: answer.ErrorCode(), Message: answer.Error()}
+	var more ethrpc.DataError
+	if errors.As(err, &more) && more.ErrorData() != nil {
+		out.Data, _ = json.Marshal(more.ErrorData())
+	}
+	return out
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
 // Errors of Finality.At.
@@ -113,7 +111,7 @@ func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
 	if err != nil || final.Number < tip.Number {
 		return final, err
 	}
-	through, err := n.Passes(ctx, final, tip)
+	through, err := n.passes(ctx, final, tip)
 	switch {
 	case err != nil:
 		return nil, err
@@ -158,12 +156,12 @@ func NamesNoFinal(err error) bool {
 	if errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) {
 		return true
 	}
-	var answer ethrpc.Error
+	var answer *rpcError
 	if !errors.As(err, &answer) {
 		return false
 	}
 	const invalidParams, notSupported = -32602, -32004
-	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
+	if code := answer.Code; code == invalidParams || code == notSupported {
 		return true
 	}
 	text := strings.ToLower(answer.Error())

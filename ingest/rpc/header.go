@@ -149,13 +149,13 @@ func (n *Node) headers(ctx context.Context, method string, which []any, take fun
 	})
 }
 
-// passesAtMost is how many blocks below the end Passes follows a chain.
+// passesAtMost is how many blocks below the end passes follows a chain.
 const passesAtMost = 64
 
-// Passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end. It
+// passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end. It
 // follows the parent hashes: several backends may serve one URL, and the one that returned h may have it at its height
 // although it is no longer in the chain of end.
-func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
+func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 	if end.Number-h.Number > passesAtMost {
 		return false, nil
 	}

@@ -10,12 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	ethrpc "github.com/ethereum/go-ethereum/rpc"
-
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// rpcError is an error response of a node. It implements ethrpc.Error and ethrpc.DataError of go-ethereum.
+// rpcError is an error response of a node, over either transport.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -25,18 +23,15 @@ type rpcError struct {
 func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s (code %d)", printable.Text(e.Message, 300), e.Code)
 }
-func (e *rpcError) ErrorCode() int { return e.Code }
 
-// ErrorData returns the data as decoded by encoding/json, nil for none.
-func (e *rpcError) ErrorData() any {
-	var data any
-	_ = json.Unmarshal(e.Data, &data)
-	return data
+// words returns the beginning of the message and of the data, in lower case, for comparisons.
+func (e *rpcError) words() string {
+	return strings.ToLower(beginning(e.Message) + " " + beginning(e.Data))
 }
 
 // refused reports whether the node itself returned the error, so that the same call with less to return may succeed.
 func refused(err error) bool {
-	var answer ethrpc.Error
+	var answer *rpcError
 	return errors.As(err, &answer)
 }
 

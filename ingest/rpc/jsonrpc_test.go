@@ -87,10 +87,6 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 			t.Errorf("%s is not taken for a refusal", body)
 		}
 	}
-	e := &rpcError{Data: json.RawMessage(`{"from":"0x1"}`)}
-	if data, _ := e.ErrorData().(map[string]any); data["from"] != "0x1" {
-		t.Errorf("ErrorData is %v", e.ErrorData())
-	}
 }
 
 // A response that encoding/json accepts is opened into the same parts; any other input is an error and never panics.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
 // There is no standard for how a node reports that a range is too long: each provider has its own limits (blocks,
@@ -88,7 +86,7 @@ func lacks(code int, text string) bool {
 
 // refusalOf interprets the error of a call for logs.
 func refusalOf(ctx context.Context, err error) refusal {
-	var answer ethrpc.Error
+	var answer *rpcError
 	var status *httpError
 	switch {
 	case err == nil, ctx.Err() != nil:
@@ -124,15 +122,9 @@ const mostWords = 4 << 10
 func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len(text), mostWords)]) }
 
 // read interprets an error that the node itself returned.
-func read(answer ethrpc.Error) refusal {
-	var text string
-	if more := (*rpcError)(nil); errors.As(answer, &more) {
-		text = beginning(more.Message) + " " + beginning(more.Data)
-	} else {
-		text = beginning(answer.Error())
-	}
-	text = strings.ToLower(text)
-	if lacks(answer.ErrorCode(), text) {
+func read(answer *rpcError) refusal {
+	text := answer.words()
+	if lacks(answer.Code, text) {
 		return refusal{kind: absent}
 	}
 	r := refusal{kind: unclear}
@@ -151,7 +143,7 @@ func read(answer ethrpc.Error) refusal {
 		r.kind = tooMuch
 	case ofRate.MatchString(text):
 		r.kind = notRefused
-	case answer.ErrorCode() == limitExceeded, ofLimit.MatchString(text):
+	case answer.Code == limitExceeded, ofLimit.MatchString(text):
 		r.kind = tooMuch
 	}
 	return r

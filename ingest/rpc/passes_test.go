@@ -33,7 +33,7 @@ func TestPasses(t *testing.T) {
 		"the tip left it long ago":       {dead, at(50), false},
 		"its chain is not given further": {at(20), unknown, false},
 	} {
-		got, err := n.Passes(t.Context(), c.final, c.tip)
+		got, err := n.passes(t.Context(), c.final, c.tip)
 		if err != nil || got != c.want {
 			t.Errorf("%s: the chain goes through the tip: %v, %v; want %v", name, got, err, c.want)
 		}

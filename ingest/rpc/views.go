@@ -10,7 +10,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
 // viewsAtOnce is how many calls are sent in one batch: nodes bound the time of a batch, and each call runs the EVM.
@@ -50,7 +49,9 @@ func (s *Sample) same(other *Sample) bool {
 // Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
 // the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if n
 // lacks the state of the blocks, or if need, the number of endpoints that must return the same result, is more than one.
-func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header) (samples []Sample, noState uint64, err error) {
+func (p *Pool) Sample(
+	ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header,
+) (samples []Sample, noState uint64, err error) {
 	views := make([]Sample, len(calls))
 	for i, c := range calls {
 		views[len(calls)-1-i] = Sample{SampleCall: c, At: headers[c.Number]}
@@ -241,8 +242,8 @@ func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 // takesNoHash reports whether a node rejected a call because of the form of its parameters.
 func takesNoHash(err error) bool {
 	const invalidParams = -32602
-	var answer ethrpc.Error
-	return errors.As(err, &answer) && answer.ErrorCode() == invalidParams && !lacksState(err)
+	var answer *rpcError
+	return errors.As(err, &answer) && answer.Code == invalidParams && !lacksState(err)
 }
 
 // ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
@@ -254,34 +255,26 @@ var ofState = regexp.MustCompile(`missing trie node|historical state|\bstate\b[^
 
 // lacksState reports whether a node has the block, but no longer the state at its end.
 func lacksState(err error) bool {
-	var answer ethrpc.Error
+	var answer *rpcError
 	if !errors.As(err, &answer) {
 		return false
 	}
-	return answer.ErrorCode() == prunedHistory || ofState.MatchString(strings.ToLower(wordsOf(answer)))
-}
-
-// wordsOf returns the message of an error, with its data.
-func wordsOf(answer ethrpc.Error) string {
-	if more := (*rpcError)(nil); errors.As(answer, &more) {
-		return beginning(more.Message) + " " + beginning(more.Data)
-	}
-	return beginning(answer.Error())
+	return answer.Code == prunedHistory || ofState.MatchString(answer.words())
 }
 
 // Reverted reports whether the EVM failed a call, rather than the node.
 func Reverted(err error) bool {
-	var answer ethrpc.Error
+	var answer *rpcError
 	if !errors.As(err, &answer) {
 		return false
 	}
 	const executionError = 3
-	text := strings.ToLower(wordsOf(answer))
+	text := answer.words()
 	// The data may be what Solidity returns when it reverts: the selectors of Error(string) and Panic(uint256).
 	if strings.Contains(text, "0x08c379a0") || strings.Contains(text, "0x4e487b71") {
 		return true
 	}
-	return answer.ErrorCode() == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
+	return answer.Code == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
 }
 
 // Sampled sets the sampling of a reader and returns the reader.
