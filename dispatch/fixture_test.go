@@ -48,6 +48,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -90,7 +91,7 @@ func newFixture(t *testing.T) *fixture {
 
 func newFixtureOn(t *testing.T, brokers []string) *fixture {
 	t.Helper()
-	return newFixtureIn(t, brokers, enginetest.Postgres(t))
+	return newFixtureIn(t, brokers, registrytest.Postgres(t))
 }
 
 func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -95,7 +96,7 @@ func TestEarlierEventsAreOfTheFollowedLog(t *testing.T) {
 // and the other chain causes no dead letter.
 func TestTwoChainsOnOneCluster(t *testing.T) {
 	brokers := enginetest.Kafka(t)
-	one, two := newFixtureIn(t, brokers, enginetest.Postgres(t)), newFixtureIn(t, brokers, enginetest.Postgres(t))
+	one, two := newFixtureIn(t, brokers, registrytest.Postgres(t)), newFixtureIn(t, brokers, registrytest.Postgres(t))
 	const secondChain = 1
 	if err := chainlog.EnsureTopics(t.Context(), two.admin(), secondChain, two.kafka.Topology()); err != nil {
 		t.Fatal(err)

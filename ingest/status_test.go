@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -115,7 +115,7 @@ func TestReady(t *testing.T) {
 // Run writes the status to the registry.
 func TestStatusIsReported(t *testing.T) {
 	r := newRig(t, kfake)
-	pool, err := registry.Open(r.ctx, registry.Config{URL: enginetest.Postgres(t), MaxConns: 4})
+	pool, err := registry.Open(r.ctx, registry.Config{URL: registrytest.Postgres(t), MaxConns: 4})
 	r.must(err)
 	t.Cleanup(pool.Close)
 	p := New(r.config, r.kafka, pool, newRegistry(), slog.New(slog.DiscardHandler))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
@@ -120,7 +121,7 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 	w := &world{kafka: chainlog.DefaultConfig(), ch: clickhouseAt(t, clickhouse)}
 	w.conn = open(t, w.ch)
 	pg := registry.DefaultConfig()
-	pg.URL = enginetest.Postgres(t)
+	pg.URL = registrytest.Postgres(t)
 	var err error
 	if w.pool, err = registry.Open(t.Context(), pg); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
@@ -171,7 +172,7 @@ func TestNoSnapshot(t *testing.T) {
 // routes respond with the progress.
 func TestFirstSync(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
-	w := newWorldOf(t, g, enginetest.Postgres(t))
+	w := newWorldOf(t, g, registrytest.Postgres(t))
 	w.register(g, registry.Building)
 	key := w.partner(7, "Seven")
 	w.deliveries() // one of the paths needs a delivery

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
@@ -17,7 +18,7 @@ import (
 // TestBehindPgBouncer runs the API on PostgreSQL sessions that change hands after each transaction. Concurrent
 // partner requests are served, limits hold, and new rows are served although no notifications arrive.
 func TestBehindPgBouncer(t *testing.T) {
-	postgres := enginetest.Postgres(t)
+	postgres := registrytest.Postgres(t)
 	w := newWorldOn(t, enginetest.ClickHouse(t), postgres)
 	w.chain = readtest.SmallChain()
 	w.publish()

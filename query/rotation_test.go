@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -30,7 +31,7 @@ type rotations struct {
 
 func newRotations(t *testing.T, login, roles string, change ...func(*Config)) rotations {
 	t.Helper()
-	at := enginetest.Postgres(t)
+	at := registrytest.Postgres(t)
 	w := newWorldOn(t, enginetest.ClickHouse(t), at, change...)
 	if err := registry.GrantRoles(t.Context(), w.pool); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
@@ -103,7 +104,7 @@ func newFixture(t testing.TB, change ...func(*Config)) *world {
 
 func newWorld(t testing.TB, change ...func(*Config)) *world {
 	t.Helper()
-	return newWorldOn(t, enginetest.ClickHouse(t), enginetest.Postgres(t), change...)
+	return newWorldOn(t, enginetest.ClickHouse(t), registrytest.Postgres(t), change...)
 }
 
 func newWorldOn(t testing.TB, clickHouse, postgres string, change ...func(*Config)) *world {

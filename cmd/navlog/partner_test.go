@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
-	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -27,7 +27,7 @@ type commands struct {
 
 func newCommands(t *testing.T) commands {
 	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
-	t.Setenv("NAVLOG_POSTGRES_URL", enginetest.Postgres(t))
+	t.Setenv("NAVLOG_POSTGRES_URL", registrytest.Postgres(t))
 	return commands{t, configtest.Write(t, configtest.Sound)}
 }
 

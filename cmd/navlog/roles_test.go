@@ -29,7 +29,8 @@ func (c commands) asRole(owner, role string) {
 // serve work with the rights of their roles, and a read-only command creates no tables before that.
 func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	c := newCommands(t)
-	owner := os.Getenv("NAVLOG_POSTGRES_URL")
+	owner := enginetest.Postgres(t)
+	t.Setenv("NAVLOG_POSTGRES_URL", owner)
 	for _, args := range [][]string{{"partner", "list"}, {"webhook", "list"}, {"webhook", "dead", "list"}, {"audit"}, {"status"}} {
 		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "`navlog migrate`") {
 			t.Errorf("navlog %s in an empty database: %v", strings.Join(args, " "), err)

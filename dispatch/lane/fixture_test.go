@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -44,7 +45,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) withPostgres() *fixture {
 	f.Helper()
 	c := registry.DefaultConfig()
-	c.URL = enginetest.Postgres(f.T)
+	c.URL = registrytest.Postgres(f.T)
 	pool, err := registry.Open(f.Context(), c)
 	f.check(err)
 	f.Cleanup(pool.Close)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -268,7 +269,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{generation: newGeneration(t), kafka: chainlog.DefaultConfig()}
 	pg := registry.DefaultConfig()
-	pg.URL = enginetest.Postgres(t)
+	pg.URL = registrytest.Postgres(t)
 	var err error
 	w.pool, err = registry.Open(t.Context(), pg)
 	must(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -18,7 +19,7 @@ import (
 // registered returns a world whose watcher has a registry.
 func registered(t *testing.T) (*readtest.World, *pgxpool.Pool) {
 	t.Helper()
-	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 4})
+	pool, err := registry.Open(t.Context(), registry.Config{URL: registrytest.Postgres(t), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

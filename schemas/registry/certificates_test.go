@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/certs/certstest"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -111,7 +110,7 @@ func (s *seven) client() string {
 // Certificates belong to a URL: they are used while it is the partner's, and no other URL gets them. Each part can be
 // replaced and removed without the other, and each change is another version with another id.
 func TestCertificatesOfAURL(t *testing.T) {
-	s := newSeven(t, open(t, enginetest.Postgres(t)))
+	s := newSeven(t, open(t, migrated.Postgres(t)))
 	before, none, _, _ := s.used(s.sealer)
 	s.set("", s.ca.Texts(s.ca.Client("first")))
 	version, id, p, err := s.used(s.sealer)
@@ -183,7 +182,7 @@ func TestCertificatesOfAURL(t *testing.T) {
 
 // What cannot be used is refused, and nothing changes.
 func TestCertificatesRefused(t *testing.T) {
-	s := newSeven(t, open(t, enginetest.Postgres(t)))
+	s := newSeven(t, open(t, migrated.Postgres(t)))
 	hour := time.Now().Add(-time.Hour)
 	late, err := s.ca.IssueUntil("late", hour.Add(-time.Hour), hour)
 	s.check(err)
@@ -225,7 +224,7 @@ func TestCertificatesRefused(t *testing.T) {
 // The client key is sealed for its partner and URL, and sealed again with the newest key like the signing secrets. With a
 // wrong key it stays closed, and the error says which key is needed.
 func TestClientKeysAreSealed(t *testing.T) {
-	s := newSeven(t, open(t, enginetest.Postgres(t)))
+	s := newSeven(t, open(t, migrated.Postgres(t)))
 	texts := s.ca.Texts(s.ca.Client("acme"))
 	s.set("", texts)
 	var sealed []byte
@@ -287,7 +286,7 @@ func TestClientKeysAreSealed(t *testing.T) {
 // Operators write certificates and dispatch reads them. serve reads them without the keys, and writes them only with
 // the role of rotations, which cannot read the keys either. No other program sees any.
 func TestCertificatesByRole(t *testing.T) {
-	url := enginetest.Postgres(t)
+	url := migrated.Postgres(t)
 	owner := open(t, url)
 	s := newSeven(t, owner)
 	s.check(GrantRoles(t.Context(), owner))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -20,7 +19,7 @@ func march(day int) pgtype.Date {
 // The attempts of a day are a partner's attempts that failed on that day, and the successful ones of the deliveries
 // that finished on that day.
 func TestEndpointDays(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	n := 0
 	// deliver adds a delivery that finished at a time, and its attempts: one duration each, negative for a failed one.
 	deliver := func(partner int, state, at string, durations ...int) {
@@ -78,7 +77,7 @@ func TestEndpointDays(t *testing.T) {
 
 // However many deliveries a partner has, each day reads its part of two indexes.
 func TestEndpointDaysReadsTheIndexes(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	for _, statement := range []string{
 		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
 			SELECT ('00000000-0000-5000-8000-' || lpad(n::text, 12, '0'))::uuid, 7 + n % 3, n, 't', '', 'delivered', at, at

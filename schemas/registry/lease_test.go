@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -52,7 +51,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 // One owner has a lease. Another one stands by, is called back once, and gets the lease when it is dropped. Other keys and
 // kinds are independent.
 func TestLeaseIsDropped(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, time.Minute)
 	first := leases.mustTake(t, 1)
 	leasesOf(pool, time.Minute).mustTake(t, 2)
@@ -86,7 +85,7 @@ func TestLeaseIsDropped(t *testing.T) {
 
 // A standby that is stopped, or that cannot reach PostgreSQL, gets an error and no lease.
 func TestNoLease(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	leasesOf(pool, time.Minute).mustTake(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	if l, err := leasesOf(pool, time.Minute).Acquire(ctx, 1, cancel); l != nil || !errors.Is(err, context.Canceled) {
@@ -101,7 +100,7 @@ func TestNoLease(t *testing.T) {
 
 // A holder renews its lease past its first end, and keeps it; one that does not loses it.
 func TestLeaseExpires(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, 600*time.Millisecond)
 	l := leases.mustTake(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -133,7 +132,7 @@ func TestLeaseExpires(t *testing.T) {
 // A holder keeps its lease while PostgreSQL cannot be reached for a while, and has lost it when it was not renewed in
 // time.
 func TestLeaseWithoutPostgreSQL(t *testing.T) {
-	url := enginetest.Postgres(t)
+	url := migrated.Postgres(t)
 	pool := open(t, url)
 	brief := leasesOf(pool, time.Minute)
 	l := brief.mustTake(t, 1)
@@ -163,7 +162,7 @@ func TestLeaseWithoutPostgreSQL(t *testing.T) {
 
 // A lease that another owner took is lost, and its former holder changes nothing about the new one.
 func TestLeaseIsStolen(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, 300*time.Millisecond)
 	kept, stolen := leases.mustTake(t, 1), leases.mustTake(t, 2)
 	thief := leasesOf(pool, time.Hour)
@@ -183,7 +182,7 @@ func TestLeaseIsStolen(t *testing.T) {
 
 // A fence names one lease: no operation with an older fence, however late, affects a newer lease of the same owner.
 func TestFenceNamesOneLease(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, time.Minute)
 	first, second := leases.mustTake(t, 1), leases.mustTake(t, 1)
 	if second.Fence() <= first.Fence() {
@@ -210,7 +209,7 @@ func TestFenceNamesOneLease(t *testing.T) {
 // A process that was suspended for longer than its lease knows that the lease may be over. If nobody took the lease
 // meanwhile, the next renewal keeps it; otherwise it is lost.
 func TestSuspendedHolder(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, time.Millisecond)
 	alone, succeeded := leases.mustTake(t, 1), leases.mustTake(t, 2)
 	wait.For(t, "the leases are over", func() bool { return !alone.Safe() && !succeeded.Safe() })
@@ -229,7 +228,7 @@ func TestSuspendedHolder(t *testing.T) {
 
 // The clock of a holder's machine plays no part: PostgreSQL's is five hours ahead of it here.
 func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
-	url := enginetest.Postgres(t)
+	url := migrated.Postgres(t)
 	pool := open(t, url)
 	exec(t, pool, "CREATE SCHEMA skew")
 	exec(t, pool, "CREATE FUNCTION skew.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() + interval '5 hours' $$")
@@ -265,7 +264,7 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 // A project of the version before leases holds an advisory lock. While it does, nobody takes the lease of that
 // generation, and a holder loses it; other generations and kinds are not affected.
 func TestOldProjectKeepsItsGeneration(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	old, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +293,7 @@ func TestOldProjectKeepsItsGeneration(t *testing.T) {
 // A dispatcher of the version before these leases finds its table of leases as a view, and divides the partners with
 // dispatchers of this version: its statements take, renew, check and drop the same rows.
 func TestOldDispatcherSharesThePartners(t *testing.T) {
-	url := enginetest.Postgres(t)
+	url := migrated.Postgres(t)
 	owner := open(t, url)
 	if err := GrantRoles(t.Context(), owner); err != nil {
 		t.Fatal(err)
@@ -334,7 +333,7 @@ func TestOldDispatcherSharesThePartners(t *testing.T) {
 
 // PostgreSQL ends the session of a host that is gone within seconds, and so frees what it has locked.
 func TestSessionOfALostHost(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	for setting, want := range map[string]string{
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", "tcp_user_timeout": "20000",
 	} {

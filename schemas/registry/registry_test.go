@@ -25,6 +25,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
+// migrated makes databases with the tables of the newest version.
+var migrated = enginetest.NewPostgresTemplate(func(ctx context.Context, url string) error {
+	pool, err := Open(ctx, Config{URL: url, MaxConns: 2})
+	if err == nil {
+		pool.Close()
+	}
+	return err
+})
+
 func open(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := Open(context.Background(), Config{URL: url, MaxConns: 4})
@@ -92,7 +101,7 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 // A password outside the URL needs no escaping.
 func TestPasswordApartFromURL(t *testing.T) {
 	const password = "pa/ss#wo?rd@=:%2F"
-	owner := open(t, enginetest.Postgres(t))
+	owner := open(t, migrated.Postgres(t))
 	role := owner.Config().ConnConfig.Database // as unique as the test's database
 	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD '%s'", role, password)); err != nil {
 		t.Fatal(err)
@@ -209,7 +218,7 @@ func TestEarlierFailuresAreFound(t *testing.T) {
 }
 
 func TestOneLiveGeneration(t *testing.T) {
-	queries, ctx := db.New(open(t, enginetest.Postgres(t))), context.Background()
+	queries, ctx := db.New(open(t, migrated.Postgres(t))), context.Background()
 	create := func(id int32, state string) error {
 		return queries.CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: make([]byte, 16), Schema: "s", State: state})
 	}
@@ -237,7 +246,7 @@ func TestOneLiveGeneration(t *testing.T) {
 }
 
 func TestPartnerByKey(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	queries, ctx := db.New(pool), context.Background()
 	id, err := queries.CreatePartner(ctx, "One")
 	if err != nil {
@@ -284,7 +293,7 @@ func TestPartnerByKey(t *testing.T) {
 // The first secret must be sealed with a key that the running dispatchers have; otherwise none of them could open it.
 func TestFirstSecretIsOneThatDispatchersCanOpen(t *testing.T) {
 	const key, other = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	if _, err := ProvenSealer(t.Context(), pool, other); err != nil {
 		t.Errorf("without partners and dispatchers: %v", err)
 	}
@@ -304,7 +313,7 @@ func TestFirstSecretIsOneThatDispatchersCanOpen(t *testing.T) {
 }
 
 func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
-	queries, ctx := db.New(open(t, enginetest.Postgres(t))), context.Background()
+	queries, ctx := db.New(open(t, migrated.Postgres(t))), context.Background()
 	id, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 4294967295, Name: "Last"})
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +340,7 @@ func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
 // A rotation cannot start before the last one has ended, because that would discard the secret
 // that the partner received; a replacement at once ends it.
 func TestRotationsDoNotOverlap(t *testing.T) {
-	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
 	queries := db.New(pool)
 	if _, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 7, Name: "Seven"}); err != nil {
 		t.Fatal(err)
@@ -366,7 +375,7 @@ func TestRotationsDoNotOverlap(t *testing.T) {
 }
 
 func TestDeliveryQueries(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	queries, ctx := db.New(pool), context.Background()
 	if _, err := queries.LastSuccess(ctx, 7); err == nil {
 		t.Error("a success before the first delivery")
@@ -438,7 +447,7 @@ func (e *explained) explain(ctx context.Context, sql string, args []any) {
 // The last success, the last failure and the number of a partner's deliveries are found without reading its whole
 // history, which is kept forever: for a partner with many of either kind, and for one with none among those of others.
 func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
-	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
 	for _, statement := range []string{
 		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
 			SELECT gen_random_uuid(), 7 + n % 2, (n + 1) / 2, 't', '', CASE WHEN n % 2 = 0 THEN 'delivered' ELSE 'failed' END, timestamptz '2024-01-01' + n * interval '1 second'
@@ -481,7 +490,7 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 // A page of deliveries is found by the index, however deep in the log it starts, and the next
 // page starts right after it, even among deliveries of the same time.
 func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
-	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
 	if _, err := pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
 		SELECT gen_random_uuid(), 7 + n % 2, CASE WHEN n % 9 > 0 THEN n END, 't', '', 'delivered', timestamptz '2024-01-01' + n / 90 * interval '1 second' FROM generate_series(1, 20000) n`); err != nil {
 		t.Fatal(err)
@@ -509,7 +518,7 @@ func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 // backlogs were parked, when the planner's statistics still count all of it as pending.
 func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
 	const partners, backlog = 40, 1000
-	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
 	for _, statement := range []string{
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
 			SELECT gen_random_uuid(), p, n, 't', decode(repeat('ab', 350), 'hex'), 'pending' FROM generate_series(1, %d) p, generate_series(1, %d) n`, partners, backlog),
@@ -535,7 +544,7 @@ func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
 }
 
 func TestReportWritesUntilTheEnd(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -570,7 +579,7 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 // A status may contain any foreign text. Its row is written all the same, since a missing row
 // means that the program is not running.
 func TestAnyStatusIsWritten(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	queries := db.New(pool)
 	stored := func(status any) (s map[string]any, err error) {
 		_, err = report(t.Context(), queries, Ingest, "i", status)
@@ -634,7 +643,7 @@ func TestPartnerNamePrints(t *testing.T) {
 
 // Report first deletes the rows of processes that ended long ago, and no others.
 func TestReportForgetsWhatHasGone(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if _, err := pool.Exec(ctx, `INSERT INTO program_status (program, instance, at, status) VALUES
@@ -673,7 +682,7 @@ func TestReportForgetsWhatHasGone(t *testing.T) {
 // Announcements reach every listener until its connection ends, which is reported without the
 // password.
 func TestAnnounceWritten(t *testing.T) {
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	ready, heard, ended := make(chan struct{}), make(chan int32, 8), make(chan error, 1)
 	go func() {
 		ended <- ListenWritten(t.Context(), pool, func() { close(ready) }, func(generation int32) { heard <- generation })
@@ -705,7 +714,7 @@ func TestAnnounceWritten(t *testing.T) {
 // Writing a result reads only the newest attempts of its event: the first attempt and the twenty
 // thousandth cost the same.
 func TestResultIsWrittenWithoutTheLog(t *testing.T) {
-	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
 	few, many := uuid.New(), uuid.New()
 	for _, statement := range []string{
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 't', '', 'pending'), ('%s', 7, 2, 't', '', 'pending')`, few, many),

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/telemetry"
 	"github.com/navlog/navlog/schemas/telemetry/telemetrytest"
@@ -15,7 +14,7 @@ import (
 // SQL nor parameters, even if the query fails, and that a query outside of a trace has no span.
 func TestQueriesOfATrace(t *testing.T) {
 	spans := telemetrytest.Record(t)
-	pool := open(t, enginetest.Postgres(t))
+	pool := open(t, migrated.Postgres(t))
 	queries := db.New(pool)
 	if _, err := queries.DeliveryOwner(t.Context(), uuid.New()); err == nil {
 		t.Error("an event that is not there has an owner")

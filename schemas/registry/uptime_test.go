@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -19,7 +18,7 @@ type uptimes struct {
 }
 
 func newUptimes(t *testing.T) uptimes {
-	url := enginetest.Postgres(t)
+	url := migrated.Postgres(t)
 	u := uptimes{t, open(t, url)}
 	u.exec(`CREATE SCHEMA clock`)
 	u.exec(`CREATE TABLE clock.at (at timestamptz)`)

@@ -1,6 +1,7 @@
 package enginetest_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -39,6 +40,35 @@ func TestPostgresDatabasesAreApart(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), "CREATE TABLE mine ()"); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Copies of a template have its content and are separate, and the template is filled once.
+func TestPostgresTemplate(t *testing.T) {
+	filled := 0
+	template := enginetest.NewPostgresTemplate(func(ctx context.Context, url string) error {
+		filled++
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, "CREATE TABLE ours (id int)")
+		return err
+	})
+	for range 2 {
+		conn, err := pgx.Connect(t.Context(), template.Postgres(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		var rows int
+		if err := conn.QueryRow(t.Context(), "INSERT INTO ours VALUES (1) RETURNING (SELECT count(*) FROM ours)").Scan(&rows); err != nil || rows != 0 {
+			t.Errorf("a new copy has %d rows: %v", rows, err)
+		}
+	}
+	if filled != 1 {
+		t.Errorf("the template was filled %d times", filled)
 	}
 }
 
