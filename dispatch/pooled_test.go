@@ -12,6 +12,9 @@ import (
 // TestBehindPgBouncer lets two dispatchers share a few PostgreSQL sessions that change hands
 // after each transaction. Every event is delivered, including retries and replays.
 func TestBehindPgBouncer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PgBouncer")
+	}
 	f := newFixture(t)
 	url := enginetest.PgBouncer(t, f.url)
 	r := f.receiver(func(w http.ResponseWriter, n, ofEvent int) {

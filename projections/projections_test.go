@@ -347,6 +347,9 @@ func TestLeaseLost(t *testing.T) {
 // TestBehindPgBouncer: two projectors whose PostgreSQL sessions change hands after each transaction. One writes, and the
 // other one takes over.
 func TestBehindPgBouncer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PgBouncer")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	url := enginetest.PgBouncer(t, w.pool.Config().ConnString())

@@ -18,6 +18,9 @@ import (
 // TestBehindPgBouncer runs the API on PostgreSQL sessions that change hands after each transaction. Concurrent
 // partner requests are served, limits hold, and new rows are served although no notifications arrive.
 func TestBehindPgBouncer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PgBouncer")
+	}
 	postgres := registrytest.Postgres(t)
 	w := newWorldOn(t, enginetest.ClickHouse(t), postgres)
 	w.chain = readtest.SmallChain()

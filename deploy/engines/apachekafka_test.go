@@ -22,6 +22,9 @@ func needApacheKafka(t *testing.T) {
 
 // Apache Kafka must keep, through a crash inside a transaction and a graceful stop, what kfake is required to keep.
 func TestApacheKafkaKeepsData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker three times")
+	}
 	needApacheKafka(t)
 	dir := t.TempDir()
 	var want []string
@@ -60,6 +63,9 @@ func TestApacheKafkaKeepsData(t *testing.T) {
 
 // A broker that has exited comes back at its address with its data.
 func TestApacheKafkaRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker twice")
+	}
 	needApacheKafka(t)
 	k, err := StartApacheKafka(t.Context(), t.TempDir())
 	if err != nil {
@@ -83,6 +89,9 @@ func TestApacheKafkaRestarts(t *testing.T) {
 }
 
 func TestApacheKafkaGoesWithItsParent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker")
+	}
 	needApacheKafka(t)
 	p := startParent(t, "apachekafka", t.TempDir())
 	p.kill()

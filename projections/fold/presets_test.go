@@ -216,6 +216,9 @@ func TestPresets(t *testing.T) {
 		"veda": {"Deposit", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
 	}
 	for preset, events := range wanted {
+		if testing.Short() && preset != "lagoon-v0.6" { // it has groups, cancellations and claims
+			continue
+		}
 		t.Run(preset, func(t *testing.T) {
 			url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
 			play, err := devchain.DeployProtocol(t.Context(), url, preset, 5)

@@ -69,7 +69,11 @@ func TestBuildLists(t *testing.T) {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	for i := range uint64(*plays) {
+	count := *plays
+	if testing.Short() {
+		count = min(count, 2)
+	}
+	for i := range uint64(count) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(first+i, 1))
 			s := histories.Random(rng, 1, 40)

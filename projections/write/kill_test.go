@@ -46,6 +46,9 @@ func TestKilled(t *testing.T) {
 		{"a unit that retracts, cut again as it was", rewriting, 1, true},
 		{"a unit that retracts, then in a longer batch", rewriting, 1, false},
 	} {
+		if testing.Short() && c.oneByOne {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := started()
@@ -204,6 +207,9 @@ func TestStalledWriter(t *testing.T) {
 		}},
 	} {
 		for _, stalls := range Tables {
+			if testing.Short() && name != "the other one is further" {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, %s", name, stalls), func(t *testing.T) {
 				t.Parallel()
 				s := started()

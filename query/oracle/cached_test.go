@@ -106,6 +106,9 @@ func cachedPaths() (out []string) {
 // TestCacheChangesNoAnswer: throughout a random history, every response with the cache equals the one without it, in
 // its bytes and headers, about the newest block and about past ones.
 func TestCacheChangesNoAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("750 requests, each with and without the cache")
+	}
 	t.Logf("-cacheSeed=%d", *cacheSeed)
 	const steps, each = 30, 25
 	s := newSparse(*cacheSeed)

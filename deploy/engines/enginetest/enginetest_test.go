@@ -75,6 +75,9 @@ func TestPostgresTemplate(t *testing.T) {
 func TestKafka(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) []string{"kfake": enginetest.Kafka, "Apache": enginetest.ApacheKafka} {
 		t.Run(name, func(t *testing.T) {
+			if name == "Apache" && testing.Short() {
+				t.Skip("starts a broker")
+			}
 			client, err := kgo.NewClient(kgo.SeedBrokers(start(t)...))
 			if err != nil {
 				t.Fatal(err)
