@@ -305,6 +305,9 @@ func (c *gatedConn) QueryRow(ctx context.Context, query string, args ...any) dri
 // TestLateVaultElsewhere: another instance writes the live generation. Its successor does not take over before it has
 // caught up with the live one.
 func TestLateVaultElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two generations")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
@@ -466,6 +469,9 @@ func TestVaultRemoved(t *testing.T) {
 // TestVaultRemovedWhileBuilding: a vault is removed after the generation was created and before its lists are built.
 // The next generation is made although the log gets no further record.
 func TestVaultRemovedWhileBuilding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two generations")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
@@ -483,6 +489,9 @@ func TestVaultRemovedWhileBuilding(t *testing.T) {
 // TestRebuildAfterRemoval: a rebuild omits a removed vault too, and equals the live generation, which was built
 // without it.
 func TestRebuildAfterRemoval(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds after a removal")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	from := s.Seq()

@@ -218,6 +218,9 @@ func TestQuarantine(t *testing.T) {
 // TestThereAndBack: a reorganisation A -> B -> A with everything that depends on a block. The lists are built while
 // the generation has branch A.
 func TestThereAndBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("switches to and fro")
+	}
 	t.Parallel()
 	w, s, p, _ := running(t)
 	from := s.Seq()

@@ -199,6 +199,9 @@ func TestRebuild(t *testing.T) {
 
 // TestRebuildDiffers: a wrong row in the new generation prevents the switch, and the report names it.
 func TestRebuildDiffers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds twice")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".events WHERE effect = 'valuation' AND sign = 1")
@@ -241,6 +244,9 @@ func TestRebuildDiffers(t *testing.T) {
 // TestRebuildInterrupted: the command is killed, everything stays usable, and the next one continues with the same
 // generation.
 func TestRebuildInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds twice")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -320,6 +326,9 @@ func TestPatient(t *testing.T) {
 // TestLogReplacedMeanwhile: the log is replaced while a projector waits for a rebuild, which is then built from the
 // new log.
 func TestLogReplacedMeanwhile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds on another log")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
@@ -342,6 +351,9 @@ func TestLogReplacedMeanwhile(t *testing.T) {
 // TestOldSchema: a generation whose tables have other names, made by an older navlog, is listed, replaced by a
 // rebuild, rejected by a switch, and dropped.
 func TestOldSchema(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds, switches and drops")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
@@ -367,6 +379,9 @@ func TestOldSchema(t *testing.T) {
 // TestLiveBreaks: with a standby generation, the projector continues when the live one breaks, and reports it; a
 // rollback fixes it.
 func TestLiveBreaks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds, breaks and goes back")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})

@@ -19,6 +19,9 @@ func needPgBouncer(t *testing.T) {
 }
 
 func TestPgBouncerGoesWithItsParent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PgBouncer")
+	}
 	needPgBouncer(t)
 	p := startParent(t, "pgbouncer", engineDir(t))
 	connectPostgres(t, p.Addr)
@@ -28,6 +31,9 @@ func TestPgBouncerGoesWithItsParent(t *testing.T) {
 
 // If the server behind it does not respond, the start waits as long as it may take, and no longer.
 func TestPgBouncerWithoutAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PgBouncer")
+	}
 	needPgBouncer(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -16,6 +16,9 @@ import (
 // TestBehindPgBouncer runs many concurrent queries with postgres.pooled through a few sessions
 // that change hands after each transaction, and leases among them; a migration, which needs a session, is rejected.
 func TestBehindPgBouncer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PgBouncer")
+	}
 	server := enginetest.Postgres(t)
 	pooled := Config{URL: enginetest.PgBouncer(t, server), MaxConns: 8, Pooled: true}
 	if _, err := Open(t.Context(), pooled); err == nil || !strings.Contains(err.Error(), "navlog migrate") {
