@@ -377,9 +377,22 @@ func (s *state) cancelled(e *entry) bool {
 	return true
 }
 
-// valuation applies a valuation whose log does not contain all amounts: the supply follows from the other two, or
-// from earlier mints and burns, and NAV and assets follow from each other.
+// valuation applies a valuation, with the amounts that its log does not contain.
 func (s *state) valuation(e *entry) {
+	v := e
+	if e.derived() {
+		v = s.complete(e)
+		s.derive(v)
+	}
+	s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) {
+		n.valuations++
+		n.valued = valuation{v.shares, v.assets, v.nav, e.block, e.logIndex, e.ts}
+	})
+}
+
+// complete returns a valuation with all amounts: the supply follows from the other two, or from earlier mints and burns,
+// and NAV and assets follow from each other.
+func (s *state) complete(e *entry) *entry {
 	v := *e
 	unit := uint256.NewInt(10)
 	unit.Exp(unit, uint256.NewInt(uint64(v.lacks.navDigits)))
@@ -396,7 +409,7 @@ func (s *state) valuation(e *entry) {
 	if v.lacks.assets {
 		v.assets = quotient(&v.nav, &v.shares, unit)
 	}
-	s.derive(&v)
+	return &v
 }
 
 // derive records an effect with the amounts that its log does not contain, in the form that the lists store.

@@ -306,13 +306,14 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 	}
 	signs := map[row]int{}
 	var sign int8
-	var deposited, estimated, claimed, sweptAssets, supply, fundedShares, claimedShares big.Int
+	var deposited, estimated, claimed, sweptAssets, supply, fundedShares, claimedShares, shares, assets, nav big.Int
 	err := ask(ctx, conn, sqlNumbers, keys, func(rows driver.Rows) error {
 		var r row
 		err := rows.Scan(&sign, &r.list, &r.owner, &r.scope, &r.user, &r.from, &r.ts,
 			&r.deposits, &deposited, &r.requests, &estimated, &r.claims, &claimed, &r.users,
 			&r.swept, &sweptAssets, &r.sweptTo, &r.valuations, &supply, &fundedShares, &claimedShares,
-			&r.fundedTo, &r.depositsTo, &r.requestsTo)
+			&r.fundedTo, &r.depositsTo, &r.requestsTo, &shares, &assets, &nav,
+			&r.valued.block, &r.valued.logIndex, &r.valued.ts, &r.sweptBlock, &r.sweptTS)
 		if err != nil {
 			return err
 		}
@@ -323,6 +324,9 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 		r.supply.SetFromBig(&supply)
 		r.fundedShares.SetFromBig(&fundedShares)
 		r.claimedShares.SetFromBig(&claimedShares)
+		r.valued.shares.SetFromBig(&shares)
+		r.valued.assets.SetFromBig(&assets)
+		r.valued.nav.SetFromBig(&nav)
 		signs[r] += int(sign)
 		return nil
 	})

@@ -173,10 +173,7 @@ func (s *state) effect(e *entry) bool {
 	case readmodel.Sweep:
 		s.sweep(e)
 	case readmodel.Valuation:
-		s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.valuations++ })
-		if e.derived() {
-			s.valuation(e)
-		}
+		s.valuation(e)
 	case readmodel.Supply:
 		s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.supply.Add(&n.supply, &e.shares) })
 	case readmodel.PricedDeposits, readmodel.PricedRequests:
@@ -254,6 +251,7 @@ func (s *state) swept(d, by *entry) {
 
 // sweep applies a sweep: a deposit is swept by the first sweep whose last number is at least its own.
 func (s *state) sweep(e *entry) {
+	s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.sweptBlock, n.sweptTS = e.block, e.ts })
 	if e.idTo <= s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo {
 		return
 	}

@@ -37,11 +37,21 @@ type numbers struct {
 	sweptTo     uint64
 	valuations  uint64
 	supply      readmodel.Amount
+	valued      valuation
+	sweptBlock  uint64 // of the last sweep
+	sweptTS     uint32
 	// For a user's requests that are claimed first in, first out: the shares that were funded, and those of them that
 	// were claimed.
 	fundedShares, claimedShares readmodel.Amount
 	// The highest group that a vault has funded, priced for deposits, and priced for requests.
 	fundedTo, depositsTo, requestsTo uint64
+}
+
+// valuation is the newest valuation of a vault.
+type valuation struct {
+	shares, assets, nav readmodel.Amount
+	block               uint64
+	logIndex, ts        uint32
 }
 
 // step has the totals from a block on, until the block of the next step.
@@ -117,6 +127,9 @@ func (r *totalRow) row(k totalKey) readmodel.ListRow {
 		Swept: r.swept, SweptAssets: r.sweptAssets, SweptTo: r.sweptTo, Valuations: r.valuations,
 		Supply: r.supply, FundedShares: r.fundedShares, ClaimedShares: r.claimedShares,
 		FundedTo: r.fundedTo, DepositsTo: r.depositsTo, RequestsTo: r.requestsTo,
+		Shares: r.valued.shares, Assets: r.valued.assets, Nav: r.valued.nav,
+		ValuedBlock: r.valued.block, ValuedLog: r.valued.logIndex, ValuedTS: r.valued.ts,
+		SweptBlock: r.sweptBlock, SweptTS: r.sweptTS,
 	}
 	row.Key.SetUint64(r.until)
 	return row

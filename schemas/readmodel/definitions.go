@@ -40,7 +40,8 @@ var Definitions = []ListDefinition{
 			"funded_shares, claimed_shares"},
 	{Name: "totals", Lists: []List{Totals},
 		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed, " +
-			"users, swept, swept_assets, swept_to, valuations, supply, funded_to, deposits_to, requests_to"},
+			"users, swept, swept_assets, swept_to, valuations, supply, funded_to, deposits_to, requests_to, " +
+			"shares, assets, nav, valued_block, valued_log, valued_ts, swept_block, swept_ts"},
 	{Name: "cursor", Lists: []List{CursorList, CursorEnd}, Columns: "list, block, ts, seq, rewrites"},
 }
 

@@ -133,8 +133,9 @@ func nameOf[T ~uint8](columns []Column, column string, number T) string {
 // and closed_ts that of block Key (0: it still holds). For a user, partner or vault in a vault: deposits and their
 // assets, requests (the first of each id) and their estimates, claims and their assets (every claim on the chain; none
 // for partners), users (for vaults and partners). For a vault also the number of its swept deposits, their assets, the
-// highest number that a sweep named, and the number of its valuations. Scope 0 of owner 0 and of partners has only
-// users. A step equal to the step before has no row; before the first step all numbers are 0. Users have their own
+// highest number that a sweep named, the number of its valuations, the newest valuation (shares, assets, nav,
+// valued_block, valued_log, valued_ts) and the last sweep (swept_block, swept_ts). Scope 0 of owner 0 and of partners has
+// only users. A step equal to the step before has no row; before the first step all numbers are 0. Users have their own
 // list, because anyone can deposit for the address of a vault, or for one that looks like a partner's number.
 //
 // Members and first_seen: block is the first block in which the user deposited or requested in the scope (through a

@@ -140,6 +140,13 @@ type ListRow struct {
 	SweptAssets Amount `col:"swept_assets,Int256"`
 	SweptTo     uint64 `col:"swept_to,UInt64"`
 	Valuations  uint64 `col:"valuations,UInt64"`
+	// ValuedBlock, ValuedLog and ValuedTS are the block, log index and time of the vault's newest valuation, which the
+	// Shares, Assets and Nav of the totals belong to; SweptBlock and SweptTS are those of its last sweep.
+	ValuedBlock uint64 `col:"valued_block,UInt64"`
+	ValuedLog   uint32 `col:"valued_log,UInt32"`
+	ValuedTS    uint32 `col:"valued_ts,UInt32"`
+	SweptBlock  uint64 `col:"swept_block,UInt64"`
+	SweptTS     uint32 `col:"swept_ts,UInt32"`
 	// Supply is the sum of the mints and burns of the vault's shares.
 	Supply Amount `col:"supply,Int256"`
 	// FundedShares and ClaimedShares are those of the user's requests that are claimed first in, first out.

@@ -1,7 +1,7 @@
 -- What each block changes in the totals of vaults, of partners in each vault, and in the number of users of each scope.
 -- what is 1 to 3 and 10 as in change, 4 users, 5 a swept deposit, 6 the deposits by which a sweep went beyond earlier
--- ones, 7 a valuation, 11 a mint or burn, and 12 to 14 the highest group that was funded, or whose deposits or requests
--- were priced.
+-- ones, 7 a valuation, 11 a mint or burn, 12 to 14 the highest group that was funded, or whose deposits or requests
+-- were priced, and 15 a sweep, which changes the time of the last one.
 SELECT owner, scope, intDiv(block, {bucket:UInt64}) AS bucket, block, any(ts) AS ts,
   toInt64(countIf(what = 1)) - toInt64(countIf(what = 10)) AS deposits,
   sumIf(amount, what = 1) - sumIf(amount, what = 10) AS deposited,
@@ -29,9 +29,9 @@ FROM (
   SELECT vault, vault, block, ts, 6, toInt256(id_to) - before
   FROM reached
   UNION ALL
-  SELECT vault, vault, block, ts, 7, 0
+  SELECT vault, vault, block, ts, if(effect = 'valuation', 7, 15), 0
   FROM live
-  WHERE effect = 'valuation'
+  WHERE effect IN ('valuation', 'sweep')
   UNION ALL
   SELECT vault, vault, block, ts, 11, shares
   FROM live

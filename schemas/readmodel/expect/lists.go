@@ -79,7 +79,11 @@ func (l *lists) add(e readmodel.EventRow) {
 	case readmodel.Valuation:
 		l.value(&row, e)
 		l.put(readmodel.VaultEvents, row.Vault, row)
-		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Valuations++ })
+		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) {
+			t.Valuations++
+			t.Shares, t.Assets, t.Nav = row.Shares, row.Assets, row.Nav
+			t.ValuedBlock, t.ValuedLog, t.ValuedTS = row.Block, row.LogIndex, row.TS
+		})
 	case readmodel.Supply:
 		if !row.Shares.IsZero() {
 			l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Supply.Add(&t.Supply, &row.Shares) })
@@ -172,6 +176,7 @@ func (l *lists) deposit(row readmodel.ListRow) {
 
 // sweep closes the deposits that a sweep reaches.
 func (l *lists) sweep(row readmodel.ListRow) {
+	l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.SweptBlock, t.SweptTS = row.Block, row.TS })
 	if row.IDTo <= l.reached[row.Vault] {
 		return
 	}
