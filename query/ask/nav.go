@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	_ "embed"
+	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -10,11 +11,8 @@ import (
 //go:embed sql/vault_events.sql
 var sqlVaultEvents string
 
-// Kinds of the events of a vault.
-const (
-	Valuation Word = "valuation"
-	Sweep     Word = "sweep"
-)
+// Valuation is the kind of NAV updates among the events of a vault.
+const Valuation Word = "valuation"
 
 // OfVault selects the events of one kind of a vault in the blocks First to Last, both included. If Timed is set, only
 // those with a time of at most At (Unix seconds) count.
@@ -44,11 +42,22 @@ var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, N
 	return Filter{Owner: a.Vault, Kind: a.Kind, Above: LowestKey, UpTo: HighestKey, First: a.First, Last: a.Last}, !a.Timed
 }).Long()
 
+// NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native units,
+// and the time in Unix seconds.
+type NAV struct {
+	Block, LogIndex, Time    uint64
+	PerShare, Assets, Supply *big.Int
+}
+
 // NewestNavs returns the newest NAV update of each vault of the pin, or nil if it has none.
-func NewestNavs(ctx context.Context, p *Pin) ([]*VaultEvent, error) {
-	of := make([]OfVault, len(p.Vaults))
+func NewestNavs(ctx context.Context, p *Pin) ([]*NAV, error) {
+	vaults, navs := make([]common.Address, len(p.Vaults)), make([]*NAV, len(p.Vaults))
 	for i, v := range p.Vaults {
-		of[i] = OfVault{Vault: v.Address, Kind: Valuation, Last: p.Block}
+		vaults[i] = v.Address
 	}
-	return VaultEvents.FirstOfEach(ctx, p, of)
+	totals, err := TotalsOf(ctx, p, vaults...)
+	for i, v := range vaults {
+		navs[i] = totals.Of(v, v).NewestNav()
+	}
+	return navs, err
 }

@@ -42,6 +42,13 @@ type stepRow struct {
 	SweptAssets big.Int        `ch:"swept_assets"`
 	SweptTo     uint64         `ch:"swept_to"`
 	Navs        uint64         `ch:"valuations"`
+	NavBlock    uint64         `ch:"valued_block"`
+	NavLog      uint32         `ch:"valued_log"`
+	NavTime     uint32         `ch:"valued_ts"`
+	Nav         big.Int        `ch:"nav"`
+	Assets      big.Int        `ch:"assets"`
+	Supply      big.Int        `ch:"shares"`
+	SweepTime   uint32         `ch:"swept_ts"`
 }
 
 var steps = New[ofSteps, stepRow](sqlTotals)
@@ -54,6 +61,16 @@ type Totals struct {
 	SweptAssets                              *big.Int
 	SweptTo                                  uint64 // the highest number that a sweep named
 	Navs                                     uint64 // NAV updates
+	Nav                                      NAV    // the newest of them; its block is 0 if there is none
+	LastSweep                                uint64 // Unix seconds, 0 if there was none
+}
+
+// NewestNav returns the newest NAV update of a vault, or nil if it has none.
+func (t *Totals) NewestNav() *NAV {
+	if t.Nav.Block == 0 {
+		return nil
+	}
+	return &t.Nav
 }
 
 // Holding identifies the totals of an owner in a scope.
@@ -61,7 +78,8 @@ type Holding struct{ Owner, Scope common.Address }
 
 // noTotals returns the totals of an unknown owner.
 func noTotals() *Totals {
-	return &Totals{Deposited: new(big.Int), Estimated: new(big.Int), Claimed: new(big.Int), SweptAssets: new(big.Int)}
+	return &Totals{Deposited: new(big.Int), Estimated: new(big.Int), Claimed: new(big.Int), SweptAssets: new(big.Int),
+		Nav: NAV{PerShare: new(big.Int), Assets: new(big.Int), Supply: new(big.Int)}}
 }
 
 // AllTotals are totals by owner and scope.
@@ -328,6 +346,10 @@ func (t *Totals) add(r *stepRow) {
 	t.Swept += sign * r.Swept
 	t.SweptTo += sign * r.SweptTo
 	t.Navs += sign * r.Navs
+	t.Nav.Block += sign * r.NavBlock
+	t.Nav.LogIndex += sign * uint64(r.NavLog)
+	t.Nav.Time += sign * uint64(r.NavTime)
+	t.LastSweep += sign * uint64(r.SweepTime)
 	add := (*big.Int).Add
 	if r.Sign < 0 {
 		add = (*big.Int).Sub
@@ -336,6 +358,9 @@ func (t *Totals) add(r *stepRow) {
 	add(t.Estimated, t.Estimated, &r.Estimated)
 	add(t.Claimed, t.Claimed, &r.Claimed)
 	add(t.SweptAssets, t.SweptAssets, &r.SweptAssets)
+	add(t.Nav.PerShare, t.Nav.PerShare, &r.Nav)
+	add(t.Nav.Assets, t.Nav.Assets, &r.Assets)
+	add(t.Nav.Supply, t.Nav.Supply, &r.Supply)
 }
 
 // Number parses an Int256 as the engine writes it.

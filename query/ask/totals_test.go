@@ -70,6 +70,78 @@ func TestTotalsBetween(t *testing.T) {
 	}
 }
 
+// TestNewestNavs: at each block, the newest NAV of each vault and the time of its last sweep are those of the first
+// entries of the lists of its events: of several in a block the last one, and the sample of a block after its logs.
+func TestNewestNavs(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	nav := func(block uint64, index uint32, price int64) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Block: block, Index: index, Price: price, Assets: 3 * price, Supply: 2 * price}
+	}
+	sweep := func(block, to uint64) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Sweep, Vault: readtest.VaultA, Block: block, Index: 9, ID: 1, To: to}
+	}
+	sample, largest := nav(13, 0, 8), nav(14, 2, 5)
+	sample.Sampled, sample.Assets, sample.Supply, largest.Largest = true, 0, 0, true
+	w.BeforeReorganisation()
+	w.Reorganisation()
+	w.Log.Append(nav(12, 1, 7), nav(12, 4, 6), sweep(12, 2), readtest.BlockRecord(12))
+	w.Log.Append(nav(13, 3, 9), sample, sweep(13, 1), readtest.BlockRecord(13)) // the sweep reaches no new deposit
+	w.Log.Append(nav(14, 1, 4), largest, readtest.BlockRecord(14))
+	w.Log.Append(nav(15, 0, 0), readtest.BlockRecord(15))
+	w.Write()
+	seen := map[string]bool{}
+	for fork := uint64(15); fork > 10; fork -= 2 {
+		s := w.Look()
+		for x := uint64(3); x <= s.Block; x++ {
+			at := block(x)
+			if x == s.Block {
+				at = nil
+			}
+			p := pinned(t, s, at)
+			navs, err := ask.NewestNavs(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range p.Vaults {
+				totals, err := ask.TotalsOf(t.Context(), p, v.Address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kind := ask.OfVault{Vault: v.Address, Kind: "sweep", Last: x}
+				first := []ask.OfVault{kind, kind}
+				first[0].Kind = ask.Valuation
+				events, err := ask.VaultEvents.FirstOfEach(t.Context(), p, first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got, want string
+				if n := navs[i]; n != nil {
+					got = fmt.Sprint(n.Block, n.LogIndex, n.Time, " ", n.PerShare, n.Assets, n.Supply)
+				}
+				if e := events[0]; e != nil {
+					want = fmt.Sprint(e.Block, e.LogIndex, e.Time, " ", ask.Number(e.NavPerShare), ask.Number(e.TotalAssets), ask.Number(e.TotalSupply))
+				}
+				if got += "; "; totals.Of(v.Address, v.Address).LastSweep > 0 {
+					got += fmt.Sprint(totals.Of(v.Address, v.Address).LastSweep)
+				}
+				if want += "; "; events[1] != nil {
+					want += fmt.Sprint(events[1].Time)
+				}
+				if seen[want] = true; got != want {
+					t.Errorf("block %d of %d, vault %s: %s, want %s", x, s.Block, v.Written, got, want)
+				}
+			}
+		}
+		w.Log.Retract(fork - 2)
+		w.Log.Append(sweep(fork-1, 3), readtest.BlockRecord(fork-1))
+		w.Write()
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d states are compared: %v", len(seen), seen)
+	}
+}
+
 // TestSumsOf: one query returns separate totals for an owner and a user with the same address, and when users were
 // first seen.
 func TestSumsOf(t *testing.T) {

@@ -81,12 +81,16 @@ func TestValidityByKeys(t *testing.T) {
 			_, err := ask.SumsOf(ctx, p, ask.Whose{Members: []common.Address{readtest.Alice}})
 			return err
 		}),
+		"NAVs": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := ask.NewestNavs(ctx, p)
+			return err
+		}),
 		"nothing": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
 			_, err := readsNothing.Rows(ctx, p, nothing{})
 			return err
 		}),
 	}
-	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "when Alice came", "nothing")
+	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "when Alice came", "NAVs", "nothing")
 	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.TouchKind(readmodel.VaultEvents, readmodel.Deposit, readtest.VaultB),
 		readmodel.Touch(readmodel.Members, common.Address{}), readmodel.Touch(readmodel.Members, readtest.Bob))
 	later := w.Look()
@@ -120,11 +124,11 @@ func TestValidityByKind(t *testing.T) {
 	page := newPage("first_seen", ask.OldestFirst)
 	answers := map[string]*ask.Validity{
 		"NAV": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.NewestNavs(ctx, p)
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Last: p.Block}})
 			return err
 		}),
 		"sweep": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Sweep, Last: p.Block}})
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: "sweep", Last: p.Block}})
 			return err
 		}),
 		"users": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {

@@ -1,6 +1,5 @@
 // Package vaults serves the vaults: their properties, their current and past value, the flows through them, and what
-// must be settled. A vault's properties are part of the pin. The newest NAVs are read by one query, which has a part for
-// each vault: a part stops at the first row that it finds, whether that belongs to the last block or is years old.
+// must be settled. A vault's properties are part of the pin; its newest NAV and its last sweep are part of its totals.
 package vaults
 
 import (
@@ -97,45 +96,37 @@ func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSO
 	if !ok {
 		return nil, serve.NoSuchVault()
 	}
-	var newest []*ask.VaultEvent // the NAV update and the sweep
 	var totals ask.AllTotals
 	var queue map[common.Address]ask.Queued
 	err := ask.Together(
-		func() (err error) {
-			newest, err = ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{
-				{Vault: address, Kind: ask.Valuation, Last: p.Block}, {Vault: address, Kind: ask.Sweep, Last: p.Block}})
-			return err
-		},
 		func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
 		func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
 	)
 	if err != nil {
 		return nil, err
 	}
-	out := &detailJSON{vaultJSON: describe(p, v, newest[0]), Stats: statsJSON{
-		UserCount: int64(totals.Of(address, address).Users),
-	}}
+	t := totals.Of(address, address)
+	out := &detailJSON{vaultJSON: describe(p, v, t.NewestNav()),
+		Stats: statsJSON{UserCount: int64(t.Users), LastSweepAt: serve.TimeOrNull(t.LastSweep)}}
 	if out.Capabilities.Queue {
 		waiting := int64(queue[address].Total)
 		out.Stats.PendingWithdrawals = &waiting
 	}
 	out.Stats.LastNavAt = out.NavUpdatedAt
-	if sweep := newest[1]; sweep != nil {
-		out.Stats.LastSweepAt = serve.TimeOrNull(uint64(sweep.Time))
-	}
 	return out, nil
 }
 
 // describe returns the properties of a vault, and its newest NAV if it has one.
-func describe(p *ask.Pin, v *state.Vault, newest *ask.VaultEvent) vaultJSON {
+func describe(p *ask.Pin, v *state.Vault, newest *ask.NAV) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
 		StartBlock: serve.Decimal(v.StartBlock), Capabilities: capabilitiesJSON(v.Mapped.Description.Capabilities()),
 	}
 	if newest != nil {
-		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.TotalAssets, newest.TotalSupply)
-		out.NavPerShare, out.NavUpdatedAt = &newest.NavPerShare, serve.TimeOrNull(uint64(newest.Time))
+		price := newest.PerShare.String()
+		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, uint32(newest.LogIndex), newest.Assets.String(), newest.Supply.String())
+		out.NavPerShare, out.NavUpdatedAt = &price, serve.TimeOrNull(newest.Time)
 	}
 	return out
 }

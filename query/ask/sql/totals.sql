@@ -4,6 +4,7 @@
 -- cursor, whose block is one of the newest.
 SELECT list, seq, rewrites, sign, owner, scope, block, key, deposits, deposited, requests, estimated, claims, claimed
   , users, swept, swept_assets, swept_to, valuations -- if owners
+  , valued_block, valued_log, valued_ts, nav, assets, shares, swept_ts -- if owners
   , user, ts -- if members
 FROM lists
 WHERE (list = 'cursor'
