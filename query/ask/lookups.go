@@ -18,6 +18,8 @@ import (
 type lookups[K comparable, R any] struct {
 	// read runs a statement for some names. Its rows include the cursor.
 	read func(context.Context, []K) ([]R, error)
+	// name returns the name of a row; false for that of the cursor.
+	name func(*R) (K, bool)
 	// keep reports whether the rows of a name are kept for later answers at the snapshot.
 	keep func(K) bool
 
@@ -29,7 +31,7 @@ type lookups[K comparable, R any] struct {
 
 // lookup is one statement.
 type lookup[K comparable, R any] struct {
-	names   []K
+	reads   []K                // names
 	callers int                // that wait for it
 	ctx     context.Context    // of the first caller, without its end
 	end     context.CancelFunc // nil until it is started
@@ -43,43 +45,57 @@ type lookup[K comparable, R any] struct {
 const mostShared = 256
 
 // shared returns the lookups of the answers at a pin's snapshot. read runs a statement at a pin to its newest block.
-func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) ([]R, error), keep func(K) bool) *lookups[K, R] {
+func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) ([]R, error), name func(*R) (K, bool), keep func(K) bool) *lookups[K, R] {
 	s := p.snapshot
 	return s.Shared((*lookups[K, R])(nil), func() any {
-		return &lookups[K, R]{keep: keep, of: map[K]*lookup[K, R]{}, read: func(ctx context.Context, names []K) ([]R, error) {
+		return &lookups[K, R]{name: name, keep: keep, of: map[K]*lookup[K, R]{}, read: func(ctx context.Context, names []K) ([]R, error) {
 			newest, _ := At(s, nil) // without asOfBlock there is no error
 			return read(ctx, newest, names)
 		}}
 	}).(*lookups[K, R])
 }
 
-// get returns the statements that read the names, after they have ended. The error is a *state.Error.
-func (l *lookups[K, R]) get(ctx context.Context, names []K) ([]*lookup[K, R], error) {
+// get returns the rows with the names, each name from one statement, by statement and with the cursor that it read. The
+// error is a *state.Error.
+func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
 	wanted := l.want(ctx, names)
-	for i, one := range wanted {
+	for i, w := range wanted {
 		select {
-		case <-one.done:
-			l.leave(one)
+		case <-w.done:
+			l.leave(w.lookup)
 		case <-ctx.Done():
 			for _, other := range wanted[i:] {
-				l.leave(other)
+				l.leave(other.lookup)
 			}
 			return nil, &state.Error{Err: ctx.Err()}
 		}
 	}
-	for _, one := range wanted {
-		if one.failed != nil {
-			panic(one.failed)
+	out := make([][]R, len(wanted))
+	for i, w := range wanted {
+		if w.failed != nil {
+			panic(w.failed)
 		}
-		if one.err != nil {
-			return nil, one.err
+		if w.err != nil {
+			return nil, w.err
+		}
+		for n := range w.rows {
+			if name, ok := l.name(&w.rows[n]); !ok || slices.Contains(w.names, name) {
+				out[i] = append(out[i], w.rows[n])
+			}
 		}
 	}
-	return wanted, nil
+	return out, nil
+}
+
+// wanted is a statement, and the names whose rows are taken from it: it may have read other names, too, which a later
+// statement has read again.
+type wanted[K comparable, R any] struct {
+	*lookup[K, R]
+	names []K
 }
 
 // want returns the statements that have read, read or will read the names.
-func (l *lookups[K, R]) want(ctx context.Context, names []K) (wanted []*lookup[K, R]) {
+func (l *lookups[K, R]) want(ctx context.Context, names []K) (all []wanted[K, R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {
@@ -89,16 +105,18 @@ func (l *lookups[K, R]) want(ctx context.Context, names []K) (wanted []*lookup[K
 				l.next = &lookup[K, R]{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
 			}
 			one = l.next
-			one.names = append(one.names, name)
+			one.reads = append(one.reads, name)
 			l.of[name] = one
 		}
-		if !slices.Contains(wanted, one) {
+		i := slices.IndexFunc(all, func(w wanted[K, R]) bool { return w.lookup == one })
+		if i < 0 {
 			one.callers++
-			wanted = append(wanted, one)
+			i, all = len(all), append(all, wanted[K, R]{lookup: one})
 		}
+		all[i].names = append(all[i].names, name)
 	}
 	l.start()
-	return wanted
+	return all
 }
 
 // start starts the next statement if none is running. l.mu is held.
@@ -117,7 +135,7 @@ func (l *lookups[K, R]) start() {
 				one.failed = &Panic{v, debug.Stack()}
 			}
 		}()
-		one.rows, one.err = l.read(ctx, one.names)
+		one.rows, one.err = l.read(ctx, one.reads)
 	}()
 }
 
@@ -126,7 +144,7 @@ func (l *lookups[K, R]) finish(one *lookup[K, R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one.end()
-	for _, name := range one.names {
+	for _, name := range one.reads {
 		if one.err != nil || one.failed != nil || !l.keep(name) {
 			l.forget(name, one)
 		}
@@ -148,7 +166,7 @@ func (l *lookups[K, R]) leave(one *lookup[K, R]) {
 		return
 	default:
 	}
-	for _, name := range one.names {
+	for _, name := range one.reads {
 		l.forget(name, one)
 	}
 	if one.end != nil {

@@ -22,6 +22,7 @@ type reads struct {
 func newReads(keep string) *reads {
 	r := &reads{asked: make(chan []string, 9), reply: make(chan error), ended: make(chan error, 9)}
 	r.of, r.keep = map[string]*lookup[string, string]{}, func(name string) bool { return strings.HasPrefix(name, keep) }
+	r.name = func(row *string) (string, bool) { return *row, *row != "cursor" }
 	r.read = func(ctx context.Context, names []string) ([]string, error) {
 		r.asked <- slices.Clone(names)
 		select {
@@ -29,7 +30,7 @@ func newReads(keep string) *reads {
 			if err != nil && err.Error() == "panic" {
 				panic("in a statement")
 			}
-			return names, err
+			return append([]string{"cursor"}, names...), err
 		case <-ctx.Done():
 			r.ended <- ctx.Err()
 			return nil, &state.Error{Err: ctx.Err()}
@@ -53,8 +54,8 @@ func (r *reads) get(ctx context.Context, names ...string) <-chan any {
 			return
 		}
 		var rows []string
-		for _, one := range read {
-			rows = append(rows, one.rows...)
+		for _, some := range read {
+			rows = append(rows, some...)
 		}
 		out <- strings.Join(rows, " ")
 	}()
@@ -92,24 +93,24 @@ func TestLookups(t *testing.T) {
 		r.wantAsked(t)
 		r.reply <- nil
 		r.wantAsked(t, "user 2", "user 3")
-		if got := <-first; got != "vault 1 user 1" {
+		if got := <-first; got != "cursor vault 1 user 1" {
 			t.Errorf("first: %v", got)
 		}
 		r.reply <- nil
-		if got := <-second; got != "user 2 user 3 vault 1 user 1" {
+		if got := <-second; got != "cursor user 2 cursor vault 1" {
 			t.Errorf("second: %v", got)
 		}
-		if got := <-third; got != "user 2 user 3 vault 1 user 1" {
+		if got := <-third; got != "cursor user 2 user 3 cursor user 1" {
 			t.Errorf("third: %v", got)
 		}
-		if got := <-r.get(t.Context(), "vault 1"); got != "vault 1 user 1" {
+		if got := <-r.get(t.Context(), "vault 1"); got != "cursor vault 1" {
 			t.Errorf("of a name that is kept: %v", got)
 		}
 		again := r.get(t.Context(), "vault 1", "user 1")
 		r.wantAsked(t, "user 1")
 		r.reply <- nil
-		if got := <-again; got != "vault 1 user 1 user 1" {
-			t.Errorf("of a name that is not kept: %v", got)
+		if got := <-again; got != "cursor vault 1 cursor user 1" {
+			t.Errorf("of a name that is not kept, beside one of a statement that read it, too: %v", got)
 		}
 		if len(r.of) != 1 {
 			t.Errorf("%d names are kept", len(r.of))
@@ -175,7 +176,7 @@ func TestLookupsLeft(t *testing.T) {
 		later := r.get(t.Context(), "vault 1")
 		r.wantAsked(t, "vault 1")
 		r.reply <- nil
-		if got := <-later; got != "vault 1" {
+		if got := <-later; got != "cursor vault 1" {
 			t.Errorf("later: %v", got)
 		}
 	})

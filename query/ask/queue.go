@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"math/big"
 	"reflect"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -63,11 +62,13 @@ func (a ofQueue) rows(ctx context.Context, p *Pin) ([]queueRow, error) {
 		return queue.Rows(ctx, p, a)
 	}
 	p.dependsOn(queue.keys(reflect.ValueOf(a)))
-	read, err := shared(p, func(ctx context.Context, newest *Pin, _ []allQueues) ([]queueRow, error) {
+	read := func(ctx context.Context, newest *Pin, _ []allQueues) ([]queueRow, error) {
 		return queue.all(ctx, newest, nil, ofQueue{})
-	}, func(allQueues) bool { return true }).get(ctx, []allQueues{{}})
+	}
+	name := func(r *queueRow) (allQueues, bool) { return allQueues{}, !r.isCursor() }
+	parts, err := shared(p, read, name, func(allQueues) bool { return true }).get(ctx, []allQueues{{}})
 	if err != nil {
 		return nil, err
 	}
-	return withoutCursors(p, slices.Clone(read[0].rows)), nil
+	return withoutCursors(p, parts[0]), nil
 }

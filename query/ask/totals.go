@@ -183,12 +183,12 @@ func (a *ofSteps) names() []stepName {
 	return names
 }
 
-// name returns what a row is looked up by.
-func (r *stepRow) name() stepName {
+// name returns what a row is looked up by; false for that of the cursor.
+func (r *stepRow) name() (stepName, bool) {
 	if r.List == "members" {
-		return stepName{r.List, Member{r.Owner, r.User}}
+		return stepName{r.List, Member{r.Owner, r.User}}, true
 	}
-	return stepName{r.List, Member{User: r.Owner}}
+	return stepName{r.List, Member{User: r.Owner}}, !r.isCursor()
 }
 
 // readSteps reads the rows with some names, at the block of a pin.
@@ -231,15 +231,18 @@ func (a *ofSteps) withVaults(p *Pin) *ofSteps {
 // together reads the rows at the newest block, together with those of other answers.
 func (a *ofSteps) together(ctx context.Context, p *Pin) (*Sums, error) {
 	p.dependsOn(steps.keys(reflect.ValueOf(*a)))
-	names := a.names()
-	read, err := shared(p, readSteps, ofOwner).get(ctx, a.withVaults(p).names())
+	parts, err := shared(p, readSteps, (*stepRow).name, ofOwner).get(ctx, a.withVaults(p).names())
 	if err != nil {
 		return newSums(), err
 	}
+	own := a.names()
 	var rows []stepRow
-	for _, one := range read {
-		own := slices.DeleteFunc(slices.Clone(one.rows), func(r stepRow) bool { return !r.isCursor() && !slices.Contains(names, r.name()) })
-		rows = append(rows, withoutCursors(p, own)...)
+	for _, part := range parts {
+		for _, r := range withoutCursors(p, part) {
+			if name, _ := r.name(); slices.Contains(own, name) {
+				rows = append(rows, r)
+			}
+		}
 	}
 	return validAt(rows, p.Block), nil
 }
