@@ -367,7 +367,7 @@ func (h *history) rig() *rig {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	h.t.Cleanup(cancel)
-	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config()}
+	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config(), stepping: new(sync.RWMutex)}
 	r.kafka.Brokers = enginetest.Kafka(h.t)
 	return r
 }

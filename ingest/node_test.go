@@ -64,6 +64,10 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return
 	}
+	if bytes.Contains(body, []byte(`"eth_call"`)) {
+		r.stepping.RLock()
+		defer r.stepping.RUnlock()
+	}
 	var call struct {
 		ID     json.RawMessage
 		Method string

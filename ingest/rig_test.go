@@ -52,6 +52,7 @@ type rig struct {
 	// partsAtOnce, if not 0, is how many ranges of old blocks lie between two block records.
 	partsAtOnce int
 	orders      *orders
+	stepping    *sync.RWMutex // held while followsSteps takes a step
 }
 
 // orders are the commands that a test issues, and their outcomes.
@@ -186,7 +187,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	t.Cleanup(cancel)
-	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]vaults.Outcome{}}}
+	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]vaults.Outcome{}}, stepping: new(sync.RWMutex)}
 	var err error
 	if r.chain, err = ethclient.DialContext(ctx, anvil.URL); err != nil {
 		t.Fatal(err)

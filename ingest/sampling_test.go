@@ -89,21 +89,33 @@ func (r *rig) verifySamples(missing func(vault common.Address, number uint64) bo
 // always is for verifySamples: no sample is missing.
 func always(common.Address, uint64) bool { return false }
 
+// followsSteps makes the vaults take steps while the process follows through a liar. Calls at a block wait for the end of a
+// step: while anvil mines, it answers a call at its newest block from the state of the next one.
+func (p *process) followsSteps(n int) {
+	p.rig.t.Helper()
+	for range n {
+		p.rig.stepping.Lock()
+		p.rig.steps(1)
+		p.rig.stepping.Unlock()
+		p.caughtUp()
+	}
+}
+
 // TestSamples: NAV is sampled in a history, at the head, for a late vault, and through reorganisations.
 func TestSamples(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
+	r.config.RPC = rpc.Endpoints(r.liar(honest).URL)
 	r.followWithoutFirst(40)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
 	r.verifySamples(always)
-	r.steps(7)
-	p.caughtUp()
+	p.followsSteps(7)
 	taken := p.metric("samples_total")
 	r.reorg(5)
-	r.steps(4)
 	p.caughtUp()
+	p.followsSteps(4)
 	all := r.verify()
 	if samples := r.verifySamples(always); len(samples) < 20 || taken == 0 {
 		t.Errorf("%d samples, %v counted: the test proves little", len(samples), taken)
@@ -229,6 +241,7 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 func TestMappingBeginsToSample(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
+	r.config.RPC = rpc.Endpoints(r.liar(honest).URL)
 	r.steps(20)
 	p := r.start()
 	p.caughtUp()
@@ -237,8 +250,7 @@ func TestMappingBeginsToSample(t *testing.T) {
 	r.sampled()
 	p = r.start()
 	p.caughtUp()
-	r.steps(8)
-	p.caughtUp()
+	p.followsSteps(8)
 	r.verify()
 	r.verifySamples(func(_ common.Address, n uint64) bool { return n <= before })
 	want := fmt.Sprintf("sampled from block %d on", before+1)
@@ -351,8 +363,7 @@ func TestUnansweredSamples(t *testing.T) {
 			r.config.RPC = rpc.Endpoints(node.URL)
 			p := r.start()
 			p.caughtUp()
-			r.steps(8)
-			p.caughtUp()
+			p.followsSteps(8)
 			r.verify()
 			r.verifySamples(func(_ common.Address, n uint64) bool { return none(n) })
 			if n := p.counted("samples_total", "unanswered"); n == 0 {
