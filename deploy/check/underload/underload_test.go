@@ -367,7 +367,7 @@ func (s *system) verify(t *testing.T) {
 	}
 }
 
-// spoil changes every valuation of a generation.
+// spoil changes every valuation of a generation, also in the totals of vaults.
 func (s *system) spoil(t *testing.T, id int32) {
 	conn, err := s.ch.Open("")
 	if err != nil {
@@ -375,7 +375,7 @@ func (s *system) spoil(t *testing.T, id int32) {
 		return
 	}
 	defer conn.Close()
-	for table, valuations := range map[string]string{"events": "effect = 'valuation'", "lists": "kind = 'valuation'"} {
+	for table, valuations := range map[string]string{"events": "effect = 'valuation'", "lists": "kind = 'valuation' OR list = 'totals' AND valued_block > 0"} {
 		ask := "ALTER TABLE " + s.ch.Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
 		if err := conn.Exec(context.Background(), ask); err != nil {
 			t.Error(err)
