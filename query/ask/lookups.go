@@ -45,7 +45,8 @@ type lookup[K comparable, R any] struct {
 const mostShared = 256
 
 // shared returns the lookups of the answers at a pin's snapshot. read runs a statement at a pin to its newest block.
-func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) ([]R, error), name func(*R) (K, bool), keep func(K) bool) *lookups[K, R] {
+func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) ([]R, error),
+	name func(*R) (K, bool), keep func(K) bool) *lookups[K, R] {
 	s := p.snapshot
 	return s.Shared((*lookups[K, R])(nil), func() any {
 		return &lookups[K, R]{name: name, keep: keep, of: map[K]*lookup[K, R]{}, read: func(ctx context.Context, names []K) ([]R, error) {
@@ -154,7 +155,8 @@ func (l *lookups[K, R]) finish(one *lookup[K, R]) {
 	l.start()
 }
 
-// leave ends a statement that nobody waits for any longer, so that the engine does no work for clients that have left.
+// leave notes that a caller no longer waits for a statement. Without callers the statement ends, so that the engine does
+// no work for clients that have disconnected.
 func (l *lookups[K, R]) leave(one *lookup[K, R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

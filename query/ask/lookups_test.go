@@ -16,7 +16,7 @@ type reads struct {
 	lookups[string, string]
 	asked chan []string
 	reply chan error
-	ended chan error // of the context, when a statement is told to end
+	ended chan error // of the context of a statement that is cancelled
 }
 
 func newReads(keep string) *reads {

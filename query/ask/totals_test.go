@@ -246,21 +246,21 @@ func TestSharedLookups(t *testing.T) {
 			vault = nil
 		}
 		group.Go(func() error {
-			p, alone := pinned(t, s, nil), pinned(t, s, &s.Block) // an answer about a given block shares nothing
+			p, direct := pinned(t, s, nil), pinned(t, s, &s.Block) // answers with asOfBlock share no statements
 			got, err := ask.SumsOf(t.Context(), p, of)
-			want, failed := ask.SumsOf(t.Context(), alone, of)
+			want, wantErr := ask.SumsOf(t.Context(), direct, of)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v: %+v, want %+v", of, got, want)
 			}
-			queued, err2 := ask.Queue(t.Context(), p, vault)
-			wantQueued, failed2 := ask.Queue(t.Context(), alone, vault)
+			queued, queueErr := ask.Queue(t.Context(), p, vault)
+			wantQueued, wantQueueErr := ask.Queue(t.Context(), direct, vault)
 			if !reflect.DeepEqual(queued, wantQueued) {
 				t.Errorf("the queue of %v: %+v, want %+v", vault, queued, wantQueued)
 			}
 			if err := p.Settled(t.Context(), w.Watcher); err != nil {
 				t.Errorf("%+v: %v", of, err)
 			}
-			return errors.Join(err, failed, err2, failed2)
+			return errors.Join(err, wantErr, queueErr, wantQueueErr)
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -31,7 +31,8 @@ var (
 	sqlVaults string
 )
 
-// Snapshot is the newest state of one generation that answers can be pinned to. It is immutable, but for what answers share.
+// Snapshot is the newest state of one generation that answers can be pinned to. Its fields never change; answers keep
+// what they share with it.
 type Snapshot struct {
 	Generation int32
 	Seq        uint64 // the end of the newest complete unit
