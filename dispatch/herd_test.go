@@ -18,7 +18,11 @@ import (
 // recover together: there are never more POSTs at a time than slots, and jitter spreads the
 // retries.
 func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
-	const partners, each, slots = 200, 6, 32
+	partners := 200
+	if testing.Short() {
+		partners = 50
+	}
+	const each, slots = 6, 32
 	f := newFixture(t)
 	r := f.receiver(func(w http.ResponseWriter, _, ofEvent int) {
 		if ofEvent <= 2 {

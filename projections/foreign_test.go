@@ -15,6 +15,9 @@ import (
 // TestVaultWithoutKnownEvents: a vault whose logs are all unknown is reported with the number of its logs, also after
 // a restart. One known event ends the warning, and a reorganisation that retracts this event restores it.
 func TestVaultWithoutKnownEvents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a rebuild")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()

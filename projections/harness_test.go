@@ -24,6 +24,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -31,6 +32,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 const chainID = 31337
@@ -263,7 +265,21 @@ func reaches(t *testing.T, p *Projections, seq uint64) {
 	})
 }
 
-// verify fails the test unless the live generation equals the log.
+// equal fails the test unless the live generation equals the oracle's result for the log, which ends at seq.
+func (w *world) equal(t *testing.T, seq uint64) {
+	t.Helper()
+	live, err := db.New(w.pool).LiveGeneration(t.Context())
+	must(t, err)
+	conn, err := w.ch.Open(w.ch.Database(live.ID))
+	must(t, err)
+	defer conn.Close()
+	if n := uint64(len(w.records)); n != seq {
+		t.Fatalf("the log ends at seq %d, want %d", n, seq)
+	}
+	oracletest.Equal(t, conn, w.records)
+}
+
+// verify fails the test unless `navlog verify` finds that the live generation equals the log.
 func (w *world) verify(t *testing.T, seq uint64) *verify.Report {
 	t.Helper()
 	r, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{})

@@ -67,7 +67,7 @@ func TestFirstGeneration(t *testing.T) {
 	if b := p.Status().Building; b != nil {
 		t.Errorf("a live generation is reported as being built: %+v", b)
 	}
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestListAway: while no generation is live, a projector that cannot read the list reports this, but only as long as
@@ -254,7 +254,7 @@ func TestLateVault(t *testing.T) {
 	if n := w.count(t, 1, "events", "passed"); n != 1 {
 		t.Errorf("generation 1 passed %d records over, want the vault's", n)
 	}
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 	wantStates(t, o, "1 live, 2 building") // the vault's history is not read yet
 
 	from = s.Seq()
@@ -275,7 +275,7 @@ func TestLateVault(t *testing.T) {
 	if passed, rows := w.count(t, 2, "events", "passed"), w.count(t, 2, "lists", of); passed != 0 || rows != 2 {
 		t.Errorf("generation 2 passed %d records over, and has %d deposits of the vault", passed, rows)
 	}
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
@@ -379,12 +379,15 @@ func TestLateVaultElsewhere(t *testing.T) {
 	lift()
 	follows(t, second, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestVaultComesBack: a vault of the live generation is restored below the newest block. That generation cannot
 // represent it and is no longer written; the projector builds the next one by itself.
 func TestVaultComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("several rebuilds")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	position := s.Seq()
@@ -392,7 +395,7 @@ func TestVaultComesBack(t *testing.T) {
 	w.append(t, s.Records[position:])
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
 		t.Errorf("generation 1 was written up to seq %d, after %d", n, position)
 	}
@@ -406,13 +409,16 @@ func TestVaultComesBack(t *testing.T) {
 	wantError(t, old.fault(), fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault was restored")
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestVaultRemoved: when a vault is removed, the projector by itself builds a generation without it, which has none
 // of its rows and none of its amounts in a total, and takes over; the old one continues unchanged. No further
 // generation is made, not even by a restart, until the vault is restored: then the next one includes it.
 func TestVaultRemoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("several rebuilds")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	of := fmt.Sprintf("unhex('%x') IN (owner, scope, vault)", vaultB[:])
@@ -445,14 +451,14 @@ func TestVaultRemoved(t *testing.T) {
 	if first, second := through(1), through(2); first != second+1 {
 		t.Errorf("partner 9 has %d deposits with the vault and %d without it, of which it has one", first, second)
 	}
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 
 	again, _ := w.projector(t) // this one may write the next generation
 	start(t, again)
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	becomes("1 standby, 2 live")
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 
 	from = s.Seq()
 	s.Vault(vaultB)
@@ -463,7 +469,7 @@ func TestVaultRemoved(t *testing.T) {
 	if n := w.count(t, 3, "lists", of); n < 2 {
 		t.Errorf("generation 3 has %d rows of the vault that came back", n)
 	}
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestVaultRemovedWhileBuilding: a vault is removed after the generation was created and before its lists are built.
@@ -483,7 +489,7 @@ func TestVaultRemovedWhileBuilding(t *testing.T) {
 	start(t, p)
 	follows(t, p, 2, s.Seq())
 	wantStates(t, w.operator(t), "1 standby, 2 live")
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestRebuildAfterRemoval: a rebuild omits a removed vault too, and equals the live generation, which was built

@@ -143,7 +143,7 @@ func TestEveryEvent(t *testing.T) {
 	p, _ = w.projector(t)
 	start(t, p)
 	reaches(t, p, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // compareLines compares the sorted result of a query of a table with lines.
@@ -240,10 +240,10 @@ func TestThereAndBack(t *testing.T) {
 	s.Boundary()
 	w.append(t, s.Records[from:other])
 	reaches(t, p, other)
-	w.verify(t, other)
+	w.equal(t, other)
 	w.append(t, s.Records[other:])
 	reaches(t, p, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 	got, want := booksOf(t, s.Records), booksOf(t, everyEvent().Records)
 	if !reflect.DeepEqual(got.Users, want.Users) || !reflect.DeepEqual(got.Totals, want.Totals) || len(got.Withdrawals) != 3 || len(got.Withdrawals) != len(want.Withdrawals) {
 		t.Errorf("back on branch A there is\n%+v\nbefore there was\n%+v", got, want)
@@ -314,7 +314,7 @@ func TestTwoProjectors(t *testing.T) {
 	}
 	w.append(t, slices.Concat(parts[len(parts)/2:]...))
 	reaches(t, all[1-leader], s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // stealLease gives the lease of a generation to an owner that has just died.
@@ -344,7 +344,7 @@ func TestLeaseLost(t *testing.T) {
 	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
 	w.append(t, s.Records[p.Status().Seq:])
 	reaches(t, p, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestBehindPgBouncer: two projectors whose PostgreSQL sessions change hands after each transaction. One writes, and the
@@ -375,7 +375,7 @@ func TestBehindPgBouncer(t *testing.T) {
 	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
 	w.append(t, s.Records[first.Status().Seq:])
 	reaches(t, second, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // pooled makes the next projectors connect to PostgreSQL through a pooler.

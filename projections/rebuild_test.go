@@ -153,7 +153,7 @@ func TestRebuild(t *testing.T) {
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	w.wantAt(t, 1, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 	if others := p.Status().Others; len(others) != 1 || others[0].Generation != 1 {
 		t.Errorf("beside the live generation there is %+v", others)
 	}
@@ -169,7 +169,7 @@ func TestRebuild(t *testing.T) {
 	w.more(t, s)
 	follows(t, p, 1, s.Seq())
 	w.wantAt(t, 2, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 	must(t, o.Switch(t.Context(), 2))
 	must(t, o.Switch(t.Context(), 1))
 
@@ -272,6 +272,9 @@ func TestRebuildInterrupted(t *testing.T) {
 // TestRebuildOfBad: the only generation breaks, and the projector is stopped. A rebuild reports that no projector
 // writes, continues when one does, and compares with the log.
 func TestRebuildOfBad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds and verifies")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
@@ -407,6 +410,9 @@ func TestLiveBreaks(t *testing.T) {
 
 // TestBrokenBeside: a generation that cannot be built does not affect the live one.
 func TestBrokenBeside(t *testing.T) {
+	if testing.Short() {
+		t.Skip("several generations")
+	}
 	t.Parallel()
 	w, s, p, o := running(t)
 	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))

@@ -68,7 +68,7 @@ func TestBrokenParts(t *testing.T) {
 				}
 				w.more(t, s)
 				reaches(t, p, s.Seq())
-				w.verify(t, s.Seq())
+				w.equal(t, s.Seq())
 				return
 			}
 			wait.Until(t, func() error {
@@ -179,7 +179,7 @@ func TestDetachedTableIsAttached(t *testing.T) {
 	p, _ = w.projector(t)
 	start(t, p)
 	reaches(t, p, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestRepairWithoutRights: a login without the rights for a repair can still write, and the metric shows that nothing

@@ -54,6 +54,9 @@ func TestLeftBuilding(t *testing.T) {
 // TestSurplusStandbyIsDropped: project drops surplus generations by itself, even one that it writes, and keeps the
 // rest. A generation that a restore of PostgreSQL left behind has a note in the list.
 func TestSurplusStandbyIsDropped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("several generations")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()

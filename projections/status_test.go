@@ -123,7 +123,7 @@ func TestFollowsPastAborted(t *testing.T) {
 	reaches(t, p, from)
 	w.append(t, s.Records[from:])
 	reaches(t, p, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestAudit: the next audit detects a generation that breaks while it is written, and it is marked bad and no longer
@@ -221,7 +221,7 @@ func TestAuditBesideTheWriter(t *testing.T) {
 	s.Mine()
 	w.append(t, s.Records[s.Seq()-1:])
 	reaches(t, p, s.Seq())
-	w.verify(t, s.Seq())
+	w.equal(t, s.Seq())
 }
 
 // TestHangingTransaction: a transaction is never ended. The projector has read all that it can, but is not ready,

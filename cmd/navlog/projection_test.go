@@ -202,6 +202,9 @@ func (a *asker) once(url string) {
 // TestProjectionLife rebuilds, switches, rolls back and drops by command while the API is requested continuously: no
 // request fails, and the responses follow the switches.
 func TestProjectionLife(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a story of several rebuilds")
+	}
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
 	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))

@@ -109,6 +109,9 @@ func (w watched) Query(ctx context.Context, question string, args ...any) (drive
 // TestMovingLists: if the lists advance between reading their cursor and the query for the fold of the log, the query
 // is repeated; if they advance before the definitions are derived, they are compared as of their previous seq.
 func TestMovingLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("verifies again and again")
+	}
 	t.Parallel()
 	s := everyEvent()
 	units := histories.Units(s.Records)

@@ -14,13 +14,12 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -212,148 +211,10 @@ func dies(t testing.TB, w *Writer, part []decode.Unit) {
 	must(t, w.insertEvents(t.Context(), e, part[len(part)-1].End))
 }
 
-// same fails the test unless two sets of lines are equal.
-func same(t testing.TB, what string, got, want []string) {
-	t.Helper()
-	counts := map[string]int{}
-	for _, line := range got {
-		counts[line]++
-	}
-	for _, line := range want {
-		counts[line]--
-	}
-	for _, line := range slices.Sorted(maps.Keys(counts)) {
-		if n := counts[line]; n > 0 {
-			t.Errorf("%s: %d too many of\n%s", what, n, line)
-		} else if n < 0 {
-			t.Errorf("%s: %d lacking of\n%s", what, -n, line)
-		}
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-}
-
-// lines returns the results of a query with one text column.
-func (g *generation) lines(t testing.TB, question string, numbers map[string]uint64) []string {
-	t.Helper()
-	return lines(t, g.conn, question, numbers)
-}
-
-func lines(t testing.TB, conn driver.Conn, question string, numbers map[string]uint64) (lines []string) {
-	t.Helper()
-	rows, err := conn.Query(readmodel.Parameters(t.Context(), numbers), question)
-	if err != nil {
-		t.Fatalf("%s\n%v", question, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		must(t, rows.Scan(&line))
-		lines = append(lines, line)
-	}
-	must(t, rows.Err())
-	return lines
-}
-
-// passed returns the vaults whose records the generation skips.
-func (g *generation) passed(t testing.TB) (vaults []common.Address) {
-	t.Helper()
-	for _, v := range g.lines(t, "SELECT DISTINCT hex(vault) FROM events WHERE passed", nil) {
-		vaults = append(vaults, common.HexToAddress(v))
-	}
-	return vaults
-}
-
-// equal fails the test unless both tables equal the oracle's result for the records, and lists also its definitions.
+// equal fails the test unless both tables equal the oracle's result for the records.
 func (g *generation) equal(t testing.TB, records []*event.Record) {
 	t.Helper()
-	passed := g.passed(t)
-	var want []string
-	var unit []oracle.Record
-	vaults, err := mapping.NewVaults()
-	must(t, err)
-	for _, r := range records {
-		if v := r.GetVault(); v != nil {
-			must(t, vaults.Apply(v))
-		}
-		value, err := proto.Marshal(r)
-		must(t, err)
-		if unit = append(unit, oracle.Record{Record: r, Value: value, Passed: slices.Contains(passed, vaultOf(r))}); !r.GetBoundary() {
-			continue
-		}
-		for _, rows := range oracle.Rows(vaults, unit) {
-			for i := range rows {
-				want = append(want, readmodel.EventsTable.Line(&rows[i], "writer"))
-			}
-		}
-		unit = nil
-	}
-	same(t, "events", g.lines(t, "SELECT "+readmodel.EventsTable.LineSQL("writer")+" FROM events", nil), want)
-	g.listed(t, records)
-	g.check(t)
-}
-
-// vaultOf returns the vault of a record; zero for none.
-func vaultOf(r *event.Record) common.Address {
-	if r.GetLog() != nil {
-		return mapping.VaultOf(r.GetLog())
-	}
-	if r.GetSample() != nil {
-		return common.BytesToAddress(r.GetSample().GetVault())
-	}
-	return common.BytesToAddress(r.GetVault().GetAddress())
-}
-
-// listed compares lists with the oracle's result for records.
-func (g *generation) listed(t testing.TB, records []*event.Record) {
-	t.Helper()
-	fold, cursor := oracle.New(nil), readmodel.ListsCursor{Seq: uint64(len(records))}
-	retracted := false
-	for _, r := range records {
-		must(t, fold.Apply(r))
-		retracted = retracted || r.GetRetracts() != 0
-		if r.GetBoundary() && retracted {
-			cursor.Rewrites++
-			retracted = false
-		}
-	}
-	rows := fold.Lists(g.passed(t)...)
-	for _, r := range rows {
-		if r.List == readmodel.Blocks && r.Block >= cursor.Block {
-			cursor.Block, cursor.TS = r.Block, r.TS
-		}
-	}
-	var want []string
-	for _, r := range append(rows, cursor.Rows(0)...) {
-		want = append(want, readmodel.ListsTable.Line(&r, "sign", "writer"))
-	}
-	same(t, fmt.Sprintf("lists at seq %d", len(records)), slices.Collect(maps.Keys(g.live(t))), want)
-}
-
-// live returns the live rows of lists, except those of the list touched, each with the keys that name it there.
-func (g *generation) live(t testing.TB) map[string][]readmodel.TouchedKey {
-	t.Helper()
-	out := map[string][]readmodel.TouchedKey{}
-	line := readmodel.ListsTable.LineSQL("sign", "writer")
-	rows, err := g.conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), toInt8(kind), owner, vault, user, toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' "+
-		"GROUP BY line, list, kind, owner, vault, user HAVING n != 0")
-	must(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		var list, kind int8
-		var row readmodel.ListRow
-		var n int64
-		must(t, rows.Scan(&text, &list, &kind, &row.Owner, &row.Vault, &row.User, &n))
-		row.List, row.Kind = readmodel.List(list), readmodel.EffectKind(kind)
-		if n != 1 {
-			t.Fatalf("the signs of a row of lists add up to %d: %s", n, text)
-		}
-		out[text] = row.Touches()
-	}
-	must(t, rows.Err())
-	return out
+	oracletest.Equal(t, g.conn, records)
 }
 
 // check compares lists with its definitions over events.
@@ -367,9 +228,9 @@ func (g *generation) check(t testing.TB) {
 	defer session.Close()
 	must(t, readmodel.Derive(t.Context(), session, cursor.Seq))
 	for _, d := range readmodel.Definitions {
-		want = append(want, lines(t, session, "SELECT "+line+" FROM ("+d.Rows()+")", nil)...)
+		want = append(want, oracletest.Lines(t, session, "SELECT "+line+" FROM ("+d.Rows()+")", nil)...)
 	}
-	same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(g.live(t))), want)
+	oracletest.Same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(oracletest.Live(t, g.conn))), want)
 }
 
 // touched returns the keys that units after a seq touched.
@@ -377,7 +238,7 @@ func (g *generation) touched(t testing.TB, after uint64) map[readmodel.TouchedKe
 	t.Helper()
 	out := map[readmodel.TouchedKey]bool{}
 	question := "SELECT hex(arrayJoin(touched)) FROM lists WHERE list = 'touched' AND key > {after:UInt64} AND seq > {after:UInt64}"
-	for _, key := range g.lines(t, question, map[string]uint64{"after": after}) {
+	for _, key := range oracletest.Lines(t, g.conn, question, map[string]uint64{"after": after}) {
 		out[readmodel.TouchedKey(common.FromHex(key))] = true
 	}
 	return out

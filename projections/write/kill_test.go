@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -69,7 +70,7 @@ func TestKilled(t *testing.T) {
 					if has {
 						dies(t, g.writer(t), part)
 					}
-					g.listed(t, s.Records[:from])
+					oracletest.Listed(t, g.conn, s.Records[:from])
 
 					w := g.writer(t)
 					if w.Position() != from || (w.events.cursor.seq > from) != has {
@@ -356,7 +357,7 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 	if len(steps) < 20+len(readmodel.Definitions) {
 		t.Errorf("it died at %q, want a draft, what its lists are derived from, its lists and its name", steps)
 	}
-	if views := g.lines(t, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil); len(views) != len(readmodel.Views) {
+	if views := oracletest.Lines(t, g.conn, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil); len(views) != len(readmodel.Views) {
 		t.Errorf("there are the views %q", views)
 	}
 	g.equal(t, s.Records)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -60,7 +61,7 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	}
 	g := builtGeneration(t, s.Records)
 	lists := map[byte]bool{}
-	for _, keys := range g.live(t) {
+	for _, keys := range oracletest.Live(t, g.conn) {
 		list := keys[0][0]
 		if list&0x80 != 0 { // with a kind (readmodel.TouchKind)
 			list = byte(readmodel.VaultEvents) + list>>4&7
@@ -75,13 +76,13 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	s.Retract(len(s.Blocks))
 	s.Boundary()
 	g.write(t, g.writer(t), s.Records)
-	for line, keys := range g.live(t) {
+	for line, keys := range oracletest.Live(t, g.conn) {
 		if key := keys[0]; key[0] != byte(readmodel.CursorList) && key[0] != byte(readmodel.CursorEnd) {
 			t.Errorf("left: %s", line)
 		}
 	}
 	sums := "SELECT toString(tuple(sum(sign) - 2, sum(sign * assets), sum(sign * shares), sum(sign * nav))) FROM events" // the two vault records stay
-	if left := g.lines(t, sums, nil); !slices.Equal(left, []string{"(0,0,0,0)"}) {
+	if left := oracletest.Lines(t, g.conn, sums, nil); !slices.Equal(left, []string{"(0,0,0,0)"}) {
 		t.Errorf("the signed sums of events are %q", left)
 	}
 	g.equal(t, s.Records)

@@ -62,6 +62,9 @@ func numbers(rows []aUser) (out []uint64) {
 // TestPagesAmidPairs: entries that were added, changed and removed exist as rows that cancel each other, in any order
 // and unmerged. Every page, by offset or after a place, shows exactly the remaining entries.
 func TestPagesAmidPairs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows")
+	}
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
 	s := w.BeforeReorganisation()
