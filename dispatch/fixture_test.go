@@ -126,6 +126,7 @@ func (f *fixture) check(err error) {
 
 func (f *fixture) openPool() *pgxpool.Pool {
 	c := registry.DefaultConfig()
+	c.MaxConns = 4 // PostgreSQL needs 15 ms of processor time for a new connection, and tests run several dispatchers
 	c.URL = f.url
 	pool, err := registry.Open(f.Context(), c)
 	f.check(err)

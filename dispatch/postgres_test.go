@@ -97,7 +97,7 @@ func stalls(f *fixture, d *Dispatch, r *receiver) {
 // exhausted leaves the dispatcher without a connection for a while.
 func exhausted(f *fixture, d *Dispatch, _ *receiver) {
 	f.deposits(7, 1, 10)
-	for range registry.DefaultConfig().MaxConns {
+	for range d.pool.Config().MaxConns {
 		c, err := d.pool.Acquire(f.Context())
 		f.check(err)
 		defer c.Release()
