@@ -17,7 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/deploy/devchain/reference"
 )
 
 // patience is how long a transaction may stay unmined: several blocks of a slow development chain.

@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
 // Contracts lists what Deploy created on a development chain.

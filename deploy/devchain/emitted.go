@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
 var eventOf = map[contracts.Kind]contracts.Event{}

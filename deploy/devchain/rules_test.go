@@ -12,9 +12,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
 // The rules of the reference contracts that the indexer relies on, tested one by one on a real EVM.

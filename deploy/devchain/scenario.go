@@ -22,8 +22,8 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
 // userCount is the number of depositors, several of whom use more than one vault.

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/printable"
@@ -311,10 +311,7 @@ func label(q *questions, of common.Address, method string) string {
 
 // ask calls a view function without arguments at the newest block.
 func ask[T any](q *questions, v view) (answer T, err error) {
-	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
-	if err != nil {
-		return answer, fmt.Errorf("parse the ABI of a vault: %w", err)
-	}
+	parsed := contracts.VaultABI()
 	data, err := parsed.Pack(v.method)
 	if err != nil {
 		return answer, fmt.Errorf("encode a call of %s(): %w", v.method, err)

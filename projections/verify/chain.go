@@ -23,7 +23,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 )
@@ -428,35 +427,27 @@ func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v
 		check.Name += fmt.Sprintf(" (only read up to block %d)", c.covered[address].GetCoveredTo())
 		return nil
 	}
-	vault, err := reference.NewReferenceVaultCaller(address, c.client)
-	if err != nil {
-		return fmt.Errorf("bind vault %s: %w", address, err)
-	}
-	return c.compareTotals(ctx, vault, address, v, &check)
+	return c.compareTotals(ctx, bind.NewBoundContract(address, *contracts.VaultABI(), c.client, nil, nil), address, v, &check)
 }
 
 // compareTotals compares each total, and then the queue.
-func (c *chainCheck) compareTotals(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
+func (c *chainCheck) compareTotals(ctx context.Context, vault *bind.BoundContract, address common.Address, v *vaultBooks, check *Check) error {
 	for _, view := range []struct {
 		name string
-		ask  func(*bind.CallOpts) (*big.Int, error)
 		want *big.Int
 	}{
-		{"totalDeposited", vault.TotalDeposited, v.deposited},
-		{"totalClaimed", vault.TotalClaimed, v.claimed},
-		{"totalAssets", vault.TotalAssets, v.worth},
-		{"depositCount", vault.DepositCount, new(big.Int).SetUint64(v.deposits)},
-		{"sweptTo", vault.SweptTo, v.sweptTo},
-		{"requestCount", vault.RequestCount, new(big.Int).SetUint64(uint64(len(v.queue)))},
-		{"navCount", vault.NavCount, new(big.Int).SetUint64(v.navs)},
-		{"sweepCount", vault.SweepCount, new(big.Int).SetUint64(v.sweeps)},
-		{"settlementCount", vault.SettlementCount, new(big.Int).SetUint64(v.settlements)},
+		{"totalDeposited", v.deposited},
+		{"totalClaimed", v.claimed},
+		{"totalAssets", v.worth},
+		{"depositCount", new(big.Int).SetUint64(v.deposits)},
+		{"sweptTo", v.sweptTo},
+		{"requestCount", new(big.Int).SetUint64(uint64(len(v.queue)))},
+		{"navCount", new(big.Int).SetUint64(v.navs)},
+		{"sweepCount", new(big.Int).SetUint64(v.sweeps)},
+		{"settlementCount", new(big.Int).SetUint64(v.settlements)},
 	} {
 		var got *big.Int
-		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
-			got, err = view.ask(at)
-			return err
-		})
+		err := c.view(ctx, vault, &got, view.name)
 		if absent(err) && check.Compared == 0 {
 			check.Name += " (no such views)"
 			return nil
@@ -480,22 +471,31 @@ func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) erro
 	return err
 }
 
-// view calls a view of a contract at the newest indexed block.
-func (c *chainCheck) view(ctx context.Context, call func(*bind.CallOpts) error) error {
+// view calls a view of a contract at the newest indexed block and stores its result.
+func (c *chainCheck) view(ctx context.Context, contract *bind.BoundContract, result any, method string, arguments ...any) error {
 	return c.ask(ctx, func(ctx context.Context) error {
-		return call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())})
+		return contract.Call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}, &[]any{result}, method, arguments...)
 	})
 }
 
+// request is a request as the view requests of a vault returns it.
+type request struct {
+	Owner          common.Address
+	ExpiresAt      uint64
+	PartnerID      uint32 `abi:"partnerId"`
+	Receiver       common.Address
+	Status         uint8
+	Shares         *big.Int
+	AssetsEstimate *big.Int
+	Assets         *big.Int
+}
+
 // compareQueue compares every request of a vault.
-func (c *chainCheck) compareQueue(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
+func (c *chainCheck) compareQueue(ctx context.Context, vault *bind.BoundContract, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
 		c.progress.Tell(check.Name, uint64(first), uint64(len(v.queue)))
-		var page []reference.ReferenceVaultRequest
-		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
-			page, err = vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))
-			return err
-		})
+		var page []request
+		err := c.view(ctx, vault, &page, "requests", big.NewInt(int64(first)), big.NewInt(requestPage))
 		if err != nil {
 			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
 		}

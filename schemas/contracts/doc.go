@@ -12,7 +12,8 @@
 //
 // EndpointName and Discreet are the single rule by which all programs hide the keys in nodes' URLs.
 //
-// The sources are in solidity/, compiled by the pinned compiler into abi/ and bound to Go in package reference.
+// The sources are in solidity/, compiled by the pinned compiler into abi/. VaultABI has the views of a reference vault.
+// deploy/devchain/reference, which only tests and the development chain use, binds the contracts to Go.
 package contracts
 
 //go:generate ./generate.sh

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/deploy/devchain/reference"
 )
 
 // Events returns the webhooks that the final blocks of a history cause for the partners: the body of each by its id.

@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/deploy/devchain/reference"
 )
 
 // A History is everything that a chain says about the vaults at one moment.

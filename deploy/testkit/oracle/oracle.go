@@ -9,7 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/deploy/devchain/reference"
 )
 
 // A state is what is true at one block: the fold of all facts up to it.

@@ -1,4 +1,5 @@
-// Command gen writes the Go bindings of the reference contracts (reference/*.go) from abi/*.json and abi/*.bin. It is
+// Command gen writes the Go bindings of the reference contracts (deploy/devchain/reference/*.go) from abi/*.json and
+// abi/*.bin. It is
 // the last step of generate.sh, and runs in schemas/contracts.
 package main
 
@@ -24,7 +25,7 @@ func main() {
 		"ReferenceDepositRouter": "reference_deposit_router.go",
 	}
 	for contract, file := range outputs {
-		if err := bind(contract, filepath.Join("reference", file)); err != nil {
+		if err := bind(contract, filepath.Join("../../deploy/devchain/reference", file)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

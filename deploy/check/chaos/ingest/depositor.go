@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/deploy/devchain/reference"
 )
 
 // A depositor is deterministic: the same deposit on the same block gives the same block.
