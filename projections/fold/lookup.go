@@ -212,10 +212,10 @@ const (
 )
 
 func askOnce(ctx context.Context, conn driver.Conn, question string, scan func(driver.Rows) error) error {
-	// Planning takes longer than reading: so the older analyzer plans, nothing is compiled or moved, and no index is tried
-	// besides the key.
-	settings := clickhouse.Settings{"max_query_size": querySize, "max_threads": 1, "enable_analyzer": 0,
-		"compile_expressions": 0, "compile_aggregate_expressions": 0, "optimize_move_to_prewhere": 0, "use_skip_indexes": 0}
+	settings := readmodel.SmallQuery()
+	settings["max_query_size"] = querySize
+	// These take time to plan, and a look-up has no use for them: it names the keys of its rows.
+	settings["optimize_move_to_prewhere"], settings["use_skip_indexes"] = 0, 0
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	rows, err := conn.Query(ctx, question)
 	if err != nil {

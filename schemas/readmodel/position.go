@@ -87,3 +87,11 @@ func Parameters(ctx context.Context, numbers map[string]uint64) context.Context 
 	}
 	return clickhouse.Context(ctx, clickhouse.WithParameters(p))
 }
+
+// SmallQuery returns the settings of a query that reads few rows, which takes longer to plan than to run. One thread
+// reads. The older analyzer plans, in four fifths of the time. Nothing is compiled: after a few queries of a kind, the
+// engine would compile their sums and conditions again and again, for 15 to 20 ms each time.
+func SmallQuery() clickhouse.Settings {
+	return clickhouse.Settings{"max_threads": 1, "enable_analyzer": 0,
+		"compile_expressions": 0, "compile_aggregate_expressions": 0, "compile_sort_description": 0}
+}
