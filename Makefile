@@ -16,8 +16,8 @@ DATA    ?= data
 STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
 # Drills of a whole installation, which need a machine to themselves: every night, not in CI.
 DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances ./deploy/check/replicas ./deploy/check/soak
-# The longest packages come first, so that none of them runs on its own at the end. Tests mostly wait for engines (those of
-# dispatch use 54 s of processor time in 190 s), so one more package than cores runs at a time, with two tests per core.
+# The longest packages come first, so that none of them runs on its own at the end. Many tests wait (those of
+# ingest use two cores for 75 of 134 s), so one more package than cores runs at a time, with two tests per core.
 PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) $(DRILLS) | sort))
 AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $$(nproc))))
 # Test binaries are run, not debugged: without debug tables a build takes two thirds of the time. make lint vets.

@@ -33,7 +33,7 @@ func TestOverwriteWhileRetrying(t *testing.T) {
 	f.verify(after.got()[0], secret)
 }
 
-// URL and secret change a thousand times while events fail once and are retried: each
+// URL and secret change a thousand times, or 300 with -short, while events fail once and are retried: each
 // request has the secret that belongs to its URL.
 func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
 	rounds := 40

@@ -379,7 +379,7 @@ func TestLateVaultElsewhere(t *testing.T) {
 	lift()
 	follows(t, second, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestVaultComesBack: a vault of the live generation is restored below the newest block. That generation cannot
@@ -395,7 +395,7 @@ func TestVaultComesBack(t *testing.T) {
 	w.append(t, s.Records[position:])
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
 		t.Errorf("generation 1 was written up to seq %d, after %d", n, position)
 	}
@@ -409,7 +409,7 @@ func TestVaultComesBack(t *testing.T) {
 	wantError(t, old.fault(), fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault was restored")
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestVaultRemoved: when a vault is removed, the projector by itself builds a generation without it, which has none
@@ -451,14 +451,14 @@ func TestVaultRemoved(t *testing.T) {
 	if first, second := through(1), through(2); first != second+1 {
 		t.Errorf("partner 9 has %d deposits with the vault and %d without it, of which it has one", first, second)
 	}
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 
 	again, _ := w.projector(t) // this one may write the next generation
 	start(t, again)
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	becomes("1 standby, 2 live")
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 
 	from = s.Seq()
 	s.Vault(vaultB)
@@ -469,7 +469,7 @@ func TestVaultRemoved(t *testing.T) {
 	if n := w.count(t, 3, "lists", of); n < 2 {
 		t.Errorf("generation 3 has %d rows of the vault that came back", n)
 	}
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestVaultRemovedWhileBuilding: a vault is removed after the generation was created and before its lists are built.
@@ -489,7 +489,7 @@ func TestVaultRemovedWhileBuilding(t *testing.T) {
 	start(t, p)
 	follows(t, p, 2, s.Seq())
 	wantStates(t, w.operator(t), "1 standby, 2 live")
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestRebuildAfterRemoval: a rebuild omits a removed vault too, and equals the live generation, which was built

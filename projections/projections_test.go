@@ -240,10 +240,10 @@ func TestThereAndBack(t *testing.T) {
 	s.Boundary()
 	w.append(t, s.Records[from:other])
 	reaches(t, p, other)
-	w.equal(t, other)
+	w.verify(t, other)
 	w.append(t, s.Records[other:])
 	reaches(t, p, s.Seq())
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 	got, want := booksOf(t, s.Records), booksOf(t, everyEvent().Records)
 	if !reflect.DeepEqual(got.Users, want.Users) || !reflect.DeepEqual(got.Totals, want.Totals) || len(got.Withdrawals) != 3 || len(got.Withdrawals) != len(want.Withdrawals) {
 		t.Errorf("back on branch A there is\n%+v\nbefore there was\n%+v", got, want)
@@ -375,7 +375,7 @@ func TestBehindPgBouncer(t *testing.T) {
 	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
 	w.append(t, s.Records[first.Status().Seq:])
 	reaches(t, second, s.Seq())
-	w.equal(t, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // pooled makes the next projectors connect to PostgreSQL through a pooler.

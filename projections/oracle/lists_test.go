@@ -1,7 +1,6 @@
 package oracle_test
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -120,39 +120,11 @@ func wantLists(t *testing.T, conn driver.Conn, seq uint64, records []*event.Reco
 		must(t, fold.Apply(r))
 	}
 	want := append(fold.Lists(), fold.Cursor(99)...)
-	var wanted, got []string
+	var wanted []string
 	for i := range want {
 		want[i].Sign = 1
 		wanted = append(wanted, readmodel.ListsTable.Line(&want[i]))
 	}
-	rows, err := conn.Query(t.Context(), "SELECT "+readmodel.ListsTable.LineSQL()+" FROM lists")
-	must(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		must(t, rows.Scan(&line))
-		got = append(got, line)
-	}
-	must(t, rows.Err())
-	slices.Sort(wanted)
-	slices.Sort(got)
-	if slices.Equal(got, wanted) {
-		return
-	}
-	differences := 0
-	for i, j := 0, 0; (i < len(got) || j < len(wanted)) && differences < 12; {
-		switch {
-		case j == len(wanted) || i < len(got) && cmp.Less(got[i], wanted[j]):
-			t.Errorf("lists have as of seq %d\n%s", seq, got[i])
-			differences++
-			i++
-		case i == len(got) || cmp.Less(wanted[j], got[i]):
-			t.Errorf("lists lack as of seq %d\n%s", seq, wanted[j])
-			differences++
-			j++
-		default:
-			i++
-			j++
-		}
-	}
+	got := oracletest.Lines(t, conn, "SELECT "+readmodel.ListsTable.LineSQL()+" FROM lists", nil)
+	oracletest.Same(t, fmt.Sprintf("lists as of seq %d", seq), got, wanted)
 }

@@ -427,11 +427,11 @@ func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v
 		check.Name += fmt.Sprintf(" (only read up to block %d)", c.covered[address].GetCoveredTo())
 		return nil
 	}
-	return c.compareTotals(ctx, bind.NewBoundContract(address, *contracts.VaultABI(), c.client, nil, nil), address, v, &check)
+	return c.compareTotals(ctx, address, v, &check)
 }
 
 // compareTotals compares each total, and then the queue.
-func (c *chainCheck) compareTotals(ctx context.Context, vault *bind.BoundContract, address common.Address, v *vaultBooks, check *Check) error {
+func (c *chainCheck) compareTotals(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
 	for _, view := range []struct {
 		name string
 		want *big.Int
@@ -447,7 +447,7 @@ func (c *chainCheck) compareTotals(ctx context.Context, vault *bind.BoundContrac
 		{"settlementCount", new(big.Int).SetUint64(v.settlements)},
 	} {
 		var got *big.Int
-		err := c.view(ctx, vault, &got, view.name)
+		err := c.view(ctx, address, &got, view.name)
 		if absent(err) && check.Compared == 0 {
 			check.Name += " (no such views)"
 			return nil
@@ -461,7 +461,7 @@ func (c *chainCheck) compareTotals(ctx context.Context, vault *bind.BoundContrac
 		}
 		check.Compared++
 	}
-	return c.compareQueue(ctx, vault, address, v, check)
+	return c.compareQueue(ctx, address, v, check)
 }
 
 // atHead turns the error of a view into a difference if the newest indexed block is orphaned.
@@ -471,8 +471,9 @@ func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) erro
 	return err
 }
 
-// view calls a view of a contract at the newest indexed block and stores its result.
-func (c *chainCheck) view(ctx context.Context, contract *bind.BoundContract, result any, method string, arguments ...any) error {
+// view calls a view of a vault at the newest indexed block and stores its result.
+func (c *chainCheck) view(ctx context.Context, vault common.Address, result any, method string, arguments ...any) error {
+	contract := bind.NewBoundContract(vault, *contracts.VaultABI(), c.client, nil, nil)
 	return c.ask(ctx, func(ctx context.Context) error {
 		return contract.Call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}, &[]any{result}, method, arguments...)
 	})
@@ -491,11 +492,11 @@ type request struct {
 }
 
 // compareQueue compares every request of a vault.
-func (c *chainCheck) compareQueue(ctx context.Context, vault *bind.BoundContract, address common.Address, v *vaultBooks, check *Check) error {
+func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
 		c.progress.Tell(check.Name, uint64(first), uint64(len(v.queue)))
 		var page []request
-		err := c.view(ctx, vault, &page, "requests", big.NewInt(int64(first)), big.NewInt(requestPage))
+		err := c.view(ctx, address, &page, "requests", big.NewInt(int64(first)), big.NewInt(requestPage))
 		if err != nil {
 			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
 		}

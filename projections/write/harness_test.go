@@ -230,7 +230,8 @@ func (g *generation) check(t testing.TB) {
 	for _, d := range readmodel.Definitions {
 		want = append(want, oracletest.Lines(t, session, "SELECT "+line+" FROM ("+d.Rows()+")", nil)...)
 	}
-	oracletest.Same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(oracletest.Live(t, g.conn))), want)
+	got := slices.Collect(maps.Keys(oracletest.Live(t, g.conn)))
+	oracletest.Same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), got, want)
 }
 
 // touched returns the keys that units after a seq touched.

@@ -357,7 +357,8 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 	if len(steps) < 20+len(readmodel.Definitions) {
 		t.Errorf("it died at %q, want a draft, what its lists are derived from, its lists and its name", steps)
 	}
-	if views := oracletest.Lines(t, g.conn, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil); len(views) != len(readmodel.Views) {
+	views := oracletest.Lines(t, g.conn, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil)
+	if len(views) != len(readmodel.Views) {
 		t.Errorf("there are the views %q", views)
 	}
 	g.equal(t, s.Records)

@@ -26,7 +26,8 @@ var (
 // TestRandomHistories writes random histories, cut into random batches, with a writer that dies at random places,
 // even within a unit that retracts, and sometimes with two writers at once. Some units are written before lists is
 // built, the others after. After every batch, lists is compared with the oracle and with the keys in the touched rows;
-// in the end both tables are compared with the log, and lists with its definitions over events.
+// in the end both tables are compared with the log, and lists with its definitions over events (without -short after
+// every batch).
 func TestRandomHistories(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -40,7 +41,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			t.Parallel() // most of the time is spent on the engine's disk
 			rng := rand.New(rand.NewPCG(first+i, 1))
-			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps)}
+			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps), defined: !testing.Short()}
 			h.play(t)
 			h.g.equal(t, h.script.Records)
 			h.g.check(t)
@@ -54,6 +55,8 @@ type playing struct {
 	rng    *rand.Rand
 	script *histories.Script
 	before map[string][]readmodel.TouchedKey // live rows of lists before the batch; nil before it is built
+	// defined: after every batch, lists is compared with its definitions too, which takes the engine a second.
+	defined bool
 }
 
 // play writes all records.
@@ -104,10 +107,13 @@ func (h *playing) build(t *testing.T, w *Writer) {
 	h.before = oracletest.Live(t, h.g.conn)
 }
 
-// compare compares lists with the oracle. All rows that the batch changed after a seq must be
-// named by its touched rows.
+// compare compares lists with the oracle and, if wanted, its definitions. All rows that the batch changed after a seq
+// must be named by its touched rows.
 func (h *playing) compare(t *testing.T, after uint64) {
 	t.Helper()
+	if h.defined {
+		h.g.check(t)
+	}
 	cursor, err := readmodel.ReadListsCursor(t.Context(), h.g.conn, readmodel.ListsTable.Name)
 	must(t, err)
 	oracletest.Listed(t, h.g.conn, h.script.Records[:cursor.Seq])

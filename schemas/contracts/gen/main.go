@@ -1,6 +1,5 @@
 // Command gen writes the Go bindings of the reference contracts (deploy/devchain/reference/*.go) from abi/*.json and
-// abi/*.bin. It is
-// the last step of generate.sh, and runs in schemas/contracts.
+// abi/*.bin. It is the last step of generate.sh, and runs in schemas/contracts.
 package main
 
 import (
