@@ -81,33 +81,67 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 	return "", nil
 }
 
-// definitions has the sums of the rows that the definitions give for the same events, by seq.
-type definitions map[uint64]sums
+// definitions computes what the definitions in SQL give for the events of a generation.
+type definitions struct {
+	session driver.Conn
+	derived uint64          // the seq of the session's tables, 0 if it has none
+	known   map[uint64]sums // the sums of all rows, by seq
+}
+
+func newDefinitions(session driver.Conn) *definitions {
+	return &definitions{session: session, known: map[uint64]sums{}}
+}
+
+// rows calls ask with the definitions of some lists, as queries for their rows as of a seq.
+func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string) bool, ask func(query string) error) error {
+	if d.derived != seq {
+		d.derived = 0
+		if err := readmodel.Derive(ctx, d.session, seq); err != nil {
+			return err
+		}
+		d.derived = seq
+	}
+	for _, definition := range readmodel.Definitions {
+		if !slices.ContainsFunc(definition.Lists, func(l readmodel.List) bool { return of(l.String()) }) {
+			continue
+		}
+		if err := ask("SELECT " + strings.Join(definedColumns(), ", ") + " FROM (" + definition.Rows() + ")"); err != nil {
+			return fmt.Errorf("%s as of seq %d: %w", definition.Name, seq, err)
+		}
+	}
+	return nil
+}
+
+// sums returns the sums of all rows as of a seq.
+func (d *definitions) sums(ctx context.Context, seq, pieces uint64) (sums, error) {
+	if given, known := d.known[seq]; known {
+		return given, nil
+	}
+	given := sums{}
+	err := d.rows(ctx, seq, func(string) bool { return true }, func(query string) error {
+		_, err := given.add(ctx, d.session, pieces, "("+query+")", "1")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.known[seq] = given
+	return given, nil
+}
 
 // compare compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list
 // and adds up their 64-bit hashes, in the lists first, and then in the definitions as of the seq that the lists had
-// then, if they were not computed for that seq before.
-func (d definitions) compare(ctx context.Context, conn, session driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
+// then.
+func (d *definitions) compare(ctx context.Context, conn driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
 	ctx = progress.Asked(ctx, "lists: the definitions")
 	held := sums{}
 	seq, err := held.add(ctx, conn, pieces, "lists", "sign")
 	if err != nil {
 		return nil, err
 	}
-	given, known := d[seq]
-	derived := uint64(0) // the seq of the session's tables
-	if !known {
-		given, derived = sums{}, seq
-		if err := readmodel.Derive(ctx, session, seq); err != nil {
-			return nil, err
-		}
-		if err := define(ctx, session, seq, func(definition string) error {
-			_, err := given.add(ctx, session, pieces, "("+definition+")", "1")
-			return err
-		}); err != nil {
-			return nil, err
-		}
-		d[seq] = given
+	given, err := d.sums(ctx, seq, pieces)
+	if err != nil {
+		return nil, err
 	}
 	var checks []Check
 	wrong := map[string]uint64{} // the first piece that differs, by its list
@@ -131,7 +165,7 @@ func (d definitions) compare(ctx context.Context, conn, session driver.Conn, pie
 	if len(wrong) == 0 {
 		return checks, nil
 	}
-	rows, err := wrongRows(ctx, conn, session, derived, wrong, pieces)
+	rows, err := d.wrongRows(ctx, conn, wrong, pieces)
 	for i, list := range definedLists() {
 		checks[i].Difference += rows[list]
 	}
@@ -178,31 +212,20 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 	return seq, nil
 }
 
-// define calls ask with each definition, as of the seq of the session's tables.
-func define(ctx context.Context, session driver.Conn, seq uint64, ask func(definition string) error) error {
-	for _, d := range readmodel.Definitions {
-		if err := ask("SELECT " + strings.Join(definedColumns(), ", ") + " FROM (" + d.Rows() + ")"); err != nil {
-			return fmt.Errorf("%s as of seq %d: %w", d.Name, seq, err)
-		}
-	}
-	return nil
-}
-
 // wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
-// its definition; nothing if a unit has corrected it since. The session's tables are of the seq derived.
-func wrongRows(ctx context.Context, conn, session driver.Conn, derived uint64, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
+// its definition; nothing if a unit has corrected it since.
+func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
 	held, given := lineCounts{}, lineCounts{}
 	seq, err := held.add(ctx, conn, wrong, pieces, "lists", "sign")
 	if err != nil {
 		return nil, err
 	}
-	if seq != derived {
-		if err := readmodel.Derive(ctx, session, seq); err != nil {
-			return nil, err
-		}
+	isWrong := func(list string) bool {
+		_, is := wrong[list]
+		return is
 	}
-	if err := define(ctx, session, seq, func(definition string) error {
-		_, err := given.add(ctx, session, wrong, pieces, "("+definition+")", "1")
+	if err := d.rows(ctx, seq, isWrong, func(query string) error {
+		_, err := given.add(ctx, d.session, wrong, pieces, "("+query+")", "1")
 		return err
 	}); err != nil {
 		return nil, err

@@ -97,13 +97,13 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		}
 	}
 	// Equal events of the same vaults define the same lists, so one computation serves both generations.
-	shared := definitions{}
+	shared := map[uint64]sums{}
 	for i, s := range c.sides {
-		given := definitions{}
+		d := newDefinitions(s.session)
 		if equal && slices.Equal(passed[0], passed[1]) {
-			given = shared
+			d.known = shared
 		}
-		if err := c.lists(ctx, s, built[i], given); err != nil {
+		if err := c.lists(ctx, s, built[i], d); err != nil {
 			return nil, err
 		}
 	}
@@ -216,13 +216,13 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 }
 
 // lists compares the lists of a generation with their definitions: if events are equal, the lists are then equal too.
-func (c *comparer) lists(ctx context.Context, s side, built bool, given definitions) error {
+func (c *comparer) lists(ctx context.Context, s side, built bool, d *definitions) error {
 	name := func(check string) string { return fmt.Sprintf("generation %d: %s", s.id, check) }
 	if !built {
 		c.report.Checks = append(c.report.Checks, Check{Name: name("lists: not built yet")})
 		return nil
 	}
-	checks, err := given.compare(ctx, s.conn, s.session, pieces, c.progress)
+	checks, err := d.compare(ctx, s.conn, pieces, c.progress)
 	if err != nil {
 		return fmt.Errorf("generation %d: %w", s.id, err)
 	}

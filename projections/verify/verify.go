@@ -162,6 +162,8 @@ type verifier struct {
 	sample  sample
 	live    bool // the generation must have lists
 
+	definitions *definitions
+
 	fold   *oracle.Fold
 	at     chainlog.Position // position of the fold's last record
 	passed []common.Address  // vaults that the generation skips up to that record
@@ -169,7 +171,8 @@ type verifier struct {
 }
 
 func newVerifier(c connections, log readLog, options Options) *verifier {
-	v := &verifier{connections: c, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New(options.vaults)}
+	v := &verifier{connections: c, log: log, report: new(Report), options: options, sample: newSample(options.Sample),
+		definitions: newDefinitions(c.session), fold: oracle.New(options.vaults)}
 	if options.Node == "" { // the chain's totals need every log
 		v.fold = oracle.Sampled(options.vaults, v.sample.keeps)
 	}
@@ -255,7 +258,7 @@ func (v *verifier) lists(ctx context.Context) (err error) {
 		return err
 	}
 	v.report.Checks = append(v.report.Checks, cursor)
-	checks, err := definitions{}.compare(ctx, v.conn, v.session, pieces, v.options.Progress)
+	checks, err := v.definitions.compare(ctx, v.conn, pieces, v.options.Progress)
 	if err != nil {
 		return err
 	}
