@@ -64,7 +64,7 @@ func (h *playing) play(t *testing.T) {
 	t.Helper()
 	records := h.script.Records
 	var w *Writer
-	buildAt := h.rng.IntN(len(histories.Units(records)))
+	buildAt := h.rng.IntN(1 + len(histories.Units(records))/3) // most units update lists
 	for w == nil || w.Position() < uint64(len(records)) {
 		if w == nil || h.rng.IntN(6) == 0 {
 			w = h.g.writer(t)
