@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -260,9 +261,8 @@ func (c *chain) oracle() (out []string) {
 		}
 	}
 	for _, row := range oracle.OfLogs(logs) {
-		out = append(out, fmt.Sprint(row.List, " ", readmodel.ListsTable.Line(&row, "sign", "writer")))
+		out = append(out, readmodel.ListsTable.Line(&row, "sign", "writer"))
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -308,24 +308,10 @@ func send[T any](t *testing.T, conn driver.Conn, table *readmodel.Table[T], rows
 }
 
 // lines returns the live rows of a table with the columns of lists, except those that only say what changed.
-func lines(t *testing.T, conn driver.Conn, table string) (out []string) {
+func lines(t *testing.T, conn driver.Conn, table string) []string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), "SELECT line, sum(sign) AS times FROM (SELECT concat(toString(list), ' ', "+
-		readmodel.ListsTable.LineSQL("sign", "writer")+") AS line, sign FROM "+table+" WHERE list != 'touched') GROUP BY line HAVING times != 0")
-	must(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		var times int64
-		must(t, rows.Scan(&line, &times))
-		if times != 1 {
-			t.Errorf("%s has %d times: %s", table, times, line)
-		}
-		out = append(out, line)
-	}
-	must(t, rows.Err())
-	slices.Sort(out)
-	return out
+	return oracletest.Lines(t, conn, "SELECT line || if(sum(sign) = 1, '', ', with signs of ' || toString(sum(sign))) FROM (SELECT "+
+		readmodel.ListsTable.LineSQL("sign", "writer")+" AS line, sign FROM "+table+" WHERE list != 'touched') GROUP BY line HAVING sum(sign) != 0", nil)
 }
 
 // TestEffects: after random effects of every kind, in units with reorganisations, the lists equal their definitions
@@ -372,23 +358,11 @@ func TestEffects(t *testing.T) {
 				for _, line := range want {
 					seen["list "+strings.Fields(line)[0]]++
 				}
-				differ := 0
-				compare(got, want, func(line string, sign int) {
-					if differ++; differ < 20 {
-						t.Errorf("seq %d: %s: %s", c.seq, map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
-					}
-				})
+				oracletest.Same(t, fmt.Sprintf("lists at seq %d, by their definitions", c.seq), got, want)
 				got = slices.DeleteFunc(got, func(line string) bool { // not computed by the oracle
 					return strings.HasPrefix(line, "blocks ") || strings.HasPrefix(line, "cursor")
 				})
-				compare(got, c.oracle(), func(line string, sign int) {
-					if differ++; differ < 20 {
-						t.Errorf("seq %d: %s than the oracle: %s", c.seq, map[int]string{1: "lists have more", -1: "lists have less"}[sign], line)
-					}
-				})
-				if differ > 0 {
-					return
-				}
+				oracletest.Same(t, fmt.Sprintf("lists at seq %d, by the oracle", c.seq), got, c.oracle())
 			}
 			for kind := readmodel.Deposit; kind <= readmodel.Instant; kind++ {
 				if kind != readmodel.Settled && seen["effect "+kind.String()] == 0 {
@@ -407,21 +381,5 @@ func TestEffects(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// compare calls differs for each line that only one of two sorted slices has.
-func compare(got, want []string, differs func(line string, sign int)) {
-	for len(got) > 0 || len(want) > 0 {
-		switch {
-		case len(want) == 0 || len(got) > 0 && got[0] < want[0]:
-			differs(got[0], 1)
-			got = got[1:]
-		case len(got) == 0 || want[0] < got[0]:
-			differs(want[0], -1)
-			want = want[1:]
-		default:
-			got, want = got[1:], want[1:]
-		}
 	}
 }

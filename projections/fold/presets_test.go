@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -253,9 +254,7 @@ func TestPresets(t *testing.T) {
 				}
 			}
 			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), session, "draft", w.seq, 1))
-			compare(lines(t, w.conn, "lists"), lines(t, w.conn, "draft"), func(line string, sign int) {
-				t.Errorf("%s: %s", map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
-			})
+			oracletest.Same(t, "lists, by their definitions", lines(t, w.conn, "lists"), lines(t, w.conn, "draft"))
 		})
 	}
 }
