@@ -63,7 +63,10 @@ func TestFiles(t *testing.T) {
 		t.Fatal("the story has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
-	a.Server.FileRows = 3 // so that a list takes several reads
+	a.Server.FileRows = 8 // so that a list takes several reads
+	if n := len(At(s.Log, s.Seq(), s.head-7).events(nil, false)); n < 4*a.Server.FileRows {
+		t.Fatalf("%d events are too few for this test", n)
+	}
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		file := func(path string, columns []string, want []any) {
 			t.Helper()
@@ -160,7 +163,7 @@ func TestFilesOfDeposits(t *testing.T) {
 		t.Fatal("the story has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
-	a.Server.FileRows = 3 // so that a list takes several reads
+	a.Server.FileRows = 8 // so that a list takes several reads
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		for _, v := range o.vaults {
 			path := "/api/v1/vaults/" + v.address.Hex() + "/deposits"
