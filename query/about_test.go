@@ -10,7 +10,7 @@ import (
 // A vault has what the operator says about it, at every block; the others have nulls. An entry about an unknown vault is
 // a warning.
 func TestVaultHasWhatTheOperatorSays(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t, func(c *Config) {
 		c.Vaults = []vaults.About{
 			{Address: strings.ToLower(vaultA.Hex()), Description: "Lends <b>stablecoins</b>.", ManagementFee: "2", Link: "https://vault.example/a"},

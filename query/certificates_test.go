@@ -137,7 +137,7 @@ func (w rotations) used(id int64) string {
 
 // What cannot be used is refused in one sentence that says what is wrong, and nothing is stored.
 func TestCertificatesThatAreRefused(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newRotations(t, "login_refusing_serve", "navlog_serve, navlog_rotation", allowed)
 	key := w.partner(7, "Seven")
 	w.post(webhooksPath, body("url", sevensURL), key).Data(t)
@@ -203,7 +203,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 // Without the setting a partner reads its certificates and changes nothing, whatever the login may do; without the role the
 // log says what to grant. A key is asked for first.
 func TestCertificatesNeedTheSettingAndTheRole(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	ca := certstest.New(t)
 	change := body("authorities", ca.PEM())
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 
 // TestDecisionsAboutTransitions follows each request of the fixture through its blocks, and through later events.
 func TestDecisionsAboutTransitions(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	w.chain.Append( // a foreign vault that funds after the expiry wins
 		fact{Kind: readtest.Funding, Vault: vaultA, User: alice, ID: 0, Assets: 43, Block: 12, Index: 0, Tx: tx(20)},
@@ -82,7 +82,7 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 // TestDecisionsAboutEvents covers what the API shows of webhooks. What only a receiver can see is listed in
 // observedElsewhere.
 func TestDecisionsAboutEvents(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	w.deliveries()

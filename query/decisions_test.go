@@ -32,7 +32,7 @@ func sorted(fields string) string {
 }
 
 func TestDecisionsAboutResources(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	a, u := vaultA.Hex(), alice.Hex()
@@ -244,7 +244,7 @@ func TestDecisionsAboutParameters(t *testing.T) {
 }
 
 func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t, func(c *Config) { c.PublicRateLimit = 600 })
 	key := w.partner(7, "Seven")
 	const stats = "/api/v1/partner/stats"
@@ -315,7 +315,7 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 }
 
 func TestDecisionsAboutHTTP(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	w.deliveries()

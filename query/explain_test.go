@@ -82,7 +82,7 @@ func (w *world) numbersAt(path, at, key string) []oracle.Number {
 
 // TestExplainByVault: an entry of a list of vaults can be named by its index in the response or by the vault.
 func TestExplainByVault(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	value := func(of, field string) any {
@@ -126,7 +126,7 @@ func TestExplainByVault(t *testing.T) {
 // TestExplainRefusesRubbish: a request that does not identify a number is rejected with 400 and a reason for each
 // parameter.
 func TestExplainRefusesRubbish(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	user := "/api/v1/users/" + alice.Hex()
 	for _, c := range []struct{ of, field, faulty string }{
@@ -188,7 +188,7 @@ func TestExplainRefusesRubbish(t *testing.T) {
 // TestExplainOfAPartner: the numbers of a partner require its own key, and everything about the request works as on
 // the partner's route itself.
 func TestExplainOfAPartner(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
 	path := explained("/api/v1/partner/stats", "/totalVolume")
@@ -230,7 +230,7 @@ func TestExplainNeedsItsKey(t *testing.T) {
 
 // TestExplainPages: pages work as in other lists, and sums continue across pages.
 func TestExplainPages(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	path := explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "pageSize=1", "nonsense=1")
 	second := w.get(path + "&page=2")

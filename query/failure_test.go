@@ -371,7 +371,7 @@ func TestLeavingGenerations(t *testing.T) {
 
 // TestUnlikeAssetsAreWarnedOf: the warning is logged once, and only if the decimals differ.
 func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	const warning = "differ in decimals"
 	if strings.Contains(w.logged.String(), warning) {

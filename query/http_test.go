@@ -257,7 +257,7 @@ func TestValidation(t *testing.T) {
 }
 
 func TestTimeRangeFilters(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	total := func(path string) string { return fmt.Sprint(w.get(path).JSON(t)["meta"].(object)["total"]) }
 	nav := "/api/v1/vaults/" + vaultA.Hex() + "/nav?" // NAVs at 22:13:56 and 22:15:20 of 2023-11-14, which is 1700000120

@@ -120,7 +120,7 @@ func TestProofCallsOfADay(t *testing.T) {
 
 // TestProofsForPartners: if the operator requires it, proofs need a key, and nothing else does.
 func TestProofsForPartners(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w, n, path := newProven(t)
 	w.serve(func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.ProofsForPartners = n.URL, 10_000, true })
 	w.look()
@@ -160,7 +160,7 @@ func TestProofsBesideAStateSync(t *testing.T) {
 
 // TestProofsOfALyingNode: a response from the node that does not match the block's hash is never passed on.
 func TestProofsOfALyingNode(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w, n, path := newProven(t)
 	edit := func(method, from, to string) func(string, string) string {
 		return func(m, result string) string {
@@ -235,7 +235,7 @@ const provenPages = "web/src/proofs.json"
 // kinds, in a trie of three levels and in a small one, with receipts of all types. NAVLOG_UPDATE_GOLDEN=1 rewrites
 // them.
 func TestProvenPages(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond = n.URL, 10_000 })
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.VaultRecord(vaultB, "Beta", 1))

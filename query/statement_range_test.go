@@ -72,7 +72,7 @@ func passed(f fact) fact { f.Passed = true; return f }
 // with older events, and after one has left. Once the read model has no data of one of its vaults, the response is an
 // error that explains this.
 func TestStatementOfARangeStaysTheSame(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := asking{world: newWorld(t)}
 	w.key = w.partner(7, "Seven")
 	history := func(l *readtest.Log, withoutA bool) {
@@ -171,7 +171,7 @@ func equal(got []string, want ...common.Address) bool {
 // A generation built without a vault has none of its events: a statement that includes the vault is rejected, not
 // shortened. If the generation lacks a new vault, the statement becomes available later.
 func TestStatementOfAVaultThatTheReadModelDoesNotHave(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	for _, left := range []bool{true, false} {
 		w := asking{world: newWorld(t)}
 		w.key = w.partner(7, "Seven")
@@ -201,7 +201,7 @@ func TestStatementOfAVaultThatTheReadModelDoesNotHave(t *testing.T) {
 
 // A vault that is still being read is in no statement of blocks that it lacks.
 func TestStatementWaitsForALateVault(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := asking{world: newWorld(t)}
 	w.key = w.partner(7, "Seven")
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
@@ -230,7 +230,7 @@ func TestStatementWaitsForALateVault(t *testing.T) {
 // ingest's report only decides which blocks of the served log are final: a report about another log, or from the
 // future, is ignored, and statements never include the newest blocks, whatever the report says.
 func TestStatementsAreOfBlocksThatAreDeepEnough(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := asking{world: newFixture(t, func(c *Config) { c.StatementConfirmations = 2 })}
 	w.key = w.partner(7, "Seven")
 	end := w.final(1_000_000)

@@ -73,7 +73,7 @@ func TestStatement(t *testing.T) {
 
 // A request that cannot be fulfilled is rejected, with advice on what to do.
 func TestStatementRefusals(t *testing.T) {
-	sequential(t)
+	withoutDetector(t)
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	ask := func(query string, status int, part string) {

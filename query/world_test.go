@@ -273,9 +273,9 @@ func methods(e serve.Route) (out []string) {
 	return out
 }
 
-// sequential leaves out a test under the race detector with -short: it sends one request after the other, and the
+// withoutDetector leaves out a test under the race detector with -short: it sends one request after the other, and the
 // detector sees the same goroutines in other tests.
-func sequential(t *testing.T) {
+func withoutDetector(t *testing.T) {
 	if raceDetector && testing.Short() {
 		t.Skip("the race detector sees the same goroutines in other tests")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // shorteners are the functions that call testing.Short on behalf of a test. The Makefile searches for them by name.
-var shorteners = []string{"few", "onEachBroker", "sequential"}
+var shorteners = []string{"few", "onEachBroker", "sequential", "withoutDetector"}
 
 // TestLongTestsAreFound: make test-long runs the tests whose own source calls testing.Short or one of shorteners. A
 // test that called it through another function would be shortened everywhere.
