@@ -137,8 +137,8 @@ conformance: build ## Validate the HTTP API with Redocly and Schemathesis, on a 
 	deploy/check/conformance/run.sh
 
 .PHONY: browser
-browser: build ## Test the pages in Chromium, on a live system with reorganisations; screenshots are in build/browser
-	deploy/check/browser/run.sh
+browser: build ## Test the pages in Chromium, on a live system with reorganisations; screenshots are in build/browser (LOOKS="light phone-dark" for two of four looks)
+	$(if $(LOOKS),LOOKS='$(LOOKS)') deploy/check/browser/run.sh
 
 # A separate module, because its validators would choose the versions of navlog's dependencies. -count=1, because Go would cache
 # a result although files outside that module change. The Python package is installed without its dependencies: only its schemas
@@ -184,9 +184,9 @@ property: engines ## Play random histories against the independent fold, in the 
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp|TestSeries$$' ./query/oracle -stride 1
 
-NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills property fuzz verify
+NIGHTLY ?= race browser chaos-ingest chaos-dispatch chaos-brokers drills property fuzz verify
 .PHONY: nightly
-nightly: ## Run what takes hours: all tests but the drills under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills with three days of a chain, 2,000 histories, every parser fuzzed, everything generated (NIGHTLY=property for one)
+nightly: ## Run what takes hours: all tests but the drills under the race detector, the pages in every look, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills with three days of a chain, 2,000 histories, every parser fuzzed, everything generated (NIGHTLY=property for one)
 	$(MAKE) -k $(NIGHTLY) RACE="$$(comm -23 <(go list ./... | sort) <(go list $(DRILLS) | sort) | tr '\n' ' ')" SHORT= TIMEOUT=4h SEEDS=200 ROUNDS=20 BLOCKS=21600 FUZZTIME=5m FULL=1
 
 EVENTS ?= 10000000

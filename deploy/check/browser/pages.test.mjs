@@ -31,12 +31,15 @@ async function signIn(page) {
   await settled(page)
 }
 
-for (const [look, options] of Object.entries({
+const looks = {
   light: { colorScheme: "light" },
   dark: { colorScheme: "dark" },
   "phone-light": { viewport: phone, colorScheme: "light" },
   "phone-dark": { viewport: phone, colorScheme: "dark" },
-})) {
+}
+for (const look of (process.env.LOOKS ?? Object.keys(looks).join(" ")).split(" ")) {
+  const options = looks[look]
+  assert.ok(options, `LOOKS has ${look}, which is none of ${Object.keys(looks).join(", ")}`)
   const looksRight = async (name, path, signedIn) => {
     const { page, wrong, close } = await open(path, options)
     if (signedIn) await signIn(page)

@@ -3,7 +3,8 @@
 # dark, wide and on a phone, with axe, and the paths through them, compared with the API; then the pages of
 # a vault of another preset. Screenshots are left in build/browser.
 #
-# CHROMIUM is the path of the browser, by default the installed one.
+# CHROMIUM is the path of the browser, by default the installed one. LOOKS are the looks that every page is tested in,
+# by default all: light, dark, phone-light and phone-dark.
 set -euo pipefail
 cd "$(dirname "$0")"
 source ../up.sh
