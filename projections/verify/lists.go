@@ -84,22 +84,23 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 // definitions computes what the definitions in SQL give for the events of a generation.
 type definitions struct {
 	session driver.Conn
-	derived uint64          // the seq of the session's tables, 0 if it has none
-	known   map[uint64]sums // the sums of all rows, by seq
+	derived *uint64 // the seq of the session's tables, nil if it has none
+	pieces  uint64
+	known   map[uint64]sums // the sums of the rows of each piece, by seq
 }
 
 func newDefinitions(session driver.Conn) *definitions {
-	return &definitions{session: session, known: map[uint64]sums{}}
+	return &definitions{session: session, pieces: pieces, known: map[uint64]sums{}}
 }
 
 // rows calls ask with the definitions of some lists, as queries for their rows as of a seq.
 func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string) bool, ask func(query string) error) error {
-	if d.derived != seq {
-		d.derived = 0
+	if d.derived == nil || *d.derived != seq {
+		d.derived = nil
 		if err := readmodel.Derive(ctx, d.session, seq); err != nil {
 			return err
 		}
-		d.derived = seq
+		d.derived = &seq
 	}
 	for _, definition := range readmodel.Definitions {
 		if !slices.ContainsFunc(definition.Lists, func(l readmodel.List) bool { return of(l.String()) }) {
@@ -113,13 +114,13 @@ func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string)
 }
 
 // sums returns the sums of all rows as of a seq.
-func (d *definitions) sums(ctx context.Context, seq, pieces uint64) (sums, error) {
+func (d *definitions) sums(ctx context.Context, seq uint64) (sums, error) {
 	if given, known := d.known[seq]; known {
 		return given, nil
 	}
 	given := sums{}
 	err := d.rows(ctx, seq, func(string) bool { return true }, func(query string) error {
-		_, err := given.add(ctx, d.session, pieces, "("+query+")", "1")
+		_, err := given.add(ctx, d.session, d.pieces, "("+query+")", "1")
 		return err
 	})
 	if err != nil {
@@ -132,14 +133,14 @@ func (d *definitions) sums(ctx context.Context, seq, pieces uint64) (sums, error
 // compare compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list
 // and adds up their 64-bit hashes, in the lists first, and then in the definitions as of the seq that the lists had
 // then.
-func (d *definitions) compare(ctx context.Context, conn driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
+func (d *definitions) compare(ctx context.Context, conn driver.Conn, progress Progress) ([]Check, error) {
 	ctx = progress.Asked(ctx, "lists: the definitions")
 	held := sums{}
-	seq, err := held.add(ctx, conn, pieces, "lists", "sign")
+	seq, err := held.add(ctx, conn, d.pieces, "lists", "sign")
 	if err != nil {
 		return nil, err
 	}
-	given, err := d.sums(ctx, seq, pieces)
+	given, err := d.sums(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (d *definitions) compare(ctx context.Context, conn driver.Conn, pieces uint
 	for _, list := range definedLists() {
 		check := Check{Name: list + ": the definition"}
 		differing := 0
-		for piece := range pieces {
+		for piece := range d.pieces {
 			if at := (place{list, piece}); held[at] != given[at] {
 				if differing++; differing == 1 {
 					wrong[list] = piece
@@ -158,14 +159,14 @@ func (d *definitions) compare(ctx context.Context, conn driver.Conn, pieces uint
 		}
 		if differing > 0 {
 			check.Compared = 0
-			check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices of the list", seq, differing, pieces)
+			check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices of the list", seq, differing, d.pieces)
 		}
 		checks = append(checks, check)
 	}
 	if len(wrong) == 0 {
 		return checks, nil
 	}
-	rows, err := d.wrongRows(ctx, conn, wrong, pieces)
+	rows, err := d.wrongRows(ctx, conn, wrong)
 	for i, list := range definedLists() {
 		checks[i].Difference += rows[list]
 	}
@@ -214,9 +215,9 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 
 // wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
 // its definition; nothing if a unit has corrected it since.
-func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
+func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map[string]uint64) (map[string]string, error) {
 	held, given := lineCounts{}, lineCounts{}
-	seq, err := held.add(ctx, conn, wrong, pieces, "lists", "sign")
+	seq, err := held.add(ctx, conn, wrong, d.pieces, "lists", "sign")
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map
 		return is
 	}
 	if err := d.rows(ctx, seq, isWrong, func(query string) error {
-		_, err := given.add(ctx, d.session, wrong, pieces, "("+query+")", "1")
+		_, err := given.add(ctx, d.session, wrong, d.pieces, "("+query+")", "1")
 		return err
 	}); err != nil {
 		return nil, err

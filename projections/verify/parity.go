@@ -222,7 +222,7 @@ func (c *comparer) lists(ctx context.Context, s side, built bool, d *definitions
 		c.report.Checks = append(c.report.Checks, Check{Name: name("lists: not built yet")})
 		return nil
 	}
-	checks, err := d.compare(ctx, s.conn, pieces, c.progress)
+	checks, err := d.compare(ctx, s.conn, c.progress)
 	if err != nil {
 		return fmt.Errorf("generation %d: %w", s.id, err)
 	}

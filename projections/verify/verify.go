@@ -258,7 +258,7 @@ func (v *verifier) lists(ctx context.Context) (err error) {
 		return err
 	}
 	v.report.Checks = append(v.report.Checks, cursor)
-	checks, err := v.definitions.compare(ctx, v.conn, pieces, v.options.Progress)
+	checks, err := v.definitions.compare(ctx, v.conn, v.options.Progress)
 	if err != nil {
 		return err
 	}

@@ -471,7 +471,7 @@ func TestSlices(t *testing.T) {
 			g.change(t, "INSERT INTO lists SELECT * FROM lists WHERE list = '"+list+"' ORDER BY owner DESC, key DESC LIMIT 1")
 		}
 	}
-	checks, err := newDefinitions(g.session).compare(t.Context(), g.conn, pieces, nil)
+	checks, err := newDefinitions(g.session).compare(t.Context(), g.conn, nil)
 	must(t, err)
 	for _, c := range checks {
 		if r := check(t, r.Checks, c.Name); !cursors(c.Name) && r.Compared > 0 &&
@@ -481,7 +481,9 @@ func TestSlices(t *testing.T) {
 	}
 	g = filled(t, s.Records)
 	g.change(t, "ALTER TABLE lists UPDATE ts = ts + 1 WHERE 1 SETTINGS mutations_sync = 2")
-	checks, err = newDefinitions(g.session).compare(t.Context(), g.conn, 1, nil)
+	one := newDefinitions(g.session)
+	one.pieces = 1
+	checks, err = one.compare(t.Context(), g.conn, nil)
 	must(t, err)
 	for _, c := range checks {
 		if r := check(t, r.Checks, c.Name); r.Compared > 0 && !strings.Contains(c.Difference, "in 1 of 1 slices of the list; one such row") {
