@@ -226,9 +226,10 @@ type lastBlock struct {
 }
 
 // covered returns an error if the log does not have all blocks of the range for each of the vaults yet: a late vault
-// is read from its start block while the others follow the head.
+// is read from its start block while the others follow the head. Without Backfill, the log has all vaults up to the
+// final block of the same report, which the range does not exceed; ingest is still in that state until its next step.
 func (b *building) covered(ingest *registry.ProgramStatus) error {
-	if ingest.State == registry.Backfilling && (ingest.Backfill == nil || ingest.Backfill.Block < b.place.Number) {
+	if f := ingest.Backfill; ingest.State == registry.Backfilling && f != nil && f.Block < b.place.Number {
 		return serve.Unavailable("The blocks of this range are still being read for some vaults.", nil)
 	}
 	for _, late := range ingest.LateVaults {

@@ -115,7 +115,7 @@ type ChainStatus struct {
 	LagSeconds *uint64 `json:"lagSeconds,omitempty"`
 	// ETASeconds is the time until the final block is indexed; nil if unknown.
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
-	// Backfill is set while final blocks are read.
+	// Backfill is set while final blocks are read. Without it, every vault is in the log up to FinalBlock.
 	Backfill *BackfillStatus `json:"backfill,omitempty"`
 	// ProvenTo is the block up to which the logs of every vault were verified against the
 	// headers of their blocks, 0 if none were. Disproven describes a part of the log that is
