@@ -100,7 +100,8 @@ test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(PKG)
 
 # The long tests: whole systems, and tests that make test and make race shorten or skip because they call testing.Short,
-# directly or through few, onEachBroker, sequential and withoutDetector. (deploy/check/structure looks for others.) race skips fuzz tests too.
+# directly or through few, onEachBroker, sequential and withoutDetector. (deploy/check/structure looks for others.) race skips
+# fuzz tests too.
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t|sequential\(t|withoutDetector\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
