@@ -254,7 +254,8 @@ func TestPresets(t *testing.T) {
 				}
 			}
 			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), session, "draft", w.seq, 1))
-			oracletest.Same(t, "lists, by their definitions", lines(t, w.conn, "lists"), lines(t, w.conn, "draft"))
+			got, want := listed(t, w.conn)
+			oracletest.Same(t, "lists, by their definitions", got, want)
 		})
 	}
 }

@@ -229,7 +229,7 @@ type lastBlock struct {
 // is read from its start block while the others follow the head. Without Backfill, the log has all vaults up to the
 // final block of the same report, which the range does not exceed; ingest is still in that state until its next step.
 func (b *building) covered(ingest *registry.ProgramStatus) error {
-	if f := ingest.Backfill; ingest.State == registry.Backfilling && f != nil && f.Block < b.place.Number {
+	if ingest.State == registry.Backfilling && ingest.Backfill != nil && ingest.Backfill.Block < b.place.Number {
 		return serve.Unavailable("The blocks of this range are still being read for some vaults.", nil)
 	}
 	for _, late := range ingest.LateVaults {
