@@ -39,7 +39,7 @@ func TestParityFindsDifferences(t *testing.T) {
 		must(t, one.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE "+of).Scan(&seq))
 		return seq
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		table, change string
 		seq           uint64
 		words         []string
@@ -62,7 +62,11 @@ func TestParityFindsDifferences(t *testing.T) {
 		t.Run(c.change, func(t *testing.T) {
 			two.restores(t, c.table)
 			two.change(t, c.change)
-			for _, order := range [][2]int32{{1, 2}, {2, 1}} {
+			orders := [][2]int32{{1, 2}, {2, 1}}
+			if !strings.Contains(c.change, "DELETE") { // else one generation has rows that the other one lacks
+				orders = orders[i%2 : i%2+1]
+			}
+			for _, order := range orders {
 				p := compare(order[0], order[1])
 				wantError(t, p.Err(), c.words...)
 				if p.FirstSeq != c.seq || p.Seq != s.Seq() {
