@@ -176,7 +176,7 @@ func beginStatement(ctx context.Context, r *serve.Request, p *ask.Pin, partner u
 	}
 	for _, v := range b.vaults {
 		listed := statement.Vault{Address: v.Written, StartBlock: serve.Decimal(v.StartBlock)}
-		listed.Mapped(v.Mapped)
+		listed.Mapped(v.Mapped, partner)
 		b.header.Vaults = append(b.header.Vaults, listed)
 	}
 	return b, nil

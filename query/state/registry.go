@@ -26,9 +26,10 @@ type Registry struct {
 	Answered time.Time // when it was last read
 	Err      error     // of the last attempt
 
-	served    int32  // the live generation, or the first one while it is being built
-	building  bool   // served is the one being built
-	fault     string // why no generation can be served; empty: one can
+	served    int32    // the live generation, or the first one while it is being built
+	building  bool     // served is the one being built
+	records   [][]byte // the vault records that served was made with
+	fault     string   // why no generation can be served; empty: one can
 	programs  []programStatus
 	uptime    []db.ListUptimeRow // of the last 90 days
 	uptimeAt  time.Time          // when it was last read, by our clock
@@ -178,7 +179,7 @@ func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus
 // choose decides which generation is served: the live one or, if there has been none yet, the newest one that is
 // being built.
 func (r *Registry) choose(generations []db.ListGenerationsRow) {
-	r.served, r.building, r.fault = 0, false, ""
+	r.served, r.building, r.records, r.fault = 0, false, nil, ""
 	live := slices.IndexFunc(generations, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
 	switch {
 	case live >= 0 && generations[live].Schema != readmodel.Schema():
@@ -186,12 +187,12 @@ func (r *Registry) choose(generations []db.ListGenerationsRow) {
 			generations[live].ID, generations[live].Schema, readmodel.Schema())
 		return
 	case live >= 0:
-		r.served = generations[live].ID
+		r.served, r.records = generations[live].ID, generations[live].Vaults
 		return
 	}
 	for _, g := range generations {
 		if g.State == registry.Building && g.Schema == readmodel.Schema() {
-			r.served, r.building = g.ID, true
+			r.served, r.building, r.records = g.ID, true, g.Vaults
 		}
 	}
 	if !r.building {

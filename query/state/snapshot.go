@@ -89,7 +89,8 @@ type Vault struct {
 	Decimals   uint32
 	Asset      Asset
 	StartBlock uint64
-	// Mapped is the mapping of its logs, according to the record.
+	// Mapped is the mapping by which the generation has its logs. The newest record may have another one, which the next
+	// generation uses.
 	Mapped *mapping.Sources
 }
 
@@ -204,7 +205,7 @@ func (s *Snapshot) read(ctx context.Context) error {
 			return fmt.Errorf("read the vaults of %s: %w", s.Source.Database, err)
 		}
 		var err error
-		if s.Vaults, s.Absent, err = vaults(rows, s.ChainID); err != nil {
+		if s.Vaults, s.Absent, err = s.fold(rows); err != nil {
 			return fmt.Errorf("read the vaults of %s: %w", s.Source.Database, err)
 		}
 		if len(rows) > 0 {
@@ -257,10 +258,10 @@ type vaultRecord struct {
 	Payload  string `ch:"payload"`
 }
 
-// vaults folds the records about vaults, which are in the order of the log: the newest live record of an address
-// counts, and one that removes the vault keeps its name. It returns the vaults that the generation has, and the
-// absent ones, both sorted by start block and address.
-func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err error) {
+// fold folds the records about vaults, which are in the order of the log: the newest live record of an address
+// counts, and one that removes the vault keeps its name. But the generation keeps the mapping that it had first. It
+// returns the vaults that the generation has, and the absent ones, both sorted by start block and address.
+func (s *Snapshot) fold(records []vaultRecord) (here, absent []Vault, err error) {
 	gone := make(map[uint64]bool)
 	for _, r := range records {
 		if r.Sign < 0 {
@@ -269,7 +270,7 @@ func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err er
 	}
 	newest, has := make(map[common.Address]Vault), make(map[common.Address]bool)
 	for _, r := range records {
-		v, err := decode(r.Payload, chainID)
+		v, err := s.decode(r.Payload)
 		if err != nil {
 			return nil, nil, fmt.Errorf("record %d: %w", r.Seq, err)
 		}
@@ -286,6 +287,7 @@ func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err er
 	}
 	here, absent = []Vault{}, []Vault{}
 	for _, v := range newest {
+		v.Mapped = s.Source.mapped.Of(v.Address)
 		if has[v.Address] {
 			here = append(here, v)
 		} else {
@@ -305,7 +307,7 @@ func (s *Snapshot) VaultsAt(ctx context.Context, seq uint64) ([]Vault, error) {
 		return nil, fmt.Errorf("read the vaults at record %d: %w", seq, err)
 	}
 	records = slices.DeleteFunc(records, func(r vaultRecord) bool { return r.Sign > 0 && r.Seq > seq })
-	here, absent, err := vaults(records, s.ChainID)
+	here, absent, err := s.fold(records)
 	if err != nil {
 		return nil, fmt.Errorf("read the vaults at record %d: %w", seq, err)
 	}
@@ -319,7 +321,7 @@ func sorted(vaults []Vault) []Vault {
 	return vaults
 }
 
-func decode(payload string, chainID uint64) (Vault, error) {
+func (s *Snapshot) decode(payload string) (Vault, error) {
 	var record event.Record
 	if err := proto.Unmarshal([]byte(payload), &record); err != nil {
 		return Vault{}, fmt.Errorf("its payload cannot be decoded: %w; rebuild the generation with `navlog projection rebuild`", err)
@@ -328,16 +330,14 @@ func decode(payload string, chainID uint64) (Vault, error) {
 	if v == nil || len(v.GetAddress()) != common.AddressLength {
 		return Vault{}, errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
 	}
-	if record.GetChainId() != chainID {
-		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the read models of its chain", record.GetChainId(), chainID))
+	if record.GetChainId() != s.ChainID {
+		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the read models of its chain", record.GetChainId(), s.ChainID))
 	}
 	address := common.BytesToAddress(v.GetAddress())
-	mapped, err := mapping.Read(v)
-	if err != nil {
+	if err := s.Source.mapped.Apply(v); err != nil {
 		return Vault{}, fmt.Errorf("%w: start a newer navlog", err)
 	}
 	return Vault{
-		Mapped:  mapped,
 		Address: address, Written: address.Hex(), Name: v.GetName(), Symbol: v.GetSymbol(),
 		Decimals: v.GetDecimals(), StartBlock: v.GetStartBlock(), Removed: v.GetRemoved(),
 		Asset: Asset{

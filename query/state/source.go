@@ -11,6 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -19,6 +20,9 @@ type Source struct {
 	ID       int32
 	Database string
 	conn     driver.Conn
+	// mapped is how the generation maps the logs of vaults: by the records that it was made with, or else by the first
+	// record of a vault.
+	mapped *mapping.Vaults
 }
 
 // Error is the error of a failed ClickHouse query.

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -159,7 +161,7 @@ func (w *Watcher) look(ctx context.Context) error {
 		w.show(nil)
 		return plainError(registry.fault)
 	}
-	source, err := w.source(registry.served)
+	source, err := w.source(registry)
 	if err != nil {
 		return err
 	}
@@ -228,19 +230,24 @@ func (w *Watcher) show(s *Snapshot) {
 	close(*w.changed.Swap(&changed))
 }
 
-// source returns the connection to a generation, which is opened on first use.
-func (w *Watcher) source(id int32) (*Source, error) {
+// source returns the connection to the served generation, which is opened on first use.
+func (w *Watcher) source(registry *Registry) (*Source, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	id := registry.served
 	if s := w.sources[id]; s != nil {
 		return s, nil
+	}
+	mapped, err := mapping.Decode(registry.records)
+	if err != nil {
+		return nil, fmt.Errorf("generation %d: %w: start a newer navlog", id, err)
 	}
 	database := w.readModel.Database(id)
 	conn, err := w.readModel.OpenReader(database, w.Conns)
 	if err != nil {
 		return nil, err
 	}
-	w.sources[id] = &Source{ID: id, Database: database, conn: conn}
+	w.sources[id] = &Source{ID: id, Database: database, conn: conn, mapped: mapped}
 	return w.sources[id], nil
 }
 

@@ -87,6 +87,24 @@ func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
 	return out, nil
 }
 
+// WithAliases returns the vault with attribution values that name partners. They must not be modified.
+func (v *Vault) WithAliases(aliases map[common.Hash]uint32) *Vault {
+	out := *v
+	out.aliases = aliases
+	return &out
+}
+
+// AliasesOf returns the attribution values that name a partner, sorted.
+func (v *Vault) AliasesOf(partner uint32) (out []common.Hash) {
+	for value, of := range v.aliases {
+		if of == partner {
+			out = append(out, value)
+		}
+	}
+	slices.SortFunc(out, common.Hash.Cmp)
+	return out
+}
+
 // resolve sets the partners of effects, and of a fault's effect, from their attributions.
 func (v *Vault) resolve(effects []Effect, fault *Fault) {
 	for i := range effects {

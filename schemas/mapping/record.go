@@ -187,11 +187,11 @@ func Read(v *event.Vault) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the record of vault %s: %w", address, err)
 	}
-	out := &Sources{Vault: d.Compile(), Address: address, Description: d, Hash: hashOf(v)}
-	if out.aliases, err = aliasesOf(v); err != nil {
+	aliases, err := aliasesOf(v)
+	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &Sources{Vault: d.Compile().WithAliases(aliases), Address: address, Description: d, Hash: hashOf(v)}, nil
 }
 
 // hashOf returns the hash of a record's contracts, mappings and aliases.

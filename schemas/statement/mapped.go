@@ -36,12 +36,13 @@ type Mapping struct {
 	Hash   common.Hash `json:"hash"`
 }
 
-// Mapped adds to a vault of a statement how its logs are read. Of a vault of the reference contracts a statement says
-// nothing.
-func (v *Vault) Mapped(s *mapping.Sources) {
+// Mapped adds to a vault of a partner's statement how its logs are read. Of a vault of the reference contracts a
+// statement says nothing.
+func (v *Vault) Mapped(s *mapping.Sources, partner uint32) {
 	if s.Hash == (common.Hash{}) {
 		return
 	}
+	v.Aliases = s.AliasesOf(partner)
 	for _, source := range s.Description.Sources {
 		out := Source{Role: source.Role, Address: source.Address.Hex()}
 		for _, f := range source.Filters {
@@ -95,8 +96,8 @@ func (e *UnknownMapping) Error() string {
 	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of this navlog", e.Vault, e.Preset, e.Hash)
 }
 
-// sources are how the logs of a vault of a statement are read; nil for a vault of the reference contracts.
-func (v *Vault) sources(texts Texts) (*mapping.Sources, error) {
+// sources are how the logs of a vault of a partner's statement are read; nil for a vault of the reference contracts.
+func (v *Vault) sources(texts Texts, partner uint32) (*mapping.Sources, error) {
 	if len(v.Mappings) == 0 && len(v.Sources) == 0 {
 		return nil, nil
 	}
@@ -114,15 +115,15 @@ func (v *Vault) sources(texts Texts) (*mapping.Sources, error) {
 		if r.Text == nil {
 			return nil, &UnknownMapping{v.Address, m.Preset, m.Hash.Hex()}
 		}
-		for text, bound := range map[string]*uint64{m.From: &r.From, m.To: &r.To} {
-			if text == "" {
-				continue
-			}
-			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				return nil, contradict("the mapping %q of vault %s is for blocks from %q to %q", m.Preset, v.Address, m.From, m.To)
-			}
-			*bound = n
+		var err error
+		if m.From != "" {
+			r.From, err = strconv.ParseUint(m.From, 10, 64)
+		}
+		if m.To != "" && err == nil {
+			r.To, err = strconv.ParseUint(m.To, 10, 64)
+		}
+		if err != nil {
+			return nil, contradict("the mapping %q of vault %s is for blocks from %q to %q", m.Preset, v.Address, m.From, m.To)
 		}
 		ranges = append(ranges, r)
 	}
@@ -130,7 +131,14 @@ func (v *Vault) sources(texts Texts) (*mapping.Sources, error) {
 	if err != nil {
 		return nil, contradict("its vault %s: %v", v.Address, err)
 	}
-	return &mapping.Sources{Vault: d.Compile(), Address: common.HexToAddress(v.Address), Description: d}, nil
+	aliases := map[common.Hash]uint32{}
+	for _, value := range v.Aliases {
+		if value == (common.Hash{}) {
+			return nil, contradict("vault %s has an alias for logs that name no partner", v.Address)
+		}
+		aliases[value] = partner
+	}
+	return &mapping.Sources{Vault: d.Compile().WithAliases(aliases), Address: common.HexToAddress(v.Address), Description: d}, nil
 }
 
 // placed is an event of the chain, and the contract that emitted it.

@@ -62,7 +62,7 @@ func TestRebuildMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := header(c)
-	h.Vaults[0].Mapped(sources)
+	h.Vaults[0].Mapped(sources, 7)
 	signed := write(t, h, nil, delivered(vaultB, 20, 2, "10"), delivered(vaultA, 20, 4, "9"))
 	if !strings.Contains(string(signed), `"mappings":[{"from":"5","to":"30","preset":"yo","hash":"0x`) || strings.Count(string(signed), `"sources"`) != 1 {
 		t.Errorf("the statement does not name the mapping of one vault: %s", signed)
@@ -85,9 +85,10 @@ func TestRebuildMapped(t *testing.T) {
 		`is for blocks from "x" to "30"`: func(v *statement.Vault) { v.Mappings[0].From = "x" },
 		"needs a source `vault`":         func(v *statement.Vault) { v.Sources = v.Sources[1:] },
 		"has a source `desk`":            func(v *statement.Vault) { v.Sources[1].Role = "desk" },
+		"logs that name no partner":      func(v *statement.Vault) { v.Aliases = []common.Hash{{}} },
 	} {
 		bad := header(c)
-		bad.Vaults[0].Mapped(sources)
+		bad.Vaults[0].Mapped(sources, 7)
 		change(&bad.Vaults[0])
 		if _, err := statement.Rebuild(t.Context(), io.Discard, bad, c, texts, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", part, err)
@@ -95,5 +96,53 @@ func TestRebuildMapped(t *testing.T) {
 	}
 	if err := texts.Add("bad.yaml", []byte("preset: x")); err == nil || !strings.HasPrefix(err.Error(), "bad.yaml:1:1: ") {
 		t.Errorf("a mapping with mistakes: %v", err)
+	}
+}
+
+const attributed = `preset: attributed
+sources: {vault: required}
+events:
+  - on: Bought(address indexed owner, uint256 assets, uint256 shares, uint256 ref)
+    emit: deposit
+    set: {key: place, owner: $owner, assets: $assets, shares: $shares, attribution: $ref}
+`
+
+// TestRebuildAliases: a statement names the attribution values of its partner, and no others, and is rebuilt with them.
+// Its mappings change from block to block.
+func TestRebuildAliases(t *testing.T) {
+	t.Parallel()
+	c := &fakeChain{id: 5, head: 40, final: 40, widest: 7}
+	word := func(b byte) []byte { return common.LeftPadBytes([]byte{b}, 32) }
+	for i, ref := range []byte{55, 66, 77, 0} {
+		block := uint64(20 + i)
+		c.logs = append(c.logs, types.Log{Address: vaultA, Topics: []common.Hash{crypto.Keccak256Hash([]byte("Bought(address,uint256,uint256,uint256)")),
+			common.BytesToHash(alice[:])}, Data: slices.Concat(word(9), word(9), word(ref)), BlockNumber: block, BlockHash: c.header(block).Hash(), TxHash: tx(block, 4), Index: 4})
+	}
+	texts, err := statement.BuiltIn()
+	if err == nil {
+		err = texts.Add("attributed.yaml", []byte(attributed))
+	}
+	text, canonicalErr := mapping.Canonical("attributed", []byte(attributed))
+	if err != nil || canonicalErr != nil {
+		t.Fatal(err, canonicalErr)
+	}
+	record := &event.Vault{Address: vaultA[:], Sources: []*event.Source{{Role: "vault", Address: vaultA[:]}},
+		Aliases: []*event.Alias{{Value: word(55), PartnerId: 7}, {Value: word(66), PartnerId: 8}, {Value: word(77), PartnerId: 7}}}
+	for _, r := range [][2]uint64{{0, 21}, {22, 22}, {23, 99}} {
+		record.Mappings = append(record.Mappings, &event.MappingRange{First: r[0], Last: r[1], Preset: "attributed", Text: text, Hash: mapping.Hash(text).Bytes()})
+	}
+	sources, err := mapping.Read(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := header(c)
+	h.Vaults[0].Mapped(sources, 7)
+	if want := []common.Hash{{31: 55}, {31: 77}}; !slices.Equal(h.Vaults[0].Aliases, want) {
+		t.Errorf("the statement names %v, want %v", h.Vaults[0].Aliases, want)
+	}
+	signed := write(t, h, nil, delivered(vaultA, 20, 4, "9"), delivered(vaultA, 22, 4, "9"))
+	var again bytes.Buffer
+	if _, err := statement.Rebuild(t.Context(), &again, h, c, texts, nil); err != nil || !bytes.Equal(again.Bytes(), signed) {
+		t.Errorf("rebuilt, %v\n%s\nsigned\n%s", err, again.Bytes(), signed)
 	}
 }

@@ -59,14 +59,14 @@ type LeftOut struct {
 }
 
 // Rebuild computes the signed part of the statement with this header from the chain alone, and writes it to out. Only the
-// header determines the vaults and their start blocks; the findings list the partner's events that it excludes. texts are
-// the mappings that the header names. progress may be nil; it gets the number of blocks done. The error is a
+// header determines the vaults, their start blocks and aliases; the findings list the partner's events that it excludes.
+// texts are the mappings that the header names. progress may be nil; it gets the number of blocks done. The error is a
 // *Contradiction if the header contradicts the chain, and an *UnknownMapping if a text is missing.
 func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, texts Texts,
 	progress func(done, of uint64)) (*Findings, error) {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
 	for i := range h.Vaults {
-		sources, err := h.Vaults[i].sources(texts)
+		sources, err := h.Vaults[i].sources(texts, h.PartnerID)
 		if err != nil {
 			return nil, err
 		}

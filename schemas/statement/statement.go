@@ -1,6 +1,7 @@
 // Package statement is the contract on statements, by which partners are paid: every event of
 // a time range, their totals, and a signature. Anyone with a node of the chain can rebuild the
-// same bytes, so the signer is trusted only for the list of vaults and their start blocks.
+// same bytes, so the signer is trusted only for the list of vaults, their start blocks and
+// mappings, and the attribution values that name the partner.
 //
 //	header   chain, partner, time range, vaults, and the final block at which it was made
 //	events   in the order of the chain, one line each, with the webhook ids and the hashes of their blocks
@@ -29,6 +30,7 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
@@ -62,6 +64,8 @@ type Vault struct {
 	// Sources and Mappings say how the logs of a vault of another protocol than the reference are read.
 	Sources  []Source  `json:"sources,omitempty"`
 	Mappings []Mapping `json:"mappings,omitempty"`
+	// Aliases are the attribution values by which logs of the vault name the partner, sorted.
+	Aliases []common.Hash `json:"aliases,omitempty"`
 }
 
 // Block is a block of the chain.

@@ -26,6 +26,7 @@ import (
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -172,8 +173,8 @@ type verified struct {
 	PartnerID uint32   `json:"partnerId"`
 	From      string   `json:"from"`
 	To        string   `json:"to"`
-	// Vaults, and their first blocks, are claims of the signer: the chain does not say which vaults belong in a
-	// statement.
+	// Vaults, with their first blocks, mappings and aliases, are claims of the signer: the chain does not say which vaults
+	// belong in a statement.
 	Vaults []statement.Vault `json:"vaults"`
 	// LeftOut are the chain's events for the partner in the range that the statement does not have.
 	LeftOut   []statement.LeftOut `json:"leftOut"`
@@ -386,6 +387,11 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 		trust = "a known key"
 	}
 	cli.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
+	for _, vault := range v.Vaults {
+		for _, value := range vault.Aliases {
+			cli.Fprintf(w, "claimed\t%s names the partner in vault %s, according to the signer\n", mapping.AttributionText(value), vault.Address)
+		}
+	}
 	var totals []struct {
 		VaultAddress   string `json:"vaultAddress"`
 		Deposits       int64  `json:"deposits"`

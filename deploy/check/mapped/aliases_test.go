@@ -188,6 +188,7 @@ func TestAliases(t *testing.T) {
 	}
 	s.says("/explain?of="+url.QueryEscape("/api/v1/partner/stats")+"&field="+url.QueryEscape("/byVault/"+s.vault.Hex()+"/totalVolume"), `"value":"8000000"`)
 	s.statement(s.vault, 2)
+	s.provenStatement(s.vault)
 
 	// And webhooks for the earlier deposits are sent on request; a second request sends nothing new.
 	for range 2 {
