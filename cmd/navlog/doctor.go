@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -182,27 +184,31 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 		e.warn(check, "set the clock of this machine (NTP)", "its newest block is %s in the future", (-age).Round(time.Second))
 	}
 	if deep {
-		e.finality(ctx, check+", finality", client)
-		e.headerHash(ctx, check+", headers", client)
+		e.finality(ctx, check+", finality", client, url)
+		e.headerHash(ctx, check+", headers", client, url)
 	}
 }
 
 // finality checks what the node reports as final, the same way as ingest does.
-func (e *examination) finality(ctx context.Context, check string, client *ethclient.Client) {
+func (e *examination) finality(ctx context.Context, check string, client *ethclient.Client, url string) {
 	const advice = "set chain.finality to a depth, or to instant on a chain whose blocks are final at once"
 	rule := e.config.Chain.Finality
 	if rule.Depth > 0 {
 		return
 	}
 	final, err := client.HeaderByNumber(ctx, big.NewInt(ethrpc.FinalizedBlockNumber.Int64()))
-	if err != nil {
-		e.warn(check, "set chain.finality to a depth if the node never returns a finalized block: referrals wait for one", "it returns no finalized block: %v", oneLine(err))
+	if answered := ethrpc.Error(nil); errors.Is(err, ethereum.NotFound) || errors.As(err, &answered) {
+		e.warn(check, "set chain.finality to a depth if the node never returns a finalized block: referrals wait for one",
+			"it returns no finalized block: %v", contracts.Discreet(err, url))
 		return
 	}
-	head, err := client.HeaderByNumber(ctx, nil) // read after the final block, so that an advancing head is not mistaken for a final one
+	var head *types.Header
+	if err == nil {
+		head, err = client.HeaderByNumber(ctx, nil) // read after the final block, so that an advancing head is not mistaken for a final one
+	}
 	switch {
 	case err != nil:
-		e.warn(check, "check chain.rpc, and whether the node is up", "%v", oneLine(err))
+		e.warn(check, "check chain.rpc, and whether the node is up", "%v", contracts.Discreet(err, url))
 	case rule.Instant || final.Number.Sign() == 0 || final.Number.Cmp(head.Number) < 0:
 		e.fine(check, "block %s is final, %s below the newest one", final.Number, new(big.Int).Sub(head.Number, final.Number))
 	case time.Since(time.Unix(int64(head.Time), 0)) > headWithin: // a chain that stands still becomes final up to its head
@@ -213,13 +219,13 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 }
 
 // headerHash checks whether the fields of the node's newest header hash to the block's hash.
-func (e *examination) headerHash(ctx context.Context, check string, client *ethclient.Client) {
+func (e *examination) headerHash(ctx context.Context, check string, client *ethclient.Client, url string) {
 	if e.config.Chain.Proof == proof.None {
 		return
 	}
 	var raw json.RawMessage
 	if err := client.Client().CallContext(ctx, &raw, "eth_getBlockByNumber", "latest", false); err != nil {
-		e.warn(check, "check chain.rpc, and whether the node is up", "%v", oneLine(err))
+		e.warn(check, "check chain.rpc, and whether the node is up", "%v", contracts.Discreet(err, url))
 		return
 	}
 	var named struct{ Hash common.Hash }

@@ -21,7 +21,7 @@ import (
 func TestDoctorLooksAtFinality(t *testing.T) {
 	now := uint64(time.Now().Unix())
 	for name, c := range map[string]struct {
-		final    int64 // below 0: null
+		final    int64 // -1: null; -2: the connection ends
 		headTime uint64
 		rule     ingest.Finality
 		verdict  string
@@ -34,6 +34,7 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 		"a chain that stands still":    {100, now - 3600, ingest.Finality{}, warning, "until there is a newer one"},
 		"nothing but the genesis":      {0, now, ingest.Finality{}, fine, "block 0 is final"},
 		"none":                         {-1, now, ingest.Finality{}, warning, "returns no finalized block"},
+		"no answer":                    {-2, now, ingest.Finality{}, warning, "EOF"},
 		"none, and a depth":            {-1, now, ingest.Finality{Depth: 5}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +47,9 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 				header := &types.Header{Number: big.NewInt(100), Time: c.headTime, Difficulty: new(big.Int)}
 				result, _ := json.Marshal(header)
 				if q.Params[0] == "finalized" {
+					if c.final == -2 {
+						panic(http.ErrAbortHandler)
+					}
 					header.Number = big.NewInt(c.final)
 					if result, _ = json.Marshal(header); c.final < 0 {
 						result = []byte("null")
@@ -54,14 +58,15 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
 			}))
 			defer node.Close()
-			client, err := ethclient.Dial(node.URL)
+			url := node.URL + "/v3/sesame"
+			client, err := ethclient.Dial(url)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer client.Close()
 			e := new(examination)
 			e.config.Chain.Finality = c.rule
-			e.finality(t.Context(), "finality", client)
+			e.finality(t.Context(), "finality", client, url)
 			if c.verdict == "" {
 				if len(e.findings) > 0 {
 					t.Errorf("it finds %+v", e.findings)
@@ -70,6 +75,9 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 			}
 			if len(e.findings) != 1 || e.findings[0].Verdict != c.verdict || !strings.Contains(e.findings[0].Found, c.found) {
 				t.Errorf("it finds %+v, want %s: %s", e.findings, c.verdict, c.found)
+			}
+			if strings.Contains(e.findings[0].Found, "sesame") {
+				t.Errorf("it shows the key in the node's URL: %s", e.findings[0].Found)
 			}
 		})
 	}

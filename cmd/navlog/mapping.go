@@ -146,7 +146,7 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 		return nil, nil, err
 	}
 	if err := mapping.Check(cmd.Mapping, text); err != nil {
-		return nil, nil, cli.MappingMistakes(s.Out, cmd.Mapping, err)
+		return nil, nil, cli.MappingMistakes(s.Err, cmd.Mapping, err)
 	}
 	m, err := mapping.Parse(cmd.Mapping, text)
 	if err != nil { // no mistakes were found, so it is the description of a vault

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -90,7 +92,8 @@ type aliasBackfillCmd struct {
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
-// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them.
+// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them. If
+// one is rejected, the others are left all the same.
 func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		_, records, err := operate.NewestVaults(ctx, c)
@@ -101,23 +104,45 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		found := false
+		what := fmt.Sprintf("send partner %d the earlier referrals of", cmd.Partner)
+		var given []ingestOrder
+		var names []string
 		for _, v := range records {
-			if !slices.ContainsFunc(v.GetAliases(), func(a *event.Alias) bool { return int64(a.GetPartnerId()) == cmd.Partner }) {
-				continue
+			if slices.ContainsFunc(v.GetAliases(), func(a *event.Alias) bool { return int64(a.GetPartnerId()) == cmd.Partner }) {
+				vault := common.BytesToAddress(v.GetAddress())
+				given = append(given, ingestOrder{kind: registry.SendEarlier, deed: "partner aliases backfill", vault: vault,
+					partner: cmd.Partner, argument: argument, what: what})
+				names = append(names, vault.Hex())
 			}
-			found = true
-			err := cmd.leave(ctx, s, pool, c, ingestOrder{kind: registry.SendEarlier, deed: "partner aliases backfill", vault: common.BytesToAddress(v.GetAddress()),
-				partner: cmd.Partner, argument: argument, what: fmt.Sprintf("send partner %d the earlier referrals of", cmd.Partner),
-				effect: "The partner gets the webhooks of all final referrals that it has not got yet."})
-			if err != nil {
+		}
+		if len(given) == 0 {
+			return fmt.Errorf("partner %d has no alias: add one with `navlog partner aliases add`", cmd.Partner)
+		}
+		if !cmd.Yes {
+			if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not got yet.\n",
+				what, strings.Join(names, ", "), c.Chain.ID)); err != nil {
 				return err
 			}
 		}
-		if !found {
-			return fmt.Errorf("partner %d has no alias: add one with `navlog partner aliases add`", cmd.Partner)
+		all := []vaultOrder{}
+		var faults []error
+		for _, one := range given {
+			o, err := cmd.leave(ctx, s, pool, c, one)
+			switch {
+			case err != nil:
+				faults = append(faults, fmt.Errorf("vault %s: %w", one.vault, err))
+				continue
+			case cmd.JSON:
+				faults = append(faults, o.refusal())
+			default:
+				faults = append(faults, o.print(s.Out))
+			}
+			all = append(all, o)
 		}
-		return nil
+		if cmd.JSON {
+			faults = append(faults, json.NewEncoder(s.Out).Encode(all))
+		}
+		return errors.Join(faults...)
 	}, config.NeedChainID, config.NeedKafka)
 }
 

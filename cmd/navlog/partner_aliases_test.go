@@ -144,7 +144,14 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	if _, err := c.run("partner", "aliases", "backfill", "71", "--yes", "--wait", "0s"); err == nil || !strings.Contains(err.Error(), "has no alias") {
 		t.Errorf("the referrals of a partner without an alias: %v", err)
 	}
-	c.mustRun("partner", "aliases", "backfill", "70", "--yes", "--wait", "0s")
+	before := stdin
+	stdin = strings.NewReader("yes\n") // for all vaults
+	var left []vaultOrder
+	c.json(&left, "partner", "aliases", "backfill", "70", "--wait", "0s")
+	stdin = before
+	if len(left) != 1 || left[0].Vault != vault || left[0].Outcome != "" {
+		t.Errorf("the commands are %+v", left)
+	}
 	pending, err := db.New(c.registry()).PendingVaultCommands(t.Context(), 31337)
 	if err != nil || len(pending) != 1 || pending[0].Kind != registry.SendEarlier || common.BytesToAddress(pending[0].Vault).Hex() != vault || !strings.Contains(string(pending[0].Argument), `"Partner":70`) {
 		t.Errorf("the commands are %v, %v", pending, err)

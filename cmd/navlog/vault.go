@@ -146,17 +146,24 @@ type vaultOrder struct {
 // order leaves a command for ingest, waits for it, and prints the outcome.
 func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrder) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
-		return f.leave(ctx, s, pool, c, given)
+		if !f.Yes {
+			if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
+				return err
+			}
+		}
+		o, err := f.leave(ctx, s, pool, c, given)
+		switch {
+		case err != nil:
+			return err
+		case f.JSON:
+			return errors.Join(json.NewEncoder(s.Out).Encode(o), o.refusal())
+		}
+		return o.print(s.Out)
 	}, config.NeedChainID)
 }
 
-// leave is order with an open registry.
-func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder) error {
-	if !f.Yes {
-		if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
-			return err
-		}
-	}
+// leave leaves a command for ingest, and waits for its outcome.
+func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder) (vaultOrder, error) {
 	o := vaultOrder{Vault: given.vault.Hex(), Kind: given.kind, what: given.what}
 	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
 		if given.partner != 0 {
@@ -177,16 +184,13 @@ func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Po
 		return registry.Deed{Command: given.deed, Partner: given.partner, Detail: detail}, nil
 	})
 	if err != nil {
-		return err
+		return o, err
 	}
 	steps := console.Progress(f.Flags, s)
 	steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
 	err = f.await(ctx, db.New(pool), &o)
 	steps.End()
-	if err != nil {
-		return err
-	}
-	return f.report(s, o)
+	return o, err
 }
 
 // await waits until ingest has an outcome, or until the time limit.
@@ -214,22 +218,22 @@ func (f ingestFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) er
 	}
 }
 
-func (f ingestFlags) report(s *cli.Streams, o vaultOrder) error {
-	var refusal error
-	if o.Outcome == registry.CommandRefused {
-		refusal = fmt.Errorf("command %d was rejected: %s", o.Command, cli.Printable(o.Detail))
+// refusal returns why ingest rejected the command; nil if it did not.
+func (o *vaultOrder) refusal() error {
+	if o.Outcome != registry.CommandRefused {
+		return nil
 	}
-	if f.JSON {
-		return errors.Join(json.NewEncoder(s.Out).Encode(o), refusal)
-	}
-	if refusal != nil {
-		return refusal
-	}
-	var err error
-	if o.Outcome == "" {
-		_, err = fmt.Fprintf(s.Out, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.what, o.Vault, o.Command)
-	} else {
-		_, err = fmt.Fprintf(s.Out, "%s vault %s: done, %s\n", o.what, o.Vault, cli.Printable(o.Detail))
+	return fmt.Errorf("command %d about vault %s was rejected: %s", o.Command, o.Vault, cli.Printable(o.Detail))
+}
+
+func (o *vaultOrder) print(out io.Writer) error {
+	err := o.refusal()
+	switch {
+	case err != nil:
+	case o.Outcome == "":
+		_, err = fmt.Fprintf(out, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.what, o.Vault, o.Command)
+	default:
+		_, err = fmt.Fprintf(out, "%s vault %s: done, %s\n", o.what, o.Vault, cli.Printable(o.Detail))
 	}
 	return err
 }

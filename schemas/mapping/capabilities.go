@@ -20,12 +20,15 @@ func (d *Description) Capabilities() (c Capabilities) {
 	for _, r := range d.Ranges {
 		for i := range r.Mapping.rules {
 			rule := &r.Mapping.rules[i]
-			if !slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[rule.role].Name }) {
+			has := func(role uint8) bool {
+				return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[role].Name })
+			}
+			if !has(rule.role) {
 				continue // for a source that the vault does not have
 			}
 			for _, e := range rule.effects {
 				fields := given(e.sets, e.side)
-				if rule.with != nil {
+				if rule.with != nil && has(rule.with.role) {
 					fields |= given(rule.with.sets, 0)
 				}
 				c.add(e.kind, fields)

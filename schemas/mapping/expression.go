@@ -193,12 +193,6 @@ func (e *expressions) literal(at int, text string) (value, bool) {
 
 // read reads the numeric value of a parameter.
 func read(p *parameter) number {
-	if p.typ.base == baseInt {
-		return func(l *Log) (v Amount, ok bool) {
-			v.SetBytes32(p.word(l)[:])
-			return v, true
-		}
-	}
 	return func(l *Log) (v Amount, ok bool) {
 		v.SetBytes32(p.word(l)[:])
 		return v, true

@@ -338,11 +338,6 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 		}
 		c.emission(&r, emit.value, fields)
 	}
-	for _, e := range m.events {
-		if e.Topic == of.Topic {
-			r.event = e
-		}
-	}
 	if with != nil && r.with == nil {
 		return // its mistakes are reported, and some fields of the effect are unknown
 	}
@@ -441,13 +436,14 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 		good = len(c.mistakes) == before
 	}
 	own := given(e.sets, e.side)
-	all := own
+	all, sets := own, e.sets
 	if r.with != nil {
 		before := len(c.mistakes)
 		var side Side
 		r.with.sets, side = c.sets(r.with.set, r.with.of, kind)
 		good = good && len(c.mistakes) == before
 		all |= given(r.with.sets, side)
+		sets = slices.Concat(sets, r.with.sets)
 		if side != 0 {
 			c.at(r.with.set, 0, "`side` is set by the rule itself")
 		}
@@ -457,6 +453,9 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 			}
 		}
 		r.with.needed = !satisfied(kind, own)
+	}
+	if kind == Priced {
+		c.pricedGroups(name, sets)
 	}
 	if good && !satisfied(kind, all) {
 		var needs []string
@@ -521,13 +520,11 @@ func (c *checker) sets(n *yaml.Node, of *signature, kind Kind) (out []assignment
 		}
 		out = append(out, assignment{f, v})
 	}
-	if kind == Priced {
-		c.pricedGroups(n, out)
-	}
 	return out, side
 }
 
-// pricedGroups checks that an effect `priced` names its groups in one way only.
+// pricedGroups checks that an effect `priced` names its groups in one way only: `up_to_group` and `to_group` are the same
+// field of the effect, which means the former if there is no `group`.
 func (c *checker) pricedGroups(n *yaml.Node, sets []assignment) {
 	has := map[string]bool{}
 	for _, s := range sets {

@@ -129,6 +129,21 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// TestCompanionOfAnAbsentSource: a log of a source that the vault does not have completes no log, so it adds no
+// capability, and the logs of a transaction need not be mapped together.
+func TestCompanionOfAnAbsentSource(t *testing.T) {
+	text, err := PresetText("yo")
+	must(t, err)
+	m, err := Parse("yo", text)
+	must(t, err)
+	for _, roles := range [][]Source{{{Role: "vault"}}, {{Role: "vault"}, {Role: "gateway"}}} {
+		d := Description{Sources: roles, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
+		if has := len(roles) > 1; d.Capabilities().Partners != has || d.Compile().Companions() != has {
+			t.Errorf("with %d sources: partners %t, companions %t", len(roles), d.Capabilities().Partners, d.Compile().Companions())
+		}
+	}
+}
+
 // capabilities returns the capabilities of a vault that has all sources.
 func (m *Mapping) capabilities() Capabilities {
 	d := Description{Ranges: []Range{{Mapping: m}}}

@@ -117,7 +117,7 @@ type program struct {
 
 // compiledWith is a compiled companion.
 type compiledWith struct {
-	index  int
+	index  int // in Vault.companions, -1 if the vault does not have its source
 	source int // index of the source that emits it, -1 if the vault does not have it
 	of     *signature
 	match  []condition
@@ -216,8 +216,14 @@ func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 			}
 		}
 		if w := c.with; w != nil {
-			w.index, w.source = len(v.companions), source(r.with.role)
-			v.companions = append(v.companions, w)
+			w.index, w.source = -1, source(r.with.role)
+			switch {
+			case w.source >= 0:
+				w.index = len(v.companions)
+				v.companions = append(v.companions, w)
+			case !w.needed:
+				c.with = nil
+			}
 		}
 		k.rules[r.of.topics] = append(k.rules[r.of.topics], c)
 	}

@@ -65,7 +65,7 @@ type logLine struct {
 	Record    json.RawMessage `json:"record,omitempty"` // the whole record, only for `log show`; bytes are base64
 }
 
-func lineOf(chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
+func lineOf(chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) logLine {
 	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts}
 	l.TraceID = telemetry.TraceID(e.Parent)
 	switch fact := e.Fact.(type) {
@@ -90,7 +90,7 @@ func lineOf(chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) (logLine, 
 		l.Time = at(fact.Decision.Time)
 		l.Data = map[string]string{"kind": fact.Decision.Kind, "reason": fact.Decision.Reason}
 	}
-	return l, nil
+	return l
 }
 
 // eventID returns the id of the webhook event about a log; empty if the log names no partner.
@@ -177,10 +177,7 @@ func (l logLine) print(out io.Writer) error {
 }
 
 func (f logFlags) write(s *cli.Streams, chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) error {
-	l, err := lineOf(chainID, e, vaults)
-	if err != nil {
-		return err
-	}
+	l := lineOf(chainID, e, vaults)
 	if f.JSON {
 		return json.NewEncoder(s.Out).Encode(l)
 	}
@@ -316,10 +313,8 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	defer steps.End()
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
 		steps.End()
-		l, err := lineOf(c.Chain.ID, e, vaults)
-		if err != nil {
-			return err
-		}
+		l := lineOf(c.Chain.ID, e, vaults)
+		var err error
 		if l.Record, err = protojson.Marshal(e.Record); err != nil {
 			return fmt.Errorf("show record %d: %w", e.Seq, err)
 		}
@@ -328,7 +323,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		} else if err = l.print(s.Out); err == nil {
 			_, err = cli.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset, chainlog.LogTopic(c.Chain.ID), l.Boundary, string(l.Record))
 		}
-		return errors.Join(err, errShown)
+		return cmp.Or(err, errShown)
 	}, c.Kafka.Options()...)
 	if errors.Is(err, errShown) {
 		return nil
@@ -366,7 +361,8 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	steps := console.Progress(cmd.Flags, s)
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have been appended since
-		return st.add(e, vaults)
+		st.add(e, vaults)
+		return nil
 	}, c.Kafka.Options()...)
 	steps.End()
 	var hole *chainlog.HoleError
@@ -382,11 +378,8 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return st.print(s.Out)
 }
 
-func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) error {
-	l, err := lineOf(st.ChainID, e, vaults)
-	if err != nil {
-		return err
-	}
+func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) {
+	l := lineOf(st.ChainID, e, vaults)
 	st.Records, st.Bytes = st.Records+1, st.Bytes+uint64(len(e.Value))
 	if l.Boundary {
 		st.Units++
@@ -405,7 +398,6 @@ func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) error {
 		}
 		st.FirstBlock, st.LastBlock = min(st.FirstBlock, l.Block), max(st.LastBlock, l.Block)
 	}
-	return nil
 }
 
 func (st *logStats) print(out io.Writer) error {

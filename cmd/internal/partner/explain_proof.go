@@ -213,7 +213,7 @@ func mappedBy(s *cli.Streams, name string) (*mapped, error) {
 		return nil, err
 	}
 	if err := mapping.Check(name, text); err != nil {
-		return nil, cli.MappingMistakes(s.Out, name, err)
+		return nil, cli.MappingMistakes(s.Err, name, err)
 	}
 	m, err := mapping.Parse(name, text)
 	if err == nil {

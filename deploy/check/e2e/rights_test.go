@@ -120,7 +120,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		return nil
 	})
 
-	for _, command := range []string{"operate log stats", "operate log tail -n 3", "project verify", "ingest doctor", "project doctor", "dispatch doctor", "operate doctor"} {
+	for _, command := range []string{"operate log stats", "operate log tail -n 3", "project verify", "project partner aliases list --unknown", "ingest doctor", "project doctor", "dispatch doctor", "operate doctor"} {
 		service, rest, _ := strings.Cut(command, " ")
 		said, err := c.run(service, strings.Fields(rest)...)
 		user := strings.TrimPrefix(c.services[service].Environment["NAVLOG_KAFKA_SASL_USER"], "navlog_")
