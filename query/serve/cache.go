@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common/lru"
+
+	"github.com/navlog/navlog/query/state"
 )
 
 // maxCachedAnswer is the maximum size of a cached body, so that a long one does not displace many others.
@@ -44,7 +46,8 @@ type cacheKey struct {
 
 // flight is a response that is being made.
 type flight struct {
-	ready  chan struct{} // closed when finish or err is set
+	at     *state.Snapshot // of the request that makes it
+	ready  chan struct{}   // closed when finish or err is set
 	finish *finished
 	err    error
 }
@@ -100,19 +103,20 @@ func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 	return f
 }
 
-// answer returns a response for key that holds; if none is cached, it calls create with a slot. create does not run
-// under the deadline of a client, and usually runs once at a time per key. The exception is overload: if the request
-// that others wait for finds no slot, each of them tries to get a slot itself.
-func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) bool, slot func() (release func(), err error),
-	create func() (*finished, error)) (*finished, error) {
-	f, ours := c.join(key)
+// answer returns a response for key that holds at a snapshot; if none is cached, it calls create with a slot. create
+// does not run under the deadline of a client, and usually runs once at a time per key. The exceptions: a request that
+// waited for another one tries to get a slot itself if the response of the other does not hold for it, or if the other
+// failed at another snapshot or for a reason of its own, like overload.
+func (c *cache) answer(ctx context.Context, key cacheKey, at *state.Snapshot, holds func(*finished) bool,
+	slot func() (release func(), err error), create func() (*finished, error)) (*finished, error) {
+	f, ours := c.join(key, at)
 	if !ours {
 		select {
 		case <-f.ready:
-			if f.err == nil && holds(f.finish) || f.err != nil && !crowded(f.err) {
+			if f.err == nil && holds(f.finish) || f.err != nil && f.at == at && !crowded(f.err) {
 				return f.finish, f.err
 			}
-			f = &flight{ready: make(chan struct{})} // no other request waits for this one
+			f = newFlight(at) // no other request waits for this one
 		case <-ctx.Done():
 			return nil, tooLong(ctx.Err())
 		}
@@ -134,13 +138,15 @@ func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) 
 	return f.finish, f.err
 }
 
+func newFlight(at *state.Snapshot) *flight { return &flight{at: at, ready: make(chan struct{})} }
+
 // join returns the flight of a key; ours is true if it is new and the caller must make the response.
-func (c *cache) join(key cacheKey) (f *flight, ours bool) {
+func (c *cache) join(key cacheKey, at *state.Snapshot) (f *flight, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f = c.flights[key]
 	if f == nil {
-		f, ours = &flight{ready: make(chan struct{})}, true
+		f, ours = newFlight(at), true
 		c.flights[key] = f
 	}
 	return f, ours
@@ -196,7 +202,8 @@ func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	}
 	own := *r // the response is not only for this client
 	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
-	return s.cache.answer(r.Context, key, holds, func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
+	return s.cache.answer(r.Context, key, r.snapshot, holds,
+		func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
 }
 
 // uncached handles a request as soon as there is a slot for it.

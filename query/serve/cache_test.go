@@ -9,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/state"
@@ -25,6 +28,9 @@ func made(body string, s *state.Snapshot) *finished {
 	}
 	return &finished{plain: form{body: []byte(body)}, about: p.Validity()}
 }
+
+// newest is the snapshot of requests that come at the same time.
+var newest = at(1)
 
 // always reports that a response holds.
 func always(*finished) bool { return true }
@@ -43,7 +49,9 @@ func TestCacheRevalidates(t *testing.T) {
 		body  string
 	}{{1, false, "1"}, {2, true, "1"}, {3, false, "3"}, {4, true, "3"}} {
 		holds := func(f *finished) bool { return want.holds }
-		f, err := c.answer(t.Context(), key, holds, free, func() (*finished, error) { return made(fmt.Sprint(want.at), at(want.at)), nil })
+		f, err := c.answer(t.Context(), key, at(want.at), holds, free, func() (*finished, error) {
+			return made(fmt.Sprint(want.at), at(want.at)), nil
+		})
 		if err != nil || string(f.plain.body) != want.body || c.len() != 1 || c.size != key.cost(f) {
 			t.Errorf("%d: %v, %v; %d answers in %d bytes", i, f, err, c.len(), c.size)
 		}
@@ -53,7 +61,9 @@ func TestCacheRevalidates(t *testing.T) {
 // A response that is not pinned to a state may change at any time: it is not cached, and leaves no entry.
 func TestCacheKeepsWhatIsPinned(t *testing.T) {
 	c := newCache(1 << 20)
-	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, func() (*finished, error) {
+		return &finished{plain: form{body: []byte("x")}}, nil
+	})
 	if err != nil || string(f.plain.body) != "x" || c.len() != 0 || len(c.flights) != 0 || c.size != 0 {
 		t.Errorf("%v, %v; %d answers, %d flights, %d bytes", f, err, c.len(), len(c.flights), c.size)
 	}
@@ -64,7 +74,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	c := newCache(1 << 20)
 	answer := func(path string) {
 		t.Helper()
-		if _, err := c.answer(t.Context(), cacheKey{path: path}, always, free, maker("x")); err != nil {
+		if _, err := c.answer(t.Context(), cacheKey{path: path}, newest, always, free, maker("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +118,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) {
+			f, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, func() (*finished, error) {
 				if times.Add(1) == 1 {
 					close(begun)
 				}
@@ -123,7 +133,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	<-begun
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.answer(gone, cacheKey{path: "k"}, always, nil, nil); err == nil {
+	if _, err := c.answer(gone, cacheKey{path: "k"}, newest, always, nil, nil); err == nil {
 		t.Error("a client that is gone waits")
 	}
 	close(release)
@@ -135,14 +145,15 @@ func TestCacheAsksOnce(t *testing.T) {
 
 func TestCacheKeepsNoFailure(t *testing.T) {
 	c := newCache(1 << 20)
-	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+	fails := func() (*finished, error) { return nil, errors.New("no") }
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, fails); err == nil {
 		t.Error("no error")
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { panic("boom") })
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, func() (*finished, error) { panic("boom") })
 	}()
-	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, maker("x"))
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, maker("x"))
 	if err != nil || string(f.plain.body) != "x" || c.len() != 1 {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -153,7 +164,7 @@ func TestCacheIsBounded(t *testing.T) {
 	c := newCache(limit)
 	put := func(key string, size int) {
 		t.Helper()
-		if _, err := c.answer(t.Context(), cacheKey{path: key}, always, free, maker(strings.Repeat("x", size))); err != nil {
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, newest, always, free, maker(strings.Repeat("x", size))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,7 +211,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
 	key := cacheKey{path: "k"}
 	go func() {
-		_, err := c.answer(t.Context(), key, always, func() (func(), error) {
+		_, err := c.answer(t.Context(), key, newest, always, func() (func(), error) {
 			close(begun)
 			<-release
 			return nil, full
@@ -216,7 +227,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	for n := range byte(many) {
 		waits := waiting{t.Context(), make(chan struct{}, 1)}
 		group.Go(func() {
-			f, err := c.answer(waits, key, always, func() (func(), error) {
+			f, err := c.answer(waits, key, newest, always, func() (func(), error) {
 				asking <- struct{}{}
 				<-asked
 				return slots.acquire(t.Context(), address(n))
@@ -247,6 +258,51 @@ func TestCrowdOfAnother(t *testing.T) {
 	}
 }
 
+// TestFailureOfAnother: a request gets the error of the one that it waits for only if both are about the same snapshot:
+// what did not exist at that of the other may exist at its own.
+func TestFailureOfAnother(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		second *state.Snapshot
+		want   string
+		times  int64
+	}{{"the same snapshot", newest, "There is no such user.", 1}, {"a newer snapshot", at(2), `{"ok":true,"data":"Alice"}`, 2}} {
+		s := New(16, 1<<20, prometheus.NewRegistry())
+		s.RequestTimeout = time.Minute
+		var times atomic.Int64
+		begun, release := make(chan struct{}), make(chan struct{})
+		handler := func(r *Request) (*Answer, error) {
+			if times.Add(1) == 1 {
+				close(begun)
+				<-release
+			}
+			if r.snapshot == newest {
+				return nil, NotFound("There is no such user.")
+			}
+			return &Answer{Data: "Alice"}, nil
+		}
+		get := func(ctx context.Context, at *state.Snapshot) string {
+			f, err := s.cached(&Request{Context: ctx, HTTP: httptest.NewRequest("GET", "/users/alice", nil), snapshot: at}, handler)
+			if err != nil {
+				return err.Error()
+			}
+			return strings.TrimSpace(string(f.plain.body))
+		}
+		waits, first, second := waiting{t.Context(), make(chan struct{}, 1)}, make(chan string, 1), make(chan string, 1)
+		go func() { first <- get(t.Context(), newest) }()
+		<-begun
+		go func() { second <- get(waits, c.second) }()
+		<-waits.now
+		close(release)
+		if got := <-first; got != "There is no such user." {
+			t.Errorf("%s: the first request gets %q", c.name, got)
+		}
+		if got := <-second; got != c.want || times.Load() != c.times {
+			t.Errorf("%s: the second request gets %q; made %d times", c.name, got, times.Load())
+		}
+	}
+}
+
 // TestCrowdLeavesWhoComesLater: a request that makes the response on its own slot also serves requests that arrived
 // meanwhile, while their own wait for a slot continues.
 func TestCrowdLeavesWhoComesLater(t *testing.T) {
@@ -255,7 +311,7 @@ func TestCrowdLeavesWhoComesLater(t *testing.T) {
 	slot, waits := make(chan struct{}), make(chan struct{})
 	later := make(chan error)
 	go func() {
-		f, err := c.answer(t.Context(), key, always, func() (func(), error) {
+		f, err := c.answer(t.Context(), key, newest, always, func() (func(), error) {
 			close(waits)
 			<-slot
 			return free()

@@ -15,7 +15,8 @@
 // A finished response is a function of the rows that it read, the request and the partner. This includes proofs,
 // because a node's response is compared with the hashes of the log. A response is cached for as long as none of those
 // rows changed and no request in it lapsed (ask.Validity). Of equal concurrent requests one is handled, and the
-// others wait for its response.
+// others wait for its response. They share an error only if they have the same snapshot and it is
+// not about one client (Failure.Crowd).
 //
 // # Under load
 //

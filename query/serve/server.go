@@ -307,16 +307,16 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	case e.Live:
 		return s.live(w, r, h)
 	case file:
-		return s.stream(w, r, h, s.files, s.FileTimeout)
+		f, err = s.stream(w, r, h, s.files, s.FileTimeout)
 	case e.Uncached || hr.Method == http.MethodPost:
 		f, err = s.uncached(r, h)
 	default:
 		f, err = s.cached(r, h)
 	}
-	switch {
-	case e.Streamed && errors.Is(err, errStreamed):
-		return s.stream(w, r, h, s.streams, s.WriteTimeout)
-	case err != nil:
+	if e.Streamed && errors.Is(err, errStreamed) {
+		f, err = s.stream(w, r, h, s.streams, s.WriteTimeout)
+	}
+	if err != nil || f == nil { // nil: it is sent
 		return err
 	}
 	send(w, hr, f, f.position(r.snapshot))

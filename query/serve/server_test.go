@@ -235,6 +235,36 @@ func TestStreams(t *testing.T) {
 	c.Serve("/cut")
 }
 
+// TestLongAnswerBecomesShort: a response that was long when the server looked for its length, and is short after a
+// reorganisation, is sent like any short one.
+func TestLongAnswerBecomesShort(t *testing.T) {
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
+	g.Write(l)
+	tries := 0
+	queue := func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+			switch tries++; tries {
+			case 1:
+				return &serve.Answer{Stream: func(context.Context, io.Writer) error { return errors.New("it is streamed") }}, nil
+			case 2:
+				l.Retract(10)
+				l.Append(readtest.BlockRecord(11), readtest.BlockRecord(12))
+				g.Write(l)
+			}
+			totals, err := ask.TotalsOf(ctx, p, readtest.VaultA)
+			return &serve.Answer{Data: []uint64{totals.Of(readtest.VaultA, readtest.VaultA).Deposits}}, err
+		})
+	}
+	c := readtest.ServeBy(t, serve.New(1, 1<<20, prometheus.NewRegistry()), g, serve.Route{Path: "/queue", Get: queue, Streamed: true})
+	r := c.Serve("/queue")
+	if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries); got != "[2] 12 3\n" || r.Header().Get("ETag") == "" {
+		t.Errorf("the answer is %s with %v", got, r.Header())
+	}
+	if streams, slots := c.Server.StreamsTaken(), c.Server.EngineTaken(); streams+slots != 0 {
+		t.Errorf("%d places and %d slots are taken", streams, slots)
+	}
+}
+
 // TestLongAnswerBeyondAnAddress: a response beyond the share of an address is rejected after a while, and those of
 // others are not.
 func TestLongAnswerBeyondAnAddress(t *testing.T) {

@@ -30,27 +30,33 @@ const (
 // stream sends a response while it is made. RequestTimeout applies until the first byte, and limit to all of it,
 // however the client spreads its reading. After the first byte, an error can only be signalled by closing the
 // connection, which tells the client that the response is incomplete.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) error {
+//
+// A response that is short, because the chain was reorganised since an earlier call of the handler, is returned and
+// not sent.
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) (*finished, error) {
 	end := time.Now().Add(limit)
 	r.readParams()
 	leave, err := of.acquire(r.Context, r.holder())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
 	release, err := s.slots.acquire(r.Context, r.holder())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { release() }()
 	client := r.HTTP.Context()
 	a, err := h(r)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if a.Stream == nil {
+		return a.finish(r.Header)
 	}
 	tag := r.stateTag()
 	if !a.untagged && unchanged(w, r.HTTP, tag) {
-		return nil
+		return nil, nil
 	}
 	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
 	if a.Name != "" {
@@ -70,7 +76,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		r.Header["Etag"] = []string{`"` + tag + `"`}
 	}
 	if r.HTTP.Method == http.MethodHead {
-		return nil
+		return nil, nil
 	}
 	defer s.cutOff(r)
 	out := s.patient(w, r, end)
@@ -93,7 +99,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		panic(http.ErrAbortHandler)
 	}
 	out.finish()
-	return nil
+	return nil, nil
 }
 
 // stateTag returns an ETag made from the inputs of a response, because its bytes are not known before they are sent.
