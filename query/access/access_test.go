@@ -159,7 +159,7 @@ func TestProofCallsAreShared(t *testing.T) {
 		}
 	}
 	var f *serve.Failure
-	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour {
+	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour || !f.Crowd {
 		t.Errorf("an address without calls: %v", err)
 	}
 	now = now.Add(24 * time.Hour)

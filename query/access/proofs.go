@@ -66,6 +66,6 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 
 func (p *ProofCalls) refuse(q quota, whose string) error {
 	p.access.limited.WithLabelValues(limitProofs).Inc()
-	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Retry: max(q.retry, time.Second),
+	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Crowd: true, Retry: max(q.retry, time.Second),
 		Message: whose + " used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses without proof=true."}
 }

@@ -36,7 +36,7 @@ type Failure struct {
 	Details any
 	Retry   time.Duration // Retry-After; 0: no header
 	Cause   error
-	Crowd   bool // overload: counted, not logged individually
+	Crowd   bool // overload, or a limit of the client: counted, not logged individually, and not the error of equal requests
 
 	position http.Header // headers of the state that it is about; nil: none
 }
