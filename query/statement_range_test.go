@@ -21,9 +21,10 @@ type asking struct {
 	key string
 }
 
-func (s asking) ask(from, to uint64) reply {
+func (s asking) ask(from, to uint64, header ...string) reply {
 	s.t.Helper()
-	return s.get(fmt.Sprintf("/api/v1/partner/statement?from=%d&to=%d", blockTime(from), blockTime(to)), "x-api-key", s.key)
+	path := fmt.Sprintf("/api/v1/partner/statement?from=%d&to=%d", blockTime(from), blockTime(to))
+	return s.get(path, append(header, "x-api-key", s.key)...)
 }
 
 func (s asking) signed(from, to uint64) *statement.Document {
@@ -261,7 +262,8 @@ func TestStatementsAreOfBlocksThatAreDeepEnough(t *testing.T) {
 	}
 }
 
-// The next key retires the previous one, which stays in the list and does not sign any more.
+// The next key retires the previous one, which stays in the list and does not sign any more. A client that has the
+// statement with the signature of the previous one gets the next one.
 func TestStatementKeyIsRotated(t *testing.T) {
 	w := asking{world: newFixture(t)}
 	w.key = w.partner(7, "Seven")
@@ -279,11 +281,18 @@ func TestStatementKeyIsRotated(t *testing.T) {
 		return current, retired
 	}
 	first := w.signed(3, 7)
+	tag := w.ask(3, 7).Header().Get("ETag")
+	if r := w.ask(3, 7, "If-None-Match", tag); r.Code != http.StatusNotModified {
+		t.Errorf("with the tag of the same key: %d", r.Code)
+	}
 	before, _ := keys()
 	old := w.Query
 	w.serve(func(c *Config) { c.StatementKey = strings.Repeat("A", 43) + "=" })
 	w.look()
 	second := w.signed(3, 7)
+	if r := w.ask(3, 7, "If-None-Match", tag); r.Code != http.StatusOK || r.Header().Get("ETag") == tag {
+		t.Errorf("with the tag of the previous key: %d, ETag %s", r.Code, r.Header().Get("ETag"))
+	}
 	if !bytes.Equal(first.Body, second.Body) || bytes.Equal(first.PublicKey, second.PublicKey) {
 		t.Error("the next key does not sign the same bytes")
 	}

@@ -107,7 +107,7 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 		}
 		name := fmt.Sprintf("statement-%d-%d-%d-%d.json", p.ChainID, r.Partner.ID, span.From, span.To)
 		write := func(ctx context.Context, out io.Writer) error { return b.write(ctx, out, s.Key) }
-		return &serve.Answer{Name: name, Stream: write}, nil
+		return &serve.Answer{Name: name, Stream: write, Input: string(s.public())}, nil
 	}
 	return r.PinnedToFinal(s.Depth, answer)
 }

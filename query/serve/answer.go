@@ -33,6 +33,9 @@ type Answer struct {
 	// Stream writes the body piece by piece, on routes with long responses. It is called once the answer is known to
 	// be exact; whatever it reads later must be checked to belong to the same state (Whole).
 	Stream func(context.Context, io.Writer) error
+	// Input is what the streamed bytes depend on besides the state, the request and the partner; empty: nothing. It is
+	// part of the ETag.
+	Input string
 	// Live sends the body for as long as the client stays connected, on live routes. The connection ends when Live
 	// returns, with or without an error.
 	Live func(context.Context, *Live) error

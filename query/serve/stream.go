@@ -54,7 +54,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	if a.Stream == nil {
 		return a.finish(r.Header)
 	}
-	tag := r.stateTag()
+	tag := r.stateTag(a)
 	if !a.untagged && unchanged(w, r.HTTP, tag) {
 		return nil, nil
 	}
@@ -104,10 +104,10 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 
 // stateTag returns an ETag made from the inputs of a response, because its bytes are not known before they are sent.
 // Requests of two partners for the same URL get different tags.
-func (r *Request) stateTag() string {
+func (r *Request) stateTag(a *Answer) string {
 	h := r.Header
 	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
-		r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format), Decimal(uint64(r.holder().partner))}, " ")))
+		r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format), Decimal(uint64(r.holder().partner)), a.Input}, " ")))
 	return hex.EncodeToString(sum[:16])
 }
 
