@@ -115,7 +115,6 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 // place is the position of a time range in the log: see statement_place.sql.
 type place struct {
 	Latest uint32      `ch:"latest"`
-	Below  uint64      `ch:"below"`
 	Begins uint64      `ch:"begins"`
 	Anchor uint64      `ch:"anchor"` // 0: the log does not reach beyond the range yet
 	Number uint64      `ch:"number"`
