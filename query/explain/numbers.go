@@ -2,10 +2,10 @@ package explain
 
 import _ "embed"
 
-// The logs that numbers are made of. Each gives rows of seq, sign, block, log_index, sub, event,
-// vault, user, ts, tx and change. A row that retracts a log stands in the log's place and changes by
-// as much, so that the two cancel. Where not every live log counts, the live ones that do are given,
-// and those that were retracted, with the rows that did it, only where they are asked for (retracted).
+// Each query selects the logs that make a number, as rows of seq, sign, block, log_index, sub, event, vault, user, ts,
+// tx and change. A row that retracts a log has the place of the log and the same change, so that the two cancel. If not
+// every live log counts, the query returns the live logs that do; retracted logs, and the rows that retract them, are
+// returned only if they are requested (retracted).
 var (
 	//go:embed deposits_of_user.sql
 	sqlDepositsOfUser string
@@ -40,16 +40,16 @@ var (
 	usersOfPartner    = around(sqlUsersOfPartner)
 )
 
-// operation is how logs make a number.
+// operation is how a number is computed from its logs.
 type operation string
 
 const (
-	sum   operation = "sum"   // of what each changes
-	count operation = "count" // each is one
-	last  operation = "last"  // what the one log says
+	sum   operation = "sum"   // of the changes
+	count operation = "count" // each log counts as 1
+	last  operation = "last"  // the value in the only log
 )
 
-// measure is what of a log is in its change.
+// measure is the value of a log that is its change.
 type measure string
 
 const (
@@ -60,24 +60,24 @@ const (
 	moment measure = "time"
 )
 
-// number is one that can be explained.
+// number is a number of the API that can be explained.
 type number struct {
-	of        string // path of the answer, after /api/v1
-	field     string // pointer to it
+	of        string // path of the response that contains it, after /api/v1
+	field     string // JSON pointer to it
 	logs      *questions
 	operation operation
 	measure   measure
-	unfunded  bool // of the requests that wait, those for money only
+	unfunded  bool // only of the requests that are not funded yet
 }
 
-// What paths and pointers have in places that vary.
+// The variable parts of paths and pointers.
 const (
-	anAddress = "{address}" // of the path
-	aVault    = "{vault}"   // of the pointer: a place in a list of vaults
-	aUser     = "{user}"    // of the pointer: an address in a list of users
+	anAddress = "{address}" // in a path
+	aVault    = "{vault}"   // in a pointer: a place in a list of vaults
+	aUser     = "{user}"    // in a pointer: an address in a list of users
 )
 
-// Paths of answers.
+// Paths of the responses that contain numbers.
 const (
 	ofUser       = "/users/" + anAddress
 	ofVault      = "/vaults/" + anAddress
@@ -88,7 +88,7 @@ const (
 	ofPartner    = "/partner/stats"
 )
 
-// numbers are all that can be explained.
+// numbers lists every number that can be explained.
 var numbers = []number{
 	{of: ofUser, field: "/totalDeposited", logs: depositsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},
@@ -124,5 +124,5 @@ var numbers = []number{
 	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets},
 }
 
-// filtered tells whether an answer takes a vault of its own.
+// filtered reports whether the response at a path accepts the parameter vault.
 func filtered(of string) bool { return of == ofDeposits || of == ofRequests }

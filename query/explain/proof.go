@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// mostProven are the events of a page with proofs: each may be a block of its own.
+	// mostProven is the maximum number of events on a page with proofs: each may be in another block.
 	mostProven = 20
-	// longestProofs bounds the proofs of a page together, in bytes.
+	// longestProofs is the maximum size of all proofs of a page together, in bytes.
 	longestProofs = 4 << 20
 )
 
-// proofJSON is what proves an event, or why nothing does.
+// proofJSON is the proof that an event is in its block. An event without one has a reason instead (eventJSON.Unproven).
 type proofJSON struct {
 	BlockHash string `json:"blockHash"`
 	*chainproof.Proof
 }
 
-// log is the event as the table events names it.
+// log returns the place of the event in the table events.
 func (e *eventJSON) log() (l ask.Log) {
-	l.Seq, _ = strconv.ParseUint(e.Seq, 10, 64) // decimal numbers of our own
+	l.Seq, _ = strconv.ParseUint(e.Seq, 10, 64) // both were formatted by navlog, so they are valid
 	l.Block, _ = strconv.ParseUint(e.BlockNumber, 10, 64)
 	return l
 }
 
-// prove adds to each event what proves it, from the hash of its block, or why nothing does.
+// prove adds to each event its proof, or the reason why it has none. hashes are those of the events' blocks.
 func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []eventJSON, hashes []common.Hash) error {
 	p, size := prover{vaults: vaults, node: e.Node, pay: func() error { return e.Spend(r) }}, 0
 	for i := range events {
@@ -68,7 +68,7 @@ func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []event
 	return nil
 }
 
-// names reports whether a log is of the vault and of the contract event that an event is of.
+// names reports whether a log of the chain belongs to the vault of an event, and has the same contract event.
 func names(vaults []state.Vault, e *eventJSON, l *types.Log) bool {
 	at := slices.IndexFunc(vaults, func(v state.Vault) bool { return v.Written == e.VaultAddress })
 	if at < 0 || len(l.Topics) == 0 {
@@ -85,23 +85,24 @@ func names(vaults []state.Vault, e *eventJSON, l *types.Log) bool {
 	return err == nil && event != nil && event.Name == e.Kind
 }
 
-// A prover asks for blocks one after the other, and holds one at a time.
+// prover proves events. It requests their blocks one after the other, and holds only the last one in memory.
 type prover struct {
 	vaults []state.Vault
 	node   *Node
-	pay    func() error // for each call of the node
-	held   common.Hash  // of block
+	pay    func() error // called before each call of the node
+	held   common.Hash  // the hash of block
 	block  *ProvenBlock
 }
 
-// proof proves an event that is in a block. Its error is *chainproof.UnprovableError where nothing can.
+// proof returns the proof of an event in the block with a hash. The error is a *chainproof.UnprovableError if the chain
+// has no data to prove it with.
 func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*chainproof.Proof, error) {
 	var unprovable *chainproof.UnprovableError
 	if p.block == nil || p.held != hash {
 		block, err := p.node.Block(ctx, hash, p.pay)
 		var refused *serve.Failure
 		switch {
-		case errors.As(err, &refused): // by pay
+		case errors.As(err, &refused): // pay refused the call
 			return nil, refused
 		case errors.As(err, &unprovable):
 			return nil, unprovable
@@ -122,7 +123,8 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 	return proof, nil
 }
 
-// unproven is what it means that the node does not prove a block.
+// unproven returns the error response for a block that the node did not prove: 502 if its response cannot prove it, and
+// 503 if a later one may.
 func unproven(number string, hash common.Hash, err error) error {
 	about := fmt.Sprintf("block %s (%s)", number, hash)
 	var wrong *chainproof.WrongError

@@ -15,30 +15,29 @@ import (
 
 const (
 	root = "/api/v1"
-	// longest is how many characters a path or a pointer has at most; those of the table
-	// are shorter.
+	// longest is the maximum length of a path or pointer in bytes; those of the table are shorter.
 	longest = 200
 )
 
-// target is a number as a client names it.
+// target is the number that a client requests to be explained.
 type target struct {
 	number  number
-	of      string          // as the client wrote it
-	field   string          // likewise
-	address common.Address  // in the path
-	filter  *common.Address // the answer's own vault
-	place   string          // in a list of vaults: an index or an address; empty: it is in none
-	member  common.Address  // in a list of users
+	of      string          // path of the response, as the client wrote it
+	field   string          // JSON pointer to the number, as the client wrote it
+	address common.Address  // in the path; zero: none
+	filter  *common.Address // parameter vault of the response; nil: none
+	place   string          // in a list of vaults: an index or an address; empty: the number is in no such list
+	member  common.Address  // address in a list of users; zero: the number is in no such list
 }
 
-// NeedsKey tells whether a request is about the numbers of a partner, for which the
-// key is needed that the answer itself needs, whatever else is wrong with it.
+// NeedsKey reports whether a request is about the numbers of a partner, which need the partner's key, even if the
+// request is otherwise invalid.
 func NeedsKey(r *http.Request) bool {
 	path, _, _ := strings.Cut(r.URL.Query().Get("of"), "?")
 	return path == root+ofPartner
 }
 
-// read reads which number to explain. What is wrong with that, the parameters keep.
+// read parses the number to explain. Mistakes are added to the faults of params.
 func read(params *serve.Params) target {
 	t := target{of: params.Get("of"), field: params.Get("field")}
 	path, query, _ := strings.Cut(t.of, "?")
@@ -69,7 +68,7 @@ func read(params *serve.Params) target {
 	return t
 }
 
-// readQuery reads what the answer itself is asked by: its vault, where it takes one.
+// readQuery parses the query in the path of the response: its only parameter is vault, if the response accepts one.
 func (t *target) readQuery(params *serve.Params, of, query string) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -81,14 +80,14 @@ func (t *target) readQuery(params *serve.Params, of, query string) {
 		case name != "vault" || !filtered(strings.TrimPrefix(of, root)):
 			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize are separate parameters")
 			return
-		case given[0] != "": // an empty parameter is absent, of a repeated one the first counts
+		case given[0] != "": // an empty parameter counts as absent, and only the first of repeated ones counts
 			vault := params.Address("of", given[0])
 			t.filter = &vault
 		}
 	}
 }
 
-// paths are the answers that have numbers.
+// paths returns the paths of the responses that contain numbers.
 func paths() (out []string) {
 	for _, n := range numbers {
 		if path := root + n.of; !slices.Contains(out, path) {
@@ -98,7 +97,7 @@ func paths() (out []string) {
 	return out
 }
 
-// fieldsOf are the pointers into the answer at a path.
+// fieldsOf returns the pointers to the numbers of the response at a path.
 func fieldsOf(path string) (out []string) {
 	for _, n := range numbers {
 		if root+n.of == path {
@@ -132,7 +131,7 @@ func match(given string, patterns []string) (pattern, variable string, ok bool) 
 	return "", "", false
 }
 
-// isIndex tells whether s is an index as RFC 6901 has it.
+// isIndex reports whether s is an array index of a JSON pointer (RFC 6901): digits without leading zeros.
 func isIndex(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return err == nil && fmt.Sprint(n) == s

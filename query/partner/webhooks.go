@@ -44,7 +44,7 @@ type Webhooks struct {
 	Rotation bool
 }
 
-// New returns a Webhooks that uses the registry.
+// NewWebhooks returns a Webhooks that uses the registry.
 func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 	return &Webhooks{db: db.New(pool), checkURL: checkURL, log: log}
 }
@@ -138,6 +138,7 @@ type breakerJSON struct {
 	OpenUntil *string `json:"openUntil"`
 }
 
+// Registered returns the caller's URL, and whether deliveries to it succeed.
 func (w *Webhooks) Registered(r *serve.Request) (*serve.Answer, error) {
 	id := int64(r.Partner.ID)
 	partner, err := w.db.GetPartner(r.Context, id)
