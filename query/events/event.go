@@ -39,7 +39,7 @@ type row struct {
 
 // place returns the row's position in a list, either of live logs or of all logs.
 func (r *row) place(retracted bool) place {
-	at := place{block: r.Block, index: uint64(r.LogIndex)}
+	at := place{block: r.Block, index: uint64(r.LogIndex), sub: r.Sub}
 	if retracted {
 		at.seq = r.Seq
 	}

@@ -144,6 +144,7 @@ type ofPage struct {
 	BeforeBlock uint64         `ask:"before_block"`
 	BeforeIndex uint64         `ask:"before_index"`
 	BeforeSeq   uint64         `ask:"before_seq"`
+	BeforeSub   uint8          `ask:"before_sub"`
 	Retracted   bool           `ask:"retracted"`
 	Limit       uint64         `ask:"limit"`
 }
@@ -153,7 +154,8 @@ var logs = ask.New[ofPage, row](sqlPage)
 // page reads the logs of a page and one more, if there is one.
 func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
 	args := ofPage{
-		Kinds: f.kinds.names, All: f.kinds.all, From: f.span.From, To: f.span.To, BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq,
+		Kinds: f.kinds.names, All: f.kinds.all, From: f.span.From, To: f.span.To,
+		BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq, BeforeSub: f.before.sub,
 		Retracted: f.retracted, Limit: uint64(f.size) + 1,
 	}
 	if f.vault != nil {

@@ -1,6 +1,6 @@
 -- A page of the logs, newest first: of the rows at one place, the newest one shows whether a log is live. The query
--- reads in the order of the table and stops at the end of the page. If retracted logs are requested too, each log is
--- a row, live or retracted.
+-- reads in the order of the table and stops at the end of the page. If retracted logs are requested too, each log has
+-- its own rows, live or retracted.
 SELECT seq, sub, event AS name, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to,
   toString(assets) AS amount, toString(shares) AS share_amount, grouped, toString(nav) AS nav_per_share
 FROM (
@@ -8,7 +8,8 @@ FROM (
   FROM events
   WHERE record = 'log' AND NOT passed AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND block <= {before_block:UInt64}
-    AND (block < {before_block:UInt64} OR log_index < {before_index:UInt64} OR log_index = {before_index:UInt64} AND seq < {before_seq:UInt64})
+    AND (block < {before_block:UInt64} OR log_index < {before_index:UInt64}
+      OR log_index = {before_index:UInt64} AND (seq * {retracted:Bool}, sub) < ({before_seq:UInt64}, {before_sub:UInt8}))
     AND (effect != 'none' OR quarantined) AND ({all:Bool} OR event IN ({kinds}))
     AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
     AND ({user:FixedString(20)} = toFixedString('', 20) OR user = {user:FixedString(20)})

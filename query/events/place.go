@@ -14,6 +14,8 @@ type place struct {
 	// seq distinguishes logs at the same place of the chain; it is 0 in a list of live logs, which has at most one
 	// there.
 	seq uint64
+	// sub distinguishes the effects of a log: a page may end between two of them.
+	sub uint8
 }
 
 // newest is the position before the newest log.
@@ -34,11 +36,14 @@ func before(params *serve.Params, retracted bool) place {
 	return at
 }
 
-// String encodes a place for clients.
+// String encodes a place for clients, the first effect of a log without its number.
 func (p place) String() string {
 	var b []byte
 	for _, n := range []uint64{p.block, p.index, p.seq} {
 		b = binary.AppendUvarint(b, n)
+	}
+	if p.sub > 0 {
+		b = binary.AppendUvarint(b, uint64(p.sub))
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -56,5 +61,7 @@ func parsePlace(s string) (p place, ok bool) {
 		}
 		*n, b = v, b[length:]
 	}
+	sub, _ := binary.Uvarint(b) // 0 if there is none
+	p.sub = uint8(sub)
 	return p, p.String() == s
 }

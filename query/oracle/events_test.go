@@ -19,18 +19,26 @@ var eventNames = map[readtest.Kind]string{
 	readtest.Settlement: "WithdrawalsSettled",
 }
 
-// events returns the logs that match keep, newest first: those of the chain or, with all, those that were ever
-// recorded.
+// events returns the effects of logs that match keep, newest first: of those of the chain or, with all, of those that
+// were ever recorded.
 func (o *Oracle) events(keep func(readtest.Entry) bool, all bool) []any {
 	logs := slices.Clone(o.logs)
 	slices.SortFunc(logs, func(a, b readtest.Entry) int { return cmp.Or(inChain(b, a), cmp.Compare(b.Seq, a.Seq)) })
 	out := []any{}
-	for _, e := range logs {
-		if (keep == nil || keep(e)) && (all || o.gone[e.Seq] == 0) {
-			out = append(out, o.event(e))
+	for _, log := range logs {
+		for _, e := range slices.Backward(log.Effects()) {
+			if (keep == nil || keep(e)) && (all || o.gone[e.Seq] == 0) {
+				out = append(out, o.event(e))
+			}
 		}
 	}
 	return out
+}
+
+// names reports whether an effect names a user.
+func names(e readtest.Entry, user common.Address) bool {
+	nobody := []readtest.Kind{readtest.Nav, readtest.Sweep, readtest.Settlement}
+	return !e.Quarantined && e.User == user && (e.Sub > 0 || !slices.Contains(nobody, e.Kind))
 }
 
 func (o *Oracle) event(e readtest.Entry) object {
@@ -43,6 +51,9 @@ func (o *Oracle) event(e readtest.Entry) object {
 	switch {
 	case e.Quarantined:
 		out["state"] = "quarantined"
+	case e.Sub > 0:
+		out["id"] = fmt.Sprintf("%s-%d.%d", e.Tx.Hex(), e.Index, e.Sub)
+		out["userAddress"], out["requestIndex"], out["shares"] = e.User.Hex(), dec(uint64(readtest.NoRequest)), "0"
 	case e.Kind == readtest.Nav:
 		out["navPerShare"], out["totalAssets"], out["totalSupply"] = dec(e.Price), dec(e.Assets), dec(e.Supply)
 	case e.Kind == readtest.Sweep:
@@ -110,9 +121,7 @@ func (a *asked) compareEvents(o *Oracle, pinned string) {
 		a.walkEvents("/api/v1/vaults/"+v.address.Hex()+"/events", pinned, o.events(inVault(v.address), false))
 	}
 	for _, u := range []common.Address{readtest.Alice, readtest.Bob} {
-		of := func(e readtest.Entry) bool {
-			return e.User == u && !slices.Contains([]readtest.Kind{readtest.Nav, readtest.Sweep, readtest.Settlement}, e.Kind)
-		}
+		of := func(e readtest.Entry) bool { return names(e, u) }
 		a.walkEvents("/api/v1/events?user="+u.Hex(), pinned, o.events(of, false))
 		a.walkEvents("/api/v1/events?retracted=true&user="+u.Hex(), pinned, o.events(of, true))
 		a.walkEvents("/api/v1/events?kind=DepositAccepted,WithdrawalRequested&vault="+readtest.VaultB.Hex()+"&user="+u.Hex(), pinned, o.events(func(e readtest.Entry) bool {
@@ -157,12 +166,48 @@ func TestEventsThereAndBack(t *testing.T) {
 	same(t, "the records that retracted them", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
 }
 
+// TestPagesOfSeveralEffects: pages and the reads of files lose no effect of a log, wherever they end. After a place
+// without the number of an effect, as older versions wrote it, the list continues with the next log.
+func TestPagesOfSeveralEffects(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	settled := func(block uint64, tx byte) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Settlement, Vault: readtest.VaultA, Assets: 3, Shares: 2, Price: 1, Block: block, Index: 2,
+			Tx: readtest.Tx(tx), Also: people}
+	}
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	l.Append(settled(2, 1), readtest.BlockRecord(2))
+	l.Append(settled(3, 2), readtest.BlockRecord(3))
+	l.Retract(2)
+	l.Append(settled(3, 3), readtest.BlockRecord(3)) // at the same place
+	a := startAPI(t, l)
+	o := At(l, l.Seq(), 1<<62)
+	for path, want := range map[string][]any{
+		"/api/v1/events?retracted=false": o.events(nil, false), "/api/v1/events?retracted=true": o.events(nil, true),
+		"/api/v1/events?retracted=true&user=" + people[1].Hex(): o.events(func(e readtest.Entry) bool { return names(e, people[1]) }, true),
+	} {
+		for size := 1; size <= len(want); size++ {
+			var got []any
+			for next, more := "", true; more; {
+				page := a.Get(fmt.Sprintf("%s&pageSize=%d&before=%s", path, size, next)).JSON(t)
+				got = append(got, page["data"].([]any)...)
+				next, more = page["meta"].(object)["next"].(string)
+			}
+			same(t, fmt.Sprintf("%s in pages of %d", path, size), got, want)
+			a.Server.FileRows = size
+			a.sameFile(path, eventColumns, want)
+		}
+	}
+	older := o.events(func(e readtest.Entry) bool { return e.Block < 3 }, false)
+	same(t, "after the log of block 3", a.Get("/api/v1/events?before=AwIA").Data(t), older)
+}
+
 // TestWrongQuestionsForEvents: invalid parameters are rejected, and filters that match nothing return an empty list.
 func TestWrongQuestionsForEvents(t *testing.T) {
 	a := startAPI(t, readtest.SmallChain())
 	for _, query := range []string{
 		"kind=1", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Nav%20Updated", "retracted=yes", "tx=0x12", "tx=" + readtest.Tx(1).Hex()[2:] + "00",
-		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________", "before=CwAa", "pageSize=0", "pageSize=101", "from=x",
+		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________", "before=CwAa", "before=AAAArAI",
+		"pageSize=0", "pageSize=101", "from=x",
 	} {
 		a.Get("/api/v1/events?"+query).Failed(t, 400, "INVALID_PARAMETER")
 	}

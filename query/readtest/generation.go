@@ -80,7 +80,9 @@ func (g *Generation) WriteEvents(l *Log) {
 	g.t.Helper()
 	rows := readmodel.EventsTable.NewRows()
 	for _, e := range l.Entries[g.events:] {
-		rows.Add(eventRow(e, l.ChainID))
+		for _, effect := range e.Effects() {
+			rows.Add(eventRow(effect, l.ChainID))
+		}
 	}
 	if rows.Len() == 0 {
 		return
@@ -132,12 +134,14 @@ func (l *Log) lists() []readmodel.ListRow {
 	var effects []readmodel.EventRow
 	blocks := map[uint64]readmodel.ListRow{}
 	for _, e := range l.Live(l.Seq(), readmodel.Never) {
-		row := eventRow(e, l.ChainID)
-		switch {
-		case e.Kind == Block:
-			blocks[e.Block] = readmodel.ListRow{List: readmodel.Blocks, Key: *uint256.NewInt(e.Block), Block: e.Block, Hash: row.Hash, TS: row.TS}
-		case row.Effect != readmodel.NoEffect && !row.Passed:
-			effects = append(effects, *row)
+		for _, effect := range e.Effects() {
+			row := eventRow(effect, l.ChainID)
+			switch {
+			case e.Kind == Block:
+				blocks[e.Block] = readmodel.ListRow{List: readmodel.Blocks, Key: *uint256.NewInt(e.Block), Block: e.Block, Hash: row.Hash, TS: row.TS}
+			case row.Effect != readmodel.NoEffect && !row.Passed:
+				effects = append(effects, *row)
+			}
 		}
 	}
 	slices.SortStableFunc(effects, func(a, b readmodel.EventRow) int {
@@ -211,7 +215,11 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 	if e.Quarantined {
 		return row
 	}
-	row.Effect, row.Effects = effects[e.Kind], 1
+	row.Effect, row.Effects, row.Sub = effects[e.Kind], uint8(1+len(e.Also)), e.Sub
+	if e.Sub > 0 {
+		row.Effect, row.User, row.ID, row.By = readmodel.Cancelled, e.User, NoRequest, readmodel.ByID
+		return row
+	}
 	if ofUser[e.Kind] {
 		row.User = e.User
 	}

@@ -57,13 +57,29 @@ type Fact struct {
 	Sampled        bool // of a NAV: measured by ingest, so it has a price and no log
 	Passed         bool // of a vault that the generation does not contain
 	Largest        bool // its assets and shares are the largest that are counted, 2^191-1
+	// Also are users of further effects of the log: each cancels NoRequest.
+	Also []common.Address
 }
+
+// NoRequest is the index of a request that does not exist.
+const NoRequest = 1 << 40
 
 // Entry is a record of the log.
 type Entry struct {
 	Fact
 	Seq, Retracts uint64
 	Boundary      bool
+	Sub           uint8 // number of the effect, if the entry is one of Effects
+}
+
+// Effects returns the entry once for each effect of its log, and once if it has none.
+func (e Entry) Effects() []Entry {
+	out := []Entry{e}
+	for i, user := range e.Also {
+		e.Sub, e.User = uint8(i+1), user
+		out = append(out, e)
+	}
+	return out
 }
 
 // Log is a log of records. Entries[i] has seq i+1.
