@@ -228,6 +228,28 @@ func TestExplainNeedsItsKey(t *testing.T) {
 	c.Get(explained("/api/v1/partner/stats", "/totalVolume")).Failed(t, 500, "INTERNAL_ERROR")
 }
 
+// TestExplainedUser: an event shows the user that it names, or null if it names none: a NAV update of any preset.
+func TestExplainedUser(t *testing.T) {
+	w := newWorld(t)
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1),
+		fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: 1, Assets: 100, Shares: 100, Block: 2, Tx: tx(1)},
+		readtest.BlockRecord(2))
+	w.publish()
+	user := func(of, field string) any {
+		t.Helper()
+		events := w.get(explained(of, field)).Data(t).(object)["events"].([]any)
+		return events[len(events)-1].(object)["userAddress"]
+	}
+	same(t, "of a deposit", user("/api/v1/users/"+alice.Hex(), "/totalDeposited"), alice.Hex())
+	for i, event := range []string{"NavUpdated", "TotalAssetsUpdated", "SettleRedeem", "AnswerUpdated", "ExchangeRateUpdated"} {
+		block := uint64(3 + i)
+		nav := fact{Kind: readtest.Nav, Event: event, Vault: vaultA, Price: 2, Assets: 3, Supply: 4, Block: block, Tx: tx(byte(block))}
+		w.chain.Append(nav, readtest.BlockRecord(block))
+		w.publish()
+		same(t, "of a "+event, user("/api/v1/vaults/"+vaultA.Hex(), "/totalAssets"), nil)
+	}
+}
+
 // TestExplainPages: pages work as in other lists, and sums continue across pages.
 func TestExplainPages(t *testing.T) {
 	withoutDetector(t)

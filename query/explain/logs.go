@@ -147,7 +147,7 @@ func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
 		tx := e.Tx.Hex()
 		out.ID, out.TxHash, out.LogIndex = serve.LogID(tx, e.LogIndex), &tx, &e.LogIndex
 	}
-	if e.Event != "NavUpdated" && out.TxHash != nil {
+	if e.User != (common.Address{}) {
 		written := e.User.Hex()
 		out.UserAddress = &written
 	}

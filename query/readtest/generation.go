@@ -197,7 +197,7 @@ var effects = map[Kind]readmodel.EffectKind{
 
 func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 	row := &readmodel.EventRow{Seq: e.Seq, Sign: 1, Retracts: e.Retracts, Writer: Writer, Boundary: e.Boundary, Quarantined: e.Quarantined, Passed: e.Passed,
-		Block: e.Block, Hash: e.Hash, TS: e.At(), Vault: e.Fact.Vault, Tx: e.Tx, LogIndex: e.Index, Event: eventNames[e.Kind]}
+		Block: e.Block, Hash: e.Hash, TS: e.At(), Vault: e.Fact.Vault, Tx: e.Tx, LogIndex: e.Index, Event: cmp.Or(e.Event, eventNames[e.Kind])}
 	if e.Retracts != 0 {
 		row.Sign = -1
 	}

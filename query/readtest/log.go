@@ -49,6 +49,7 @@ type Fact struct {
 	Expires        uint64
 	Block          uint64
 	Index          uint32
+	Event          string // name of the log in its contract; empty: that of the reference vault
 	Tx             common.Hash
 	Time           uint32      // of the block; 0: BlockTime
 	Hash           common.Hash // of the block, if a test needs it
