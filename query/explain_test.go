@@ -250,6 +250,21 @@ func TestExplainedUser(t *testing.T) {
 	}
 }
 
+// TestExplainedRequestOfTwoEffects: if a log makes a request twice, the first one counts, as in the lists.
+func TestExplainedRequestOfTwoEffects(t *testing.T) {
+	w := newWorld(t)
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1),
+		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: alice, ID: 1, Assets: 7, Shares: 6, Block: 2, Tx: tx(1)},
+		readtest.BlockRecord(2))
+	w.g.WriteEvents(w.chain)
+	w.g.Exec("INSERT INTO events SELECT * REPLACE (1 AS sub) FROM events WHERE effect = 'requested'")
+	w.publish()
+	for field, want := range map[string]string{"_count": "1", "_sum/assetsEstimate": "7"} {
+		why := w.get(explained("/api/v1/users/"+alice.Hex(), "/holdings/withdrawals/"+vaultA.Hex()+"/"+field)).Data(t).(object)
+		same(t, field, []any{why["value"], len(why["events"].([]any))}, []any{want, 1})
+	}
+}
+
 // TestExplainPages: pages work as in other lists, and sums continue across pages.
 func TestExplainPages(t *testing.T) {
 	withoutDetector(t)

@@ -4,8 +4,8 @@ SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, if({measure
 FROM events
 WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND effect = 'requested' AND user = {user:FixedString(20)} AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-  AND (vault, id, seq) IN (
-    SELECT vault, id, argMin(seq, (block, log_index, sub))
+  AND (vault, id, (seq, sub)) IN (
+    SELECT vault, id, argMin((seq, sub), (block, log_index, sub))
     FROM events
     WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND effect = 'requested' AND sign = 1 AND seq NOT IN (
