@@ -1,11 +1,11 @@
 package events
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -104,19 +104,29 @@ type stretch struct {
 
 // frame is one encoded event, with the fields that filters use.
 type frame struct {
-	unit        bool // the end of a unit, which is sent to all streams
+	seq         uint64 // of its record, which may have several frames: one for each effect, and the end of its unit
+	unit        bool   // the end of a unit, which is sent to all streams
 	kind        ask.Name
 	vault, user common.Address
-	text        []byte
+	text        []byte // without the id
+	numbered    []byte // the same with the id
 }
 
-// pieces returns the frames that match a stream's filter.
+// pieces returns the frames that match a stream's filter. A client that reconnects continues after the record of its
+// last id, so only the last frame of a record that the stream sends has an id.
 func (st *stretch) pieces(told *only) (out [][]byte) {
-	for i := range st.frames {
-		if fr := &st.frames[i]; fr.unit || told.lets(fr.kind, fr.vault, fr.user) {
+	numbered := uint64(0) // the record whose last frame was found
+	for i := len(st.frames) - 1; i >= 0; i-- {
+		switch fr := &st.frames[i]; {
+		case !fr.unit && !told.lets(fr.kind, fr.vault, fr.user):
+		case fr.seq == numbered:
 			out = append(out, fr.text)
+		default:
+			out = append(out, fr.numbered)
+			numbered = fr.seq
 		}
 	}
+	slices.Reverse(out)
 	return out
 }
 
@@ -124,7 +134,7 @@ func (o *only) lets(kind ask.Name, vault, user common.Address) bool {
 	return o.kinds.have(kind) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
 }
 
-// stretchRow is a record of the log.
+// stretchRow is an effect of a record of the log, or a record without effect.
 type stretchRow struct {
 	row
 	Retracts uint64 `ch:"retracts"`
@@ -182,42 +192,36 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 			if r.Retracts != 0 {
 				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, serve.Decimal(r.Retracts), number(r.Seq)
 			}
-			id := r.Seq
-			if r.Boundary { // the end of its unit is the next frame; a stream can resume only after both or before both
-				id = 0
-			}
-			text, err := encode(id, name, event)
-			if err != nil {
+			fr := frame{seq: r.Seq, kind: ask.Name(r.Kind), vault: r.Vault, user: r.User}
+			if err := fr.encode(name, event); err != nil {
 				return nil, err
 			}
-			out.frames = append(out.frames, frame{kind: ask.Name(r.Kind), vault: r.Vault, user: r.User, text: text})
+			out.frames = append(out.frames, fr)
 		}
-		if r.Boundary {
+		if r.Boundary && (i+1 == len(rows) || rows[i+1].Seq != r.Seq) { // the last row of the record
 			unit := unitJSON{Seq: serve.Decimal(r.Seq), Generation: s.Generation}
 			if r.Indexed {
 				at := serve.Time(uint64(r.Time))
 				unit.BlockNumber, unit.Timestamp = number(r.Block), &at
 			}
-			text, err := encode(r.Seq, "unit", unit)
-			if err != nil {
+			fr := frame{seq: r.Seq, unit: true}
+			if err := fr.encode("unit", unit); err != nil {
 				return nil, err
 			}
-			out.frames = append(out.frames, frame{unit: true, text: text})
+			out.frames = append(out.frames, fr)
 		}
 	}
 	return out, nil
 }
 
-// encode encodes a server-sent event; id 0 means none.
-func encode(id uint64, name string, data any) ([]byte, error) {
+// encode encodes the frame as a server-sent event.
+func (fr *frame) encode(name string, data any) error {
 	body, err := serve.Encode(data)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var b bytes.Buffer
-	if id != 0 {
-		fmt.Fprintf(&b, "id: %d\n", id)
-	}
-	fmt.Fprintf(&b, "event: %s\ndata: %s\n", name, body)
-	return b.Bytes(), nil
+	id := fmt.Sprintf("id: %d\n", fr.seq)
+	fr.numbered = fmt.Appendf(nil, "%sevent: %s\ndata: %s\n", id, name, body)
+	fr.text = fr.numbered[len(id):]
+	return nil
 }

@@ -75,7 +75,7 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 			*index++
 			out = append(out, readtest.Fact{Kind: readtest.Deposit, Quarantined: true, Vault: vault, Block: block, Index: *index, Tx: f.Tx})
 			*index++
-			f.Kind, f.Index = readtest.Settlement, *index
+			f.Kind, f.Index, f.Also = readtest.Settlement, *index, people[:4] // of several effects
 		case 9:
 			if swept > 1 && s.pick(3) == 0 { // a range that was already swept
 				f.Kind, f.ID, f.To = readtest.Sweep, 1, swept

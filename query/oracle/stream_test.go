@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/readtest"
@@ -87,22 +89,27 @@ func (f *follower) next() (e told, ok bool) {
 func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []told) {
 	vaults := At(l, l.Seq(), 1<<62).vaults // with their current names
 	for _, e := range l.Entries {
-		if eventNames[e.Kind] != "" && (keep == nil || keep(e)) {
+		sent := len(out)
+		for _, effect := range e.Effects() {
+			if eventNames[e.Kind] == "" || keep != nil && !keep(effect) {
+				continue
+			}
 			at := &Oracle{gone: map[uint64]uint64{}, vaults: vaults}
-			of := told{id: dec(e.Seq), name: eventNames[e.Kind]}
+			of := told{name: eventNames[e.Kind]}
 			if e.Retracts != 0 {
 				at.gone = map[uint64]uint64{e.Retracts: e.Seq}
-				was := l.Entries[e.Retracts-1]
-				of.name, of.data = "retracted", at.event(was)
-			} else {
-				of.data = at.event(e)
+				of.name, effect.Seq = "retracted", e.Retracts
 			}
-			if e.Boundary {
-				of.id = ""
-			}
+			of.data = at.event(effect)
 			out = append(out, of)
 		}
+		if len(out) > sent { // only the last event of a record has an id
+			out[len(out)-1].id = dec(e.Seq)
+		}
 		if e.Boundary {
+			if len(out) > sent {
+				out[len(out)-1].id = ""
+			}
 			unit := object{"seq": dec(e.Seq), "generation": generation, "blockNumber": nil, "timestamp": nil}
 			if e.Kind == readtest.Block && e.Retracts == 0 {
 				unit["blockNumber"], unit["timestamp"] = dec(e.Block), iso(e.At())
@@ -280,8 +287,8 @@ func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	f.hears(storyOf(l, g.ID, nil))
 }
 
-// TestStreamTellsTheLog: throughout a history with reorganisations, a client that keeps losing its connection
-// receives each record exactly once, in order, and complete units.
+// TestStreamTellsTheLog: throughout a history with reorganisations, a client that keeps losing its connection, also
+// between two effects of a log, receives all events after its last id, in order, and complete units.
 func TestStreamTellsTheLog(t *testing.T) {
 	seeds := uint64(3)
 	if testing.Short() {
@@ -296,14 +303,13 @@ func TestStreamTellsTheLog(t *testing.T) {
 		c, g, url := streamed(t, whole[0])
 		filters := map[string]func(readtest.Entry) bool{
 			"": nil, "&vault=" + readtest.VaultB.Hex(): inVault(readtest.VaultB), "&kind=NavUpdated,DepositAccepted": func(e readtest.Entry) bool { return e.Kind == readtest.Nav || e.Kind == readtest.Deposit },
-			"&user=" + readtest.Alice.Hex(): func(e readtest.Entry) bool {
-				return !e.Quarantined && e.User == readtest.Alice && e.Kind != readtest.Nav && e.Kind != readtest.Sweep && e.Kind != readtest.Settlement
-			},
+			"&user=" + readtest.Alice.Hex(): func(e readtest.Entry) bool { return names(e, readtest.Alice) },
 		}
 		type reader struct {
 			*follower
 			url, last string
-			heard     int
+			heard     int // events
+			upToLast  int // events up to the one with the last id
 			want      func(*readtest.Log) []told
 		}
 		var readers []*reader
@@ -318,21 +324,52 @@ func TestStreamTellsTheLog(t *testing.T) {
 				c.Look()
 			}
 			for _, r := range readers {
-				for _, want := range r.want(l)[r.heard:] {
+				for want := r.want(l); r.heard < len(want); {
 					got, ok := r.next()
 					if !ok {
 						t.Fatalf("seed %d: the stream ended after %s: %v", seed, r.last, r.body.Err())
 					}
-					sameTold(t, got, want)
+					sameTold(t, got, want[r.heard])
 					r.heard++
 					if got.id != "" {
-						r.last = got.id
-						if random.IntN(20) == 0 {
-							r.cancel()
-							r.follower = listen(t, r.url, r.last)
-						}
+						r.last, r.upToLast = got.id, r.heard
+					}
+					if random.IntN(20) == 0 {
+						r.cancel()
+						r.follower, r.heard = listen(t, r.url, r.last), r.upToLast
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestStreamOfSeveralEffects: of the effects of a log, the last one that a stream sends has the id, whatever its filter
+// drops, and the unit ends after it. So a client that loses its connection between two of them receives both.
+func TestStreamOfSeveralEffects(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	settled := func(block uint64, also ...common.Address) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Settlement, Vault: readtest.VaultA, Assets: 3, Shares: 2, Price: 1, Block: block,
+			Tx: readtest.Tx(byte(block)), Also: also}
+	}
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
+	l.Append(settled(3, readtest.Alice, readtest.Bob), readtest.BlockRecord(3))
+	l.Append(settled(4, readtest.Bob, readtest.Alice, readtest.Alice, readtest.Bob)) // a unit that ends with a log
+	l.Retract(2)
+	l.Entries[len(l.Entries)-1].Boundary = true // and one that ends with the retraction of a log
+	_, g, url := streamed(t, l)
+	for query, keep := range map[string]func(readtest.Entry) bool{
+		"": nil, "&kind=DepositAccepted": func(readtest.Entry) bool { return false },
+		"&user=" + readtest.Alice.Hex(): func(e readtest.Entry) bool { return names(e, readtest.Alice) },
+		"&user=" + readtest.Bob.Hex():   func(e readtest.Entry) bool { return names(e, readtest.Bob) },
+	} {
+		story, last, upToLast := storyOf(l, g.ID, keep), "0", 0
+		for i, e := range story {
+			f := listen(t, url+"?after=0"+query, last)
+			f.hears(story[upToLast : i+1])
+			f.cancel()
+			if e.id != "" {
+				last, upToLast = e.id, i+1
 			}
 		}
 	}

@@ -255,12 +255,14 @@ export interface paths {
          * The events of all vaults, as they are indexed
          * @description Server-sent events in the order of the log. The name of an event is the kind of its log, and its data is the
          *     JSON of an item of `/api/v1/events` in its state at that seq, whatever happened to it later. The event
-         *     `retracted` reports that a reorganisation retracted such a log; its item has the seq of that log, and its `id`
-         *     is `retractedBySeq`. The event `unit` ends records that belong together: a block, a range of old blocks, or a
+         *     `retracted` reports that a reorganisation retracted such a log; its item has the seq of that log, and its `id`,
+         *     if it has one, is `retractedBySeq`. The event `unit` ends records that belong together: a block, a range of old blocks, or a
          *     whole reorganisation. Only at a `unit` do the events so far form a state of the chain. Filters never drop a
          *     `unit`; it has `seq`, `generation`, `blockNumber` and `timestamp`, the last two null if its last record
          *     belongs to no block. `id` is a seq; a client that reconnects sends the last one in `Last-Event-ID` and misses
-         *     nothing. Lines that begin with a colon only keep the connection open.
+         *     nothing. Of the events of one record, which are the effects of its log and the `unit` that it ends, only the
+         *     last one sent has an `id`; events after the last `id` are sent again. Lines that begin with a colon only keep
+         *     the connection open.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -1237,7 +1239,7 @@ export interface components {
             logIndex: components["schemas"]["LogIndex"];
             timestamp: components["schemas"]["Time"];
         };
-        /** @description One log of a vault, decoded. Fields that its kind does not have are null; a quarantined log has only its position. */
+        /** @description One log of a vault, or one of its several effects, decoded. Fields that its kind does not have are null; a quarantined log has only its position. */
         ChainEvent: {
             id: components["schemas"]["FactId"];
             /** @description Seq of its record in the log; a log that is indexed again after a reorganisation has another one. */
