@@ -28,6 +28,14 @@ test("what is of older pages, or was never told, is left to them", () => {
   assert.equal(said(merge(rows, [event(6, 11, 2), event(7, 10), event(8, 11, 4), event(1, 9, 0, "retracted")], rows[1]!)), "5 8 4")
 })
 
+test("the effects of a log are events of their own, in the order of the API", () => {
+  const effect = (sub: number, state: ChainEvent["state"] = "live"): ChainEvent => ({ ...event(5, 12, 1, state), id: sub === 0 ? "0x5-1" : `0x5-1.${sub}` })
+  const ids = (rows: ChainEvent[]) => rows.map((row) => `${row.id}${row.state === "retracted" ? "-" : ""}`).join(" ")
+  const all = merge([event(4, 11)], [effect(0), effect(2), effect(0), effect(10)], null) // the first one is told twice
+  assert.equal(ids(all), "0x5-1.10 0x5-1.2 0x5-1 0x-4")
+  assert.equal(ids(merge(all, [effect(0, "retracted"), effect(2, "retracted"), effect(10, "retracted")], null)), "0x5-1.10- 0x5-1.2- 0x5-1- 0x-4")
+})
+
 test("numbers beyond those of a float are told apart", () => {
   assert.equal(said(merge([event(1, 0)], [{ ...event(2, 0), blockNumber: "9007199254740993" }, { ...event(3, 0), blockNumber: "9007199254740992" }], null)), "2 3 1")
 })

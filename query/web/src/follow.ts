@@ -21,18 +21,24 @@ const MOST = 200
 
 /** Merges the events of a unit into a list. floor: the last event of the list, where older pages begin. */
 export function merge(rows: ChainEvent[], told: ChainEvent[], floor: ChainEvent | null): ChainEvent[] {
-  const bySeq = new Map(rows.map((row) => [row.seq, row]))
+  const byKey = new Map(rows.map((row) => [keyOf(row), row]))
   for (const event of told) {
-    // A retraction has the seq of the event that it retracts; if that event was not received here, it is not part of
+    // A retraction has the key of the event that it retracts; if that event was not received here, it is not part of
     // this list.
-    if (event.state === "retracted" ? bySeq.has(event.seq) : !bySeq.has(event.seq) && (floor === null || newestFirst(event, floor) < 0)) bySeq.set(event.seq, event)
+    const key = keyOf(event)
+    if (event.state === "retracted" ? byKey.has(key) : !byKey.has(key) && (floor === null || newestFirst(event, floor) < 0)) byKey.set(key, event)
   }
-  return [...bySeq.values()].sort(newestFirst)
+  return [...byKey.values()].sort(newestFirst)
 }
 
-/** The order of the API. */
+/** Identifies an event: the effects of one log have the same seq, and a log that is mined again has the same ids. */
+export function keyOf(event: ChainEvent): string {
+  return `${event.seq} ${event.id}`
+}
+
+/** The order of the API. The ids of a log's effects differ in the number at their end. */
 function newestFirst(a: ChainEvent, b: ChainEvent): number {
-  return compare(b.blockNumber, a.blockNumber) || b.logIndex - a.logIndex || compare(b.seq, a.seq)
+  return compare(b.blockNumber, a.blockNumber) || b.logIndex - a.logIndex || compare(b.seq, a.seq) || b.id.localeCompare(a.id, "en", { numeric: true })
 }
 
 function compare(a: string, b: string): number {

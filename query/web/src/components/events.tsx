@@ -1,4 +1,5 @@
 // Decoded logs as table rows. A log that a reorganisation retracted stays in the list, and is marked as retracted.
+import { keyOf } from "../follow"
 import { group } from "../format"
 import { here, usePlace } from "../router"
 import type { ChainEvent, CursorMeta, Vault } from "../types"
@@ -19,7 +20,7 @@ export function Events({ rows, vaults, caption }: Props) {
     <Table<ChainEvent>
       caption={caption}
       rows={rows}
-      id={(event) => event.seq}
+      id={keyOf}
       mark={(event) => (event.state === "live" ? undefined : "retracted")}
       columns={[
         { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
