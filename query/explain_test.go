@@ -3,13 +3,21 @@ package query
 import (
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/query/deposits"
 	"github.com/navlog/navlog/query/explain"
+	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/users"
 )
 
 // explained returns the path of a number's explanation.
@@ -121,6 +129,57 @@ func TestExplainByVault(t *testing.T) {
 		got := w.get(explained("/api/v1/queues/withdrawals?vault="+vault, "/meta/total")).JSON(t)
 		same(t, "of a vault that is not there", []any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]}, []any{"0", []any{}, 0})
 	}
+}
+
+// TestExplainPlaces: the index of a vault in a list is that in the response, also if the vault's number is zero, or if
+// the response leaves the vault out although it has logs.
+func TestExplainPlaces(t *testing.T) {
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
+	block := uint64(3)
+	log := func(kind readtest.Kind, vault common.Address, group uint64) {
+		block++
+		l.Append(readtest.Fact{Kind: kind, Vault: vault, User: alice, Other: alice, Partner: 7, ID: 1, Group: group, Assets: 5, Shares: 5, Block: block, Tx: readtest.Tx(byte(block))},
+			readtest.BlockRecord(block))
+	}
+	l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.VaultRecord(vaultB, "Beta", 2), readtest.VaultRecord(vaultC, "Gamma", 3), readtest.BlockRecord(block))
+	log(readtest.Deposit, vaultA, 1)
+	log(readtest.Void, vaultA, 1) // its only deposit
+	log(readtest.Request, vaultB, 0)
+	log(readtest.Deposit, vaultC, 0)
+	log(readtest.Request, vaultC, 0)
+	log(readtest.Funding, vaultC, 0)
+	log(readtest.Claim, vaultC, 0)
+	g.Write(l)
+	paths := []string{"/api/v1/users/" + alice.Hex(), "/api/v1/queues/deposits", "/api/v1/partner/stats"}
+	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail}, serve.Route{Path: paths[1], Get: deposits.Queue},
+		serve.Route{Path: paths[2], Get: partner.Stats, Partner: true}, serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, Partner: true})
+	fields := 0
+	for _, path := range paths {
+		answer := c.Get(path).JSON(t)
+		for _, n := range oracle.Numbers(path, answer) {
+			parts := strings.Split(n.Field, "/")
+			i := slices.Index(parts, "0")
+			if i < 0 {
+				i = slices.Index(parts, "1")
+			}
+			if i < 0 { // it is in no list
+				continue
+			}
+			fields++
+			list := answer["data"]
+			for _, name := range parts[1:i] {
+				list = list.(object)[name]
+			}
+			place, _ := strconv.Atoi(parts[i])
+			same(t, path+n.Field, c.Get(explained(path, n.Field)).Data(t).(object)["value"], fmt.Sprint(n.Value))
+			parts[i] = list.([]any)[place].(object)["vaultAddress"].(string)
+			byAddress := strings.Join(parts, "/")
+			same(t, path+byAddress, c.Get(explained(path, byAddress)).Data(t).(object)["value"], fmt.Sprint(n.Value))
+			parts[i] = vaultA.Hex()
+			c.Get(explained(path, strings.Join(parts, "/"))).Failed(t, 404, "NOT_FOUND")
+		}
+	}
+	same(t, "fields in lists", fields, 2+2*3+1+2)
 }
 
 // TestExplainRefusesRubbish: a request that does not identify a number is rejected with 400 and a reason for each

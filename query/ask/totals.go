@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/state"
 )
 
 //go:embed sql/totals.sql
@@ -72,6 +74,23 @@ func (t *Totals) NewestNav() *NAV {
 	}
 	return &t.Nav
 }
+
+// The lists of vaults in responses leave vaults out. These functions report whether a list contains a vault, by the
+// totals in that vault: HasDeposits and HasRequests for a user or partner, HasUnswept for the vault itself.
+
+// HasDeposits reports whether there are deposits.
+func HasDeposits(_ *state.Vault, t *Totals) bool { return t.Deposits > 0 }
+
+// HasRequests reports whether there are withdrawal requests.
+func HasRequests(_ *state.Vault, t *Totals) bool { return t.Requests > 0 }
+
+// HasUnswept reports whether there are deposits that wait for a sweep. If a protocol has no sweeps, none waits for one.
+func HasUnswept(v *state.Vault, t *Totals) bool {
+	return v.Mapped.Description.Capabilities().Sweeps && t.Unswept() > 0
+}
+
+// Unswept returns how many deposits of a vault no sweep has reached.
+func (t *Totals) Unswept() int64 { return int64(t.Deposits) - int64(t.Swept) }
 
 // Holding identifies the totals of an owner in a scope.
 type Holding struct{ Owner, Scope common.Address }

@@ -59,27 +59,23 @@ func of(p *ask.Pin, groups ...group) (args unswept) {
 	return args
 }
 
-// groups returns the groups of those vaults that have unswept deposits. If a protocol has no sweeps, no deposit waits
-// for one.
+// groups returns the groups of those vaults that have unswept deposits.
 func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group, err error) {
-	var owners []common.Address
-	for _, v := range vaults {
-		if v.Mapped.Description.Capabilities().Sweeps {
-			owners = append(owners, v.Address)
-		}
-	}
-	if len(owners) == 0 {
+	if len(vaults) == 0 {
 		return nil, nil
 	}
+	owners := make([]common.Address, len(vaults))
+	for i, v := range vaults {
+		owners[i] = v.Address
+	}
 	totals, err := ask.TotalsOf(ctx, p, owners...)
-	for _, vault := range owners {
-		t := totals.Of(vault, vault)
-		if total := int64(t.Deposits) - int64(t.Swept); total > 0 {
+	for i, vault := range owners {
+		if t := totals.Of(vault, vault); ask.HasUnswept(&vaults[i], t) {
 			above := ask.Decimal("-1")
 			if t.SweptTo > 0 {
 				above = ask.Decimal(serve.Decimal(t.SweptTo))
 			}
-			out = append(out, group{ask.Above{Owner: vault, Key: above}, total})
+			out = append(out, group{ask.Above{Owner: vault, Key: above}, t.Unswept()})
 		}
 	}
 	return out, err

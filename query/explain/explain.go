@@ -25,6 +25,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -33,6 +34,7 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 type explanationJSON struct {
@@ -145,8 +147,6 @@ func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, pag
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case t.sparse() && made.Live == 0:
-		return nil, nil, noSuchPlace()
 	case t.number.operation != last || made.Live > 0:
 		out.Value = t.number.written(ask.Number(made.Sum))
 	}
@@ -166,7 +166,7 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, r
 	}
 	switch {
 	case t.place != "":
-		vault, err := t.vaultAt(ctx, p, l)
+		vault, err := t.vaultAt(ctx, p, partner)
 		if err != nil {
 			return nil, err
 		}
@@ -241,48 +241,47 @@ func (t *target) exists(ctx context.Context, p *ask.Pin) error {
 	return err
 }
 
-// sparse tells whether the number is in a list that leaves out the vaults without a log.
-func (t *target) sparse() bool { return t.place != "" && t.number.of != ofSettlement }
-
-func noSuchPlace() error {
-	return serve.NotFound("The list in that response does not contain this vault.")
+// vaultAt returns the vault at a place in a list: by its address or by its index.
+func (t *target) vaultAt(ctx context.Context, p *ask.Pin, partner *serve.Partner) (common.Address, error) {
+	vaults, err := t.listed(ctx, p, partner)
+	if err != nil {
+		return common.Address{}, err
+	}
+	for i, v := range vaults {
+		if t.place == strconv.Itoa(i) || serve.IsAddress(t.place) && v.Address == common.HexToAddress(t.place) {
+			return v.Address, nil
+		}
+	}
+	return common.Address{}, serve.NotFound("The list in that response does not contain this vault.")
 }
 
-// vaultAt is the vault at a place in a list: by its address, or by an index, for which the
-// vaults that the list has are counted.
-func (t *target) vaultAt(ctx context.Context, p *ask.Pin, l *logs) (common.Address, error) {
-	vaults := p.Wanted(t.filter)
-	if serve.IsAddress(t.place) {
-		address := common.HexToAddress(t.place)
-		for _, v := range vaults {
-			if v.Address == address {
-				return address, nil
+// listed returns the vaults in the list that has the number, by the totals that the response itself is made of.
+func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner) ([]state.Vault, error) {
+	all := p.Wanted(t.filter)
+	if t.number.in == nil || len(all) == 0 {
+		return all, nil
+	}
+	var of ask.Whose
+	switch t.number.of {
+	case ofUser:
+		of.Users = []common.Address{t.address}
+	case ofPartner:
+		of.Owners = []common.Address{readmodel.PartnerOwner(partner.ID)}
+	default:
+		for _, v := range all {
+			of.Owners = append(of.Owners, v.Address)
+		}
+	}
+	sums, err := ask.SumsOf(ctx, p, of)
+	in := map[common.Address]bool{}
+	for _, totals := range []ask.AllTotals{sums.Users, sums.Owners} {
+		for h, of := range totals { // of one owner in each vault
+			if v, known := p.Vault(h.Scope); known && t.number.in(v, of) {
+				in[h.Scope] = true
 			}
 		}
-		return common.Address{}, noSuchPlace()
 	}
-	var totals []total
-	if t.sparse() {
-		args := make([]ofLogs, len(vaults))
-		for i, v := range vaults {
-			args[i] = l.args
-			args[i].Vault = v.Address
-		}
-		var err error
-		if totals, err = l.number.logs.total.Each(ctx, p, args); err != nil {
-			return common.Address{}, err
-		}
-	}
-	index, _ := strconv.Atoi(t.place) // read has seen that it is one
-	for i, v := range vaults {
-		if totals == nil || totals[i].Live > 0 {
-			if index == 0 {
-				return v.Address, nil
-			}
-			index--
-		}
-	}
-	return common.Address{}, noSuchPlace()
+	return slices.DeleteFunc(slices.Clone(all), func(v state.Vault) bool { return !in[v.Address] }), err
 }
 
 // written is a number as the API writes it.

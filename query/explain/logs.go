@@ -75,7 +75,6 @@ type logs struct {
 
 // total is what logs come to.
 type total struct {
-	ask.Part
 	Live      int64  `ch:"live"`
 	Retracted int64  `ch:"retracted"`
 	Sum       string `ch:"amount"`

@@ -1,6 +1,11 @@
 package explain
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
+)
 
 // Each query selects the logs that make a number, as rows of seq, sign, block, log_index, sub, event, vault, user, ts,
 // tx and change. A row that retracts a log has the place of the log and the same change, so that the two cancel. If not
@@ -68,6 +73,8 @@ type number struct {
 	operation operation
 	measure   measure
 	unfunded  bool // only of the requests that are not funded yet
+	// in reports whether a vault is in the list that has the number; nil: all vaults are, or there is no list.
+	in func(*state.Vault, *ask.Totals) bool
 }
 
 // The variable parts of paths and pointers.
@@ -93,11 +100,11 @@ var numbers = []number{
 	{of: ofUser, field: "/totalDeposited", logs: depositsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/firstSeen", logs: firstOfUser, operation: last, measure: moment},
-	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_sum/assetAmount", logs: depositsOfUser, operation: sum, measure: assets},
-	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_count", logs: depositsOfUser, operation: count, measure: one},
-	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsEstimate", logs: requestsOfUser, operation: sum, measure: assets},
-	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsClaimed", logs: claimsOfUser, operation: sum, measure: assets},
-	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_count", logs: requestsOfUser, operation: count, measure: one},
+	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_sum/assetAmount", logs: depositsOfUser, operation: sum, measure: assets, in: ask.HasDeposits},
+	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_count", logs: depositsOfUser, operation: count, measure: one, in: ask.HasDeposits},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsEstimate", logs: requestsOfUser, operation: sum, measure: assets, in: ask.HasRequests},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsClaimed", logs: claimsOfUser, operation: sum, measure: assets, in: ask.HasRequests},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_count", logs: requestsOfUser, operation: count, measure: one, in: ask.HasRequests},
 
 	{of: ofVault, field: "/navPerShare", logs: newestNav, operation: last, measure: price},
 	{of: ofVault, field: "/totalAssets", logs: newestNav, operation: last, measure: assets},
@@ -114,14 +121,14 @@ var numbers = []number{
 	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/count", logs: requestsWaiting, operation: count, measure: one, unfunded: true},
 	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/totalAmount", logs: requestsWaiting, operation: sum, measure: assets, unfunded: true},
 
-	{of: ofDeposits, field: "/" + aVault + "/count", logs: depositsUnswept, operation: count, measure: one},
+	{of: ofDeposits, field: "/" + aVault + "/count", logs: depositsUnswept, operation: count, measure: one, in: ask.HasUnswept},
 	{of: ofRequests, field: "/meta/total", logs: requestsWaiting, operation: count, measure: one},
 
 	{of: ofPartner, field: "/totalDeposits", logs: depositsOfPartner, operation: count, measure: one},
 	{of: ofPartner, field: "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets},
 	{of: ofPartner, field: "/uniqueUsers", logs: usersOfPartner, operation: count, measure: one},
-	{of: ofPartner, field: "/byVault/" + aVault + "/depositCount", logs: depositsOfPartner, operation: count, measure: one},
-	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets},
+	{of: ofPartner, field: "/byVault/" + aVault + "/depositCount", logs: depositsOfPartner, operation: count, measure: one, in: ask.HasDeposits},
+	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets, in: ask.HasDeposits},
 }
 
 // filtered reports whether the response at a path accepts the parameter vault.

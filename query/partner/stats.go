@@ -37,7 +37,7 @@ func Stats(r *serve.Request) (*serve.Answer, error) {
 		out := statsJSON{PartnerID: r.Partner.ID, PartnerName: r.Partner.Name, TotalDeposits: int64(sum.Deposits), TotalVolume: sum.Deposited.String(),
 			UniqueUsers: int64(totals.Of(owner, common.Address{}).Users), ByVault: []vaultVolumeJSON{}}
 		for _, v := range p.Vaults {
-			if t := totals.Of(owner, v.Address); t.Deposits > 0 {
+			if t := totals.Of(owner, v.Address); ask.HasDeposits(&v, t) {
 				out.ByVault = append(out.ByVault, vaultVolumeJSON{v.Written, int64(t.Deposits), t.Deposited.String()})
 			}
 		}

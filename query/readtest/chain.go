@@ -1,9 +1,13 @@
 package readtest
 
 import (
+	"math"
+	"testing"
+
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // ChainID is the chain id of the tests.
@@ -27,6 +31,23 @@ func VaultRecord(address common.Address, name string, start uint64) Fact {
 		Address: address.Bytes(), StartBlock: start, Name: name, Symbol: "nv" + name, Decimals: 18,
 		Asset: &event.Token{Address: common.HexToAddress("0x5555555555555555555555555555555555555555").Bytes(), Symbol: "USDX", Decimals: 6},
 	}}
+}
+
+// PresetRecord returns the record of a vault with a preset whose only contract is the vault itself.
+func PresetRecord(t testing.TB, address common.Address, name string, start uint64, preset string) Fact {
+	t.Helper()
+	text, err := mapping.PresetText(preset)
+	if err == nil {
+		text, err = mapping.Canonical(preset, text)
+	}
+	f := VaultRecord(address, name, start)
+	if err == nil {
+		err = mapping.Record(f.Meta, []mapping.Source{{Role: "vault", Address: address}}, []mapping.Text{{To: math.MaxUint64, Preset: preset, Text: text}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // BlockRecord returns the record of a block.

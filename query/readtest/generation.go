@@ -185,13 +185,13 @@ func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 
 // eventNames are the contract event names of the kinds of facts.
 var eventNames = map[Kind]string{
-	Deposit: "DepositAccepted", Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
+	Deposit: "DepositAccepted", Void: "DepositRequestCanceled", Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
 	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept", Settlement: "WithdrawalsSettled",
 }
 
 // effects are the effects of the kinds of facts.
 var effects = map[Kind]readmodel.EffectKind{
-	Deposit: readmodel.Deposit, Request: readmodel.Requested, Funding: readmodel.Funded, Claim: readmodel.Claimed, Cancel: readmodel.Cancelled,
+	Deposit: readmodel.Deposit, Void: readmodel.Void, Request: readmodel.Requested, Funding: readmodel.Funded, Claim: readmodel.Claimed, Cancel: readmodel.Cancelled,
 	Expiry: readmodel.Expired, Nav: readmodel.Valuation, Sweep: readmodel.Sweep, Settlement: readmodel.Settled,
 }
 
@@ -230,6 +230,10 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 		row.Shares = row.Assets
 	}
 	switch e.Kind {
+	case Deposit:
+		row.Grouped, row.GroupID = e.Group > 0, e.Group
+	case Void:
+		row.By, row.GroupID = readmodel.ByOwner, e.Group
 	case Nav:
 		row.Shares = amount(e.Supply)
 		if e.Sampled {
@@ -257,7 +261,7 @@ func marshalled(r *event.Record) string {
 }
 
 // ofUser are the kinds of facts that name a user.
-var ofUser = map[Kind]bool{Deposit: true, Request: true, Funding: true, Claim: true, Cancel: true, Expiry: true}
+var ofUser = map[Kind]bool{Deposit: true, Void: true, Request: true, Funding: true, Claim: true, Cancel: true, Expiry: true}
 
 // settlement returns the payload of a log whose values have no columns of their own.
 func settlement(e Entry, chainID uint64) string {

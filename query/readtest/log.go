@@ -26,6 +26,7 @@ const (
 	Block   Kind = "block"
 	Vault   Kind = "vault"
 	Deposit Kind = "deposit"
+	Void    Kind = "void"
 	Request Kind = "request"
 	Funding Kind = "funding"
 	Claim   Kind = "claim"
@@ -44,6 +45,7 @@ type Fact struct {
 	User, Other    common.Address // owner; sender or receiver
 	Partner        uint32
 	ID, To         uint64 // deposit id, request index, first of a sweep; last of a sweep
+	Group          uint64 // of a deposit that is priced later (0: it is not); the one in which a void takes the user's deposits
 	Assets, Shares int64
 	Price, Supply  int64 // of a NAV; a settlement has Price, too
 	Expires        uint64

@@ -52,12 +52,12 @@ func Detail(r *serve.Request) (*serve.Answer, error) {
 		holdings := holdingsJSON{Deposits: []depositsJSON{}, Withdrawals: []withdrawalsJSON{}}
 		for _, v := range p.Vaults {
 			t := totals.Of(address, v.Address)
-			if t.Deposits > 0 {
+			if ask.HasDeposits(&v, t) {
 				out := depositsJSON{VaultAddress: v.Written, Count: int64(t.Deposits)}
 				out.Sum.AssetAmount = t.Deposited.String()
 				holdings.Deposits = append(holdings.Deposits, out)
 			}
-			if t.Requests > 0 {
+			if ask.HasRequests(&v, t) {
 				out := withdrawalsJSON{VaultAddress: v.Written, Count: int64(t.Requests)}
 				out.Sum.AssetsEstimate, out.Sum.AssetsClaimed = t.Estimated.String(), t.Claimed.String()
 				holdings.Withdrawals = append(holdings.Withdrawals, out)

@@ -49,7 +49,7 @@ func Settlement(r *serve.Request) (*serve.Answer, error) {
 			can := v.Mapped.Description.Capabilities()
 			var unswept, unfunded amountJSON
 			if can.Sweeps {
-				unswept = amountOf(int64(t.Deposits)-int64(t.Swept), new(big.Int).Sub(t.Deposited, t.SweptAssets).String())
+				unswept = amountOf(t.Unswept(), new(big.Int).Sub(t.Deposited, t.SweptAssets).String())
 			}
 			if can.Queue {
 				estimate := "0"

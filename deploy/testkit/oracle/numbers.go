@@ -18,7 +18,7 @@ const ofMembers = "/vaults/*/users"
 // stands for every element of a list, an @ for the same addressed by the elements' addresses.
 var numberFields = map[string][]string{
 	"/users/": {"/totalDeposited", "/totalWithdrawn", "/firstSeen", "/holdings/deposits/*/_sum/assetAmount", "/holdings/deposits/*/_count",
-		"/holdings/withdrawals/*/_sum/assetsEstimate", "/holdings/withdrawals/*/_count"},
+		"/holdings/withdrawals/*/_sum/assetsEstimate", "/holdings/withdrawals/*/_sum/assetsClaimed", "/holdings/withdrawals/*/_count"},
 	"/vaults/": {"/navPerShare", "/totalAssets", "/totalSupply", "/stats/userCount", "/stats/pendingWithdrawals"},
 	ofMembers:  {"/@/totalDeposited", "/@/totalWithdrawn", "/@/firstSeen"},
 	"/settlement/summary": {"/*/depositsToSweep/count", "/*/depositsToSweep/totalAmount",
