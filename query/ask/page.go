@@ -134,6 +134,7 @@ type Filter struct {
 	First, Last uint64         // blocks, both included
 	Vault       common.Address // zero: all vaults
 	NotLapsed   bool           // excludes open requests that lapsed
+	NotVoid     bool           // excludes deposits that were void by block Last
 }
 
 // Bounds of a Filter that does not limit the key.
@@ -162,6 +163,7 @@ type deepArgs struct {
 	Last   uint64         `ask:"last"`
 	Vault  common.Address `ask:"vault"`
 	Lapsed bool           `ask:"lapsed"`
+	Void   bool           `ask:"void"`
 	_      struct{}       `reads:"-"` // the page declares what it reads
 }
 
@@ -236,7 +238,7 @@ func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, si
 // rows.
 func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
 	deep := deepArgs{List: Word(q.list), Owner: f.Owner, Scope: f.Scope, Kind: f.Kind, Above: f.Above, UpTo: f.UpTo,
-		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed}
+		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed, Void: !f.NotVoid}
 	for rows := withSpare(offset); ; rows *= 2 {
 		parameters := clickhouse.Parameters{"rows": strconv.FormatUint(rows, 10), "offset": strconv.FormatUint(offset, 10)}
 		found, err := deepest[q.order].rows(ctx, p, deep, parameters)

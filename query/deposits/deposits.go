@@ -80,15 +80,20 @@ type ofPartner struct {
 	blocks
 }
 
+// filter describes the deposits of an owner, as the pages do.
+func (b blocks) filter(owner, vault common.Address) (ask.Filter, bool) {
+	return ask.Filter{Owner: owner, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: b.First, Last: b.Last, Vault: vault, NotVoid: true}, true
+}
+
 var (
 	userPage = ask.NewPage[ofUser, deposit]("user_events", sqlUser, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofUser) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.User, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last, Vault: a.Vault}, true
+		return a.filter(a.User, a.Vault)
 	})
 	vaultPage = ask.NewPage[ofVault, deposit]("vault_events", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.Vault, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
+		return a.filter(a.Vault, common.Address{})
 	}).Long()
 	partnerPage = ask.NewPage[ofPartner, deposit]("partner_events", sqlPartner, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofPartner) (ask.Filter, bool) {
-		return ask.Filter{Owner: readmodel.PartnerOwner(uint32(a.Partner)), Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
+		return a.filter(readmodel.PartnerOwner(uint32(a.Partner)), common.Address{})
 	}).Long()
 )
 

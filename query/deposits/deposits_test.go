@@ -3,6 +3,7 @@ package deposits
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // TestHeavyKeys: reading a page of a user, a partner or a vault with many deposits does not read rows outside the
@@ -64,5 +66,95 @@ func TestHeavyKeys(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// voidable is a deposit of a test, and the block in which it became void (0: it did not).
+type voidable struct {
+	readtest.Fact
+	void uint64
+}
+
+// withVoid returns routes over two vaults whose newest deposits are void, and the deposits, newest first. Vault A is
+// also a user: of vault B.
+func withVoid(t *testing.T) (*readtest.Client, []voidable) {
+	t.Helper()
+	const count, perBlock = 600, 10
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.PresetRecord(t, readtest.VaultA, "Alpha", 1, "lagoon-v0.6"), readtest.PresetRecord(t, readtest.VaultB, "Beta", 1, "lagoon-v0.6"), readtest.BlockRecord(1))
+	var all []voidable
+	for n := range uint64(count) {
+		d := voidable{Fact: readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, Partner: 7, ID: n + 1, Group: n + 1,
+			Assets: 5, Block: 2 + n/perBlock, Index: uint32(n % perBlock), Tx: readtest.Tx(byte(n))}}
+		switch {
+		case n >= count-15:
+			d.void = 71
+		case n >= count-30:
+			d.void = 70
+		case n == 500, n == 520:
+			d.Vault, d.void = readtest.VaultB, 71
+			if n == 520 {
+				d.User = readtest.VaultA
+			}
+		}
+		all = append(all, d)
+		if l.Add(d.Fact, 0); n%perBlock == perBlock-1 {
+			l.Append(readtest.BlockRecord(d.Block))
+		}
+	}
+	for block := uint64(70); block <= 71; block++ {
+		for n, d := range all {
+			if d.void == block {
+				l.Add(readtest.Fact{Kind: readtest.Void, Vault: d.Vault, User: d.User, Group: d.Group, Block: block, Index: uint32(n), Tx: readtest.Tx(byte(block))}, 0)
+			}
+		}
+		l.Append(readtest.BlockRecord(block))
+	}
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(l)
+	slices.Reverse(all)
+	return readtest.Serve(t, g, serve.Route{Path: "/api/v1/vaults/{address}/deposits", Get: OfVault, AsFile: true},
+		serve.Route{Path: "/api/v1/users/{address}/deposits", Get: OfUser, AsFile: true},
+		serve.Route{Path: "/api/v1/partner/deposits", Get: OfPartner, AsFile: true, Partner: true}), all
+}
+
+// compareVoid reads a list of deposits made from block first and as of block last, and compares it with the deposits
+// that it should have.
+func compareVoid(t *testing.T, c *readtest.Client, path string, all []voidable, first, last uint64, has func(voidable) bool) {
+	t.Helper()
+	want, got := []string{}, []string{}
+	for _, d := range all {
+		if has(d) && d.Block >= first && d.Block <= last && (d.void == 0 || d.void > last) {
+			want = append(want, fmt.Sprintf("%d-%d", d.Block, d.Index))
+		}
+	}
+	for page, more := 1, true; more; page++ {
+		answer := c.Get(fmt.Sprintf("%spageSize=100&page=%d", path, page)).JSON(t)
+		for _, one := range answer["data"].([]any) {
+			d := one.(map[string]any)
+			got = append(got, fmt.Sprintf("%s-%v", d["blockNumber"], d["logIndex"]))
+		}
+		meta := answer["meta"].(map[string]any)
+		if total := fmt.Sprint(meta["total"]); total != fmt.Sprint(len(want)) {
+			t.Errorf("%s: the total is %s, and the list has %d", path, total, len(want))
+		}
+		more = meta["hasNextPage"].(bool)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %d deposits, want %d", path, len(got), len(want))
+	}
+}
+
+// TestPagesWithoutVoidDeposits: every page of a list begins where the previous one ends, however many of the deposits
+// before it are void.
+func TestPagesWithoutVoidDeposits(t *testing.T) {
+	c, all := withVoid(t)
+	for path, has := range map[string]func(voidable) bool{
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?":                                     func(d voidable) bool { return d.User == readtest.Alice },
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?vault=" + readtest.VaultA.Hex() + "&": func(d voidable) bool { return d.Vault == readtest.VaultA },
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   func(d voidable) bool { return d.Vault == readtest.VaultA },
+		"/api/v1/partner/deposits?":                                                                func(voidable) bool { return true },
+	} {
+		compareVoid(t, c, path, all, 0, 71, has)
 	}
 }

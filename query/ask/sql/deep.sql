@@ -10,6 +10,7 @@ FROM (
       AND key > {above:Int256} AND key <= {upto:Int256} AND block >= {first:UInt64} AND block <= {last:UInt64}
       AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
       AND ({lapsed:Bool} OR expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64})
+      AND (closed_by != 'void' OR closed_block > {last:UInt64}) -- unless void
     ORDER BY {order}
     LIMIT {rows:UInt64}
   )
