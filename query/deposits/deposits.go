@@ -24,6 +24,8 @@ var (
 	sqlVault string
 	//go:embed partner.sql
 	sqlPartner string
+	//go:embed voided.sql
+	sqlVoided string
 )
 
 type depositJSON struct {
@@ -80,6 +82,18 @@ type ofPartner struct {
 	blocks
 }
 
+// ofVoided selects the deposits of an owner in some scopes of the list groups.
+type ofVoided struct {
+	Owner  common.Address   `ask:"owner" reads:"groups"`
+	Scopes []common.Address `ask:"scopes"`
+	blocks
+}
+
+type voided struct {
+	ask.Mark
+	Total uint64 `ch:"total"`
+}
+
 // filter describes the deposits of an owner, as the pages do.
 func (b blocks) filter(owner, vault common.Address) (ask.Filter, bool) {
 	return ask.Filter{Owner: owner, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: b.First, Last: b.Last, Vault: vault, NotVoid: true}, true
@@ -95,6 +109,7 @@ var (
 	partnerPage = ask.NewPage[ofPartner, deposit]("partner_events", sqlPartner, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofPartner) (ask.Filter, bool) {
 		return a.filter(readmodel.PartnerOwner(uint32(a.Partner)), common.Address{})
 	}).Long()
+	voidedLater = ask.New[ofVoided, voided](sqlVoided)
 )
 
 // OfUser returns a page of a user's deposits, newest first, in all vaults or in one.
@@ -113,7 +128,13 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 			return nil, err
 		}
 		return answer(ctx, r, p, page, userPage, args, args.Last, func() (int64, error) {
-			return count(ctx, p, ask.UserTotalsBetween, args.blocks, user, vault)
+			var scopes []common.Address
+			for _, v := range p.Wanted(vault) {
+				if !v.Mapped.Description.Single().Deposits {
+					scopes = append(scopes, v.Address)
+				}
+			}
+			return count(ctx, p, ask.UserTotalsBetween, ofVoided{user, scopes, args.blocks}, vault)
 		})
 	})
 }
@@ -122,7 +143,8 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		if _, known := p.Vault(vault); !known {
+		v, known := p.Vault(vault)
+		if !known {
 			return nil, serve.NoSuchVault()
 		}
 		args, err := ofVault{Vault: vault}, error(nil)
@@ -130,7 +152,11 @@ func OfVault(r *serve.Request) (*serve.Answer, error) {
 			return nil, err
 		}
 		return answer(ctx, r, p, page, vaultPage, args, args.Last, func() (int64, error) {
-			return count(ctx, p, ask.TotalsBetween, args.blocks, vault, nil)
+			var scopes []common.Address
+			if !v.Mapped.Description.Single().Deposits {
+				scopes = []common.Address{{}}
+			}
+			return count(ctx, p, ask.TotalsBetween, ofVoided{vault, scopes, args.blocks}, nil)
 		})
 	})
 }
@@ -141,7 +167,7 @@ func OfPartner(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofPartner{Partner: ask.Partner(r.Partner.ID), blocks: blocks{Last: p.Block}}
 		return answer(ctx, r, p, page, partnerPage, args, args.Last, func() (int64, error) {
-			return count(ctx, p, ask.TotalsBetween, args.blocks, readmodel.PartnerOwner(r.Partner.ID), nil)
+			return count(ctx, p, ask.TotalsBetween, ofVoided{readmodel.PartnerOwner(r.Partner.ID), nil, args.blocks}, nil)
 		})
 	})
 }
@@ -158,14 +184,20 @@ func answer[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve
 	return serve.Listed(ctx, r, p, page, question, args, count, func(rows []deposit) []depositJSON { return described(p, rows, last) })
 }
 
-// count returns how many deposits an owner has in a range of blocks, in all vaults or in one.
+// count returns how many deposits an owner has in a range of blocks, in all vaults or in one. Deposits from before the
+// range that became void within it are in the difference of the totals, but not in the list.
 func count(ctx context.Context, p *ask.Pin, between func(context.Context, *ask.Pin, uint64, uint64, ...common.Address) (upTo, before ask.AllTotals, err error),
-	in blocks, owner common.Address, vault *common.Address) (int64, error) {
+	in ofVoided, vault *common.Address) (int64, error) {
 	if in.Last < in.First {
 		return 0, nil
 	}
-	upTo, before, err := between(ctx, p, in.First, in.Last, owner)
-	return int64(upTo.Sum(owner, vault).Deposits) - int64(before.Sum(owner, vault).Deposits), err
+	upTo, before, err := between(ctx, p, in.First, in.Last, in.Owner)
+	total := int64(upTo.Sum(in.Owner, vault).Deposits) - int64(before.Sum(in.Owner, vault).Deposits)
+	if err != nil || in.First == 0 || len(in.Scopes) == 0 {
+		return total, err
+	}
+	void, _, err := voidedLater.One(ctx, p, in)
+	return total + int64(void.Total), err
 }
 
 // described returns the deposits of a list as they were at block last: a deposit that had no price by then has no

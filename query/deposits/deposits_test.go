@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
@@ -156,5 +157,27 @@ func TestPagesWithoutVoidDeposits(t *testing.T) {
 		"/api/v1/partner/deposits?":                                                                func(voidable) bool { return true },
 	} {
 		compareVoid(t, c, path, all, 0, 71, has)
+	}
+}
+
+// TestTotalsWithVoidDeposits: the total is the number of deposits in the list, also if deposits from before the range
+// became void within it.
+func TestTotalsWithVoidDeposits(t *testing.T) {
+	c, all := withVoid(t)
+	ofUser := func(user common.Address) func(voidable) bool { return func(d voidable) bool { return d.User == user } }
+	inVault := func(vault common.Address) func(voidable) bool {
+		return func(d voidable) bool { return d.Vault == vault }
+	}
+	for path, has := range map[string]func(voidable) bool{
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?":                                     ofUser(readtest.Alice),
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?vault=" + readtest.VaultA.Hex() + "&": func(d voidable) bool { return ofUser(readtest.Alice)(d) && inVault(readtest.VaultA)(d) },
+		"/api/v1/users/" + readtest.VaultA.Hex() + "/deposits?":                                    ofUser(readtest.VaultA),
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   inVault(readtest.VaultA),
+		"/api/v1/vaults/" + readtest.VaultB.Hex() + "/deposits?":                                   inVault(readtest.VaultB),
+	} {
+		for _, in := range []blocks{{50, 61}, {60, 70}, {60, 71}, {70, 71}, {71, 71}} {
+			span := fmt.Sprintf("from=%d&to=%d&", readtest.BlockTime(in.First), readtest.BlockTime(in.Last))
+			compareVoid(t, c, path+span, all, in.First, in.Last, has)
+		}
 	}
 }
