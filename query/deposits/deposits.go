@@ -227,7 +227,7 @@ func (d *deposit) json(p *ask.Pin) depositJSON {
 		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: serve.PartnerOrAbsent(d.Partner),
 		TxHash: tx, BlockNumber: serve.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: serve.Time(uint64(d.Time)),
 	}
-	if d.ClosedBlock <= p.Block {
+	if d.ClosedBlock <= p.Block && d.PricedBlock == 0 { // no sweep closes a deposit that is priced later
 		out.SweptAt = serve.TimeOrNull(uint64(d.ClosedTime))
 	}
 	return out

@@ -134,6 +134,9 @@ func compareVoid(t *testing.T, c *readtest.Client, path string, all []voidable, 
 		for _, one := range answer["data"].([]any) {
 			d := one.(map[string]any)
 			got = append(got, fmt.Sprintf("%s-%v", d["blockNumber"], d["logIndex"]))
+			if d["sweptAt"] != nil {
+				t.Fatalf("%s: nothing is swept, but %v", path, d)
+			}
 		}
 		meta := answer["meta"].(map[string]any)
 		if total := fmt.Sprint(meta["total"]); total != fmt.Sprint(len(want)) {
