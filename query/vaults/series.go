@@ -21,7 +21,8 @@ import (
 //
 // A log belongs to the bucket that contains its block's time; a bucket includes its start. A NAV is in force until
 // the next one: a bucket opens with the closing NAV of the previous one, and a bucket without an update has that NAV
-// throughout. Flows are differences of the vault's running totals at the ends of the buckets.
+// throughout. Flows are differences of the vault's running totals at the ends of the buckets: a deposit that becomes
+// void is subtracted in the bucket in which it does.
 
 var (
 	//go:embed series_navs.sql
@@ -248,12 +249,18 @@ func differences(ends []bucketEnd, last int64) map[int64]flows {
 			users: int64(end.Users - before.Users), deposited: minus(end.Deposited, before.Deposited),
 			estimated: minus(end.Estimated, before.Estimated), claimed: minus(end.Claimed, before.Claimed),
 		}
-		if some := f.deposits != 0 || f.requests != 0 || f.claims != 0 || f.users != 0; some && end.Bucket <= last {
+		if f.some() && end.Bucket <= last {
 			out[end.Bucket] = out[end.Bucket].plus(f)
 		}
 		before = end
 	}
 	return out
+}
+
+// some reports whether anything changes. A void deposit and a new one cancel out in the number of deposits.
+func (f *flows) some() bool {
+	return f.deposits != 0 || f.requests != 0 || f.claims != 0 || f.users != 0 ||
+		f.deposited.Sign() != 0 || f.estimated.Sign() != 0 || f.claimed.Sign() != 0
 }
 
 // plus adds other flows; those of a bucket without logs are zero.

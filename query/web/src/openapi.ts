@@ -1005,9 +1005,11 @@ export interface components {
             /** @description percent for 365 days at the same rate, without compounding, rounded down; null for a period of less than a day. */
             annualPercent: string | null;
         };
+        /** @description What was added in a point. A deposit that becomes void is subtracted in the point in which it does, so both numbers of deposits can be negative. */
         Flow: {
-            count: components["schemas"]["Count"];
-            assets: components["schemas"]["Decimal"];
+            /** Format: int64 */
+            count: number;
+            assets: components["schemas"]["SignedDecimal"];
         };
         /** @description The NAV per share in a point, with 18 decimals: 1.0 is 10^18. */
         SeriesNav: {
