@@ -138,10 +138,12 @@ func TestExplainPlaces(t *testing.T) {
 	block := uint64(3)
 	log := func(kind readtest.Kind, vault common.Address, group uint64) {
 		block++
-		l.Append(readtest.Fact{Kind: kind, Vault: vault, User: alice, Other: alice, Partner: 7, ID: 1, Group: group, Assets: 5, Shares: 5, Block: block, Tx: readtest.Tx(byte(block))},
+		l.Append(readtest.Fact{Kind: kind, Vault: vault, User: alice, Other: alice, Partner: 7, ID: 1, Group: group,
+			Assets: 5, Shares: 5, Block: block, Tx: readtest.Tx(byte(block))},
 			readtest.BlockRecord(block))
 	}
-	l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.VaultRecord(vaultB, "Beta", 2), readtest.VaultRecord(vaultC, "Gamma", 3), readtest.BlockRecord(block))
+	l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.VaultRecord(vaultB, "Beta", 2),
+		readtest.VaultRecord(vaultC, "Gamma", 3), readtest.BlockRecord(block))
 	log(readtest.Deposit, vaultA, 1)
 	log(readtest.Void, vaultA, 1) // its only deposit
 	log(readtest.Request, vaultB, 0)
@@ -151,8 +153,9 @@ func TestExplainPlaces(t *testing.T) {
 	log(readtest.Claim, vaultC, 0)
 	g.Write(l)
 	paths := []string{"/api/v1/users/" + alice.Hex(), "/api/v1/queues/deposits", "/api/v1/partner/stats"}
-	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail}, serve.Route{Path: paths[1], Get: deposits.Queue},
-		serve.Route{Path: paths[2], Get: partner.Stats, Partner: true}, serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, Partner: true})
+	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
+		serve.Route{Path: paths[1], Get: deposits.Queue}, serve.Route{Path: paths[2], Get: partner.Stats, Partner: true},
+		serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, Partner: true})
 	fields := 0
 	for _, path := range paths {
 		answer := c.Get(path).JSON(t)

@@ -96,7 +96,8 @@ type voided struct {
 
 // filter describes the deposits of an owner, as the pages do.
 func (b blocks) filter(owner, vault common.Address) (ask.Filter, bool) {
-	return ask.Filter{Owner: owner, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: b.First, Last: b.Last, Vault: vault, NotVoid: true}, true
+	return ask.Filter{Owner: owner, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey,
+		First: b.First, Last: b.Last, Vault: vault, NotVoid: true}, true
 }
 
 var (

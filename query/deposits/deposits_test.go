@@ -76,17 +76,27 @@ type voidable struct {
 	void uint64
 }
 
+// byUser and inVault select deposits. Alice has all those in vault A.
+func byUser(user common.Address) func(voidable) bool {
+	return func(d voidable) bool { return d.User == user }
+}
+
+func inVault(vault common.Address) func(voidable) bool {
+	return func(d voidable) bool { return d.Vault == vault }
+}
+
 // withVoid returns routes over two vaults whose newest deposits are void, and the deposits, newest first. Vault A is
 // also a user: of vault B.
 func withVoid(t *testing.T) (*readtest.Client, []voidable) {
 	t.Helper()
 	const count, perBlock = 600, 10
 	l := readtest.NewLog(readtest.ChainID)
-	l.Append(readtest.PresetRecord(t, readtest.VaultA, "Alpha", 1, "lagoon-v0.6"), readtest.PresetRecord(t, readtest.VaultB, "Beta", 1, "lagoon-v0.6"), readtest.BlockRecord(1))
+	l.Append(readtest.PresetRecord(t, readtest.VaultA, "Alpha", 1, "lagoon-v0.6"),
+		readtest.PresetRecord(t, readtest.VaultB, "Beta", 1, "lagoon-v0.6"), readtest.BlockRecord(1))
 	var all []voidable
 	for n := range uint64(count) {
-		d := voidable{Fact: readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, Partner: 7, ID: n + 1, Group: n + 1,
-			Assets: 5, Block: 2 + n/perBlock, Index: uint32(n % perBlock), Tx: readtest.Tx(byte(n))}}
+		d := voidable{Fact: readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, Partner: 7,
+			ID: n + 1, Group: n + 1, Assets: 5, Block: 2 + n/perBlock, Index: uint32(n % perBlock), Tx: readtest.Tx(byte(n))}}
 		switch {
 		case n >= count-15:
 			d.void = 71
@@ -106,7 +116,8 @@ func withVoid(t *testing.T) (*readtest.Client, []voidable) {
 	for block := uint64(70); block <= 71; block++ {
 		for n, d := range all {
 			if d.void == block {
-				l.Add(readtest.Fact{Kind: readtest.Void, Vault: d.Vault, User: d.User, Group: d.Group, Block: block, Index: uint32(n), Tx: readtest.Tx(byte(block))}, 0)
+				l.Add(readtest.Fact{Kind: readtest.Void, Vault: d.Vault, User: d.User, Group: d.Group,
+					Block: block, Index: uint32(n), Tx: readtest.Tx(byte(block))}, 0)
 			}
 		}
 		l.Append(readtest.BlockRecord(block))
@@ -154,9 +165,9 @@ func compareVoid(t *testing.T, c *readtest.Client, path string, all []voidable, 
 func TestPagesWithoutVoidDeposits(t *testing.T) {
 	c, all := withVoid(t)
 	for path, has := range map[string]func(voidable) bool{
-		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?":                                     func(d voidable) bool { return d.User == readtest.Alice },
-		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?vault=" + readtest.VaultA.Hex() + "&": func(d voidable) bool { return d.Vault == readtest.VaultA },
-		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   func(d voidable) bool { return d.Vault == readtest.VaultA },
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?":                                     byUser(readtest.Alice),
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?vault=" + readtest.VaultA.Hex() + "&": inVault(readtest.VaultA),
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   inVault(readtest.VaultA),
 		"/api/v1/partner/deposits?":                                                                func(voidable) bool { return true },
 	} {
 		compareVoid(t, c, path, all, 0, 71, has)
@@ -167,14 +178,10 @@ func TestPagesWithoutVoidDeposits(t *testing.T) {
 // became void within it.
 func TestTotalsWithVoidDeposits(t *testing.T) {
 	c, all := withVoid(t)
-	ofUser := func(user common.Address) func(voidable) bool { return func(d voidable) bool { return d.User == user } }
-	inVault := func(vault common.Address) func(voidable) bool {
-		return func(d voidable) bool { return d.Vault == vault }
-	}
 	for path, has := range map[string]func(voidable) bool{
-		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?":                                     ofUser(readtest.Alice),
-		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?vault=" + readtest.VaultA.Hex() + "&": func(d voidable) bool { return ofUser(readtest.Alice)(d) && inVault(readtest.VaultA)(d) },
-		"/api/v1/users/" + readtest.VaultA.Hex() + "/deposits?":                                    ofUser(readtest.VaultA),
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?":                                     byUser(readtest.Alice),
+		"/api/v1/users/" + readtest.Alice.Hex() + "/deposits?vault=" + readtest.VaultA.Hex() + "&": inVault(readtest.VaultA),
+		"/api/v1/users/" + readtest.VaultA.Hex() + "/deposits?":                                    byUser(readtest.VaultA),
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   inVault(readtest.VaultA),
 		"/api/v1/vaults/" + readtest.VaultB.Hex() + "/deposits?":                                   inVault(readtest.VaultB),
 	} {

@@ -100,11 +100,16 @@ var numbers = []number{
 	{of: ofUser, field: "/totalDeposited", logs: depositsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/firstSeen", logs: firstOfUser, operation: last, measure: moment},
-	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_sum/assetAmount", logs: depositsOfUser, operation: sum, measure: assets, in: ask.HasDeposits},
-	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_count", logs: depositsOfUser, operation: count, measure: one, in: ask.HasDeposits},
-	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsEstimate", logs: requestsOfUser, operation: sum, measure: assets, in: ask.HasRequests},
-	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsClaimed", logs: claimsOfUser, operation: sum, measure: assets, in: ask.HasRequests},
-	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_count", logs: requestsOfUser, operation: count, measure: one, in: ask.HasRequests},
+	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_sum/assetAmount",
+		logs: depositsOfUser, operation: sum, measure: assets, in: ask.HasDeposits},
+	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_count",
+		logs: depositsOfUser, operation: count, measure: one, in: ask.HasDeposits},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsEstimate",
+		logs: requestsOfUser, operation: sum, measure: assets, in: ask.HasRequests},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsClaimed",
+		logs: claimsOfUser, operation: sum, measure: assets, in: ask.HasRequests},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_count",
+		logs: requestsOfUser, operation: count, measure: one, in: ask.HasRequests},
 
 	{of: ofVault, field: "/navPerShare", logs: newestNav, operation: last, measure: price},
 	{of: ofVault, field: "/totalAssets", logs: newestNav, operation: last, measure: assets},
@@ -118,8 +123,10 @@ var numbers = []number{
 
 	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/count", logs: depositsUnswept, operation: count, measure: one},
 	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/totalAmount", logs: depositsUnswept, operation: sum, measure: assets},
-	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/count", logs: requestsWaiting, operation: count, measure: one, unfunded: true},
-	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/totalAmount", logs: requestsWaiting, operation: sum, measure: assets, unfunded: true},
+	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/count",
+		logs: requestsWaiting, operation: count, measure: one, unfunded: true},
+	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/totalAmount",
+		logs: requestsWaiting, operation: sum, measure: assets, unfunded: true},
 
 	{of: ofDeposits, field: "/" + aVault + "/count", logs: depositsUnswept, operation: count, measure: one, in: ask.HasUnswept},
 	{of: ofRequests, field: "/meta/total", logs: requestsWaiting, operation: count, measure: one},
@@ -127,8 +134,10 @@ var numbers = []number{
 	{of: ofPartner, field: "/totalDeposits", logs: depositsOfPartner, operation: count, measure: one},
 	{of: ofPartner, field: "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets},
 	{of: ofPartner, field: "/uniqueUsers", logs: usersOfPartner, operation: count, measure: one},
-	{of: ofPartner, field: "/byVault/" + aVault + "/depositCount", logs: depositsOfPartner, operation: count, measure: one, in: ask.HasDeposits},
-	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets, in: ask.HasDeposits},
+	{of: ofPartner, field: "/byVault/" + aVault + "/depositCount",
+		logs: depositsOfPartner, operation: count, measure: one, in: ask.HasDeposits},
+	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume",
+		logs: depositsOfPartner, operation: sum, measure: assets, in: ask.HasDeposits},
 }
 
 // filtered reports whether the response at a path accepts the parameter vault.

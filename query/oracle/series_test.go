@@ -422,11 +422,12 @@ func TestSeriesWithVoidDeposits(t *testing.T) {
 	monday := uint32(time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC).Unix())
 	l.Append(readtest.PresetRecord(t, readtest.VaultA, "Alpha", 1, "lagoon-v0.6"))
 	fact := func(kind readtest.Kind, group uint64, assets int64, day uint32) readtest.Fact {
-		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: group, Group: group, Assets: assets,
-			Block: uint64(day), Index: uint32(group), Tx: readtest.Tx(byte(day)), Time: monday + (day-1)*86400}
+		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice,
+			ID: group, Group: group, Assets: assets, Block: uint64(day), Index: uint32(group), Tx: readtest.Tx(byte(day)),
+			Time: monday + (day-1)*86400}
 	}
-	for day, facts := range [][]readtest.Fact{{fact(readtest.Deposit, 1, 5, 1)}, {fact(readtest.Void, 1, 0, 2), fact(readtest.Deposit, 2, 7, 2)},
-		{fact(readtest.Void, 2, 0, 3)}} {
+	for day, facts := range [][]readtest.Fact{{fact(readtest.Deposit, 1, 5, 1)},
+		{fact(readtest.Void, 1, 0, 2), fact(readtest.Deposit, 2, 7, 2)}, {fact(readtest.Void, 2, 0, 3)}} {
 		l.Append(append(facts, readtest.Fact{Kind: readtest.Block, Block: uint64(day + 1), Time: monday + uint32(day)*86400})...)
 	}
 	a := startAPI(t, l)
@@ -434,7 +435,8 @@ func TestSeriesWithVoidDeposits(t *testing.T) {
 	for _, p := range a.Get("/api/v1/vaults/" + readtest.VaultA.Hex() + "/series").Data(t).(object)["points"].([]any) {
 		flows = append(flows, p.(object)["deposits"])
 	}
-	same(t, "deposits", flows, []any{object{"count": 1, "assets": "5"}, object{"count": 0, "assets": "2"}, object{"count": -1, "assets": "-7"}})
+	same(t, "deposits", flows, []any{
+		object{"count": 1, "assets": "5"}, object{"count": 0, "assets": "2"}, object{"count": -1, "assets": "-7"}})
 }
 
 // TestSeriesIsTheTotals: the flows of all vaults add up to the totals of all users, even if there are logs that a

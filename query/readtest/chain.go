@@ -42,7 +42,8 @@ func PresetRecord(t testing.TB, address common.Address, name string, start uint6
 	}
 	f := VaultRecord(address, name, start)
 	if err == nil {
-		err = mapping.Record(f.Meta, []mapping.Source{{Role: "vault", Address: address}}, []mapping.Text{{To: math.MaxUint64, Preset: preset, Text: text}})
+		err = mapping.Record(f.Meta, []mapping.Source{{Role: "vault", Address: address}},
+			[]mapping.Text{{To: math.MaxUint64, Preset: preset, Text: text}})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -185,13 +185,15 @@ func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 
 // eventNames are the contract event names of the kinds of facts.
 var eventNames = map[Kind]string{
-	Deposit: "DepositAccepted", Void: "DepositRequestCanceled", Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
+	Deposit: "DepositAccepted", Void: "DepositRequestCanceled",
+	Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
 	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept", Settlement: "WithdrawalsSettled",
 }
 
 // effects are the effects of the kinds of facts.
 var effects = map[Kind]readmodel.EffectKind{
-	Deposit: readmodel.Deposit, Void: readmodel.Void, Request: readmodel.Requested, Funding: readmodel.Funded, Claim: readmodel.Claimed, Cancel: readmodel.Cancelled,
+	Deposit: readmodel.Deposit, Void: readmodel.Void,
+	Request: readmodel.Requested, Funding: readmodel.Funded, Claim: readmodel.Claimed, Cancel: readmodel.Cancelled,
 	Expiry: readmodel.Expired, Nav: readmodel.Valuation, Sweep: readmodel.Sweep, Settlement: readmodel.Settled,
 }
 
