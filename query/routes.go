@@ -48,7 +48,7 @@ func (q *Query) routes() []serve.Route {
 		{Path: "/api/v1/partner/webhooks/secret/rotate", Partner: true, Post: q.rotation.Secret, PostLimit: serve.Registrations},
 		{
 			Path: "/api/v1/partner/webhooks/certificates", Partner: true, Get: q.rotation.Certificates, Post: q.rotation.SetCertificates,
-			PostLimit: serve.Registrations, Uncached: true,
+			PostLimit: serve.Registrations, MaxBody: partner.MaxCertificates, Uncached: true,
 		},
 		{Path: "/api/v1/partner/webhooks/certificates/remove", Partner: true, Post: q.rotation.RemoveCertificates, PostLimit: serve.Registrations},
 		{Path: "/api/v1/partner/keys/rotate", Partner: true, Post: q.rotation.Key, PostLimit: serve.Registrations},

@@ -13,9 +13,9 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// maxCertificates is the largest body with certificates, in bytes: three texts of certs.MaxPEM, whose lines JSON makes
+// MaxCertificates is the largest body with certificates, in bytes: three texts of certs.MaxPEM, whose lines JSON makes
 // longer, and a URL.
-const maxCertificates = 256 << 10
+const MaxCertificates = 256 << 10
 
 type certificatesJSON struct {
 	Certificates []urlCertificatesJSON `json:"certificates"`
@@ -65,7 +65,7 @@ func (o *Rotation) SetCertificates(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()
 	}
-	body, err := r.JSONBody(maxCertificates)
+	body, err := r.JSONBody()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 	body := []byte("{}")
 	if r.HTTP.ContentLength != 0 {
 		var err error
-		if body, err = r.JSONBody(serve.MaxBody); err != nil {
+		if body, err = r.JSONBody(); err != nil {
 			return nil, err
 		}
 	}

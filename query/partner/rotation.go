@@ -87,7 +87,7 @@ func readOverlap(r *serve.Request) (time.Duration, error) {
 	if r.HTTP.ContentLength == 0 {
 		return registry.DefaultOverlap, nil
 	}
-	body, err := r.JSONBody(serve.MaxBody)
+	body, err := r.JSONBody()
 	if err != nil {
 		return 0, err
 	}

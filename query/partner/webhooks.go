@@ -51,7 +51,7 @@ func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webho
 
 // Register registers the caller's URL, which replaces the previous one.
 func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
-	body, err := r.JSONBody(serve.MaxBody)
+	body, err := r.JSONBody()
 	if err != nil {
 		return nil, err
 	}

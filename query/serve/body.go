@@ -7,28 +7,39 @@ import (
 	"strings"
 )
 
-// MaxBody is the largest body of most routes, in bytes.
-const MaxBody = 16 << 10
+// maxBody is the largest body of most routes, in bytes.
+const maxBody = 16 << 10
 
-// JSONBody returns the body of a request, which must be sent as JSON and have at most this many bytes, whole KiB.
-func (r *Request) JSONBody(most int) ([]byte, error) {
+// readBody reads the body of a request, of at most this many bytes, whole KiB. A client may send it slowly, or never: so
+// it is read while the connection has its read deadline, and before the request takes a slot or a place. net/http
+// would read the rest of it before it sends the header of the response.
+func (r *Request) readBody(most int) error {
+	if r.HTTP.ContentLength == 0 {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, int64(most)+1))
+	if err != nil {
+		return InvalidBody("The body could not be read to its end.")
+	}
+	if len(body) > most {
+		return &Failure{
+			Status: http.StatusRequestEntityTooLarge, Code: CodePayloadTooLarge,
+			Message: fmt.Sprintf("The body must not be longer than %d KiB.", most>>10),
+		}
+	}
+	r.body = body
+	return nil
+}
+
+// JSONBody returns the body of a request, which must be sent as JSON.
+func (r *Request) JSONBody() ([]byte, error) {
 	if !plainJSON(r.HTTP.Header) {
 		return nil, &Failure{
 			Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMedia,
 			Message: "The body must be sent as Content-Type: application/json.",
 		}
 	}
-	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, int64(most)+1))
-	if err != nil {
-		return nil, InvalidBody("The body could not be read to its end.")
-	}
-	if len(body) > most {
-		return nil, &Failure{
-			Status: http.StatusRequestEntityTooLarge, Code: CodePayloadTooLarge,
-			Message: fmt.Sprintf("The body must not be longer than %d KiB.", most>>10),
-		}
-	}
-	return body, nil
+	return r.body, nil
 }
 
 // InvalidBody is 400 for a body that is not what the route takes.

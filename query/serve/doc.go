@@ -1,9 +1,10 @@
 // Package serve is the common part of all HTTP endpoints: it checks a request, finds or makes the answer, and sends
 // it in the form that the client accepts. It contains no SQL and knows no resource.
 //
-//	request ─▶ Admit ─▶ cache of the snapshot ─▶ slot ─▶ Handler ─▶ finished response ─▶ 304, gzip or plain
-//	             │             │ hit                        │
-//	             └ 401 403 429 └────────────────────────────┴─▶ sent
+//	request ─▶ Admit ─▶ body ─▶ cache of the snapshot ─▶ slot ─▶ Handler ─▶ finished response ─▶ 304, gzip or plain
+//	             │        │           │ hit                        │
+//	             └────────┴───────────┴────────────────────────────┴─▶ sent
+//	           401 403 429, 400 413
 //
 // A Route has the handlers of a path and its special properties; query/routes.go lists all routes. A handler reads
 // its parameters (Params collects every mistake), and passes the rest of its work to Request.Pinned, which reports

@@ -29,7 +29,8 @@ type Request struct {
 	Client  netip.Addr // whose limits the request counts against
 
 	vars     map[string]string // of the path
-	snapshot *state.Snapshot   // nil: there is none yet
+	body     []byte
+	snapshot *state.Snapshot // nil: there is none yet
 	watcher  *state.Watcher
 	about    *ask.Validity                                     // of the answer, once it is pinned
 	asFile   bool                                              // the list can be requested as a file

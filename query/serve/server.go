@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Route struct {
 	// PostLimit is the limit that Post counts against, in addition to the limit of all the partner's requests; empty:
 	// none.
 	PostLimit Policy
+	// MaxBody is the largest body of Post in bytes, whole KiB; 0: 16 KiB.
+	MaxBody int
 	// Uncached responses can change although the read models do not.
 	Uncached bool
 	// Streamed responses may be so long that they are sent while they are made (Answer.Stream).
@@ -276,7 +279,7 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 	}
 }
 
-// answer takes one request through the checks, always in this order: key, rate limit, parameters, look-up.
+// answer takes one request through the checks, always in this order: key, rate limit, body, parameters, look-up.
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
 	r := s.request(w, hr)
 	r.partial, r.asFile, r.work = e.FirstSync, e.AsFile, s.RequestTimeout
@@ -299,6 +302,9 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 		maps.Copy(r.Header, position(at.Generation, at.Seq, at.Block))
 	}
 	if err := s.Admit(r, e); err != nil {
+		return err
+	}
+	if err := r.readBody(cmp.Or(e.MaxBody, maxBody)); err != nil {
 		return err
 	}
 	var f *finished

@@ -374,3 +374,75 @@ func TestConnectionsForAllAtOnce(t *testing.T) {
 		t.Errorf("%d connections for %d concurrent queries", open, most)
 	}
 }
+
+// TestBodiesAreReadFirst: a request is handled once its whole body is there, and until then holds no slot or place. An
+// announced body that is broken, or does not arrive, is an error of every kind of route, also of those whose responses
+// have no read deadline, and the server still ends cleanly.
+func TestBodiesAreReadFirst(t *testing.T) {
+	handled := func(next serve.Handler) serve.Handler {
+		return func(r *serve.Request) (*serve.Answer, error) {
+			if n, err := r.HTTP.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+				t.Errorf("%s %s is handled before its body is there: %d, %v", r.HTTP.Method, r.HTTP.URL, n, err)
+			}
+			return next(r)
+		}
+	}
+	post := func(r *serve.Request) (*serve.Answer, error) {
+		body, err := r.JSONBody()
+		return &serve.Answer{Data: string(body)}, err
+	}
+	c := startAPI(t, 1,
+		serve.Route{Path: "/post", Post: handled(post)},
+		serve.Route{Path: "/blocks", Get: handled(block)},
+		serve.Route{Path: "/long", Get: handled(long), Streamed: true},
+		serve.Route{Path: "/file", Get: handled(long), IsFile: true},
+		serve.Route{Path: "/live", Get: handled(silent), Live: true},
+	)
+	c.Server.Heartbeat = 10 * time.Millisecond
+	server := httptest.NewUnstartedServer(c.Handler)
+	server.Config.ReadTimeout = 500 * time.Millisecond
+	server.Config.RegisterOnShutdown(c.Server.EndLive)
+	server.Start()
+	t.Cleanup(server.Close) // after the connections
+	send := func(request, body string) *http.Response {
+		t.Helper()
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", request, body); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", request, err)
+		}
+		return r
+	}
+	for _, request := range []string{"POST /post", "GET /blocks", "GET /long", "GET /file", "GET /live"} {
+		for body, status := range map[string]int{
+			"Content-Length: 2\r\n\r\n{}": 200, "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n": 200,
+			"Content-Length: 10\r\n\r\n{": 499, "Transfer-Encoding: chunked\r\n\r\nx\r\n": 400,
+			"Content-Length: 16385\r\n\r\n" + strings.Repeat(" ", 16385): 413,
+		} {
+			r := send(request, body)
+			if r.StatusCode != status {
+				t.Errorf("%s with %.40q: %s", request, body, r.Status)
+			}
+			if status == 400 {
+				if text, err := io.ReadAll(r.Body); err != nil || !strings.Contains(string(text), "INVALID_BODY") {
+					t.Errorf("%s: %s, %v", request, text, err)
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := server.Config.Shutdown(ctx); err != nil {
+		t.Errorf("the server does not end: %v", err)
+	}
+}
