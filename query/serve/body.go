@@ -7,8 +7,15 @@ import (
 	"strings"
 )
 
-// maxBody is the largest body of most routes, in bytes.
-const maxBody = 16 << 10
+const (
+	// maxBody is the largest body of most routes, in bytes.
+	maxBody = 16 << 10
+	// maxPosts is how many POSTs are handled at once, plus a quarter for partners. Half of it is for the public, which
+	// has none so far.
+	maxPosts = 8
+	// postsPerPartner leaves places to other partners while the DNS of one is slow.
+	postsPerPartner = 2
+)
 
 // readBody reads the body of a request, of at most this many bytes, whole KiB. A client may send it slowly, or never: so
 // it is read while the connection has its read deadline, and before the request takes a slot or a place. net/http
@@ -29,6 +36,17 @@ func (r *Request) readBody(most int) error {
 	}
 	r.body = body
 	return nil
+}
+
+// posted handles a POST. Those that wait for a place, or whose body is being read, are bounded by the limits of their
+// partners (Route.PostLimit).
+func (s *Server) posted(r *Request, h Handler) (*finished, error) {
+	release, err := s.posts.acquire(r.Context, r.holder())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return s.create(r, h)
 }
 
 // JSONBody returns the body of a request, which must be sent as JSON.

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 )
@@ -22,13 +21,10 @@ const (
 // before it.
 const deepReach = 2_000
 
-// class returns the cost class of a request, decided by its route and parameters only. A route's Expensive decides
+// class returns the cost class of a request that needs the engine, decided by its route and parameters only. A route's Expensive decides
 // for most requests; files, long responses and deep pages are always expensive. A stream is cheap while it is at the
 // end of the log, and uses expensive slots while it catches up (Live.Work).
 func (e *Route) class(r *Request) class {
-	if r.HTTP.Method == http.MethodPost {
-		return cheap
-	}
 	if e.Streamed || e.IsFile || r.format != "" {
 		return expensive
 	}

@@ -13,6 +13,7 @@ const (
 	LongPerAddress  = longPerAddress
 	LivePerAddress  = livePerAddress
 	FilesPerPartner = filesPerPartner
+	PostsPerPartner = postsPerPartner
 )
 
 // Occupy takes a slot for an address, and OccupyStream takes one for a long response.
@@ -63,6 +64,7 @@ func (s *Server) Counted(route, method, status string) float64 {
 func (s *Server) CutOff(why string) float64 {
 	return testutil.ToFloat64(s.metrics.cut.WithLabelValues(why))
 }
+func (s *Server) PostsTaken() int   { return s.posts.taken() }
 func (s *Server) StreamsTaken() int { return s.streams.taken() }
 func (s *Server) LiveTaken() int    { return s.lives.taken() }
 func (s *Server) FilesTaken() int   { return s.files.taken() }

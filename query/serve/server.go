@@ -103,6 +103,7 @@ type Server struct {
 	ending  context.Context
 	end     context.CancelFunc // of the live responses
 	files   *slots             // the files, which take longest: no other request waits for them
+	posts   *slots             // the POSTs, which use only PostgreSQL and may wait for DNS: they need no engine slot
 	metrics metrics
 }
 
@@ -116,6 +117,8 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s.slots = newEngine(orDefault(concurrency), s.metrics)
 	s.streams, s.files, s.lives = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused), newSlots(maxLive, 0, refused)
 	s.streams.share = shares{address: longPerAddress, site: longPerSite, block: longPerBlock}
+	s.posts = newSlots(maxPosts, forPartners(maxPosts), refused)
+	s.posts.share.partner = postsPerPartner
 	s.files.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
 	s.lives.share = shares{address: livePerAddress, site: livePerSite, block: livePerBlock}
 	s.ending, s.end = context.WithCancel(context.Background())
@@ -314,7 +317,9 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 		return s.live(w, r, h)
 	case file:
 		f, err = s.stream(w, r, h, s.files, s.FileTimeout)
-	case e.Uncached || hr.Method == http.MethodPost:
+	case hr.Method == http.MethodPost:
+		f, err = s.posted(r, h)
+	case e.Uncached:
 		f, err = s.uncached(r, h)
 	default:
 		f, err = s.cached(r, h)

@@ -13,7 +13,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -302,6 +304,48 @@ func TestPartnersDoNotWaitForThePublic(t *testing.T) {
 	defer c.Server.Crowd()()
 	c.Serve("/blocks").Failed(t, 503, "UNAVAILABLE")
 	c.Serve("/mine").JSON(t)
+}
+
+// TestPostsHoldNoEngineSlot: POSTs of a partner that wait, for example for DNS, delay neither the reads of others nor
+// the POSTs of other partners.
+func TestPostsHoldNoEngineSlot(t *testing.T) {
+	begun, answer := make(chan struct{}), make(chan struct{})
+	c := startAPI(t, 4, serve.Route{Path: "/mine", Partner: true, Get: block, Post: func(r *serve.Request) (*serve.Answer, error) {
+		if r.Partner.ID == 7 {
+			begun <- struct{}{}
+			<-answer
+		}
+		return &serve.Answer{Data: "posted"}, nil
+	}})
+	c.Server.Admit = func(r *serve.Request, _ *serve.Route) error {
+		id, err := strconv.Atoi(r.HTTP.Header.Get("X-Partner"))
+		r.Partner = &serve.Partner{ID: uint32(id)}
+		return err
+	}
+	do := func(method, partner string) int {
+		r := httptest.NewRequest(method, "/mine", nil)
+		r.Header.Set("X-Partner", partner)
+		w := httptest.NewRecorder()
+		c.Handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	var waiting sync.WaitGroup
+	for range serve.PostsPerPartner {
+		waiting.Go(func() {
+			if code := do("POST", "7"); code != 200 {
+				t.Errorf("a POST that waited: %d", code)
+			}
+		})
+		<-begun
+	}
+	if engine, posts := c.Server.EngineTaken(), c.Server.PostsTaken(); engine != 0 || posts != serve.PostsPerPartner {
+		t.Errorf("%d engine slots and %d places are taken", engine, posts)
+	}
+	if get, post, beyond := do("GET", "8"), do("POST", "8"), do("POST", "7"); get != 200 || post != 200 || beyond != 503 {
+		t.Errorf("another partner: GET %d, POST %d; the same beyond its share: %d", get, post, beyond)
+	}
+	close(answer)
+	waiting.Wait()
 }
 
 // TestSlowReaderIsCutOff: a client requests a long response and reads nothing, or only a little now and then.
