@@ -84,7 +84,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 	queries := db.New(pool)
 	a := &Access{
 		Now: time.Now, Log: log, db: queries,
-		byIP: newLimiter[netip.Prefix](maxAddresses), byFailure: newLimiter[netip.Prefix](maxAddresses), leases: leases{held: make(map[rateKey]lease)},
+		byIP: newLimiter[netip.Prefix](maxAddresses), byFailure: newLimiter[netip.Prefix](maxAddresses), leases: newLeases(),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "navlog_query_rate_limited_total", Help: "Requests rejected by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
 		}, []string{"limit"}),

@@ -32,24 +32,40 @@ type rateKey struct {
 	policy  string
 }
 
-// leases are the requests that this instance has drawn and not used.
+// leases are the requests that this instance has drawn and not used, and the limits that it knows to be used up.
 type leases struct {
-	mu   sync.Mutex
-	held map[rateKey]lease
+	mu      sync.Mutex
+	held    map[rateKey]lease
+	drawing map[rateKey]chan struct{} // contains an element while a request draws
+}
+
+func newLeases() leases {
+	return leases{held: make(map[rateKey]lease), drawing: make(map[rateKey]chan struct{})}
 }
 
 type lease struct {
 	limit  int
-	tokens int
+	tokens int // 0 if the limit is used up: then nothing is drawn until the lease ends
 	use    use // of the window, as of the last draw: including these tokens
 	until  time.Time
 }
 
-// spend takes one request from a limit of perMinute requests.
+// spend takes one request from a limit of perMinute requests. One request at a time draws, because PostgreSQL would
+// handle them one after the other anyway: the others wait here, and not on connections that other partners need.
 func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, error) {
+	if q, ok := a.leases.take(k, perMinute, a.Now()); ok {
+		return q, nil
+	}
+	drawing := a.leases.drawingOf(k)
+	select {
+	case drawing <- struct{}{}:
+		defer func() { <-drawing }()
+	case <-ctx.Done():
+		return quota{}, serve.RegistryFailure(ctx.Err())
+	}
 	now := a.Now()
-	if l, ok := a.leases.take(k, perMinute, now); ok {
-		return l.quota(true, now), nil
+	if q, ok := a.leases.take(k, perMinute, now); ok { // another request has drawn
+		return q, nil
 	}
 	drawn, err := a.draw(ctx, k, perMinute, max(1, perMinute/leasesPerMinute), now)
 	if err != nil {
@@ -60,14 +76,14 @@ func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, er
 	if end.Before(l.until) {
 		l.until = end
 	}
-	if l.tokens == 0 {
-		return l.quota(false, now), nil
+	granted := l.tokens > 0
+	if granted {
+		l.tokens--
 	}
-	l.tokens--
-	if l.tokens > 0 {
-		a.leases.put(k, l, now)
+	if !granted || l.tokens > 0 {
+		a.leases.put(k, l)
 	}
-	return l.quota(true, now), nil
+	return l.quota(granted, now), nil
 }
 
 func (a *Access) draw(ctx context.Context, k rateKey, perMinute, want int, now time.Time) (db.DrawTokensRow, error) {
@@ -82,26 +98,39 @@ func (a *Access) draw(ctx context.Context, k rateKey, perMinute, want int, now t
 	return row, err
 }
 
-// take uses one request of a held lease, if there is one.
-func (l *leases) take(k rateKey, perMinute int, now time.Time) (lease, bool) {
+// take uses one request of a held lease, or refuses it if the lease has none. ok is false if nothing is held.
+func (l *leases) take(k rateKey, perMinute int, now time.Time) (q quota, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held, ok := l.held[k]
-	if !ok || held.tokens == 0 || held.limit != perMinute || !now.Before(held.until) {
-		return lease{}, false
+	if !ok || held.limit != perMinute || !now.Before(held.until) {
+		return quota{}, false
 	}
-	held.tokens--
-	l.held[k] = held
-	return held, true
+	if held.tokens == 0 {
+		return held.quota(false, now), true
+	}
+	if held.tokens--; held.tokens > 0 {
+		l.held[k] = held
+	} else { // the limit may grant more
+		delete(l.held, k)
+	}
+	return held.quota(true, now), true
 }
 
-// put adds a lease to what is held.
-func (l *leases) put(k rateKey, drawn lease, now time.Time) {
+// drawingOf returns the channel that the request that draws on a limit puts an element in.
+func (l *leases) drawingOf(k rateKey) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if held, ok := l.held[k]; ok && held.limit == drawn.limit && now.Before(held.until) {
-		drawn.tokens += held.tokens
+	if l.drawing[k] == nil {
+		l.drawing[k] = make(chan struct{}, 1)
 	}
+	return l.drawing[k]
+}
+
+// put holds what the only request that draws has drawn: nothing else is held then that could still be used.
+func (l *leases) put(k rateKey, drawn lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.held[k] = drawn
 }
 

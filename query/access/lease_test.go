@@ -1,12 +1,15 @@
 package access
 
 import (
+	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -132,5 +135,76 @@ func TestBucketsAreDrawnInOneStatement(t *testing.T) {
 		if err != nil || got.Tokens != step.tokens || got.Used != step.used || got.WindowEnd != step.end {
 			t.Errorf("step %d: %+v, %v; should be %+v", i, got, err, step)
 		}
+	}
+}
+
+// draws counts the requests that PostgreSQL is asked to grant.
+type draws struct{ n atomic.Int64 }
+
+func (d *draws) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(query.SQL, "name: DrawTokens ") {
+		d.n.Add(1)
+	}
+	return ctx
+}
+func (d *draws) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestRefusalsAreRemembered: requests over a limit draw at most once a second, however many there are, and occupy one
+// connection at most; a new limit applies at once.
+func TestRefusalsAreRemembered(t *testing.T) {
+	pool, now := registered(t)
+	var drawn draws
+	config := pool.Config()
+	config.ConnConfig.Tracer = &drawn
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	a := New(pool, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	a.Now = func() time.Time { return now }
+	const limit = 3
+	spend := func(limit int) bool {
+		use, err := a.spend(t.Context(), rateKey{7, "partner"}, limit)
+		if err != nil {
+			t.Error(err)
+		}
+		if !use.ok && (use.remaining != 0 || use.retry != use.reset || use.retry <= 0) {
+			t.Errorf("%+v", use)
+		}
+		return use.ok
+	}
+	granted := func(limit, of int) int {
+		var n atomic.Int64
+		var group sync.WaitGroup
+		for range 10 {
+			group.Go(func() {
+				for range of / 10 {
+					if spend(limit) {
+						n.Add(1)
+					}
+				}
+			})
+		}
+		group.Wait()
+		return int(n.Load())
+	}
+	for second, want := range []struct{ granted, draws int }{{limit, 1 + limit + 1}, {0, 1}, {0, 1}, {0, 1}} { // the first finds no bucket
+		drawn.n.Store(0)
+		if n := granted(limit, 1000); n != want.granted || drawn.n.Load() != int64(want.draws) {
+			t.Errorf("second %d: %d granted of 1,000, after %d draws", second, n, drawn.n.Load())
+		}
+		now = now.Add(leaseFor)
+	}
+	if !spend(limit + 1) {
+		t.Error("a higher limit does not apply at once")
+	}
+	now = now.Add(window - 4*leaseFor - leaseFor/2)
+	if spend(limit) {
+		t.Error("granted at the end of the window")
+	}
+	now = now.Add(leaseFor / 2)
+	if !spend(limit) {
+		t.Error("a refusal lasts longer than its window")
 	}
 }
