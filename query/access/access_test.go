@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -237,23 +238,25 @@ func TestLimiterUnderAFlood(t *testing.T) {
 func TestStrangersProxyIsWarnedOf(t *testing.T) {
 	var log bytes.Buffer
 	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
-	ask := func(remote, forwarded string) {
+	ask := func(remote string, header http.Header) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.RemoteAddr = remote
-		if forwarded != "" {
-			r.Header.Set("X-Forwarded-For", forwarded)
-		}
+		r.RemoteAddr, r.Header = remote, header
 		a.clientIP(r)
 	}
-	ask("10.0.0.1:5", "9.9.9.9")
-	ask("172.18.0.1:5", "")
+	ask("10.0.0.1:5", x("9.9.9.9"))
+	ask("172.18.0.1:5", nil)
 	if log.Len() > 0 {
 		t.Errorf("nothing is wrong, and logged is %s", log.String())
 	}
-	for range 3 {
-		ask("172.18.0.1:5", "9.9.9.9")
-	}
-	if n := strings.Count(log.String(), "http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)"); n != 1 || !strings.Contains(log.String(), "sender=172.18.0.1") {
-		t.Errorf("warned %d times: %s", n, log.String())
+	for name, header := range map[string]http.Header{XForwardedFor: x("9.9.9.9"), Forwarded: f("for=9.9.9.9")} {
+		log.Reset()
+		a.forwarded = sync.Once{}
+		for range 3 {
+			ask("172.18.0.1:5", header)
+		}
+		n := strings.Count(log.String(), "http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)")
+		if n != 1 || !strings.Contains(log.String(), "sender=172.18.0.1 header="+name+"\n") {
+			t.Errorf("warned %d times of %s: %s", n, name, log.String())
+		}
 	}
 }

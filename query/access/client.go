@@ -32,9 +32,9 @@ func (a *Access) clientIP(r *http.Request) netip.Addr {
 
 // behind returns the client for which a peer forwards a request, or the peer itself if it is not a trusted proxy.
 func (a *Access) behind(peer netip.Addr, h http.Header) netip.Addr {
-	hops := a.hops(h)
+	header, hops := a.hops(h)
 	if len(hops) > 0 && !a.Trusted(peer) {
-		a.warnOfProxy(peer)
+		a.warnOfProxy(peer, header)
 		return peer
 	}
 	ip := peer
@@ -49,10 +49,10 @@ func (a *Access) behind(peer netip.Addr, h http.Header) netip.Addr {
 	return ip
 }
 
-// hops returns the addresses that proxies added, in order. A proxy that appends to one of the two headers passes the
-// other through as the client wrote it. So only one is read: Forwarded if the operator configured it or there is no
-// other.
-func (a *Access) hops(h http.Header) (hops []string) {
+// hops returns the addresses that proxies added, in order, and the header that contains them. A proxy that appends to
+// one of the two headers passes the other through as the client wrote it. So only one is read: Forwarded if the
+// operator configured it or there is no other.
+func (a *Access) hops(h http.Header) (header string, hops []string) {
 	x, f := h[XForwardedFor], h[Forwarded]
 	if a.ForwardedHeader != Forwarded && (len(x) > 0 || len(f) == 0) {
 		for _, line := range x {
@@ -62,7 +62,7 @@ func (a *Access) hops(h http.Header) (hops []string) {
 				}
 			}
 		}
-		return hops
+		return XForwardedFor, hops
 	}
 	for _, line := range f {
 		for _, element := range splitQuoted(line, ',') {
@@ -79,7 +79,7 @@ func (a *Access) hops(h http.Header) (hops []string) {
 			hops = append(hops, hop)
 		}
 	}
-	return hops
+	return Forwarded, hops
 }
 
 // splitQuoted splits a header at separators outside quotes.
@@ -124,10 +124,10 @@ func parseHop(s string) (netip.Addr, bool) {
 
 // warnOfProxy warns, once, that a setting may be wrong. Only once, because any client can send the header to a server
 // without a proxy.
-func (a *Access) warnOfProxy(peer netip.Addr) {
+func (a *Access) warnOfProxy(peer netip.Addr, header string) {
 	a.forwarded.Do(func() {
-		a.Log.Warn("X-Forwarded-For ignored: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
-			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer)
+		a.Log.Warn("header of a proxy ignored: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
+			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer, "header", header)
 	})
 }
 
