@@ -106,9 +106,9 @@ func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func()
 }
 
 // charged reports whether a holder is charged for engine time. Partners are not: their limits are those of the
-// registry.
+// registry. Work for all live responses is no client's.
 func (e *engine) charged(h holder) bool {
-	return e.budget != nil && h.kind() == public && h.client != allLive.client
+	return e.budget != nil && h.kind() == public && !h.allLive
 }
 
 func (e *engine) afford(h holder) error {

@@ -54,7 +54,7 @@ func (l *Live) Work(ctx context.Context, work func(context.Context) error) error
 // WorkForAll runs queries for all live responses. It is independent of the client whose response happens to run them:
 // of that client's slots and of its disconnecting.
 func (l *Live) WorkForAll(ctx context.Context, work func(context.Context) error) error {
-	return l.work(withClient(context.WithoutCancel(ctx), context.Background()), allLive, work)
+	return l.work(withClient(context.WithoutCancel(ctx), context.Background()), holder{allLive: true}, work)
 }
 
 func (l *Live) work(ctx context.Context, h holder, work func(context.Context) error) error {

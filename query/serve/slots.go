@@ -25,11 +25,9 @@ const (
 type holder struct {
 	partner uint32 // 0: none
 	client  netip.Addr
+	allLive bool // work that one live response does for all of them: no client's
 	class   class
 }
-
-// allLive is the holder of work that one stream does for all streams. No client has that address.
-var allLive = holder{client: netip.IPv6Unspecified()}
 
 func (r *Request) holder() holder {
 	if r.Partner != nil {
@@ -68,16 +66,20 @@ func Prefixes(ip netip.Addr) []netip.Prefix {
 	return prefixes
 }
 
-// member takes turns with others: a partner, an address, or a prefix of addresses.
+// member takes turns with others: a partner, an address, or a prefix of addresses, or all live responses together.
 type member struct {
 	partner uint32
 	prefix  netip.Prefix
+	allLive bool
 }
 
 // members returns the members that a holder counts against, narrowest first.
 func (h holder) members() []member {
 	if h.partner != 0 {
 		return []member{{partner: h.partner}}
+	}
+	if h.allLive {
+		return []member{{allLive: true}}
 	}
 	prefixes := Prefixes(h.client)
 	out := make([]member, len(prefixes))

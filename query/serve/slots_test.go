@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -83,6 +84,27 @@ func TestNobodyHasMoreThanHalf(t *testing.T) {
 	}
 	c.expect("a partner, with the public's queue full", false, c.come(seven))
 }
+
+// TestEveryAddressIsCharged: whatever the address of a client, its requests are charged, and take no turns of the work
+// for all live responses.
+func TestEveryAddressIsCharged(t *testing.T) {
+	e := &engine{budget: freeBudget{}}
+	all := holder{allLive: true}
+	if e.charged(all) || e.charged(holder{partner: 7}) {
+		t.Error("partners or the work for all live responses are charged")
+	}
+	for _, client := range []netip.Addr{{}, netip.IPv6Unspecified(), netip.IPv4Unspecified(), netip.MustParseAddr("198.51.100.7")} {
+		h := holder{client: client}
+		if !e.charged(h) || slices.ContainsFunc(h.members(), func(m member) bool { return slices.Contains(all.members(), m) }) {
+			t.Errorf("%s counts as the work for all live responses", client)
+		}
+	}
+}
+
+type freeBudget struct{}
+
+func (freeBudget) Afford(netip.Addr) error          { return nil }
+func (freeBudget) Charge(netip.Addr, time.Duration) {}
 
 // TestPrefixIsOneCustomer: an IPv6 /48 has the share of one address, however many of its /64s send requests, and so
 // do the /56s within it.
