@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"slices"
 	"sync"
 
@@ -20,11 +21,19 @@ const (
 	keptStretches = 8
 )
 
-// Feed reads the log for streams. Near its end, where most streams are, records are read and encoded once for all of
-// them: 1,000 streams need one query per block. A stream that is further behind does its own reads, of only the
-// records that match its filter, until it has caught up. Every read begins at the stream's own seq, so nothing is
-// missing or duplicated when a stream switches to the shared reads.
+// Feed reads the log for streams. At its end, where most streams are, records are read and encoded once for all of
+// them: 1,000 streams need one query per block. So are those after a seq near the end that clients chose, because many
+// may reconnect at once; but such a read is charged to the client whose stream performs it, and is kept apart, so that
+// streams at the end neither wait for it nor lose their own. A stream that is further behind does its own reads, of only
+// the records that match its filter. Every read begins at the stream's own seq, so nothing is missing or duplicated when
+// a stream switches to other reads.
 type Feed struct {
+	atEnd  reads
+	chosen reads // of streams that are behind
+}
+
+// reads are the shared reads of one kind.
+type reads struct {
 	mu   sync.Mutex
 	kept []*shared // the newest last
 }
@@ -38,11 +47,14 @@ type shared struct {
 	err        error
 }
 
+// errNotRead marks the error of a read that failed for the client that is charged for it: others try it themselves.
+var errNotRead = errors.New("the client cannot read")
+
 // NewFeed returns a Feed that has read nothing.
 func NewFeed() *Feed { return &Feed{} }
 
 // next returns the records after a seq, which is below that of the snapshot.
-func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, told *only) (*stretch, error) {
+func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
 	if s.Seq-after > stretchLength {
 		var own *stretch
@@ -52,47 +64,69 @@ func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, aft
 		})
 		return own, err
 	}
-	sh, ours := f.share(s.Generation, after)
-	if !ours {
+	of, work := &f.atEnd, out.WorkForAll
+	if behind {
+		of, work = &f.chosen, func(ctx context.Context, read func(context.Context) error) error {
+			err := out.Work(ctx, read)
+			var failure *serve.Failure
+			if errors.As(err, &failure) || ctx.Err() != nil {
+				err = errors.Join(errNotRead, err)
+			}
+			return err
+		}
+	}
+	for {
+		sh, ours := of.share(s.Generation, after)
+		if ours {
+			return of.perform(sh, func() error {
+				return work(ctx, func(ctx context.Context) (err error) {
+					sh.stretch, err = read(ctx, s, after, to, nil)
+					return err
+				})
+			})
+		}
 		select {
 		case <-sh.ready:
-			return sh.stretch, sh.err
+			if !errors.Is(sh.err, errNotRead) {
+				return sh.stretch, sh.err
+			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// perform makes a shared read.
+func (r *reads) perform(sh *shared, read func() error) (*stretch, error) {
 	sh.err = context.Canceled // unless the read below succeeds
-	defer f.settle(sh)
-	sh.err = out.WorkForAll(ctx, func(ctx context.Context) (err error) {
-		sh.stretch, err = read(ctx, s, after, to, nil)
-		return err
-	})
+	defer r.settle(sh)
+	sh.err = read()
 	return sh.stretch, sh.err
 }
 
 // share returns the shared read that starts after a seq; ours is true if the caller must perform it.
-func (f *Feed) share(generation int32, after uint64) (sh *shared, ours bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, sh := range f.kept {
+func (r *reads) share(generation int32, after uint64) (sh *shared, ours bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sh := range r.kept {
 		if sh.generation == generation && sh.after == after {
 			return sh, false
 		}
 	}
 	sh = &shared{generation: generation, after: after, ready: make(chan struct{})}
-	if len(f.kept) == keptStretches {
-		f.kept = slices.Delete(f.kept, 0, 1) // streams that wait for it hold a pointer to it
+	if len(r.kept) == keptStretches {
+		r.kept = slices.Delete(r.kept, 0, 1) // streams that wait for it hold a pointer to it
 	}
-	f.kept = append(f.kept, sh)
+	r.kept = append(r.kept, sh)
 	return sh, true
 }
 
 // settle drops a shared read that failed, so that it is retried.
-func (f *Feed) settle(sh *shared) {
+func (r *reads) settle(sh *shared) {
 	if sh.err != nil {
-		f.mu.Lock()
-		f.kept = slices.DeleteFunc(f.kept, func(other *shared) bool { return other == sh })
-		f.mu.Unlock()
+		r.mu.Lock()
+		r.kept = slices.DeleteFunc(r.kept, func(other *shared) bool { return other == sh })
+		r.mu.Unlock()
 	}
 	close(sh.ready)
 }

@@ -40,7 +40,7 @@ func (f *Feed) Stream(r *serve.Request) (*serve.Answer, error) {
 			after = newest
 		}
 		return &serve.Answer{Kind: streamKind, Live: func(ctx context.Context, out *serve.Live) error {
-			return f.follow(ctx, out, after, told)
+			return f.follow(ctx, out, after, after != newest, told)
 		}}
 	})
 }
@@ -64,8 +64,10 @@ func position(r *serve.Request) (after uint64, given bool) {
 }
 
 // follow sends everything after a seq, read by read, and waits at the end of the log for more. It also waits if the
-// seq does not exist yet: another instance or the previous generation may have been ahead.
-func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, told *only) error {
+// seq does not exist yet: another instance or the previous generation may have been ahead. The stream is behind after a
+// seq that its client chose, or if its client is slow, until it has reached the end of a snapshot, which no client
+// chooses.
+func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind bool, told *only) error {
 	if err := out.Send([]byte(comeBack)); err != nil {
 		return err
 	}
@@ -73,18 +75,16 @@ func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, told *
 		s, changed := out.Newest()
 		var most time.Duration
 		if s != nil && after < s.Seq {
-			st, err := f.next(ctx, out, s, after, told)
+			behind = behind || s.Seq-after > stretchLength
+			to, err := f.sendNext(ctx, out, s, after, behind, told)
 			var question *state.Error
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case err == nil:
-				if err := out.Send(st.pieces(told)...); err != nil {
-					return err
-				}
-				after = st.to
+				after, behind = to, behind && to < s.Seq
 				continue
-			case errors.As(err, &question) && question.Ours:
+			case errors.Is(err, errUnsent), errors.As(err, &question) && question.Ours:
 				return err
 			}
 			most = again // the engine is down or overloaded
@@ -93,6 +93,29 @@ func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, told *
 			return err
 		}
 	}
+}
+
+// errUnsent marks the error of a connection that broke.
+var errUnsent = errors.New("the client receives nothing")
+
+// sendNext sends the records after a seq, up to the seq that it returns. What a stream that is behind reads is seldom
+// read by others, so such streams have few places to hold it until their clients have received it.
+func (f *Feed) sendNext(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only) (to uint64, err error) {
+	if behind {
+		leave, err := out.CatchUp(ctx)
+		if err != nil {
+			return 0, err
+		}
+		defer leave()
+	}
+	st, err := f.next(ctx, out, s, after, behind, told)
+	if err != nil {
+		return 0, err
+	}
+	if err := out.Send(st.pieces(told)...); err != nil {
+		return 0, errors.Join(errUnsent, err)
+	}
+	return st.to, nil
 }
 
 // stretch is a range of the log, encoded for sending.

@@ -46,10 +46,12 @@
 // # Live responses
 //
 // A Live Route responds for as long as its client stays connected: see live.go. It has a place of its own kind, and
-// takes an engine slot for each of its queries, so 2,000 streams wait like a single request. A live response is
-// neither cached nor compressed, each piece has its own deadline, and a comment is sent from time to time to show
-// that the connection is alive. The handler decides what it sends and when (package events). EndLive ends all of them
-// cleanly, before the server waits for the other responses.
+// takes an engine slot for each of its queries, so 2,000 streams wait like a single request. While it catches up from a
+// position that the client chose, the queries are charged to the client (Live.Work), and it needs one of a few more
+// places until the client has received what was read (Live.CatchUp). A live response is neither cached nor compressed,
+// each piece has its own deadline, and a comment is sent from time to time to show that the connection is alive. The
+// handler decides what it sends and when (package events). EndLive ends all of them cleanly, before the server waits for
+// the other responses.
 //
 // # Errors
 //

@@ -16,6 +16,12 @@ const (
 	livePerAddress = 100
 	livePerSite    = 200
 	livePerBlock   = 400
+	// maxCatchUps is how many live responses may hold what they read to catch up, of up to 0.75 MiB each. A client that
+	// receives MinRate takes it within a minute.
+	maxCatchUps       = 32
+	catchUpPerAddress = 4
+	catchUpPerSite    = 6
+	catchUpPerBlock   = 8
 	// heartbeat is the longest silence on a live connection: proxies close silent ones.
 	heartbeat = 15 * time.Second
 )
@@ -43,7 +49,13 @@ func (l *Live) Newest() (*state.Snapshot, <-chan struct{}) {
 	return s, changed
 }
 
-// Work runs queries that only this response needs, for example to catch up: on an expensive slot, within
+// CatchUp waits for one of a few places for responses that catch up. What such a response reads is its own, and uses
+// memory until its client has received it: leave returns the place after that.
+func (l *Live) CatchUp(ctx context.Context) (leave func(), err error) {
+	return l.server.catchUps.acquire(ctx, l.request.holder())
+}
+
+// Work runs queries that this client chose, for example to catch up, and is charged to it: on an expensive slot, within
 // RequestTimeout, and while the client stays connected.
 func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
 	h := l.request.holder()

@@ -100,11 +100,13 @@ type Server struct {
 	slots   *engine
 	streams *slots // the long responses, which use memory until the client has received them
 	lives   *slots // the live responses
-	ending  context.Context
-	end     context.CancelFunc // of the live responses
-	files   *slots             // the files, which take longest: no other request waits for them
-	posts   *slots             // the POSTs, which use only PostgreSQL and may wait for DNS: they need no engine slot
-	metrics metrics
+	// catchUps are those of them that use memory until the client has received what they read (Live.CatchUp).
+	catchUps *slots
+	ending   context.Context
+	end      context.CancelFunc // of the live responses
+	files    *slots             // the files, which take longest: no other request waits for them
+	posts    *slots             // the POSTs, which use only PostgreSQL and may wait for DNS: they need no engine slot
+	metrics  metrics
 }
 
 // New returns a server that handles concurrency cheap requests at once, a quarter more for partners, and a quarter of
@@ -121,6 +123,9 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s.posts.share.partner = postsPerPartner
 	s.files.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
 	s.lives.share = shares{address: livePerAddress, site: livePerSite, block: livePerBlock}
+	s.catchUps = newSlots(maxCatchUps, 0, refused)
+	s.catchUps.share = shares{address: catchUpPerAddress, site: catchUpPerSite, block: catchUpPerBlock}
+	s.catchUps.patience = waitForExpensive
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }

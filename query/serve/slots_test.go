@@ -214,7 +214,7 @@ func TestComersDoNotKeepOthersWaiting(t *testing.T) {
 // streams.
 func TestLongAnswersOfManyAddresses(t *testing.T) {
 	s := New(0, 0, prometheus.NewRegistry())
-	for name, of := range map[string]*slots{"files": s.files, "long answers": s.streams, "streams": s.lives} {
+	for name, of := range map[string]*slots{"files": s.files, "long answers": s.streams, "streams": s.lives, "streams that catch up": s.catchUps} {
 		c := &crowd{slots: of, t: t}
 		many := func(of func(n int) holder) (n int) {
 			for i := range 500 {

@@ -1,0 +1,201 @@
+package events_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/events"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
+)
+
+// bill counts the reads that each address is charged for. An address that is broke may read nothing.
+type bill struct {
+	mu    sync.Mutex
+	reads map[netip.Addr]int
+	broke netip.Addr
+}
+
+func (b *bill) Afford(client netip.Addr) error {
+	if client == b.broke {
+		return &serve.Failure{Status: http.StatusTooManyRequests, Crowd: true}
+	}
+	return nil
+}
+
+func (b *bill) Charge(client netip.Addr, _ time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads[client]++
+}
+
+func (b *bill) of(client string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reads[netip.MustParseAddr(client)]
+}
+
+// following is a server of streams.
+type following struct {
+	*readtest.Client
+	t    *testing.T
+	g    *readtest.Generation
+	addr string
+	bill *bill
+}
+
+func follow(t *testing.T, log *readtest.Log) *following {
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(log)
+	s := serve.New(4, 1<<20, prometheus.NewRegistry())
+	f := &following{t: t, g: g, bill: &bill{reads: make(map[netip.Addr]int)}}
+	s.SetBudget(f.bill)
+	f.Client = readtest.ServeBy(t, s, g, serve.Route{Path: "/stream", Get: events.NewFeed().Stream, Live: true})
+	s.Admit = func(r *serve.Request, _ *serve.Route) (err error) {
+		r.Client, err = netip.ParseAddr(r.HTTP.Header.Get("X-Client"))
+		return err
+	}
+	server := httptest.NewUnstartedServer(f.Handler)
+	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if err := conn.(*net.TCPConn).SetWriteBuffer(32 << 10); err != nil {
+			t.Error(err)
+		}
+		return serve.ConnContext(ctx, conn)
+	}
+	server.Start()
+	t.Cleanup(server.Close) // after the connections
+	f.addr = server.Listener.Addr().String()
+	return f
+}
+
+// stream is an open stream, whose client reads only as told.
+type stream struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (f *following) open(client, query string) *stream {
+	f.t.Helper()
+	conn, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { conn.Close() })
+	if err := conn.(*net.TCPConn).SetReadBuffer(32 << 10); err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET /stream?%s HTTP/1.1\r\nHost: x\r\nX-Client: %s\r\n\r\n", query, client); err != nil {
+		f.t.Fatal(err)
+	}
+	s := &stream{f.t, conn, bufio.NewReader(conn)}
+	if err := s.until("retry: ", time.Minute); err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+// until reads up to a line with a prefix.
+func (s *stream) until(prefix string, patience time.Duration) error {
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	for {
+		line, err := s.in.ReadString('\n')
+		if err != nil || strings.HasPrefix(line, prefix) {
+			return err
+		}
+	}
+}
+
+// reaches reads up to the record with a seq.
+func (s *stream) reaches(seq uint64) {
+	s.t.Helper()
+	if err := s.until("id: "+strconv.FormatUint(seq, 10)+"\n", time.Minute); err != nil {
+		s.t.Fatalf("seq %d: %v", seq, err)
+	}
+}
+
+// TestReadsOfChosenSeqsAreCharged: the read after a seq that a client chose is charged to it, and shared with others
+// that chose the same, except if the client has no budget. Reads at the end of the log are charged to nobody.
+func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
+	log := readtest.SmallChain()
+	f := follow(t, log)
+	const one, other, broke = "198.51.100.7", "203.0.113.9", "192.0.2.1"
+	f.bill.broke = netip.MustParseAddr(broke)
+	end := log.Seq()
+	var open []*stream
+	for n := range uint64(3) {
+		s := f.open(one, fmt.Sprintf("after=%d", n+1))
+		s.reaches(end)
+		open = append(open, s)
+	}
+	if n := f.bill.of(one); n != 3 {
+		t.Errorf("%d reads are charged for three seqs", n)
+	}
+	poor := f.open(broke, "after=5")
+	again := f.open(other, "after=1")
+	again.reaches(end)
+	beside := f.open(other, "after=5")
+	beside.reaches(end)
+	poor.reaches(end)
+	open = append(open, poor, again, beside, f.open(other, ""), f.open(other, fmt.Sprintf("after=%d", end)))
+	if n := f.bill.of(other); n != 1 {
+		t.Errorf("%d reads are charged for a seq that was read before, one that was not, and the end", n)
+	}
+	log.Append(readtest.BlockRecord(13))
+	f.g.Write(log)
+	f.Look()
+	for _, s := range open {
+		s.reaches(log.Seq())
+	}
+	if a, b := f.bill.of(one), f.bill.of(other); a != 3 || b != 1 {
+		t.Errorf("%d and %d reads are charged after one at the end", a, b)
+	}
+}
+
+// TestFewStreamsHoldWhatTheyCaughtUp: of one address, only a few streams that catch up hold what they read while their
+// clients receive nothing. Others wait until one of them is done; streams of other addresses, and those at the end, do
+// not.
+func TestFewStreamsHoldWhatTheyCaughtUp(t *testing.T) {
+	log := readtest.SmallChain()
+	for n := range uint64(700) {
+		log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Router, ID: 100 + n,
+			Assets: 1, Shares: 1, Block: 13 + n, Tx: readtest.Tx(18)}, readtest.BlockRecord(13+n))
+	}
+	f := follow(t, log)
+	const one, other = "198.51.100.7", "203.0.113.9"
+	var slow []*stream
+	for range 4 { // the share of an address
+		s := f.open(one, "after=0")
+		s.reaches(10) // it has a place
+		slow = append(slow, s)
+	}
+	waiting := f.open(one, "after=0")
+	if err := waiting.until("id: ", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a stream beyond the share of its address reads: %v", err)
+	}
+	f.open(other, "after=0").reaches(log.Seq())
+	newest := f.open(one, "")
+	log.Append(readtest.BlockRecord(2000))
+	f.g.Write(log)
+	f.Look()
+	newest.reaches(log.Seq())
+	slow[0].conn.Close()
+	waiting.reaches(log.Seq())
+}
