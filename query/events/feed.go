@@ -24,9 +24,9 @@ const (
 // Feed reads the log for streams. At its end, where most streams are, records are read and encoded once for all of
 // them: 1,000 streams need one query per block. So are those after a seq near the end that clients chose, because many
 // may reconnect at once; but such a read is charged to the client whose stream performs it, and is kept apart, so that
-// streams at the end neither wait for it nor lose their own. A stream that is further behind does its own reads, of only
-// the records that match its filter. Every read begins at the stream's own seq, so nothing is missing or duplicated when
-// a stream switches to other reads.
+// streams at the end neither wait for it nor lose their own. A stream that is further behind does its own reads, of
+// only the records that match its filter. Every read begins at the stream's own seq, so nothing is missing or
+// duplicated when a stream switches to other reads.
 type Feed struct {
 	atEnd  reads
 	chosen reads // of streams that are behind

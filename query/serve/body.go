@@ -17,8 +17,8 @@ const (
 	postsPerPartner = 2
 )
 
-// readBody reads the body of a request, of at most this many bytes, whole KiB. A client may send it slowly, or never: so
-// it is read while the connection has its read deadline, and before the request takes a slot or a place. net/http
+// readBody reads the body of a request, of at most this many bytes, whole KiB. A client may send it slowly, or never:
+// so it is read while the connection has its read deadline, and before the request takes a slot or a place. net/http
 // would read the rest of it before it sends the header of the response.
 func (r *Request) readBody(most int) error {
 	if r.HTTP.ContentLength == 0 {

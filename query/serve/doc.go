@@ -25,8 +25,8 @@
 // proofs. Each class has a fair queue (slots.go): prefixes take turns, then the addresses in them, and each has at
 // most a share of the slots and of the queue. Partners do not wait behind the public. Requests wait for a few seconds
 // at most, and then fail with 503. The time for which a request holds its slot is charged to its address and its
-// prefixes (engine.go). Cached responses and the health endpoints need no slot, and POSTs have a few places of their own,
-// because they use no ClickHouse and may wait for DNS.
+// prefixes (engine.go). Cached responses and the health endpoints need no slot, and POSTs have a few places of their
+// own, because they use no ClickHouse and may wait for DNS.
 //
 // If a client disconnects, the work for it ends, including its queries in the engine: see whileWanted.
 //
@@ -46,12 +46,12 @@
 // # Live responses
 //
 // A Live Route responds for as long as its client stays connected: see live.go. It has a place of its own kind, and
-// takes an engine slot for each of its queries, so 2,000 streams wait like a single request. While it catches up from a
-// position that the client chose, the queries are charged to the client (Live.Work), and it needs one of a few more
+// takes an engine slot for each of its queries, so 2,000 streams wait like a single request. While it catches up from
+// a position that the client chose, the queries are charged to the client (Live.Work), and it needs one of a few more
 // places until the client has received what was read (Live.CatchUp). A live response is neither cached nor compressed,
 // each piece has its own deadline, and a comment is sent from time to time to show that the connection is alive. The
-// handler decides what it sends and when (package events). EndLive ends all of them cleanly, before the server waits for
-// the other responses.
+// handler decides what it sends and when (package events). EndLive ends all of them cleanly, before the server waits
+// for the other responses.
 //
 // # Errors
 //
