@@ -75,7 +75,7 @@ func (n *Node) oneByOne(ctx context.Context, method string, params [][]any) ([][
 // reached.
 func mayRefuseBatches(ctx context.Context, err error) bool {
 	var put *limitedError
-	if errors.As(err, &put) {
+	if errors.As(err, &put) || Reverted(err) {
 		return false
 	}
 	var whole *batchError

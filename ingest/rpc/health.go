@@ -260,10 +260,11 @@ func limitOf(err error) (time.Duration, bool) {
 		return status.RetryAfter, true
 	}
 	var answer *rpcError
-	if errors.As(err, &answer) && (answer.Code == 429 || tooOften.MatchString(beginning(answer.Message))) {
-		return 0, true
+	if !errors.As(err, &answer) {
+		return 0, false
 	}
-	return 0, false
+	// A contract reverts with any text it likes, such as "rate limit exceeded".
+	return 0, answer.Code == http.StatusTooManyRequests || !Reverted(err) && tooOften.MatchString(beginning(answer.Message))
 }
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.

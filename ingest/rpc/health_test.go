@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -160,6 +161,7 @@ func TestTooOftenOrTooMuch(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]bool{
+		&rpcError{Code: -32000, Message: "rate limit exceeded", Data: json.RawMessage(`"0x08c379a0000000"`)}: false, // a revert
 		&httpError{Status: 429}: true, &httpError{Status: 503, RetryAfter: time.Second}: true, &httpError{Status: 503}: false, &rpcError{Code: 429}: true, errCut: false,
 	} {
 		if _, got := limitOf(err); got != want {

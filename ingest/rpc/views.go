@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -243,7 +242,7 @@ func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 func takesNoHash(err error) bool {
 	const invalidParams = -32602
 	var answer *rpcError
-	return errors.As(err, &answer) && answer.Code == invalidParams && !lacksState(err)
+	return errors.As(err, &answer) && answer.Code == invalidParams && !Reverted(err) && !lacksState(err)
 }
 
 // ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
@@ -262,19 +261,22 @@ func lacksState(err error) bool {
 	return answer.Code == prunedHistory || ofState.MatchString(answer.words())
 }
 
-// Reverted reports whether the EVM failed a call, rather than the node.
+// ofEVM matches the messages about a call that the EVM failed: "execution reverted: reason", "VM Exception while
+// processing transaction: revert reason" (Hardhat, Ganache, RSK), "Reverted 0x08c379a0..." in the data of a "VM execution
+// error." (OpenEthereum, Nethermind), "evm error: OutOfGas" (Frontier), and the faults that go-ethereum names. 0x08c379a0
+// and 0x4e487b71 are the selectors of Error(string) and Panic(uint256), with which Solidity reverts.
+var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm execution error|\bevm error` +
+	`|invalid opcode|bad instruction|(?:invalid|bad) jump|stack (?:underflow|overflow|limit)|out of ?gas`)
+
+// Reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means anything
+// else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
 func Reverted(err error) bool {
 	var answer *rpcError
 	if !errors.As(err, &answer) {
 		return false
 	}
 	const executionError = 3
-	text := answer.words()
-	// The data may be what Solidity returns when it reverts: the selectors of Error(string) and Panic(uint256).
-	if strings.Contains(text, "0x08c379a0") || strings.Contains(text, "0x4e487b71") {
-		return true
-	}
-	return answer.Code == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
+	return answer.Code == executionError || ofEVM.MatchString(answer.words())
 }
 
 // Sampled sets the sampling of a reader and returns the reader.

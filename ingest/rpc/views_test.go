@@ -105,6 +105,20 @@ func TestViewErrors(t *testing.T) {
 		{-32000, "execution reverted", "reverts"},
 		{-32015, "VM execution error: invalid opcode", "reverts"},
 		{-32000, "out of gas", "reverts"},
+		{-32000, "invalid jump destination", "reverts"},
+		{-32015, "VM execution error.", "reverts"},
+		{-32603, "evm error: OutOfGas", "reverts"},
+		// The contract chooses the reason of a revert.
+		{3, "execution reverted: Oracle: rate limit exceeded", "reverts"},
+		{3, "too many requests", "reverts"},
+		{-32000, "execution reverted: daily quota is used up", "reverts"},
+		{-32000, "VM Exception while processing transaction: revert too many requests", "reverts"},
+		{-32603, "VM Exception while processing transaction: reverted with reason string 'throughput'", "reverts"},
+		{3, "execution reverted: batch is not open", "reverts"},
+		{3, "execution reverted: query returned more than 10 results", "reverts"},
+		{3, "execution reverted: state of the pool is not available", "reverts"},
+		{-32602, "execution reverted: historical state is pruned", "reverts"},
+		{-32005, "rate limit exceeded", "error"},
 		{-32000, "header for hash not found", "error"},
 		{-32000, "hash is not currently canonical", "error"},
 		{-32001, "resource not found", "error"},
@@ -131,6 +145,9 @@ func TestViewErrors(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%d %s: %s (%v), want %s", c.code, c.message, got, err, c.want)
+		}
+		if c.want == "reverts" && (!n.health.is(usable) || n.health.rests() > 0 || n.limits.batchless(n.health.now()) || n.numbers.Load()) {
+			t.Errorf("%d %s: what a contract says changes how the endpoint is used: %+v", c.code, c.message, n.health.look())
 		}
 	}
 }
