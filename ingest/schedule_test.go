@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -14,10 +15,12 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/vaults"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // shortHistory has a few thousand blocks below the window.
@@ -283,6 +286,59 @@ func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
 	st := p.Status()
 	if st.ProvenTo != 0 || !strings.Contains(st.Warning, "do not hash to its hash") {
 		t.Errorf("blocks up to %d are proven, warning %q", st.ProvenTo, st.Warning)
+	}
+}
+
+// A block whose logs a node returns only for one vault after the other is appended, and does not count as proven: neither
+// above the head nor in another branch.
+func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
+	for name, grow := range map[string]func(r *rig, p *process) (proven uint64){
+		"above the head": func(r *rig, p *process) uint64 {
+			before := r.height()
+			for i := 0; i < 50 && !strings.Contains(p.Status().Warning, "one vault after the other"); i++ {
+				before = r.height()
+				r.steps(1)
+				p.caughtUp()
+			}
+			return before
+		},
+		"in another branch": func(r *rig, p *process) uint64 {
+			_, live := r.log()
+			live = slices.DeleteFunc(live, func(record *event.Record) bool { return record.GetLog() == nil })
+			kept := live[len(live)-1].GetLog()
+			r.reorg(r.height()-kept.GetBlockNumber()+1, devchain.Kept{Hash: common.Hash(kept.GetTxHash())})
+			p.caughtUp()
+			return kept.GetBlockNumber() - 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.steps(25)
+			limited := r.liar(honest)
+			r.config.RPC = rpc.Endpoints(limited.URL)
+			p := r.start()
+			p.caughtUp()
+			if st := p.Status(); st.ProvenTo != st.IndexedBlock {
+				t.Fatalf("blocks up to %d of %d are proven of an endpoint that returns all logs of a block", st.ProvenTo, st.IndexedBlock)
+			}
+			limited.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+				switch method {
+				case "eth_getBlockReceipts":
+					return nil, errNoMethod, true
+				case "eth_getLogs":
+					var filter struct{ Address []common.Address }
+					var logs []any
+					_, _ = json.Unmarshal(params[0], &filter), json.Unmarshal(truth(), &logs)
+					return nil, errors.New("query returned more than 0 results"), len(filter.Address) != 1 && len(logs) > 0
+				}
+				return nil, nil, false
+			})
+			want := grow(r, p)
+			if got := p.Status().ProvenTo; got != want {
+				t.Errorf("blocks up to %d are proven, want %d of %d", got, want, r.height())
+			}
+			r.verify()
+		})
 	}
 }
 

@@ -67,9 +67,9 @@ func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Cov
 	}
 	var unit []*event.Record
 	var last *rpc.Header
-	var unsealed uint64 // the last block whose header is not sealed
+	var unproven uint64 // the last block that is not proven
 	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
-		h, logs, err := c.lateLogs(ctx, n, blocks[0].Hash, late)
+		h, logs, proven, err := c.lateLogs(ctx, n, blocks[0].Hash, late)
 		if err != nil && (last == nil || ctx.Err() != nil) {
 			return err
 		}
@@ -78,25 +78,26 @@ func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Cov
 			break
 		}
 		unit, last = append(unit, logs...), h
-		if !h.Sealed {
-			unsealed = h.Number
+		if !proven {
+			unproven = h.Number
 		}
 	}
 	next := &writer.Change{Units: [][]*event.Record{append(unit, writer.BlockFact(last))}, Final: view.Final}
 	for _, v := range late {
 		if v.To < last.Number {
-			next.Covered = append(next.Covered, c.writer.Cover(v, last.Number, unsealed))
+			next.Covered = append(next.Covered, c.writer.Cover(v, last.Number, unproven))
 		}
 	}
 	return c.writer.Commit(ctx, next)
 }
 
 // lateLogs reads one block for the late vaults that do not cover it. The header is read again for its bloom, which the
-// log does not keep.
-func (c *Catchup) lateLogs(ctx context.Context, n *rpc.Node, hash common.Hash, late []writer.Coverage) (*rpc.Header, []*event.Record, error) {
-	h, err := n.ByHash(ctx, hash)
-	if err != nil {
-		return nil, nil, err
+// log does not keep. proven is that of Facts.
+func (c *Catchup) lateLogs(
+	ctx context.Context, n *rpc.Node, hash common.Hash, late []writer.Coverage,
+) (h *rpc.Header, logs []*event.Record, proven bool, err error) {
+	if h, err = n.ByHash(ctx, hash); err != nil {
+		return nil, nil, false, err
 	}
 	var addresses []common.Address
 	for _, v := range late {
@@ -104,8 +105,8 @@ func (c *Catchup) lateLogs(ctx context.Context, n *rpc.Node, hash common.Hash, l
 			addresses = append(addresses, v.Address)
 		}
 	}
-	logs, err := c.follower.Facts(ctx, n, h, addresses)
-	return h, logs, err
+	logs, proven, err = c.follower.Facts(ctx, n, h, addresses)
+	return h, logs, proven, err
 }
 
 // passed returns the next blocks from `from` up to the head. Those in the window are known. Those below it that are not

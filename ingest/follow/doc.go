@@ -14,7 +14,8 @@
 // The final block is the highest one that chain.agreement nodes name, or one at a depth below the log's head. If a node
 // names no final block, or its head, nothing becomes final; if it fails to respond, it is called again.
 //
-// Every block that may have logs of a vault is proven by its bloom, except with chain.proof none (package proof).
+// Every block that may have logs of a vault is proven by its bloom, except with chain.proof none (package proof), and
+// except a block so large that its logs can only be read for one vault after the other, which counts as unproven.
 //
 // A NAV that no event reports is sampled: at each multiple of the mapping's interval, the vault is called at the hash of
 // the block, and the result is in the unit of the block, after its logs. No header proves a sample, so with

@@ -120,9 +120,9 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	defer func() { telemetry.End(span, err) }()
 	c := &writer.Change{Final: v.Final, Head: f.writer.State.Head}
 	var logs, bytes int
-	var unsealed uint64 // the last block whose header is not sealed
+	var unproven *rpc.Header // the last block that is not proven
 	for c.Head.Number < v.Tip.Number && len(c.Units) < BlocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
-		h, unit, err := f.unitAbove(ctx, v.Node, c.Head, v.Tip)
+		h, unit, proven, err := f.unitAbove(ctx, v.Node, c.Head, v.Tip)
 		if err != nil && (len(c.Units) == 0 || ctx.Err() != nil) {
 			return false, err
 		}
@@ -134,8 +134,8 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 			break // the chain is being reorganised: the next look decides
 		}
 		c.Units, c.Head, logs, bytes = append(c.Units, unit), h, logs+len(unit)-1, bytes+dataOf(unit)
-		if !h.Sealed {
-			unsealed = h.Number
+		if !proven {
+			unproven = h
 		}
 	}
 	if len(c.Units) == 0 {
@@ -145,9 +145,9 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 		c.Final = max(c.Final, f.Finality.Below(c.Head.Number))
 	}
 	for _, address := range f.joined(c.Head.Number) {
-		c.Covered = append(c.Covered, f.writer.Cover(*f.writer.State.CoverageOf(address), c.Head.Number, unsealed))
+		c.Covered = append(c.Covered, f.writer.Cover(*f.writer.State.CoverageOf(address), c.Head.Number, numberOf(unproven)))
 	}
-	f.noteUnsealed(unsealed)
+	f.noteUnproven(unproven)
 	if err := f.writer.Commit(ctx, c); err != nil {
 		return false, err
 	}
@@ -162,52 +162,58 @@ func dataOf(unit []*event.Record) (bytes int) {
 	return bytes
 }
 
-// unitAbove makes the unit of the next block; nil if the node has no such block.
-func (f *Follower) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.Header) (h *rpc.Header, unit []*event.Record, err error) {
+// unitAbove makes the unit of the next block; nil if the node has no such block. proven is that of Facts.
+func (f *Follower) unitAbove(
+	ctx context.Context, n *rpc.Node, below, tip *rpc.Header,
+) (h *rpc.Header, unit []*event.Record, proven bool, err error) {
 	ctx, span := telemetry.Child(ctx, telemetry.Internal, "read block")
 	defer func() { telemetry.End(span, err) }()
 	telemetry.Number(span, telemetry.BlockNumber, below.Number+1)
 	h = tip
 	if below.Number+1 < tip.Number {
 		if h, err = n.ByNumber(ctx, below.Number+1); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 	}
 	if h.Parent != below.Hash {
-		return h, nil, nil
+		return h, nil, false, nil
 	}
-	unit, err = f.unitOf(ctx, n, h, f.joined(h.Number))
-	return h, unit, err
+	unit, proven, err = f.unitOf(ctx, n, h, f.joined(h.Number))
+	return h, unit, proven, err
 }
 
-// unitOf makes the unit of one block: its logs, the samples of NAV and then the block itself.
-func (f *Follower) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) ([]*event.Record, error) {
-	logs, err := f.Facts(ctx, n, h, addresses)
+// unitOf makes the unit of one block: its logs, the samples of NAV and then the block itself. proven is that of Facts.
+func (f *Follower) unitOf(
+	ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address,
+) (unit []*event.Record, proven bool, err error) {
+	facts, proven, err := f.Facts(ctx, n, h, addresses)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return append(logs, writer.BlockFact(h)), nil
+	return append(facts, writer.BlockFact(h)), proven, nil
 }
 
 // Facts returns the vaults' logs in one block and the samples of their NAV as records, once as many endpoints
-// agree on them as chain.agreement requires.
-func (f *Follower) Facts(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) (facts []*event.Record, err error) {
-	from := n
+// agree on them as chain.agreement requires. proven reports whether the header proves that no logs are missing.
+func (f *Follower) Facts(
+	ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address,
+) (facts []*event.Record, proven bool, err error) {
+	from, proven := n, h.Sealed
 	if len(vaults) > 0 {
-		logs, answered, err := f.logsOfBlock(ctx, n, h, f.writer.State.Mapped.Contracts(vaults))
+		var logs []*event.Log
+		logs, from, proven, err = f.logsOfBlock(ctx, n, h, f.writer.State.Mapped.Contracts(vaults))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		from = answered
 		for _, l := range f.writer.State.Mapped.Belonging(vaults, logs) {
 			facts = append(facts, writer.LogFact(l))
 		}
 	}
 	if err := f.agreed(ctx, from, h, vaults, facts); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	samples, err := f.samplesOf(ctx, n, h, vaults)
-	return append(facts, samples...), err
+	return append(facts, samples...), proven, err
 }
 
 // joined returns the vaults whose logs are read in a block above the final one: those that are covered up to the head,
@@ -221,11 +227,23 @@ func (f *Follower) joined(number uint64) (addresses []common.Address) {
 	return addresses
 }
 
-// noteUnsealed logs a warning about a block whose header is not sealed; 0 for none.
-func (f *Follower) noteUnsealed(number uint64) {
+// noteUnproven shows a warning about a block that is not proven; nil for none.
+func (f *Follower) noteUnproven(h *rpc.Header) {
 	warning := ""
-	if number > 0 && f.Proof != proof.None {
-		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them", number)
+	switch {
+	case h == nil, f.Proof == proof.None:
+	case !h.Sealed:
+		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them", h.Number)
+	default:
+		warning = fmt.Sprintf("block %d has more logs than an endpoint returns in one response, so they were read for one vault after the other, which does not prove that none is missing, and provenTo does not move: add an endpoint without such a limit to chain.rpc", h.Number)
 	}
-	f.status.Note(func(st *status.Status) { st.SealWarning = warning })
+	f.status.Note(func(st *status.Status) { st.ProofWarning = warning })
+}
+
+// numberOf returns the number of a block; 0 for nil.
+func numberOf(h *rpc.Header) uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.Number
 }

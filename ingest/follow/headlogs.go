@@ -14,38 +14,41 @@ import (
 
 // logsOfBlock reads the vaults' logs in one block, by its hash. A lagging node returns [] or only some logs for blocks
 // that it does not know yet, so all logs of the block must make up its bloom, except with chain.proof none. Before it
-// fails, another endpoint is called; from is the endpoint whose response was accepted.
-func (f *Follower) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (logs []*event.Log, from *rpc.Node, err error) {
+// fails, another endpoint is called; from is the endpoint whose response was accepted. proven reports whether the header
+// proves that the block has no other logs of the vaults.
+func (f *Follower) logsOfBlock(
+	ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address,
+) (logs []*event.Log, from *rpc.Node, proven bool, err error) {
 	w, level := proof.Watch(addresses), f.Proof
 	if level == proof.None {
-		logs, err = n.OneBlock(ctx, h, w, level)
-		return logs, n, err
+		logs, proven, err = n.OneBlock(ctx, h, w, level)
+		return logs, n, proven, err
 	}
 	if err := n.HasBloom(h); err != nil {
-		return nil, n, err
+		return nil, n, false, err
 	}
 	if !w.MayHold(&h.Bloom) {
 		if h.Sealed && h.Bloom != (types.Bloom{}) {
-			return nil, n, nil
+			return nil, n, true, nil
 		}
 		// No log at all, a chain that does not fill its blooms, or a bloom that proves nothing.
 		if logs, err = n.LogsByHash(ctx, h, addresses); err != nil {
-			return nil, n, err
+			return nil, n, false, err
 		}
 		logs, err = n.Native(h, logs)
-		return logs, n, err
+		return logs, n, h.Sealed, err
 	}
-	logs, err = n.OneBlock(ctx, h, w, level)
+	logs, proven, err = n.OneBlock(ctx, h, w, level)
 	if err == nil || ctx.Err() != nil {
-		return logs, n, err
+		return logs, n, proven, err
 	}
 	other, noOther := f.nodes.Other(ctx, n)
 	if noOther != nil {
-		return nil, n, err
+		return nil, n, false, err
 	}
-	logs, second := other.OneBlock(ctx, h, w, level)
+	logs, proven, second := other.OneBlock(ctx, h, w, level)
 	if second != nil {
-		return nil, n, errors.Join(err, second)
+		return nil, n, false, errors.Join(err, second)
 	}
-	return logs, other, nil
+	return logs, other, proven, nil
 }

@@ -63,26 +63,26 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
-	covered, unsealed := f.cutBack(ancestor), uint64(0)
+	covered, unproven := f.cutBack(ancestor), (*rpc.Header)(nil)
 	for _, lost := range f.writer.State.Window.Above(ancestor) {
 		unit = append(unit, writer.Retraction(lost))
 	}
 	for _, h := range branch {
-		facts, err := f.unitOf(ctx, n, h, f.joined(h.Number))
+		facts, proven, err := f.unitOf(ctx, n, h, f.joined(h.Number))
 		if err != nil {
 			return err
 		}
 		unit = append(unit, facts...)
-		if !h.Sealed {
-			unsealed = h.Number
+		if !proven {
+			unproven = h
 		}
 	}
 	for _, address := range f.joined(tip.Number) {
 		have := *f.writer.State.CoverageOf(address)
 		have.To = ancestor
-		covered = append(covered, f.writer.Cover(have, tip.Number, unsealed))
+		covered = append(covered, f.writer.Cover(have, tip.Number, numberOf(unproven)))
 	}
-	f.noteUnsealed(unsealed)
+	f.noteUnproven(unproven)
 	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.State.Head.Hash, "new", tip.Hash)
 	return f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered})
 }

@@ -51,7 +51,8 @@ type fakeBlock struct {
 
 type fakeQuestion struct {
 	from, to    uint64
-	byHash, all bool // all: no address filter
+	byHash, all bool           // all: no address filter
+	vault       common.Address // first one of the address filter
 	logs, bytes int
 }
 
@@ -241,6 +242,9 @@ func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {
 		}
 		q.from = uint64(slices.Index(c.blocks, b))
 		q.to = q.from
+	}
+	if !q.all {
+		q.vault = filter.Address[0]
 	}
 	var logs []*types.Log
 	for _, b := range c.blocks[q.from : q.to+1] {

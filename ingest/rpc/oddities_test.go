@@ -709,10 +709,10 @@ func TestHeadersWithoutBloom(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, h, err)
 		}
 		w := proof.Watch([]common.Address{common.HexToAddress("0xa1")})
-		if _, err := n.OneBlock(t.Context(), h, w, proof.Headers); err == nil || !strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
+		if _, _, err := n.OneBlock(t.Context(), h, w, proof.Headers); err == nil || !strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if logs, err := n.OneBlock(t.Context(), h, w, proof.None); err != nil || len(logs) != 3 {
+		if logs, _, err := n.OneBlock(t.Context(), h, w, proof.None); err != nil || len(logs) != 3 {
 			t.Errorf("%s, without proof: %d logs, %v", name, len(logs), err)
 		}
 	}

@@ -54,7 +54,7 @@ type Part struct {
 	// NoState is the last block at which a sample was due but whose state no endpoint has; 0 for none.
 	NoState  uint64
 	bytes    int
-	Believed uint64 // the last block whose logs were accepted without sealed headers; 0 for none
+	Believed uint64 // the last block whose logs were accepted unproven; 0 for none
 	parent   string // the trace context in which it was read
 }
 
@@ -283,12 +283,12 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 	} else if h, err = n.ByNumber(ctx, j.at); err != nil {
 		return nil, err
 	}
-	logs, err := n.OneBlock(ctx, h, r.watched, r.proof)
+	logs, proven, err := n.OneBlock(ctx, h, r.watched, r.proof)
 	if err != nil {
 		return nil, err
 	}
 	p := &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs, bytes: wire(logs)}
-	if !h.Sealed {
+	if !proven {
 		p.Believed = h.Number
 	}
 	return p, nil

@@ -7,10 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"google.golang.org/protobuf/proto"
 
@@ -247,6 +249,75 @@ func TestBlockOverTheLimit(t *testing.T) {
 					t.Errorf("the node was asked %d times", n)
 				}
 			})
+		}
+	}
+}
+
+// Only logs that make up the bloom of a sealed header are proven. Logs that were read for one vault after the other are not,
+// and are rejected if they contradict the bloom or each other.
+func TestOneBlockIsProven(t *testing.T) {
+	const number = 2
+	limited := func(q fakeQuestion) bool { return q.all }
+	for name, c := range map[string]struct {
+		refuse   func(q fakeQuestion) bool
+		unsealed bool
+		spoil    func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log
+		logs     int
+		proven   bool
+		fault    string
+	}{
+		"all logs":                    {logs: 6, proven: true},
+		"of a header of another rule": {unsealed: true, logs: 6},
+		"from receipts":               {refuse: func(q fakeQuestion) bool { return q.logs > 0 }, logs: 6, proven: true},
+		"vault by vault":              {refuse: limited, logs: 6},
+		"with some left out": {refuse: limited, logs: 1, spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
+			return logs[:min(1, len(logs))]
+		}},
+		"with a log that the bloom excludes": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
+			if vault == forged.Address {
+				logs = append(logs, forged)
+			}
+			return logs
+		}, fault: "logsBloom does not contain"},
+		"with a number twice": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
+			if vault == forged.Address {
+				twice := *forged
+				twice.Index = 5
+				logs = append(logs, &twice)
+			}
+			return logs
+		}, fault: "two logs with number 5"},
+	} {
+		chain := newFakeChain(t, 11, 3, func(*rand.Rand, int) int { return 6 })
+		b := chain.blocks[number]
+		for _, l := range b.logs {
+			l.Address, l.Topics = fakeVaults[0], []common.Hash{{1}}
+		}
+		b.header["logsBloom"] = types.CreateBloom(&types.Receipt{Logs: b.logs})
+		forged := fakeLog(rand.New(rand.NewPCG(1, 1)), number, b.hash, 6)
+		forged.Address = fakeVaults[1]
+		chain.refuse = func(q fakeQuestion) *fakeRefusal {
+			if c.refuse != nil && c.refuse(q) {
+				return &fakeRefusal{code: -32005, message: "query returned more than 1 results"}
+			}
+			return nil
+		}
+		chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			if c.spoil == nil || q.all {
+				return logs
+			}
+			return c.spoil(q.vault, logs, forged)
+		}
+		n := chain.dial()
+		h, err := n.ByNumber(t.Context(), number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Sealed = !c.unsealed
+		logs, proven, err := n.OneBlock(t.Context(), h, proof.Watch(fakeVaults), proof.Headers)
+		if fault := fmt.Sprint(err); c.fault == "" && (err != nil || len(logs) != c.logs || proven != c.proven) ||
+			c.fault != "" && !strings.Contains(fault, c.fault) {
+			t.Errorf("%s: %d logs, proven %v, %v", name, len(logs), proven, err)
 		}
 	}
 }

@@ -54,7 +54,7 @@ type Status struct {
 	CoveredFrom     uint64                  `json:"-"`
 	CoveredTo       uint64                  `json:"-"`
 	FinalWarning    string                  `json:"-"` // why nothing more becomes final
-	SealWarning     string                  `json:"-"` // why blooms prove nothing
+	ProofWarning    string                  `json:"-"` // why blocks at the head are not proven
 	ReceiptsWarning string                  `json:"-"` // why the last proof by receipts ended before the final block
 	Sampling        []registry.VaultWarning `json:"-"` // for vaults whose NAV is sampled only from a block after their start
 }
@@ -93,7 +93,7 @@ func (t *Tracker) Snapshot() Status {
 	defer t.mu.Unlock()
 	st := t.status
 	st.Time = time.Now().UTC()
-	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.SealWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
+	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.ProofWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
 	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.Sampling)
 	st.Logs = t.Appended.Load()
 	st.Backfill, st.ETASeconds = t.pace.backfill(st.Time, st.CoveredFrom, st.CoveredTo, st.FinalBlock, st.Logs)
