@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -21,6 +23,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
@@ -155,6 +158,48 @@ func TestVaultNames(t *testing.T) {
 	if got := all[2].GetVault().GetName(); got != "Our own name" {
 		t.Errorf("the configured name is recorded as %q", got)
 	}
+}
+
+// An address may stand for several nodes, one of which has not reached the block that created the vault: it has no code
+// and no output at its newest block, which says nothing about the vault.
+func TestVaultIsReadBehindALoadBalancer(t *testing.T) {
+	r := newRig(t, kfake)
+	var asked atomic.Int64
+	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		switch {
+		case method != "eth_call" && method != "eth_getCode":
+		case !strings.Contains(string(params[1]), "blockHash"):
+			return "0x", nil, true
+		case asked.Add(1)%5 == 1 && asked.Load() < 10:
+			return nil, errors.New("header for hash not found"), true
+		}
+		return nil, nil, false
+	}).URL, r.url)
+	r.start().caughtUp()
+	for _, record := range r.verify()[:len(r.contracts.Vaults)] {
+		v := record.GetVault()
+		if common.IsHexAddress(v.GetName()) || v.GetSymbol() == "" || v.GetDecimals() == 0 || v.GetAsset().GetSymbol() == "" {
+			t.Errorf("the record of a vault is %v", v)
+		}
+	}
+}
+
+// With chain.agreement 2, what one endpoint says about a vault is not recorded before another one says the same.
+func TestVaultIsReadAtTwoEndpoints(t *testing.T) {
+	r := newRig(t, kfake)
+	decimals := selectors("decimals()")
+	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return common.Hash{31: 3}, nil, method == "eth_call" && decimals(string(params[0]))
+	})
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(lying.URL, r.url), 2
+	p := r.start()
+	p.until("disagreement", func(st status.Status) bool { return strings.Contains(st.Reason, rpc.ErrDisagree.Error()) })
+	if all, _ := r.log(); len(all) > 0 {
+		t.Errorf("%v is recorded", all[0])
+	}
+	lying.tell(honest)
+	p.caughtUp()
+	r.verify()
 }
 
 // A contract may return any bytes as its name, and any number of them; the vault's record holds the displayable part.

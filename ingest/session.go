@@ -43,7 +43,7 @@ func (i *Ingest) newSession() *session {
 		Proof: i.config.Proof, Window: i.config.Window, BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight,
 		PartsAtOnce: i.partsAtOnce, Endpoints: len(i.config.RPC),
 	}, s.writer, s.follower, i.nodes, i.status, i.log)
-	s.registrar = vaults.NewRegistrar(i.vaults, s.writer, i.status, i.log)
+	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, i.config.Agreement, s.writer, i.status, i.log)
 	return s
 }
 
@@ -160,9 +160,9 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if view == nil || err != nil {
 		return more, err
 	}
-	did, pending, err := s.registrar.Obey(ctx, view.Node)
+	did, pending, err := s.registrar.Obey(ctx, view.Node, view.Tip)
 	if !did && err == nil {
-		did, err = s.registrar.Describe(ctx, view.Node)
+		did, err = s.registrar.Describe(ctx, view.Node, view.Tip)
 	}
 	if err != nil {
 		return true, err

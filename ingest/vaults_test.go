@@ -191,22 +191,22 @@ func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 		s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{n}, Start: 1})
 	}
 	s.registrar.Watch()
-	_, err := s.registrar.Describe(r.ctx, nil)
+	_, err := s.registrar.Describe(r.ctx, nil, nil)
 	r.must(err)
 	s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{99}, Start: 1})
 	s.registrar.Watch()
-	if _, err := s.registrar.Describe(r.ctx, nil); err == nil || !strings.Contains(err.Error(), "vault remove") {
+	if _, err := s.registrar.Describe(r.ctx, nil, nil); err == nil || !strings.Contains(err.Error(), "vault remove") {
 		t.Errorf("%d vaults: %v", vaults.Max+1, err)
 	}
 	s.writer.State.Covered[0].Removed = true
 	s.registrar.Watch()
-	_, err = s.registrar.Describe(r.ctx, nil)
+	_, err = s.registrar.Describe(r.ctx, nil, nil)
 	r.must(err)
 	for i := range s.writer.State.Covered {
 		s.writer.State.Covered[i].Removed = true
 	}
 	s.registrar.Watch()
-	if _, err := s.registrar.Describe(r.ctx, nil); err == nil || !strings.Contains(err.Error(), "vault restore") {
+	if _, err := s.registrar.Describe(r.ctx, nil, nil); err == nil || !strings.Contains(err.Error(), "vault restore") {
 		t.Errorf("no vault: %v", err)
 	}
 }

@@ -177,7 +177,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	m.headers("eth_getBlockByHash", dated)
 	m.add("eth_chainId", endpoints, 0)
 	m.add("eth_getCode", vaults, 0)
-	m.add("eth_call", 6*vaults+samples*float64(m.Agreement), 0)
+	m.add("eth_call", (6*vaults+samples)*float64(m.Agreement), 0)
 	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {

@@ -75,7 +75,7 @@ func (n *Node) oneByOne(ctx context.Context, method string, params [][]any) ([][
 // reached.
 func mayRefuseBatches(ctx context.Context, err error) bool {
 	var put *limitedError
-	if errors.As(err, &put) || Reverted(err) {
+	if errors.As(err, &put) || reverted(err) {
 		return false
 	}
 	var whole *batchError

@@ -264,7 +264,7 @@ func limitOf(err error) (time.Duration, bool) {
 		return 0, false
 	}
 	// A contract reverts with any text it likes, such as "rate limit exceeded".
-	return 0, answer.Code == http.StatusTooManyRequests || !Reverted(err) && tooOften.MatchString(beginning(answer.Message))
+	return 0, answer.Code == http.StatusTooManyRequests || !reverted(err) && tooOften.MatchString(beginning(answer.Message))
 }
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.

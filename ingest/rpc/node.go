@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
@@ -82,18 +81,19 @@ func (n *Node) close() {
 	}
 }
 
-// CallContract calls a contract at the newest block, and returns its output.
-func (n *Node) CallContract(ctx context.Context, to common.Address, input []byte) ([]byte, error) {
-	return asked(ctx, n, decodeBytes, "eth_call", map[string]any{"to": to, "data": hexutil.Bytes(input)}, "latest")
-}
-
-// asked makes a call and decodes the result. A result that cannot be decoded counts as a failure of the node.
+// asked makes a call and decodes the result.
 func asked[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), method string, params ...any) (result T, err error) {
 	raw, err := n.exchange(ctx, method, params...)
 	if err != nil {
 		return result, err
 	}
-	if result, err = decode(raw); err != nil {
+	return decoded(ctx, n, decode, method, raw)
+}
+
+// decoded decodes a result. One that cannot be decoded counts as a failure of the node.
+func decoded[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), method string, raw []byte) (T, error) {
+	result, err := decode(raw)
+	if err != nil {
 		err = n.blame(ctx, method, n.fails(fmt.Errorf("the result cannot be read: %w", err)))
 	}
 	return result, err
@@ -109,8 +109,16 @@ func (n *Node) chainID(ctx context.Context) (uint64, error) {
 	return asked(ctx, n, decodeQuantity, "eth_chainId")
 }
 
-// HasCode reports whether there is a contract at an address.
-func (n *Node) HasCode(ctx context.Context, address common.Address) (bool, error) {
-	code, err := asked(ctx, n, decodeBytes, "eth_getCode", address, "latest")
+// HasCode reports whether there is a contract at an address at the end of a block.
+func (n *Node) HasCode(ctx context.Context, address common.Address, at *Header) (bool, error) {
+	const method = "eth_getCode"
+	raw, err := n.atEndOf(ctx, at, method, address)
+	if err != nil {
+		return false, err
+	}
+	code, err := decoded(ctx, n, decodeBytes, method, raw)
+	if err == nil {
+		err = n.stillThere(ctx, []Sample{{At: at}})
+	}
 	return len(code) > 0, err
 }

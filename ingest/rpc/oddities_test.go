@@ -146,8 +146,12 @@ func askings() []asking {
 	block := mustCopy(oddBlock)
 	return []asking{
 		{"chain id", "eth_chainId", "0x1f", func(n *oddNode, ctx context.Context) (any, error) { return n.chainID(ctx) }},
-		{"code", "eth_getCode", "0x6001", func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0]) }},
-		{"call", "eth_call", "0x00ff", func(n *oddNode, ctx context.Context) (any, error) { return n.CallContract(ctx, vault[0], nil) }},
+		{"code", "eth_getCode", "0x6001", func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0], h) }},
+		{"call", "eth_call", "0x00ff", func(n *oddNode, ctx context.Context) (any, error) {
+			views := []Sample{{At: h}}
+			err := n.views(ctx, views)
+			return views[0].Output, err
+		}},
 		{"latest", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
 		{"finalized", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
 		{"by number", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},

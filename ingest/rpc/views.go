@@ -152,7 +152,7 @@ func lackFrom(views []Sample, at int) {
 func (n *Node) someViews(ctx context.Context, views []Sample) error {
 	params := make([][]any, len(views))
 	for i := range views {
-		params[i] = n.viewParams(&views[i])
+		params[i] = []any{views[i].call(), n.endOf(views[i].At)}
 	}
 	results, err := n.exchangeBatch(ctx, "eth_call", params)
 	switch {
@@ -178,17 +178,13 @@ func (n *Node) someViews(ctx context.Context, views []Sample) error {
 	return n.stillThere(ctx, views)
 }
 
-// oneView calls one contract. If a node does not accept a block by its hash, this and all later calls use the number.
+// oneView calls one contract.
 func (n *Node) oneView(ctx context.Context, v *Sample) error {
-	raw, err := n.exchange(ctx, "eth_call", n.viewParams(v)...)
-	if err != nil && !n.numbers.Load() && takesNoHash(err) {
-		n.numbers.Store(true)
-		raw, err = n.exchange(ctx, "eth_call", n.viewParams(v)...)
-	}
+	raw, err := n.atEndOf(ctx, v.At, "eth_call", v.call())
 	switch {
 	case err == nil:
 		return n.seen(ctx, v, raw)
-	case Reverted(err):
+	case reverted(err):
 		return nil
 	case lacksState(err):
 		v.noState = true
@@ -197,22 +193,31 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	return err
 }
 
-func (n *Node) viewParams(v *Sample) []any {
-	call := map[string]any{"to": v.To, "data": hexutil.Bytes(v.Input)}
-	if n.numbers.Load() {
-		return []any{call, hexutil.Uint64(v.At.Number)}
+func (c *SampleCall) call() any { return map[string]any{"to": c.To, "data": hexutil.Bytes(c.Input)} }
+
+// atEndOf makes a call about the state at the end of a block. If a node does not accept a block by its hash, this and all
+// later calls use the number, and stillThere must follow.
+func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any) ([]byte, error) {
+	raw, err := n.exchange(ctx, method, what, n.endOf(at))
+	if err != nil && !n.numbers.Load() && takesNoHash(err) {
+		n.numbers.Store(true)
+		raw, err = n.exchange(ctx, method, what, n.endOf(at))
 	}
-	return []any{call, map[string]any{"blockHash": v.At.Hash, "requireCanonical": true}} // EIP-1898
+	return raw, err
+}
+
+// endOf returns the parameter that names a block.
+func (n *Node) endOf(at *Header) any {
+	if n.numbers.Load() {
+		return hexutil.Uint64(at.Number)
+	}
+	return map[string]any{"blockHash": at.Hash, "requireCanonical": true} // EIP-1898
 }
 
 // seen sets the result of a call.
-func (n *Node) seen(ctx context.Context, v *Sample, result []byte) error {
-	output, err := decodeBytes(result)
-	if err != nil {
-		return n.blame(ctx, "eth_call", n.fails(fmt.Errorf("the result cannot be read: %w", err)))
-	}
-	v.Output = output
-	return nil
+func (n *Node) seen(ctx context.Context, v *Sample, result []byte) (err error) {
+	v.Output, err = decoded(ctx, n, decodeBytes, "eth_call", result)
+	return err
 }
 
 // stillThere returns an error if calls by block number were answered for another block than the intended one.
@@ -242,7 +247,7 @@ func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 func takesNoHash(err error) bool {
 	const invalidParams = -32602
 	var answer *rpcError
-	return errors.As(err, &answer) && answer.Code == invalidParams && !Reverted(err) && !lacksState(err)
+	return errors.As(err, &answer) && answer.Code == invalidParams && !reverted(err) && !lacksState(err)
 }
 
 // ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
@@ -268,9 +273,9 @@ func lacksState(err error) bool {
 var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm execution error|\bevm error` +
 	`|invalid opcode|bad instruction|(?:invalid|bad) jump|stack (?:underflow|overflow|limit)|out of ?gas`)
 
-// Reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means anything
+// reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means anything
 // else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
-func Reverted(err error) bool {
+func reverted(err error) bool {
 	var answer *rpcError
 	if !errors.As(err, &answer) {
 		return false

@@ -187,8 +187,9 @@ func (r *Registrar) Receive(ctx context.Context, from Commands) *sync.WaitGroup 
 }
 
 // Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command that
-// reads the log does so in parts, between the steps of the vaults, and is pending meanwhile.
-func (r *Registrar) Obey(ctx context.Context, n *rpc.Node) (did, pending bool, err error) {
+// reads the log does so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a vault does so
+// at the end of tip.
+func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	c, ok := r.inbox.next()
 	if !ok {
 		return false, false, nil
@@ -199,9 +200,9 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node) (did, pending bool, e
 	case registry.RemoveVault:
 		o, err = r.remove(ctx, c.Vault)
 	case registry.RestoreVault:
-		o, err = r.restoreVault(ctx, n, c.Vault)
+		o, err = r.restoreVault(ctx, n, tip, c.Vault)
 	case registry.AddVault:
-		o, err = r.add(ctx, n, c)
+		o, err = r.add(ctx, n, tip, c)
 	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
 		o, ended, err = r.obeyAlias(ctx, c)
 	default:
@@ -245,7 +246,7 @@ func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outco
 
 // add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
 // generation includes it. To repeat it changes nothing.
-func (r *Registrar) add(ctx context.Context, n *rpc.Node, c Command) (o Outcome, err error) {
+func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Command) (o Outcome, err error) {
 	v, err := decodeVault(c.Argument)
 	if err != nil {
 		return refused("the command cannot be read: %v", err), nil
@@ -263,21 +264,21 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, c Command) (o Outcome,
 	case have == nil && len(r.wanted) >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
-	missing, err := v.withoutCode(ctx, n)
+	missing, err := v.withoutCode(ctx, n, tip)
 	if err != nil {
 		return o, err
 	}
 	if len(missing) > 0 {
 		return refused("%s %s has no code on chain %d", missing[0].Role, missing[0].Address, r.writer.ChainID), nil
 	}
-	return r.introduceBy(ctx, n, v, func(have *writer.Coverage) Outcome {
+	return r.introduceBy(ctx, n, tip, v, func(have *writer.Coverage) Outcome {
 		return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.Address, have.Start)
 	})
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
 // covered.
-func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, address common.Address) (o Outcome, err error) {
+func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, tip *rpc.Header, address common.Address) (o Outcome, err error) {
 	have := r.writer.State.CoverageOf(address)
 	switch {
 	case have == nil:
@@ -293,14 +294,16 @@ func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, address commo
 			back.Name = v.Name
 		}
 	}
-	return r.introduceBy(ctx, n, back, func(have *writer.Coverage) Outcome {
+	return r.introduceBy(ctx, n, tip, back, func(have *writer.Coverage) Outcome {
 		return done("seq %d: vault %s continues from block %d", r.writer.State.Seq, address, have.To+1)
 	})
 }
 
 // introduceBy appends the record of a vault for a command, whose outcome outcome returns.
-func (r *Registrar) introduceBy(ctx context.Context, n *rpc.Node, v vault, outcome func(*writer.Coverage) Outcome) (Outcome, error) {
-	err := r.introduce(ctx, n, []vault{v})
+func (r *Registrar) introduceBy(
+	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, outcome func(*writer.Coverage) Outcome,
+) (Outcome, error) {
+	err := r.introduce(ctx, n, tip, []vault{v})
 	switch {
 	case rpc.Refused(err):
 		return refused("%v", err), nil

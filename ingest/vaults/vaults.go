@@ -25,10 +25,10 @@ import (
 // Set is the vaults of chain.vaults.
 type Set []vault
 
-// withoutCode returns the sources of a vault that are not contracts.
-func (v vault) withoutCode(ctx context.Context, n *rpc.Node) (missing []mapping.Source, err error) {
+// withoutCode returns the sources of a vault that are not contracts at the end of a block.
+func (v vault) withoutCode(ctx context.Context, n *rpc.Node, at *rpc.Header) (missing []mapping.Source, err error) {
 	for _, source := range v.Spec.Sources {
-		found, err := n.HasCode(ctx, source.Address)
+		found, err := n.HasCode(ctx, source.Address, at)
 		if err != nil {
 			return nil, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
 		}
@@ -41,24 +41,22 @@ func (v vault) withoutCode(ctx context.Context, n *rpc.Node) (missing []mapping.
 
 // Check checks with one endpoint that every vault is a contract.
 func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
-	var missing []mapping.Source
-	for _, v := range set {
-		some, err := v.withoutCode(ctx, n)
-		if err != nil {
-			return err
-		}
-		missing = append(missing, some...)
-	}
-	if len(missing) == 0 {
-		return nil
-	}
 	tip, err := n.Latest(ctx)
 	if err != nil {
 		return err
 	}
 	var faults []error
-	for _, source := range missing {
-		faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, chainID, tip.Number))
+	for _, v := range set {
+		missing, err := v.withoutCode(ctx, n, tip)
+		if err != nil {
+			return err
+		}
+		for _, source := range missing {
+			faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, chainID, tip.Number))
+		}
+	}
+	if len(faults) == 0 {
+		return nil
 	}
 	return rpc.Refuse("%s", errors.Join(faults...).Error())
 }
@@ -85,6 +83,9 @@ func (set Set) StartsKept(cursor *event.Cursor) error {
 // about vaults.
 type Registrar struct {
 	Set
+	nodes     *rpc.Pool
+	agreement int // how many endpoints must return the same about a vault
+
 	wanted []vault // those to index
 	stale  []vault // those of wanted that are not in the log, or have another configured name or mapping there
 	writer *writer.Writer
@@ -94,9 +95,10 @@ type Registrar struct {
 	heard  map[view]hexutil.Bytes // responses of vaults, in case the node fails between two calls
 }
 
-// NewRegistrar returns a registrar of these vaults and of those in the log.
-func NewRegistrar(set Set, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
-	return &Registrar{Set: set, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
+// NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must return
+// the same about a vault.
+func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
+	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
 }
 
 // Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not in
@@ -139,9 +141,9 @@ func (r *Registrar) Watch() {
 }
 
 // Describe appends the records of the vaults that are not in the log, or that have another configured name or mapping
-// there. did is false if there are none. It returns an error for more vaults than one deployment may index: those of the
-// log stay, whatever is in chain.vaults.
-func (r *Registrar) Describe(ctx context.Context, n *rpc.Node) (did bool, err error) {
+// there. Vaults are called at the end of tip. did is false if there are none. It returns an error for more vaults than one
+// deployment may index: those of the log stay, whatever is in chain.vaults.
+func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did bool, err error) {
 	switch vaults := r.wanted; {
 	case len(vaults) == 0:
 		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
@@ -151,12 +153,12 @@ func (r *Registrar) Describe(ctx context.Context, n *rpc.Node) (did bool, err er
 	if len(r.stale) == 0 {
 		return false, nil
 	}
-	return true, r.introduce(ctx, n, r.stale)
+	return true, r.introduce(ctx, n, tip, r.stale)
 }
 
 // introduce appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are
 // kept, so that a failure costs only one call.
-func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
+func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header, vaults []vault) error {
 	c := &writer.Change{}
 	var unit []*event.Record
 	for _, v := range vaults {
@@ -168,7 +170,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) 
 		if err := r.apart(v); err != nil {
 			return err
 		}
-		fact, err := r.describe(ctx, n, v, known.Start)
+		fact, err := r.describe(ctx, n, tip, v, known.Start)
 		if err != nil {
 			return err
 		}
@@ -214,8 +216,8 @@ func (r *Registrar) apart(v vault) error {
 
 // describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
 // without decimals or an asset its amounts mean nothing.
-func (r *Registrar) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
-	q := questions{ctx: ctx, node: n, vault: v.Address, log: r.log, heard: r.heard}
+func (r *Registrar) describe(ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64) (*event.Vault, error) {
+	q := questions{ctx: ctx, nodes: r.nodes, node: n, need: r.agreement, at: tip, vault: v.Address, log: r.log, heard: r.heard}
 	given := r.specOf(v)
 	fact, err := given.record(v.Address, start, v.Name)
 	if err != nil {
@@ -259,7 +261,10 @@ func decimals(q *questions, of common.Address, given int) uint32 {
 // questions calls the view functions of a vault one after the other and keeps the first error.
 type questions struct {
 	ctx   context.Context
+	nodes *rpc.Pool
 	node  *rpc.Node
+	need  int         // how many endpoints must return the same
+	at    *rpc.Header // block at whose end the vault is called
 	vault common.Address
 	log   *slog.Logger
 	heard map[view]hexutil.Bytes // responses that need not be read again
@@ -309,7 +314,8 @@ func label(q *questions, of common.Address, method string) string {
 	return printable.Text(optional[string](q, of, method), maxLabel)
 }
 
-// ask calls a view function without arguments at the newest block.
+// ask calls a view function without arguments. It names the block by its hash: "latest" may be below the block that
+// created the contract, at one of several backends behind a URL, and an empty output would then be believed for ever.
 func ask[T any](q *questions, v view) (answer T, err error) {
 	parsed := contracts.VaultABI()
 	data, err := parsed.Pack(v.method)
@@ -318,12 +324,17 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	}
 	output, heard := q.heard[v]
 	if !heard {
-		if output, err = q.node.CallContract(q.ctx, v.of, data); err != nil {
-			if rpc.Reverted(err) {
-				err = fmt.Errorf("%w: %w", errNoAnswer, err)
-			}
-			return answer, err
+		samples, noState, err := q.nodes.Sample(q.ctx, q.node, q.need,
+			[]rpc.SampleCall{{Vault: q.vault, Number: q.at.Number, To: v.of, Input: data}}, map[uint64]*rpc.Header{q.at.Number: q.at})
+		switch {
+		case err != nil:
+			return answer, fmt.Errorf("call %s() of %s: %w", v.method, v.of, err)
+		case noState > 0:
+			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of, q.need, noState)
+		case samples[0].Output == nil:
+			return answer, fmt.Errorf("%w: it reverts", errNoAnswer)
 		}
+		output = samples[0].Output
 	}
 	if text, ok := any(&answer).(*string); ok && len(output) == 32 { // contracts from before names were strings
 		*text = string(bytes.TrimRight(output, "\x00"))
