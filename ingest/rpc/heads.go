@@ -11,13 +11,14 @@ const backedReach = 64
 
 // farAbove reports whether a head is so far above another one that the other one lags.
 func (h *Header) farAbove(other *Header) bool {
-	return h.Number >= other.Number+lagBlocks && h.Time >= other.Time+lagSeconds
+	return h.Number > other.Number && h.Number-other.Number >= lagBlocks && h.Time > other.Time && h.Time-other.Time >= lagSeconds
 }
 
 // sawHead notes the head of an endpoint. A head far above that of another endpoint would make the other one lag, and so
 // take away its turn and its vote on reorganisations. Since any number is easily claimed, such a head counts only if
-// its endpoint also has the block, and a block that the other one lacks. The error means that the endpoint does not
-// have the block that it names.
+// its endpoint also has the block, and a block that the other one lacks. Only such heads are compared: a head that merely
+// claims a high number must not hide one that is far above. The error means that the endpoint does not have the block that
+// it names.
 func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
 	since := p.clock.now().Add(-headHolds)
@@ -32,10 +33,11 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 				return n.doubt(err)
 			}
 		}
-		if h.farAbove(head) {
-			if h = other.backedHead(ctx, h, head.Number+1); h == nil {
-				continue
-			}
+		if !h.farAbove(head) {
+			continue
+		}
+		if h = other.backedHead(ctx, h, head.Number+1); h == nil || !h.farAbove(head) {
+			continue
 		}
 		if best == nil || h.Number > best.Number {
 			best = h

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"testing"
@@ -225,5 +226,8 @@ func TestLaggingHead(t *testing.T) {
 		if !h.is(usable) {
 			t.Error("without another head it is not usable")
 		}
+	}
+	if last := (&Header{Number: math.MaxUint64, Time: math.MaxUint64}); (&Header{Number: 1000, Time: 10000}).farAbove(last) {
+		t.Error("a head is far above the highest one")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -534,6 +535,30 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 				t.Errorf("an honest head is not accepted: %v", err)
 			}
 		})
+	}
+}
+
+// A head with a high number and an old time, which nobody verifies, does not hide that another endpoint lags.
+func TestBoastedHeadHidesNoLag(t *testing.T) {
+	stuck, good, boasts := newBareNode(t), newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, stuck, good, boasts)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	good.set(func(c *bareNode) { c.head, c.headTime = 110, 1120 })
+	for _, number := range []uint64{1 << 62, math.MaxUint64} {
+		boasts.set(func(c *bareNode) { c.boasts, c.headTime = number-c.head, 0 })
+		for _, i := range []int{1, 2, 0} {
+			if err := p.look(t.Context(), p.all[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !p.all[0].health.is(lagging) || p.all[1].health.is(lagging) {
+			t.Errorf("with a claim of block %d the stuck endpoint lags: %v, and the good one: %v", number, p.all[0].health.is(lagging), p.all[1].health.is(lagging))
+		}
+		if got := p.inUseNow(t); got != 1 {
+			t.Errorf("with a claim of block %d endpoint %d is in use", number, got)
+		}
 	}
 }
 
