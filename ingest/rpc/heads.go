@@ -44,7 +44,7 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 		}
 	}
 	n.health.sawHead(head, best)
-	if n == p.current() {
+	if told := p.told.Load(); n == p.current() && (told == nil || told.number != head.Number) {
 		p.told.Store(&sighting{head.Number, p.clock.now()})
 	}
 	return nil

@@ -41,8 +41,10 @@ type Pool struct {
 	wake  chan struct{}
 	seals seals
 	giant sync.Mutex // held while a response of unusual length is in memory
-	// announced is the newest block that was announced; told is the latest head of the endpoint in use.
+	// announced is the announcement that the head is polled for; told is the latest head of the endpoint in use, since it
+	// has its number.
 	announced, told atomic.Pointer[sighting]
+	rested          time.Time // when Rest last returned; only its caller uses it
 
 	mu      sync.Mutex
 	inUse   *Node // as Current returned it last

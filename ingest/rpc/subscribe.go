@@ -19,19 +19,27 @@ const (
 	// always be late on a chain of fast blocks.
 	eagerFor   = 2 * time.Second
 	eagerEvery = 25 * time.Millisecond
+	// eagerAgain is how long after an announcement that led to no new head another one leads to such polls again. An endpoint
+	// may announce blocks that never come, and each poll is paid for.
+	eagerAgain = 15 * time.Second
 )
 
-// Rest waits until the head should be read again: when an endpoint announces a block, or else after poll.
-func (p *Pool) Rest(ctx context.Context, poll time.Duration) error {
+// Rest waits until the head should be read again: when an endpoint announces a block, but not sooner than eagerEvery after
+// it last returned, or else after poll.
+func (p *Pool) Rest(ctx context.Context, poll time.Duration) (err error) {
 	timer := time.NewTimer(p.pause(poll))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.wake:
+		if early := eagerEvery - p.clock.now().Sub(p.rested); early > 0 {
+			err = p.clock.sleep(ctx, early)
+		}
 	case <-timer.C:
 	}
-	return nil
+	p.rested = p.clock.now()
+	return err
 }
 
 func (p *Pool) pause(poll time.Duration) time.Duration {
@@ -124,9 +132,23 @@ func (a *announcement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// announce wakes a caller of Rest.
+// announce wakes the caller of Rest if the block is higher than those that the endpoint in use has returned or is polled
+// for. The eager polls end eagerFor after the first announcement since the head last changed.
 func (p *Pool) announce(n *Node, s sighting) {
 	p.metrics.announcements.WithLabelValues(n.Name).Inc()
+	told, last := p.told.Load(), p.announced.Load()
+	if told != nil && told.number >= s.number {
+		return
+	}
+	if last != nil && (told == nil || !told.at.After(last.at)) { // since the last announcement there was no new head
+		since := s.at.Sub(last.at)
+		if since < eagerAgain && (since >= eagerFor || s.number <= last.number) {
+			return
+		}
+		if since < eagerFor {
+			s.at = last.at
+		}
+	}
 	p.announced.Store(&s)
 	select {
 	case p.wake <- struct{}{}:

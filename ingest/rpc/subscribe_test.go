@@ -67,6 +67,55 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 	}
 }
 
+// Announcements of old blocks, or of one that never comes, cost few polls, however many there are.
+func TestAnnouncementsInVain(t *testing.T) {
+	for name, c := range map[string]struct {
+		number, head func(i int) uint64 // of the i-th announcement, and at the endpoint in use then
+		most         int                // polls within a minute
+	}{
+		"an old block":                   {func(int) uint64 { return 7 }, func(int) uint64 { return 100 }, 0},
+		"the head":                       {func(int) uint64 { return 100 }, func(int) uint64 { return 100 }, 0},
+		"a block that never comes":       {func(int) uint64 { return 1 << 62 }, func(int) uint64 { return 100 }, 4 * 9},
+		"higher ones that never come":    {func(i int) uint64 { return 1<<62 + uint64(i) }, func(int) uint64 { return 100 }, 4 * int(eagerFor/eagerEvery+1)},
+		"with a block every 12 s":        {func(int) uint64 { return 1 << 62 }, func(i int) uint64 { return 100 + uint64(i)/12_000 }, 8 * 9},
+		"while the head is another each": {func(int) uint64 { return 1 << 62 }, func(i int) uint64 { return 100 + uint64(i)%2 }, int(time.Minute/eagerEvery + 1)},
+	} {
+		p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))
+		f := newFakeTime()
+		p.clock = f.clock()
+		polls := 0
+		poll := func(i int) {
+			polls++
+			if err := p.sawHead(t.Context(), p.all[0], &Header{Number: c.head(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		poll(0)
+		polls = 0
+		next, began := f.now().Add(time.Hour), f.now()
+		for i := range int(time.Minute / time.Millisecond) {
+			p.announce(p.all[0], sighting{c.number(i), f.now()})
+			woken := len(p.wake) > 0
+			if woken {
+				if err := p.Rest(t.Context(), time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if woken || !f.now().Before(next) {
+				p.rested = f.now()
+				poll(i)
+				next = f.now().Add(p.pause(time.Hour))
+			}
+			if f.pass(time.Millisecond); f.now().Sub(began) >= time.Minute {
+				break
+			}
+		}
+		if polls > c.most || c.most > 0 && polls == 0 {
+			t.Errorf("%s: %d polls in a minute, want at most %d", name, polls, c.most)
+		}
+	}
+}
+
 // The endpoint in use is always one block behind the one that announces: it is polled a few times for each block,
 // however fast they come.
 func TestEagerPausesGrow(t *testing.T) {
