@@ -26,7 +26,7 @@ type clock struct {
 var wallClock = clock{time.Now, Sleep}
 
 const (
-	// A failed endpoint rests for a while, twice as long after each failure.
+	// A failed endpoint rests for a while, twice as long after each failure until it was without one for lastQuarantine.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
 	// So does a rate-limited endpoint that does not say for how long.
@@ -91,6 +91,7 @@ type health struct {
 type facts struct {
 	answered   bool      // at least once
 	failures   rest      // failures of concurrent calls count as one
+	recovered  rest      // the failures that a response ended last
 	limits     rest      // rate limits
 	finality   rest      // suspends only calls for the final block
 	fault      time.Time // when the last fault occurred
@@ -205,17 +206,22 @@ func (h *health) answer(began, now time.Time) {
 	h.answered = true
 	if began.After(h.fault) { // otherwise the call was in flight when the fault occurred
 		if h.failures.faults > 0 {
-			h.unsteady = now
+			h.unsteady, h.recovered = now, h.failures
 		}
 		h.failures, h.limits = rest{}, rest{}
 	}
 }
 
+// fail notes a failure. One that comes soon after a response continues the failures before it: a node can respond in time
+// to some or all calls, and with nothing that can be read.
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	h.identified = time.Time{} // another node may come back at this URL
 	if h.failures.faults > 0 && !began.After(h.fault) {
 		return
+	}
+	if h.failures.faults == 0 && now.Sub(h.recovered.until) < lastQuarantine {
+		h.failures = h.recovered
 	}
 	h.failures.begin(now, firstQuarantine, lastQuarantine, err)
 	h.fault, h.unsteady = now, now

@@ -87,6 +87,45 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	}
 }
 
+// A node that responds to each call, and to those for blocks with something else, is down like one that does not respond: its
+// rests grow, and the status shows since when.
+func TestResponsesThatCannotBeRead(t *testing.T) {
+	n, f := newOddNode(t), newFakeTime()
+	n.health.clock = f.clock()
+	var block any = map[string]any{}
+	n.result = func(method string, _ []json.RawMessage) any {
+		if method == "eth_chainId" {
+			return "0x1"
+		}
+		return block
+	}
+	fails := func(want time.Duration, since time.Time) {
+		t.Helper()
+		f.pass(time.Millisecond)
+		if _, err := n.identity(t.Context()); err == nil {
+			t.Fatal("the block is accepted")
+		}
+		if got := n.health.rests(); got != want*time.Second {
+			t.Errorf("it rests %s, want %d s", got, want)
+		}
+		if st := n.health.status("x"); st.State != registry.EndpointDown || !st.FailingSince.Equal(since) {
+			t.Errorf("since %s it is failing, and the status is %+v", since, st)
+		}
+		f.pass(want * time.Second)
+	}
+	began := f.now().Add(time.Millisecond)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		fails(want, began)
+	}
+	block = with(oddBlock, "number", "0x0")
+	if _, err := n.identity(t.Context()); err != nil || !n.health.is(usable) {
+		t.Errorf("when it returns the block: %v", err)
+	}
+	f.pass(lastQuarantine)
+	block = map[string]any{}
+	fails(1, f.now().Add(time.Millisecond))
+}
+
 // Concurrent calls that fail together count as one failure, and a response to a call from before the failure does not
 // end it.
 func TestFailuresOfOneMoment(t *testing.T) {
