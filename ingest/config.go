@@ -29,7 +29,7 @@ type Config struct {
 	// the head: 1 or 2, default 1. With 2, ingest waits while the endpoints disagree. A block is final once this number
 	// of endpoints have named it, or a higher one of its chain, as final. Final blocks are read from one endpoint.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
-	// Vaults to index: 1 to MaxVaults.
+	// Vaults to index: 1 to vaults.Max.
 	Vaults []vaults.Config `yaml:"vaults" envPrefix:"VAULTS_"`
 	// Finality says which blocks can no longer change; default "tag".
 	Finality Finality `yaml:"finality" env:"FINALITY"`

@@ -24,7 +24,7 @@ const (
 	bytesAtOnce  = 16 << 20
 )
 
-// FollowOptions are the settings of a follower, from section chain of the configuration.
+// Options are the settings of a follower, from section chain of the configuration.
 type Options struct {
 	Finality  rpc.Finality
 	Agreement int
@@ -42,7 +42,7 @@ type Follower struct {
 	finality finality
 }
 
-// NewFollower returns a follower of the chain that these nodes serve.
+// New returns a follower of the chain that these nodes serve.
 func New(o Options, w *writer.Writer, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Follower {
 	return &Follower{Options: o, writer: w, nodes: nodes, status: status, log: log}
 }

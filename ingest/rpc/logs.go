@@ -45,14 +45,11 @@ func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addre
 }
 
 // LogsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
-// or, if there are none, from all. topics, if any, narrow them further.
-func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Address, topics ...common.Hash) ([]*event.Log, error) {
+// or, if there are none, from all.
+func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	filter := map[string]any{"blockHash": h.Hash}
 	if len(addresses) > 0 {
 		filter["address"] = addresses
-	}
-	if len(topics) > 0 {
-		filter["topics"] = [][]common.Hash{topics}
 	}
 	a, err := n.logs(ctx, maxAnswer, filter)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxVaults is the number of vaults that one deployment may index.
+// Max is the number of vaults that one deployment may index.
 const Max = 6
 
 var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
 
-// VaultConfig is one vault.
+// Config is one vault.
 type Config struct {
 	Address string `yaml:"address" env:"ADDRESS"`
 	// StartBlock is the first block that can hold a log of the vault. It may be
@@ -70,7 +70,7 @@ type AssetConfig struct {
 	Decimals *uint8 `yaml:"decimals" env:"DECIMALS"`
 }
 
-// VaultFaults reports every mistake in chain.vaults.
+// Faults reports every mistake in chain.vaults.
 func Faults(all []Config) (faults []error) {
 	if n := len(all); n < 1 || n > Max {
 		faults = append(faults, fmt.Errorf("chain.vaults has %d vaults and must have 1 to %d", n, Max))

@@ -204,7 +204,7 @@ func overlap(a, b *Spec) *common.Address {
 	return nil
 }
 
-// ReadVaults returns the configured vaults, ready to use.
+// Read returns the configured vaults, ready to use.
 func Read(all []Config) (out Set, err error) {
 	for _, v := range all {
 		s, err := v.spec()
