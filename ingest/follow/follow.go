@@ -151,7 +151,16 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	if err := f.writer.Commit(ctx, c); err != nil {
 		return false, err
 	}
+	f.accepted(c.Head)
 	return c.Head.Number < v.Tip.Number, nil
+}
+
+// accepted passes the header of the log's newest block to the pool, which judges later headers by it, unless blooms prove
+// nothing.
+func (f *Follower) accepted(head *rpc.Header) {
+	if f.Proof != proof.None {
+		f.nodes.Accepted(head)
+	}
 }
 
 // dataOf returns the size of the data in the logs of a unit, in bytes.

@@ -84,7 +84,11 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	f.noteUnproven(unproven)
 	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.State.Head.Hash, "new", tip.Hash)
-	return f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered})
+	if err := f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered}); err != nil {
+		return err
+	}
+	f.accepted(tip)
+	return nil
 }
 
 // cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they

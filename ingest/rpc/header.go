@@ -105,7 +105,7 @@ func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 	if err == nil {
 		var plain bool
 		h.Sealed, plain = sealed(result, h.Hash)
-		err = n.seals.saw(h, plain)
+		err = n.seals.check(h, plain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, err)
@@ -178,9 +178,9 @@ func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 // A header is sealed if its fields hash to its hash by Ethereum's rule: then the block's hash covers its bloom, which
 // otherwise rests on the node's word. A chain that hashes its headers in another way has no sealed headers.
 
-// sealed reports whether the fields of a header hash to its hash, and whether it is plain: it has all fields of an
-// Ethereum header and no unknown ones. A plain header that is not sealed belongs to a chain with another hashing rule,
-// or was changed.
+// sealed reports whether the fields of a header hash to its hash, and whether it is plain: it has the fields that
+// Ethereum's headers have in all forks, and no unknown ones. A plain header that is not sealed belongs to a chain with
+// another hashing rule, or was changed, or lacks a field of a later fork.
 func sealed(result []byte, hash common.Hash) (seals, plain bool) {
 	text, plain := []byte{'{'}, true
 	err := object(result, "a block", func(name, value []byte) error {
@@ -205,20 +205,26 @@ func sealed(result []byte, hash common.Hash) (seals, plain bool) {
 // seals is what is known about the rule by which a chain hashes its headers. All endpoints of a pool share it.
 type seals struct {
 	mu   sync.Mutex
-	from uint64 // lowest block above the genesis with a sealed header; 0 for none
+	from uint64 // lowest accepted block above the genesis with a sealed header; 0 for none
 }
 
-// saw notes a header. It returns an error for a plain header that is not sealed although a header of the same or a
-// lower block is: one of its fields was changed.
-func (s *seals) saw(h *Header, plain bool) error {
+// accepted notes the header of a block that was appended to the log. Other headers reveal nothing about the chain's rule,
+// because anybody can make up a header whose fields hash to its hash.
+func (s *seals) accepted(h *Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case h.Number == 0:
-	case h.Sealed && (s.from == 0 || h.Number < s.from):
+	if h.Sealed && h.Number > 0 && (s.from == 0 || h.Number < s.from) {
 		s.from = h.Number
-	case !h.Sealed && plain && s.from > 0 && h.Number >= s.from:
-		return fmt.Errorf("the fields of the header of block %d do not hash to its hash %s, as those of block %d do: a field was changed", h.Number, h.Hash, s.from)
+	}
+}
+
+// check returns an error for a plain header that is not sealed although the accepted header of the same or a lower block
+// is: one of its fields was changed.
+func (s *seals) check(h *Header, plain bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !h.Sealed && plain && s.from > 0 && h.Number >= s.from {
+		return fmt.Errorf("the fields of the header of block %d do not hash to its hash %s, as those of block %d do: a field was changed or left out", h.Number, h.Hash, s.from)
 	}
 	return nil
 }

@@ -56,27 +56,54 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// If a lower block has a sealed header, a plain one that is not sealed was changed. Earlier headers, and ones with
-// unknown fields, may follow another rule.
+// If a lower block of the log has a sealed header, a plain one that is not sealed was changed. Earlier headers, ones with
+// unknown fields, and those of a chain whose blocks in the log are not sealed may follow another rule.
 func TestSealsAreKept(t *testing.T) {
 	var s seals
 	for i, c := range []struct {
 		number        uint64
 		sealed, plain bool
 		fault         bool
+		accepted      bool
 	}{
-		{0, true, true, false}, // the genesis may be hashed by another rule
-		{7, false, true, false},
-		{10, true, true, false},
-		{9, false, true, false},
-		{10, false, true, true},
-		{11, false, false, false},
-		{8, true, true, false},
-		{9, false, true, true},
+		{0, true, true, false, true}, // the genesis may be hashed by another rule
+		{7, false, true, false, true},
+		{5, true, true, false, false}, // anybody can make up such a header
+		{7, false, true, false, false},
+		{10, true, true, false, true},
+		{9, false, true, false, false},
+		{10, false, true, true, false},
+		{11, false, false, false, false},
+		{8, true, true, false, true},
+		{9, false, true, true, false},
 	} {
-		err := s.saw(&Header{Number: c.number, Sealed: c.sealed}, c.plain)
+		h := &Header{Number: c.number, Sealed: c.sealed}
+		err := s.check(h, c.plain)
 		if (err != nil) != c.fault {
 			t.Errorf("header %d, of block %d: %v", i, c.number, err)
 		}
+		if c.accepted {
+			s.accepted(h)
+		}
+	}
+}
+
+// On a chain with a hashing rule of its own, an endpoint that makes up a header whose fields hash to its hash makes no other
+// endpoint unusable.
+func TestMadeUpSealMakesNobodyUnusable(t *testing.T) {
+	honest, lying := newOddNode(t), newOddNode(t)
+	lying.seals = honest.seals
+	h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(1), Difficulty: new(big.Int), Extra: []byte{}}
+	as := func(hash common.Hash) func(string, []json.RawMessage) any {
+		return func(string, []json.RawMessage) any {
+			return json.RawMessage(strings.Replace(string(mustJSON(t, h)), h.Hash().Hex(), hash.Hex(), 1))
+		}
+	}
+	honest.result, lying.result = as(common.Hash{7}), as(h.Hash())
+	if made, err := lying.Latest(t.Context()); err != nil || !made.Sealed {
+		t.Fatalf("the header that is made up is %+v, %v", made, err)
+	}
+	if own, err := honest.ByNumber(t.Context(), 1); err != nil || own.Sealed || !honest.health.is(usable) {
+		t.Errorf("the honest header is %+v, %v", own, err)
 	}
 }
