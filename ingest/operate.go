@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 
+	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/ingest/catchup"
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -12,7 +13,7 @@ import (
 
 // Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill into a new log. It
 // must be the only use of this ingest; it needs no Kafka and writes nothing. progress may be nil.
-func (i *Ingest) Estimate(ctx context.Context, samples int, progress operate.Progress) (*operate.Estimate, error) {
+func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Progress) (*operate.Estimate, error) {
 	defer i.nodes.Close()
 	if i.fault != nil {
 		return nil, rpc.Refuse("%v", i.fault)
@@ -54,7 +55,7 @@ func (i *Ingest) theLog(mapped *mapping.Vaults) operate.Log {
 }
 
 // Resume accepts the chain that froze the log (operate.Resume). It must be the only use of this ingest.
-func (i *Ingest) Resume(ctx context.Context, accept bool, progress operate.Progress) (*operate.Resumption, error) {
+func (i *Ingest) Resume(ctx context.Context, accept bool, progress backup.Progress) (*operate.Resumption, error) {
 	defer i.nodes.Close()
 	s := i.newSession()
 	defer s.close()

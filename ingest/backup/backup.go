@@ -179,7 +179,7 @@ func (b *backup) log(ctx context.Context) error {
 			return err
 		}
 		w.LastSeq = r.Seq
-		b.progress.tell("backup: records of the log", r.Seq, b.cursor.GetSeq())
+		b.progress.Tell("backup: records of the log", r.Seq, b.cursor.GetSeq())
 		reached := r.Seq == b.cursor.GetSeq()
 		if reached && !r.Boundary {
 			return fmt.Errorf("record %d of %s, to which the cursor points, ends no unit", r.Seq, chainlog.LogTopic(b.chainID))
@@ -286,7 +286,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 				}
 			}
 		}
-		b.progress.tell("backup: offsets of the referral topics", min(read, records), records)
+		b.progress.Tell("backup: offsets of the referral topics", min(read, records), records)
 		if w.size >= b.size && len(left) > 0 {
 			ended := w
 			if w, err = newWriter(b.dir, len(b.manifest.Segments)+2, w.LastSeq); err != nil {

@@ -122,7 +122,7 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	}
 	report := r.manifest.report()
 	for n := done; n < r.manifest.Snapshot.Segments; n++ {
-		r.progress.tell("restore: segments", uint64(n), uint64(r.manifest.Snapshot.Segments))
+		r.progress.Tell("restore: segments", uint64(n), uint64(r.manifest.Snapshot.Segments))
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

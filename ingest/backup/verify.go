@@ -15,10 +15,12 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Progress is called with the current step of a command and how much of it is done. It may be nil.
+// Progress is called with the current step of a command and how much of it is done; of is 0 if the total is unknown. It
+// is called often and must return at once. It may be nil.
 type Progress func(what string, done, of uint64)
 
-func (p Progress) tell(what string, done, of uint64) {
+// Tell calls p, unless it is nil.
+func (p Progress) Tell(what string, done, of uint64) {
 	if p != nil {
 		p(what, done, of)
 	}
@@ -86,7 +88,7 @@ func (m *Manifest) verify(ctx context.Context, dir string, progress Progress) er
 	}
 	c := check{manifest: m}
 	for n, s := range m.Segments {
-		progress.tell("verify: segments", uint64(n), uint64(len(m.Segments)))
+		progress.Tell("verify: segments", uint64(n), uint64(len(m.Segments)))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

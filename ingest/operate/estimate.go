@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/registry"
@@ -63,7 +64,7 @@ type History struct {
 
 // Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill. It must be the
 // only use of the nodes; it needs no Kafka and writes nothing. progress is called for the samples; it may be nil.
-func (h History) Estimate(ctx context.Context, samples int, progress Progress) (*Estimate, error) {
+func (h History) Estimate(ctx context.Context, samples int, progress backup.Progress) (*Estimate, error) {
 	n, err := h.Nodes.First(ctx)
 	if err != nil {
 		return nil, err

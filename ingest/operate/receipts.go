@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/chainproof"
@@ -20,6 +21,9 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
 )
+
+// readingLog is the name of the step that reads the whole log.
+const readingLog = "log: records"
 
 // ReceiptsOptions say how much of the log is proven, and by what.
 type ReceiptsOptions struct {
@@ -29,7 +33,7 @@ type ReceiptsOptions struct {
 	// costs one header for each block on the way. Otherwise a block's hash is compared with that of a second endpoint.
 	Headers bool
 	// Progress is called often, from several goroutines; it may be nil.
-	Progress Progress
+	Progress backup.Progress
 }
 
 // ReceiptsReport is the result of proving the log's amounts.
@@ -138,7 +142,7 @@ type Receipts struct {
 // receiptsProof is one run of Receipts.
 type receiptsProof struct {
 	Receipts
-	progress Progress
+	progress backup.Progress
 
 	mu     sync.Mutex
 	report *ReceiptsReport
@@ -186,7 +190,7 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 func (p *receiptsProof) read(ctx context.Context) (blocks []blockInLog, err error) {
 	cursor := p.Cursor
 	x, err := p.index(ctx, func(e chainlog.Entry) bool {
-		p.progress.Tell(ReadingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
+		p.progress.Tell(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
 		return e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock()
 	})
 	if err != nil {

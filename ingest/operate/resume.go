@@ -58,7 +58,7 @@ type Resume struct {
 // Every transaction leaves a log that Run can continue with; only the last one ends the freeze. It returns a
 // *rpc.RefusedError if there is nothing to resume or the node cannot be trusted yet. progress is called for what is read
 // and retracted; it may be nil.
-func (r Resume) Run(ctx context.Context, accept bool, progress Progress) (*Resumption, error) {
+func (r Resume) Run(ctx context.Context, accept bool, progress backup.Progress) (*Resumption, error) {
 	w := r.Writer
 	if cursor, err := w.Cursor(ctx); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func frozenAt(cursor *event.Cursor, chainID uint64) error {
 
 // plan finds the ancestor, and restores the window to everything above it and what an ingest with its head at the
 // ancestor would need.
-func (r Resume) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Resumption, *rpc.Header, error) {
+func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress) (*Resumption, *rpc.Header, error) {
 	tip, err := n.Latest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -124,7 +124,7 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Resu
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := r.Writer.Reopen(ctx, ancestor.Number, func(done, of uint64) { progress.Tell(ReadingLog, done, of) })
+	told, err := r.Writer.Reopen(ctx, ancestor.Number, func(done, of uint64) { progress.Tell(readingLog, done, of) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +152,7 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Resu
 
 // accept retracts everything above the ancestor, in as many transactions as needed. The log stays frozen until the last
 // one.
-func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress Progress) error {
+func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress backup.Progress) error {
 	units := append(takenBack(r.Writer.State.Window.Above(ancestor.Number), cmp.Or(r.AsUnit, takenBackAsUnit)), []*event.Record{decision(writer.AcceptReorgClose, plan)})
 	c := &writer.Change{Units: [][]*event.Record{{decision(writer.AcceptReorgOpen, plan)}}, Frozen: r.Writer.State.Frozen}
 	records, done := 0, 0

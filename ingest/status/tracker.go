@@ -75,7 +75,7 @@ type Tracker struct {
 	pace   pace
 }
 
-// NewTracker returns a tracker whose metrics are registered.
+// New returns a tracker whose metrics are registered.
 func New(reg prometheus.Registerer, chainID uint64, instance string) *Tracker {
 	return &Tracker{Metrics: newMetrics(reg), status: Status{State: Starting, ChainID: chainID, Instance: instance}}
 }

@@ -30,7 +30,7 @@ type State struct {
 	Frozen  string
 	// withoutData counts the live logs that have the length and the hash of their data instead of the data.
 	withoutData uint64
-	// Mapped reads and maps the logs of the vaults. records holds the newest record of each vault that is in the log.
+	// Mapped reads and maps the logs of the vaults. Records holds the newest record of each vault that is in the log.
 	Mapped  *mapping.Vaults
 	Records map[common.Address]*event.Vault
 }
@@ -42,7 +42,7 @@ type Coverage struct {
 	Start   uint64
 	To      uint64 // the last block that is in the log; start-1 before the first
 	Name    string // the configured display name in its newest record, empty for the contract's own
-	// Believed is the last block whose logs were accepted unproven. proven is the last block up to which such logs have
+	// Believed is the last block whose logs were accepted unproven. Proven is the last block up to which such logs have
 	// since been proven by their receipts; in the cursor of an earlier version, compared with headers. 0 for none.
 	Believed, Proven uint64
 	// SampledFrom is the first block from which NAV is sampled, if earlier blocks were read without samples or no

@@ -118,7 +118,7 @@ func Hopeless(err error) bool {
 	return rpc.Refused(err) || errors.As(err, &corrupt) || errors.As(err, &hole)
 }
 
-// WriterOptions are the settings of a writer.
+// Options are the settings of a writer.
 type Options struct {
 	Log
 	Instance      []byte // id of the writer, in every cursor that it commits
@@ -150,7 +150,7 @@ type Writer struct {
 	noState map[common.Address]uint64
 }
 
-// NewWriter returns a writer that can read the log. It needs Fence before it can write.
+// New returns a writer that can read the log. It needs Fence before it can write.
 func New(o Options, status *status.Tracker, log *slog.Logger) *Writer {
 	return &Writer{Options: o, status: status, log: log, noState: map[common.Address]uint64{}}
 }
