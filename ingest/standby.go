@@ -187,14 +187,14 @@ func (i *Ingest) StandsBy() bool { return i.Status().State == status.Standby }
 
 // standbyReady returns nil if a standby could take over: Kafka returns the writer's
 // heartbeat, the configuration fits the log, and a node of the chain responds.
-func (i *Ingest) standbyReady(now time.Time) error {
+func (i *Ingest) standbyReady() error {
 	s := &i.standing
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.trouble != "":
 		return fmt.Errorf("ingest stands by and could not take over: %s", s.trouble)
-	case now.Sub(s.heard) > 2*i.config.Standby+examineEvery:
+	case time.Since(s.heard) > 2*i.config.Standby+examineEvery:
 		return fmt.Errorf("ingest stands by, and Kafka has not returned the writer's heartbeat since %s", s.heard.UTC().Format(time.RFC3339))
 	case !s.known:
 		return errors.New("ingest stands by and does not know yet whether it could take over")

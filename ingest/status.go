@@ -25,7 +25,7 @@ func (i *Ingest) Status() status.Status {
 // blind reports whether no head that continues the log was seen for a while: the nodes are gone or disagree, or ingest
 // is frozen or waits for the log. Then the lag is unknown. An ingest that reads final blocks does not poll the head.
 func (i *Ingest) blind(st *status.Status) bool {
-	return st.State != status.Backfilling && st.Time.Sub(st.Checked) > 10*time.Second+2*i.config.PollInterval
+	return st.State != status.Backfilling && time.Since(st.Checked) > 10*time.Second+2*i.config.PollInterval
 }
 
 func difference(a, b uint64) uint64 { return a - min(a, b) }
@@ -36,7 +36,7 @@ func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {
 	case st.State == status.Standby:
-		return i.standbyReady(st.Time)
+		return i.standbyReady()
 	case st.State == status.Backfilling:
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != status.Following:

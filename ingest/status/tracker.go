@@ -91,11 +91,11 @@ func (t *Tracker) Note(change func(*Status)) {
 func (t *Tracker) Snapshot() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	st := t.status
-	st.Time = time.Now().UTC()
+	st, now := t.status, time.Now()
+	st.Time = now.UTC() // which has no monotonic reading, so no duration is computed from it
 	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.ProofWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
 	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.Sampling)
 	st.Logs = t.Appended.Load()
-	st.Backfill, st.ETASeconds = t.pace.backfill(st.Time, st.CoveredFrom, st.CoveredTo, st.FinalBlock, st.Logs)
+	st.Backfill, st.ETASeconds = t.pace.backfill(now, st.CoveredFrom, st.CoveredTo, st.FinalBlock, st.Logs)
 	return st
 }
