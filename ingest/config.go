@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"maps"
@@ -100,7 +101,15 @@ func (f *Finality) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.MappingNode && len(node.Content) == 2 {
 		return mistake(node, f.UnmarshalText([]byte(node.Content[0].Value+":"+node.Content[1].Value)))
 	}
-	return mistake(node, f.UnmarshalText([]byte(node.Value)))
+	return scalar(node, f)
+}
+
+// scalar reads the text of a node. A node of another kind has no text, which would be read as the default.
+func scalar(node *yaml.Node, into encoding.TextUnmarshaler) error {
+	if node.Kind != yaml.ScalarNode {
+		return mistake(node, fmt.Errorf("cannot unmarshal %s into %T", node.ShortTag(), into))
+	}
+	return mistake(node, into.UnmarshalText([]byte(node.Value)))
 }
 
 // mistake returns an error of the decoder's own type, after which it continues decoding.
@@ -142,7 +151,7 @@ func (c *Confirmations) UnmarshalText(text []byte) error {
 
 // UnmarshalYAML reads the same.
 func (c *Confirmations) UnmarshalYAML(node *yaml.Node) error {
-	return mistake(node, c.UnmarshalText([]byte(node.Value)))
+	return scalar(node, c)
 }
 
 // MarshalText is the inverse of UnmarshalText.

@@ -86,7 +86,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 
 func TestConfigFromYAML(t *testing.T) {
 	for text, want := range map[string]Finality{
-		"finality: tag": {}, "finality: instant": {Instant: true}, "finality: 'depth: 64'": {Depth: 64}, "finality: 64": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64}, "id: 1": {},
+		"finality: tag": {}, "finality: instant": {Instant: true}, "finality: 'depth: 64'": {Depth: 64}, "finality: 64": {Depth: 64}, "finality: &d 64\nx: *d": {Depth: 64}, "x: &d 64\nfinality: *d": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64}, "id: 1": {},
 	} {
 		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Finality != want {
@@ -105,7 +105,12 @@ func TestConfigFromYAML(t *testing.T) {
 			t.Errorf("%q gives %v, %v a second and %v, want %v", text, c.ReceiptsEvery, c.ReceiptsPerSecond, err, want)
 		}
 	}
-	for _, text := range []string{"receiptsEvery: 24", "receiptsEvery: daily", "receiptsPerSecond: 50/s", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
+	for _, text := range []string{
+		"receiptsEvery: 24", "receiptsEvery: daily", "receiptsPerSecond: 50/s", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1",
+		"finality: [64]", "finality: []", "finality: {}", "finality: {depth: 64, note: x}", "finality: {depth: [64]}", "finality: {[depth]: 64}",
+		"vaults: [{sources: {queue: [1]}}]", "vaults: [{sources: {queue: {address: x, topik1: y}}}]",
+		"confirmations: 0", "confirmations: many", "confirmations: -1", "confirmations: [3]", "confirmations: []", "confirmations: {}", "confirmations: {n: 3}",
+	} {
 		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err == nil {
 			t.Errorf("%q is accepted as %+v", text, c)

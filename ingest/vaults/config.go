@@ -3,6 +3,7 @@ package vaults
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,11 +54,19 @@ type SourceConfig struct {
 	Topic3  string `yaml:"topic3"`
 }
 
-// UnmarshalYAML also accepts just the address.
+// sourceKeys are the keys of the mapping form.
+var sourceKeys = []string{"address", "topic1", "topic2", "topic3"}
+
+// UnmarshalYAML also accepts just the address. It refuses other keys, since Decode accepts any.
 func (s *SourceConfig) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		*s = SourceConfig{Address: node.Value}
 		return nil
+	}
+	for i := 0; node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
+		if key := node.Content[i]; !slices.Contains(sourceKeys, key.Value) {
+			return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: field %s not found in type vaults.SourceConfig", key.Line, key.Value)}}
+		}
 	}
 	type plain SourceConfig
 	return node.Decode((*plain)(s))
