@@ -30,9 +30,11 @@ func (i *Ingest) newProofs(s *writer.State) *proofs {
 	p.schedule = operate.NewSchedule(i.theLog(s.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.log, operate.ScheduleEvents{
 		Advanced: func() { i.noteProven(p.known()) },
 		Ended:    func(warning string) { i.status.Note(func(st *status.Status) { st.ReceiptsWarning = warning }) },
-		Disproven: func(err error) {
-			i.status.Disproven.Set(1)
-			i.status.Note(func(st *status.Status) { st.Disproven = err.Error() })
+		Disproven: func(block uint64, reason error) {
+			i.status.Note(func(st *status.Status) {
+				st.Disproven, st.DisprovenAt = reason.Error(), block
+				i.status.Disproven.Set(1)
+			})
 		},
 	})
 	p.committed(s)

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -158,6 +161,20 @@ func TestChangedAmountIsFound(t *testing.T) {
 	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
 		t.Errorf("with a liar and an honest node: %+v", report)
+	}
+	// Nor because the honest endpoint fails once. One that always fails does not hide what the other one found.
+	for fails, wrong := range map[int64]int{1: 0, math.MaxInt64: 1} {
+		var left atomic.Int64
+		left.Store(fails)
+		failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			ours := method == "eth_getBlockReceipts" && string(params[0]) == fmt.Sprintf(`"0x%x"`, victim.GetBlockHash())
+			return nil, errors.New("busy"), ours && left.Add(-1) >= 0
+		})
+		r.config.RPC = rpc.Endpoints(liar.URL, failing.URL)
+		report := r.proveReceipts(operate.ReceiptsOptions{})
+		if report.Wrong != wrong || report.Proven != report.Blocks-wrong || left.Load() >= fails {
+			t.Errorf("with a liar and an honest node that fails %d times: %+v", fails, report)
+		}
 	}
 }
 

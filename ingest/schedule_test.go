@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,6 +273,99 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 		p.until("proof by the other endpoint", func(st status.Status) bool { return st.ProvenTo == r.final() })
 		if st := p.Status(); st.Disproven != "" || st.Warning != "" {
 			t.Errorf("%s: disproven %q, warning %q", name, st.Disproven, st.Warning)
+		}
+		p.halt()
+	}
+}
+
+// The log is disproven only if every endpoint contradicts it. An endpoint on a fork disproves nothing while the other one
+// only failed, whichever of them is in use. One that fails for long does not hide what the other one finds, and once it
+// proves the block, the status no longer reports it.
+func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
+	sequential(t)
+	r := withFinalLogs(t)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	victim := r.victim()
+	number, block := fmt.Sprintf("%#x", victim.GetBlockNumber()), fmt.Sprintf("%x", victim.GetBlockHash())
+	var failing, disproves atomic.Bool
+	var failed atomic.Int64
+	good := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getBlockReceipts" || !strings.Contains(string(params[0]), block) || !failing.Load() {
+			return nil, nil, false
+		}
+		failed.Add(1)
+		return nil, errHangUp, true
+	})
+	fork := func(header json.RawMessage) any {
+		var h map[string]any
+		r.must(json.Unmarshal(header, &h))
+		if h["number"] == number {
+			disproves.Store(true)
+			reseal(h, "fork")
+		}
+		return h
+	}
+	forked := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf("%q", number) {
+			return nil, nil, false
+		}
+		return fork(truth()), nil, true
+	})
+	batches := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		var answers []map[string]json.RawMessage
+		if json.Unmarshal(askedAt(r.url, body), &answers) == nil {
+			for _, a := range answers {
+				a["result"], _ = json.Marshal(fork(a["result"]))
+			}
+		}
+		_ = json.NewEncoder(w).Encode(answers)
+	}))
+	t.Cleanup(batches.Close)
+	unproven := r.liar(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return nil, errNoMethod, method == "eth_getBlockReceipts"
+	})
+	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
+	for name, c := range map[string]struct {
+		endpoints []rpc.Endpoint
+		forever   bool
+	}{
+		"the honest endpoint is in use":    {rpc.Endpoints(good.URL, forked.URL), false},
+		"the endpoint on a fork is":        {rpc.Endpoints(forked.URL, good.URL), false},
+		"the honest endpoint always fails": {rpc.Endpoints(good.URL, forked.URL), true},
+	} {
+		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(unproven.URL)
+		p := r.start()
+		p.caughtUp()
+		p.halt()
+		r.config.RPC = c.endpoints
+		forked.mu.Lock()
+		forked.batches = func(body []byte) string {
+			if strings.Contains(string(body), "eth_getBlockByNumber") {
+				return batches.URL
+			}
+			return r.url
+		}
+		forked.mu.Unlock()
+		failing.Store(true)
+		disproves.Store(false)
+		failed.Store(0)
+		p = r.start()
+		p.until(name+": a verdict of the fork, and a failure", func(st status.Status) bool {
+			if st.Disproven != "" && !c.forever {
+				t.Fatalf("%s: disproven is %q", name, st.Disproven)
+			}
+			return disproves.Load() && failed.Load() > 0 && (st.Disproven != "" || !c.forever)
+		})
+		if c.forever && counterValue(t, p.status.Disproven) != 1 {
+			t.Errorf("%s: the metric does not show it", name)
+		}
+		failing.Store(false)
+		p.until(name+": proof", func(st status.Status) bool { return st.ProvenTo == r.final() })
+		if st := p.Status(); st.Disproven != "" || counterValue(t, p.status.Disproven) != 0 {
+			t.Errorf("%s: disproven is %q although the block is proven", name, st.Disproven)
 		}
 		p.halt()
 	}

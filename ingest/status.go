@@ -51,7 +51,8 @@ func (i *Ingest) Ready() error {
 	return nil
 }
 
-// noteProven notes up to which block the vaults are proven, which is that of the vault furthest behind.
+// noteProven notes up to which block the vaults are proven, which is that of the vault furthest behind. A block that was
+// disproven and is proven now is no longer reported.
 func (i *Ingest) noteProven(covered []writer.Coverage) {
 	lowest := uint64(math.MaxUint64)
 	for _, v := range covered {
@@ -63,5 +64,11 @@ func (i *Ingest) noteProven(covered []writer.Coverage) {
 		lowest = 0
 	}
 	i.status.Proven.Set(float64(lowest))
-	i.status.Note(func(st *status.Status) { st.ProvenTo = lowest })
+	i.status.Note(func(st *status.Status) {
+		st.ProvenTo = lowest
+		if st.Disproven != "" && lowest >= st.DisprovenAt {
+			st.Disproven = ""
+			i.status.Disproven.Set(0)
+		}
+	})
 }

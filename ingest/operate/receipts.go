@@ -240,44 +240,76 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 	}
 }
 
-// block proves one block. If the response of one endpoint is wrong, the others are called before the result is
-// accepted.
+// block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
+// wrong only once every endpoint has said so, or the others have failed in every attempt.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
-	return p.fromAny(ctx, func(n *rpc.Node) error {
+	var wrong *Finding // while an endpoint that failed may prove the block
+	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		found, err := p.judge(ctx, n, b)
 		if err != nil {
 			return err
 		}
 		confirmed := false
-		for _, other := range p.Nodes.Others(n) {
-			if p.Nodes.Identified(ctx, other) != nil {
-				continue
+		if found == nil && confirm {
+			found, confirmed = p.confirm(ctx, n, b)
+		} else if found != nil {
+			proven, open := p.provenByOther(ctx, n, b)
+			switch {
+			case proven: // and the hash rests only on that endpoint
+				p.mu.Lock()
+				p.misled[n.Name] = p.misled[n.Name] || found.Wrong
+				p.mu.Unlock()
+				found = nil
+			case open && found.Wrong:
+				wrong = found
+				return fmt.Errorf("an endpoint fails that may prove block %d", b.number)
 			}
-			if found != nil {
-				if again, err := p.judge(ctx, other, b); err == nil && again == nil {
-					p.mu.Lock()
-					p.misled[n.Name] = p.misled[n.Name] || found.Wrong
-					p.mu.Unlock()
-					found, confirmed = nil, false // the hash rests only on other, which proved the block
-					break
-				}
-				continue
-			}
-			if !confirm {
-				break
-			}
-			theirs, err := other.ByNumber(ctx, b.number)
-			if err != nil {
-				continue
-			}
-			if confirmed = theirs.Hash == b.hash; !confirmed {
-				found = p.finding(other, b, true, fmt.Sprintf("its hash there is %s", theirs.Hash))
-			}
-			break
 		}
 		p.note(b, found, confirmed)
 		return nil
 	})
+	if err != nil && wrong != nil && ctx.Err() == nil {
+		p.note(b, wrong, false)
+		return nil
+	}
+	return err
+}
+
+// provenByOther reports whether another endpoint than n proves a block. If none does, open reports whether one failed,
+// and so may prove it later.
+func (p *receiptsProof) provenByOther(ctx context.Context, n *rpc.Node, b blockInLog) (proven, open bool) {
+	verdicts := 1
+	for _, other := range p.Nodes.Others(n) {
+		if p.Nodes.Identified(ctx, other) != nil {
+			continue
+		}
+		switch found, err := p.judge(ctx, other, b); {
+		case err != nil:
+		case found == nil:
+			return true, false
+		default:
+			verdicts++
+		}
+	}
+	return false, verdicts < p.Nodes.Serving()
+}
+
+// confirm compares the hash of a block that n proved with that of another endpoint. confirmed is false if none has it.
+func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b blockInLog) (found *Finding, confirmed bool) {
+	for _, other := range p.Nodes.Others(n) {
+		if p.Nodes.Identified(ctx, other) != nil {
+			continue
+		}
+		theirs, err := other.ByNumber(ctx, b.number)
+		switch {
+		case err != nil:
+		case theirs.Hash == b.hash:
+			return nil, true
+		default:
+			return p.finding(other, b, true, fmt.Sprintf("its hash there is %s", theirs.Hash)), false
+		}
+	}
+	return nil, false
 }
 
 func (p *receiptsProof) finding(n *rpc.Node, b blockInLog, wrong bool, why string) *Finding {

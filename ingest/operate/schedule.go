@@ -28,7 +28,8 @@ import (
 // vaults, with the same amounts. So a run finds lost logs as well as false ones.
 //
 // The writer commits the progress with its next cursor (Proven), and the next run continues there. A run that finds an
-// error in the log reports it and is the last one: the log is append-only, so only a new log can correct it.
+// error in the log reports it, and the next one reads that block again: if the log is wrong, only a new log can correct
+// it, because the log is append-only; but the endpoints may have been wrong.
 type Schedule struct {
 	Log
 	every  time.Duration
@@ -53,9 +54,9 @@ type Unproven struct {
 
 // ScheduleEvents are called from the goroutine of a schedule.
 type ScheduleEvents struct {
-	Advanced  func()               // blocks were proven
-	Ended     func(warning string) // a run has ended, with why it could not prove a block; empty if it proved all
-	Disproven func(error)          // the log contradicts the chain, and no further run follows
+	Advanced  func()                           // blocks were proven
+	Ended     func(warning string)             // a run has ended, with why it could not prove a block; empty if it proved all
+	Disproven func(block uint64, reason error) // a run has ended, because the log contradicts the chain in this block
 }
 
 // NewSchedule returns a schedule that reads so many headers and receipts a second. It does nothing before Run.
@@ -79,24 +80,25 @@ func (e *disprovenError) Error() string {
 	return fmt.Sprintf("block %d (%s) at %s: %s; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", e.block, e.hash, e.node, e.why)
 }
 
-// Run starts one run after the other until ctx ends or the log is disproven. A run that cannot prove a block ends with
-// a warning, and the next one retries.
+// Run starts one run after the other until ctx ends. A run that cannot prove a block ends with a warning, and one that
+// disproves a block with that; the next one retries.
 func (p *Schedule) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := time.Now().Add(p.every)
 		err := p.Once(ctx)
 		var disproven *disprovenError
-		if errors.As(err, &disproven) {
-			p.log.Error("the log contradicts the chain", "error", err)
-			p.events.Disproven(err)
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		warning := ""
-		if err != nil && ctx.Err() == nil {
-			warning = "the proof by receipts ended: " + err.Error()
+		case errors.As(err, &disproven):
+			p.log.Error("the log contradicts the chain", "error", err)
+			p.events.Disproven(disproven.block, err)
+		case err != nil:
 			p.log.Warn("proof by receipts ended", "error", err)
+			p.events.Ended("the proof by receipts ended: " + err.Error())
+		default:
+			p.events.Ended("")
 		}
-		p.events.Ended(warning)
 		_ = rpc.Sleep(ctx, time.Until(next))
 	}
 }
@@ -108,7 +110,14 @@ type receiptsRun struct {
 	held index      // nil before the log is read
 	node *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
 	last *rpc.Header
+	// In this many attempts, endpoints disproved block open, or could not prove it, while another one only failed.
+	open     uint64
+	attempts int
 }
+
+// attemptsEnough is in how many attempts an endpoint may fail before the verdict of the others about a block counts: one
+// that never responds must not hide that the log is wrong. With the pauses of rpc.Backoff they take about half a minute.
+const attemptsEnough = 8
 
 // Once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
 // be proven.
@@ -184,8 +193,10 @@ func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 	return vaults, from, to
 }
 
-// step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it, so one
-// wrong endpoint neither stops the proof nor disproves the log.
+// step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it. One that
+// proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint has said so, or the
+// others have failed in attemptsEnough attempts: so a wrong endpoint neither stops the proof nor disproves the log because
+// another one fails for a moment.
 func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, to uint64) error {
 	if r.held == nil {
 		var err error
@@ -204,7 +215,20 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	var disproven *disprovenError
+	var verdict error
+	verdicts := 0
+	judge := func(err error) {
+		var disproven *disprovenError
+		switch {
+		case errors.As(err, &disproven):
+			verdict, verdicts = err, verdicts+1
+		case unprovable(err):
+			if verdicts++; verdict == nil {
+				verdict = err
+			}
+		}
+	}
+	judge(err)
 	for _, other := range nodes.Others(n) {
 		if nodes.Identified(ctx, other) != nil {
 			continue
@@ -216,11 +240,18 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 			r.node = other
 			return nil
 		}
-		if errors.As(again, &disproven) {
-			err = again
-		}
+		judge(again)
 	}
-	return err
+	if verdict == nil || ctx.Err() != nil {
+		return err
+	}
+	if r.open != at {
+		r.open, r.attempts = at, 0
+	}
+	if r.attempts++; verdicts < nodes.Serving() && r.attempts < attemptsEnough {
+		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict) // %v: no verdict yet
+	}
+	return verdict
 }
 
 // prove proves blocks at one endpoint. After an error, at is the block that is not proven.

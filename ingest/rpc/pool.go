@@ -284,6 +284,16 @@ func (p *Pool) Others(n *Node) []*Node {
 	})
 }
 
+// Serving returns how many endpoints do not serve another chain, whether they are up or not.
+func (p *Pool) Serving() (n int) {
+	for _, o := range p.all {
+		if !o.health.is(wrong) {
+			n++
+		}
+	}
+	return n
+}
+
 // sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
 // usable ones whose chain is known and whose own head is at or above block to, because a node returns no logs for
 // blocks that it does not have. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after

@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *Metrics {
 		Seq:       gauge("seq", "Seq of the last record in the log."),
 		Frozen:    gauge("frozen", "1 while nothing is appended until an operator acts."),
 		Proven:    gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks or, with chain.receiptsEvery, proven by their receipts."),
-		Disproven: gauge("disproven", "1 after the log was found to contradict the chain; the status names the block."),
+		Disproven: gauge("disproven", "1 while the log is found to contradict the chain; the status names the block."),
 		Differing: gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them."),
 		Logs:      prometheus.NewCounterVec(counter("logs_total", "Logs appended, without retractions; the event is Unknown if the mapping of the vault has none for the log."), []string{"vault", "event"}),
 		Samples: prometheus.NewCounterVec(counter("samples_total", "Samples of NAV: taken, or unanswered because the contract "+

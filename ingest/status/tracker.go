@@ -53,6 +53,7 @@ type Status struct {
 	// The vaults start at CoveredFrom or above, and all are covered up to CoveredTo.
 	CoveredFrom     uint64                  `json:"-"`
 	CoveredTo       uint64                  `json:"-"`
+	DisprovenAt     uint64                  `json:"-"` // the block that Disproven is about
 	FinalWarning    string                  `json:"-"` // why nothing more becomes final
 	ProofWarning    string                  `json:"-"` // why blocks at the head are not proven
 	ReceiptsWarning string                  `json:"-"` // why the last proof by receipts ended before the final block
