@@ -200,3 +200,71 @@ func TestLargestRecordFits(t *testing.T) {
 		t.Errorf("of larger data the record says %d and %x", l.DataLength, l.DataHash)
 	}
 }
+
+// A partition that is added to a running log stays empty: records without a key, such as those of blocks, and the cursor
+// go on in partition 0, where readers expect them.
+func TestAddedPartitionsStayEmpty(t *testing.T) {
+	t.Parallel()
+	kafka := chainlog.DefaultConfig()
+	kafka.Brokers = enginetest.Kafka(t)
+	w := unattended(t, Options{Log: Log{ChainID: 1, Kafka: kafka}})
+	client, err := kgo.NewClient(kafka.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	topics := []string{chainlog.LogTopic(1), chainlog.CursorTopic(1)}
+	if _, err := adm.UpdatePartitions(t.Context(), 8, topics...); err != nil {
+		t.Fatal(err)
+	}
+	w.client.Close() // the next session's client, which knows the partitions from the start
+	if err := w.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const blocks = 50
+	for number := uint64(1); number <= blocks; number++ {
+		h := &rpc.Header{Number: number}
+		if err := w.Commit(t.Context(), &Change{Units: [][]*event.Record{{BlockFact(h)}}, Head: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends, err := adm.ListEndOffsets(t.Context(), topics...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		if (end.Partition == 0) != (end.Offset > 0) {
+			t.Errorf("partition %d of %s ends at offset %d", end.Partition, end.Topic, end.Offset)
+		}
+	})
+	read := 0
+	err = chainlog.ReadAfter(t.Context(), 1, chainlog.Position{}, func(chainlog.Entry) error { read++; return nil }, kafka.Options()...)
+	if err != nil || read != blocks {
+		t.Errorf("the log has %d records of %d, %v", read, blocks, err)
+	}
+	// The check at the next start says how to keep the records.
+	if err := chainlog.CheckTopics(t.Context(), adm, 1, kafka.Topology()); err == nil || !strings.Contains(err.Error(), "do not delete it before") {
+		t.Errorf("the check of the topics returns %v", err)
+	}
+}
+
+// A partner's referrals stay in the partition of the default partitioner, which depends on the key only, or their order
+// would be lost with a new version.
+func TestReferralsKeepTheirPartition(t *testing.T) {
+	w := &Writer{Options: Options{Log: Log{ChainID: 1}}}
+	for _, topic := range []string{chainlog.ReferralDeposits(1), chainlog.ReferralWithdrawals(1)} {
+		p := w.partitioner().ForTopic(topic)
+		standard := kgo.UniformBytesPartitioner(64<<10, true, true, nil).ForTopic(topic)
+		for key, want := range map[string]int{"1": 7, "2": 0, "7": 3, "42": 4, "1000": 6, "4294967295": 4} {
+			r := &kgo.Record{Topic: topic, Key: []byte(key)}
+			backup, ok := standard.(kgo.TopicBackupPartitioner)
+			if !ok || !p.RequiresConsistency(r) {
+				t.Fatal("the partitioners are of other kinds")
+			}
+			if got, was := p.Partition(r, 8), backup.PartitionByBackup(r, 8, nil); got != want || was != want {
+				t.Errorf("partner %s is in partition %d, and with the default partitioner in %d, want %d", key, got, was, want)
+			}
+		}
+	}
+}

@@ -160,6 +160,7 @@ func (w *Writer) Fence(ctx context.Context) (err error) {
 	w.client, err = kgo.NewClient(append(w.Kafka.Options(),
 		kgo.TransactionalID(chainlog.TransactionalID(w.ChainID)),
 		kgo.TransactionTimeout(transactionTimeout),
+		kgo.RecordPartitioner(w.partitioner()),
 		// The fastest level packs these records as small as the default one, in half the time.
 		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()),
 	)...)
@@ -175,6 +176,19 @@ func (w *Writer) Fence(ctx context.Context) (err error) {
 		return fmt.Errorf("fence the previous writer: %w", chainlog.Explain(err))
 	}
 	return nil
+}
+
+// partitioner puts the records of the log and the cursor into partition 0, where readers expect them, even if an operator
+// added partitions; and each referral into the partition of its key, as every Kafka client does by default.
+func (w *Writer) partitioner() kgo.Partitioner {
+	byKey := kgo.StickyKeyPartitioner(nil)
+	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
+		switch topic {
+		case chainlog.LogTopic(w.ChainID), chainlog.CursorTopic(w.ChainID):
+			return func(*kgo.Record, int) int { return 0 }
+		}
+		return byKey.ForTopic(topic).Partition
+	})
 }
 
 // Client returns the transactional client; nil before Fence.

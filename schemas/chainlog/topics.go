@@ -177,7 +177,9 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faults []error) {
 	if n := len(detail.Partitions); w.ordered && n != 1 {
 		faults = append(faults, fmt.Errorf(
-			"topic %s has %d partitions and must have exactly 1, because its order is the chain's order: recreate it", w.name, n,
+			"topic %s has %d partitions and must have exactly 1, because its order is the chain's order, and Kafka removes no "+
+				"partition: recreate it if it is empty; if not, its records are in partition 0, so do not delete it before "+
+				"`navlog backup` has copied them, and restore them with `navlog restore`", w.name, n,
 		))
 	}
 	have := map[string]string{}
