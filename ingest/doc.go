@@ -32,6 +32,7 @@
 //	follow   another hash at our height, read twice ... nothing while another endpoint has ours; else reorganise, or freeze
 //	vaults   an operator's command about a vault ...... a vault record, or earlier referrals, which are read between steps
 //	vaults   a new vault, another name or mapping ..... vault records, from eth_call
+//	                                                    while a node fails here, the steps below go on
 //	catchup  the head is below the final block ........ ranges of final blocks of the vaults at the head or, if there is
 //	                                                    none, of those that are furthest behind
 //	follow   blocks above the head .................... one unit each

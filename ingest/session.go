@@ -27,10 +27,14 @@ type session struct {
 	catchup   *catchup.Catchup
 	registrar *vaults.Registrar
 	proofs    *proofs // on a schedule; nil for none
+
+	// After an error of a node, no command is executed and no vault is added before attendAgain.
+	attendAgain time.Time
+	attendWait  *rpc.Backoff
 }
 
 func (i *Ingest) newSession() *session {
-	s := &session{Ingest: i}
+	s := &session{Ingest: i, attendWait: rpc.NewBackoff()}
 	s.writer = writer.New(writer.Options{
 		Log: i.topics(), Instance: i.instance, Window: i.config.Window, Confirmations: uint64(i.config.Confirmations),
 		Unproven: i.config.Proof == proof.None || i.config.ReceiptsEvery > 0,
@@ -160,10 +164,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if view == nil || err != nil {
 		return more, err
 	}
-	did, pending, err := s.registrar.Obey(ctx, view.Node, view.Tip)
-	if !did && err == nil {
-		did, err = s.registrar.Describe(ctx, view.Node, view.Tip)
-	}
+	did, pending, err := s.attend(ctx, view.Node, view.Tip)
 	if err != nil {
 		return true, err
 	}
@@ -197,6 +198,34 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 		}
 	}
 	return more || pending, climbing
+}
+
+// attend executes the oldest command, or else appends the records of vaults that are not in the log. If a node fails, only
+// these wait: the vaults of the log continue, the status shows the error, and the next attempt follows after a pause.
+func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
+	if time.Now().Before(s.attendAgain) {
+		return false, false, nil
+	}
+	did, pending, err = s.registrar.Obey(ctx, n, tip)
+	if !did && err == nil {
+		did, err = s.registrar.Describe(ctx, n, tip)
+	}
+	var failed *writer.CommitError
+	others := s.writer.State.Head != nil && len(s.writer.State.Indexed()) > 0
+	if err != nil && (!others || ctx.Err() != nil || errors.As(err, &failed) || writer.Hopeless(err)) {
+		return did, pending, err
+	}
+	warning := ""
+	if err == nil {
+		s.attendAgain = time.Time{}
+		s.attendWait.Reset()
+	} else {
+		s.attendAgain, warning = time.Now().Add(s.attendWait.Pause()), "a command about a vault, or a new vault, waits: "+err.Error()
+		s.log.Warn("cannot execute a command or add a vault, retrying; the vaults of the log continue", "error", err)
+		s.nodes.Next()
+	}
+	s.status.Note(func(st *status.Status) { st.AttendWarning = warning })
+	return did && err == nil, pending && err == nil, nil
 }
 
 // errThawed means that the log is no longer frozen.

@@ -131,6 +131,52 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	}
 }
 
+// A vault about which every call fails does not stop the vaults of the log, whether a command or chain.vaults adds it. The
+// status shows why it waits, and it is added once its calls succeed.
+func TestVaultThatFailsStopsNoOther(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[:1]
+	r.steps(20)
+	var fails atomic.Value
+	node := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		bad := false
+		for _, v := range all[1:] {
+			bad = bad || len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(v.Address[2:]))
+		}
+		return nil, errNoMethod, bad && method == fails.Load()
+	})
+	r.config.RPC = rpc.Endpoints(node.URL)
+	fails.Store("")
+	p := r.start()
+	p.caughtUp()
+	follows := func() {
+		t.Helper()
+		p.until("why the vault waits", func(st status.Status) bool { return strings.Contains(st.Warning, errNoMethod.Error()) })
+		r.steps(10)
+		p.until("the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && p.Ready() == nil })
+		if n := len(r.cursor().GetVaults()); n != 1 {
+			t.Errorf("the log has %d vaults", n)
+		}
+	}
+	fails.Store("eth_getCode")
+	r.order(registry.AddVault, all[1])
+	follows()
+	fails.Store("eth_call")
+	follows()
+	p.halt()
+	r.orders = &orders{came: map[int64]vaults.Outcome{}}
+	r.config.Vaults = all[:2] // also without the command
+	p = r.start()
+	follows()
+	fails.Store("")
+	p.until("the vault in the log", func(st status.Status) bool {
+		return st.Warning == "" && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.IndexedBlock == r.height()
+	})
+	p.caughtUp()
+	r.verify()
+}
+
 // The only vault of the log can be removed at the start that adds another one, which is not in the log yet.
 func TestVaultIsReplacedAtAStart(t *testing.T) {
 	r := newRig(t, kfake)

@@ -106,6 +106,9 @@ func TestViewErrors(t *testing.T) {
 		{-32015, "VM execution error: invalid opcode", "reverts"},
 		{-32000, "out of gas", "reverts"},
 		{-32000, "invalid jump destination", "reverts"},
+		{-32000, "stack underflow (0 <=> 1)", "reverts"},
+		{-32000, "stack limit reached 1024 (1023)", "reverts"},
+		{-32000, "execution aborted (timeout = 5s)", "error"},
 		{-32015, "VM execution error.", "reverts"},
 		{-32603, "evm error: OutOfGas", "reverts"},
 		// The contract chooses the reason of a revert.

@@ -55,6 +55,7 @@ type Status struct {
 	CoveredTo       uint64                  `json:"-"`
 	DisprovenAt     uint64                  `json:"-"` // the block that Disproven is about
 	FinalWarning    string                  `json:"-"` // why nothing more becomes final
+	AttendWarning   string                  `json:"-"` // why a command waits, or a vault that is not in the log
 	ProofWarning    string                  `json:"-"` // why blocks at the head are not proven
 	ReceiptsWarning string                  `json:"-"` // why the last proof by receipts ended before the final block
 	Sampling        []registry.VaultWarning `json:"-"` // for vaults whose NAV is sampled only from a block after their start
@@ -94,7 +95,7 @@ func (t *Tracker) Snapshot() Status {
 	defer t.mu.Unlock()
 	st, now := t.status, time.Now()
 	st.Time = now.UTC() // which has no monotonic reading, so no duration is computed from it
-	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.ProofWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
+	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
 	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.Sampling)
 	st.Logs = t.Appended.Load()
 	st.Backfill, st.ETASeconds = t.pace.backfill(now, st.CoveredFrom, st.CoveredTo, st.FinalBlock, st.Logs)
