@@ -72,6 +72,30 @@ func reorgOf(all []*event.Record) (blocks uint64) {
 	return blocks
 }
 
+// A reorganisation that takes more calls than a node answers without an error is followed over several attempts: each
+// continues with the blocks that the ones before it read.
+func TestReorganisationThroughErrors(t *testing.T) {
+	sequential(t)
+	r := newRig(t, kfake)
+	r.config.Finality, r.config.Window = Finality{Depth: 60}, 64
+	r.steps(70)
+	var calls atomic.Int64
+	node := r.liar(honest)
+	r.config.RPC = rpc.Endpoints(node.URL)
+	p := r.start()
+	p.caughtUp()
+	const depth = 30
+	node.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errNoMethod, calls.Add(1)%20 == 0
+	})
+	r.reorg(depth)
+	r.steps(5)
+	p.caughtUp()
+	if got := reorgOf(r.verify()); got != depth || calls.Load() < 2*depth {
+		t.Errorf("%d blocks were retracted after %d calls, want %d", got, calls.Load(), depth)
+	}
+}
+
 // The transactions of the lost blocks are mined again, in other blocks.
 func TestSameTransactionInAnotherBlock(t *testing.T) {
 	sequential(t)

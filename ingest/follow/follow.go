@@ -40,6 +40,7 @@ type Follower struct {
 	status   *status.Tracker
 	log      *slog.Logger
 	finality finality
+	branches map[common.Hash]*branchBlock // blocks of other branches, until one is committed or the log's is back
 }
 
 // New returns a follower of the chain that these nodes serve.
@@ -86,6 +87,7 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 			more, err := f.believe(ctx, n, other)
 			return nil, more, err
 		}
+		f.branches = nil
 	}
 	f.status.Note(func(st *status.Status) {
 		st.HeadBlock, st.HeadTime, st.Checked, st.Reason = tip.Number, tip.Time, time.Now(), ""

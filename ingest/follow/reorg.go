@@ -2,8 +2,11 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
@@ -50,7 +53,8 @@ func (f *Follower) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) 
 
 // reorganise replaces the blocks above the common ancestor by the branch that ends with tip, a block at the height of
 // the head, in one unit: first the retractions, newest first, then the new blocks. The branch is read by hash from its
-// end down, so it is one branch even if the node's chain changes meanwhile.
+// end down, so it is one branch even if the node's chain changes meanwhile. After an error, the next attempt continues
+// with the blocks that were read, so a node that fails now and then delays a deep reorganisation and does not stop it.
 func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest reorganisation")
 	defer func() { telemetry.End(span, err) }()
@@ -68,12 +72,14 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 		unit = append(unit, writer.Retraction(lost))
 	}
 	for _, h := range branch {
-		facts, proven, err := f.unitOf(ctx, n, h, f.joined(h.Number))
-		if err != nil {
-			return err
+		b := f.branchBlock(h)
+		if b.unit == nil {
+			if b.unit, b.proven, err = f.unitOf(ctx, n, h, f.joined(h.Number)); err != nil {
+				return err
+			}
 		}
-		unit = append(unit, facts...)
-		if !proven {
+		unit = append(unit, b.unit...)
+		if !b.proven {
 			unproven = h
 		}
 	}
@@ -84,11 +90,54 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	f.noteUnproven(unproven)
 	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.State.Head.Hash, "new", tip.Hash)
+	f.branches = nil
 	if err := f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered}); err != nil {
 		return err
 	}
 	f.accepted(tip)
 	return nil
+}
+
+// branchBlock is a block of another branch: its header and, once it was read, its unit. No vault is added or changed
+// while the node has another branch, so the unit stays that of the vaults of the log.
+type branchBlock struct {
+	header *rpc.Header
+	unit   []*event.Record // nil before it was read
+	proven bool            // whether its logs were proven
+}
+
+// branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most Window blocks:
+// if many more are kept, they are of branches that the nodes have left.
+func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
+	if b := f.branches[h.Hash]; b != nil {
+		return b
+	}
+	if f.branches == nil || uint64(len(f.branches)) > 2*f.Window {
+		f.branches = map[common.Hash]*branchBlock{}
+	}
+	b := &branchBlock{header: h}
+	f.branches[h.Hash] = b
+	return b
+}
+
+// parent returns the header of the parent of a block. If there is no such block, the header that names it may be wrong,
+// unless it is sealed, so that one is read again.
+func (f *Follower) parent(ctx context.Context, n *rpc.Node, h *rpc.Header) (*rpc.Header, error) {
+	if b := f.branches[h.Parent]; b != nil {
+		return b.header, nil
+	}
+	below, err := n.ByHash(ctx, h.Parent)
+	switch {
+	case errors.Is(err, rpc.ErrNoBlock):
+		delete(f.branches, h.Hash)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case below.Number != h.Number-1:
+		delete(f.branches, h.Hash)
+		return nil, fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, h.Number)
+	}
+	return f.branchBlock(below).header, nil
 }
 
 // cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they
@@ -121,13 +170,8 @@ func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (br
 			slices.Reverse(branch)
 			return branch, "", nil
 		}
-		below, err := n.ByHash(ctx, h.Parent)
-		if err != nil {
+		if h, err = f.parent(ctx, n, h); err != nil {
 			return nil, "", err
 		}
-		if below.Number != h.Number-1 {
-			return nil, "", fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, h.Number)
-		}
-		h = below
 	}
 }
