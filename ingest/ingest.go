@@ -115,9 +115,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		if i.config.Standby == 0 {
 			return err
 		}
-		i.status.Frozen.Set(0) // the new writer reports whether the log is frozen
-		i.status.Differing.Set(0)
-		i.status.Note(func(s *status.Status) { s.VaultWarnings, s.Sampling = nil, nil })
+		i.status.Reset() // the new writer reports on the log
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }

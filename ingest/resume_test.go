@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -390,15 +391,33 @@ func TestFrozenIsFenced(t *testing.T) {
 	r.verify()
 }
 
-// Only the writer reports whether the log is frozen; an ingest that stands by no longer does.
+// Only the writer reports on the log. An ingest that stands by after it wrote shows what one does that has never written:
+// not whether the log is frozen or disproven, and no warning.
 func TestFrozenThatStandsBy(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
+	first.status.Note(func(st *status.Status) {
+		st.FinalWarning, st.AttendWarning, st.SealWarning, st.ReceiptsWarning, st.Disproven, st.DisprovenAt, st.ProvenTo = "a", "b", "c", "d", "e", 7, 6
+		st.LateVaults = []status.LateVault{{Address: "0x1"}}
+	})
+	first.status.Disproven.Set(1)
 	r.config.Standby = 0
 	second := r.start()
 	second.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	first.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 	if of := [2]float64{counterValue(t, first.status.Frozen), counterValue(t, second.status.Frozen)}; of != [2]float64{0, 1} {
 		t.Errorf("navlog_ingest_frozen of the standby and of the writer is %v", of)
+	}
+	st := first.Status()
+	fresh := status.New(newRegistry(), st.ChainID, st.Instance).Snapshot()
+	fresh.State, fresh.Reason, fresh.Time, fresh.Logs, fresh.Endpoints, fresh.Calls = st.State, st.Reason, st.Time, st.Logs, st.Endpoints, st.Calls
+	if !reflect.DeepEqual(st, fresh) {
+		t.Errorf("the status of the standby is %+v, want %+v", st, fresh)
+	}
+	metrics := reflect.ValueOf(first.status.Metrics).Elem()
+	for _, field := range reflect.VisibleFields(metrics.Type()) {
+		if field.Type == reflect.TypeFor[prometheus.Gauge]() && counterValue(t, metrics.FieldByIndex(field.Index).Interface().(prometheus.Gauge)) != 0 {
+			t.Errorf("the gauge %s of the standby is not 0", field.Name)
+		}
 	}
 }
 

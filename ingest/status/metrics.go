@@ -16,11 +16,17 @@ type Metrics struct {
 
 	Disagreements *prometheus.CounterVec // by endpoint
 	ReorgDepth    prometheus.Histogram
+
+	gauges []prometheus.Gauge // all of them
 }
 
 func newMetrics(reg prometheus.Registerer) *Metrics {
+	var gauges []prometheus.Gauge
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help})
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help})
+		reg.MustRegister(g)
+		gauges = append(gauges, g)
+		return g
 	}
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
@@ -48,6 +54,7 @@ func newMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		Disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Polls in which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
-	reg.MustRegister(m.Disagreements, m.Head, m.Indexed, m.Final, m.Referral, m.Seq, m.Frozen, m.Proven, m.Disproven, m.Differing, m.Logs, m.Samples, m.Referrals, m.Transactions, m.Omitted, m.Reorgs, m.ReorgDepth)
+	m.gauges = gauges
+	reg.MustRegister(m.Disagreements, m.Logs, m.Samples, m.Referrals, m.Transactions, m.Omitted, m.Reorgs, m.ReorgDepth)
 	return m
 }

@@ -82,6 +82,16 @@ func New(reg prometheus.Registerer, chainID uint64, instance string) *Tracker {
 	return &Tracker{Metrics: newMetrics(reg), status: Status{State: Starting, ChainID: chainID, Instance: instance}}
 }
 
+// Reset returns the status and the gauges to those of an ingest that has not written yet. The counters stay.
+func (t *Tracker) Reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status, t.pace = Status{State: Starting, ChainID: t.status.ChainID, Instance: t.status.Instance}, pace{}
+	for _, g := range t.gauges {
+		g.Set(0)
+	}
+}
+
 // Note changes the status.
 func (t *Tracker) Note(change func(*Status)) {
 	t.mu.Lock()
