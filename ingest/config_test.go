@@ -86,7 +86,8 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 
 func TestConfigFromYAML(t *testing.T) {
 	for text, want := range map[string]Finality{
-		"finality: tag": {}, "finality: instant": {Instant: true}, "finality: 'depth: 64'": {Depth: 64}, "finality: 64": {Depth: 64}, "finality: &d 64\nx: *d": {Depth: 64}, "x: &d 64\nfinality: *d": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64}, "id: 1": {},
+		"finality: tag": {}, "finality: instant": {Instant: true}, "finality: 'depth: 64'": {Depth: 64}, "finality: 64": {Depth: 64},
+		"x: &d 64\nfinality: *d": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64}, "id: 1": {},
 	} {
 		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Finality != want {

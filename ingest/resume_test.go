@@ -391,12 +391,13 @@ func TestFrozenIsFenced(t *testing.T) {
 	r.verify()
 }
 
-// Only the writer reports on the log. An ingest that stands by after it wrote shows what one does that has never written:
-// not whether the log is frozen or disproven, and no warning.
+// Only the writer reports on the log. An ingest that stands by after it wrote shows what one does that has never
+// written: not whether the log is frozen or disproven, and no warning.
 func TestFrozenThatStandsBy(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
 	first.status.Note(func(st *status.Status) {
-		st.FinalWarning, st.AttendWarning, st.SealWarning, st.ReceiptsWarning, st.Disproven, st.DisprovenAt, st.ProvenTo = "a", "b", "c", "d", "e", 7, 6
+		st.FinalWarning, st.AttendWarning, st.SealWarning, st.ReceiptsWarning = "a", "b", "c", "d"
+		st.Disproven, st.DisprovenAt, st.ProvenTo = "e", 7, 6
 		st.LateVaults = []status.LateVault{{Address: "0x1"}}
 	})
 	first.status.Disproven.Set(1)
@@ -409,13 +410,17 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	}
 	st := first.Status()
 	fresh := status.New(newRegistry(), st.ChainID, st.Instance).Snapshot()
-	fresh.State, fresh.Reason, fresh.Time, fresh.Logs, fresh.Endpoints, fresh.Calls = st.State, st.Reason, st.Time, st.Logs, st.Endpoints, st.Calls
+	fresh.State, fresh.Reason, fresh.Time, fresh.Logs = st.State, st.Reason, st.Time, st.Logs
+	fresh.Endpoints, fresh.Calls = st.Endpoints, st.Calls
 	if !reflect.DeepEqual(st, fresh) {
 		t.Errorf("the status of the standby is %+v, want %+v", st, fresh)
 	}
 	metrics := reflect.ValueOf(first.status.Metrics).Elem()
 	for _, field := range reflect.VisibleFields(metrics.Type()) {
-		if field.Type == reflect.TypeFor[prometheus.Gauge]() && counterValue(t, metrics.FieldByIndex(field.Index).Interface().(prometheus.Gauge)) != 0 {
+		if field.Type != reflect.TypeFor[prometheus.Gauge]() {
+			continue
+		}
+		if g := metrics.FieldByIndex(field.Index).Interface().(prometheus.Gauge); counterValue(t, g) != 0 {
 			t.Errorf("the gauge %s of the standby is not 0", field.Name)
 		}
 	}

@@ -278,9 +278,9 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 	}
 }
 
-// The log is disproven only if every endpoint contradicts it. An endpoint on a fork disproves nothing while the other one
-// only failed, whichever of them is in use. One that fails for long does not hide what the other one finds, and once it
-// proves the block, the status no longer reports it.
+// The log is disproven only if every endpoint contradicts it. An endpoint on a fork disproves nothing while the other
+// one only failed, whichever of them is in use. One that fails for long does not hide what the other one finds, and
+// once it proves the block, the status no longer reports it.
 func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)

@@ -200,8 +200,9 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	return more || pending, climbing
 }
 
-// attend executes the oldest command, or else appends the records of vaults that are not in the log. If a node fails, only
-// these wait: the vaults of the log continue, the status shows the error, and the next attempt follows after a pause.
+// attend executes the oldest command, or else appends the records of vaults that are not in the log. If a node fails,
+// only these wait: the vaults of the log continue, the status shows the error, and the next attempt follows after a
+// pause.
 func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	if time.Now().Before(s.attendAgain) {
 		return false, false, nil

@@ -51,8 +51,8 @@ func (i *Ingest) Ready() error {
 	return nil
 }
 
-// noteProven notes up to which block the vaults are proven, which is that of the vault furthest behind. A block that was
-// disproven and is proven now is no longer reported.
+// noteProven notes up to which block the vaults are proven, which is that of the vault furthest behind. A block that
+// was disproven and is proven now is no longer reported.
 func (i *Ingest) noteProven(covered []writer.Coverage) {
 	lowest := uint64(math.MaxUint64)
 	for _, v := range covered {

@@ -131,8 +131,8 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	}
 }
 
-// A vault about which every call fails does not stop the vaults of the log, whether a command or chain.vaults adds it. The
-// status shows why it waits, and it is added once its calls succeed.
+// A vault about which every call fails does not stop the vaults of the log, whether a command or chain.vaults adds it.
+// The status shows why it waits, and it is added once its calls succeed.
 func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults

@@ -106,8 +106,8 @@ type branchBlock struct {
 	proven bool            // whether its logs were proven
 }
 
-// branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most Window blocks:
-// if many more are kept, they are of branches that the nodes have left.
+// branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most Window
+// blocks: if many more are kept, they are of branches that the nodes have left.
 func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
 	if b := f.branches[h.Hash]; b != nil {
 		return b

@@ -115,8 +115,9 @@ type receiptsRun struct {
 	attempts int
 }
 
-// attemptsEnough is in how many attempts an endpoint may fail before the verdict of the others about a block counts: one
-// that never responds must not hide that the log is wrong. With the pauses of rpc.Backoff they take about half a minute.
+// attemptsEnough is in how many attempts an endpoint may fail before the verdict of the others about a block counts:
+// one that never responds must not hide that the log is wrong. With the pauses of rpc.Backoff they take about half a
+// minute.
 const attemptsEnough = 8
 
 // Once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
@@ -194,9 +195,9 @@ func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 }
 
 // step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it. One that
-// proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint has said so, or the
-// others have failed in attemptsEnough attempts: so a wrong endpoint neither stops the proof nor disproves the log because
-// another one fails for a moment.
+// proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint has said so, or
+// the others have failed in attemptsEnough attempts: so a wrong endpoint neither stops the proof nor disproves the log
+// because another one fails for a moment.
 func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, to uint64) error {
 	if r.held == nil {
 		var err error

@@ -105,7 +105,8 @@ func (t *Tracker) Snapshot() Status {
 	defer t.mu.Unlock()
 	st, now := t.status, time.Now()
 	st.Time = now.UTC() // which has no monotonic reading, so no duration is computed from it
-	st.Warning = strings.Join(slices.DeleteFunc([]string{st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning}, func(w string) bool { return w == "" }), "; ")
+	warnings := []string{st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning}
+	st.Warning = strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), "; ")
 	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.Sampling)
 	st.Logs = t.Appended.Load()
 	st.Backfill, st.ETASeconds = t.pace.backfill(now, st.CoveredFrom, st.CoveredTo, st.FinalBlock, st.Logs)

@@ -65,7 +65,8 @@ func (s *SourceConfig) UnmarshalYAML(node *yaml.Node) error {
 	}
 	for i := 0; node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
 		if key := node.Content[i]; !slices.Contains(sourceKeys, key.Value) {
-			return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: field %s not found in type vaults.SourceConfig", key.Line, key.Value)}}
+			unknown := fmt.Sprintf("line %d: field %s not found in type vaults.SourceConfig", key.Line, key.Value)
+			return &yaml.TypeError{Errors: []string{unknown}}
 		}
 	}
 	type plain SourceConfig

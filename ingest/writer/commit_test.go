@@ -201,8 +201,8 @@ func TestLargestRecordFits(t *testing.T) {
 	}
 }
 
-// A partition that is added to a running log stays empty: records without a key, such as those of blocks, and the cursor
-// go on in partition 0, where readers expect them.
+// A partition that is added to a running log stays empty: records without a key, such as those of blocks, and the
+// cursor go on in partition 0, where readers expect them.
 func TestAddedPartitionsStayEmpty(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
@@ -244,7 +244,8 @@ func TestAddedPartitionsStayEmpty(t *testing.T) {
 		t.Errorf("the log has %d records of %d, %v", read, blocks, err)
 	}
 	// The check at the next start says how to keep the records.
-	if err := chainlog.CheckTopics(t.Context(), adm, 1, kafka.Topology()); err == nil || !strings.Contains(err.Error(), "do not delete it before") {
+	err = chainlog.CheckTopics(t.Context(), adm, 1, kafka.Topology())
+	if err == nil || !strings.Contains(err.Error(), "do not delete it before") {
 		t.Errorf("the check of the topics returns %v", err)
 	}
 }

@@ -178,8 +178,8 @@ func (w *Writer) Fence(ctx context.Context) (err error) {
 	return nil
 }
 
-// partitioner puts the records of the log and the cursor into partition 0, where readers expect them, even if an operator
-// added partitions; and each referral into the partition of its key, as every Kafka client does by default.
+// partitioner puts the records of the log and the cursor into partition 0, where readers expect them, even if an
+// operator added partitions; and each referral into the partition of its key, as every Kafka client does by default.
 func (w *Writer) partitioner() kgo.Partitioner {
 	byKey := kgo.StickyKeyPartitioner(nil)
 	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
