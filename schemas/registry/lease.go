@@ -141,9 +141,6 @@ func (s *Leases) renew(ctx context.Context, leases []*Lease) error {
 	return nil
 }
 
-// Key returns whose lease it is.
-func (l *Lease) Key() int64 { return l.key }
-
 // Fence returns the number of the lease, which no other lease of its kind and key has.
 func (l *Lease) Fence() int64 { return l.fence }
 
