@@ -73,7 +73,11 @@
 //     PostgreSQL;
 //   - stops during such an outage, since it waits only briefly for results (ledger.go).
 //
+// Within one attempt, a request that dies on a reused connection without a response is
+// sent once more (lane/post.go), because the receiver may have closed the connection
+// before. If it did not, it gets the event twice.
+//
 // Nothing else repeats an event: a fence names one lease, so a lane that ends drops
 // its own lease and never a later one; redirects are not followed; and net/http is
-// kept from repeating a request.
+// kept from repeating a request by itself.
 package dispatch
