@@ -18,14 +18,11 @@ func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 	if l.breaker != nil && l.follows(e) {
 		return nil
 	}
-	if l.breaker != nil {
-		// Some may lead to the old address. Those in use are closed when their attempts end.
-		l.poster.transport.CloseIdleConnections()
-	}
-	if l.pinned != e.CertificatesID {
-		l.poster = newPoster(l.shared.Guard, l.shared.Roots, e.Certificates, l.shared.Concurrency, l.shared.Timing.Deadline)
-		l.pinned = e.CertificatesID
-	}
+	// Connections of an older version may lead to an old address, so the new version uses none of them. Those in use are
+	// closed when their attempts end (finish).
+	l.poster.transport.CloseIdleConnections()
+	l.poster = newPoster(l.shared.Guard, l.shared.Roots, e.Certificates, l.shared.Concurrency, l.shared.Timing.Deadline)
+	l.pinned = e.CertificatesID
 	if l.breaker == nil || l.url != e.URL {
 		if err := l.restore(ctx, e.URL); err != nil {
 			return err

@@ -56,7 +56,7 @@ type Lane struct {
 	version  int64                  // of the current endpoint
 	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
-	poster   *poster                // with connections of this partner only, and certificates of the current endpoint
+	poster   *poster                // with connections and certificates of the current endpoint only
 	pinned   int64                  // id of these certificates; 0: none
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // the error that was logged last
