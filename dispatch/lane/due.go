@@ -122,31 +122,27 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 	return nil
 }
 
-// giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. A URL may just have been
-// registered that the lane does not know yet, so giveUp checks in PostgreSQL first.
+// giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. If a URL was registered that the
+// lane does not know yet, none ends, and the lane reads the endpoint again.
 func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	if len(l.queue) == 0 && !due {
 		return nil
 	}
 	l.queue = nil
-	reachable, err := l.shared.Queries.Reachable(ctx, []int64{l.partner})
-	if err != nil {
-		return fmt.Errorf("look for the endpoint of partner %d: %w", l.partner, err)
-	}
-	if len(reachable) > 0 {
-		l.shared.Expire()
-		l.Wake()
-		return nil
-	}
-	n, err := l.shared.Queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
+	found, err := l.shared.Queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
 		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
 		Owner: l.shared.Leases.Owner, Fence: l.Fence(),
 	})
 	if err != nil {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)
 	}
+	if found.Reachable {
+		l.shared.Expire()
+		l.Wake()
+		return nil
+	}
 	l.look, l.aside = time.Time{}, false
-	if n == asidePart {
+	if found.Ended == asidePart {
 		l.Wake()
 	}
 	return nil

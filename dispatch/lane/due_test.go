@@ -261,3 +261,37 @@ func TestGiveUpChecksFirst(t *testing.T) {
 		t.Errorf("%d are still pending, expired %d times, woken: %v", f.in(registry.Pending), expired, l.Woken())
 	}
 }
+
+// A partner registers its first URL, and an event is accepted for it, at the moment at which its deliveries would end: none
+// ends. PostgreSQL's lock holds the statement back until both are committed.
+func TestGiveUpDuringARegistration(t *testing.T) {
+	f := newFixture(t).withPostgres()
+	l := f.planned()
+	f.exec("INSERT INTO partner (id, name) VALUES (7, 'partner 7')")
+	f.exec("INSERT INTO endpoint (partner_id, url, secret) VALUES (7, NULL, '')")
+	f.deliveries(1, registry.Pending, "0") // a test event
+	expired := 0
+	l.shared.Expire = func() { expired++ }
+	tx, err := f.pool.Begin(t.Context())
+	f.check(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), "LOCK TABLE delivery IN EXCLUSIVE MODE")
+	f.check(err)
+	ended := make(chan error, 1)
+	go func() { ended <- l.giveUp(t.Context(), true) }()
+	f.until(func() bool {
+		return f.number("SELECT count(*) FROM pg_locks WHERE relation = 'delivery'::regclass AND NOT granted") == 1
+	})
+	for _, statement := range []string{
+		"UPDATE endpoint SET url = 'https://receiver.invalid/hook', version = version + 1",
+		"INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 2, 'deposit.referral', '{}', 'pending')",
+	} {
+		_, err := tx.Exec(t.Context(), statement)
+		f.check(err)
+	}
+	f.check(tx.Commit(t.Context()))
+	f.check(<-ended)
+	if f.in(registry.Pending) != 2 || expired != 1 || !l.Woken() {
+		t.Errorf("%d are still pending, expired %d times, woken: %v", f.in(registry.Pending), expired, l.Woken())
+	}
+}

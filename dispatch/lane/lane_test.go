@@ -100,10 +100,10 @@ func TestPlanReportsErrors(t *testing.T) {
 		{"breaker", "write the breaker of partner 7", func(l *Lane) { shut(l); l.unsaved = opened }, registry.Parked},
 		{"delivery", "read the due deliveries of partner 7", func(l *Lane) { l.queue = nil }, registry.Pending},
 		{"delivery", "park the deliveries of partner 7", shut, registry.Parked},
-		{"endpoint", "look for the endpoint of partner 7", gone, registry.NoEndpoint},
+		{"endpoint", "end the deliveries of partner 7", gone, registry.NoEndpoint},
 		{"delivery", "end the deliveries of partner 7", gone, registry.NoEndpoint},
 	} {
-		t.Run(c.want, func(t *testing.T) {
+		t.Run(c.want+" without "+c.table, func(t *testing.T) {
 			f := newFixture(t).withPostgres()
 			f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
 			l := f.lane7()

@@ -538,40 +538,54 @@ func (q *Queries) GetBreaker(ctx context.Context, arg GetBreakerParams) (GetBrea
 	return i, err
 }
 
-const giveUpDeliveries = `-- name: GiveUpDeliveries :execrows
-UPDATE delivery d SET state = $1, finished_at = now()
-FROM job_lease l
-WHERE d.event_id IN (
-    SELECT w.event_id FROM delivery w
-    WHERE w.partner_id = $2 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($3::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
-  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $5 AND l.fence = $6
+const giveUpDeliveries = `-- name: GiveUpDeliveries :one
+WITH reachable AS MATERIALIZED (
+  SELECT FROM endpoint e JOIN partner p ON p.id = e.partner_id
+  WHERE e.partner_id = $1 AND e.url IS NOT NULL AND NOT p.disabled
+), ended AS (
+  UPDATE delivery d SET state = $2, finished_at = now()
+  FROM job_lease l
+  WHERE d.event_id IN (
+      SELECT w.event_id FROM delivery w
+      WHERE w.partner_id = $1 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($3::uuid[]))
+      ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
+    AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $5 AND l.fence = $6
+    AND NOT EXISTS (SELECT FROM reachable)
+  RETURNING d.event_id
+)
+SELECT EXISTS (SELECT FROM reachable) AS reachable, (SELECT count(*) FROM ended) AS ended
 `
 
 type GiveUpDeliveriesParams struct {
-	NoEndpoint string
 	PartnerID  int64
+	NoEndpoint string
 	InFlight   []uuid.UUID
 	MaxRows    int32
 	Owner      uuid.UUID
 	Fence      int64
 }
 
+type GiveUpDeliveriesRow struct {
+	Reachable bool
+	Ended     int64
+}
+
 // Ends the first pending and parked deliveries, except those in flight, because there is no
-// endpoint to send them to. It finds and locks them as ParkDeliveries does.
-func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, giveUpDeliveries,
-		arg.NoEndpoint,
+// endpoint to send them to. It finds and locks them as ParkDeliveries does. If there is an
+// endpoint, it ends none. One statement has one snapshot: an event that was accepted because
+// of a URL is seen only with that URL.
+func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesParams) (GiveUpDeliveriesRow, error) {
+	row := q.db.QueryRow(ctx, giveUpDeliveries,
 		arg.PartnerID,
+		arg.NoEndpoint,
 		arg.InFlight,
 		arg.MaxRows,
 		arg.Owner,
 		arg.Fence,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var i GiveUpDeliveriesRow
+	err := row.Scan(&i.Reachable, &i.Ended)
+	return i, err
 }
 
 const givenUp = `-- name: GivenUp :one
@@ -1151,32 +1165,6 @@ WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL F
 func (q *Queries) PutOffCommand(ctx context.Context, id int64) error {
 	_, err := q.db.Exec(ctx, putOffCommand, id)
 	return err
-}
-
-const reachable = `-- name: Reachable :many
-SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
-WHERE e.partner_id = ANY($1::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled
-`
-
-// The given partners to which events can be sent: known, not disabled, with a URL.
-func (q *Queries) Reachable(ctx context.Context, partnerIds []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, reachable, partnerIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var partner_id int64
-		if err := rows.Scan(&partner_id); err != nil {
-			return nil, err
-		}
-		items = append(items, partner_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const replayDelivery = `-- name: ReplayDelivery :execrows

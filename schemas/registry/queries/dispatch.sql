@@ -69,11 +69,6 @@ WHERE d.event_id = sqlc.arg(event_id);
 -- The earlier bodies of an event.
 SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision;
 
--- name: Reachable :many
--- The given partners to which events can be sent: known, not disabled, with a URL.
-SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
-WHERE e.partner_id = ANY(sqlc.arg(partner_ids)::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled;
-
 -- name: InsertDeliveries :exec
 -- clock_timestamp and not the start of the transaction: a partner's times must not decrease
 -- while its sequence increases, and the transaction may have waited for the sequence's
@@ -223,16 +218,26 @@ WHERE d.event_id IN (
     ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
   AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
--- name: GiveUpDeliveries :execrows
+-- name: GiveUpDeliveries :one
 -- Ends the first pending and parked deliveries, except those in flight, because there is no
--- endpoint to send them to. It finds and locks them as ParkDeliveries does.
-UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
-FROM job_lease l
-WHERE d.event_id IN (
-    SELECT w.event_id FROM delivery w
-    WHERE w.partner_id = sqlc.arg(partner_id) AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
-  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+-- endpoint to send them to. It finds and locks them as ParkDeliveries does. If there is an
+-- endpoint, it ends none. One statement has one snapshot: an event that was accepted because
+-- of a URL is seen only with that URL.
+WITH reachable AS MATERIALIZED (
+  SELECT FROM endpoint e JOIN partner p ON p.id = e.partner_id
+  WHERE e.partner_id = sqlc.arg(partner_id) AND e.url IS NOT NULL AND NOT p.disabled
+), ended AS (
+  UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
+  FROM job_lease l
+  WHERE d.event_id IN (
+      SELECT w.event_id FROM delivery w
+      WHERE w.partner_id = sqlc.arg(partner_id) AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+      ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
+    AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
+    AND NOT EXISTS (SELECT FROM reachable)
+  RETURNING d.event_id
+)
+SELECT EXISTS (SELECT FROM reachable) AS reachable, (SELECT count(*) FROM ended) AS ended;
 
 -- name: ReplayDelivery :execrows
 UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
