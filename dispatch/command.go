@@ -101,7 +101,7 @@ func execute(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	var err error
 	switch {
 	case c.Kind == "test":
-		n, err = 1, makeTest(ctx, q, c)
+		n, err = makeTest(ctx, q, c)
 	case c.Kind == "replay-range" && c.FirstSequence != nil && c.LastSequence != nil:
 		return replayPart(ctx, q, c)
 	case c.EventID != nil:
@@ -114,9 +114,13 @@ func execute(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	return q.FinishCommand(ctx, db.FinishCommandParams{ID: c.ID, Deliveries: n})
 }
 
-// makeTest inserts a test event. It uses the id that query promised to the partner;
-// navlog webhook promises none.
-func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
+// unfinishedTests is how many unfinished test events a partner may have. While its receiver is down they are parked, and
+// nothing prunes them.
+const unfinishedTests = 100
+
+// makeTest inserts a test event and returns 1, or 0 if the partner has unfinishedTests already. It uses the id that query
+// promised to the partner; navlog webhook promises none.
+func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) (int64, error) {
 	id := uuid.New()
 	if c.EventID != nil {
 		id = *c.EventID
@@ -127,9 +131,11 @@ func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	}
 	body, err := envelope.Body()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return q.InsertTest(ctx, db.InsertTestParams{EventID: id, PartnerID: c.PartnerID, Type: envelope.Type, Body: body})
+	return q.InsertTest(ctx, db.InsertTestParams{
+		EventID: id, PartnerID: c.PartnerID, Type: envelope.Type, Body: body, Unfinished: unfinishedTests,
+	})
 }
 
 // replayPart replays the first part of a range and leaves the rest to the next turn, so

@@ -113,6 +113,35 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	}
 }
 
+// A partner whose receiver is down may have only so many unfinished test events, which stay until the receiver responds. A
+// command beyond them is done and makes none. Test events that are finished, and those of other partners, do not count.
+func TestUnfinishedTestsAreBounded(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	f.exec(`INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+		VALUES (7, 1, $1, 'open', now(), now() + interval '1 hour', 3600000)`, r.url)
+	f.exec(`INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at)
+		SELECT gen_random_uuid(), 7, 'webhook.test', '{}', 'failed', now() FROM generate_series(1, $1)`, 2*unfinishedTests)
+	f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'test', gen_random_uuid() FROM generate_series(1, $1)", unfinishedTests+1)
+	f.start(nil)
+	f.eventually("all commands are done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
+	if n := f.number("SELECT sum(deliveries) FROM command"); n != unfinishedTests {
+		t.Errorf("the commands report %d deliveries", n)
+	}
+	f.eventually("all are parked", f.in(registry.Parked, unfinishedTests))
+	other := f.command(8, "test")
+	f.eventually("another partner's test is delivered", f.in(registry.Delivered, 1))
+	f.exec("UPDATE delivery SET state = 'failed', finished_at = now() WHERE event_id = (SELECT event_id FROM delivery WHERE state = 'parked' LIMIT 1)")
+	next := f.command(7, "test")
+	f.eventually("its next test is made", f.done(next))
+	if n := f.number("SELECT sum(deliveries) FROM command WHERE id IN ($1, $2)", other, next); n != 2 || len(r.got()) != 1 {
+		t.Errorf("after one has finished, %d deliveries of 2 commands, and %d requests", n, len(r.got()))
+	}
+	f.eventually("it is parked too", f.in(registry.Parked, unfinishedTests))
+}
+
 // history inserts failed deliveries of a partner.
 func (f *fixture) history(partner int64, events int) {
 	f.Helper()

@@ -396,7 +396,7 @@ func TestFrozenIsFenced(t *testing.T) {
 func TestFrozenThatStandsBy(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
 	first.status.Note(func(st *status.Status) {
-		st.FinalWarning, st.AttendWarning, st.SealWarning, st.ReceiptsWarning = "a", "b", "c", "d"
+		st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning = "a", "b", "c", "d"
 		st.Disproven, st.DisprovenAt, st.ProvenTo = "e", 7, 6
 		st.LateVaults = []status.LateVault{{Address: "0x1"}}
 	})

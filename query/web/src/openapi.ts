@@ -501,7 +501,7 @@ export interface paths {
         put?: never;
         /**
          * Send a signed test event to the registered URL
-         * @description A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together.
+         * @description A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together. While 100 test events wait, because the receiver does not respond, no other one is created.
          */
         post: operations["sendTestEvent"];
         delete?: never;
@@ -4972,7 +4972,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The event will be sent, and appears in the delivery log under this id. */
+            /** @description The event will be sent, and appears in the delivery log under this id, unless 100 test events wait already. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];

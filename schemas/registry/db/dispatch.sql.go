@@ -655,27 +655,38 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 	return err
 }
 
-const insertTest = `-- name: InsertTest :exec
-INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $3, $4, 'pending')
+const insertTest = `-- name: InsertTest :execrows
+INSERT INTO delivery (event_id, partner_id, type, body, state)
+SELECT $1, $2, $3, $4, 'pending'
+WHERE (SELECT count(*) FROM (
+  SELECT FROM delivery d WHERE d.sequence IS NULL AND d.finished_at IS NULL AND d.partner_id = $2
+  ORDER BY d.finished_at LIMIT $5::integer
+) counted) < $5::integer
 `
 
 type InsertTestParams struct {
-	EventID   uuid.UUID
-	PartnerID int64
-	Type      string
-	Body      []byte
+	EventID    uuid.UUID
+	PartnerID  int64
+	Type       string
+	Body       []byte
+	Unfinished int32
 }
 
 // A test event is a delivery without a sequence: it is sent, retried, parked and logged like
-// any other, but is not in the pull stream.
-func (q *Queries) InsertTest(ctx context.Context, arg InsertTestParams) error {
-	_, err := q.db.Exec(ctx, insertTest,
+// any other, but is not in the pull stream. 0 rows: the partner has as many unfinished ones
+// as it may have. (ORDER BY keeps the planner at the index of the tests.)
+func (q *Queries) InsertTest(ctx context.Context, arg InsertTestParams) (int64, error) {
+	result, err := q.db.Exec(ctx, insertTest,
 		arg.EventID,
 		arg.PartnerID,
 		arg.Type,
 		arg.Body,
+		arg.Unfinished,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const knownDeliveries = `-- name: KnownDeliveries :many
