@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,10 +29,14 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 		d.leave(limited)
 		return
 	}
-	running, err := d.queries.Announce(limited, db.AnnounceParams{
+	asked := time.Now()
+	announced, err := d.queries.Announce(limited, db.AnnounceParams{
 		Owner: d.owner, Milliseconds: 3 * announceInterval.Milliseconds(), KeyIds: d.endpoints.sealer.KeyIDs(),
 	})
-	var leases int64
+	if err == nil {
+		d.health.set("sign with the right time", clockFault(asked, time.Now(), announced.At))
+	}
+	running, leases := announced.Running, int64(0)
 	if err == nil && running > 1 {
 		leases, err = d.queries.CountLeases(limited, registry.PartnerLease)
 	}
@@ -39,12 +44,31 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 	if err != nil || running < 2 {
 		return
 	}
-	part := int((leases+int64(running)-1)/int64(running)) + 1
+	part := int((leases+running-1)/running) + 1
 	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() || l.Yielded() })
 	slices.SortFunc(lanes, func(a, b *lane.Lane) int { return cmp.Compare(b.Partner(), a.Partner()) })
 	for _, l := range lanes[:max(0, len(lanes)-part)] {
 		d.giveAway(l)
 	}
+}
+
+// clockTolerance is by how much this machine's clock may differ from PostgreSQL's. Receivers reject a signature whose time
+// differs from theirs by more than five minutes, and retries do not help. This leaves them four minutes for their own clocks.
+const clockTolerance = time.Minute
+
+// clockFault returns an error if this machine's clock differs by more than clockTolerance from PostgreSQL's, which showed
+// theirs at a moment between asked and heard. Only the difference that is certain counts, so a slow response is no fault.
+// The error is rounded, because another text would be logged again. A dispatcher with a wrong clock keeps sending, because
+// PostgreSQL's clock may be the wrong one, but it is not ready.
+func clockFault(asked, heard, theirs time.Time) error {
+	ahead, behind := asked.Sub(theirs), theirs.Sub(heard)
+	switch {
+	case ahead > clockTolerance:
+		return fmt.Errorf("this machine's clock is %s ahead of PostgreSQL's: synchronise both with NTP", ahead.Round(10*time.Second))
+	case behind > clockTolerance:
+		return fmt.Errorf("this machine's clock is %s behind PostgreSQL's: synchronise both with NTP", behind.Round(10*time.Second))
+	}
+	return nil
 }
 
 // giveAway ends a lane and leaves its partner to the other dispatchers for a while.

@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"flag"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,5 +115,67 @@ func TestRebalanceDuring10sPOSTs(t *testing.T) {
 	}
 	if n := f.number("SELECT count(DISTINCT by) FROM written"); n < 3 {
 		t.Errorf("%d dispatchers wrote results", n)
+	}
+}
+
+func TestClockFault(t *testing.T) {
+	theirs := time.Now().Round(0) // as from PostgreSQL, without a monotonic reading
+	for _, c := range []struct {
+		asked, heard time.Duration // by this machine's clock, after theirs
+		want         string        // empty: no fault
+	}{
+		{-time.Millisecond, time.Millisecond, ""},
+		{time.Minute, time.Minute, ""},
+		{-time.Minute, -time.Minute, ""},
+		{-5 * time.Second, 90 * time.Second, ""}, // the response took long
+		{-90 * time.Second, 5 * time.Second, ""},
+		{61 * time.Second, 62 * time.Second, "1m0s ahead of PostgreSQL's"},
+		{301 * time.Second, 500 * time.Second, "5m0s ahead of PostgreSQL's"},
+		{-500 * time.Second, -301 * time.Second, "5m0s behind PostgreSQL's"},
+		{-62 * time.Second, -61 * time.Second, "1m0s behind PostgreSQL's"},
+	} {
+		got := ""
+		if err := clockFault(theirs.Add(c.asked), theirs.Add(c.heard), theirs); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("asked %s and heard %s after PostgreSQL's time: %q, want %q", c.asked, c.heard, got, c.want)
+		}
+	}
+}
+
+// postgresClock makes PostgreSQL's clock differ from this machine's, for pools that are opened from now on.
+func (f *fixture) postgresClock(by string) {
+	f.Helper()
+	const path = "&search_path=skew,public,pg_catalog"
+	f.exec("CREATE SCHEMA IF NOT EXISTS skew")
+	for _, name := range []string{"now", "clock_timestamp"} {
+		f.exec(fmt.Sprintf(
+			"CREATE OR REPLACE FUNCTION skew.%s() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.%[1]s() + interval '%s' $$", name, by,
+		))
+	}
+	f.url = strings.TrimSuffix(f.url, path) + path
+}
+
+// A dispatcher whose clock is wrong signs what receivers reject, so it is not ready until the clock is right again. It
+// keeps its partners: the wrong clock may be PostgreSQL's.
+func TestWrongClockIsAFault(t *testing.T) {
+	f := newFixture(t)
+	f.postgresClock("-2 minutes")
+	d := f.dispatcher(nil)
+	d.health.prove(time.Now())
+	l := f.lane7(d)
+	d.rebalance(t.Context())
+	const want = "cannot sign with the right time: this machine's clock is 2m0s ahead of PostgreSQL's: synchronise both with NTP"
+	if err := d.Ready(); err == nil || err.Error() != want {
+		t.Errorf("with a wrong clock: %v", err)
+	}
+	if !l.Leased() || l.Yielded() {
+		t.Error("the partner is given away")
+	}
+	f.postgresClock("0")
+	d.rebalance(t.Context())
+	if err := d.Ready(); err != nil {
+		t.Errorf("with the right clock: %v", err)
 	}
 }

@@ -39,7 +39,11 @@ const (
 func (d *Dispatch) prune(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*retentionTurn)
 	defer cancel()
-	d.health.note("prune old details", d.pruneUntil(ctx, time.Now().AddDate(0, 0, -d.config.RetentionDays)))
+	before, err := d.queries.RetentionStart(ctx, int32(d.config.RetentionDays))
+	if err == nil {
+		err = d.pruneUntil(ctx, before)
+	}
+	d.health.note("prune old details", err)
 }
 
 func (d *Dispatch) pruneUntil(ctx context.Context, before time.Time) error {

@@ -126,6 +126,26 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// A dispatcher whose clock is a year ahead of PostgreSQL's prunes nothing early, and does not move the time up to which
+// attempts are pruned into the future, where later ones would be passed over.
+func TestRetentionIgnoresTheMachinesClock(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	f.postgresClock("-1 year")
+	d := f.dispatcher(nil)
+	f.exec(`INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at)
+		VALUES (gen_random_uuid(), 7, 'webhook.test', '{}', 'delivered', now() - interval '1 year 1 hour')`)
+	f.exec("INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', now() - interval '1 year 1 hour')")
+	f.exec("UPDATE retention SET until = now() - interval '1 year 90 days 30 minutes'")
+	d.prune(t.Context())
+	if n := f.number("SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM command)"); n != 2 {
+		t.Errorf("%d of two rows are left that are an hour old by PostgreSQL's clock", n)
+	}
+	if n := f.number("SELECT count(*) FROM retention WHERE until BETWEEN now() - interval '1 year 91 days' AND now() - interval '1 year 89 days'"); n != 1 {
+		t.Errorf("attempts are pruned up to %s", f.text("SELECT until::text FROM retention"))
+	}
+}
+
 // Old rows of unclaimed ids, which older dispatchers inserted, are pruned from the last one backwards, so that the
 // remaining sequences stay contiguous. Rows of partners, and younger ones, stay.
 func TestUnclaimedDeliveriesArePruned(t *testing.T) {

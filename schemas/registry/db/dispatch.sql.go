@@ -46,7 +46,7 @@ WITH me AS (
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> $1
 )
-SELECT 1 + count(*) FROM dispatcher d
+SELECT (1 + count(*))::bigint AS running, clock_timestamp()::timestamptz AS at FROM dispatcher d
 WHERE d.until > now() AND d.owner <> $1 AND (d.key_ids IS NULL OR d.key_ids && $2::text[])
 `
 
@@ -56,16 +56,22 @@ type AnnounceParams struct {
 	Milliseconds int64
 }
 
+type AnnounceRow struct {
+	Running int64
+	At      time.Time
+}
+
 // Dividing the partners between dispatchers.
 // Announces this dispatcher and its sealing keys, and returns how many running dispatchers
 // could take its partners: those that share no key with it cannot open their secrets. (A
 // dispatcher that can open no secret does not call this, but each of two keys may open other
-// secrets.) Dispatchers of versions without key ids count too.
-func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
+// secrets.) Dispatchers of versions without key ids count too. It also returns PostgreSQL's
+// time, with which the dispatcher compares its own clock.
+func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (AnnounceRow, error) {
 	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
+	var i AnnounceRow
+	err := row.Scan(&i.Running, &i.At)
+	return i, err
 }
 
 const claimCommand = `-- name: ClaimCommand :one

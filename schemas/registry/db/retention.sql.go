@@ -151,3 +151,16 @@ func (q *Queries) PruneUnclaimed(ctx context.Context, arg PruneUnclaimedParams) 
 	err := row.Scan(&i.Streams, &i.Gone)
 	return i, err
 }
+
+const retentionStart = `-- name: RetentionStart :one
+SELECT (now() - $1::integer * interval '1 day')::timestamptz AS start
+`
+
+// The time before which details are old, by PostgreSQL's clock: that of one dispatcher may be
+// wrong, and what is pruned too early is lost.
+func (q *Queries) RetentionStart(ctx context.Context, days int32) (time.Time, error) {
+	row := q.db.QueryRow(ctx, retentionStart, days)
+	var start time.Time
+	err := row.Scan(&start)
+	return start, err
+}

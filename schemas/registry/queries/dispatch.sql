@@ -363,7 +363,8 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 -- Announces this dispatcher and its sealing keys, and returns how many running dispatchers
 -- could take its partners: those that share no key with it cannot open their secrets. (A
 -- dispatcher that can open no secret does not call this, but each of two keys may open other
--- secrets.) Dispatchers of versions without key ids count too.
+-- secrets.) Dispatchers of versions without key ids count too. It also returns PostgreSQL's
+-- time, with which the dispatcher compares its own clock.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
@@ -371,7 +372,7 @@ WITH me AS (
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
 )
-SELECT 1 + count(*) FROM dispatcher d
+SELECT (1 + count(*))::bigint AS running, clock_timestamp()::timestamptz AS at FROM dispatcher d
 WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d.key_ids && sqlc.arg(key_ids)::text[]);
 
 -- name: Leave :exec

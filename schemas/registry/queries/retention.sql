@@ -1,3 +1,8 @@
+-- name: RetentionStart :one
+-- The time before which details are old, by PostgreSQL's clock: that of one dispatcher may be
+-- wrong, and what is pruned too early is lost.
+SELECT (now() - sqlc.arg(days)::integer * interval '1 day')::timestamptz AS start;
+
 -- name: ClaimRetention :one
 -- The time from which old attempts are pruned next; no row: another dispatcher prunes.
 SELECT until FROM retention WHERE what = 'attempt' FOR UPDATE SKIP LOCKED;
