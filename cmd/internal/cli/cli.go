@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
@@ -25,7 +28,8 @@ type Flags struct {
 	Verbose bool   `short:"v" help:"Log debug lines too."`
 }
 
-// Logger returns a logger that writes to w, and makes it the default one.
+// Logger returns a logger that writes to w, and makes it the default one. What libraries write with the standard logger
+// becomes a debug line.
 func (f Flags) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.Verbose {
@@ -37,7 +41,18 @@ func (f Flags) Logger(w io.Writer) *slog.Logger {
 	}
 	log := slog.New(telemetry.Logs(handler))
 	slog.SetDefault(log)
+	stdlog.SetOutput(standard{log})
 	return log
+}
+
+// standard is the output of the standard logger. Its text may be a webhook receiver's: net/http writes what a server sends
+// after its response.
+type standard struct{ log *slog.Logger }
+
+func (s standard) Write(line []byte) (int, error) {
+	text := strings.TrimSuffix(string(line), "\n")
+	s.log.Debug("message of a library", "text", printable.Text(text, printable.Sentence))
+	return len(line), nil
 }
 
 // Streams are where a command writes: results to Out, everything else to Err. Both are Screens.

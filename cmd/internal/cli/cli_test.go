@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"bytes"
+	stdlog "log"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/schemas/printable"
+)
+
+// net/http logs what a server sends after its response, with the standard logger. It is no line of the operator's log; with
+// --verbose it is a short one that a terminal does not obey.
+func TestReceiversDoNotWriteTheLog(t *testing.T) {
+	before, output, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
+	t.Cleanup(func() { slog.SetDefault(before); stdlog.SetOutput(output); stdlog.SetFlags(flags) })
+	for _, f := range []Flags{{}, {LogJSON: true}, {Verbose: true}, {Verbose: true, LogJSON: true}} {
+		var out bytes.Buffer
+		f.Logger(&out)
+		stdlog.Printf("Unsolicited response received on idle HTTP channel starting with %s", hostile+"\nlevel=ERROR "+strings.Repeat("x", 4000))
+		text, lines := out.String(), 0
+		if f.Verbose {
+			lines = 1
+		}
+		if strings.Count(text, "\n") != lines || len(text) > 3*printable.Sentence || obeyed(text) != "" {
+			t.Errorf("%+v: %d bytes, %s: %s", f, len(text), obeyed(text), text)
+		}
+		if f.Verbose && (!strings.Contains(text, "DEBUG") || !strings.Contains(text, "Unsolicited response")) {
+			t.Errorf("%+v: %s", f, text)
+		}
+	}
+}
