@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
@@ -48,6 +49,9 @@ func (s *Shared) try(ctx context.Context, f flight) flight {
 	}
 	a.Verdict = s.Timing.judge(a.Delivery.State, a.Delivery.Attempts, a.Result.accepted(), f.probe)
 	f.fenced = !s.Record(ctx, *a)
+	if !f.fenced && a.Verdict.State == registry.Failed && a.Delivery.Sequence != nil {
+		s.Metrics.failed.Inc()
+	}
 	return f
 }
 

@@ -48,6 +48,8 @@ func TestAttempt(t *testing.T) {
 		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1}, Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
 		{"refused", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
 		{"a test event, for the last time", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"for the last time", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"for the last time, of another owner by now", 500, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
 		{"a refused probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Parked, Attempts: 2}, opened},
 		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
 		{"of another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
@@ -105,6 +107,10 @@ func TestAttempt(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(l.shared.Metrics.Attempts.WithLabelValues(a.Result.Outcome)); n != 1 {
 			t.Errorf("%s: counted %v times", c.what, n)
+		}
+		failed := map[bool]float64{true: 1}[c.what == "for the last time"]
+		if n := testutil.ToFloat64(l.shared.Metrics.failed); n != failed {
+			t.Errorf("%s: %v events have failed, want %v", c.what, n, failed)
 		}
 	}
 }

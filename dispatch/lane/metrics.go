@@ -11,6 +11,7 @@ type Metrics struct {
 	Attempts   *prometheus.CounterVec // by outcome
 	seconds    prometheus.Histogram
 	phases     *prometheus.HistogramVec // by phase
+	failed     prometheus.Counter       // events, not test events
 	Parked     prometheus.Counter
 	LostLeases prometheus.Counter
 }
@@ -33,6 +34,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 				"and first_byte from the start of the POST.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"phase"}),
+		failed: prometheus.NewCounter(counter("failed_total",
+			"Events that became failed, because all attempts to send them have failed; test events do not count.")),
 		Parked: prometheus.NewCounter(counter("parked_total",
 			"Deliveries parked because a breaker was open or an operator had parked the partner.")),
 		LostLeases: prometheus.NewCounter(counter("lost_leases_total",
@@ -42,7 +45,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, o := range outcomes {
 		m.Attempts.WithLabelValues(o)
 	}
-	reg.MustRegister(m.Attempts, m.seconds, m.phases, m.Parked, m.LostLeases)
+	reg.MustRegister(m.Attempts, m.seconds, m.phases, m.failed, m.Parked, m.LostLeases)
 	return m
 }
 

@@ -225,22 +225,48 @@ var trials = map[string][]trial{
 	},
 	"WebhooksGivenUp": {
 		{
-			what: "one more", at: 40 * time.Minute,
+			what: "the first one", at: 40 * time.Minute,
 			series: []string{
-				`navlog_dispatch_deliveries{chain="1",state="failed"} 4x30 5x60`,
+				`navlog_dispatch_failed_total{chain="1",instance="a"} 0x30 1x60`,
+				`navlog_dispatch_failed_total{chain="1",instance="b"} 0x90`,
+				`navlog_dispatch_failed_total{chain="2",instance="c"} 0x90`,
 			},
 			fires: []string{"chain=1"},
 		},
 		{
-			what: "those of before", at: 80 * time.Minute,
+			what: "one more than the gauge counts", at: 40 * time.Minute,
 			series: []string{
-				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x90`,
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 10000x90`,
+				`navlog_dispatch_failed_total{chain="1"} 12000x30 12001x60`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "fewer than were replayed", at: 40 * time.Minute,
+			series: []string{
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x20 0x10 3x60`,
+				`navlog_dispatch_failed_total{chain="1"} 5x30 8x60`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "those of before", at: 100 * time.Minute,
+			series: []string{
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 4x30 5x90`,
+				`navlog_dispatch_failed_total{chain="1"} 4x30 5x90`,
 			},
 		},
 		{
 			what: "replayed", at: 40 * time.Minute,
 			series: []string{
 				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x30 0x60`,
+				`navlog_dispatch_failed_total{chain="1"} 5x90`,
+			},
+		},
+		{
+			what: "a dispatcher starts again", at: 40 * time.Minute,
+			series: []string{
+				`navlog_dispatch_failed_total{chain="1"} 5x30 0x60`,
 			},
 		},
 	},

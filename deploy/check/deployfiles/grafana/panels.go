@@ -314,6 +314,7 @@ var rows = []row{
 				alerts: "WebhooksParked, WebhooksGivenUp",
 				queries: []query{
 					{"{{state}}", `max by (state) (navlog_dispatch_deliveries{chain=~"$chain"})`},
+					{"failed in the last hour", `sum(increase(navlog_dispatch_failed_total{chain=~"$chain"}[1h]))`},
 				},
 			},
 			{
