@@ -386,8 +386,8 @@ func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
 	}
 }
 
-// A block whose logs a node returns only for one vault after the other is appended, and does not count as proven: neither
-// above the head nor in another branch.
+// A block whose logs a node returns only for one vault after the other is appended, and does not count as proven:
+// neither above the head nor in another branch.
 func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 	for name, grow := range map[string]func(r *rig, p *process) (proven uint64){
 		"above the head": func(r *rig, p *process) uint64 {

@@ -157,8 +157,8 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	return c.Head.Number < v.Tip.Number, nil
 }
 
-// accepted passes the header of the log's newest block to the pool, which judges later headers by it, unless blooms prove
-// nothing.
+// accepted passes the header of the log's newest block to the pool, which judges later headers by it, unless blooms
+// prove nothing.
 func (f *Follower) accepted(head *rpc.Header) {
 	if f.Proof != proof.None {
 		f.nodes.Accepted(head)

@@ -14,8 +14,8 @@ import (
 
 // logsOfBlock reads the vaults' logs in one block, by its hash. A lagging node returns [] or only some logs for blocks
 // that it does not know yet, so all logs of the block must make up its bloom, except with chain.proof none. Before it
-// fails, another endpoint is called; from is the endpoint whose response was accepted. proven reports whether the header
-// proves that the block has no other logs of the vaults.
+// fails, another endpoint is called; from is the endpoint whose response was accepted. proven reports whether the
+// header proves that the block has no other logs of the vaults.
 func (f *Follower) logsOfBlock(
 	ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address,
 ) (logs []*event.Log, from *rpc.Node, proven bool, err error) {

@@ -91,7 +91,8 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	f.noteUnproven(unproven)
 	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.State.Head.Hash, "new", tip.Hash)
 	f.branches = nil
-	if err := f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered}); err != nil {
+	c := &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered}
+	if err := f.writer.Commit(ctx, c); err != nil {
 		return err
 	}
 	f.accepted(tip)

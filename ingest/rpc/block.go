@@ -144,9 +144,9 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 	return logs, false, err
 }
 
-// vaultByVault reads the logs of a block for one vault after the other. They prove nothing: without the logs of all other
-// contracts they do not make up the bloom, so some of a vault's logs may be missing. They are accepted if they are
-// consistent with each other and with the bloom.
+// vaultByVault reads the logs of a block for one vault after the other. They prove nothing: without the logs of all
+// other contracts they do not make up the bloom, so some of a vault's logs may be missing. They are accepted if they
+// are consistent with each other and with the bloom.
 func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) (logs []*event.Log, err error) {
 	for _, address := range w.Addresses {
 		some, err := n.LogsByHash(ctx, h, []common.Address{address})
@@ -161,7 +161,8 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, le
 	slices.SortFunc(logs, byPlace)
 	for i, l := range logs[min(1, len(logs)):] {
 		if before := logs[i]; before.LogIndex == l.LogIndex {
-			return nil, fmt.Errorf("%s returned two logs with number %d in block %d, of 0x%x and of 0x%x", n.Name, l.LogIndex, h.Number, before.Address, l.Address)
+			return nil, fmt.Errorf("%s returned two logs with number %d in block %d, of 0x%x and of 0x%x",
+				n.Name, l.LogIndex, h.Number, before.Address, l.Address)
 		}
 	}
 	if level == proof.None {

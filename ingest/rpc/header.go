@@ -208,8 +208,8 @@ type seals struct {
 	from uint64 // lowest accepted block above the genesis with a sealed header; 0 for none
 }
 
-// accepted notes the header of a block that was appended to the log. Other headers reveal nothing about the chain's rule,
-// because anybody can make up a header whose fields hash to its hash.
+// accepted notes the header of a block that was appended to the log. Other headers reveal nothing about the chain's
+// rule, because anybody can make up a header whose fields hash to its hash.
 func (s *seals) accepted(h *Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +218,8 @@ func (s *seals) accepted(h *Header) {
 	}
 }
 
-// check returns an error for a plain header that is not sealed although the accepted header of the same or a lower block
-// is: one of its fields was changed.
+// check returns an error for a plain header that is not sealed although the accepted header of the same or a lower
+// block is: one of its fields was changed.
 func (s *seals) check(h *Header, plain bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,8 +56,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// If a lower block of the log has a sealed header, a plain one that is not sealed was changed. Earlier headers, ones with
-// unknown fields, and those of a chain whose blocks in the log are not sealed may follow another rule.
+// If a lower block of the log has a sealed header, a plain one that is not sealed was changed. Earlier headers, ones
+// with unknown fields, and those of a chain whose blocks in the log are not sealed may follow another rule.
 func TestSealsAreKept(t *testing.T) {
 	var s seals
 	for i, c := range []struct {
@@ -88,8 +88,8 @@ func TestSealsAreKept(t *testing.T) {
 	}
 }
 
-// On a chain with a hashing rule of its own, an endpoint that makes up a header whose fields hash to its hash makes no other
-// endpoint unusable.
+// On a chain with a hashing rule of its own, an endpoint that makes up a header whose fields hash to its hash makes no
+// other endpoint unusable.
 func TestMadeUpSealMakesNobodyUnusable(t *testing.T) {
 	honest, lying := newOddNode(t), newOddNode(t)
 	lying.seals = honest.seals

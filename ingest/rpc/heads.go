@@ -16,9 +16,9 @@ func (h *Header) farAbove(other *Header) bool {
 
 // sawHead notes the head of an endpoint. A head far above that of another endpoint would make the other one lag, and so
 // take away its turn and its vote on reorganisations. Since any number is easily claimed, such a head counts only if
-// its endpoint also has the block, and a block that the other one lacks. Only such heads are compared: a head that merely
-// claims a high number must not hide one that is far above. The error means that the endpoint does not have the block that
-// it names.
+// its endpoint also has the block, and a block that the other one lacks. Only such heads are compared: a head that
+// merely claims a high number must not hide one that is far above. The error means that the endpoint does not have the
+// block that it names.
 func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
 	since := p.clock.now().Add(-headHolds)

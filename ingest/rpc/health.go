@@ -212,8 +212,8 @@ func (h *health) answer(began, now time.Time) {
 	}
 }
 
-// fail notes a failure. One that comes soon after a response continues the failures before it: a node can respond in time
-// to some or all calls, and with nothing that can be read.
+// fail notes a failure. One that comes soon after a response continues the failures before it: a node can respond in
+// time to some or all calls, and with nothing that can be read.
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	h.identified = time.Time{} // another node may come back at this URL

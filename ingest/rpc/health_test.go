@@ -87,8 +87,8 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	}
 }
 
-// A node that responds to each call, and to those for blocks with something else, is down like one that does not respond: its
-// rests grow, and the status shows since when.
+// A node that responds to each call, and to those for blocks with something else, is down like one that does not
+// respond: its rests grow, and the status shows since when.
 func TestResponsesThatCannotBeRead(t *testing.T) {
 	n, f := newOddNode(t), newFakeTime()
 	n.health.clock = f.clock()

@@ -243,8 +243,8 @@ func (p *Pool) Genesis() common.Hash {
 	return *p.genesis
 }
 
-// Accepted notes the header of a block that was appended to the log, by which later headers of all endpoints are judged: if
-// its fields hash to its hash, theirs must, too. Do not call it on a chain whose headers prove nothing.
+// Accepted notes the header of a block that was appended to the log, by which later headers of all endpoints are
+// judged: if its fields hash to its hash, theirs must, too. Do not call it on a chain whose headers prove nothing.
 func (p *Pool) Accepted(h *Header) { p.seals.accepted(h) }
 
 // Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. An endpoint that fails or

@@ -553,8 +553,8 @@ func TestBoastedHeadHidesNoLag(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !p.all[0].health.is(lagging) || p.all[1].health.is(lagging) {
-			t.Errorf("with a claim of block %d the stuck endpoint lags: %v, and the good one: %v", number, p.all[0].health.is(lagging), p.all[1].health.is(lagging))
+		if stuckLags, goodLags := p.all[0].health.is(lagging), p.all[1].health.is(lagging); !stuckLags || goodLags {
+			t.Errorf("with a claim of block %d the stuck endpoint lags: %v, and the good one: %v", number, stuckLags, goodLags)
 		}
 		if got := p.inUseNow(t); got != 1 {
 			t.Errorf("with a claim of block %d endpoint %d is in use", number, got)

@@ -253,8 +253,8 @@ func TestBlockOverTheLimit(t *testing.T) {
 	}
 }
 
-// Only logs that make up the bloom of a sealed header are proven. Logs that were read for one vault after the other are not,
-// and are rejected if they contradict the bloom or each other.
+// Only logs that make up the bloom of a sealed header are proven. Logs that were read for one vault after the other are
+// not, and are rejected if they contradict the bloom or each other.
 func TestOneBlockIsProven(t *testing.T) {
 	const number = 2
 	limited := func(q fakeQuestion) bool { return q.all }
@@ -273,7 +273,8 @@ func TestOneBlockIsProven(t *testing.T) {
 		"with some left out": {refuse: limited, logs: 1, spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
 			return logs[:min(1, len(logs))]
 		}},
-		"with a log that the bloom excludes": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
+		"with a log that the bloom excludes": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log,
+		) []*types.Log {
 			if vault == forged.Address {
 				logs = append(logs, forged)
 			}

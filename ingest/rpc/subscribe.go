@@ -19,13 +19,13 @@ const (
 	// always be late on a chain of fast blocks.
 	eagerFor   = 2 * time.Second
 	eagerEvery = 25 * time.Millisecond
-	// eagerAgain is how long after an announcement that led to no new head another one leads to such polls again. An endpoint
-	// may announce blocks that never come, and each poll is paid for.
+	// eagerAgain is how long after an announcement that led to no new head another one leads to such polls again. An
+	// endpoint may announce blocks that never come, and each poll is paid for.
 	eagerAgain = 15 * time.Second
 )
 
-// Rest waits until the head should be read again: when an endpoint announces a block, but not sooner than eagerEvery after
-// it last returned, or else after poll.
+// Rest waits until the head should be read again: when an endpoint announces a block, but not sooner than eagerEvery
+// after it last returned, or else after poll.
 func (p *Pool) Rest(ctx context.Context, poll time.Duration) (err error) {
 	timer := time.NewTimer(p.pause(poll))
 	defer timer.Stop()
@@ -132,8 +132,8 @@ func (a *announcement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// announce wakes the caller of Rest if the block is higher than those that the endpoint in use has returned or is polled
-// for. The eager polls end eagerFor after the first announcement since the head last changed.
+// announce wakes the caller of Rest if the block is higher than those that the endpoint in use has returned or is
+// polled for. The eager polls end eagerFor after the first announcement since the head last changed.
 func (p *Pool) announce(n *Node, s sighting) {
 	p.metrics.announcements.WithLabelValues(n.Name).Inc()
 	told, last := p.told.Load(), p.announced.Load()

@@ -69,16 +69,20 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 
 // Announcements of old blocks, or of one that never comes, cost few polls, however many there are.
 func TestAnnouncementsInVain(t *testing.T) {
+	always := func(number uint64) func(int) uint64 { return func(int) uint64 { return number } }
+	const periods = int(time.Minute / eagerAgain) // of eager polls, without a new head
 	for name, c := range map[string]struct {
-		number, head func(i int) uint64 // of the i-th announcement, and at the endpoint in use then
+		number, head func(i int) uint64 // of the announcement after i milliseconds, and at the endpoint in use then
 		most         int                // polls within a minute
 	}{
-		"an old block":                   {func(int) uint64 { return 7 }, func(int) uint64 { return 100 }, 0},
-		"the head":                       {func(int) uint64 { return 100 }, func(int) uint64 { return 100 }, 0},
-		"a block that never comes":       {func(int) uint64 { return 1 << 62 }, func(int) uint64 { return 100 }, 4 * 9},
-		"higher ones that never come":    {func(i int) uint64 { return 1<<62 + uint64(i) }, func(int) uint64 { return 100 }, 4 * int(eagerFor/eagerEvery+1)},
-		"with a block every 12 s":        {func(int) uint64 { return 1 << 62 }, func(i int) uint64 { return 100 + uint64(i)/12_000 }, 8 * 9},
-		"while the head is another each": {func(int) uint64 { return 1 << 62 }, func(i int) uint64 { return 100 + uint64(i)%2 }, int(time.Minute/eagerEvery + 1)},
+		"an old block":             {always(7), always(100), 0},
+		"the head":                 {always(100), always(100), 0},
+		"a block that never comes": {always(1 << 62), always(100), 9 * periods},
+		"higher ones that never come": {func(i int) uint64 { return 1<<62 + uint64(i) }, always(100),
+			periods * int(eagerFor/eagerEvery+1)},
+		"with a block every 12 s": {always(1 << 62), func(i int) uint64 { return 100 + uint64(i)/12_000 }, 9 * 2 * periods},
+		"with another head at each poll": {always(1 << 62), func(i int) uint64 { return 100 + uint64(i)%2 },
+			int(time.Minute/eagerEvery + 1)},
 	} {
 		p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))
 		f := newFakeTime()

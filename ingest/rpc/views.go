@@ -195,8 +195,8 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 
 func (c *SampleCall) call() any { return map[string]any{"to": c.To, "data": hexutil.Bytes(c.Input)} }
 
-// atEndOf makes a call about the state at the end of a block. If a node does not accept a block by its hash, this and all
-// later calls use the number, and stillThere must follow.
+// atEndOf makes a call about the state at the end of a block. If a node does not accept a block by its hash, this and
+// all later calls use the number, and stillThere must follow.
 func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any) ([]byte, error) {
 	raw, err := n.exchange(ctx, method, what, n.endOf(at))
 	if err != nil && !n.numbers.Load() && takesNoHash(err) {
@@ -267,14 +267,14 @@ func lacksState(err error) bool {
 }
 
 // ofEVM matches the messages about a call that the EVM failed: "execution reverted: reason", "VM Exception while
-// processing transaction: revert reason" (Hardhat, Ganache, RSK), "Reverted 0x08c379a0..." in the data of a "VM execution
-// error." (OpenEthereum, Nethermind), "evm error: OutOfGas" (Frontier), and the faults that go-ethereum names. 0x08c379a0
-// and 0x4e487b71 are the selectors of Error(string) and Panic(uint256), with which Solidity reverts.
+// processing transaction: revert reason" (Hardhat, Ganache, RSK), "Reverted 0x08c379a0..." in the data of a "VM
+// execution error." (OpenEthereum, Nethermind), "evm error: OutOfGas" (Frontier), and the faults that go-ethereum
+// names. 0x08c379a0 and 0x4e487b71 are the selectors of Error(string) and Panic(uint256), with which Solidity reverts.
 var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm execution error|\bevm error` +
 	`|invalid opcode|bad instruction|(?:invalid|bad) jump|stack (?:underflow|overflow|limit)|out of ?gas`)
 
-// reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means anything
-// else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
+// reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means
+// anything else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
 func reverted(err error) bool {
 	var answer *rpcError
 	if !errors.As(err, &answer) {

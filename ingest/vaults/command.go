@@ -186,9 +186,9 @@ func (r *Registrar) Receive(ctx context.Context, from Commands) *sync.WaitGroup 
 	return &stopped
 }
 
-// Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command that
-// reads the log does so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a vault does so
-// at the end of tip.
+// Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command
+// that reads the log does so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a
+// vault does so at the end of tip.
 func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	c, ok := r.inbox.next()
 	if !ok {

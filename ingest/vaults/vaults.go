@@ -52,7 +52,8 @@ func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 			return err
 		}
 		for _, source := range missing {
-			faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, chainID, tip.Number))
+			faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc",
+				source.Role, source.Address, chainID, tip.Number))
 		}
 	}
 	if len(faults) == 0 {
@@ -95,8 +96,8 @@ type Registrar struct {
 	heard  map[view]hexutil.Bytes // responses of vaults, in case the node fails between two calls
 }
 
-// NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must return
-// the same about a vault.
+// NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must
+// return the same about a vault.
 func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
 	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
 }
@@ -141,8 +142,8 @@ func (r *Registrar) Watch() {
 }
 
 // Describe appends the records of the vaults that are not in the log, or that have another configured name or mapping
-// there. Vaults are called at the end of tip. did is false if there are none. It returns an error for more vaults than one
-// deployment may index: those of the log stay, whatever is in chain.vaults.
+// there. Vaults are called at the end of tip. did is false if there are none. It returns an error for more vaults than
+// one deployment may index: those of the log stay, whatever is in chain.vaults.
 func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did bool, err error) {
 	switch vaults := r.wanted; {
 	case len(vaults) == 0:
