@@ -35,6 +35,9 @@ var (
 var vaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2"), common.HexToAddress("0xa3"),
 	common.HexToAddress("0xa4")}
 
+// owners are the users. The zero address is one too: a vault may have requests and deposits of it.
+var owners = []common.Address{common.HexToAddress("0xb1"), common.HexToAddress("0xb2"), {}}
+
 // chain generates facts with random effects, in units: blocks and reorganisations.
 type chain struct {
 	rng    *rand.Rand
@@ -58,7 +61,7 @@ func (c *chain) amount(n int) (a readmodel.Amount) {
 // effect returns a random effect that the vault can have. key is unique.
 func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 	const owner, shares, assets = mapping.Owner, mapping.Shares, mapping.Assets
-	e := decode.Effect{Owner: common.HexToAddress(fmt.Sprintf("0xb%d", c.number(3))), Assets: c.amount(50), Shares: c.amount(50)}
+	e := decode.Effect{Owner: owners[c.number(3)], Assets: c.amount(50), Shares: c.amount(50)}
 	is := func(kind decode.EffectKind, has mapping.Fields) {
 		e.Kind, e.Has = kind, has
 		for _, f := range []struct {

@@ -27,7 +27,16 @@ type userVault struct{ user, vault common.Address }
 // groupedKey identifies the deposits or the requests of a vault, or of a user in it.
 type groupedKey struct {
 	kind        readmodel.EffectKind
-	user, vault common.Address // user is zero for the whole vault
+	user, vault common.Address
+	whole       bool // all users of the vault; user is not set. The zero address may be a user.
+}
+
+func groupsOfUser(kind readmodel.EffectKind, user, vault common.Address) groupedKey {
+	return groupedKey{kind: kind, user: user, vault: vault}
+}
+
+func groupsOfVault(kind readmodel.EffectKind, vault common.Address) groupedKey {
+	return groupedKey{kind: kind, vault: vault, whole: true}
 }
 
 // derivedKey locates the row of a valuation or claim whose log does not contain all amounts.
@@ -75,13 +84,13 @@ func (s *state) name1(e *entry, byID func()) {
 		if e.kind == readmodel.Claimed {
 			s.named.lines[userVault{e.user, e.vault}] = true
 		} else {
-			s.named.groups[groupedKey{kind, e.user, e.vault}] = true
+			s.named.groups[groupsOfUser(kind, e.user, e.vault)] = true
 		}
 	case readmodel.Fifo:
 		s.named.lines[userVault{e.user, e.vault}] = true
 		s.total(userIn(e.user, e.vault))
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
-		s.named.groups[groupedKey{kind: kind, vault: e.vault}] = true
+		s.named.groups[groupsOfVault(kind, e.vault)] = true
 		s.total(totalsOf(e.vault, e.vault))
 	}
 }
@@ -90,7 +99,7 @@ func (s *state) name1(e *entry, byID func()) {
 func (s *state) nameFound() {
 	for k, d := range s.deposits {
 		for _, e := range []*entry{d.old, d.now} {
-			if e != nil && e.grouped && (s.named.ids[vaultID{k.vault, k.id}] || s.named.groups[groupedKey{e.kind, e.user, e.vault}]) {
+			if e != nil && e.grouped && (s.named.ids[vaultID{k.vault, k.id}] || s.named.groups[groupsOfUser(e.kind, e.user, e.vault)]) {
 				s.ranked(e)
 				for _, t := range e.totals() {
 					s.total(t)
@@ -136,8 +145,7 @@ func newIndex() index {
 
 func (x *index) add(e *entry) {
 	if e.waits() {
-		for _, user := range []common.Address{{}, e.user} {
-			k := groupedKey{e.kind, user, e.vault}
+		for _, k := range []groupedKey{groupsOfVault(e.kind, e.vault), groupsOfUser(e.kind, e.user, e.vault)} {
 			x.waiting[k] = append(x.waiting[k], e)
 		}
 	}
@@ -187,7 +195,7 @@ func (s *state) reached(e *entry, of func(*numbers) *uint64) uint64 {
 
 // priced sets the price of the deposits or requests of groups; the first price counts.
 func (s *state) priced(e *entry) {
-	k := groupedKey{kind: readmodel.Deposit, vault: e.vault}
+	k := groupsOfVault(readmodel.Deposit, e.vault)
 	to := func(n *numbers) *uint64 { return &n.depositsTo }
 	if e.kind == readmodel.PricedRequests {
 		k.kind = readmodel.Requested
@@ -219,7 +227,7 @@ func (s *state) void(e *entry) bool {
 			}
 		}
 	} else {
-		gone = s.index.inGroups(groupedKey{readmodel.Deposit, e.user, e.vault}, func(group uint64) bool { return group == e.group })
+		gone = s.index.inGroups(groupsOfUser(readmodel.Deposit, e.user, e.vault), func(group uint64) bool { return group == e.group })
 	}
 	for _, d := range gone {
 		d.close(e, readmodel.Amount{})
@@ -243,7 +251,7 @@ func (s *state) request1(e *entry) *entry {
 func (s *state) funded(e *entry) bool {
 	if e.by == readmodel.ByUpToGroup {
 		last := s.reached(e, func(n *numbers) *uint64 { return &n.fundedTo })
-		for _, q := range s.index.inGroups(groupedKey{kind: readmodel.Requested, vault: e.vault}, func(group uint64) bool { return group <= last }) {
+		for _, q := range s.index.inGroups(groupsOfVault(readmodel.Requested, e.vault), func(group uint64) bool { return group <= last }) {
 			s.fund(q, e, true)
 		}
 		return true
@@ -363,7 +371,7 @@ func (s *state) cancelled(e *entry) bool {
 		return s.consume(e)
 	}
 	if e.by == readmodel.ByOwner {
-		all := s.index.inGroups(groupedKey{readmodel.Requested, e.user, e.vault}, func(group uint64) bool { return group == e.group })
+		all := s.index.inGroups(groupsOfUser(readmodel.Requested, e.user, e.vault), func(group uint64) bool { return group == e.group })
 		for _, q := range all {
 			q.close(e, readmodel.Amount{})
 		}

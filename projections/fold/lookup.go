@@ -106,7 +106,7 @@ func (s *state) namedKeys(ancestor uint64) (out []string) {
 	}
 	for k := range s.named.groups {
 		owner, scope := k.vault, common.Address{}
-		if k.user != (common.Address{}) {
+		if !k.whole {
 			owner, scope = k.user, k.vault
 		}
 		out = append(out, fmt.Sprintf("(list = 'groups' AND owner = %s AND scope = %s AND kind = '%s' AND key > %d)",
