@@ -399,7 +399,7 @@ func (s *state) valuation(e *entry) {
 }
 
 // complete returns a valuation with all amounts: the supply follows from the other two, or from earlier mints and burns,
-// and NAV and assets follow from each other.
+// and NAV and assets follow from each other. A sum of mints that is not a valid amount is not used.
 func (s *state) complete(e *entry) *entry {
 	v := *e
 	unit := uint256.NewInt(10)
@@ -407,7 +407,7 @@ func (s *state) complete(e *entry) *entry {
 	if v.lacks.shares {
 		if !v.lacks.nav && !v.lacks.assets {
 			v.shares = quotient(&v.assets, unit, &v.nav)
-		} else if supply := s.totals[totalsOf(v.vault, v.vault)].now.newest().supply; supply.Sign() > 0 {
+		} else if supply := s.totals[totalsOf(v.vault, v.vault)].now.newest().supply; supply.Sign() > 0 && supply.BitLen() <= amountBits {
 			v.shares = supply
 		}
 	}

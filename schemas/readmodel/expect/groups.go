@@ -155,7 +155,7 @@ func (l *lists) value(row *readmodel.ListRow, e readmodel.EventRow) {
 		switch {
 		case !e.NoNav && !e.NoAssets:
 			row.Shares = times(row.Assets, unit, row.Nav)
-		case supply.Sign() > 0:
+		case supply.Sign() > 0 && supply.ToBig().Cmp(readmodel.MaxAmount) < 0:
 			row.Shares = supply
 		}
 	}
