@@ -291,6 +291,7 @@ func generation(t *testing.T) (conn, session driver.Conn) {
 	must(t, err)
 	session, err = config.OpenSession(database)
 	must(t, err)
+	must(t, config.CreateViews(t.Context(), server, database))
 	t.Cleanup(func() {
 		conn.Close()
 		session.Close()
@@ -322,8 +323,16 @@ func listed(t *testing.T, conn driver.Conn) (lists, draft []string) {
 	return slices.Collect(maps.Keys(oracletest.Live(t, conn))), draft
 }
 
+// withdrawals returns the rows of the view of withdrawals for which a condition is true.
+func withdrawals(t *testing.T, conn driver.Conn, condition string) []string {
+	t.Helper()
+	return oracletest.Lines(t, conn, "SELECT concatWithSeparator(' ', event, toString(block), toString(log_index), vault, user, "+
+		"toString(shares), toString(assets)) FROM withdrawal_events WHERE "+condition, nil)
+}
+
 // TestEffects: after random effects of every kind, in units with reorganisations, the lists equal their definitions
-// in SQL and the oracle, and every list has rows.
+// in SQL and the oracle, and every list has rows. The view of withdrawals has the claims of lists, and does not change
+// before lists does.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	first := *seed
@@ -351,7 +360,9 @@ func TestEffects(t *testing.T) {
 				for f := range batch.All() {
 					Events(f, 1, false, func(row *readmodel.EventRow) { events.Add(row); seen["effect "+row.Effect.String()]++ })
 				}
+				before := withdrawals(t, conn, "1")
 				send(t, conn, readmodel.EventsTable, events)
+				oracletest.Same(t, "the view of withdrawals while events is ahead of lists", withdrawals(t, conn, "1"), before)
 				change, err := Lists(t.Context(), conn, cursor, Batch{Units: batch.Units(), Last: c.seq, Writer: 1, Vaults: vaults})
 				must(t, err)
 				rows := readmodel.ListsTable.NewRows()
@@ -371,6 +382,9 @@ func TestEffects(t *testing.T) {
 					return strings.HasPrefix(line, "blocks ") || strings.HasPrefix(line, "cursor")
 				})
 				oracletest.Same(t, fmt.Sprintf("lists at seq %d, by the oracle", c.seq), got, c.oracle())
+				oracletest.Same(t, "claims in the view of withdrawals", withdrawals(t, conn, "event = 'claimed'"), oracletest.Lines(t, conn,
+					"SELECT concatWithSeparator(' ', 'claimed', toString(block), toString(log_index), concat('0x', lower(hex(vault))), "+
+						"concat('0x', lower(hex(user))), toString(shares), toString(assets)) FROM draft WHERE list = 'user_events' AND kind = 'claimed'", nil))
 			}
 			for kind := readmodel.Deposit; kind <= readmodel.Instant; kind++ {
 				if kind != readmodel.Settled && seen["effect "+kind.String()] == 0 {
@@ -383,6 +397,12 @@ func TestEffects(t *testing.T) {
 			if paid == 0 {
 				t.Error("no claim pays the owner of a request that it names, so the test is incomplete")
 			}
+			var over, wrong uint64
+			must(t, conn.QueryRow(t.Context(), "SELECT countIf(valuations > 0 AND supply >= limit), countIf(shares >= limit OR assets >= limit OR nav >= limit) "+
+				"FROM (SELECT *, toInt256('"+readmodel.MaxAmount.String()+"') AS limit FROM draft WHERE list = 'totals')").Scan(&over, &wrong))
+			if over == 0 || wrong > 0 {
+				t.Errorf("%d totals have a supply above all valid amounts, so the test is incomplete if none; %d have a valuation above them", over, wrong)
+			}
 			for _, list := range []string{"groups", "request_sources", "fifo"} {
 				if seen["list "+list] == 0 {
 					t.Errorf("the list %s is empty, so the test is incomplete", list)
@@ -391,9 +411,3 @@ func TestEffects(t *testing.T) {
 		})
 	}
 }
-			var over, wrong uint64
-			must(t, conn.QueryRow(t.Context(), "SELECT countIf(valuations > 0 AND supply >= limit), countIf(shares >= limit OR assets >= limit OR nav >= limit) "+
-				"FROM (SELECT *, toInt256('"+readmodel.MaxAmount.String()+"') AS limit FROM draft WHERE list = 'totals')").Scan(&over, &wrong))
-			if over == 0 || wrong > 0 {
-				t.Errorf("%d totals have a supply above all valid amounts, so the test is incomplete if none; %d have a valuation above them", over, wrong)
-			}

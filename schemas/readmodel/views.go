@@ -9,7 +9,8 @@ import (
 )
 
 // Views are the views of a generation, for people who query it with SQL: one file each in views. Most show the live
-// rows of lists. The two that show logs read events, which may be a batch ahead of lists.
+// rows of lists. The two that show effects that no list has read events, up to the cursor of lists, because events may
+// be a batch ahead.
 var Views = []string{"deposits", "withdrawal_events", "requests", "navs", "sweeps", "settlements", "users"}
 
 // CreateViews creates the missing views of a generation that has lists.

@@ -136,8 +136,14 @@ SELECT toDateTime(ts, 'UTC') AS time, block, log_index, toString(effect) AS even
   shares, assets,
   if(expires = 0, NULL, toDateTime64(expires, 0, 'UTC')) AS expires_time, concat('0x', lower(hex(tx))) AS tx
 FROM navlog_g7.events
-WHERE effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired') AND sign = 1 AND NOT passed AND NOT quarantined
-  AND seq NOT IN (SELECT retracts FROM navlog_g7.events WHERE sign = -1)
+WHERE effect IN ('requested', 'funded', 'cancelled', 'expired') AND sign = 1 AND NOT passed AND NOT quarantined
+  AND seq <= (SELECT max(seq) FROM navlog_g7.lists WHERE list = 'cursor')
+  AND seq NOT IN (SELECT retracts FROM navlog_g7.events WHERE sign = -1 AND seq <= (SELECT max(seq) FROM navlog_g7.lists WHERE list = 'cursor'))
+UNION ALL
+SELECT toDateTime(ts, 'UTC'), block, log_index, toString(kind), concat('0x', lower(hex(vault))), id,
+  concat('0x', lower(hex(user))), concat('0x', lower(hex(other))), partner, shares, assets, NULL, concat('0x', lower(hex(hash)))
+FROM navlog_g7.lists FINAL
+WHERE list = 'user_events' AND kind = 'claimed'
 ;
 
 CREATE VIEW IF NOT EXISTS navlog_g7.requests ON CLUSTER main AS
@@ -175,7 +181,8 @@ SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(v
   concat('0x', lower(hex(other))) AS funder, concat('0x', lower(hex(tx))) AS tx
 FROM navlog_g7.events
 WHERE effect = 'settled' AND sign = 1 AND NOT passed AND NOT quarantined
-  AND seq NOT IN (SELECT retracts FROM navlog_g7.events WHERE sign = -1)
+  AND seq <= (SELECT max(seq) FROM navlog_g7.lists WHERE list = 'cursor')
+  AND seq NOT IN (SELECT retracts FROM navlog_g7.events WHERE sign = -1 AND seq <= (SELECT max(seq) FROM navlog_g7.lists WHERE list = 'cursor'))
 ;
 
 CREATE VIEW IF NOT EXISTS navlog_g7.users ON CLUSTER main AS
