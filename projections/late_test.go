@@ -269,7 +269,7 @@ func TestLateVault(t *testing.T) {
 		return nil
 	})
 	w.wantAt(t, 1, s.Seq())
-	if passed, rows := w.count(t, 1, "events", "passed"), w.count(t, 1, "lists", of); passed != 4 || rows != 0 {
+	if passed, rows := w.count(t, 1, "events", "passed"), w.count(t, 1, "lists", of); passed != 5 || rows != 0 {
 		t.Errorf("generation 1 passed %d records over, and has %d deposits of the vault", passed, rows)
 	}
 	if passed, rows := w.count(t, 2, "events", "passed"), w.count(t, 2, "lists", of); passed != 0 || rows != 2 {

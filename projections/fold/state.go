@@ -110,7 +110,7 @@ func (s *state) waiting() {
 func (s *state) fold(u *decode.Unit) {
 	var live []logged
 	for f := range u.Facts.All() {
-		if f.Kind == decode.BlockKind {
+		if f.Kind == decode.BlockKind && f.Sign > 0 {
 			s.block(f)
 		}
 		for i := range f.Effects {
@@ -137,20 +137,14 @@ type logged struct {
 	event string
 }
 
-// block applies a block record. The log may contain a block twice if a vault was added later.
+// block applies the record of a live block. Retracted blocks were removed by clip.
 func (s *state) block(f *decode.Fact) {
-	at := &block{f.Hash, f.Log.Time}
 	b := s.blocks[f.Log.Block]
 	if b == nil {
 		b = new(struct{ old, now *block })
 		s.blocks[f.Log.Block] = b
 	}
-	switch {
-	case f.Sign > 0:
-		b.now = at
-	case b.old == nil:
-		b.old = at
-	}
+	b.now = &block{f.Hash, f.Log.Time}
 }
 
 // log records the row that the effect itself has in some lists. The rows of deposits follow from their story.

@@ -10,7 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Record is a record with its bytes in the log. passed is set if the generation skips the record's vault.
+// Record is a record with its bytes in the log. Passed is set if the generation skips it: a record of
+// a vault that joined later, or a block that came with the history of one.
 type Record struct {
 	*event.Record
 	Value  []byte

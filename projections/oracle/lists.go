@@ -13,7 +13,7 @@ import (
 func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
 	blocks := map[uint64]*event.Block{}
 	for _, r := range f.Records() {
-		if b := r.GetBlock(); b != nil {
+		if b := r.GetBlock(); b != nil && !f.passed[r.GetSeq()] {
 			blocks[b.GetNumber()] = b
 		}
 	}
@@ -41,7 +41,7 @@ func OfLogs(logs []Log) []readmodel.ListRow {
 func (f *Fold) Cursor(writer uint64) []readmodel.ListRow {
 	cursor := readmodel.ListRow{List: readmodel.CursorList, Seq: f.seq, Rewrites: f.rewrites, Writer: writer}
 	for _, r := range f.Records() {
-		if b := r.GetBlock(); b != nil && b.GetNumber() >= cursor.Block {
+		if b := r.GetBlock(); b != nil && !f.passed[r.GetSeq()] && b.GetNumber() >= cursor.Block {
 			cursor.Block, cursor.TS = b.GetNumber(), seconds(b.GetTime())
 		}
 	}

@@ -33,6 +33,7 @@ type Fold struct {
 	retracts bool   // a record of the current unit retracts another one
 	rewrites uint64 // units with such records
 	vaults   *mapping.Vaults
+	passed   map[uint64]bool // seqs of blocks that a generation skips
 	keep     func(*mapping.Vaults, *event.Record) bool
 }
 
@@ -47,7 +48,7 @@ func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) b
 	if vaults == nil {
 		vaults, _ = mapping.NewVaults() // without records, so there is no error
 	}
-	return &Fold{live: map[uint64]*event.Record{}, vaults: vaults, keep: keep}
+	return &Fold{live: map[uint64]*event.Record{}, passed: map[uint64]bool{}, vaults: vaults, keep: keep}
 }
 
 // Vaults returns the mappings of the fold.
@@ -91,6 +92,10 @@ func (f *Fold) Apply(r *event.Record) error {
 	delete(f.live, r.GetRetracts())
 	return nil
 }
+
+// Pass makes Lists and Cursor skip the block record with a seq, as a generation does if the block came with the history
+// of a vault that joined later.
+func (f *Fold) Pass(seq uint64) { f.passed[seq] = true }
 
 // bare returns only the fact of a record.
 func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }

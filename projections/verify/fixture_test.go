@@ -73,9 +73,10 @@ type generation struct {
 	id      int32
 	conn    driver.Conn // to its database
 	session driver.Conn
-	late    []common.Address
-	log     *oracle.Fold // what its events have
-	lists   expect.Table // what its lists have
+	late    []common.Address // vaults that joined after the lists were built
+	passed  uint64           // seq of a block of their history that the log did not have; 0 for none
+	log     *oracle.Fold     // what its events have
+	lists   expect.Table     // what its lists have
 }
 
 // newGeneration creates a generation without lists.
@@ -127,6 +128,9 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	var unit []oracle.Record
 	for _, r := range records {
 		must(t, g.log.Apply(r))
+		if r.GetSeq() == g.passed {
+			g.log.Pass(g.passed)
+		}
 		value, err := proto.Marshal(r)
 		must(t, err)
 		unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.passes(r)})
@@ -144,13 +148,14 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	must(t, b.Send())
 }
 
-// passes reports whether a record belongs to a vault that joined after the lists were built.
+// passes reports whether a record belongs to a vault that joined after the lists were built, or is a block of its
+// history.
 func (g *generation) passes(r *event.Record) bool {
 	address := r.GetLog().GetAddress()
 	if r.GetVault() != nil {
 		address = r.GetVault().GetAddress()
 	}
-	return address != nil && slices.Contains(g.late, common.BytesToAddress(address))
+	return address != nil && slices.Contains(g.late, common.BytesToAddress(address)) || r.GetSeq() == g.passed && g.passed > 0
 }
 
 // build builds the lists.

@@ -315,7 +315,7 @@ func (v *verifier) againstOracle(ctx context.Context) error {
 		if seq < v.fold.Seq() {
 			return fmt.Errorf("lists went back from seq %d to %d while they were compared: verify again", v.fold.Seq(), seq)
 		}
-		if v.passed, err = passedVaults(ctx, v.conn, seq); err != nil {
+		if v.passed, err = skippedBy(ctx, v.conn, seq); err != nil {
 			return err
 		}
 		if err := v.follow(ctx, seq); err != nil || v.broken() {
@@ -359,9 +359,9 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 	if at != seq {
 		return false, nil
 	}
-	books := v.fold.Books(oracle.Newest, v.passed...)
+	books := v.fold.Books(oracle.Newest, v.passed.vaults...)
 	v.report.Quarantined, v.report.Impossible = books.Quarantined, books.Impossible
-	want := slices.DeleteFunc(v.fold.Lists(v.passed...), func(r readmodel.ListRow) bool { return !v.sample.whole(&r) })
+	want := slices.DeleteFunc(v.fold.Lists(v.passed.vaults...), func(r readmodel.ListRow) bool { return !v.sample.whole(&r) })
 	slices.SortFunc(want, compareRows)
 	for _, list := range folded() {
 		n := slices.IndexFunc(want, func(r readmodel.ListRow) bool { return r.List != list })

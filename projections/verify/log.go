@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
@@ -44,7 +46,7 @@ type unit struct {
 }
 
 // add adds the next record, with the position before it, and returns the records of the unit if it is the last one.
-func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed []common.Address) []oracle.Record {
+func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed skipped) []oracle.Record {
 	if len(u.records) == 0 {
 		u.before = after
 	}
@@ -56,7 +58,8 @@ func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed []common.Ad
 		vault = common.BytesToAddress(e.GetSample().GetVault())
 	}
 	u.records = append(u.records, oracle.Record{Record: e.Record, Value: e.Value,
-		Passed: (e.GetLog() != nil || e.GetVault() != nil || e.GetSample() != nil) && slices.Contains(passed, vault)})
+		Passed: passed.blocks[e.GetSeq()] ||
+			(e.GetLog() != nil || e.GetVault() != nil || e.GetSample() != nil) && slices.Contains(passed.vaults, vault)})
 	if !e.GetBoundary() {
 		return nil
 	}
@@ -79,7 +82,7 @@ func linesOf(vaults *mapping.Vaults, unit []oracle.Record) iter.Seq2[uint64, str
 }
 
 // add adds the next record, with the position before it.
-func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.Address, vaults *mapping.Vaults) {
+func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed skipped, vaults *mapping.Vaults) {
 	whole := p.unit.add(e, after, passed)
 	if (e.GetSeq()-1)%perPrint == 0 {
 		p.all, p.before = append(p.all, fingerprint{}), append(p.before, p.unit.before)
@@ -92,19 +95,58 @@ func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.
 	}
 }
 
-// passedVaults returns the vaults that a generation skips up to a seq: those that joined after its lists were built.
-func passedVaults(ctx context.Context, conn driver.Conn, seq uint64) (vaults []common.Address, err error) {
+// skipped is what a generation skips: the vaults that joined after its lists were built or that it omits, and the
+// blocks that came with their history, by the seqs of their records.
+type skipped struct {
+	vaults []common.Address // sorted
+	blocks map[uint64]bool
+}
+
+func (s skipped) equal(other skipped) bool {
+	return slices.Equal(s.vaults, other.vaults) && maps.Equal(s.blocks, other.blocks)
+}
+
+// skippedBy returns what a generation says that it skips up to a seq.
+func skippedBy(ctx context.Context, conn driver.Conn, seq uint64) (s skipped, err error) {
+	s.blocks = map[uint64]bool{}
+	for text, err := range texts(ctx, conn, question("passed_blocks"), numbers{"seq": seq}) {
+		if err != nil {
+			return s, fmt.Errorf("read the blocks that are passed over: %w", err)
+		}
+		block, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return s, fmt.Errorf("read the blocks that are passed over: %w", err)
+		}
+		s.blocks[block] = true
+	}
 	for payload, err := range texts(ctx, conn, question("passed"), numbers{"seq": seq}) {
 		if err != nil {
-			return nil, fmt.Errorf("read the vaults that are passed over: %w", err)
+			return s, fmt.Errorf("read the vaults that are passed over: %w", err)
 		}
 		r := new(event.Record)
 		if err := proto.Unmarshal([]byte(payload), r); err != nil || r.GetVault() == nil {
 			continue // the comparison with the log finds the row
 		}
-		vaults = append(vaults, common.BytesToAddress(r.GetVault().GetAddress()))
+		s.vaults = append(s.vaults, common.BytesToAddress(r.GetVault().GetAddress()))
 	}
-	return vaults, nil
+	slices.SortFunc(s.vaults, common.Address.Cmp)
+	s.vaults = slices.Compact(s.vaults)
+	return s, nil
+}
+
+// skips applies a record's block to what the generation may skip: a block below the newest one, in a unit that retracts
+// nothing. Any other block that the generation skips is expected not to be skipped, so that events differ.
+func (v *verifier) skips(r *event.Record) {
+	switch number := r.GetBlock().GetNumber(); {
+	case r.GetBlock() == nil:
+	case r.GetRetracts() != 0:
+		v.newest = min(v.newest, max(number, 1)-1)
+	case number < v.newest && v.passed.blocks[r.GetSeq()]:
+		v.fold.Pass(r.GetSeq())
+	default:
+		delete(v.passed.blocks, r.GetSeq())
+		v.newest = max(v.newest, number)
+	}
 }
 
 // says compares events with the log's fingerprints, and row by row the first thousand seqs that differ.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -77,16 +75,14 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		}
 		c.report.Seq, built[i] = min(c.report.Seq, seq), is
 	}
-	var passed [2][]common.Address
+	var passed [2]skipped
 	for i, s := range c.sides {
-		vaults, err := passedVaults(ctx, s.conn, c.report.Seq)
-		if err != nil {
+		var err error
+		if passed[i], err = skippedBy(ctx, s.conn, c.report.Seq); err != nil {
 			return nil, err
 		}
-		slices.SortFunc(vaults, common.Address.Cmp)
-		passed[i] = vaults
 	}
-	c.both = notOf(slices.Concat(passed[:]...))
+	c.both = notOf(slices.Concat(passed[0].vaults, passed[1].vaults))
 	if err := c.rows(ctx); err != nil {
 		return nil, err
 	}
@@ -96,11 +92,11 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 			return nil, err
 		}
 	}
-	// Equal events of the same vaults define the same lists, so one computation serves both generations.
+	// Equal events of which the same ones are skipped define the same lists, so one computation serves both generations.
 	shared := map[uint64]sums{}
 	for i, s := range c.sides {
 		d := newDefinitions(s.session)
-		if equal && slices.Equal(passed[0], passed[1]) {
+		if equal && passed[0].equal(passed[1]) {
 			d.known = shared
 		}
 		if err := c.lists(ctx, s, built[i], d); err != nil {

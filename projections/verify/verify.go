@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/protobuf/proto"
@@ -166,7 +165,8 @@ type verifier struct {
 
 	fold   *oracle.Fold
 	at     chainlog.Position // position of the fold's last record
-	passed []common.Address  // vaults that the generation skips up to that record
+	newest uint64            // the newest block up to that record
+	passed skipped           // what the generation skips up to that record
 	prints prints
 }
 
@@ -238,7 +238,7 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
 		return false, err
 	}
-	if v.passed, err = passedVaults(ctx, v.conn, v.report.Seq); err != nil {
+	if v.passed, err = skippedBy(ctx, v.conn, v.report.Seq); err != nil {
 		return false, err
 	}
 	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
@@ -292,6 +292,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 		if err := v.fold.Apply(e.Record); err != nil {
 			return brokenLog{err}
 		}
+		v.skips(e.Record)
 		if e.GetSeq() <= v.report.Seq {
 			v.prints.add(e, v.at, v.passed, v.fold.Vaults())
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -444,6 +445,49 @@ func TestStalledBuild(t *testing.T) {
 	}
 }
 
+// TestLateBlock: a block of a late vault's history that the log did not have is in events, marked, and not in the list
+// of blocks, so no answer about an indexed block changes. The same holds after it was retracted with those around it.
+func TestLateBlock(t *testing.T) {
+	t.Parallel()
+	s := started()
+	// As after a backfill, the log has no record of block 3.
+	s.Records = slices.DeleteFunc(s.Records, func(r *event.Record) bool { return r.GetBlock().GetNumber() == s.First+2 })
+	for i, r := range s.Records {
+		r.Seq = uint64(i + 1)
+	}
+	g := builtGeneration(t, s.Records)
+	blocks := func() []string {
+		return oracletest.Lines(t, g.conn, "SELECT toString((key, ts)) FROM lists FINAL WHERE list = 'blocks'", nil)
+	}
+	before := blocks()
+	vaultC := histories.VaultAt(2)
+	of := func(l said) said { return said{Vault: vaultC, Event: l.Event} }
+	s.Vault(vaultC)
+	s.Backfill(s.First, of(deposit(1, alice, 100)), of(request(0, alice)))
+	g.write(t, g.writer(t), s.Records)
+	oracletest.Same(t, "blocks after the history of a late vault", blocks(), before)
+	g.equal(t, s.Records)
+	next := builtGeneration(t, s.Records)
+	if n := len(oracletest.Lines(t, next.conn, "SELECT toString(key) FROM lists FINAL WHERE list = 'blocks'", nil)); n != len(before)+1 {
+		t.Errorf("a generation with the late vault has %d blocks, want %d", n, len(before)+1)
+	}
+
+	fold := oracle.New(nil)
+	for _, r := range s.Records {
+		must(t, fold.Apply(r))
+	}
+	for _, r := range slices.Backward(fold.Records()) {
+		if max(r.GetBlock().GetNumber(), r.GetLog().GetBlockNumber()) > s.First {
+			s.Records = append(s.Records, &event.Record{Seq: s.Seq() + 1, ChainId: chainID, Retracts: r.GetSeq(), Fact: r.Fact})
+		}
+	}
+	s.Boundary()
+	for _, g := range []*generation{g, next} {
+		g.write(t, g.writer(t), s.Records)
+		g.equal(t, s.Records)
+	}
+}
+
 // TestLateVault: records of a vault that joined after lists was built are in events, marked, and in no list, whatever
 // later records contain about the vault.
 func TestLateVault(t *testing.T) {
@@ -469,7 +513,7 @@ func TestLateVault(t *testing.T) {
 	if !w.Outdated() || !g.writer(t).Outdated() {
 		t.Errorf("the writer knows of the other vault: %t, the next one: %t", w.Outdated(), g.writer(t).Outdated())
 	}
-	want := uint64(0)
+	want := uint64(1) // the block at the end of its history
 	for _, r := range s.Records[from:] {
 		if isOf(r, vaultC) {
 			want++

@@ -148,7 +148,7 @@ type odd struct{ quarantined, impossible []string }
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
 // For a built generation, rows cannot be made before it is known where the units are split: use Whole.
 func (w *Writer) Encode(batch decode.Batch) *Encoded {
-	return &Encoded{batch, w.encode(batch, 0, nil)}
+	return &Encoded{batch, w.encode(batch, 0, nil, nil)}
 }
 
 // Whole returns whole units whose rows are made when they are written.
@@ -164,11 +164,11 @@ type Encoded struct {
 func (e *Encoded) Len() int { return e.batch.Len() }
 
 // encode makes the rows of the records after a seq. vaults are those whose records are not skipped; nil for all
-// except those that the generation omits.
-func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Address]bool) *encoded {
+// except those that the generation omits. late has the seqs of skipped blocks: see kept.
+func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Address]bool, late map[uint64]bool) *encoded {
 	out := w.empty()
 	for f := range batch.All() {
-		passed := w.passes(f, vaults)
+		passed := w.passes(f, vaults) || late[f.Seq]
 		if f.Seq > after {
 			fold.Events(f, w.id, passed, out.rows.Add)
 		}
@@ -227,7 +227,7 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	}
 	if !w.Built() {
 		if e.rows == nil {
-			e.rows = w.encode(e.batch, 0, nil)
+			e.rows = w.encode(e.batch, 0, nil, nil)
 		}
 		if err := w.insertEvents(ctx, e.rows, e.batch.Last().Seq); err != nil {
 			return err
@@ -262,12 +262,12 @@ func parts(units []decode.Unit) (out [][]decode.Unit) {
 // writePart writes a part of a batch into a generation whose lists are built: it inserts into events while it looks
 // up the changes of lists, and then into lists, which commits the part.
 func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
-	units := w.kept(part)
+	units, late := w.kept(part)
 	if err := w.above(units); err != nil {
 		return err
 	}
 	batch, had := joined(part), w.events.cursor.seq
-	e := w.encode(batch, had, w.vaults)
+	e := w.encode(batch, had, w.vaults, late)
 	last := part[len(part)-1].End
 	var change *fold.Change
 	group, limited := errgroup.WithContext(ctx)
@@ -337,8 +337,12 @@ func (w *Writer) wrote(e *encoded) {
 	w.keep(e)
 }
 
-// kept returns the units without skipped records.
-func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
+// kept returns the units without skipped records, and the seqs of skipped blocks: those below the newest block of a
+// unit that retracts nothing. Such blocks come with the history of a vault that joined later. They would give indexed
+// blocks another time, which decides what has lapsed there.
+func (w *Writer) kept(part []decode.Unit) (units []decode.Unit, late map[uint64]bool) {
+	newest := w.cursor.Block
+	late = map[uint64]bool{}
 	for _, u := range part {
 		for f := range u.Facts.All() {
 			if f.Kind == decode.VaultKind && f.Sign > 0 {
@@ -346,9 +350,15 @@ func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
 				w.differs[f.Log.Vault] = f.Differs
 			}
 		}
-		units = append(units, u.Keep(func(f *decode.Fact) bool { return !w.passes(f, w.vaults) }))
+		for f := range u.Facts.All() {
+			if f.Kind == decode.BlockKind && !u.Rewrites && f.Log.Block < newest {
+				late[f.Seq] = true
+			}
+		}
+		newest = newestAfter(newest, &u)
+		units = append(units, u.Keep(func(f *decode.Fact) bool { return !late[f.Seq] && !w.passes(f, w.vaults) }))
 	}
-	return units
+	return units, late
 }
 
 // OutdatedError means that a generation cannot represent the log.

@@ -5,5 +5,5 @@ SELECT max(ts) AS latest, minIf(seq, ts >= {from:Int64}) AS begins, minIf(seq, t
   argMinIf(block, seq, ts > {to:Int64}) AS number,
   argMinIf(hash, seq, ts > {to:Int64}) AS hash, argMinIf(ts, seq, ts > {to:Int64}) AS time
 FROM events
-WHERE record = 'block' AND sign > 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+WHERE record = 'block' AND sign > 0 AND NOT passed AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   AND seq NOT IN (SELECT retracts FROM events WHERE record = 'block' AND sign < 0 AND seq <= {seq:UInt64})

@@ -29,8 +29,8 @@ type EventRow struct {
 	// Boundary marks the last record of a unit, on each row of the record.
 	Boundary    bool `col:"boundary,Bool"`
 	Quarantined bool `col:"quarantined,Bool"`
-	// Passed marks a record of a vault that joined after this generation was built: it is in no list, but the next
-	// generation will have it.
+	// Passed marks a record of a vault that joined after this generation was built, or a block below the newest one
+	// that came with the history of such a vault: it is in no list, but the next generation will have it.
 	Passed bool           `col:"passed,Bool"`
 	Block  uint64         `col:"block,UInt64,Delta"`
 	Hash   common.Hash    `col:"hash,FixedString(32)"` // of the block
