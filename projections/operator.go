@@ -83,6 +83,7 @@ type Generation struct {
 
 	logID    []byte
 	vaults   [][]byte
+	without  [][]byte
 	outdated bool
 }
 
@@ -95,7 +96,7 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, outdated: g.Outdated}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, outdated: g.Outdated}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -138,11 +137,7 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 // judgeByLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there is
 // no other check before the switch, and equality must hold for all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
-	vaults, err := mapping.Decode(g.vaults)
-	if err != nil {
-		return fmt.Errorf("generation %d: %w", g.ID, err)
-	}
-	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, vaults, verify.Options{Progress: o.Progress}); err != nil {
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without, verify.Options{Progress: o.Progress}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {

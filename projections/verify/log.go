@@ -106,6 +106,20 @@ func (s skipped) equal(other skipped) bool {
 	return slices.Equal(s.vaults, other.vaults) && maps.Equal(s.blocks, other.blocks)
 }
 
+// without returns the vaults that the other one does not skip.
+func (s skipped) without(other skipped) skipped {
+	both := func(v common.Address) bool { return slices.Contains(other.vaults, v) }
+	return skipped{vaults: slices.DeleteFunc(slices.Clone(s.vaults), both)}
+}
+
+// texts returns the skipped vaults for a report.
+func (s skipped) texts() (out []string) {
+	for _, v := range s.vaults {
+		out = append(out, v.Hex())
+	}
+	return out
+}
+
 // skippedBy returns what a generation says that it skips up to a seq.
 func skippedBy(ctx context.Context, conn driver.Conn, seq uint64) (s skipped, err error) {
 	s.blocks = map[uint64]bool{}

@@ -26,6 +26,10 @@ type Parity struct {
 	// Checks compare the rows of events, and each generation's lists with their definitions. If events differ, they also
 	// compare totals, which show the effect of the difference.
 	Checks []Check `json:"checks"`
+	// SkippedByLive and SkippedByNew are the vaults that only one of the generations skips. They are left out of the
+	// totals, and are no difference: a new generation has vaults that joined later, and omits those that were removed.
+	SkippedByLive []string `json:"skippedByLive,omitempty"`
+	SkippedByNew  []string `json:"skippedByNew,omitempty"`
 	// FirstSeq is the lowest record of the log whose rows differ, 0 if none does, and FirstRecord describes that
 	// record.
 	FirstSeq    uint64 `json:"firstSeq,omitempty"`
@@ -44,6 +48,11 @@ func (p *Parity) String() string {
 	fmt.Fprintf(&b, "generation %d (live) and generation %d at seq %d\n", p.Live, p.New, p.Seq)
 	for _, c := range p.Checks {
 		b.WriteString(c.line())
+	}
+	for i, vaults := range [][]string{p.SkippedByLive, p.SkippedByNew} {
+		for _, vault := range vaults {
+			fmt.Fprintf(&b, "only generation %d skips vault %s\n", []int32{p.Live, p.New}[i], vault)
+		}
 	}
 	if p.FirstSeq > 0 {
 		fmt.Fprintf(&b, "first difference: seq %d, %s\n", p.FirstSeq, p.FirstRecord)
@@ -82,6 +91,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 			return nil, err
 		}
 	}
+	c.report.SkippedByLive, c.report.SkippedByNew = passed[0].without(passed[1]).texts(), passed[1].without(passed[0]).texts()
 	c.both = notOf(slices.Concat(passed[0].vaults, passed[1].vaults))
 	if err := c.rows(ctx); err != nil {
 		return nil, err
@@ -92,7 +102,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 			return nil, err
 		}
 	}
-	// Equal events of which the same ones are skipped define the same lists, so one computation serves both generations.
+	// Equal events of which the same ones are skipped define the same lists, so one computation serves both.
 	shared := map[uint64]sums{}
 	for i, s := range c.sides {
 		d := newDefinitions(s.session)

@@ -15,6 +15,9 @@ type Report struct {
 	// if the chain moves, and the log and the chain at the seq of ingest's newest cursor.
 	Seq    uint64  `json:"seq"`
 	Checks []Check `json:"checks"`
+	// Skipped are the vaults that the generation skips: it omits them, or they joined after its lists were built. Their
+	// records are compared, and expected in no list.
+	Skipped []string `json:"skipped,omitempty"`
 	// Quarantined are the live logs that are in no total, Impossible the logs of the chain that contradict the state.
 	// Both are facts about the chain, not faults of the read model.
 	Quarantined []uint64 `json:"quarantined"`
@@ -60,6 +63,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "generation %d (%s) at seq %d\n", r.Generation, r.Database, r.Seq)
 	for _, c := range r.Checks {
 		b.WriteString(c.line())
+	}
+	for _, vault := range r.Skipped {
+		fmt.Fprintf(&b, "skips vault %s: its records are in no list\n", vault)
 	}
 	fmt.Fprintf(&b, "%-40s %10d\n", "quarantined logs", len(r.Quarantined))
 	for _, seq := range r.Quarantined {

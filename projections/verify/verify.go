@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/jackc/pgx/v5"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/protobuf/proto"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -37,8 +39,28 @@ type Options struct {
 	// Progress is called often with what is being compared; it may be nil.
 	Progress Progress
 
-	patience time.Duration   // for one response of the node; 0 for nodeTimeout
-	vaults   *mapping.Vaults // how the generation maps the logs of vaults; nil: by the first vault records of the log
+	patience time.Duration    // for one response of the node; 0 for nodeTimeout
+	vaults   *mapping.Vaults  // how the generation maps the logs of vaults; nil: by the first vault records of the log
+	has      []common.Address // vaults that the generation must have; others it may skip
+}
+
+// of sets what the registry has about a generation: the vault records when it was created, by which it maps logs, and
+// the addresses of the vaults that it omits.
+func (o *Options) of(id int32, vaults, without [][]byte) (err error) {
+	if o.vaults, err = mapping.Decode(vaults); err != nil {
+		return fmt.Errorf("generation %d: %w", id, err)
+	}
+	o.has = nil
+	for _, encoded := range vaults {
+		var v event.Vault
+		if err := proto.Unmarshal(encoded, &v); err != nil {
+			return fmt.Errorf("generation %d: %w", id, err)
+		}
+		if !slices.ContainsFunc(without, func(omitted []byte) bool { return bytes.Equal(omitted, v.GetAddress()) }) {
+			o.has = append(o.has, common.BytesToAddress(v.GetAddress()))
+		}
+	}
+	return nil
 }
 
 // Verify proves that the live generation is a fold of the log: it reads the log from its first record to the cursor
@@ -47,15 +69,17 @@ type Options struct {
 // lost or duplicated a row. Its memory grows with the length of the log, and shrinks with the sample if no node is
 // used. An error means that it could not compare; the result is in the report.
 func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options Options) (*Report, error) {
-	live, err := db.New(pool).LiveGeneration(ctx)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
-	}
+	all, err := db.New(pool).ListGenerations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the live generation: %w", err)
 	}
-	if options.vaults, err = mapping.Decode(live.Vaults); err != nil {
-		return nil, fmt.Errorf("generation %d: %w", live.ID, err)
+	i := slices.IndexFunc(all, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
+	if i < 0 {
+		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
+	}
+	live := all[i]
+	if err := options.of(live.ID, live.Vaults, live.Without); err != nil {
+		return nil, err
 	}
 	database := ch.Database(live.ID)
 	c, err := connect(ch, database)
@@ -83,10 +107,12 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 }
 
 // Generation compares a generation, which need not be live, with the log: its lists may not be built yet, which the
-// report states. vaults is how the generation maps the logs of vaults.
+// report states. vaults are the vault records that the registry has for it, and without the vaults that it omits.
 func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, id int32,
-	vaults *mapping.Vaults, options Options) (*Report, error) {
-	options.vaults = vaults
+	vaults, without [][]byte, options Options) (*Report, error) {
+	if err := options.of(id, vaults, without); err != nil {
+		return nil, err
+	}
 	c, err := connect(ch, ch.Database(id))
 	if err != nil {
 		return nil, err
@@ -242,6 +268,8 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 		return false, err
 	}
 	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
+	v.report.Skipped = v.passed.texts()
+	v.mustHave()
 	if err := v.follow(ctx, v.report.Seq); err != nil {
 		return false, err
 	}
@@ -249,6 +277,23 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 		return built, err
 	}
 	return built, v.says(ctx)
+}
+
+// mustHave checks that the generation skips no vault that the log had when it was created, except those that it omits.
+// It skips the others because they joined later.
+func (v *verifier) mustHave() {
+	if len(v.options.has) == 0 {
+		return
+	}
+	check := Check{Name: "events: vaults that must be there"}
+	for _, vault := range v.options.has {
+		if slices.Contains(v.passed.vaults, vault) {
+			check.Difference = fmt.Sprintf("the generation skips vault %s, which the log had when it was created", vault)
+			break
+		}
+		check.Compared++
+	}
+	v.report.Checks = append(v.report.Checks, check)
 }
 
 // lists compares lists with their definitions, and with the fold of the log.

@@ -166,7 +166,7 @@ func TestNotBuiltYet(t *testing.T) {
 		t.Errorf("verify reports %v", err)
 	}
 	database := w.ch.Database(1)
-	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, unmapped(t), Options{})
+	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, nil, nil, Options{})
 	must(t, err)
 	if text := r.String(); r.Err() != nil || r.Seq != s.Seq() || !strings.Contains(text, "lists: not built yet") || !strings.Contains(text, "generation 1 ("+database) || len(r.Impossible) != 0 {
 		t.Errorf("a generation that is built:\n%s", text)
@@ -197,6 +197,34 @@ func TestNotBuiltYet(t *testing.T) {
 	wantError(t, r.Err(), "no row lost or doubled: events has ", "must have", "rows were lost or doubled", "generation 1 is marked bad", "`navlog projection rebuild`")
 }
 
+// TestSkippedVault: the report names the vaults that the generation skips, and it is a fault if the log had one of them
+// when the generation was created, unless the generation omits it.
+func TestSkippedVault(t *testing.T) {
+	t.Parallel()
+	s := everyEvent()
+	w := newWorld(t)
+	w.append(t, s.Records)
+	w.late = []common.Address{vaultA}
+	w.events(t, s.Records)
+	record, err := proto.Marshal(s.Records[slices.IndexFunc(s.Records, func(r *event.Record) bool { return r.GetVault() != nil })].GetVault())
+	must(t, err)
+	for _, c := range []struct {
+		vaults, without [][]byte
+		fault           bool
+	}{{nil, nil, false}, {[][]byte{record}, [][]byte{vaultA.Bytes()}, false}, {[][]byte{record}, nil, true}} {
+		r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, c.vaults, c.without, Options{})
+		must(t, err)
+		if !slices.Equal(r.Skipped, []string{vaultA.Hex()}) || !strings.Contains(r.String(), "skips vault "+vaultA.Hex()) {
+			t.Errorf("the report does not name the vault:\n%s", r)
+		}
+		if c.fault {
+			wantError(t, r.Err(), "the generation skips vault "+vaultA.Hex())
+		} else if r.Err() != nil {
+			t.Errorf("without %x:\n%s", c.without, r)
+		}
+	}
+}
+
 // TestBrokenLog: a gap in the log, and a retraction that does not repeat the retracted record, are differences.
 func TestBrokenLog(t *testing.T) {
 	t.Parallel()
@@ -206,7 +234,7 @@ func TestBrokenLog(t *testing.T) {
 	w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}})
 	w.events(t, s.Records)
 	w.change(t, fmt.Sprintf("INSERT INTO events (seq) VALUES (%d), (%d)", s.Seq()+1, s.Seq()+2))
-	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, unmapped(t), Options{})
+	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, nil, nil, Options{})
 	must(t, err)
 	wantError(t, r.Err(), "log: seq contiguous", "records were lost")
 
@@ -360,7 +388,7 @@ func TestLongLog(t *testing.T) {
 	w.append(t, s.Records)
 	w.events(t, s.Records)
 	w.change(t, "ALTER TABLE events UPDATE shares = shares + 1 WHERE seq = (SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit')")
-	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, unmapped(t), Options{})
+	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, nil, nil, Options{})
 	must(t, err)
 	var first uint64
 	must(t, w.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit'").Scan(&first))
@@ -411,7 +439,8 @@ func TestPassedOver(t *testing.T) {
 	fresh.equal(t, s.Records)
 	p, err := Compare(t.Context(), g.ch, 1, 2, nil)
 	must(t, err)
-	if p.Err() != nil {
+	if p.Err() != nil || !slices.Equal(p.SkippedByLive, []string{histories.VaultAt(1).Hex()}) || p.SkippedByNew != nil ||
+		!strings.Contains(p.String(), "only generation 1 skips vault") {
 		t.Errorf("a generation without a vault and one with it:\n%s", p)
 	}
 	g.change(t, fmt.Sprintf("ALTER TABLE events UPDATE passed = 1 WHERE seq = %d", derived)) // a block above all others
