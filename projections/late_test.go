@@ -276,6 +276,11 @@ func TestLateVault(t *testing.T) {
 		t.Errorf("generation 2 passed %d records over, and has %d deposits of the vault", passed, rows)
 	}
 	w.equal(t, s.Seq())
+	all, err := o.List(t.Context())
+	must(t, err)
+	if !all[0].Outdated || all[1].Outdated {
+		t.Errorf("the list has the generations %+v; want the first to be outdated", all)
+	}
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")

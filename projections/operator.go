@@ -80,11 +80,13 @@ type Generation struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Note explains what is unusual about the generation, and what to do; empty if nothing is.
 	Note string `json:"note,omitempty"`
+	// Outdated means that a vault was added, removed or restored, or got another mapping, since its lists were built.
+	// While such a generation is live, a projector builds its successor and makes it live.
+	Outdated bool `json:"outdated,omitempty"`
 
 	logID    []byte
 	vaults   [][]byte
 	without  [][]byte
-	outdated bool
 }
 
 // List returns the generations by id, including dropped ones.
@@ -96,7 +98,7 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, outdated: g.Outdated}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, Outdated: g.Outdated}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
@@ -110,7 +112,7 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 // interrupted rebuild, or after a restore of PostgreSQL to a time at which it was being built.
 func noteLeft(all []Generation) {
 	i := slices.IndexFunc(all, func(g Generation) bool { return g.State == registry.Live })
-	if i < 0 || all[i].outdated {
+	if i < 0 || all[i].Outdated {
 		return
 	}
 	live := all[i]

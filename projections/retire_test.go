@@ -27,7 +27,7 @@ func TestLeftBuilding(t *testing.T) {
 	at := func(seq uint64) *uint64 { return &seq }
 	live := Generation{ID: 1, State: registry.Live, Seq: at(10), Schema: "s", logID: []byte("log")}
 	outdated := live
-	outdated.outdated = true
+	outdated.Outdated = true
 	building := func(seq *uint64, schema, log string) Generation {
 		return Generation{ID: 2, State: registry.Building, Seq: seq, Schema: schema, logID: []byte(log)}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -68,6 +69,24 @@ func (f projectionChangeFlags) did(s *cli.Streams, id int32, what string) error 
 		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": what})
 	}
 	_, err := cli.Fprintf(s.Out, "generation %d: %s\n", id, what)
+	return err
+}
+
+// isLive prints that a generation is live now, and what happens to it if it is outdated.
+func (f projectionChangeFlags) isLive(ctx context.Context, s *cli.Streams, o *projections.Operator, id int32) error {
+	all, err := o.List(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(g projections.Generation) bool { return g.ID == id && g.Outdated })
+	if i < 0 {
+		return f.did(s, id, "live")
+	}
+	const note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live by itself"
+	if f.JSON {
+		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": "live", "note": note})
+	}
+	_, err = cli.Fprintf(s.Out, "generation %d: live\n%s\n", id, note)
 	return err
 }
 
@@ -177,7 +196,7 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		return cmd.did(s, cmd.ID, "live")
+		return cmd.isLive(ctx, s, o, cmd.ID)
 	})
 }
 
@@ -194,7 +213,7 @@ func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error 
 		if err != nil {
 			return err
 		}
-		return cmd.did(s, id, "live")
+		return cmd.isLive(ctx, s, o, id)
 	})
 }
 

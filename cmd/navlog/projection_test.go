@@ -278,6 +278,13 @@ func TestProjectionLife(t *testing.T) {
 	if out, err := c.run("verify", "--no-chain"); cli.CodeOf(err) != cli.Different {
 		t.Errorf("of a generation that lost a row, verify ends with code %d: %v\n%s", cli.CodeOf(err), err, out)
 	}
+
+	if _, err := c.registry().Exec(t.Context(), "UPDATE generation SET outdated = true WHERE id = 3"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.run("projection", "rollback"); err != nil || !strings.HasPrefix(out, "generation 3: live\nit lacks later changes of vaults: project builds another") {
+		t.Errorf("rollback to an outdated generation: %q, %v", out, err)
+	}
 }
 
 // TestRebuiltIsJSON checks that the output of `rebuild --json` can be decoded.
