@@ -500,6 +500,10 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 		if err != nil {
 			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
 		}
+		if want := min(requestPage, len(v.queue)-first); len(page) != want {
+			check.Difference = fmt.Sprintf("requests %d and on: the chain returns %d, but the log has %d", first, len(page), want)
+			return nil
+		}
 		for i, said := range page {
 			q := v.queue[uint64(first+i)]
 			if q == nil {

@@ -33,6 +33,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
@@ -347,6 +348,20 @@ func TestNodeThatRefuses(t *testing.T) {
 	if err == nil || report.Err() != nil {
 		t.Errorf("a node that rejects everything gives the error %v and the difference %v", err, report.Err())
 	}
+}
+
+// TestNodeThatOmitsRequests: a node that returns a page without requests does not make the queue equal.
+func TestNodeThatOmitsRequests(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	cursor, records := v.log(v.whole())
+	omits := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
+		is := method == "eth_call" && bytes.Contains(params[0], fmt.Appendf(nil, "%x", contracts.VaultABI().Methods["requests"].ID))
+		return hexutil.Encode(slices.Concat(common.BigToHash(big.NewInt(32)).Bytes(), make([]byte, 32))), nil, is // an empty array
+	})
+	report, err := v.compare(omits, cursor, records)
+	must(t, err)
+	wantError(t, report.Err(), "requests 0 and on: the chain returns 0, but the log has ")
 }
 
 // TestChainThatWasReorganised: blocks that were orphaned since are differences, of the logs and of the totals, which

@@ -67,6 +67,7 @@ func TestSamplesAreComparedWithTheChain(t *testing.T) {
 		"another block":  {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "no longer part of the chain", false, ""},
 		"it reverts":     {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, but the log has a sample", false, ""},
 		"no state":       {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false, "lacks the state of"},
+		"not sampled":    {v.url, newest(func(s *event.Sample) { s.BlockNumber++ }), "", false, "the mapping does not sample the blocks of 1 more"},
 		"another answer": {answers("0x", nil), same, "returns 0x, but the log's sample", false, ""},
 	} {
 		cursor, records := v.log(v.whole())
