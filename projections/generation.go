@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -45,7 +46,7 @@ func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
 		if err == nil && o != nil {
 			return o, nil
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if err := write.Pause(ctx, 250*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

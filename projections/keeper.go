@@ -109,7 +109,7 @@ func (k *keeper) run(ctx context.Context) error {
 		if time.Since(began) > time.Minute {
 			wait = shortest
 		}
-		if pause(ctx, wait) != nil {
+		if write.Pause(ctx, wait) != nil {
 			return nil
 		}
 	}
@@ -213,7 +213,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	if after == 0 {
 		begins = -1
 	}
-	k.board.open(k.id, after, begins, w.Built())
+	k.board.open(after, begins, w.Built())
 	k.warn(w)
 	if err := k.report(ctx, w.Outdated()); err != nil {
 		return err
@@ -471,7 +471,7 @@ func (k *keeper) audited(ctx context.Context, patient driver.Conn) error {
 // audit that cannot run raises an alarm, no more: it does not make the rows wrong.
 func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
 	for {
-		if err := pause(ctx, k.audit); err != nil {
+		if err := write.Pause(ctx, k.audit); err != nil {
 			return err
 		}
 		err := k.audited(sparing(ctx), patient)
@@ -519,16 +519,4 @@ func permanent(err error) bool {
 	var table *readmodel.TableError
 	var outdated *write.OutdatedError
 	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) || errors.As(err, &outdated)
-}
-
-// pause waits for d, or returns ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/navlog/navlog/projections/write"
 )
 
 //go:embed sql/scattered.sql
@@ -34,7 +36,7 @@ func defaultMerging() merging { return merging{every: time.Minute, least: 100_00
 // The generation does not depend on merges: a failed one is retried.
 func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 	for {
-		if err := pause(ctx, k.merging.every); err != nil {
+		if err := write.Pause(ctx, k.merging.every); err != nil {
 			return err
 		}
 		if k.board.get().State != Following {

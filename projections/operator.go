@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -84,9 +85,9 @@ type Generation struct {
 	// While such a generation is live, a projector builds its successor and makes it live.
 	Outdated bool `json:"outdated,omitempty"`
 
-	logID    []byte
-	vaults   [][]byte
-	without  [][]byte
+	logID   []byte
+	vaults  [][]byte
+	without [][]byte
 }
 
 // List returns the generations by id, including dropped ones.
@@ -205,7 +206,7 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 		if time.Since(began) > catchUp {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written (`navlog status`), by a `navlog project` of schema %s?", g.ID, seq, want, g.Schema)
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := write.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

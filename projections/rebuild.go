@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/printable"
@@ -305,7 +306,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				return g, live, nil
 			}
 		}
-		if err := pause(ctx, o.every); err != nil {
+		if err := write.Pause(ctx, o.every); err != nil {
 			return nil, nil, fmt.Errorf("interrupted; generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
 		}
 	}

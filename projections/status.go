@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -114,11 +115,11 @@ func (b *board) begin(generation int32) {
 	b.status = Status{State: Starting, Generation: generation}
 }
 
-// open sets where the writer of a generation begins: after the record with that seq and offset.
-func (b *board) open(generation int32, seq uint64, offset int64, built bool) {
+// open sets where the generation's writer begins: after the record with that seq and offset.
+func (b *board) open(seq uint64, offset int64, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Built: built}
+	b.status = Status{State: Building, Generation: b.status.Generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Built: built}
 	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
 	b.listing = false
 }
@@ -258,7 +259,7 @@ func (p *Projections) observe(ctx context.Context) error {
 	}
 	defer client.Close()
 	watch := chainlog.NewWatch(kadm.NewClient(client), p.hanging, chainlog.LogTopic(p.chainID))
-	for last := time.Now(); pause(ctx, p.every) == nil; {
+	for last := time.Now(); write.Pause(ctx, p.every) == nil; {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 		ends, err := watch.Ends(limited)
 		if err == nil {

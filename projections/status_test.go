@@ -25,7 +25,8 @@ import (
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	b := new(board)
-	b.open(3, 100, 140, true)
+	b.begin(3)
+	b.open(100, 140, true)
 	wrote := func(seq uint64, offset int64) {
 		b.gave(offset)
 		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: decode.BlockKind, Log: decode.Log{Block: seq, Time: 5}}}}))
@@ -74,7 +75,7 @@ func TestBoardOfABuilding(t *testing.T) {
 	t.Parallel()
 	b := new(board)
 	b.begin(1)
-	b.open(1, 100, 150, false)
+	b.open(100, 150, false)
 	wants := func(step, state string, left int64, eta *uint64, phase string) {
 		t.Helper()
 		got := b.building()
@@ -98,7 +99,7 @@ func TestBoardOfABuilding(t *testing.T) {
 	if s := b.get(); s.State != Following || !s.Built || b.ready() != nil {
 		t.Errorf("built: %+v, ready %v", s, b.ready())
 	}
-	b.open(1, 1200, 1400, true) // the writer starts again
+	b.open(1200, 1400, true) // the writer starts again
 	if s := b.get(); s.State != Building || !s.Built {
 		t.Errorf("opened again: %+v", s)
 	}
@@ -392,7 +393,7 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 		for step, do := range []func(){
 			func() {},
 			func() { b.set(Starting, nil) },
-			func() { b.open(3, 100, 140, true) },
+			func() { b.open(100, 140, true) },
 			func() { b.look(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
 		} {
 			do()

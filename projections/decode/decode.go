@@ -154,7 +154,7 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 
 // keep keeps the bytes of a record if no table stores its content in another form.
 func (f *Fact) keep(record []byte) {
-	if f.Quarantined || f.has(GroupPrice) || f.Kind == VaultKind || f.Kind == DecisionKind {
+	if f.Quarantined || f.has(Settled) || f.Kind == VaultKind || f.Kind == DecisionKind {
 		f.Raw = record
 	}
 }

@@ -148,7 +148,7 @@ func effectsOf(e contracts.Event) []Effect {
 		return []Effect{{Kind: Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(),
 			Other: e.Custodian, Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalsSettled:
-		return []Effect{{Kind: GroupPrice, Has: nav | other | assets | shares, Other: e.Funder, Shares: amountOf(e.Shares),
+		return []Effect{{Kind: Settled, Has: nav | other | assets | shares, Other: e.Funder, Shares: amountOf(e.Shares),
 			Assets: amountOf(e.Assets), Nav: amountOf(e.NavPerShare)}}
 	}
 	return nil

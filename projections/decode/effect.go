@@ -14,39 +14,39 @@ type (
 
 // The kinds of effects that the tables represent.
 const (
-	Deposit    = mapping.Deposit
-	Priced     = mapping.Priced
-	Void       = mapping.Void
-	Sweep      = mapping.Sweep
-	GroupPrice = mapping.Settled
-	NAV        = mapping.Valuation
-	Supply     = mapping.Supply
-	Requested  = mapping.Requested
-	Funded     = mapping.Funded
-	Claimed    = mapping.Claimed
-	Cancelled  = mapping.Cancelled
-	Expired    = mapping.Expired
-	Instant    = mapping.Instant
-	Sample     = mapping.Sample
+	Deposit   = mapping.Deposit
+	Priced    = mapping.Priced
+	Void      = mapping.Void
+	Sweep     = mapping.Sweep
+	Settled   = mapping.Settled
+	NAV       = mapping.Valuation
+	Supply    = mapping.Supply
+	Requested = mapping.Requested
+	Funded    = mapping.Funded
+	Claimed   = mapping.Claimed
+	Cancelled = mapping.Cancelled
+	Expired   = mapping.Expired
+	Instant   = mapping.Instant
+	Sample    = mapping.Sample
 )
 
 // heldFields are the fields that the tables require of each kind of effect, besides those that identify its subject.
 // The tables cannot represent a kind that is not listed here.
 var heldFields = [mapping.Sample + 1]mapping.Fields{
-	Deposit:    mapping.ID | mapping.Owner | mapping.Assets,
-	Priced:     mapping.SideField | mapping.Assets | mapping.Shares,
-	Void:       about,
-	Sweep:      mapping.To | mapping.Assets,
-	GroupPrice: about,
-	NAV:        about,
-	Supply:     mapping.Shares,
-	Requested:  mapping.ID | mapping.Owner | mapping.Shares,
-	Funded:     about,
-	Claimed:    about,
-	Cancelled:  about,
-	Expired:    about,
-	Instant:    mapping.Owner | mapping.Assets | mapping.Shares,
-	Sample:     mapping.Nav,
+	Deposit:   mapping.ID | mapping.Owner | mapping.Assets,
+	Priced:    mapping.SideField | mapping.Assets | mapping.Shares,
+	Void:      about,
+	Sweep:     mapping.To | mapping.Assets,
+	Settled:   about,
+	NAV:       about,
+	Supply:    mapping.Shares,
+	Requested: mapping.ID | mapping.Owner | mapping.Shares,
+	Funded:    about,
+	Claimed:   about,
+	Cancelled: about,
+	Expired:   about,
+	Instant:   mapping.Owner | mapping.Assets | mapping.Shares,
+	Sample:    mapping.Nav,
 }
 
 // about is not a field: it marks kinds that need no fields beyond those that the check of the mapping requires.

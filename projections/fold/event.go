@@ -11,20 +11,20 @@ import (
 // kinds maps the effects of decode to those of the read model. A Priced effect prices deposits, unless it has the
 // other side.
 var kinds = map[decode.EffectKind]readmodel.EffectKind{
-	decode.Deposit:    readmodel.Deposit,
-	decode.Priced:     readmodel.PricedDeposits,
-	decode.Void:       readmodel.Void,
-	decode.Sweep:      readmodel.Sweep,
-	decode.GroupPrice: readmodel.Settled,
-	decode.NAV:        readmodel.Valuation,
-	decode.Sample:     readmodel.Valuation,
-	decode.Supply:     readmodel.Supply,
-	decode.Requested:  readmodel.Requested,
-	decode.Funded:     readmodel.Funded,
-	decode.Claimed:    readmodel.Claimed,
-	decode.Cancelled:  readmodel.Cancelled,
-	decode.Expired:    readmodel.Expired,
-	decode.Instant:    readmodel.Instant,
+	decode.Deposit:   readmodel.Deposit,
+	decode.Priced:    readmodel.PricedDeposits,
+	decode.Void:      readmodel.Void,
+	decode.Sweep:     readmodel.Sweep,
+	decode.Settled:   readmodel.Settled,
+	decode.NAV:       readmodel.Valuation,
+	decode.Sample:    readmodel.Valuation,
+	decode.Supply:    readmodel.Supply,
+	decode.Requested: readmodel.Requested,
+	decode.Funded:    readmodel.Funded,
+	decode.Claimed:   readmodel.Claimed,
+	decode.Cancelled: readmodel.Cancelled,
+	decode.Expired:   readmodel.Expired,
+	decode.Instant:   readmodel.Instant,
 }
 
 // Events adds the rows of the table events for a record: one for each effect, or one for a record without effects.

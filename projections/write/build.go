@@ -131,7 +131,7 @@ func (w *Writer) fits(ctx context.Context) error {
 		return err
 	}
 	w.lists, w.cursor, w.vaults = nil, readmodel.ListsCursor{}, nil
-	return pause(ctx, cursorAge)
+	return Pause(ctx, cursorAge)
 }
 
 // written sets the query parameter for the position, because another writer may have continued.

@@ -109,7 +109,7 @@ func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
 			s.log.WarnContext(ctx, "insert failed, sending it again",
 				"table", s.table, "after", s.cursor.seq, "last", last, "error", failure)
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := Pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 		if unknown = errors.New("the engine still runs it"); err != nil {
 			unknown = fmt.Errorf("ask %s whether the engine still runs it: %w", s.processes, err)
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := Pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -200,14 +200,14 @@ func (s *swapper) look(ctx context.Context) (mark, time.Time, error) {
 		if err == nil || time.Since(s.readAt) >= cursorAge {
 			return seen, at, err
 		}
-		if stopped := pause(ctx, 50*time.Millisecond); stopped != nil {
+		if stopped := Pause(ctx, 50*time.Millisecond); stopped != nil {
 			return seen, at, errors.Join(err, stopped)
 		}
 	}
 }
 
-// pause waits for d, or returns ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or returns ctx's error.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

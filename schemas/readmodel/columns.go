@@ -30,9 +30,16 @@ type Table[T any] struct {
 	tail    string // engine, order and settings of the table
 }
 
-// durable are the settings without which a crash could lose or duplicate an insert.
-const durable = "non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, " +
-	"min_rows_to_fsync_after_merge = 1, auto_statistics_types = ''"
+// durable are the settings without which a crash could lose or duplicate an insert. ClickHouse's defaults differ, so
+// CheckGeneration requires them.
+//
+// It does not require the absence of column statistics, which is only faster. Every query uses a key or an index, so a
+// planner that weighs conditions has nothing to choose, but would read the statistics of each part, under the lock of
+// the table.
+const (
+	synced  = "fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1"
+	durable = aloneWindow + ", " + synced + ", auto_statistics_types = ''"
+)
 
 // The tables of a generation.
 var (

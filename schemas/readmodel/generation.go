@@ -3,7 +3,6 @@ package readmodel
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -77,8 +76,7 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 		if c.Cluster != "" {
 			wanted, window = engine[1], clusterWindow
 		}
-		lasting := tableSettings[1:] // the first is the deduplication window of a single server
-		for _, want := range slices.Concat([]string{wanted}, strings.Split(window, ", "), lasting) {
+		for _, want := range append([]string{wanted}, strings.Split(window+", "+synced, ", ")...) {
 			if !strings.Contains(engines[table], want) {
 				return built, &TableError{database, table, want}
 			}

@@ -299,16 +299,6 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 	return rows.Err()
 }
 
-// tableSettings are the settings that every table must have: without them a crash could duplicate or lose an insert,
-// and ClickHouse's defaults differ.
-//
-// The absence of column statistics is not among them, because it is only faster. Every query uses a key or an index, so
-// a planner that weighs conditions has nothing to choose, but would read the statistics of each part, under the lock of
-// the table.
-var tableSettings = []string{
-	"non_replicated_deduplication_window = 100000", "fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1",
-}
-
 // TableError reports a table of a generation that is not as CreateEvents or CreateLists creates it.
 type TableError struct{ Database, Table, Lacks string }
 
