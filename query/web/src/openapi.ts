@@ -1946,6 +1946,8 @@ export interface components {
                         /** @description Keccak-256 of the canonical text of the mapping. */
                         hash: components["schemas"]["Hash"];
                     }[];
+                    /** @description The attribution values by which logs of the vault name the partner; omitted if there are none. */
+                    aliases?: components["schemas"]["Hash"][];
                 }[];
                 /** @description A final block after `to`: the first one in the log. */
                 block: {
