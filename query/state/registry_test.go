@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/registrytest"
@@ -154,5 +155,32 @@ func TestRegistryGone(t *testing.T) {
 	w.Write()
 	if s := w.Look(); s.Block != 5 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestMappingOfTheGeneration: a vault is described by its newest record, and its logs by the mapping that the generation
+// has used for them: that of the records with which it was made, or else the first one in the log.
+func TestMappingOfTheGeneration(t *testing.T) {
+	for want, made := range map[string]bool{"erc4626": false, "erc7540": true} {
+		w, pool := registered(t)
+		first := readtest.PresetRecord(t, readtest.VaultA, "Alpha", 1, "erc4626")
+		newest := readtest.PresetRecord(t, readtest.VaultA, "Alpha 2", 1, "erc7540")
+		generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Live)
+		if made {
+			record, err := proto.Marshal(newest.Meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pool.Exec(t.Context(), "UPDATE generation SET vaults = $1", [][]byte{record}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.LookAtRegistry(t.Context())
+		w.Log.Append(first, readtest.BlockRecord(1))
+		w.Log.Append(newest, readtest.BlockRecord(2))
+		w.Write()
+		if v := w.Look().Vaults; len(v) != 1 || v[0].Name != "Alpha 2" || v[0].Mapped.Description.Ranges[0].Mapping.Name != want {
+			t.Errorf("%s: %+v", want, v)
+		}
 	}
 }
