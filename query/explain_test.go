@@ -185,6 +185,26 @@ func TestExplainPlaces(t *testing.T) {
 	same(t, "fields in lists", fields, 2+2*3+1+2)
 }
 
+// TestNullIsNotExplained: numbers that are null because the protocol of a vault has no sweeps and no queue have no
+// explanation, and the queues of all vaults have one.
+func TestNullIsNotExplained(t *testing.T) {
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "erc4626"), readtest.VaultRecord(vaultB, "Beta", 2), readtest.BlockRecord(3))
+	deposit := readtest.Fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: alice, ID: 1, Assets: 5, Shares: 5, Block: 4, Tx: readtest.Tx(4)}
+	request := readtest.Fact{Kind: readtest.Request, Vault: vaultB, User: alice, Other: alice, ID: 1, Assets: 5, Shares: 5, Block: 4, Index: 1, Tx: readtest.Tx(4)}
+	l.Append(deposit, request, readtest.BlockRecord(4))
+	g.Write(l)
+	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain})
+	c.Get(explained("/api/v1/vaults/"+vaultA.Hex(), "/stats/pendingWithdrawals")).Failed(t, 404, "NOT_FOUND")
+	for _, field := range []string{"/depositsToSweep/count", "/depositsToSweep/totalAmount", "/withdrawalsToFund/count", "/withdrawalsToFund/totalAmount"} {
+		c.Get(explained("/api/v1/settlement/summary", "/"+vaultA.Hex()+field)).Failed(t, 404, "NOT_FOUND")
+		same(t, field, c.Get(explained("/api/v1/settlement/summary", "/"+vaultB.Hex()+field)).Code, 200)
+	}
+	for path, want := range map[string]string{"/api/v1/queues/withdrawals": "1", "/api/v1/queues/withdrawals?vault=" + vaultA.Hex(): "0"} {
+		same(t, path, c.Get(explained(path, "/meta/total")).Data(t).(object)["value"], want)
+	}
+}
+
 // TestExplainRefusesRubbish: a request that does not identify a number is rejected with 400 and a reason for each
 // parameter.
 func TestExplainRefusesRubbish(t *testing.T) {

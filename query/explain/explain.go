@@ -59,26 +59,26 @@ type eventJSON struct {
 	Sum            string  `json:"sum"`
 	State          string  `json:"state"`
 	RetractedBySeq *string `json:"retractedBySeq"`
-	// Proof and Unproven are of what is asked for with proofs: one of both is there.
+	// With proof=true, each event has one of these.
 	Proof    *proofJSON `json:"proof,omitempty"`
 	Unproven string     `json:"unproven,omitempty"`
 }
 
-// errNoKey is a route that let a partner's numbers through: the error is ours.
+// errNoKey means that a route let a request for a partner's numbers through without a key: an error of navlog.
 var errNoKey = errors.New("the numbers of a partner were requested without a key")
 
-// Explainer answers why numbers are what they are.
+// Explainer explains the numbers of the API.
 type Explainer struct {
-	// Node is what proofs are made from; nil: there are none.
+	// Node provides the data for proofs; nil: there are no proofs.
 	Node *Node
-	// Spend is called before each call of the node for a request. Its error, a
-	// *serve.Failure, refuses the call.
+	// Spend is called before each call of the node for a request. If it returns an error, a *serve.Failure, the call is
+	// not made.
 	Spend func(*serve.Request) error
-	// ProofsForPartners has proofs made for partners only.
+	// ProofsForPartners restricts proofs to requests with a partner's key.
 	ProofsForPartners bool
 }
 
-// New makes one with a node, or with nil.
+// New returns an explainer that makes proofs with a node; nil: it makes none.
 func New(n *Node) *Explainer {
 	return &Explainer{Node: n, Spend: func(*serve.Request) error { return nil }}
 }
@@ -92,7 +92,7 @@ func (e *Explainer) NeedsKey(r *http.Request) bool {
 // Proves reports whether a request asks for proofs, and so for calls of the node.
 func Proves(values url.Values) bool { return values.Get("proof") == "true" }
 
-// Explain is a page of the logs that make a number.
+// Explain returns a page of the logs that make a number.
 func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 	t, page := read(r.Params), r.Params.Page()
 	retracted := r.Params.OneOf("retracted", "false", "true", "false") == "true"
@@ -124,7 +124,7 @@ func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 	return answer, nil
 }
 
-// explained is a page of an explanation, and its events.
+// explained returns a page of an explanation, and the events on it.
 func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, page serve.Page, retracted bool) (*serve.Answer, []eventJSON, error) {
 	if t.number.of == ofPartner && r.Partner == nil {
 		return nil, nil, serve.Internal(errNoKey)
@@ -134,7 +134,7 @@ func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, pag
 		return nil, nil, err
 	}
 	out := explanationJSON{Of: t.of, Field: t.field, Operation: t.number.operation, Events: []eventJSON{}}
-	if l == nil { // of a vault that is not there nothing waits
+	if l == nil { // the queue of a vault that does not exist is empty
 		out.Value = t.number.written(new(big.Int))
 		return r.List(out, page, 0), nil, nil
 	}
@@ -156,8 +156,7 @@ func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, pag
 	return r.List(out, page, made.Live+made.Retracted), out.Events, nil
 }
 
-// find gives the logs of the number; nil where a queue is asked for that of a vault that
-// is not there.
+// find returns the logs of the number; nil for the queue of a vault that does not exist.
 func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, retracted bool) (*logs, error) {
 	l := &logs{pin: p, number: &t.number, args: ofLogs{
 		User: t.user(), Measure: ask.Word(t.number.measure), Unfunded: t.number.unfunded, Retracted: retracted}}
@@ -185,10 +184,10 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, r
 	return l, l.explainable()
 }
 
-// valued is what of a valuation is in a measure.
+// valued has the field of a valuation for each measure.
 var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Assets, supply: mapping.Shares}
 
-// explainable returns a failure where the number is not what single logs say, for a vault that it is about.
+// explainable returns a failure if the number does not follow from single logs, for one of the vaults that it is about.
 func (l *logs) explainable() error {
 	for _, v := range l.pin.Vaults {
 		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address {
@@ -201,22 +200,25 @@ func (l *logs) explainable() error {
 	return nil
 }
 
-// from reports whether the number is what single logs of a vault say.
+// from reports whether the number follows from single logs of a vault. One that is null for want of sweeps or of a queue
+// does not.
 func (n *number) from(d *mapping.Description, block uint64) bool {
 	switch n.logs {
 	case newestNav:
 		return d.ValuationsSay(valued[n.measure])
-	case depositsOfUser, depositsOfPartner, depositsUnswept:
+	case depositsOfUser, depositsOfPartner:
 		return d.Single().Deposits
+	case depositsUnswept:
+		return d.Single().Deposits && d.Capabilities().Sweeps
 	case claimsOfUser:
 		return d.Single().Claims
 	case requestsWaiting:
-		return d.Single().Queue && (n.measure != assets || !d.MayLack(mapping.Requested, mapping.Assets, block))
+		return d.Single().Queue && (n.of == ofRequests || d.Capabilities().Queue) && (n.measure != assets || !d.MayLack(mapping.Requested, mapping.Assets, block))
 	}
 	return true
 }
 
-// user is whose number it is, where it is one's.
+// user returns the user whose number it is; the zero address or another address if it is no user's.
 func (t *target) user() common.Address {
 	if t.number.of == ofMember {
 		return t.member
@@ -224,7 +226,7 @@ func (t *target) user() common.Address {
 	return t.address
 }
 
-// exists is an error where the answer that shows the number is 404.
+// exists returns an error if the response that contains the number is 404.
 func (t *target) exists(ctx context.Context, p *ask.Pin) error {
 	var vault common.Address
 	switch t.number.of {
@@ -284,7 +286,7 @@ func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner)
 	return slices.DeleteFunc(slices.Clone(all), func(v state.Vault) bool { return !in[v.Address] }), err
 }
 
-// written is a number as the API writes it.
+// written formats a number as the API does.
 func (n *number) written(value *big.Int) *string {
 	out := value.String()
 	if n.measure == moment && value.Sign() > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// The questions around some logs, which stand in them as {logs}.
+// The queries about logs. {logs} in them stands for a query that selects the logs.
 var (
 	//go:embed page.sql
 	sqlPage string
@@ -25,15 +25,14 @@ var (
 	sqlBefore string
 )
 
-// questions are those around the logs of one .sql file.
+// questions are the queries about the logs that one .sql file selects.
 type questions struct {
 	page, retracted *ask.Question[ofPage, entry]
 	total           *ask.Question[ofLogs, total]
 	before          *ask.Question[beforeLog, amount]
 }
 
-// around makes the questions around some logs: the one place where a question is put together out
-// of two.
+// around returns the queries about the logs that a query selects. Only here is a query made from two.
 func around(logs string) *questions {
 	in := func(question string) string { return strings.Replace(question, "{logs}", logs, 1) }
 	return &questions{
@@ -42,14 +41,14 @@ func around(logs string) *questions {
 	}
 }
 
-// ofLogs is whose logs they are, and what of them counts.
+// ofLogs selects logs, and the value of each that counts.
 type ofLogs struct {
 	User      common.Address `ask:"user,optional"`
 	Vault     common.Address `ask:"vault,optional"` // zero: all
 	Partner   uint32         `ask:"partner,optional"`
 	Measure   ask.Word       `ask:"measure,optional"`
 	Unfunded  bool           `ask:"unfunded,optional"`
-	Retracted bool           `ask:"retracted,optional"` // shown too
+	Retracted bool           `ask:"retracted,optional"` // includes retracted logs
 }
 
 type ofPage struct {
@@ -66,14 +65,14 @@ type beforeLog struct {
 	Seq      uint64 `ask:"before_seq"`
 }
 
-// logs are those that make one number at one state.
+// logs are the logs that make a number in the state of a pin.
 type logs struct {
 	pin    *ask.Pin
 	number *number
 	args   ofLogs
 }
 
-// total is what logs come to.
+// total has the numbers of logs, and their sum.
 type total struct {
 	Live      int64  `ch:"live"`
 	Retracted int64  `ch:"retracted"`
@@ -89,7 +88,7 @@ func (l *logs) total(ctx context.Context) (total, error) {
 	return made, err
 }
 
-// entry is one log as the questions give it.
+// entry is a log.
 type entry struct {
 	Seq         uint64         `ch:"seq"`
 	Sub         uint8          `ch:"sub"`
@@ -104,7 +103,7 @@ type entry struct {
 	RetractedBy uint64         `ch:"retracted_by"`
 }
 
-// page gives some of the logs, oldest first, with the sum after each.
+// page returns a page of the logs, oldest first, with the sum after each.
 func (l *logs) page(ctx context.Context, page serve.Page) ([]eventJSON, error) {
 	question := l.number.logs.page
 	if l.args.Retracted {
