@@ -1331,10 +1331,10 @@ type Coverage struct {
 	// The configured display name in the newest vault record; empty if the record
 	// has the contract's name().
 	ConfiguredName string `protobuf:"bytes,4,opt,name=configured_name,json=configuredName,proto3" json:"configured_name,omitempty"`
-	// The last block whose logs were accepted without its header; 0 for none.
+	// The last block whose logs were accepted unproven; 0 for none.
 	BelievedTo uint64 `protobuf:"varint,5,opt,name=believed_to,json=believedTo,proto3" json:"believed_to,omitempty"`
-	// The last block up to which the logs accepted without headers have been compared with
-	// the headers since; 0 for none.
+	// The last block up to which such logs have since been proven by their receipts (by earlier
+	// versions: compared with headers); 0 for none.
 	ProvenTo uint64 `protobuf:"varint,6,opt,name=proven_to,json=provenTo,proto3" json:"proven_to,omitempty"`
 	// The newest vault record removed the vault: ingest reads nothing for it, and
 	// covered_to does not change.
