@@ -175,8 +175,10 @@ func TestMappingTry(t *testing.T) {
 	node := mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), emit(11, 2, deposit(mapping.MaxAmount)),
 		emit(11, 1, contracts.NavUpdated{NavID: big.NewInt(1), NavPerShare: big.NewInt(5), TotalAssets: big.NewInt(6), TotalSupply: big.NewInt(7)}),
 		at(12, 0, []common.Hash{{0xaa}}, nil), at(13, 0, []common.Hash{}, nil), emit(99, 0, deposit(big.NewInt(1))))
+	var other bytes.Buffer // standard error
 	try := func(args ...string) (string, error) {
-		var out, other bytes.Buffer
+		var out bytes.Buffer
+		other.Reset()
 		err := run(t.Context(), append([]string{"mapping", "try"}, args...), &out, &other)
 		return out.String(), err
 	}
@@ -225,8 +227,9 @@ func TestMappingTry(t *testing.T) {
 
 	fails := func(part string, code cli.Code, args ...string) {
 		t.Helper()
-		if out, err := try(args...); err == nil || !strings.Contains(err.Error()+out, part) || cli.CodeOf(err) != code {
-			t.Errorf("%v: %v (%d)\n%s", args, err, cli.CodeOf(err), out)
+		out, err := try(args...)
+		if err == nil || !strings.Contains(err.Error()+other.String(), part) || cli.CodeOf(err) != code || out != "" {
+			t.Errorf("%v: %v (%d)\n%s\nand to standard error\n%s", args, err, cli.CodeOf(err), out, &other)
 		}
 	}
 	fails("unknown preset \"nosuch\"", cli.Usage, append(blocks, "nosuch", "--address", vault.Hex())...)
