@@ -165,12 +165,15 @@ func (s *system) provenStatement(vault common.Address) {
 	begin, err := s.client.HeaderByNumber(s.t.Context(), big.NewInt(1))
 	must(s.t, err)
 	var d *statement.Document
+	var end *types.Header // of the range; it stays until it is final, however far the read model is behind
 	wait.Until(s.t, func() error {
 		must(s.t, devchain.Mine(s.t.Context(), s.node, 1)) // until a block with the partner's events is final
-		head, err := s.client.BlockNumber(s.t.Context())
-		must(s.t, err)
-		end, err := s.client.HeaderByNumber(s.t.Context(), new(big.Int).SetUint64(head-10))
-		must(s.t, err)
+		if end == nil {
+			head, err := s.client.BlockNumber(s.t.Context())
+			must(s.t, err)
+			end, err = s.client.HeaderByNumber(s.t.Context(), new(big.Int).SetUint64(head-10))
+			must(s.t, err)
+		}
 		at := func(h *types.Header) string { return time.Unix(int64(h.Time), 0).UTC().Format(time.RFC3339) }
 		q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+"/partner/statement?from="+at(begin)+"&to="+at(end), nil)
 		must(s.t, err)
@@ -182,10 +185,10 @@ func (s *system) provenStatement(vault common.Address) {
 		defer r.Body.Close()
 		text, err := io.ReadAll(r.Body)
 		if err != nil || r.StatusCode != http.StatusOK {
-			return fmt.Errorf("the statement is %s, %w: %s", r.Status, err, text)
+			return fmt.Errorf("the statement is %s, %v: %s", r.Status, err, text)
 		}
 		if d, err = statement.Parse(text); err == nil && !strings.Contains(string(text), `"type":"deposit.referral"`) {
-			err = fmt.Errorf("no deposit is in %s", text)
+			end, err = nil, fmt.Errorf("no deposit is in %s", text)
 		}
 		return err
 	})
