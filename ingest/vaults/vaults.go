@@ -25,7 +25,7 @@ import (
 // Set is the vaults of chain.vaults.
 type Set []vault
 
-// withoutCode returns the sources of a vault that are not contracts at the end of a block.
+// withoutCode returns the sources of a vault that are not contracts, not even at the end of a block.
 func (v vault) withoutCode(ctx context.Context, n *rpc.Node, at *rpc.Header) (missing []mapping.Source, err error) {
 	for _, source := range v.Spec.Sources {
 		found, err := n.HasCode(ctx, source.Address, at)
