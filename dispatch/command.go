@@ -114,12 +114,12 @@ func execute(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	return q.FinishCommand(ctx, db.FinishCommandParams{ID: c.ID, Deliveries: n})
 }
 
-// unfinishedTests is how many unfinished test events a partner may have. While its receiver is down they are parked, and
-// nothing prunes them.
+// unfinishedTests is how many unfinished test events a partner may have. While its receiver is down they are parked,
+// and nothing prunes them.
 const unfinishedTests = 100
 
-// makeTest inserts a test event and returns 1, or 0 if the partner has unfinishedTests already. It uses the id that query
-// promised to the partner; navlog webhook promises none.
+// makeTest inserts a test event and returns 1, or 0 if the partner has unfinishedTests already. It uses the id that
+// query promised to the partner; navlog webhook promises none.
 func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) (int64, error) {
 	id := uuid.New()
 	if c.EventID != nil {

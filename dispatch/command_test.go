@@ -113,8 +113,9 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-// A partner whose receiver is down may have only so many unfinished test events, which stay until the receiver responds. A
-// command beyond them is done and makes none. Test events that are finished, and those of other partners, do not count.
+// A partner whose receiver is down may have only so many unfinished test events, which stay until the receiver
+// responds. A command beyond them is done and makes none. Test events that are finished, and those of other partners,
+// do not count.
 func TestUnfinishedTestsAreBounded(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)

@@ -52,14 +52,15 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 	}
 }
 
-// clockTolerance is by how much this machine's clock may differ from PostgreSQL's. Receivers reject a signature whose time
-// differs from theirs by more than five minutes, and retries do not help. This leaves them four minutes for their own clocks.
+// clockTolerance is by how much this machine's clock may differ from PostgreSQL's. Receivers reject a signature whose
+// time differs from theirs by more than five minutes, and retries do not help. This leaves them four minutes for their
+// own clocks.
 const clockTolerance = time.Minute
 
-// clockFault returns an error if this machine's clock differs by more than clockTolerance from PostgreSQL's, which showed
-// theirs at a moment between asked and heard. Only the difference that is certain counts, so a slow response is no fault.
-// The error is rounded, because another text would be logged again. A dispatcher with a wrong clock keeps sending, because
-// PostgreSQL's clock may be the wrong one, but it is not ready.
+// clockFault returns an error if this machine's clock differs by more than clockTolerance from PostgreSQL's, which
+// showed theirs at a moment between asked and heard. Only the difference that is certain counts, so a slow response is
+// no fault. The error is rounded, because another text would be logged again. A dispatcher with a wrong clock keeps
+// sending, because PostgreSQL's clock may be the wrong one, but it is not ready.
 func clockFault(asked, heard, theirs time.Time) error {
 	ahead, behind := asked.Sub(theirs), theirs.Sub(heard)
 	switch {

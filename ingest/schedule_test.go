@@ -89,8 +89,8 @@ func TestFinalBlocksAreProvenLater(t *testing.T) {
 	})
 }
 
-// A node that omits or changes a log when the history is read is detected by the schedule, which names the block and proves
-// nothing beyond it.
+// A node that omits or changes a log when the history is read is detected by the schedule, which names the block and
+// proves nothing beyond it.
 func TestDisprovenBlocksAreNamed(t *testing.T) {
 	sequential(t)
 	leftOut := func(logs []map[string]any) []map[string]any {

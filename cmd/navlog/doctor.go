@@ -73,8 +73,8 @@ func (e *examination) sections() []config.Section {
 	})
 }
 
-// withoutNodes leaves the nodes out of the sections if none is configured and no program is named: only ingest and verify
-// have their URLs. nodes is false if it did.
+// withoutNodes leaves the nodes out of the sections if none is configured and no program is named: only ingest and
+// verify have their URLs. nodes is false if it did.
 func (e *examination) withoutNodes(sections []config.Section) (_ []config.Section, nodes bool) {
 	if e.program != "" || !e.config.WasRead() || len(e.config.Chain.RPC) > 0 {
 		return sections, true
@@ -505,8 +505,8 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	e.certificates(ctx, pool)
 }
 
-// renewWithin is how long before its expiry a certificate should be replaced; the alert PartnerCertificateExpires has the
-// same time.
+// renewWithin is how long before its expiry a certificate should be replaced; the alert PartnerCertificateExpires has
+// the same time.
 const renewWithin = 14 * 24 * time.Hour
 
 // certificates warns of certificates for partners' webhook URLs that expire soon. Only some logins may read them.

@@ -92,8 +92,8 @@ type aliasBackfillCmd struct {
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
-// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them. If
-// one is rejected, the others are left all the same.
+// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them.
+// If one is rejected, the others are left all the same.
 func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		_, records, err := operate.NewestVaults(ctx, c)

@@ -116,7 +116,8 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	if out := c.mustRun("log", "show", "1"); !strings.Contains(out, "aliases") {
 		t.Errorf("the vault's record is shown without its aliases: %s", out)
 	}
-	// Partner 70 is notified of the deposit of seq 2, with an id by the rule in docs/webhooks.md. That of seq 4 names no partner.
+	// Partner 70 is notified of the deposit of seq 2, with an id by the rule in docs/webhooks.md. That of seq 4 names
+	// no partner.
 	event := uuid.NewSHA1(uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event")), []byte(fmt.Sprintf("31337:%s:0:deposit.referral:70", common.Hash{31: 0x10})))
 	if out := c.mustRun("log", "show", "2"); !strings.Contains(out, "eventId="+event.String()) {
 		t.Errorf("a deposit that names a partner is shown without the id of its event, %s: %s", event, out)

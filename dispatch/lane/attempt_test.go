@@ -33,7 +33,8 @@ func (f *fixture) idle(permits int) *Lane {
 	return l
 }
 
-// TestAttempt follows one attempt from its slot to its record: the request, the stored result, the breaker and the slot.
+// TestAttempt follows one attempt from its slot to its record: the request, the stored result, the breaker and the
+// slot.
 func TestAttempt(t *testing.T) {
 	sequence := int64(12)
 	for _, c := range []struct {

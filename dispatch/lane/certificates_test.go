@@ -117,8 +117,8 @@ func TestCertificatesOfTheURL(t *testing.T) {
 	}
 }
 
-// The errors with which TLS stacks reject a client certificate: an alert, in TLS 1.3 after the handshake, or nothing but a
-// closed connection.
+// The errors with which TLS stacks reject a client certificate: an alert, in TLS 1.3 after the handshake, or nothing
+// but a closed connection.
 func TestClientCertificateErrors(t *testing.T) {
 	ca := certstest.New(t)
 	client := []*x509.Certificate{ca.Client("acme").Leaf}
@@ -145,8 +145,8 @@ func TestClientCertificateErrors(t *testing.T) {
 	}
 }
 
-// Other certificates take effect with the next attempt: on a connection of their own, with a TLS session of their own. The
-// connections of the earlier ones are closed, also those that are in use when the certificates change.
+// Other certificates take effect with the next attempt: on a connection of their own, with a TLS session of their own.
+// The connections of the earlier ones are closed, also those that are in use when the certificates change.
 func TestCertificatesChange(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	ca := certstest.New(t)
@@ -197,8 +197,9 @@ func TestCertificatesChange(t *testing.T) {
 	l.finish(send())
 	names("second")
 
-	// The same certificates under another version, as after a rotation of the secret. The version may be a registration, so
-	// its attempts share one new connection, which costs one handshake, and the earlier connection is closed.
+	// The same certificates under another version, as after a rotation of the secret. The version may be a
+	// registration, so its attempts share one new connection, which costs one handshake, and the earlier connection is
+	// closed.
 	e.Version = 3
 	made := r.made.Load()
 	for range 2 {

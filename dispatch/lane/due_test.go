@@ -108,8 +108,8 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	fetch("one is due, and the others are delivered", first, nil)
 }
 
-// A queue that was prefetched long ago is read again before it is sent, because an event may have been corrected; a fresh
-// one is not, which saves a query. If the second read fails, nothing is sent until the next turn.
+// A queue that was prefetched long ago is read again before it is sent, because an event may have been corrected; a
+// fresh one is not, which saves a query. If the second read fails, nothing is sent until the next turn.
 func TestOldQueueIsReadAgain(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -155,8 +155,8 @@ func TestOldQueueIsReadAgain(t *testing.T) {
 	}
 }
 
-// Nothing is read while some are queued, all permits are taken or nothing is due, except the parked deliveries after the
-// lane was held or shut.
+// Nothing is read while some are queued, all permits are taken or nothing is due, except the parked deliveries after
+// the lane was held or shut.
 func TestFetchOnlyWithRoom(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()
@@ -262,8 +262,8 @@ func TestGiveUpChecksFirst(t *testing.T) {
 	}
 }
 
-// A partner registers its first URL, and an event is accepted for it, at the moment at which its deliveries would end: none
-// ends. PostgreSQL's lock holds the statement back until both are committed.
+// A partner registers its first URL, and an event is accepted for it, at the moment at which its deliveries would end:
+// none ends. PostgreSQL's lock holds the statement back until both are committed.
 func TestGiveUpDuringARegistration(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()

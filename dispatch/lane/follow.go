@@ -18,8 +18,8 @@ func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 	if l.breaker != nil && l.follows(e) {
 		return nil
 	}
-	// Connections of an older version may lead to an old address, so the new version uses none of them. Those in use are
-	// closed when their attempts end (finish).
+	// Connections of an older version may lead to an old address, so the new version uses none of them. Those in use
+	// are closed when their attempts end (finish).
 	l.poster.transport.CloseIdleConnections()
 	l.poster = newPoster(l.shared.Guard, l.shared.Roots, e.Certificates, l.shared.Concurrency, l.shared.Timing.Deadline)
 	l.pinned = e.CertificatesID

@@ -74,8 +74,8 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	}
 }
 
-// A breaker belongs to its URL: a new version of the endpoint with the same URL keeps it and its unsaved change. Another
-// URL starts with a new breaker, and the stored one is deleted unless another owner has the lease.
+// A breaker belongs to its URL: a new version of the endpoint with the same URL keeps it and its unsaved change.
+// Another URL starts with a new breaker, and the stored one is deleted unless another owner has the lease.
 func TestBreakerFollowsItsURL(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()
@@ -144,8 +144,8 @@ func TestAnotherVersionClosesConnections(t *testing.T) {
 	}
 }
 
-// A connection in use at a registration may lead to the old address too: no later attempt uses it, and it is closed when
-// its attempt has ended.
+// A connection in use at a registration may lead to the old address too: no later attempt uses it, and it is closed
+// when its attempt has ended.
 func TestAnotherVersionClosesConnectionsInUse(t *testing.T) {
 	f := &fixture{T: t}
 	from, release, closed := make(chan string, 1), make(chan struct{}), make(chan string, 10)

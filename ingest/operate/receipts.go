@@ -157,9 +157,9 @@ type blockInLog struct {
 	*held
 }
 
-// Prove proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's receipts
-// root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those of the
-// log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
+// Prove proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's
+// receipts root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those
+// of the log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
 func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
 	p := &receiptsProof{
 		Receipts: r, progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
@@ -369,9 +369,10 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 // callsOfReceipts is the number of calls that differs makes.
 const callsOfReceipts = 2
 
-// differs reads a block with its receipts from one endpoint, proves them by the block's hash, and describes how the logs
-// of vaults in the log differ from those of the block; empty if they do not. The error is a *chainproof.UnprovableError
-// for a log that no receipts root covers, if nothing else differs: whether it is right cannot be determined.
+// differs reads a block with its receipts from one endpoint, proves them by the block's hash, and describes how the
+// logs of vaults in the log differ from those of the block; empty if they do not. The error is a
+// *chainproof.UnprovableError for a log that no receipts root covers, if nothing else differs: whether it is right
+// cannot be determined.
 func (l Log) differs(ctx context.Context, n *rpc.Node, hash common.Hash, vaults []common.Address, logs []digest) (why string, err error) {
 	header, receipts, err := n.Receipts(ctx, hash)
 	if err != nil {

@@ -54,10 +54,10 @@ type Resume struct {
 // records it retracts everything above the newest recorded block that is in the chain, and ends the freeze. A running
 // ingest, or the next one, then continues from that block as usual.
 //
-// It fences like any writer, but uses the id of the writer that froze, which thereby learns that it may continue.
-// Every transaction leaves a log that Run can continue with; only the last one ends the freeze. It returns a
-// *rpc.RefusedError if there is nothing to resume or the node cannot be trusted yet. progress is called for what is read
-// and retracted; it may be nil.
+// It fences like any writer, but uses the id of the writer that froze, which thereby learns that it may continue. Every
+// transaction leaves a log that Run can continue with; only the last one ends the freeze. It returns a
+// *rpc.RefusedError if there is nothing to resume or the node cannot be trusted yet. progress is called for what is
+// read and retracted; it may be nil.
 func (r Resume) Run(ctx context.Context, accept bool, progress backup.Progress) (*Resumption, error) {
 	w := r.Writer
 	if cursor, err := w.Cursor(ctx); err != nil {

@@ -162,8 +162,8 @@ func (p *Schedule) stopped() bool {
 }
 
 // begin returns a run over the blocks that are final and not proven. Other blocks are not proven: if a node has
-// replaced one and the log has not yet, that is no error in the log, and a proof of it would not apply to the block that
-// replaces it.
+// replaced one and the log has not yet, that is no error in the log, and a proof of it would not apply to the block
+// that replaces it.
 func (p *Schedule) begin() *receiptsRun {
 	r := &receiptsRun{Schedule: p}
 	p.mu.Lock()

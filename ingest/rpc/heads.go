@@ -50,8 +50,8 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	return nil
 }
 
-// provesHead checks that the node has the block below its head, by hash, and the block with the number lacked, which other
-// endpoints lack. It returns nil if the node has both, and ErrNoBlock if it does not.
+// provesHead checks that the node has the block below its head, by hash, and the block with the number lacked, which
+// other endpoints lack. It returns nil if the node has both, and ErrNoBlock if it does not.
 func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) error {
 	below, err := n.ByHash(ctx, head.Parent)
 	if err == nil && (below.Number+1 != head.Number || below.Time > head.Time) {
@@ -70,8 +70,8 @@ func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) erro
 	return nil
 }
 
-// doubt discards the head of a node that does not have it: the node lags until its next head. A node that merely failed to
-// respond keeps it.
+// doubt discards the head of a node that does not have it: the node lags until its next head. A node that merely failed
+// to respond keeps it.
 func (n *Node) doubt(err error) error {
 	if errors.Is(err, ErrNoBlock) {
 		n.health.set(func(h *health) {

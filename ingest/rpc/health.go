@@ -26,7 +26,8 @@ type clock struct {
 var wallClock = clock{time.Now, Sleep}
 
 const (
-	// A failed endpoint rests for a while, twice as long after each failure until it was without one for lastQuarantine.
+	// A failed endpoint rests for a while, twice as long after each failure until it was without one for
+	// lastQuarantine.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
 	// So does a rate-limited endpoint that does not say for how long.

@@ -109,8 +109,8 @@ func (n *Node) chainID(ctx context.Context) (uint64, error) {
 	return asked(ctx, n, decodeQuantity, "eth_chainId")
 }
 
-// HasCode reports whether there is a contract at an address. Code at the newest block is enough; but a backend that lags
-// has none yet, so its absence counts only at the end of a given block.
+// HasCode reports whether there is a contract at an address. Code at the newest block is enough; but a backend that
+// lags has none yet, so its absence counts only at the end of a given block.
 func (n *Node) HasCode(ctx context.Context, address common.Address, at *Header) (bool, error) {
 	const method = "eth_getCode"
 	code, err := asked(ctx, n, decodeBytes, method, address, "latest")

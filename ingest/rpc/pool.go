@@ -41,8 +41,8 @@ type Pool struct {
 	wake  chan struct{}
 	seals seals
 	giant sync.Mutex // held while a response of unusual length is in memory
-	// announced is the announcement that the head is polled for; told is the latest head of the endpoint in use, since it
-	// has its number.
+	// announced is the announcement that the head is polled for; told is the latest head of the endpoint in use, since
+	// it has its number.
 	announced, told atomic.Pointer[sighting]
 	rested          time.Time // when Rest last returned; only its caller uses it
 
@@ -104,10 +104,10 @@ func (p *Pool) Close() {
 }
 
 // ranked returns the endpoints except one, which may be nil, with the one that should be in use first. A usable
-// endpoint comes before one that rests, and that before a wrong one. Of usable ones, those that were without a fault for
-// a while come first, in the order of the configuration, spare ones last; then the others, the longest without a fault
-// first, so that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first comes
-// first.
+// endpoint comes before one that rests, and that before a wrong one. Of usable ones, those that were without a fault
+// for a while come first, in the order of the configuration, spare ones last; then the others, the longest without a
+// fault first, so that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first
+// comes first.
 func (p *Pool) ranked(except *Node) []*Node {
 	type candidate struct {
 		*Node
@@ -247,9 +247,9 @@ func (p *Pool) Genesis() common.Hash {
 // judged: if its fields hash to its hash, theirs must, too. Do not call it on a chain whose headers prove nothing.
 func (p *Pool) Accepted(h *Header) { p.seals.accepted(h) }
 
-// Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. An endpoint that fails or
-// is behind the block does not count, and neither does one whose head lags: it may have stopped at the block, which left
-// the chain of the others.
+// Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. An endpoint that fails
+// or is behind the block does not count, and neither does one whose head lags: it may have stopped at the block, which
+// left the chain of the others.
 func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
 	for _, other := range p.Others(n) {
 		if p.Identified(ctx, other) != nil {

@@ -46,8 +46,9 @@ func (s *Sample) same(other *Sample) bool {
 }
 
 // Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
-// the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if n
-// lacks the state of the blocks, or if need, the number of endpoints that must return the same result, is more than one.
+// the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if
+// n lacks the state of the blocks, or if need, the number of endpoints that must return the same result, is more than
+// one.
 func (p *Pool) Sample(
 	ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header,
 ) (samples []Sample, noState uint64, err error) {

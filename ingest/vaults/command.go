@@ -175,8 +175,8 @@ func (b *inbox) end(c Command, o Outcome) {
 	}
 }
 
-// Receive reads the operators' commands until ctx ends. It returns after the first read, because a command may make space
-// for a vault of chain.vaults, with what ends when the last outcomes are written.
+// Receive reads the operators' commands until ctx ends. It returns after the first read, because a command may make
+// space for a vault of chain.vaults, with what ends when the last outcomes are written.
 func (r *Registrar) Receive(ctx context.Context, from Commands) *sync.WaitGroup {
 	r.inbox = newInbox(from, r.log)
 	var stopped sync.WaitGroup

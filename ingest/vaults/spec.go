@@ -21,8 +21,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// vault is a vault that is indexed. As JSON it is the argument of the command that adds it, with the mappings themselves,
-// because a file may be on another machine.
+// vault is a vault that is indexed. As JSON it is the argument of the command that adds it, with the mappings
+// themselves, because a file may be on another machine.
 type vault struct {
 	Address common.Address
 	Start   uint64 // at least 1: block 0 has no transactions and so no logs

@@ -102,9 +102,9 @@ func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, sta
 	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
 }
 
-// Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not in
-// the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ. It is
-// called whenever the vaults of the log have changed, and not for each block, because it parses their mappings.
+// Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not
+// in the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ.
+// It is called whenever the vaults of the log have changed, and not for each block, because it parses their mappings.
 func (r *Registrar) Watch() {
 	var vaults []vault
 	var before, differ []registry.VaultWarning

@@ -398,8 +398,8 @@ func (s *state) valuation(e *entry) {
 	})
 }
 
-// complete returns a valuation with all amounts: the supply follows from the other two, or from earlier mints and burns,
-// and NAV and assets follow from each other. A sum of mints that is not a valid amount is not used.
+// complete returns a valuation with all amounts: the supply follows from the other two, or from earlier mints and
+// burns, and NAV and assets follow from each other. A sum of mints that is not a valid amount is not used.
 func (s *state) complete(e *entry) *entry {
 	v := *e
 	unit := uint256.NewInt(10)

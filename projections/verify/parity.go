@@ -23,8 +23,8 @@ type Parity struct {
 	New  int32 `json:"new"`
 	// Seq up to which events of both were compared.
 	Seq uint64 `json:"seq"`
-	// Checks compare the rows of events, and each generation's lists with their definitions. If events differ, they also
-	// compare totals, which show the effect of the difference.
+	// Checks compare the rows of events, and each generation's lists with their definitions. If events differ, they
+	// also compare totals, which show the effect of the difference.
 	Checks []Check `json:"checks"`
 	// SkippedByLive and SkippedByNew are the vaults that only one of the generations skips. They are left out of the
 	// totals, and are no difference: a new generation has vaults that joined later, and omits those that were removed.

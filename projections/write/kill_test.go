@@ -325,8 +325,8 @@ func (g *generation) tables(t *testing.T) (names []string) {
 }
 
 // TestBuildKilledAtEveryStep: a writer dies before each statement that builds lists: when a draft exists, when it
-// derives, when some of its lists are filled, when it has its cursor. The next writer sees nothing of the draft, continues, and in the
-// end lists is exact.
+// derives, when some of its lists are filled, when it has its cursor. The next writer sees nothing of the draft,
+// continues, and in the end lists is exact.
 func TestBuildKilledAtEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("dies at one statement after the other")

@@ -32,9 +32,9 @@ type Place struct {
 	User     common.Address
 }
 
-// InOrder returns SQL in one order. In its text {order} is the order of the lists, {order of places} that of the entries
-// of one list, {cursor} the cursor before all lists, {beyond} the comparison with a place that the rows are behind, < or
-// >, and {desc} is DESC or nothing. {reverse order} and {reverse cursor} are those of the other order.
+// InOrder returns SQL in one order. In its text {order} is the order of the lists, {order of places} that of the
+// entries of one list, {cursor} the cursor before all lists, {beyond} the comparison with a place that the rows are
+// behind, < or >, and {desc} is DESC or nothing. {reverse order} and {reverse cursor} are those of the other order.
 func InOrder(sql string, order Order) string {
 	const list, place = "list, owner, scope, kind", "key, block, log_index, sub, user"
 	descending := func(columns string) string { return strings.ReplaceAll(columns, ",", " DESC,") + " DESC" }

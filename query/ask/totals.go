@@ -232,8 +232,8 @@ func ofOwner(name stepName) bool { return name.list == "totals" }
 // fewVaults is up to how many vaults the totals of all of them are read when those of one are wanted.
 const fewVaults = 64
 
-// withVaults adds all vaults, and everything, if one of these is wanted: other answers at the snapshot will want them, and
-// planning the statement takes longer than reading them.
+// withVaults adds all vaults, and everything, if one of these is wanted: other answers at the snapshot will want them,
+// and planning the statement takes longer than reading them.
 func (a *ofSteps) withVaults(p *Pin) *ofSteps {
 	ofVault := func(owner common.Address) bool { return owner == common.Address{} || p.Rank(owner) >= 0 }
 	if len(p.Vaults) > fewVaults || !slices.ContainsFunc(a.Owners, ofVault) {

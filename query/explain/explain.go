@@ -200,8 +200,8 @@ func (l *logs) explainable() error {
 	return nil
 }
 
-// from reports whether the number follows from single logs of a vault. One that is null for want of sweeps or of a queue
-// does not.
+// from reports whether the number follows from single logs of a vault. One that is null for want of sweeps or of a
+// queue does not.
 func (n *number) from(d *mapping.Description, block uint64) bool {
 	switch n.logs {
 	case newestNav:

@@ -415,8 +415,8 @@ func TestSeriesWhereTimeGoesBack(t *testing.T) {
 		object{"open": "200", "high": "200", "low": "100", "close": "200", "updates": 1}})
 }
 
-// TestSeriesWithVoidDeposits: a deposit that becomes void is subtracted in the bucket in which it does, also if there is
-// another deposit in that bucket.
+// TestSeriesWithVoidDeposits: a deposit that becomes void is subtracted in the bucket in which it does, also if there
+// is another deposit in that bucket.
 func TestSeriesWithVoidDeposits(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	monday := uint32(time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC).Unix())

@@ -116,8 +116,8 @@ func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 	return o.Certificates(r)
 }
 
-// parseCertificates parses {"authorities": PEM, "certificate": PEM, "key": PEM, "url": "..."}; the certificate and its key
-// come together, and everything else may be absent. Unknown fields are ignored, and names are case-sensitive.
+// parseCertificates parses {"authorities": PEM, "certificate": PEM, "key": PEM, "url": "..."}; the certificate and its
+// key come together, and everything else may be absent. Unknown fields are ignored, and names are case-sensitive.
 func parseCertificates(body []byte) (given certs.Pinned, url string, err error) {
 	fields, err := textFields(body, "authorities", "certificate", "key", "url")
 	if err != nil {
@@ -155,8 +155,8 @@ func textFields(body []byte, names ...string) (map[string]string, error) {
 	return found, nil
 }
 
-// canonical returns the form in which dispatch compares a URL; an empty one stays empty. It does not look the host up: the
-// certificates may be set before there is one.
+// canonical returns the form in which dispatch compares a URL; an empty one stays empty. It does not look the host up:
+// the certificates may be set before there is one.
 func canonical(given string) (string, error) {
 	if given == "" {
 		return "", nil

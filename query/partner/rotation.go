@@ -57,8 +57,8 @@ type rotatedKeyJSON struct {
 	Revoked []string `json:"revoked"`
 }
 
-// Key gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if two
-// were live.
+// Key gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if
+// two were live.
 func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()

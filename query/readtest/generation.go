@@ -307,7 +307,8 @@ func (g *Generation) Exec(statement string) {
 	g.must(g.Conn.Exec(context.Background(), statement))
 }
 
-// Merge merges tables into one part each. It repeats, because the engine refuses while it merges parts of the table itself.
+// Merge merges tables into one part each. It repeats, because the engine refuses while it merges parts of the table
+// itself.
 func (g *Generation) Merge(tables ...string) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

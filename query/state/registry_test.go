@@ -158,8 +158,8 @@ func TestRegistryGone(t *testing.T) {
 	}
 }
 
-// TestMappingOfTheGeneration: a vault is described by its newest record, and its logs by the mapping that the generation
-// has used for them: that of the records with which it was made, or else the first one in the log.
+// TestMappingOfTheGeneration: a vault is described by its newest record, and its logs by the mapping that the
+// generation has used for them: that of the records with which it was made, or else the first one in the log.
 func TestMappingOfTheGeneration(t *testing.T) {
 	for want, made := range map[string]bool{"erc4626": false, "erc7540": true} {
 		w, pool := registered(t)

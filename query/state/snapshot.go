@@ -89,8 +89,8 @@ type Vault struct {
 	Decimals   uint32
 	Asset      Asset
 	StartBlock uint64
-	// Mapped is the mapping by which the generation has its logs. The newest record may have another one, which the next
-	// generation uses.
+	// Mapped is the mapping by which the generation has its logs. The newest record may have another one, which the
+	// next generation uses.
 	Mapped *mapping.Sources
 }
 

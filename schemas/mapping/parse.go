@@ -523,8 +523,8 @@ func (c *checker) sets(n *yaml.Node, of *signature, kind Kind) (out []assignment
 	return out, side
 }
 
-// pricedGroups checks that an effect `priced` names its groups in one way only: `up_to_group` and `to_group` are the same
-// field of the effect, which means the former if there is no `group`.
+// pricedGroups checks that an effect `priced` names its groups in one way only: `up_to_group` and `to_group` are the
+// same field of the effect, which means the former if there is no `group`.
 func (c *checker) pricedGroups(n *yaml.Node, sets []assignment) {
 	has := map[string]bool{}
 	for _, s := range sets {

@@ -134,10 +134,10 @@ func nameOf[T ~uint8](columns []Column, column string, number T) string {
 // assets, requests (the first of each id) and their estimates, claims and their assets (every claim on the chain; none
 // for partners), users (for vaults and partners). For a vault also the number of its swept deposits, their assets, the
 // highest number that a sweep named, the number of its valuations, the newest valuation (shares, assets, nav,
-// valued_block, valued_log, valued_ts) and the last sweep (swept_block, swept_ts). Scope 0 of owner 0 and of partners has
-// only users. A block in which an effect changed a number has a row, even if another effect changed it back; before the
-// first row all numbers are 0. Users have their own list, because anyone can deposit for the address of a vault, or for
-// one that looks like a partner's number.
+// valued_block, valued_log, valued_ts) and the last sweep (swept_block, swept_ts). Scope 0 of owner 0 and of partners
+// has only users. A block in which an effect changed a number has a row, even if another effect changed it back; before
+// the first row all numbers are 0. Users have their own list, because anyone can deposit for the address of a vault, or
+// for one that looks like a partner's number.
 //
 // Members and first_seen: block is the first block in which the user deposited or requested in the scope (through a
 // partner: deposited), ts its time. Deposited and withdrawn: key is the sum of the assets of the deposits or claims, ts

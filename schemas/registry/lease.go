@@ -31,8 +31,8 @@ var ErrLeaseLost = errors.New("the lease is lost")
 // clock, so the clocks of the machines may differ. A holder also stops by itself when a lease was not renewed in time.
 //
 // That is not enough to keep a holder out that was suspended for longer than its lease: it may wake up in the middle of
-// a write. So each kind has a second guard at the data: a generation and the intake move a cursor by compare-and-swap in
-// the write itself, and the results of a partner's attempts are written only under the fence of the lease.
+// a write. So each kind has a second guard at the data: a generation and the intake move a cursor by compare-and-swap
+// in the write itself, and the results of a partner's attempts are written only under the fence of the lease.
 type Leases struct {
 	Queries *db.Queries
 	Kind    string
@@ -176,7 +176,8 @@ func (l *Lease) end() (ended bool) {
 	return ended
 }
 
-// Drop returns the lease, so that another owner can take it at once. It leaves a later lease of the same owner as it is.
+// Drop returns the lease, so that another owner can take it at once. It leaves a later lease of the same owner as it
+// is.
 func (l *Lease) Drop(ctx context.Context) {
 	if !l.end() {
 		return

@@ -28,7 +28,8 @@ type Topic struct {
 	Value common.Hash `json:"value"`
 }
 
-// Mapping is which mapping the logs of a vault are read by, in which blocks: its name, and the hash of its canonical text.
+// Mapping is which mapping the logs of a vault are read by, in which blocks: its name, and the hash of its canonical
+// text.
 type Mapping struct {
 	From   string      `json:"from,omitempty"`
 	To     string      `json:"to,omitempty"`

@@ -58,10 +58,10 @@ type LeftOut struct {
 	StartBlock string `json:"startBlock,omitempty"` // for a vault of the statement: the events are before this block
 }
 
-// Rebuild computes the signed part of the statement with this header from the chain alone, and writes it to out. Only the
-// header determines the vaults, their start blocks and aliases; the findings list the partner's events that it excludes.
-// texts are the mappings that the header names. progress may be nil; it gets the number of blocks done. The error is a
-// *Contradiction if the header contradicts the chain, and an *UnknownMapping if a text is missing.
+// Rebuild computes the signed part of the statement with this header from the chain alone, and writes it to out. Only
+// the header determines the vaults, their start blocks and aliases; the findings list the partner's events that it
+// excludes. texts are the mappings that the header names. progress may be nil; it gets the number of blocks done. The
+// error is a *Contradiction if the header contradicts the chain, and an *UnknownMapping if a text is missing.
 func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, texts Texts,
 	progress func(done, of uint64)) (*Findings, error) {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
@@ -102,7 +102,8 @@ type rebuilding struct {
 	progress func(done, of uint64)
 	vaults   []common.Address
 	starts   []uint64
-	// mapped are how the logs of each vault are read, nil for one of the reference contracts, and contracts all of theirs.
+	// mapped are how the logs of each vault are read, nil for one of the reference contracts, and contracts all of
+	// theirs.
 	mapped    []*mapping.Sources
 	contracts []common.Address
 	anchor    uint64

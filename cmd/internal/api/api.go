@@ -36,8 +36,8 @@ const (
 	within    = 30 * time.Second
 	maxBytes  = 16 << 20
 	comebacks = 20
-	// longest is the longest Retry-After that the client waits for. The API sends a longer one only when the daily limit
-	// of proofs is used up.
+	// longest is the longest Retry-After that the client waits for. The API sends a longer one only when the daily
+	// limit of proofs is used up.
 	longest = 2 * time.Minute
 )
 

@@ -45,8 +45,8 @@ func (f Flags) Logger(w io.Writer) *slog.Logger {
 	return log
 }
 
-// standard is the output of the standard logger. Its text may be a webhook receiver's: net/http writes what a server sends
-// after its response.
+// standard is the output of the standard logger. Its text may be a webhook receiver's: net/http writes what a server
+// sends after its response.
 type standard struct{ log *slog.Logger }
 
 func (s standard) Write(line []byte) (int, error) {

@@ -173,8 +173,8 @@ type verified struct {
 	PartnerID uint32   `json:"partnerId"`
 	From      string   `json:"from"`
 	To        string   `json:"to"`
-	// Vaults, with their first blocks, mappings and aliases, are claims of the signer: the chain does not say which vaults
-	// belong in a statement.
+	// Vaults, with their first blocks, mappings and aliases, are claims of the signer: the chain does not say which
+	// vaults belong in a statement.
 	Vaults []statement.Vault `json:"vaults"`
 	// LeftOut are the chain's events for the partner in the range that the statement does not have.
 	LeftOut   []statement.LeftOut `json:"leftOut"`
