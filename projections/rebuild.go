@@ -138,7 +138,8 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 // judgeByLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there is
 // no other check before the switch, and equality must hold for all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
-	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without, verify.Options{Progress: o.Progress}); err != nil {
+	options := verify.Options{Progress: o.Progress}
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without, options); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {

@@ -119,7 +119,8 @@ func (b *board) begin(generation int32) {
 func (b *board) open(seq uint64, offset int64, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status = Status{State: Building, Generation: b.status.Generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Built: built}
+	was := b.status
+	b.status = Status{State: Building, Generation: was.Generation, Seq: seq, Block: was.Block, BlockTime: was.BlockTime, Built: built}
 	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
 	b.listing = false
 }

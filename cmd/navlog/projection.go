@@ -63,31 +63,30 @@ func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d regist
 	}, append(sections, config.NeedClickHouse)...)
 }
 
-// did prints the outcome of a command.
-func (f projectionChangeFlags) did(s *cli.Streams, id int32, what string) error {
+// did prints the outcome of a command, with a note unless that is empty.
+func (f projectionChangeFlags) did(s *cli.Streams, id int32, what, note string) error {
 	if f.JSON {
-		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": what})
+		out := map[string]any{"generation": id, "changed": what}
+		if note != "" {
+			out["note"] = note
+		}
+		return json.NewEncoder(s.Out).Encode(out)
 	}
 	_, err := cli.Fprintf(s.Out, "generation %d: %s\n", id, what)
+	if err == nil && note != "" {
+		_, err = cli.Fprintf(s.Out, "%s\n", note)
+	}
 	return err
 }
 
 // isLive prints that a generation is live now, and what happens to it if it is outdated.
 func (f projectionChangeFlags) isLive(ctx context.Context, s *cli.Streams, o *projections.Operator, id int32) error {
-	all, err := o.List(ctx)
-	if err != nil {
-		return err
+	note := ""
+	all, err := o.List(ctx) // without a list there is no note, but the generation is live
+	if err == nil && slices.ContainsFunc(all, func(g projections.Generation) bool { return g.ID == id && g.Outdated }) {
+		note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live by itself"
 	}
-	i := slices.IndexFunc(all, func(g projections.Generation) bool { return g.ID == id && g.Outdated })
-	if i < 0 {
-		return f.did(s, id, "live")
-	}
-	const note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live by itself"
-	if f.JSON {
-		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": "live", "note": note})
-	}
-	_, err = cli.Fprintf(s.Out, "generation %d: live\n%s\n", id, note)
-	return err
+	return f.did(s, id, "live", note)
 }
 
 type projectionListCmd struct{ projectionFlags }
@@ -233,6 +232,6 @@ func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		return cmd.did(s, cmd.ID, "dropped")
+		return cmd.did(s, cmd.ID, "dropped", "")
 	})
 }

@@ -163,7 +163,9 @@ func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrde
 }
 
 // leave leaves a command for ingest, and waits for its outcome.
-func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder) (vaultOrder, error) {
+func (f ingestFlags) leave(
+	ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder,
+) (vaultOrder, error) {
 	o := vaultOrder{Vault: given.vault.Hex(), Kind: given.kind, what: given.what}
 	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
 		if given.partner != 0 {

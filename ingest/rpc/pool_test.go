@@ -538,7 +538,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 	}
 }
 
-// A head with a high number and an old time, which nobody verifies, does not hide that another endpoint lags.
+// A head with a high number and an old time, which is not verified, does not hide that another endpoint lags.
 func TestBoastedHeadHidesNoLag(t *testing.T) {
 	stuck, good, boasts := newBareNode(t), newBareNode(t), newBareNode(t)
 	p, _ := poolOf(t, stuck, good, boasts)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/protobuf/proto"
 
@@ -18,7 +19,6 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -69,15 +69,13 @@ func (o *Options) of(id int32, vaults, without [][]byte) (err error) {
 // lost or duplicated a row. Its memory grows with the length of the log, and shrinks with the sample if no node is
 // used. An error means that it could not compare; the result is in the report.
 func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options Options) (*Report, error) {
-	all, err := db.New(pool).ListGenerations(ctx)
+	live, err := db.New(pool).LiveGeneration(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the live generation: %w", err)
 	}
-	i := slices.IndexFunc(all, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
-	if i < 0 {
-		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
-	}
-	live := all[i]
 	if err := options.of(live.ID, live.Vaults, live.Without); err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func (s *stream) reaches(seq uint64) {
 }
 
 // TestReadsOfChosenSeqsAreCharged: the read after a seq that a client chose is charged to it, and shared with others
-// that chose the same, except if the client has no budget. Reads at the end of the log are charged to nobody.
+// that chose the same, except if the client has no budget. No client is charged for reads at the end of the log.
 func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 	log := readtest.SmallChain()
 	f := follow(t, log)

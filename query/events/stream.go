@@ -100,7 +100,9 @@ var errUnsent = errors.New("the client receives nothing")
 
 // sendNext sends the records after a seq, up to the seq that it returns. What a stream that is behind reads is seldom
 // read by others, so such streams have few places to hold it until their clients have received it.
-func (f *Feed) sendNext(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only) (to uint64, err error) {
+func (f *Feed) sendNext(
+	ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only,
+) (to uint64, err error) {
 	if behind {
 		leave, err := out.CatchUp(ctx)
 		if err != nil {

@@ -213,7 +213,8 @@ func (n *number) from(d *mapping.Description, block uint64) bool {
 	case claimsOfUser:
 		return d.Single().Claims
 	case requestsWaiting:
-		return d.Single().Queue && (n.of == ofRequests || d.Capabilities().Queue) && (n.measure != assets || !d.MayLack(mapping.Requested, mapping.Assets, block))
+		hasQueue := n.of == ofRequests || d.Capabilities().Queue
+		return d.Single().Queue && hasQueue && (n.measure != assets || !d.MayLack(mapping.Requested, mapping.Assets, block))
 	}
 	return true
 }

@@ -37,8 +37,8 @@ func (o *Oracle) events(keep func(readtest.Entry) bool, all bool) []any {
 
 // names reports whether an effect names a user.
 func names(e readtest.Entry, user common.Address) bool {
-	nobody := []readtest.Kind{readtest.Nav, readtest.Sweep, readtest.Settlement}
-	return !e.Quarantined && e.User == user && (e.Sub > 0 || !slices.Contains(nobody, e.Kind))
+	withoutUser := []readtest.Kind{readtest.Nav, readtest.Sweep, readtest.Settlement}
+	return !e.Quarantined && e.User == user && (e.Sub > 0 || !slices.Contains(withoutUser, e.Kind))
 }
 
 func (o *Oracle) event(e readtest.Entry) object {

@@ -58,8 +58,8 @@ type LeftOut struct {
 	StartBlock string `json:"startBlock,omitempty"` // for a vault of the statement: the events are before this block
 }
 
-// Rebuild computes the signed part of the statement with this header from the chain alone, and writes it to out. Only
-// the header determines the vaults, their start blocks and aliases; the findings list the partner's events that it
+// Rebuild computes the signed part of the statement with this header from the chain, and writes it to out. Only the
+// header determines the vaults, their start blocks and aliases; the findings list the partner's events that it
 // excludes. texts are the mappings that the header names. progress may be nil; it gets the number of blocks done. The
 // error is a *Contradiction if the header contradicts the chain, and an *UnknownMapping if a text is missing.
 func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, texts Texts,

@@ -31,7 +31,7 @@ test("what is of older pages, or was never told, is left to them", () => {
 test("the effects of a log are events of their own, in the order of the API", () => {
   const effect = (sub: number, state: ChainEvent["state"] = "live"): ChainEvent => ({ ...event(5, 12, 1, state), id: sub === 0 ? "0x5-1" : `0x5-1.${sub}` })
   const ids = (rows: ChainEvent[]) => rows.map((row) => `${row.id}${row.state === "retracted" ? "-" : ""}`).join(" ")
-  const all = merge([event(4, 11)], [effect(0), effect(2), effect(0), effect(10)], null) // the first one is told twice
+  const all = merge([event(4, 11)], [effect(0), effect(2), effect(0), effect(10)], null) // the first one is received twice
   assert.equal(ids(all), "0x5-1.10 0x5-1.2 0x5-1 0x-4")
   assert.equal(ids(merge(all, [effect(0, "retracted"), effect(2, "retracted"), effect(10, "retracted")], null)), "0x5-1.10- 0x5-1.2- 0x5-1- 0x-4")
 })

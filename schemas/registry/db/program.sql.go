@@ -211,14 +211,15 @@ func (q *Queries) ListUptime(ctx context.Context) ([]ListUptimeRow, error) {
 }
 
 const liveGeneration = `-- name: LiveGeneration :one
-SELECT id, log_id, schema, vaults FROM generation WHERE state = 'live'
+SELECT id, log_id, schema, without, vaults FROM generation WHERE state = 'live'
 `
 
 type LiveGenerationRow struct {
-	ID     int32
-	LogID  []byte
-	Schema string
-	Vaults [][]byte
+	ID      int32
+	LogID   []byte
+	Schema  string
+	Without [][]byte
+	Vaults  [][]byte
 }
 
 func (q *Queries) LiveGeneration(ctx context.Context) (LiveGenerationRow, error) {
@@ -228,6 +229,7 @@ func (q *Queries) LiveGeneration(ctx context.Context) (LiveGenerationRow, error)
 		&i.ID,
 		&i.LogID,
 		&i.Schema,
+		&i.Without,
 		&i.Vaults,
 	)
 	return i, err

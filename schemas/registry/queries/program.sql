@@ -2,7 +2,7 @@
 SELECT id, log_id, schema, state, created_at, without, outdated, vaults FROM generation ORDER BY id;
 
 -- name: LiveGeneration :one
-SELECT id, log_id, schema, vaults FROM generation WHERE state = 'live';
+SELECT id, log_id, schema, without, vaults FROM generation WHERE state = 'live';
 
 -- name: CreateGeneration :exec
 INSERT INTO generation (id, log_id, schema, state, without, vaults)
