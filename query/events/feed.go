@@ -22,11 +22,11 @@ const (
 )
 
 // Feed reads the log for streams. At its end, where most streams are, records are read and encoded once for all of
-// them: 1,000 streams need one query per block. So are those after a seq near the end that clients chose, because many
-// may reconnect at once; but such a read is charged to the client whose stream performs it, and is kept apart, so that
-// streams at the end neither wait for it nor lose their own. A stream that is further behind does its own reads, of
-// only the records that match its filter. Every read begins at the stream's own seq, so nothing is missing or
-// duplicated when a stream switches to other reads.
+// them: 1,000 streams need one query per block, or one per stretch if many blocks arrive at once. So are those after a
+// seq near the end that clients chose, because many may reconnect at once; but such a read is charged to the client
+// whose stream performs it, and is kept apart, so that streams at the end neither wait for it nor lose their own. A
+// stream that is further behind does its own reads, of only the records that match its filter. Every read begins at the
+// stream's own seq, so nothing is missing or duplicated when a stream switches to other reads.
 type Feed struct {
 	atEnd  reads
 	chosen reads // of streams that are behind
@@ -56,7 +56,7 @@ func NewFeed() *Feed { return &Feed{} }
 // next returns the records after a seq, which is below that of the snapshot.
 func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
-	if s.Seq-after > stretchLength {
+	if behind && s.Seq-after > stretchLength {
 		var own *stretch
 		err := out.Work(ctx, func(ctx context.Context) (err error) {
 			own, err = read(ctx, s, after, to, told)
@@ -119,6 +119,14 @@ func (r *reads) share(generation int32, after uint64) (sh *shared, ours bool) {
 	}
 	r.kept = append(r.kept, sh)
 	return sh, true
+}
+
+// left reports whether the read that a stream needs after a seq is no longer kept: the other streams are far ahead.
+func (r *reads) left(generation int32, after uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reached := func(sh *shared) bool { return sh.generation != generation || sh.after <= after }
+	return len(r.kept) == keptStretches && !slices.ContainsFunc(r.kept, reached)
 }
 
 // settle drops a shared read that failed, so that it is retried.

@@ -88,6 +88,7 @@ type stream struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
+	id   uint64 // of the last event that until found
 }
 
 func (f *following) open(client, query string) *stream {
@@ -103,7 +104,7 @@ func (f *following) open(client, query string) *stream {
 	if _, err := fmt.Fprintf(conn, "GET /stream?%s HTTP/1.1\r\nHost: x\r\nX-Client: %s\r\n\r\n", query, client); err != nil {
 		f.t.Fatal(err)
 	}
-	s := &stream{f.t, conn, bufio.NewReader(conn)}
+	s := &stream{t: f.t, conn: conn, in: bufio.NewReader(conn)}
 	if err := s.until("retry: ", time.Minute); err != nil {
 		f.t.Fatal(err)
 	}
@@ -117,6 +118,9 @@ func (s *stream) until(prefix string, patience time.Duration) error {
 	}
 	for {
 		line, err := s.in.ReadString('\n')
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			s.id, _ = strconv.ParseUint(strings.TrimSpace(id), 10, 64)
+		}
 		if err != nil || strings.HasPrefix(line, prefix) {
 			return err
 		}
@@ -166,6 +170,45 @@ func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 	}
 	if a, b := f.bill.of(one), f.bill.of(other); a != 3 || b != 1 {
 		t.Errorf("%d and %d reads are charged after one at the end", a, b)
+	}
+}
+
+// TestAJumpAtTheEndIsFree: the log grows by more at once than the shared reads keep. Streams at its end read it together
+// and without charge, also those of a client without budget, in which no record is missing. Only the stream of a client
+// that received nothing meanwhile needs reads of its own, and is charged for them.
+func TestAJumpAtTheEndIsFree(t *testing.T) {
+	log := readtest.SmallChain()
+	f := follow(t, log)
+	const one, slow, broke = "198.51.100.7", "203.0.113.9", "192.0.2.1"
+	f.bill.broke = netip.MustParseAddr(broke)
+	last := f.open(slow, "")
+	open := []*stream{f.open(broke, "")}
+	for range 10 {
+		open = append(open, f.open(one, ""))
+	}
+	before := log.Seq()
+	for n := range uint64(12 << 10) { // 12 stretches, of which 8 are kept
+		log.Append(readtest.BlockRecord(13 + n))
+	}
+	f.g.Write(log)
+	f.Look()
+	var read sync.WaitGroup
+	for _, s := range open {
+		read.Go(func() {
+			for seq := before + 1; seq <= log.Seq() && !t.Failed(); seq++ {
+				if err := s.until("id: ", time.Minute); err != nil || s.id != seq {
+					t.Errorf("seq %d follows %d: %v", s.id, seq-1, err)
+				}
+			}
+		})
+	}
+	read.Wait()
+	if a, b := f.bill.of(one), f.bill.of(broke); a != 0 || b != 0 {
+		t.Errorf("%d and %d reads are charged after a jump at the end", a, b)
+	}
+	last.reaches(log.Seq())
+	if n := f.bill.of(slow); n == 0 {
+		t.Error("a stream that fell behind the shared reads is not charged for its own")
 	}
 }
 

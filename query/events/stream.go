@@ -65,8 +65,8 @@ func position(r *serve.Request) (after uint64, given bool) {
 
 // follow sends everything after a seq, read by read, and waits at the end of the log for more. It also waits if the
 // seq does not exist yet: another instance or the previous generation may have been ahead. The stream is behind after a
-// seq that its client chose, or if its client is slow, until it has reached the end of a snapshot, which no client
-// chooses.
+// seq that its client chose, or if its client was too slow for the shared reads, until it has reached the end of a
+// snapshot, which no client chooses. However far the log jumps, a stream at its end is not behind.
 func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind bool, told *only) error {
 	if err := out.Send([]byte(comeBack)); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind
 		s, changed := out.Newest()
 		var most time.Duration
 		if s != nil && after < s.Seq {
-			behind = behind || s.Seq-after > stretchLength
+			behind = behind || f.atEnd.left(s.Generation, after)
 			to, err := f.sendNext(ctx, out, s, after, behind, told)
 			var question *state.Error
 			switch {
