@@ -151,8 +151,8 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 		return 0, 0, contradict("block %d of the chain is %s of %s, but the statement was made at %q of %q",
 			r.anchor, block.Hash().Hex(), webhook.FormatTime(block.Time), h.Block.Hash, h.Block.Timestamp)
 	}
-	if uint64(max(0, end.Unix())) > block.Time {
-		return 0, 0, contradict("its to, %s, is after block %d, at which it was made: events may be missing", h.To, r.anchor)
+	if uint64(max(0, end.Unix())) >= block.Time { // further blocks may have the time of this one
+		return 0, 0, contradict("its to, %s, is not before the time of block %d, at which it was made: events may be missing", h.To, r.anchor)
 	}
 	return ceil(begin), uint64(max(0, end.Unix())), nil
 }

@@ -53,7 +53,7 @@ type Header struct {
 	From      string  `json:"from"` // ISO 8601 in UTC with milliseconds, as To
 	To        string  `json:"to"`
 	Vaults    []Vault `json:"vaults"`
-	// Block is a final block at or after To.
+	// Block is a final block after To.
 	Block Block `json:"block"`
 }
 

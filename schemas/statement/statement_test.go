@@ -213,7 +213,8 @@ func TestRebuildRefusals(t *testing.T) {
 		`its block is "x"`:                              func(h *statement.Header) { h.Block.Number = "x" },
 		"the chain has no block 99 yet":                 func(h *statement.Header) { h.Block.Number = "99" },
 		`but the statement was made at "0x01"`:          func(h *statement.Header) { h.Block.Hash = "0x01" },
-		"events may be missing":                         func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*33) },
+		"its to, " + webhook.FormatTime(genesis+12*33):  func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*33) },
+		"events may be missing":                         func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*32) }, // that of its block
 	} {
 		h := header(c)
 		change(&h)
