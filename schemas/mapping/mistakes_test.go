@@ -50,6 +50,7 @@ func TestMistakes(t *testing.T) {
 		"a missing field":  {deposit("{key: place, owner: $who, assets: $assets}"), "5:11: `deposit` needs `key`, `owner`, `assets` and `shares` or `key`, `owner`, `assets` and `group`"},
 		"an unknown field": {deposit("{key: place, owner: $who, assets: $assets, shares: $shares, colour: 1}"), "6:70: unknown field `colour`: `deposit` has key, owner, sender, assets, shares, asset, group, attribution and partner"},
 		"two partners":     {deposit("{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1, attribution: $code}"), "5:11: `deposit` cannot have `attribution` and `partner` at the same time"},
+		"partners twice":   {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}}, {requested: {key: place, owner: $who, shares: $shares, attribution: $code}}]\n"), "5:97: only one effect of a rule can name a partner: a log is one event for partners"},
 		"a parameter":      {deposit("{key: place, owner: $who, assets: $asset, shares: $shares}"), "6:44: unknown parameter `$asset`: Bought has $who, $assets, $shares, $code and $note"},
 		"inside":           {deposit(`{key: place, owner: $who, assets: "add($assets, $fee)", shares: $shares}`), "6:58: unknown parameter `$fee`: Bought has $who, $assets, $shares, $code and $note"},
 		"a long type":      {deposit("{key: place, owner: $who, assets: $assets, shares: $note}"), "6:61: `$note` is of the type string, and only a value of one word can be used"},

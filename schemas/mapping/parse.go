@@ -469,6 +469,9 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 			c.at(name, 0, "`%s` cannot have %s at the same time", kind, effects[kind].names(both, "and"))
 		}
 	}
+	if all&(Partner|Attribution) != 0 && len(r.effects) > 0 && r.names() != 0 { // a list has no companion
+		c.at(name, 0, "only one effect of a rule can name a partner: a log is one event for partners")
+	}
 	r.effects = append(r.effects, e)
 }
 
