@@ -224,7 +224,7 @@ func (d *deposit) json(p *ask.Pin) depositJSON {
 	address, name := p.Written(d.Vault)
 	tx := d.Tx.Hex()
 	out := depositJSON{
-		ID: serve.LogID(tx, d.LogIndex), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
+		ID: serve.EffectID(tx, d.LogIndex, d.Sub), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
 		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: serve.PartnerOrAbsent(d.Partner),
 		TxHash: tx, BlockNumber: serve.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: serve.Time(uint64(d.Time)),
 	}

@@ -3,7 +3,6 @@ package events
 import (
 	"context"
 	_ "embed"
-	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -128,11 +127,8 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	address, name := p.Written(r.Vault)
 	tx := r.Tx.Hex()
 	out := eventJSON{
-		ID: serve.LogID(tx, r.LogIndex), Seq: serve.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address, VaultName: name,
+		ID: serve.EffectID(tx, r.LogIndex, r.Sub), Seq: serve.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address, VaultName: name,
 		BlockNumber: serve.Decimal(r.Block), Timestamp: serve.Time(uint64(r.Time)), TxHash: tx, LogIndex: r.LogIndex, State: live,
-	}
-	if r.Sub > 0 {
-		out.ID += "." + strconv.Itoa(int(r.Sub))
 	}
 	if r.User != (common.Address{}) {
 		written := r.User.Hex()

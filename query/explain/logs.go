@@ -143,7 +143,7 @@ func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
 	}
 	if e.LogIndex != readmodel.SampleIndex {
 		tx := e.Tx.Hex()
-		out.ID, out.TxHash, out.LogIndex = serve.LogID(tx, e.LogIndex), &tx, &e.LogIndex
+		out.ID, out.TxHash, out.LogIndex = serve.EffectID(tx, e.LogIndex, e.Sub), &tx, &e.LogIndex
 	}
 	if e.User != (common.Address{}) {
 		written := e.User.Hex()

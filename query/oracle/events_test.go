@@ -38,12 +38,24 @@ func (o *Oracle) events(keep func(readtest.Entry) bool, all bool) []any {
 // names reports whether an effect names a user.
 func names(e readtest.Entry, user common.Address) bool {
 	withoutUser := []readtest.Kind{readtest.Nav, readtest.Sweep, readtest.Settlement}
-	return !e.Quarantined && e.User == user && (e.Sub > 0 || !slices.Contains(withoutUser, e.Kind))
+	return !e.Quarantined && e.User == user && (e.Cancels || !slices.Contains(withoutUser, e.Kind))
+}
+
+// id returns the id of an effect, or of a log's own effect, in every response.
+func id(e readtest.Entry) string {
+	out, sub := fmt.Sprintf("%s-%d", e.Tx.Hex(), e.Index), int(e.Sub)
+	if e.Late && !e.Cancels {
+		sub = len(e.Also)
+	}
+	if sub > 0 {
+		out += fmt.Sprintf(".%d", sub)
+	}
+	return out
 }
 
 func (o *Oracle) event(e readtest.Entry) object {
 	out := object{
-		"id": fmt.Sprintf("%s-%d", e.Tx.Hex(), e.Index), "seq": dec(e.Seq), "kind": eventNames[e.Kind], "vaultAddress": e.Fact.Vault.Hex(), "vaultName": o.name(e.Fact.Vault),
+		"id": id(e), "seq": dec(e.Seq), "kind": eventNames[e.Kind], "vaultAddress": e.Fact.Vault.Hex(), "vaultName": o.name(e.Fact.Vault),
 		"blockNumber": dec(e.Block), "timestamp": iso(readtest.BlockTime(e.Block)), "txHash": e.Tx.Hex(), "logIndex": e.Index,
 		"userAddress": nil, "partnerId": nil, "depositId": nil, "requestIndex": nil, "assets": nil, "shares": nil,
 		"navPerShare": nil, "totalAssets": nil, "totalSupply": nil, "fromId": nil, "toId": nil, "state": "live", "retractedBySeq": nil,
@@ -51,8 +63,7 @@ func (o *Oracle) event(e readtest.Entry) object {
 	switch {
 	case e.Quarantined:
 		out["state"] = "quarantined"
-	case e.Sub > 0:
-		out["id"] = fmt.Sprintf("%s-%d.%d", e.Tx.Hex(), e.Index, e.Sub)
+	case e.Cancels:
 		out["userAddress"], out["requestIndex"], out["shares"] = e.User.Hex(), dec(uint64(readtest.NoRequest)), "0"
 	case e.Kind == readtest.Nav:
 		out["navPerShare"], out["totalAssets"], out["totalSupply"] = dec(e.Price), dec(e.Assets), dec(e.Supply)
@@ -164,6 +175,30 @@ func TestEventsThereAndBack(t *testing.T) {
 	a.walkEvents("/api/v1/events?retracted=true", "", []any{o.event(l.Entries[10]), o.event(l.Entries[6]), o.event(l.Entries[2])})
 	a.walkEvents("/api/v1/events", "asOfBlock=2", []any{})
 	same(t, "the records that retracted them", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
+}
+
+// TestIDsOfSeveralEffects: an effect that is not the first one of its log has the same id in every response that shows it.
+func TestIDsOfSeveralEffects(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	late := func(f readtest.Fact) readtest.Fact {
+		f.Vault, f.Block, f.Tx, f.Also, f.Late = readtest.VaultA, 2, readtest.Tx(1+byte(f.Index)), people[:2], true
+		return f
+	}
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	l.Append(late(readtest.Fact{Kind: readtest.Nav, Price: 1, Assets: 2, Supply: 3}),
+		late(readtest.Fact{Kind: readtest.Deposit, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 9, Shares: 8, Index: 1}),
+		late(readtest.Fact{Kind: readtest.Request, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 5, Shares: 4, Index: 2}),
+		readtest.BlockRecord(2))
+	a := startAPI(t, l)
+	o := At(l, l.Seq(), 1<<62)
+	path := "/api/v1/vaults/" + readtest.VaultA.Hex()
+	a.walkEvents("/api/v1/events", "", o.events(nil, false))
+	a.check(path+"/nav", "", o.navs(o.vaults[0]))
+	a.check(path+"/deposits", "", o.vaultDeposits(readtest.VaultA, nil))
+	a.check(path+"/withdrawals", "", o.vaultRequests(readtest.VaultA, nil))
+	if numbers, events := a.explain(o, "", 2); numbers == 0 || events == 0 {
+		t.Errorf("%d numbers with %d events are explained", numbers, events)
+	}
 }
 
 // TestPagesOfSeveralEffects: pages and the reads of files lose no effect of a log, wherever they end. After a place

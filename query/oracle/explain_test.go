@@ -102,7 +102,7 @@ func (a *asked) isInTheLog(what string, e object) {
 	a.t.Helper()
 	entry := a.log.Entries[place(e)[2]-1]
 	same(a.t, what+" event", []any{e["blockNumber"], e["txHash"], e["vaultAddress"], e["timestamp"], e["id"]},
-		[]any{dec(entry.Block), entry.Tx.Hex(), entry.Fact.Vault.Hex(), iso(readtest.BlockTime(entry.Block)), fmt.Sprintf("%s-%d", entry.Tx.Hex(), entry.Index)})
+		[]any{dec(entry.Block), entry.Tx.Hex(), entry.Fact.Vault.Hex(), iso(readtest.BlockTime(entry.Block)), id(entry)})
 	if e["kind"] != "NavUpdated" {
 		same(a.t, what+" user", e["userAddress"], entry.User.Hex())
 	}

@@ -172,7 +172,7 @@ func (o *Oracle) navs(v vault) []any {
 	out := []any{}
 	for _, n := range slices.Backward(o.of(readtest.Nav, inVault(v.address))) {
 		out = append(out, object{
-			"id": fmt.Sprintf("%s-%d", n.Tx.Hex(), n.Index), "vaultAddress": v.address.Hex(), "vaultName": v.name,
+			"id": id(n), "vaultAddress": v.address.Hex(), "vaultName": v.name,
 			"navPerShare": dec(n.Price), "totalAssets": dec(n.Assets), "totalSupply": dec(n.Supply), "timestamp": iso(n.At()),
 			"blockNumber": dec(n.Block), "txHash": n.Tx.Hex(), "logIndex": n.Index,
 		})
@@ -182,7 +182,7 @@ func (o *Oracle) navs(v vault) []any {
 
 func (o *Oracle) deposit(d readtest.Entry) object {
 	out := object{
-		"id": fmt.Sprintf("%s-%d", d.Tx.Hex(), d.Index), "vaultAddress": d.Fact.Vault.Hex(), "vaultName": o.name(d.Fact.Vault),
+		"id": id(d), "vaultAddress": d.Fact.Vault.Hex(), "vaultName": o.name(d.Fact.Vault),
 		"userAddress": d.User.Hex(), "senderAddress": d.Other.Hex(), "assetAmount": dec(d.Assets), "shares": dec(d.Shares),
 		"sweptAt": nil, "txHash": d.Tx.Hex(), "blockNumber": dec(d.Block), "logIndex": d.Index, "timestamp": iso(d.At()),
 	}
@@ -271,7 +271,7 @@ func (o *Oracle) after(asked readtest.Entry) []readtest.Entry {
 
 func (o *Oracle) request(r readtest.Entry, funded, end *readtest.Entry) object {
 	w := object{
-		"id": fmt.Sprintf("%s-%d", r.Tx.Hex(), r.Index), "vaultAddress": r.Fact.Vault.Hex(), "vaultName": o.name(r.Fact.Vault),
+		"id": id(r), "vaultAddress": r.Fact.Vault.Hex(), "vaultName": o.name(r.Fact.Vault),
 		"userAddress": r.User.Hex(), "receiverAddress": r.Other.Hex(), "requestIndex": dec(r.ID), "shares": dec(r.Shares),
 		"assetsEstimate": dec(r.Assets), "status": "queued", "claimable": false, "assetsClaimable": "0", "assetsClaimed": "0",
 		"requestedAt": at(&r), "expiresAt": nil, "fundedAt": at(funded), "claimedAt": nil, "cancelledAt": nil, "expiredAt": nil,

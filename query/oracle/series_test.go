@@ -158,7 +158,7 @@ func (o *Oracle) yields(v vault) []any {
 		if from == nil || from.Price == 0 {
 			continue
 		}
-		at := slices.IndexFunc(navs, func(n any) bool { return n.(object)["id"] == fmt.Sprintf("%s-%d", from.Tx.Hex(), from.Index) })
+		at := slices.IndexFunc(navs, func(n any) bool { return n.(object)["id"] == id(*from) })
 		out = append(out, yieldOf(days*86400, navs[at], navs[0], from.Price, to.Price))
 	}
 	return out

@@ -218,7 +218,7 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 		return row
 	}
 	row.Effect, row.Effects, row.Sub = effects[e.Kind], uint8(1+len(e.Also)), e.Sub
-	if e.Sub > 0 {
+	if e.Cancels {
 		row.Effect, row.User, row.ID, row.By = readmodel.Cancelled, e.User, NoRequest, readmodel.ByID
 		return row
 	}

@@ -62,6 +62,8 @@ type Fact struct {
 	Largest        bool // its assets and shares are the largest that are counted, 2^191-1
 	// Also are users of further effects of the log: each cancels NoRequest.
 	Also []common.Address
+	// Late is set if these effects come before that of the fact.
+	Late bool
 }
 
 // NoRequest is the index of a request that does not exist.
@@ -73,14 +75,22 @@ type Entry struct {
 	Seq, Retracts uint64
 	Boundary      bool
 	Sub           uint8 // number of the effect, if the entry is one of Effects
+	Cancels       bool  // it is one of Also
 }
 
 // Effects returns the entry once for each effect of its log, and once if it has none.
 func (e Entry) Effects() []Entry {
-	out := []Entry{e}
+	also := make([]Entry, len(e.Also))
 	for i, user := range e.Also {
-		e.Sub, e.User = uint8(i+1), user
-		out = append(out, e)
+		also[i] = e
+		also[i].Cancels, also[i].User = true, user
+	}
+	out := append([]Entry{e}, also...)
+	if e.Late {
+		out = append(also, e)
+	}
+	for i := range out {
+		out[i].Sub = uint8(i)
 	}
 	return out
 }

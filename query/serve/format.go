@@ -49,7 +49,11 @@ func SampleID(vault string, block uint64) string {
 	return vault + "-" + Decimal(block)
 }
 
-// LogID returns the id of a transaction's log. It is opaque to clients.
-func LogID(tx string, logIndex uint32) string {
-	return tx + "-" + strconv.FormatUint(uint64(logIndex), 10)
+// EffectID returns the id of an effect of a transaction's log; sub is its number in the log. It is opaque to clients.
+func EffectID(tx string, logIndex uint32, sub uint8) string {
+	id := tx + "-" + strconv.FormatUint(uint64(logIndex), 10)
+	if sub > 0 {
+		id += "." + strconv.FormatUint(uint64(sub), 10)
+	}
+	return id
 }

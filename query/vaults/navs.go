@@ -32,7 +32,7 @@ func navOf(n *ask.VaultEvent, v *state.Vault) navJSON {
 	}
 	if n.LogIndex != readmodel.SampleIndex {
 		tx := n.Tx.Hex()
-		out.ID, out.TxHash, out.LogIndex = serve.LogID(tx, n.LogIndex), &tx, &n.LogIndex
+		out.ID, out.TxHash, out.LogIndex = serve.EffectID(tx, n.LogIndex, n.Sub), &tx, &n.LogIndex
 	}
 	out.TotalAssets, out.TotalSupply = worth(v, n.Block, n.LogIndex, n.TotalAssets, n.TotalSupply)
 	return out

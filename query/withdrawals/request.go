@@ -85,7 +85,7 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	none := "0"
 	tx, at := r.Tx.Hex(), serve.Time(uint64(r.Time))
 	out := requestJSON{
-		ID: serve.LogID(tx, r.LogIndex), VaultAddress: address, VaultName: name,
+		ID: serve.EffectID(tx, r.LogIndex, r.Sub), VaultAddress: address, VaultName: name,
 		UserAddress: user, ReceiverAddress: receiver, RequestIndex: serve.Decimal(r.Index),
 		Shares: r.Shares, AssetsEstimate: p.NumberOrNil(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
 		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: serve.PartnerOrAbsent(r.Partner),
