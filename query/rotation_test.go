@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -83,6 +84,22 @@ func (w rotations) secrets(id int64) (current, next string) {
 		}
 	}
 	return current, next
+}
+
+// An empty body is none, also if it is sent in chunks, as some clients and proxies do.
+func TestEmptyBodyInChunks(t *testing.T) {
+	w := newRotations(t, "login_rotating_chunks", "navlog_serve, navlog_rotation", allowed)
+	key := w.partner(7, "Seven")
+	for path, want := range map[string]int{rotateSecretPath: http.StatusOK, removePath: http.StatusNotFound} {
+		r := httptest.NewRequest("POST", path, http.NoBody)
+		r.ContentLength = -1
+		r.Header.Set("x-api-key", key)
+		rec := httptest.NewRecorder()
+		w.Client.Handler.ServeHTTP(rec, r)
+		if rec.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, rec.Code, rec.Body, want)
+		}
+	}
 }
 
 // A partner gets a new secret and a new key from the server, whose login has navlog_rotation. They are nowhere else: no

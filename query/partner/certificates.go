@@ -89,7 +89,7 @@ func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 		return nil, notAllowed()
 	}
 	body := []byte("{}")
-	if r.HTTP.ContentLength != 0 {
+	if r.HasBody() {
 		var err error
 		if body, err = r.JSONBody(); err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ const overlapRange = "The body must be a JSON object; its field overlapSeconds i
 
 // readOverlap reads {"overlapSeconds": n}. The body may be absent, and unknown fields are ignored.
 func readOverlap(r *serve.Request) (time.Duration, error) {
-	if r.HTTP.ContentLength == 0 {
+	if !r.HasBody() {
 		return registry.DefaultOverlap, nil
 	}
 	body, err := r.JSONBody()

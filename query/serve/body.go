@@ -38,6 +38,9 @@ func (r *Request) readBody(most int) error {
 	return nil
 }
 
+// HasBody reports whether the request has a body. An empty one, also if it was sent in chunks, is none.
+func (r *Request) HasBody() bool { return len(r.body) > 0 }
+
 // posted handles a POST. Those that wait for a place, or whose body is being read, are bounded by the limits of their
 // partners (Route.PostLimit).
 func (s *Server) posted(r *Request, h Handler) (*finished, error) {
