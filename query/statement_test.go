@@ -88,7 +88,9 @@ func TestStatementRefusals(t *testing.T) {
 	ask("", 400, `"to","reason":"must be given`)
 	ask("?from=2023-11-15&to=2023-11-14", 400, "must not be after to")
 	ask("?from=0001-01-01&to=2023-11-14", 400, `"from","reason":"must not be before 1970`)
-	ask("?from=1900-01-01&to=1969-12-31", 400, `"to","reason":"must not be before 1970`)
+	for range 8 { // in this order each time
+		ask("?from=1900-01-01&to=1969-12-31", 400, `"from","reason":"must not be before 1970"},{"field":"to","reason":"must not be before 1970`)
+	}
 	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400, "must be before 2023-11-14T22:15:08.000Z, the time of the newest block that statements are made of")
 	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 400, "must be before 2023-11-14T22:15:08.000Z") // another block may have that time
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)

@@ -87,9 +87,12 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 			r.Params.Fault(name, "must be given: a statement covers a time range")
 		}
 	}
-	for name, at := range map[string]int64{"from": span.From, "to": span.To} {
-		if at < 0 {
-			r.Params.Fault(name, "must not be before 1970")
+	for _, end := range []struct {
+		name string
+		at   int64
+	}{{"from", span.From}, {"to", span.To}} {
+		if end.at < 0 {
+			r.Params.Fault(end.name, "must not be before 1970")
 		}
 	}
 	if s.Key == nil {
