@@ -53,8 +53,7 @@ type Config struct {
 	// RequestTimeout limits the work for one response: 100 ms to 10 min, default 10 s. A single ClickHouse query may
 	// take at most a minute of it.
 	RequestTimeout time.Duration `yaml:"requestTimeout" env:"REQUEST_TIMEOUT"`
-	// ReadTimeout limits the reading of a request, separately for its header and its body: 100 ms to 10 min, default
-	// 10 s.
+	// ReadTimeout limits the reading of a request, header and body together: 100 ms to 10 min, default 10 s.
 	ReadTimeout time.Duration `yaml:"readTimeout" env:"READ_TIMEOUT"`
 	// WriteTimeout limits a request from its header to the end of its response: 100 ms to 10 min, default 30 s;
 	// longer than RequestTimeout.
