@@ -130,20 +130,25 @@ func (l *oneConn) Close() error   { close(l.end); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestSlowLinks: a client at 15 KB/s receives its whole file, whatever the operating system buffers. One at 8 KB/s,
-// or one that reads nothing, is cut off, and the log says why.
+// or one that reads nothing, is cut off, and the log says why. The same goes for a long response that is finished before
+// it is sent.
 func TestSlowLinks(t *testing.T) {
 	const size = 8 << 20
 	for name, c := range map[string]struct {
+		path       string
 		rate, room int
 		whole      bool
 		why        string
 	}{
-		"15 KB/s, small buffers":       {15 << 10, 200 << 10, true, ""},
-		"15 KB/s, 4 MiB of buffers":    {15 << 10, 4 << 20, true, ""},
-		"1 MB/s":                       {1 << 20, 4 << 20, true, ""},
-		"8 KB/s":                       {8 << 10, 1 << 20, false, "slow"},
-		"nothing":                      {0, 1 << 20, false, "slow"},
-		"14 KB/s, longer than allowed": {14 << 10, 1 << 20, false, "late"},
+		"15 KB/s, small buffers":       {"/file", 15 << 10, 200 << 10, true, ""},
+		"15 KB/s, 4 MiB of buffers":    {"/file", 15 << 10, 4 << 20, true, ""},
+		"1 MB/s":                       {"/file", 1 << 20, 4 << 20, true, ""},
+		"8 KB/s":                       {"/file", 8 << 10, 1 << 20, false, "slow"},
+		"nothing":                      {"/file", 0, 1 << 20, false, "slow"},
+		"14 KB/s, longer than allowed": {"/file", 14 << 10, 1 << 20, false, "late"},
+		"finished, 1 MB/s":             {"/finished", 1 << 20, 1 << 20, true, ""},
+		"finished, 8 KB/s":             {"/finished", 8 << 10, 1 << 20, false, "slow"},
+		"finished, 100 KB/s":           {"/finished", 100 << 10, 1 << 20, false, "late"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,7 +157,10 @@ func TestSlowLinks(t *testing.T) {
 				s.Log = slog.New(slog.NewTextHandler(&logged, nil))
 				s.Watcher = state.New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
 				s.Admit = func(*serve.Request, *serve.Route) error { return nil }
-				s.RequestTimeout, s.WriteTimeout, s.FileTimeout = 10*time.Second, 30*time.Second, 15*time.Minute
+				s.RequestTimeout, s.WriteTimeout, s.FileTimeout = 10*time.Second, time.Minute, 15*time.Minute
+				if c.path == "/finished" && c.why == "slow" {
+					s.WriteTimeout = 10 * time.Minute
+				}
 				if c.why == "late" {
 					s.FileTimeout = 5 * time.Minute
 				}
@@ -165,38 +173,40 @@ func TestSlowLinks(t *testing.T) {
 						}
 						return nil
 					}}, nil
+				}}, {Path: "/finished", Uncached: true, Get: func(*serve.Request) (*serve.Answer, error) {
+					return &serve.Answer{Raw: bytes.Repeat([]byte("x"), size)}, nil
 				}}}, nil, nil)
 				client, serverSide := net.Pipe()
 				l := newLink(serverSide, c.room)
 				listener := &oneConn{make(chan net.Conn, 1), make(chan struct{})}
 				listener.conn <- l
-				ended := make(chan bool, 1) // whether the handler returned
+				ended := make(chan bool, 1) // whether the handler wrote all of the response
 				server := &http.Server{ConnContext: serve.ConnContext, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 					Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						whole := false
 						defer func() { ended <- whole }()
 						handler.ServeHTTP(w, r)
-						whole = true
+						whole = c.why == "" || s.CutOff(c.why) == 0
 					})}
 				served := make(chan struct{})
 				go func() { defer close(served); _ = server.Serve(listener) }()
 				ctx, stop := context.WithCancel(t.Context())
 				took := make(chan int, 1)
 				go func() { took <- l.read(ctx, c.rate) }()
-				if _, err := io.WriteString(client, "GET /file HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+				if _, err := io.WriteString(client, "GET "+c.path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 					t.Fatal(err)
 				}
 				begun := time.Now()
 				<-time.After(5500 * time.Millisecond)
 				synctest.Wait()
-				if files, engine := s.FilesTaken(), s.EngineTaken(); files != 1 || engine != 0 {
-					t.Errorf("while its client reads, a file has %d places, and %d slots of the engine", files, engine)
+				if places, engine := s.FilesTaken()+s.StreamsTaken(), s.EngineTaken(); places != 1 || engine != 0 {
+					t.Errorf("while its client reads, a response has %d places, and %d slots of the engine", places, engine)
 				}
 				whole := <-ended
 				if whole != c.whole {
-					t.Errorf("after %s the file is whole: %t, should be %t", time.Since(begun), whole, c.whole)
+					t.Errorf("after %s the response is whole: %t, should be %t", time.Since(begun), whole, c.whole)
 				}
-				if n := s.FilesTaken() + s.EngineTaken(); n != 0 {
+				if n := s.FilesTaken() + s.StreamsTaken() + s.EngineTaken(); n != 0 {
 					t.Errorf("%d slots are taken", n)
 				}
 				if c.why != "" && (s.CutOff(c.why) != 1 || !strings.Contains(logged.String(), "why="+c.why)) {

@@ -98,7 +98,7 @@ type Server struct {
 
 	cache   *cache
 	slots   *engine
-	streams *slots // the long responses, which use memory until the client has received them
+	streams *slots // the long responses, streamed or not, which use memory until the client has received them
 	lives   *slots // the live responses
 	// catchUps are those of them that use memory until the client has received what they read (Live.CatchUp).
 	catchUps *slots
@@ -118,7 +118,7 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	refused := s.metrics.refused.Inc
 	s.slots = newEngine(orDefault(concurrency), s.metrics)
 	s.streams, s.files, s.lives = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused), newSlots(maxLive, 0, refused)
-	s.streams.share = shares{address: longPerAddress, site: longPerSite, block: longPerBlock}
+	s.streams.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
 	s.posts = newSlots(maxPosts, forPartners(maxPosts), refused)
 	s.posts.share.partner = postsPerPartner
 	s.files.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
@@ -289,6 +289,7 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 
 // answer takes one request through the checks, always in this order: key, rate limit, body, parameters, look-up.
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
+	end := time.Now().Add(s.WriteTimeout)
 	r := s.request(w, hr)
 	r.partial, r.asFile, r.work = e.FirstSync, e.AsFile, s.RequestTimeout
 	if e.AsFile {
@@ -335,8 +336,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	if err != nil || f == nil { // nil: it is sent
 		return err
 	}
-	send(w, hr, f, f.position(r.snapshot))
-	return nil
+	return s.deliver(w, r, f, end)
 }
 
 func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {

@@ -267,10 +267,16 @@ func TestLongAnswerBecomesShort(t *testing.T) {
 	}
 }
 
-// TestLongAnswerBeyondAnAddress: a response beyond the share of an address is rejected after a while, and those of
-// others are not.
+// TestLongAnswerBeyondAnAddress: a response beyond the share of an address is rejected after a while, whether it is
+// streamed or finished before it is sent, and those of others are not. Short ones need no place.
 func TestLongAnswerBeyondAnAddress(t *testing.T) {
-	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true})
+	finished := func(bytes int) serve.Handler {
+		return func(*serve.Request) (*serve.Answer, error) {
+			return &serve.Answer{Data: strings.Repeat("x", bytes)}, nil
+		}
+	}
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true}, serve.Route{Path: "/finished", Get: finished(256 << 10)},
+		serve.Route{Path: "/short", Get: finished(255 << 10)})
 	var ip netip.Addr // the address of all clients in this test
 	var leave func()
 	for range serve.LongPerAddress {
@@ -280,6 +286,8 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 		}
 	}
 	c.Serve("/long").Failed(t, 503, "UNAVAILABLE")
+	c.Serve("/finished").Failed(t, 503, "UNAVAILABLE")
+	c.Serve("/short").JSON(t)
 	other, err := c.Server.OccupyStream(t.Context(), netip.MustParseAddr("192.0.2.1"))
 	if err != nil {
 		t.Fatal(err)
@@ -287,6 +295,7 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	other()
 	leave()
 	c.Serve("/long").JSON(t)
+	c.Serve("/finished").JSON(t)
 	if n := c.Server.StreamsTaken(); n != serve.LongPerAddress-1 {
 		t.Errorf("%d slots taken", n)
 	}

@@ -16,13 +16,16 @@ import (
 )
 
 const (
-	// maxStreams is how many long responses are sent at once.
+	// maxStreams is how many long responses are sent at once. Those that are finished first have up to 8 MiB.
 	maxStreams = 12
 	// longPerAddress, longPerSite and longPerBlock are how many long responses, and how many files, are sent at once
 	// to one address, to an IPv6 /56 or /48, and to an IPv4 /24.
 	longPerAddress = 2
 	longPerSite    = 3
 	longPerBlock   = 4
+	// longBody is the length of a finished body above which it is a long response. Connections are the limit for how
+	// many shorter ones clients can make the program hold.
+	longBody = 256 << 10
 	// StreamChunk is the size of the pieces in which a long response is sent.
 	StreamChunk = 64 << 10
 )
@@ -100,6 +103,28 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	}
 	out.finish()
 	return nil, nil
+}
+
+// deliver sends a finished response, until end. A long one uses memory until its client has received it, so it needs a
+// place, and its client must receive MinRate. Only the work shows how long a response is, so the place is taken after it.
+func (s *Server) deliver(w http.ResponseWriter, r *Request, f *finished, end time.Time) error {
+	if len(f.plain.body) <= longBody {
+		send(w, r.HTTP, f, f.position(r.snapshot))
+		return nil
+	}
+	leave, err := s.streams.acquire(r.Context, r.holder())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	out := s.patient(w, r, end)
+	send(out, r.HTTP, f, f.position(r.snapshot))
+	if out.err != nil { // Content-Length tells the client that the response is incomplete
+		s.cut(r, out, out.err)
+		return nil
+	}
+	out.finish()
+	return nil
 }
 
 // stateTag returns an ETag made from the inputs of a response, because its bytes are not known before they are sent.
