@@ -71,7 +71,7 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 	log := slog.New(slog.DiscardHandler)
 	l := &loaded{engine: newFakeEngine(processors), server: serve.New(concurrency, 0, prometheus.NewRegistry())}
 	a := access.New(nil, 120, prometheus.NewRegistry(), log)
-	l.server.Watcher = state.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, log)
+	l.server.Watcher = state.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, nil, log)
 	l.server.Log, l.server.RequestTimeout, l.server.WriteTimeout, l.server.FileTimeout = log, 10*time.Second, 30*time.Second, time.Minute
 	if engineTime > 0 {
 		l.server.SetBudget(a.EngineTime(engineTime))

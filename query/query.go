@@ -30,6 +30,7 @@ import (
 	"github.com/navlog/navlog/query/web"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
@@ -66,7 +67,7 @@ type Query struct {
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL partner.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
-	q.watcher = state.New(chainID, serve.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
+	q.watcher = state.New(chainID, serve.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, db.New(pool), log)
 	q.watcher.Register(reg)
 
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)

@@ -204,9 +204,9 @@ func TestValidityInAnotherGeneration(t *testing.T) {
 	answers := map[string]*ask.Validity{"newest": made(t, s, nil, totalsOf(readtest.VaultA)), "past": made(t, s, block(5), totalsOf(readtest.VaultA))}
 	next := readtest.New(t, enginetest.ClickHouse(t))
 	next.Write(w.Log)
-	w.Only(next.ID)
+	w.Switch(next)
 	holds(t, "in the next one", w.Look(), answers)
-	w.Only(w.Gen.ID)
+	w.Switch(w.Gen)
 	w.Pass(readmodel.Never)
 	holds(t, "in the first one, of which not all units were seen", w.Look(), answers)
 }

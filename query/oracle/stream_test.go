@@ -177,8 +177,7 @@ func TestStreamOverASwitch(t *testing.T) {
 	f.hears(storyOf(first, g.ID, nil))
 	next := readtest.New(t, enginetest.ClickHouse(t))
 	next.Write(whole)
-	c.Watcher.Only(next.ID)
-	c.Look()
+	c.Switch(next)
 	f.hears(storyOf(whole, next.ID, nil)[middle:])
 }
 

@@ -22,6 +22,8 @@ type Client struct {
 	Handler http.Handler
 	Watcher *state.Watcher
 	Server  *serve.Server // set if Serve made the client
+
+	live live
 }
 
 // Serve serves some routes over a generation in its current state, without keys, limits and cache. Requests on
@@ -35,9 +37,9 @@ func Serve(t testing.TB, g *Generation, routes ...serve.Route) *Client {
 func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route) *Client {
 	t.Helper()
 	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute, time.Minute
-	s.Watcher = state.New(ChainID, serve.Questions(16), s.WriteTimeout, g.Config, nil, s.Log)
+	c := &Client{T: t, Server: s}
+	s.Watcher = state.New(ChainID, serve.Questions(16), s.WriteTimeout, g.Config, nil, &c.live, s.Log)
 	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests
-	s.Watcher.Only(g.ID)
 	t.Cleanup(s.Watcher.Close)
 	s.Admit = func(r *serve.Request, e *serve.Route) error {
 		if e.Partner {
@@ -45,9 +47,18 @@ func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route
 		}
 		return nil
 	}
-	c := &Client{T: t, Watcher: s.Watcher, Server: s, Handler: s.Handler(routes, nil, nil)}
-	c.Look()
+	c.Watcher, c.Handler = s.Watcher, s.Handler(routes, nil, nil)
+	c.Switch(g)
 	return c
+}
+
+// Switch makes a generation the live one, and makes the watcher look at it.
+func (c *Client) Switch(to *Generation) {
+	c.T.Helper()
+	if err := c.live.serve(c.T.Context(), c.Watcher, to); err != nil {
+		c.T.Fatal(err)
+	}
+	c.Look()
 }
 
 // Look makes the watcher look at the generation.

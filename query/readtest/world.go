@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // World is a log, its generation, and a watcher of the generation, which looks when the test tells it to.
@@ -18,21 +19,32 @@ type World struct {
 	Log *Log
 	Gen *Generation
 
-	t testing.TB
+	t    testing.TB
+	live live
 }
 
 // NewWorld returns a world with an empty log, in the engine at an address.
 func NewWorld(t testing.TB, clickHouse string) *World {
 	t.Helper()
 	w := &World{t: t, Gen: New(t, clickHouse), Log: NewLog(ChainID)}
-	w.Watch(nil)
-	w.Only(w.Gen.ID)
+	w.watch(nil, &w.live)
+	w.Switch(w.Gen)
 	return w
 }
 
+// Switch makes another generation the live one, which Look then finds.
+func (w *World) Switch(to *Generation) {
+	w.t.Helper()
+	if err := w.live.serve(w.t.Context(), w.Watcher, to); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Watch replaces the watcher by one that uses a registry.
-func (w *World) Watch(pool *pgxpool.Pool) {
-	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, slog.New(slog.NewTextHandler(w.t.Output(), nil)))
+func (w *World) Watch(pool *pgxpool.Pool) { w.watch(pool, db.New(pool)) }
+
+func (w *World) watch(pool *pgxpool.Pool, queries state.Queries) {
+	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, queries, slog.New(slog.NewTextHandler(w.t.Output(), nil)))
 	w.LookTimeout = time.Minute // the machine may be busy with other tests
 	w.t.Cleanup(w.Watcher.Close)
 }

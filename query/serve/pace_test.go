@@ -155,7 +155,7 @@ func TestSlowLinks(t *testing.T) {
 				var logged bytes.Buffer
 				s := serve.New(1, 0, prometheus.NewRegistry())
 				s.Log = slog.New(slog.NewTextHandler(&logged, nil))
-				s.Watcher = state.New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+				s.Watcher = state.New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
 				s.Admit = func(*serve.Request, *serve.Route) error { return nil }
 				s.RequestTimeout, s.WriteTimeout, s.FileTimeout = 10*time.Second, time.Minute, 15*time.Minute
 				if c.path == "/finished" && c.why == "slow" {

@@ -89,7 +89,7 @@ func TestChainTellsTheWorstPart(t *testing.T) {
 		"the head has no time": {[]programStatus{ingest(following), project(following)},
 			func(_ *Watcher, r *Registry) { r.programs[0].status.HeadTime = 0 }, following, "", "4017 blocks, ? s", "-"},
 	} {
-		w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+		w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
 		w.Now = func() time.Time { return now }
 		w.snapshot.Store(served)
 		w.seen.Store(now.UnixNano())
@@ -121,7 +121,7 @@ func TestChainTellsTheWorstPart(t *testing.T) {
 // Metrics show the lag of the served block and the state, even before anything is known.
 func TestChainMetrics(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+	w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
 	w.Now = func() time.Time { return now }
 	reg := prometheus.NewRegistry()
 	w.Register(reg)

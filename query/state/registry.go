@@ -87,9 +87,9 @@ func (w *Watcher) LookAtRegistry(ctx context.Context) *Registry {
 		next = *was
 	}
 	now := w.Now()
-	next.Err = next.ask(asking, w.db, now)
+	next.Err = next.ask(asking, w.queries, now)
 	if age := now.Sub(next.uptimeAt); next.Err == nil && (age >= uptimeEvery || age < 0) {
-		next.askUptime(asking, w.db, now)
+		next.askUptime(asking, w.queries, now)
 	}
 	if ctx.Err() == nil {
 		w.registry.Store(&next)
@@ -97,7 +97,7 @@ func (w *Watcher) LookAtRegistry(ctx context.Context) *Registry {
 	return &next
 }
 
-func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) error {
+func (r *Registry) ask(ctx context.Context, queries Queries, now time.Time) error {
 	generations, err := queries.ListGenerations(ctx)
 	if err != nil {
 		return fmt.Errorf("read the generations: %w", err)
@@ -125,7 +125,7 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 }
 
 // askUptime reads the uptime. If that fails, which is no reason to stop serving, the previous one stays.
-func (r *Registry) askUptime(ctx context.Context, queries *db.Queries, now time.Time) {
+func (r *Registry) askUptime(ctx context.Context, queries Queries, now time.Time) {
 	r.uptimeAt = now
 	uptime, err := queries.ListUptime(ctx)
 	if r.uptimeErr = err; err == nil {

@@ -37,7 +37,7 @@ type Watcher struct {
 
 	readModel readmodel.Config
 	pool      *pgxpool.Pool
-	db        *db.Queries
+	queries   Queries
 	log       *slog.Logger
 	listener  listener
 
@@ -54,11 +54,19 @@ type Watcher struct {
 	left    map[int32]time.Time // when the last answer was pinned to a source that gets no new ones
 }
 
-// New returns a watcher that has not looked yet.
-func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readmodel.Config, pool *pgxpool.Pool, log *slog.Logger) *Watcher {
+// Queries are what a watcher reads from the registry: *db.Queries.
+type Queries interface {
+	ListGenerations(context.Context) ([]db.ListGenerationsRow, error)
+	ListStatus(context.Context) ([]db.ListStatusRow, error)
+	ListUptime(context.Context) ([]db.ListUptimeRow, error)
+}
+
+// New returns a watcher that has not looked yet. It listens for notifications on a connection of pool.
+func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readmodel.Config, pool *pgxpool.Pool, queries Queries,
+	log *slog.Logger) *Watcher {
 	w := &Watcher{
 		ChainID: chainID, Conns: conns, LongestAnswer: longestAnswer, Now: time.Now, LookTimeout: lookTimeout,
-		readModel: readModel, pool: pool, db: db.New(pool), log: log, listener: newListener(),
+		readModel: readModel, pool: pool, queries: queries, log: log, listener: newListener(),
 		sources: make(map[int32]*Source), left: make(map[int32]time.Time),
 	}
 	changed := make(chan struct{})
@@ -279,11 +287,6 @@ func (w *Watcher) forget() {
 			delete(w.sources, id)
 		}
 	}
-}
-
-// Only sets the served generation permanently, without a registry, for tests.
-func (w *Watcher) Only(generation int32) {
-	w.registry.Store(&Registry{Known: true, served: generation})
 }
 
 // Close closes all connections to the engines. Run does so at its end.

@@ -15,7 +15,7 @@ import (
 // While the registry names nothing that can be served, no change is signalled, and the age of the last look keeps
 // growing.
 func TestNothingToServe(t *testing.T) {
-	w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+	w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
 	now := time.Unix(1_700_000_100, 0)
 	w.Now = func() time.Time { return now }
 	reg := prometheus.NewRegistry()
