@@ -69,7 +69,7 @@ func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Cov
 	var last *rpc.Header
 	var unproven uint64 // the last block that is not proven
 	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
-		h, logs, proven, err := c.lateLogs(ctx, n, blocks[0].Hash, late)
+		h, logs, proven, err := c.lateLogs(ctx, n, blocks[0], late)
 		if err != nil && (last == nil || ctx.Err() != nil) {
 			return err
 		}
@@ -94,9 +94,9 @@ func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Cov
 // lateLogs reads one block for the late vaults that do not cover it. The header is read again for its bloom, which the
 // log does not keep. proven is that of Facts.
 func (c *Catchup) lateLogs(
-	ctx context.Context, n *rpc.Node, hash common.Hash, late []writer.Coverage,
+	ctx context.Context, n *rpc.Node, block *rpc.Header, late []writer.Coverage,
 ) (h *rpc.Header, logs []*event.Record, proven bool, err error) {
-	if h, err = n.ByHash(ctx, hash); err != nil {
+	if h, err = n.ByHash(ctx, block.Hash, block.Number); err != nil {
 		return nil, nil, false, err
 	}
 	var addresses []common.Address

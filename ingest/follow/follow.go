@@ -40,7 +40,7 @@ type Follower struct {
 	status   *status.Tracker
 	log      *slog.Logger
 	finality finality
-	branches map[common.Hash]*branchBlock // blocks of other branches, until one is committed or the log's is back
+	branches map[place]*branchBlock // blocks of other branches, until one is committed or the log's is back
 }
 
 // New returns a follower of the chain that these nodes serve.

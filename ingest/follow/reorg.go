@@ -99,6 +99,13 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	return nil
 }
 
+// place is the place of a block in a branch. A header that is not sealed may name any block as its parent, even one
+// that it is an ancestor of: by place, such a block is another one.
+type place struct {
+	number uint64
+	hash   common.Hash
+}
+
 // branchBlock is a block of another branch: its header and, once it was read, its unit. No vault is added or changed
 // while the node has another branch, so the unit stays that of the vaults of the log.
 type branchBlock struct {
@@ -110,33 +117,30 @@ type branchBlock struct {
 // branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most Window
 // blocks: if many more are kept, they are of branches that the nodes have left.
 func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
-	if b := f.branches[h.Hash]; b != nil {
+	at := place{h.Number, h.Hash}
+	if b := f.branches[at]; b != nil {
 		return b
 	}
 	if f.branches == nil || uint64(len(f.branches)) > 2*f.Window {
-		f.branches = map[common.Hash]*branchBlock{}
+		f.branches = map[place]*branchBlock{}
 	}
 	b := &branchBlock{header: h}
-	f.branches[h.Hash] = b
+	f.branches[at] = b
 	return b
 }
 
 // parent returns the header of the parent of a block. If there is no such block, the header that names it may be wrong,
 // unless it is sealed, so that one is read again.
 func (f *Follower) parent(ctx context.Context, n *rpc.Node, h *rpc.Header) (*rpc.Header, error) {
-	if b := f.branches[h.Parent]; b != nil {
+	if b := f.branches[place{h.Number - 1, h.Parent}]; b != nil {
 		return b.header, nil
 	}
-	below, err := n.ByHash(ctx, h.Parent)
-	switch {
-	case errors.Is(err, rpc.ErrNoBlock):
-		delete(f.branches, h.Hash)
+	below, err := n.ByHash(ctx, h.Parent, h.Number-1)
+	if errors.Is(err, rpc.ErrNoBlock) {
+		delete(f.branches, place{h.Number, h.Hash})
+	}
+	if err != nil {
 		return nil, err
-	case err != nil:
-		return nil, err
-	case below.Number != h.Number-1:
-		delete(f.branches, h.Hash)
-		return nil, fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, h.Number)
 	}
 	return f.branchBlock(below).header, nil
 }

@@ -68,9 +68,14 @@ func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 	return n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
 }
 
-// ByHash returns a block that need not be in the node's current chain.
-func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
-	return n.block(ctx, "eth_getBlockByHash", hash)
+// ByHash returns the block with a hash and a number, which need not be in the node's current chain. A node that returns
+// the hash with another number does not have this block: only the fields of a sealed header prove its number.
+func (n *Node) ByHash(ctx context.Context, hash common.Hash, number uint64) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByHash", hash)
+	if err == nil && h.Number != number {
+		return nil, fmt.Errorf("%s returned block %d when asked for block %d by its hash %s: %w", n.Name, h.Number, number, hash, ErrNoBlock)
+	}
+	return h, err
 }
 
 // headerAt returns the header in a response about one block, which must be the requested one. A header that cannot be
@@ -160,15 +165,12 @@ func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 		return false, nil
 	}
 	for end.Number > h.Number {
-		below, err := n.ByHash(ctx, end.Parent)
+		below, err := n.ByHash(ctx, end.Parent, end.Number-1)
 		if errors.Is(err, ErrNoBlock) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
-		}
-		if below.Number != end.Number-1 {
-			return false, fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, end.Number)
 		}
 		end = below
 	}

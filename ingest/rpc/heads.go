@@ -53,9 +53,9 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 // provesHead checks that the node has the block below its head, by hash, and the block with the number lacked, which
 // other endpoints lack. It returns nil if the node has both, and ErrNoBlock if it does not.
 func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) error {
-	below, err := n.ByHash(ctx, head.Parent)
-	if err == nil && (below.Number+1 != head.Number || below.Time > head.Time) {
-		err = fmt.Errorf("its parent is block %d: %w", below.Number, ErrNoBlock)
+	below, err := n.ByHash(ctx, head.Parent, head.Number-1)
+	if err == nil && below.Time > head.Time {
+		err = fmt.Errorf("its parent is newer: %w", ErrNoBlock)
 	}
 	if err == nil {
 		_, err = n.ByNumber(ctx, min(lacked, head.Number-1))

@@ -17,7 +17,7 @@ func TestCallsAreCounted(t *testing.T) {
 	if _, err := n.Headers(t.Context(), 1, 9); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.ByHash(t.Context(), chain.blocks[3].hash); err != nil {
+	if _, err := n.ByHash(t.Context(), chain.blocks[3].hash, 3); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -155,7 +155,7 @@ func askings() []asking {
 		{"latest", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
 		{"finalized", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
 		{"by number", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
-		{"by hash", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash) }},
+		{"by hash", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash, 0x1f) }},
 		{"one header", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
 		{"headers", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) {
 			var headers []*Header
@@ -317,6 +317,9 @@ func TestOddResults(t *testing.T) {
 			add("upper case", with(truth, "hash", "0X"+strings.ToUpper(oddHash.Hex()[2:])), "")
 			add("no 0x", with(with(truth, "hash", oddHash.Hex()[2:]), "logsBloom", strings.Repeat("ff", 256)), "")
 			add("null number", with(truth, "number", nil), "number")
+			if strings.HasPrefix(a.name, "by ") {
+				add("another number", with(truth, "number", "0x10000000000"), "when asked for block 31")
+			}
 			add("no hash", without(truth, "hash"), "hash")
 			add("short hash", with(truth, "hash", "0x12"), "hash")
 			add("no parent", without(truth, "parentHash"), "parentHash")
