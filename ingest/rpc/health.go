@@ -26,8 +26,8 @@ type clock struct {
 var wallClock = clock{time.Now, Sleep}
 
 const (
-	// A failed endpoint rests for a while, twice as long after each failure until it was without one for
-	// lastQuarantine.
+	// A failed endpoint rests for a while, twice as long after each failure until it responds. A response that cannot
+	// be read is a failure, too: see Node.fails.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
 	// So does a rate-limited endpoint that does not say for how long.
@@ -213,16 +213,12 @@ func (h *health) answer(began, now time.Time) {
 	}
 }
 
-// fail notes a failure. One that comes soon after a response continues the failures before it: a node can respond in
-// time to some or all calls, and with nothing that can be read.
+// fail notes a failure.
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	h.identified = time.Time{} // another node may come back at this URL
 	if h.failures.faults > 0 && !began.After(h.fault) {
 		return
-	}
-	if h.failures.faults == 0 && now.Sub(h.recovered.until) < lastQuarantine {
-		h.failures = h.recovered
 	}
 	h.failures.begin(now, firstQuarantine, lastQuarantine, err)
 	h.fault, h.unsteady = now, now

@@ -87,6 +87,23 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	}
 }
 
+// Failures between responses do not add up: an endpoint that fails at one call in a hundred rests a second each time.
+func TestRareFailures(t *testing.T) {
+	f := newFakeTime()
+	h := newHealth(Endpoint{}, f.clock())
+	for range 10 {
+		for range 99 {
+			_ = h.ask(t, f, nil)
+			f.pass(300 * time.Millisecond)
+		}
+		_ = h.ask(t, f, errCut)
+		if got := h.rests(); got != firstQuarantine {
+			t.Fatalf("half a minute after the failure before it rests %s", got)
+		}
+		f.pass(firstQuarantine)
+	}
+}
+
 // A node that responds to each call, and to those for blocks with something else, is down like one that does not
 // respond: its rests grow, and the status shows since when.
 func TestResponsesThatCannotBeRead(t *testing.T) {

@@ -99,9 +99,16 @@ func decoded[T any](ctx context.Context, n *Node, decode func([]byte) (T, error)
 	return result, err
 }
 
-// fails notes a failure that no call ended with, such as a response that cannot be decoded.
+// fails notes a failure that no call ended with, such as a response that cannot be decoded. If it comes soon after the
+// failures before it, it continues them, since only the response itself, or one to a cheaper call, has ended them.
 func (n *Node) fails(err error) error {
-	n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
+	n.health.set(func(h *health) {
+		now := h.now()
+		if h.failures.faults == 0 && now.Sub(h.recovered.until) < lastQuarantine {
+			h.failures = h.recovered
+		}
+		h.fail(now, now, err)
+	})
 	return err
 }
 
