@@ -152,6 +152,16 @@ func TestChangedAmountIsFound(t *testing.T) {
 	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !f.Wrong || !strings.Contains(f.Why, fmt.Sprintf("log %d, of vault %s", victim.GetLogIndex(), common.Address(victim.GetAddress()))) {
 		t.Errorf("the finding is %+v, want log %d of block %d", f, victim.GetLogIndex(), victim.GetBlockNumber())
 	}
+	// An endpoint without receipts proves nothing, wherever it is in chain.rpc, and misleads nobody.
+	pruned := r.liar(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return nil, errNoMethod, method == "eth_getBlockReceipts"
+	})
+	for _, order := range [][]rpc.Endpoint{rpc.Endpoints(r.url, pruned.URL), rpc.Endpoints(pruned.URL, r.url)} {
+		r.config.RPC = order
+		if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 || len(report.Misled) > 0 {
+			t.Errorf("with an endpoint without receipts: %+v", report)
+		}
+	}
 	// The liar also returns receipts that match its logs: their root is not the header's.
 	r.config.RPC = rpc.Endpoints(liar.URL)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {

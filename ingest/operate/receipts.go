@@ -253,14 +253,8 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 		if found == nil && confirm {
 			found, confirmed = p.confirm(ctx, n, b)
 		} else if found != nil {
-			proven, open := p.provenByOther(ctx, n, b)
-			switch {
-			case proven: // and the hash rests only on that endpoint
-				p.mu.Lock()
-				p.misled[n.Name] = p.misled[n.Name] || found.Wrong
-				p.mu.Unlock()
-				found = nil
-			case open && found.Wrong:
+			var open bool
+			if found, open = p.byOthers(ctx, n, b, found); open && found.Wrong {
 				wrong = found
 				return fmt.Errorf("an endpoint fails that may prove block %d", b.number)
 			}
@@ -275,10 +269,11 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 	return err
 }
 
-// provenByOther reports whether another endpoint than n proves a block. If none does, open reports whether one failed,
-// and so may prove it later.
-func (p *receiptsProof) provenByOther(ctx context.Context, n *rpc.Node, b blockInLog) (proven, open bool) {
-	verdicts := 1
+// byOthers returns the verdict of all endpoints about a block that n does not prove: nil if another one proves it, and
+// then its hash rests only on that one; otherwise the first finding against the log, even if others cannot prove
+// anything. open reports whether an endpoint failed, and so may prove the block later.
+func (p *receiptsProof) byOthers(ctx context.Context, n *rpc.Node, b blockInLog, first *Finding) (verdict *Finding, open bool) {
+	findings := []*Finding{first}
 	for _, other := range p.Nodes.Others(n) {
 		if p.Nodes.Identified(ctx, other) != nil {
 			continue
@@ -286,12 +281,25 @@ func (p *receiptsProof) provenByOther(ctx context.Context, n *rpc.Node, b blockI
 		switch found, err := p.judge(ctx, other, b); {
 		case err != nil:
 		case found == nil:
-			return true, false
+			p.mislead(findings)
+			return nil, false
 		default:
-			verdicts++
+			findings = append(findings, found)
 		}
 	}
-	return false, verdicts < p.Nodes.Serving()
+	against := slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong })
+	return findings[max(0, against)], len(findings) < p.Nodes.Serving()
+}
+
+// mislead notes the endpoints whose findings against the log another endpoint refutes.
+func (p *receiptsProof) mislead(findings []*Finding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range findings {
+		if f.Wrong {
+			p.misled[f.Endpoint] = true
+		}
+	}
 }
 
 // confirm compares the hash of a block that n proved with that of another endpoint. confirmed is false if none has it.
