@@ -64,11 +64,23 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 	return slices.DeleteFunc(logs, func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
 }
 
-// prove returns the vaults' logs in a block, and proves that there are no more: all logs of the block, from every
+// prove returns the vaults' logs in a block as proveAll does. If the block has more logs than the node returns, they
+// are read for one vault after the other, and proven is false.
+func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) (logs []*event.Log, proven bool, err error) {
+	logs, err = n.proveAll(ctx, h, w, have)
+	var over *overLimitError
+	if !errors.As(err, &over) {
+		return logs, h.Sealed, err
+	}
+	logs, err = n.vaultByVault(ctx, h, w, proof.Headers)
+	return logs, false, err
+}
+
+// proveAll returns the vaults' logs in a block, and proves that there are no more: all logs of the block, from every
 // contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
 // called again, since one address may stand for several backends, and then for the receipts, which nodes do not take
 // from the same index.
-func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) ([]*event.Log, error) {
+func (n *Node) proveAll(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) ([]*event.Log, error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
 	}
@@ -126,19 +138,14 @@ func (e *overLimitError) Unwrap() error { return e.err }
 // the receipts, or for one vault after the other. proven reports whether the header proves that there are no more.
 func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) (logs []*event.Log, proven bool, err error) {
 	if level == proof.Headers {
-		logs, err = n.prove(ctx, h, w, nil)
-		var over *overLimitError
-		if err == nil || !errors.As(err, &over) {
-			return logs, h.Sealed, err
-		}
-	} else {
-		logs, err = n.LogsByHash(ctx, h, w.Addresses)
-		if err == nil || !mayBeTooMuch(ctx, err) {
-			return logs, false, err
-		}
-		if all, err := n.receipts(ctx, h); err == nil {
-			return ours(all, w.Addresses), false, nil
-		}
+		return n.prove(ctx, h, w, nil)
+	}
+	logs, err = n.LogsByHash(ctx, h, w.Addresses)
+	if err == nil || !mayBeTooMuch(ctx, err) {
+		return logs, false, err
+	}
+	if all, err := n.receipts(ctx, h); err == nil {
+		return ours(all, w.Addresses), false, nil
 	}
 	logs, err = n.vaultByVault(ctx, h, w, level)
 	return logs, false, err
@@ -146,7 +153,8 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 
 // vaultByVault reads the logs of a block for one vault after the other. They prove nothing: without the logs of all
 // other contracts they do not make up the bloom, so some of a vault's logs may be missing. They are accepted if they
-// are consistent with each other and with the bloom.
+// are consistent with each other, and if the bloom contains them and shows no others. A bloom that is too full to be
+// useful, as that of so large a block usually is, shows nothing.
 func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) (logs []*event.Log, err error) {
 	for _, address := range w.Addresses {
 		some, err := n.LogsByHash(ctx, h, []common.Address{address})
@@ -168,7 +176,7 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, le
 	if level == proof.None {
 		return logs, nil
 	}
-	if w.Lacks(&h.Bloom, logs) {
+	if proof.Telling(&h.Bloom) && w.Lacks(&h.Bloom, logs) {
 		return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom contains more than the logs that were read vault by vault"}
 	}
 	return n.Native(h, logs)

@@ -313,30 +313,30 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	if err := r.compare(n, a.logs, func(l *event.Log) *Header { return headers[l.BlockNumber-j.at] }); err != nil {
 		return nil, err
 	}
-	byBlock := split(headers, a.logs)
-	doubtful := r.doubtful(headers, byBlock)
-	if last := len(headers) - 1; cut {
-		lost, err := r.prove(ctx, n, headers[last], &byBlock[last])
+	blocks := split(headers, a.logs)
+	r.doubt(blocks)
+	if last := blocks[len(blocks)-1]; cut {
+		lost, err := r.prove(ctx, n, last)
 		if err != nil {
 			return nil, err
 		}
 		if lost {
 			l.truncated(a.given)
 		}
-		doubtful[last] = false
+		last.doubtful = false
 	}
-	if err := r.resolve(ctx, n, headers, byBlock, doubtful); err != nil {
+	if err := r.resolve(ctx, n, blocks); err != nil {
 		j.step = max(1, uint64(len(headers))/2)
 		return nil, err
 	}
 	p := &Part{From: j.at, To: to, Parent: headers[0].Parent, bytes: a.bytes}
-	for i, h := range headers {
-		if !h.Sealed {
-			p.Believed = h.Number
+	for _, b := range blocks {
+		if !b.proven {
+			p.Believed = b.Number
 		}
-		p.Logs = append(p.Logs, ours(byBlock[i], r.watched.Addresses)...)
-		if h.Number >= j.recordFrom || h.Number == to {
-			p.Blocks = append(p.Blocks, h)
+		p.Logs = append(p.Logs, ours(b.logs, r.watched.Addresses)...)
+		if b.Number >= j.recordFrom || b.Number == to {
+			p.Blocks = append(p.Blocks, b.Header)
 		}
 	}
 	return p, nil
@@ -363,68 +363,74 @@ func (r *Reader) compare(n *Node, logs []*event.Log, header func(*event.Log) *He
 	return nil
 }
 
+// blockRead is a block whose logs were read with a range and compared with its header.
+type blockRead struct {
+	*Header
+	logs     []*event.Log
+	doubtful bool // logs must be proven
+	proven   bool // no logs of the vaults are missing, as far as the header shows
+}
+
 // split groups logs by block.
-func split(headers []*Header, logs []*event.Log) [][]*event.Log {
-	byBlock := make([][]*event.Log, len(headers))
+func split(headers []*Header, logs []*event.Log) []*blockRead {
+	blocks := make([]*blockRead, len(headers))
 	for i, h := range headers {
 		n := 0
 		for n < len(logs) && logs[n].BlockNumber == h.Number {
 			n++
 		}
-		byBlock[i], logs = logs[:n:n], logs[n:]
+		blocks[i], logs = &blockRead{Header: h, logs: logs[:n:n], proven: h.Sealed}, logs[n:]
 	}
-	return byBlock
+	return blocks
 }
 
-// doubtful reports for each block whether its logs must be proven because its bloom shows that there are more. A bloom
-// that is too full to be useful counts only before the first log of the response, where a pruned node returns nothing,
-// and after the last one, where a lagging node returns nothing.
-func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
-	doubtful := make([]bool, len(headers))
-	first, last, mute := len(headers), -1, []int(nil)
-	for i, h := range headers {
-		if len(byBlock[i]) > 0 {
+// doubt marks the blocks whose logs must be proven because their blooms show that there are more. A bloom that is too
+// full to be useful counts only before the first log of the response, where a pruned node returns nothing, and after
+// the last one, where a lagging node returns nothing.
+func (r *Reader) doubt(blocks []*blockRead) {
+	first, last, mute := len(blocks), -1, []int(nil)
+	for i, b := range blocks {
+		if len(b.logs) > 0 {
 			first, last = min(first, i), i
 		}
 		switch {
-		case !r.watched.Lacks(&h.Bloom, byBlock[i]):
-		case proof.Telling(&h.Bloom):
-			doubtful[i] = true
+		case !r.watched.Lacks(&b.Bloom, b.logs):
+		case proof.Telling(&b.Bloom):
+			b.doubtful = true
 		default:
 			mute = append(mute, i)
 		}
 	}
 	if len(mute) > 0 {
 		if i := mute[0]; i < first {
-			doubtful[i] = true
+			blocks[i].doubtful = true
 		}
 		if i := mute[len(mute)-1]; i > last {
-			doubtful[i] = true
+			blocks[i].doubtful = true
 		}
 	}
-	return doubtful
 }
 
-// prove stores all logs of the vaults in a block in logs, and reports whether the response had lost some of them.
-func (r *Reader) prove(ctx context.Context, n *Node, h *Header, logs *[]*event.Log) (lost bool, err error) {
-	had := len(ours(slices.Clone(*logs), r.watched.Addresses))
-	all, err := n.prove(ctx, h, r.watched, *logs)
+// prove reads the logs of the vaults in a block again, and reports whether the response had lost some of them.
+func (r *Reader) prove(ctx context.Context, n *Node, b *blockRead) (lost bool, err error) {
+	had := len(ours(slices.Clone(b.logs), r.watched.Addresses))
+	all, proven, err := n.prove(ctx, b.Header, r.watched, b.logs)
 	if err != nil {
 		return false, err
 	}
-	*logs = ours(all, r.watched.Addresses)
-	return len(*logs) > had, nil
+	b.logs, b.proven = ours(all, r.watched.Addresses), proven
+	return len(b.logs) > had, nil
 }
 
 // resolve proves the doubtful blocks. If one of them had lost logs, it proves all other blocks that may have logs of
 // the vaults, too.
-func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBlock [][]*event.Log, doubtful []bool) error {
+func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) error {
 	lossy := false
-	for i, h := range headers {
-		if !doubtful[i] {
+	for _, b := range blocks {
+		if !b.doubtful {
 			continue
 		}
-		lost, err := r.prove(ctx, n, h, &byBlock[i])
+		lost, err := r.prove(ctx, n, b)
 		if err != nil {
 			return err
 		}
@@ -433,17 +439,17 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 	if !lossy {
 		return nil
 	}
-	var rest []int
-	for i, h := range headers {
-		if !doubtful[i] && r.watched.MayHold(&h.Bloom) {
-			rest = append(rest, i)
+	var rest []*blockRead
+	for _, b := range blocks {
+		if !b.doubtful && r.watched.MayHold(&b.Bloom) {
+			rest = append(rest, b)
 		}
 	}
 	if len(rest) > proofsAtOnce {
-		return fmt.Errorf("%s omits logs when it is asked for blocks %d to %d", n.Name, headers[0].Number, headers[len(headers)-1].Number)
+		return fmt.Errorf("%s omits logs when it is asked for blocks %d to %d", n.Name, blocks[0].Number, blocks[len(blocks)-1].Number)
 	}
-	for _, i := range rest {
-		if _, err := r.prove(ctx, n, headers[i], &byBlock[i]); err != nil {
+	for _, b := range rest {
+		if _, err := r.prove(ctx, n, b); err != nil {
 			return err
 		}
 	}
@@ -463,7 +469,7 @@ func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Lo
 		return nil, true, err
 	}
 	if r.proof != proof.None && r.watched.Lacks(&h.Bloom, logs) && proof.Telling(&h.Bloom) {
-		_, err = r.prove(ctx, n, h, &logs)
+		logs, _, err = n.prove(ctx, h, r.watched, logs)
 	}
 	return logs, false, err
 }

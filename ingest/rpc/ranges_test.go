@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,6 +95,9 @@ func (r *reading) whole() {
 		}
 	}
 }
+
+// fullBloom contains every value.
+var fullBloom = types.BytesToBloom(bytes.Repeat([]byte{0xff}, types.BloomByteLength))
 
 func sparse(rng *rand.Rand, _ int) int { return max(0, rng.IntN(12)-8) }
 
@@ -253,6 +257,41 @@ func TestBlockOverTheLimit(t *testing.T) {
 	}
 }
 
+// A final block with more logs than the node returns by any method, none of them of the vaults, has a full bloom, which
+// also contains the vaults: it is read for one vault after the other, and not proven.
+func TestFullBloomOverTheLimit(t *testing.T) {
+	const number = 20
+	chain := newFakeChain(t, 11, 40, func(_ *rand.Rand, i int) int {
+		if i == number {
+			return 300
+		}
+		return 0
+	})
+	for _, l := range chain.blocks[number].logs {
+		l.Address = fakeStarter
+	}
+	chain.blocks[number].header["logsBloom"] = fullBloom
+	chain.refuse = func(q fakeQuestion) *fakeRefusal {
+		if q.logs > 100 || q.logs < 0 {
+			return &fakeRefusal{code: -32005, message: "query returned more than 100 results"}
+		}
+		return nil
+	}
+	n, r := chain.dial(), chain.reading(proof.Headers)
+	j := &job{at: 16, to: 23, recordFrom: 24}
+	var err error
+	if j.headers, err = n.Headers(t.Context(), j.at, j.to); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range j.headers {
+		h.Sealed = true
+	}
+	p, err := r.reader.read(t.Context(), n, j)
+	if err != nil || p.To != j.to || len(p.Logs) > 0 || p.Believed != number {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // Only logs that make up the bloom of a sealed header are proven. Logs that were read for one vault after the other are
 // not, and are rejected if they contradict the bloom or each other.
 func TestOneBlockIsProven(t *testing.T) {
@@ -261,6 +300,7 @@ func TestOneBlockIsProven(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse   func(q fakeQuestion) bool
 		unsealed bool
+		full     bool // bloom
 		spoil    func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log
 		logs     int
 		proven   bool
@@ -270,6 +310,7 @@ func TestOneBlockIsProven(t *testing.T) {
 		"of a header of another rule": {unsealed: true, logs: 6},
 		"from receipts":               {refuse: func(q fakeQuestion) bool { return q.logs > 0 }, logs: 6, proven: true},
 		"vault by vault":              {refuse: limited, logs: 6},
+		"of a full bloom":             {refuse: limited, full: true, logs: 6},
 		"with some left out": {refuse: limited, logs: 1, spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
 			return logs[:min(1, len(logs))]
 		}},
@@ -295,6 +336,9 @@ func TestOneBlockIsProven(t *testing.T) {
 			l.Address, l.Topics = fakeVaults[0], []common.Hash{{1}}
 		}
 		b.header["logsBloom"] = types.CreateBloom(&types.Receipt{Logs: b.logs})
+		if c.full {
+			b.header["logsBloom"] = fullBloom
+		}
 		forged := fakeLog(rand.New(rand.NewPCG(1, 1)), number, b.hash, 6)
 		forged.Address = fakeVaults[1]
 		chain.refuse = func(q fakeQuestion) *fakeRefusal {
