@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -14,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/follow"
@@ -747,6 +750,69 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	p.caughtUp()
 	r.verify()
 	comes(shared, registry.CommandRefused, "with other sources")
+}
+
+// A restored vault is read again: it may have another name than when it was added, also in the same session.
+func TestRestoredVaultIsReadAgain(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(5)
+	const renamed = "Renamed"
+	answer, err := abi.Arguments{{Type: abi.Type{T: abi.StringTy}}}.Pack(renamed)
+	r.must(err)
+	names, node := selectors("name()"), r.liar(honest)
+	r.config.RPC = rpc.Endpoints(node.URL)
+	p := r.start()
+	p.caughtUp()
+	node.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
+	})
+	p.came(r.order(registry.RemoveVault, r.config.Vaults[0]))
+	p.came(r.order(registry.RestoreVault, r.config.Vaults[0]))
+	name := ""
+	for _, record := range r.verify() {
+		if v := record.GetVault(); common.BytesToAddress(v.GetAddress()) == r.contracts.Vaults[0].Address {
+			name = v.GetName()
+		}
+	}
+	if name != renamed {
+		t.Errorf("the restored vault is called %q, want %q", name, renamed)
+	}
+}
+
+// attends executes commands as a session does, without its pauses, until the attempts are used up or an error ends it.
+func (s *session) attends(r *rig, attempts int) (err error) {
+	r.t.Helper()
+	n, err := s.nodes.Current(r.ctx)
+	r.must(err)
+	tip, err := n.Latest(r.ctx)
+	r.must(err)
+	ctx, stop := context.WithCancel(r.ctx)
+	stopped := s.registrar.Receive(ctx, r.orders)
+	for ; attempts > 0 && err == nil; attempts-- {
+		s.attendAgain = time.Time{}
+		_, _, err = s.attend(r.ctx, n, tip)
+	}
+	stop()
+	stopped.Wait() // the outcomes are written
+	return err
+}
+
+// A refusal inside a transaction is not the outcome of the command that caused it: the session ends, since only the
+// cursor shows what the log has.
+func TestRefusedTransactionIsNoOutcome(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[:2]
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	r.order(registry.AddVault, all[2])
+	s := r.session()
+	s.writer.Hook = func(writer.Step) error { return rpc.Refuse("too large") }
+	var failed *writer.CommitError
+	if err := s.attends(r, 1); !errors.As(err, &failed) || len(r.orders.came) > 0 {
+		t.Errorf("the error is %v, and the command comes to %v", err, r.orders.came)
+	}
 }
 
 // writeMapping writes a mapping with two sources to a file, and returns its name.

@@ -2,6 +2,7 @@ package vaults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -209,6 +210,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
 	}
 	if err == nil && ended {
+		clear(r.heard)
 		r.inbox.end(c, o)
 	}
 	return ended, !ended, err
@@ -304,8 +306,9 @@ func (r *Registrar) introduceBy(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, outcome func(*writer.Coverage) Outcome,
 ) (Outcome, error) {
 	err := r.introduce(ctx, n, tip, []vault{v})
+	var failed *writer.CommitError // not the command's outcome, whatever it wraps: it ends the session
 	switch {
-	case rpc.Refused(err):
+	case rpc.Refused(err) && !errors.As(err, &failed):
 		return refused("%v", err), nil
 	case err != nil:
 		return Outcome{}, err

@@ -67,11 +67,6 @@ func (v Config) spec() (*Spec, error) {
 			faults = append(faults, fmt.Errorf("asset.address is %q and must be 0x and 40 hex digits", v.Asset.Address))
 		}
 	}
-	for name, label := range map[string]string{"symbol": v.Symbol, "asset.symbol": v.Asset.Symbol} {
-		if len(label) > maxLabel || !utf8.ValidString(label) {
-			faults = append(faults, fmt.Errorf("%s has %d bytes and must be UTF-8 of at most %d", name, len(label), maxLabel))
-		}
-	}
 	ranges := v.Mappings
 	switch {
 	case v.Mapping != "" && len(ranges) > 0:
@@ -83,7 +78,6 @@ func (v Config) spec() (*Spec, error) {
 		}
 		ranges = []MappingConfig{{Mapping: name}}
 	}
-	size := 0
 	for _, r := range ranges {
 		text := mapping.Text{From: r.From, To: math.MaxUint64}
 		if r.To != nil {
@@ -94,18 +88,32 @@ func (v Config) spec() (*Spec, error) {
 			faults = append(faults, err)
 			continue
 		}
-		size += len(text.Text)
 		out.Texts = append(out.Texts, text)
 	}
-	if size > mostText {
-		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, mostText))
-	}
+	faults = append(faults, out.tooLong()...)
 	if out.Sources = v.sources(address, &faults); len(faults) == 0 {
 		if _, err := mapping.Describe(out.Sources, out.Texts); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	return out, errors.Join(faults...)
+}
+
+// tooLong returns the faults of texts that do not fit into a record.
+func (s *Spec) tooLong() (faults []error) {
+	for name, label := range map[string]string{"symbol": s.Symbol, "asset.symbol": s.AssetSymbol} {
+		if len(label) > maxLabel || !utf8.ValidString(label) {
+			faults = append(faults, fmt.Errorf("%s has %d bytes and must be UTF-8 of at most %d", name, len(label), maxLabel))
+		}
+	}
+	size := 0
+	for _, text := range s.Texts {
+		size += len(text.Text)
+	}
+	if size > mostText {
+		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, mostText))
+	}
+	return faults
 }
 
 // sources returns the contracts of a vault in the order of their roles; the vault itself is one.
@@ -264,6 +272,9 @@ func (v Config) Encode() (string, error) {
 func decodeVault(argument string) (vault, error) {
 	v := vault{Spec: &Spec{}}
 	if err := json.Unmarshal([]byte(argument), &v); err != nil {
+		return vault{}, err
+	}
+	if err := errors.Join(v.tooLong()...); err != nil {
 		return vault{}, err
 	}
 	if _, err := mapping.Describe(v.Sources, v.Texts); err != nil {

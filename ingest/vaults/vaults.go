@@ -93,7 +93,7 @@ type Registrar struct {
 	status *status.Tracker
 	log    *slog.Logger
 	inbox  *inbox                 // nil without a registry
-	heard  map[view]hexutil.Bytes // responses of vaults, in case the node fails between two calls
+	heard  map[view]hexutil.Bytes // responses that are not in the log yet, in case the node fails between two calls
 }
 
 // NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must
@@ -191,6 +191,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 	if err := r.writer.Commit(ctx, c); err != nil {
 		return err
 	}
+	clear(r.heard)
 	r.Watch()
 	return nil
 }
