@@ -797,6 +797,38 @@ func (s *session) attends(r *rig, attempts int) (err error) {
 	return err
 }
 
+// A command that no node can answer is refused in the end, so that those behind it are executed. While fewer endpoints
+// are up than must agree, it waits.
+func TestCommandThatAlwaysFails(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[:2]
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	bad := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		ours := len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(all[2].Address[2:]))
+		return nil, errors.New("execution aborted"), ours && method == "eth_call"
+	})
+	away := r.liar(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, true
+	})
+	add, remove := r.order(registry.AddVault, all[2])[0], r.order(registry.RemoveVault, all[1])[0]
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL, away.URL), 2
+	r.must(r.session().attends(r, 20))
+	if len(r.orders.came) > 0 {
+		t.Errorf("while an endpoint is away: %v", r.orders.came)
+	}
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL), 1
+	r.must(r.session().attends(r, 20))
+	if came := r.orders.came[add]; came.Is != registry.CommandRefused || !strings.Contains(came.Detail, "execution aborted") {
+		t.Errorf("the command that always fails comes to %v", came)
+	}
+	if came := r.orders.came[remove]; came.Is != registry.CommandDone {
+		t.Errorf("the command behind it comes to %v", came)
+	}
+}
+
 // A refusal inside a transaction is not the outcome of the command that caused it: the session ends, since only the
 // cursor shows what the log has.
 func TestRefusedTransactionIsNoOutcome(t *testing.T) {

@@ -189,31 +189,51 @@ func (r *Registrar) Receive(ctx context.Context, from Commands) *sync.WaitGroup 
 
 // Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command
 // that reads the log does so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a
-// vault does so at the end of tip.
+// vault does so at the end of tip, and is refused if these calls keep failing although enough endpoints are up.
 func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	c, ok := r.inbox.next()
 	if !ok {
 		return false, false, nil
 	}
 	var o Outcome
-	ended := true
+	ended, calls := true, false
+	able := 1+len(r.nodes.Others(n)) >= r.agreement // otherwise its calls fail because of an outage
 	switch c.Kind {
 	case registry.RemoveVault:
 		o, err = r.remove(ctx, c.Vault)
 	case registry.RestoreVault:
+		calls = true
 		o, err = r.restoreVault(ctx, n, tip, c.Vault)
 	case registry.AddVault:
+		calls = true
 		o, err = r.add(ctx, n, tip, c)
 	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
 		o, ended, err = r.obeyAlias(ctx, c)
 	default:
 		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
 	}
+	var failed *writer.CommitError
+	if err != nil && calls && able && ctx.Err() == nil && !errors.As(err, &failed) && r.fails(c) {
+		o, err = refused("the nodes failed in %d attempts: %v; give the command again once they answer", attemptsEnough, err), nil
+	}
 	if err == nil && ended {
 		clear(r.heard)
 		r.inbox.end(c, o)
 	}
 	return ended, !ended, err
+}
+
+// attemptsEnough is how many attempts of a command may fail because of the nodes before it is refused, so that it does
+// not block the commands behind it for ever. By the pauses between them (rpc.Backoff) they take about a minute.
+const attemptsEnough = 10
+
+// fails counts a failed attempt of the oldest command, and reports whether there were enough.
+func (r *Registrar) fails(c Command) bool {
+	if r.failing.command != c.ID {
+		r.failing.command, r.failing.attempts = c.ID, 0
+	}
+	r.failing.attempts++
+	return r.failing.attempts >= attemptsEnough
 }
 
 func refused(format string, a ...any) Outcome {

@@ -92,8 +92,13 @@ type Registrar struct {
 	writer *writer.Writer
 	status *status.Tracker
 	log    *slog.Logger
-	inbox  *inbox                 // nil without a registry
-	heard  map[view]hexutil.Bytes // responses that are not in the log yet, in case the node fails between two calls
+	inbox  *inbox // nil without a registry
+	// failing is the command whose calls of the nodes failed last, and how many attempts of it failed.
+	failing struct {
+		command  int64
+		attempts int
+	}
+	heard map[view]hexutil.Bytes // responses that are not in the log yet, in case the node fails between two calls
 }
 
 // NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must
