@@ -284,14 +284,26 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// migrationLock lets one program migrate at a time. It waits in PostgreSQL: goose's own
-// lock polls every 5 s, so programs that start together would wait for each other even
-// without a migration.
+// migrationLock lets one program migrate at a time. It polls, and more often than goose's own lock: a program that waited
+// in PostgreSQL would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY of the program that migrates waits.
 type migrationLock struct{}
 
+// lockInterval is how often a program that waits for another one's migration looks whether it has ended.
+const lockInterval = 100 * time.Millisecond
+
 func (migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID)
-	return err
+	for {
+		var locked bool
+		err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", lock.DefaultLockID).Scan(&locked)
+		if err != nil || locked {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockInterval):
+		}
+	}
 }
 
 func (migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -131,10 +132,18 @@ func TestPasswordApartFromURL(t *testing.T) {
 	pool.Close()
 }
 
-// Migrations run once, however many programs open the registry at the same time, and the tables
+// Migrations run once, however many programs open the registry at the same time and wait for each other, and the tables
 // reject invalid rows.
 func TestMigrations(t *testing.T) {
 	url := enginetest.Postgres(t)
+	another, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer another.Close(context.Background())
+	if _, err := another.Exec(t.Context(), "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil {
+		t.Fatal(err)
+	}
 	var group sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
@@ -145,6 +154,15 @@ func TestMigrations(t *testing.T) {
 			}
 			errs[i] = err
 		})
+	}
+	for waiting := 0; waiting < len(errs); {
+		if err := another.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%advisory_lock%'`).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := another.Exec(t.Context(), "SELECT pg_advisory_unlock($1)", lock.DefaultLockID); err != nil {
+		t.Fatal(err)
 	}
 	group.Wait()
 	for _, err := range errs {
