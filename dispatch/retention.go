@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,54 +30,65 @@ const (
 
 	retentionInterval = time.Minute
 	retentionTurn     = 2 * time.Second // longest run; the rest waits for the next
-	retentionSpan     = time.Hour       // time range of the attempts that one transaction prunes
-	retentionRows     = 1000            // other rows that one statement deletes
+	retentionRows     = 1000            // rows that one statement prunes
 	retentionIDs      = 100             // unclaimed ids that one statement prunes, with as many rows each
 )
 
 // prune deletes what is older than the retention, in small transactions, so that it does
 // not slow down other work. Only one dispatcher prunes at a time.
 func (d *Dispatch) prune(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 10*retentionTurn)
-	defer cancel()
-	before, err := d.queries.RetentionStart(ctx, int32(d.config.RetentionDays))
+	before, err := d.retentionStart(ctx)
 	if err == nil {
 		err = d.pruneUntil(ctx, before)
 	}
 	d.health.note("prune old details", err)
 }
 
-func (d *Dispatch) pruneUntil(ctx context.Context, before time.Time) error {
-	for started := time.Now(); time.Since(started) < retentionTurn; {
-		more, err := d.pruneAttempts(ctx, before)
-		if err != nil {
-			return err
-		}
-		tests, err := d.queries.PruneTests(ctx, db.PruneTestsParams{Before: before, Limit: retentionRows})
-		if err != nil {
-			return err
-		}
-		d.metrics.pruned.WithLabelValues("test").Add(float64(tests))
-		commands, err := d.queries.PruneCommands(ctx, db.PruneCommandsParams{Before: before, Limit: retentionRows})
-		if err != nil {
-			return err
-		}
-		d.metrics.pruned.WithLabelValues("command").Add(float64(commands))
-		unclaimed, err := d.queries.PruneUnclaimed(
-			ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows},
-		)
-		if err != nil {
-			return err
-		}
-		d.metrics.pruned.WithLabelValues("unclaimed").Add(float64(unclaimed.Gone))
-		if !more && tests < retentionRows && commands < retentionRows && unclaimed.Streams == 0 {
-			return nil
-		}
-	}
-	return nil
+func (d *Dispatch) retentionStart(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.database)
+	defer cancel()
+	return d.queries.RetentionStart(ctx, int32(d.config.RetentionDays))
 }
 
-// pruneAttempts prunes the next time range and reports whether there is more to do.
+// pruner prunes a part of one kind and reports whether there is more to do.
+type pruner func(ctx context.Context, before time.Time) (more bool, err error)
+
+// pruneUntil prunes the kinds in turn, one part of each, until nothing old is left or the time is over. A kind that fails
+// does not stop the others.
+func (d *Dispatch) pruneUntil(ctx context.Context, before time.Time) error {
+	var failures []error
+	kinds := []pruner{d.pruneAttempts, d.pruneTests, d.pruneCommands, d.pruneUnclaimed}
+	for started := time.Now(); len(kinds) > 0 && time.Since(started) < retentionTurn; {
+		kinds = slices.DeleteFunc(kinds, func(prune pruner) bool {
+			part, cancel := context.WithTimeout(ctx, d.timing.database)
+			defer cancel()
+			more, err := prune(part, before)
+			failures = append(failures, err)
+			return err != nil || !more
+		})
+	}
+	return errors.Join(failures...)
+}
+
+func (d *Dispatch) pruneTests(ctx context.Context, before time.Time) (more bool, err error) {
+	gone, err := d.queries.PruneTests(ctx, db.PruneTestsParams{Before: before, Limit: retentionRows})
+	d.metrics.pruned.WithLabelValues("test").Add(float64(gone))
+	return gone == retentionRows, err
+}
+
+func (d *Dispatch) pruneCommands(ctx context.Context, before time.Time) (more bool, err error) {
+	gone, err := d.queries.PruneCommands(ctx, db.PruneCommandsParams{Before: before, Limit: retentionRows})
+	d.metrics.pruned.WithLabelValues("command").Add(float64(gone))
+	return gone == retentionRows, err
+}
+
+func (d *Dispatch) pruneUnclaimed(ctx context.Context, before time.Time) (more bool, err error) {
+	pruned, err := d.queries.PruneUnclaimed(ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows})
+	d.metrics.pruned.WithLabelValues("unclaimed").Add(float64(pruned.Gone))
+	return pruned.Streams > 0, err
+}
+
+// pruneAttempts prunes the next retentionRows attempts, and moves the time up to which they are pruned.
 func (d *Dispatch) pruneAttempts(ctx context.Context, before time.Time) (more bool, err error) {
 	var pruned db.PruneAttemptsRow
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
@@ -88,9 +100,12 @@ func (d *Dispatch) pruneAttempts(ctx context.Context, before time.Time) (more bo
 		if err != nil || !first.Before(before) {
 			return err
 		}
-		until := first.Add(retentionSpan)
-		if !until.Before(before) {
-			until = before
+		until, err := q.RetentionPart(ctx, db.RetentionPartParams{First: first, Before: before, AtMost: retentionRows})
+		if errors.Is(err, pgx.ErrNoRows) {
+			until, err = before, nil
+		}
+		if err != nil {
+			return err
 		}
 		more = until.Before(before)
 		pruned, err = q.PruneAttempts(ctx, db.PruneAttemptsParams{First: first, Until: until, AttemptsKept: attemptsKeptOld})

@@ -126,6 +126,30 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// The attempts that were kept of an event go when those of a later replay are old too: the last ones of the event are kept,
+// and not the last ones of each round.
+func TestRetentionOfAReplayedEvent(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	d := f.dispatcher(nil)
+	before, id := time.Now().AddDate(0, 0, -90).Truncate(time.Microsecond), uuid.New()
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, 1, 't', 'b', 'delivered', now())", id)
+	f.exec("UPDATE retention SET until = $1", before.AddDate(0, 0, -1))
+	for _, round := range []struct {
+		first, last int // its attempts
+		age         time.Duration
+		kept        string
+	}{{1, 4, 2 * time.Hour, "1 2 3 4"}, {5, 6, time.Hour, "3 4 5 6"}, {7, 9, -time.Hour, "3 4 5 6 7 8 9"}} {
+		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+			SELECT $1, n, 'u', 1, $2, 5, 200 FROM generate_series($3::int, $4::int) n`, id, before.Add(-round.age), round.first, round.last)
+		f.check(d.pruneUntil(t.Context(), before))
+		if got := f.text("SELECT string_agg(number::text, ' ' ORDER BY number) FROM attempt"); got != round.kept {
+			t.Errorf("after attempt %d, these are kept: %s, want %s", round.last, got, round.kept)
+		}
+		f.exec("UPDATE retention SET until = $1", before.Add(-round.age+time.Minute))
+	}
+}
+
 // A dispatcher whose clock is a year ahead of PostgreSQL's prunes nothing early, and does not move the time up to which
 // attempts are pruned into the future, where later ones would be passed over.
 func TestRetentionIgnoresTheMachinesClock(t *testing.T) {
@@ -179,7 +203,7 @@ func TestUnclaimedDeliveriesArePruned(t *testing.T) {
 	}
 }
 
-// One run prunes everything that is old, in parts: one transaction prunes the attempts of one time range, up to the
+// One run prunes everything that is old, in parts: one transaction prunes a limited number of attempts, up to the
 // retention and not further, while no other dispatcher prunes.
 func TestPruneInParts(t *testing.T) {
 	f := newFixture(t)
@@ -192,12 +216,17 @@ func TestPruneInParts(t *testing.T) {
 		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, response, first_byte_us)
 			VALUES ($1, $2, 'u', 1, $3, 5, 200, 'hello', 7)`, id, n+1, before.Add(at*time.Minute))
 	}
+	// A busy hour: more attempts than a part has, each of another event. The last ones of the part have one time with two
+	// more.
+	f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+		SELECT gen_random_uuid(), 1, 'busy', 1, $1::timestamptz + least(n, $2::int) * interval '1 second' + greatest(n - $2::int - 12, 0) * interval '1 second', 5, 200
+		FROM generate_series(1, $2::int + 500) n`, before.Add(-80*time.Minute), retentionRows-3-10)
 	f.exec("UPDATE retention SET until = $1", before.Add(-90*time.Minute))
 	prune := func(what string, more bool, until time.Duration, left, whole int64) {
 		t.Helper()
 		got, err := d.pruneAttempts(t.Context(), before)
 		f.check(err)
-		n, details := f.number("SELECT count(*) FROM attempt"), f.number("SELECT count(*) FROM attempt WHERE response IS NOT NULL")
+		n, details := f.number("SELECT count(*) FROM attempt WHERE event_id = $1", id), f.number("SELECT count(*) FROM attempt WHERE response IS NOT NULL")
 		if got != more || n != left || details != whole || f.number("SELECT count(*) FROM retention WHERE until = $1", before.Add(until)) != 1 {
 			t.Errorf(
 				"%s: more: %v; %d attempts are left, %d of them with details; all are checked up to %s", what, got, n, details,
@@ -211,18 +240,26 @@ func TestPruneInParts(t *testing.T) {
 	f.check(err)
 	prune("while another dispatcher prunes", false, -90*time.Minute, 9, 9)
 	f.check(tx.Rollback(t.Context()))
-	prune("one time range", true, -30*time.Minute, 6, 6)
+	const first = -80*time.Minute + (retentionRows-3-10)*time.Second + time.Microsecond
+	prune("the first attempts, and those of the time of the last one", true, first, 6, 6)
 	prune("the rest", false, 0, 4, 3)
 	prune("again", false, 0, 4, 3)
 
-	f.exec("UPDATE retention SET until = $1", before.Add(-3*time.Hour))
 	for _, table := range []string{"attempt", "command", "delivery", "retention", "stream"} {
+		f.exec("UPDATE retention SET until = $1", before.Add(-3*time.Hour))
+		f.exec("INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', $1)", old)
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
 		if d.pruneUntil(t.Context(), before) == nil {
 			t.Errorf("no error without %s", table)
 		}
 		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
+		commands, attempts := f.number("SELECT count(*) FROM command"), f.number("SELECT count(*) FROM retention WHERE until = $1", before)
+		if table != "command" && commands != 0 || table != "attempt" && table != "retention" && attempts != 1 {
+			t.Errorf("without %s, the others are not pruned: %d commands, attempts up to %s", table, commands, f.text("SELECT until::text FROM retention"))
+		}
+		f.exec("DELETE FROM command")
 	}
+	f.exec("UPDATE retention SET until = $1", before.Add(-3*time.Hour))
 
 	// Each kind is pruned independently.
 	const rows = retentionRows + 1
@@ -240,7 +277,7 @@ func TestPruneInParts(t *testing.T) {
 	}
 	f.exec("UPDATE retention SET until = $1", before.Add(time.Hour))
 	prune("after the retention was extended", false, time.Hour, 4, 3)
-	for what, want := range map[string]float64{"attempt": 5, "attempt-detail": 1, "test": rows, "command": rows, "unclaimed": 0} {
+	for what, want := range map[string]float64{"attempt": 5, "attempt-detail": 1, "test": rows, "command": rows + 4, "unclaimed": 0} {
 		if n := testutil.ToFloat64(d.metrics.pruned.WithLabelValues(what)); n != want {
 			t.Errorf("the metric is %v for %s, want %v", n, what, want)
 		}

@@ -505,6 +505,32 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	}
 }
 
+// The oldest attempts are found by the index, also when the newest ones are between them in the table, as after the first
+// retention, and are pruned without reading the others.
+func TestOldAttemptsAreFoundByTheIndex(t *testing.T) {
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
+	const insert = `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+		SELECT gen_random_uuid(), mod(n, 2), 'u', 1, timestamptz '2024-01-01' + n * interval '1 second', 5, 204 FROM generate_series(%d, %d) n`
+	for _, statement := range []string{
+		fmt.Sprintf(insert, 1, 40_000), `DELETE FROM attempt WHERE number = 1`, `VACUUM attempt`,
+		fmt.Sprintf(insert, 100_001, 120_000), `VACUUM ANALYZE attempt`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := &explained{Pool: pool, t: t}
+	queries := db.New(e)
+	first, before := time.Date(2024, 1, 1, 6, 0, 0, 0, time.UTC), time.Date(2024, 1, 2, 20, 0, 0, 0, time.UTC)
+	until, err := queries.RetentionPart(ctx, db.RetentionPartParams{First: first, Before: before, AtMost: 5})
+	if err != nil || !until.Equal(first.Add(8*time.Second+time.Microsecond)) || e.blocks > 20 {
+		t.Errorf("the part ends at %s, found in %d blocks: %v", until, e.blocks, err)
+	}
+	if _, err := queries.PruneAttempts(ctx, db.PruneAttemptsParams{First: first, Until: until, AttemptsKept: 4}); err != nil || e.blocks > 200 {
+		t.Errorf("pruned in %d blocks: %v", e.blocks, err)
+	}
+}
+
 // A page of deliveries is found by the index, however deep in the log it starts, and the next
 // page starts right after it, even among deliveries of the same time.
 func TestDeliveriesAreFoundByTheIndex(t *testing.T) {

@@ -37,7 +37,7 @@ WITH old AS MATERIALIZED (
   FROM attempt o WHERE o.started_at >= $1::timestamptz AND o.started_at < $2::timestamptz
 ), gone AS (
   DELETE FROM attempt a USING old
-  WHERE a.event_id = old.event_id AND a.number = old.number AND old.number <= old.last - $3::integer
+  WHERE a.event_id = old.event_id AND a.number <= old.number AND a.number <= old.last - $3::integer
   RETURNING a.number
 ), stripped AS (
   UPDATE attempt a SET response = NULL, dns_us = NULL, connect_us = NULL, tls_us = NULL, first_byte_us = NULL FROM old
@@ -59,8 +59,8 @@ type PruneAttemptsRow struct {
 	Stripped int64
 }
 
-// Prunes the attempts of a time range: the last ones of each event stay, without response
-// body and phases.
+// Prunes the attempts of a time range, and the earlier ones of the same events, which were the last ones when they were
+// pruned: the last ones of each event stay, without response body and phases.
 func (q *Queries) PruneAttempts(ctx context.Context, arg PruneAttemptsParams) (PruneAttemptsRow, error) {
 	row := q.db.QueryRow(ctx, pruneAttempts, arg.First, arg.Until, arg.AttemptsKept)
 	var i PruneAttemptsRow
@@ -150,6 +150,27 @@ func (q *Queries) PruneUnclaimed(ctx context.Context, arg PruneUnclaimedParams) 
 	var i PruneUnclaimedRow
 	err := row.Scan(&i.Streams, &i.Gone)
 	return i, err
+}
+
+const retentionPart = `-- name: RetentionPart :one
+SELECT (o.started_at + interval '1 microsecond')::timestamptz AS until FROM attempt o
+WHERE o.started_at >= $1::timestamptz AND o.started_at < $2::timestamptz
+ORDER BY o.started_at OFFSET $3::integer - 1 LIMIT 1
+`
+
+type RetentionPartParams struct {
+	First  time.Time
+	Before time.Time
+	AtMost int32
+}
+
+// The end of the next part, which has at_most attempts and those of the same time as its last one; no row: fewer are left
+// until then.
+func (q *Queries) RetentionPart(ctx context.Context, arg RetentionPartParams) (time.Time, error) {
+	row := q.db.QueryRow(ctx, retentionPart, arg.First, arg.Before, arg.AtMost)
+	var until time.Time
+	err := row.Scan(&until)
+	return until, err
 }
 
 const retentionStart = `-- name: RetentionStart :one

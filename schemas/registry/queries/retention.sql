@@ -7,15 +7,22 @@ SELECT (now() - sqlc.arg(days)::integer * interval '1 day')::timestamptz AS star
 -- The time from which old attempts are pruned next; no row: another dispatcher prunes.
 SELECT until FROM retention WHERE what = 'attempt' FOR UPDATE SKIP LOCKED;
 
+-- name: RetentionPart :one
+-- The end of the next part, which has at_most attempts and those of the same time as its last one; no row: fewer are left
+-- until then.
+SELECT (o.started_at + interval '1 microsecond')::timestamptz AS until FROM attempt o
+WHERE o.started_at >= sqlc.arg(first)::timestamptz AND o.started_at < sqlc.arg(before)::timestamptz
+ORDER BY o.started_at OFFSET sqlc.arg(at_most)::integer - 1 LIMIT 1;
+
 -- name: PruneAttempts :one
--- Prunes the attempts of a time range: the last ones of each event stay, without response
--- body and phases.
+-- Prunes the attempts of a time range, and the earlier ones of the same events, which were the last ones when they were
+-- pruned: the last ones of each event stay, without response body and phases.
 WITH old AS MATERIALIZED (
   SELECT o.event_id, o.number, (SELECT max(l.number) FROM attempt l WHERE l.event_id = o.event_id) AS last
   FROM attempt o WHERE o.started_at >= sqlc.arg(first)::timestamptz AND o.started_at < sqlc.arg(until)::timestamptz
 ), gone AS (
   DELETE FROM attempt a USING old
-  WHERE a.event_id = old.event_id AND a.number = old.number AND old.number <= old.last - sqlc.arg(attempts_kept)::integer
+  WHERE a.event_id = old.event_id AND a.number <= old.number AND a.number <= old.last - sqlc.arg(attempts_kept)::integer
   RETURNING a.number
 ), stripped AS (
   UPDATE attempt a SET response = NULL, dns_us = NULL, connect_us = NULL, tls_us = NULL, first_byte_us = NULL FROM old
