@@ -72,9 +72,9 @@ func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, er
 		return quota{}, serve.RegistryFailure(err)
 	}
 	end := time.Unix(0, drawn.WindowEnd)
-	l := lease{limit: perMinute, tokens: int(drawn.Tokens), use: use{end, int(drawn.Used)}, until: now.Add(leaseFor)}
-	if end.Before(l.until) {
-		l.until = end
+	l := lease{
+		limit: perMinute, tokens: int(drawn.Tokens), use: use{end, int(drawn.Used)},
+		until: now.Add(min(leaseFor, end.Sub(now))), // of the monotonic clock: the other one may be set back meanwhile
 	}
 	granted := l.tokens > 0
 	if granted {

@@ -203,6 +203,9 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	if spend(limit) {
 		t.Error("granted at the end of the window")
 	}
+	if until := a.leases.held[rateKey{7, "partner"}].until; !strings.Contains(until.String(), " m=") {
+		t.Errorf("a refusal lasts until %s, and longer if the machine's clock is set back", until)
+	}
 	now = now.Add(leaseFor / 2)
 	if !spend(limit) {
 		t.Error("a refusal lasts longer than its window")
