@@ -267,12 +267,11 @@ func (f *fixture) number(sql string, args ...any) (n int64) {
 // states counts deliveries by state.
 func (f *fixture) states() map[string]int {
 	f.Helper()
-	rows, err := f.queries.CountDeliveriesByState(context.Background())
+	rows, err := f.pool.Query(context.Background(), "SELECT state, count(*) FROM delivery GROUP BY state")
 	f.check(err)
-	states := map[string]int{}
-	for _, r := range rows {
-		states[r.State] = int(r.Deliveries)
-	}
+	states, state, n := map[string]int{}, "", 0
+	_, err = pgx.ForEachRow(rows, []any{&state, &n}, func() error { states[state] = n; return nil })
+	f.check(err)
 	return states
 }
 

@@ -10,8 +10,8 @@ import (
 
 const (
 	statsInterval = 5 * time.Second
-	// givenUpCounted caps the count of deliveries that are kept forever.
-	givenUpCounted = 10_000
+	// GivenUpCounted is the number up to which failed and no_endpoint deliveries are counted: they are kept forever.
+	GivenUpCounted = 10_000
 )
 
 // Status is what dispatch reports about itself.
@@ -61,7 +61,7 @@ func (d *Dispatch) measure(ctx context.Context) {
 	waiting, err := d.queries.WaitingByState(ctx)
 	var givenUp db.GivenUpRow
 	if err == nil {
-		givenUp, err = d.queries.GivenUp(ctx, givenUpCounted)
+		givenUp, err = d.queries.GivenUp(ctx, GivenUpCounted)
 	}
 	var breakers int64
 	if err == nil {

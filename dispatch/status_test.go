@@ -16,13 +16,13 @@ func TestGivenUpIsCountedUpToALimit(t *testing.T) {
 	d := f.dispatcher(nil)
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
 		SELECT gen_random_uuid(), 7, n, 'deposit.referral', '{}', CASE WHEN n <= 3 THEN 'no_endpoint' ELSE 'failed' END, now()
-		FROM generate_series(1, 2 * $1) n`, givenUpCounted)
+		FROM generate_series(1, 2 * $1) n`, GivenUpCounted)
 	d.measure(t.Context())
 	got := d.Status().Deliveries
-	if got[registry.Failed] != givenUpCounted || got[registry.NoEndpoint] != 3 || got[registry.Pending] != 0 {
+	if got[registry.Failed] != GivenUpCounted || got[registry.NoEndpoint] != 3 || got[registry.Pending] != 0 {
 		t.Errorf("counted %v", got)
 	}
-	if n := testutil.ToFloat64(d.metrics.deliveries.WithLabelValues(registry.Failed)); n != givenUpCounted {
+	if n := testutil.ToFloat64(d.metrics.deliveries.WithLabelValues(registry.Failed)); n != GivenUpCounted {
 		t.Errorf("the metric is %v", n)
 	}
 }

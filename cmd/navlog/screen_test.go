@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/registry"
@@ -28,13 +29,17 @@ func TestNothingForgesALine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	measured, err := json.Marshal(dispatch.Status{Deliveries: map[string]int64{forged: 1}, MeasuredAt: at})
+	if err != nil {
+		t.Fatal(err)
+	}
 	answer, why := forged, forged
 	failing := &examination{}
 	failing.fail(cli.Failed, "nodes", forged, "%s", forged)
 	for what, print := range map[string]func(out *cli.Screen) error{
 		"status": func(out *cli.Screen) error {
-			rows := []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status}}
-			return writeStatus(out, rows, map[string]int64{forged: 1})
+			rows := []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status}, {registry.Dispatch, forged, 0, true, measured}}
+			return writeStatus(out, rows)
 		},
 		"attempts": func(out *cli.Screen) error {
 			return printAttempts(out, []attemptRow{{Number: 1, Error: &why, URL: forged, Response: answer}})

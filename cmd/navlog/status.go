@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -41,8 +42,8 @@ type statusRow struct {
 	Status   json.RawMessage `json:"status"`
 }
 
-// Run prints one line per program, the state of the chain and its endpoints, and the number of deliveries in each
-// state. It fails if the chain is frozen, so that scripts notice.
+// Run prints one line per program, the state of the chain and its endpoints, and the number of undelivered
+// deliveries in each state. It fails if the chain is frozen, so that scripts notice.
 func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Every < 200*time.Millisecond || cmd.Every > time.Hour {
 		return cli.Usage.With(fmt.Errorf("--every is %s and must be 200ms to 1h", cmd.Every))
@@ -92,27 +93,18 @@ func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Wr
 }
 
 func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer) error {
-	q := db.New(pool)
-	found, err := q.ListStatus(ctx)
+	found, err := db.New(pool).ListStatus(ctx)
 	if err != nil {
 		return fmt.Errorf("read the programs' status: %w", err)
-	}
-	counts, err := q.CountDeliveriesByState(ctx)
-	if err != nil {
-		return fmt.Errorf("count deliveries: %w", err)
 	}
 	rows := make([]statusRow, 0, len(found))
 	for _, f := range found {
 		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
 	}
-	deliveries := map[string]int64{}
-	for _, c := range counts {
-		deliveries[c.State] = c.Deliveries
-	}
 	if cmd.JSON {
-		err = json.NewEncoder(out).Encode(map[string]any{"programs": rows, "deliveries": deliveries})
+		err = json.NewEncoder(out).Encode(map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)})
 	} else {
-		err = writeStatus(out, rows, deliveries)
+		err = writeStatus(out, rows)
 	}
 	return errors.Join(err, frozen(rows))
 }
@@ -157,7 +149,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 }
 
 // writeStatus prints the status for people.
-func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) error {
+func writeStatus(out io.Writer, rows []statusRow) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATE\t")
 	for _, r := range rows {
@@ -178,13 +170,34 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 	}
 	writeServed(w, rows)
 	writeVaultWarnings(w, rows)
-	if len(deliveries) > 0 {
+	if deliveries := deliveriesOf(rows); len(deliveries) > 0 {
 		fmt.Fprintln(w, "\nDELIVERIES\t")
 		for _, state := range slices.Sorted(maps.Keys(deliveries)) {
-			cli.Fprintf(w, "%s\t%d\n", state, deliveries[state])
+			cli.Fprintf(w, "%s\t%d%s\n", state, deliveries[state], orMore(state, deliveries[state]))
 		}
 	}
 	return w.Flush()
+}
+
+// deliveriesOf returns how many deliveries are in each state but delivered, as a dispatcher measured last: empty if none
+// runs. To count them here would read all deliveries, which are kept for ever.
+func deliveriesOf(rows []statusRow) map[string]int64 {
+	newest := dispatch.Status{Deliveries: map[string]int64{}}
+	for _, r := range rows {
+		var st dispatch.Status
+		if r.Program == registry.Dispatch && r.Known && json.Unmarshal(r.Status, &st) == nil && st.MeasuredAt.After(newest.MeasuredAt) {
+			newest = st
+		}
+	}
+	return newest.Deliveries
+}
+
+// orMore follows a number up to which dispatch counts.
+func orMore(state string, n int64) string {
+	if n == dispatch.GivenUpCounted && (state == registry.Failed || state == registry.NoEndpoint) {
+		return " or more"
+	}
+	return ""
 }
 
 // served is the state that an instance of serve answers from, and its distance from the head.

@@ -19,9 +19,12 @@ func TestStatusForPeople(t *testing.T) {
 		{"serve", "host:5", 200, true, []byte(`{"state":"serving","generation":2,"indexedBlock":25,"indexedAt":"2023-11-14T22:18:20.000Z"}`)},
 		{"serve", "host:6", 200, true, []byte(`{"state":"unready","generation":0}`)},
 		{"dispatch", "host:4", 100, true, []byte(`[]`)},
+		{"dispatch", "host:7", 100, true, []byte(`{"state":"reading","deliveries":{"pending":2,"failed":9},"measuredAt":"2026-01-02T03:04:04Z"}`)},
+		{"dispatch", "host:8", 100, true, []byte(`{"state":"reading","deliveries":{"pending":3,"failed":10000},"measuredAt":"2026-01-02T03:04:05Z"}`)},
+		{"dispatch", "host:9", 6000, false, []byte(`{"state":"reading","deliveries":{"pending":4},"measuredAt":"2026-01-02T03:04:06Z"}`)},
 	}
 	var out bytes.Buffer
-	if err := writeStatus(&out, rows, map[string]int64{"pending": 3, "delivered": 4}); err != nil {
+	if err := writeStatus(&out, rows); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")
@@ -29,7 +32,7 @@ func TestStatusForPeople(t *testing.T) {
 		"ingest host:1 300ms frozen", "project host:2 400ms writing lag=0 seq=9007199254740993 serve", "host:3 6s unknown (last: serving)", "host:4 100ms unreadable",
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
 		"asked 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
-		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
+		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES failed 10000 or more pending 3",
 		"ANSWERS OF GENERATION BLOCK host:5 2 25 (100 blocks, 20m0s behind) VAULT WARNING 0xA1 none of its logs is known DELIVERIES",
 	} {
 		if !strings.Contains(text, want) {

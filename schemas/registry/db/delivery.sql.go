@@ -81,35 +81,6 @@ func (q *Queries) CountDeliveries(ctx context.Context, partnerID int64) (int64, 
 	return deliveries, err
 }
 
-const countDeliveriesByState = `-- name: CountDeliveriesByState :many
-SELECT state, count(*) AS deliveries FROM delivery GROUP BY state ORDER BY state
-`
-
-type CountDeliveriesByStateRow struct {
-	State      string
-	Deliveries int64
-}
-
-func (q *Queries) CountDeliveriesByState(ctx context.Context) ([]CountDeliveriesByStateRow, error) {
-	rows, err := q.db.Query(ctx, countDeliveriesByState)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CountDeliveriesByStateRow
-	for rows.Next() {
-		var i CountDeliveriesByStateRow
-		if err := rows.Scan(&i.State, &i.Deliveries); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const countFiltered = `-- name: CountFiltered :one
 SELECT count(*) AS deliveries FROM (
   SELECT FROM delivery d WHERE d.partner_id = $1

@@ -38,9 +38,6 @@ SELECT count(*) AS deliveries FROM (
 SELECT (coalesce((SELECT max(d.sequence) FROM delivery d WHERE d.partner_id = sqlc.arg(partner_id)), 0)
   + (SELECT count(*) FROM delivery t WHERE t.partner_id = sqlc.arg(partner_id) AND t.sequence IS NULL))::bigint AS deliveries;
 
--- name: CountDeliveriesByState :many
-SELECT state, count(*) AS deliveries FROM delivery GROUP BY state ORDER BY state;
-
 -- name: DeliveryAttempts :many
 -- The newest attempts of each event, oldest first.
 SELECT a.event_id, a.number, a.url, a.started_at, a.duration_ms, a.status, a.error
