@@ -245,6 +245,16 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	if c.json(&done, "partner", "reseal"); done.Resealed != 0 {
 		t.Errorf("again: %+v", done)
 	}
+	const removable = "0 of them by this command: the other keys can be removed"
+	if out := c.mustRun("partner", "reseal"); !strings.Contains(out, removable) {
+		t.Errorf("with nothing to reseal: %s", out)
+	}
+	t.Setenv("NAVLOG_SECRET_KEY", first+","+second) // a program that starts with the old order
+	c.mustRun("partner", "rotate-secret", "8", "--overlap", "0s")
+	t.Setenv("NAVLOG_SECRET_KEY", second+","+first)
+	if out := c.mustRun("partner", "reseal"); !strings.Contains(out, "1 of them by this command: run it again until it reports 0") {
+		t.Errorf("with a secret that was encrypted with the old key: %s", out)
+	}
 	var version int64
 	if err := pool.QueryRow(t.Context(), "SELECT version FROM endpoint WHERE partner_id = 7").Scan(&version); err != nil || version != 3 {
 		t.Errorf("version %d, want 3: creation, rotation, URL (%v)", version, err)

@@ -313,7 +313,12 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(resealed)
 		}
-		_, err = cli.Fprintf(s.Out, "all secrets and client keys of %d partners are encrypted with key %s, %d of them by this command: the other keys can be removed from NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
+		next := "the other keys can be removed from NAVLOG_SECRET_KEY"
+		if resealed.Secrets > 0 { // a program that still encrypts with another key may have done so meanwhile
+			next = "run it again until it reports 0, before you remove the other keys from NAVLOG_SECRET_KEY"
+		}
+		_, err = cli.Fprintf(s.Out, "all secrets and client keys of %d partners are encrypted with key %s, %d of them by this command: %s\n",
+			resealed.Partners, resealed.KeyID, resealed.Secrets, next)
 		return err
 	}, config.NeedSecretKey)
 }
