@@ -2,6 +2,7 @@ package query
 
 import (
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // TestDocumentAndRoutes: every path and method that is served is in the document, and vice versa.
@@ -45,6 +47,26 @@ func TestDocumentAndRoutes(t *testing.T) {
 	slices.Sort(documented)
 	if !slices.Equal(served, documented) {
 		t.Errorf("served\n%s\ndocumented\n%s", strings.Join(served, "\n"), strings.Join(documented, "\n"))
+	}
+}
+
+// TestFilteredDeliveriesAreExpensive: a list of deliveries with a filter may read all deliveries of the partner.
+func TestFilteredDeliveriesAreExpensive(t *testing.T) {
+	q := &Query{webhooks: partner.NewWebhooks(nil, nil, nil)}
+	routes := q.routes()
+	at := slices.IndexFunc(routes, func(e serve.Route) bool { return e.Path == webhooksPath+"/deliveries" })
+	filters := 0
+	for _, p := range readtest.TheContract().Doc.Paths.Value(routes[at].Path).Get.Parameters {
+		filter := p.Value.In == "query" && !slices.Contains([]string{"page", "pageSize", "after", "format"}, p.Value.Name)
+		if filter {
+			filters++
+		}
+		if expensive := routes[at].Expensive; expensive == nil || expensive(url.Values{p.Value.Name: {"x"}}) != filter {
+			t.Errorf("%s: expensive should be %v", p.Value.Name, filter)
+		}
+	}
+	if filters != 5 {
+		t.Errorf("%d filters", filters)
 	}
 }
 

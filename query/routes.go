@@ -42,7 +42,7 @@ func (q *Query) routes() []serve.Route {
 		{Path: "/api/v1/partner/webhooks", Partner: true, Get: hooks.Registered, Post: hooks.Register, PostLimit: serve.Registrations, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/test", Partner: true, Post: hooks.Test, PostLimit: serve.Sends},
 		{Path: "/api/v1/partner/webhooks/health", Partner: true, Get: hooks.Health, Uncached: true, Expensive: serve.Always},
-		{Path: "/api/v1/partner/webhooks/deliveries", Partner: true, Get: hooks.Deliveries, Uncached: true, AsFile: true},
+		{Path: "/api/v1/partner/webhooks/deliveries", Partner: true, Get: hooks.Deliveries, Uncached: true, AsFile: true, Expensive: partner.Filtered},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}", Partner: true, Get: hooks.Delivery, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", Partner: true, Post: hooks.Replay, PostLimit: serve.Sends},
 		{Path: "/api/v1/partner/webhooks/secret/rotate", Partner: true, Post: q.rotation.Secret, PostLimit: serve.Registrations},

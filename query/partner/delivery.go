@@ -3,6 +3,8 @@ package partner
 import (
 	"context"
 	"errors"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,12 @@ type deliveryFilter struct {
 
 func (f deliveryFilter) any() bool {
 	return f.state != nil || f.kind != nil || f.tx != nil || f.first != nil || f.last != nil
+}
+
+// Filtered is the Expensive of the list of deliveries: with a filter, PostgreSQL may read all deliveries of the partner,
+// once for the page and once for their number.
+func Filtered(values url.Values) bool {
+	return slices.ContainsFunc([]string{"state", "type", "tx", "from", "to"}, func(field string) bool { return values.Get(field) != "" })
 }
 
 func readDeliveryFilter(params *serve.Params) deliveryFilter {
