@@ -1,11 +1,15 @@
 package query
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/registrytest"
+	"github.com/navlog/navlog/schemas/certs/certstest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -28,6 +33,24 @@ type rotations struct {
 	*world
 	owner  *pgxpool.Pool
 	sealer *registry.Sealer
+	losing *atomic.Bool // PostgreSQL commits, and the server's connection is lost before it learns that
+}
+
+// losingConn is a connection to PostgreSQL that loses the response to COMMIT.
+type losingConn struct {
+	net.Conn
+	losing *atomic.Bool
+}
+
+func (c losingConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err == nil && c.losing.Load() && bytes.Contains(b, []byte("commit\x00")) {
+		if _, err := c.Read(make([]byte, 1)); err != nil { // the response is here
+			return n, err
+		}
+		return n, c.Close()
+	}
+	return n, err
 }
 
 func newRotations(t *testing.T, login, roles string, change ...func(*Config)) rotations {
@@ -43,7 +66,16 @@ func newRotations(t *testing.T, login, roles string, change ...func(*Config)) ro
 		t.Fatal("parse the test's URL")
 	}
 	u.User = url.UserPassword(login, "secret")
-	pool, err := registry.OpenAsItIs(t.Context(), registry.Config{URL: u.String(), MaxConns: 4})
+	config, err := pgxpool.ParseConfig(u.String())
+	if err != nil {
+		t.Fatal("parse the login's URL")
+	}
+	losing, dial := new(atomic.Bool), config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return losingConn{conn, losing}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +85,7 @@ func newRotations(t *testing.T, login, roles string, change ...func(*Config)) ro
 	w.serve(change...)
 	w.SealWith(partners.SealKey)
 	w.pool = owner // of what the test itself asks
-	return rotations{w, owner, partners.Sealer()}
+	return rotations{w, owner, partners.Sealer(), losing}
 }
 
 func allowed(c *Config) { c.PartnerRotation = true }
@@ -215,6 +247,32 @@ func TestRotationNeedsTheRole(t *testing.T) {
 	if !strings.Contains(w.logged.String(), "grant it navlog_rotation") {
 		t.Errorf("the log does not say what to do: %s", w.logged)
 	}
+}
+
+// If PostgreSQL commits a change and the server does not learn it, the partner gets neither "nothing was changed" nor a
+// time after which to repeat a request that would do harm, but what to do.
+func TestPartnerRotatesWithoutAConfirmation(t *testing.T) {
+	w := newRotations(t, "login_unconfirmed_serve", "navlog_serve, navlog_rotation", allowed)
+	key := w.partner(7, "Seven")
+	before, _ := w.secrets(7)
+	ca := certstest.New(t)
+	authorities := body("authorities", ca.Texts(ca.Client("seven")).Authorities, "url", sevensURL)
+	w.losing.Store(true)
+	for _, change := range []struct{ path, body, do string }{
+		{rotateSecretPath, "", "overlapSeconds 0"}, {rotateKeyPath, "", "Ask the operator"}, {certificatesPath, authorities, "GET"},
+	} {
+		r := w.post(change.path, change.body, key)
+		r.Failed(t, 503, "UNAVAILABLE")
+		if text := r.Body.String(); !strings.Contains(text, "It is not known whether this was changed") || !strings.Contains(text, change.do) ||
+			strings.Contains(text, "Nothing was changed") || r.Header().Get("Retry-After") != "" {
+			t.Errorf("%s: %s, Retry-After %q", change.path, text, r.Header().Get("Retry-After"))
+		}
+	}
+	w.losing.Store(false)
+	if current, next := w.secrets(7); current != before || next == "" {
+		t.Error("the secret was not rotated: the test loses nothing")
+	}
+	w.post(rotateSecretPath, `{"overlapSeconds":0}`, key).Data(t)
 }
 
 // Rotations count against the limit of a partner's changes.

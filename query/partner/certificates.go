@@ -75,7 +75,7 @@ func (o *Rotation) SetCertificates(r *serve.Request) (*serve.Answer, error) {
 	}
 	sealer, err := registry.ProvenSealer(r.Context, o.Pool, o.SecretKey)
 	if err != nil {
-		return nil, changeFailure(err)
+		return nil, changeFailure(err, unknownCertificates)
 	}
 	if _, err := registry.SetCertificates(r.Context, o.Pool, operator(r), sealer, int64(r.Partner.ID), url, given); err != nil {
 		return nil, certificatesFailure(err)
@@ -196,5 +196,5 @@ func certificatesFailure(err error) *serve.Failure {
 			Message: "Four other URLs have certificates, and more are not allowed: remove those of a URL that you no longer use.",
 		}
 	}
-	return changeFailure(err)
+	return changeFailure(err, unknownCertificates)
 }

@@ -39,7 +39,7 @@ func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
 	}
 	sealer, err := registry.ProvenSealer(r.Context, o.Pool, o.SecretKey)
 	if err != nil {
-		return nil, changeFailure(err)
+		return nil, changeFailure(err, unknownSecret)
 	}
 	rotated, err := registry.RotateSecret(r.Context, o.Pool, operator(r), sealer, int64(r.Partner.ID), overlap)
 	var rotating *registry.RotatingError
@@ -47,7 +47,7 @@ func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
 	case errors.As(err, &rotating):
 		return nil, underWay(rotating.Until)
 	case err != nil:
-		return nil, changeFailure(err)
+		return nil, changeFailure(err, unknownSecret)
 	}
 	return neverKept(r, rotatedSecretJSON{rotated.SigningSecret, serve.Millis(*rotated.TakesOverAt)}), nil
 }
@@ -66,7 +66,7 @@ func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
 	test := registry.IsTestKey(r.HTTP.Header.Get("x-api-key"))
 	issued, err := registry.RotateKey(r.Context, o.Pool, operator(r), int64(r.Partner.ID), test)
 	if err != nil {
-		return nil, changeFailure(err)
+		return nil, changeFailure(err, unknownKey)
 	}
 	return neverKept(r, rotatedKeyJSON{issued.APIKey, append([]string{}, issued.Revoked...)}), nil
 }
@@ -127,8 +127,24 @@ func underWay(until time.Time) *serve.Failure {
 	}
 }
 
-// changeFailure is what an error of the registry means to the partner. The log says what the operator has to do.
-func changeFailure(err error) *serve.Failure {
+// What a partner does about a change if it is not known whether it happened.
+const (
+	unknownSecret = "rotate again with overlapSeconds 0, which replaces both secrets at once."
+	unknownKey    = "if there is another key, nobody has it, and the next rotation would revoke a key that you use. " +
+		"Ask the operator of this navlog to revoke it."
+	unknownCertificates = "GET /api/v1/partner/webhooks/certificates shows which there are."
+)
+
+// changeFailure is what an error of the registry means to the partner. unknown is what to do if it is not known whether
+// the change happened. The log says what the operator has to do.
+func changeFailure(err error, unknown string) *serve.Failure {
+	var outcome *registry.UnknownOutcomeError
+	if errors.As(err, &outcome) { // no Retry-After: the same request again may do harm
+		return &serve.Failure{
+			Status: http.StatusServiceUnavailable, Code: serve.CodeUnavailable,
+			Message: "It is not known whether this was changed: " + unknown, Cause: err,
+		}
+	}
 	var refusal *pgconn.PgError
 	if errors.As(err, &refusal) && refusal.Code == "42501" {
 		err = fmt.Errorf("http.partnerRotation is true, but the login of serve may not make this change: "+

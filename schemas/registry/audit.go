@@ -2,9 +2,11 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/schemas/printable"
@@ -39,14 +41,40 @@ func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, out
 	return nil
 }
 
-// Change runs do in a transaction and records its deed in the same transaction.
+// UnknownOutcomeError reports that PostgreSQL did not confirm the end of a change, which may have happened: the server
+// received COMMIT, or did not, before the connection was lost. If it happened, the audit has its deed.
+type UnknownOutcomeError struct{ Err error }
+
+func (e *UnknownOutcomeError) Error() string {
+	return "it is not known whether this was done, because PostgreSQL did not confirm it; `navlog audit` lists it if it was: " +
+		e.Err.Error()
+}
+
+// Unwrap returns the error of COMMIT.
+func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
+
+// Change runs do in a transaction and records its deed in the same transaction. If its error is not an
+// *UnknownOutcomeError, nothing was changed.
 func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Deed, error)) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	committing := false
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		d, err := do(q)
-		if err != nil {
-			return err
+		if err == nil {
+			err = RecordDeed(ctx, q, operator, d, DeedDone)
 		}
-		return RecordDeed(ctx, q, operator, d, DeedDone)
+		committing = err == nil
+		return err
 	})
+	if err != nil && committing && !rolledBack(err) {
+		return &UnknownOutcomeError{err}
+	}
+	return err
+}
+
+// rolledBack reports whether an error of COMMIT proves that the transaction was rolled back. A fatal error does not: a
+// pooler reports with one that it has lost the server.
+func rolledBack(err error) bool {
+	var refusal *pgconn.PgError
+	return errors.Is(err, pgx.ErrTxCommitRollback) || errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR"
 }

@@ -104,7 +104,8 @@ func CreatePartner(
 			name,
 		)
 	case errors.As(err, &pgErr) && pgErr.Code == "23505":
-		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out", id)
+		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out; if the command that "+
+			"created it was interrupted, `navlog partner rotate-key %d` and `rotate-secret %d` issue its key and secret again", id, id, id)
 	case err != nil:
 		return NewPartner{}, fmt.Errorf("create partner %q: %w", name, err)
 	}

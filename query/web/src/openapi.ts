@@ -2573,6 +2573,31 @@ export interface components {
                 "application/json": components["schemas"]["UnavailableError"];
             };
         };
+        /** @description Nothing was changed, because the partner registry is not available at the moment; or, without `Retry-After`, it is not known whether the change happened: do not repeat the request, but do what `message` says. */
+        UnavailableOrUnknown: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Cache-Control": components["headers"]["CacheControl"];
+                "Retry-After": components["headers"]["RetryAfterKnown"];
+                "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                "X-Generation": components["headers"]["GenerationKnown"];
+                "X-Chain-State": components["headers"]["ChainStateKnown"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                Vary: components["headers"]["VaryKnown"];
+                "X-Content-Type-Options": components["headers"]["NoSniff"];
+                "Access-Control-Allow-Origin": components["headers"]["AnyOriginPublic"];
+                "Access-Control-Expose-Headers": components["headers"]["AnyHeaderPublic"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnavailableError"];
+            };
+        };
         /** @description The node for proofs returns a block that differs from the log, or no receipts of it; so there is no proof. */
         Unproven: {
             headers: {
@@ -2852,6 +2877,8 @@ export interface components {
         XRateLimitReset: components["schemas"]["Decimal"];
         /** @description Seconds to wait. */
         RetryAfter: string;
+        /** @description Seconds to wait; absent if it is not known whether the change happened. */
+        RetryAfterKnown: string;
         /** @description The methods that the path supports. */
         Allow: string;
         /** @description The newest indexed block; absent while nothing is indexed. */
@@ -5334,7 +5361,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["UnavailableOrUnknown"];
         };
     };
     getCertificates: {
@@ -5443,7 +5470,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["UnavailableOrUnknown"];
         };
     };
     removeCertificates: {
@@ -5498,7 +5525,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["UnavailableOrUnknown"];
         };
     };
     rotateKey: {
@@ -5545,7 +5572,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["UnavailableOrUnknown"];
         };
     };
     pullEvents: {
