@@ -531,6 +531,25 @@ func TestOldAttemptsAreFoundByTheIndex(t *testing.T) {
 	}
 }
 
+// The live keys of a partner are found without reading the revoked ones, which stay.
+func TestLiveKeysAreFoundWithoutTheRevokedOnes(t *testing.T) {
+	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
+	for _, statement := range []string{
+		`INSERT INTO partner (id, name) VALUES (7, 'Seven')`,
+		`INSERT INTO api_key (partner_id, hash, last4, revoked_at)
+			SELECT 7, sha256(n::text::bytea), 'abcd', CASE WHEN n < 20000 THEN now() END FROM generate_series(1, 20001) n`,
+		`VACUUM ANALYZE api_key`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := &explained{Pool: pool, t: t}
+	if live, err := db.New(e).ListLiveKeys(ctx, 7); err != nil || len(live) != 2 || e.blocks > 10 {
+		t.Errorf("%d live keys, found in %d blocks: %v", len(live), e.blocks, err)
+	}
+}
+
 // A page of deliveries is found by the index, however deep in the log it starts, and the next
 // page starts right after it, even among deliveries of the same time.
 func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
