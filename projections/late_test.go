@@ -388,7 +388,8 @@ func TestLateVaultElsewhere(t *testing.T) {
 }
 
 // TestVaultComesBack: a vault of the live generation is restored below the newest block. That generation cannot
-// represent it and is no longer written; the projector builds the next one by itself.
+// represent it and is no longer written, which the list says and a switch to it; the projector builds the next one by
+// itself.
 func TestVaultComesBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several rebuilds")
@@ -415,6 +416,22 @@ func TestVaultComesBack(t *testing.T) {
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	w.verify(t, s.Seq())
+
+	wait.Until(t, func() error { // the projector has reported it
+		all, err := o.List(t.Context())
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(all[0].Note, "a vault was restored") || all[1].Note != "" {
+			return fmt.Errorf("the generations have the notes %q and %q", all[0].Note, all[1].Note)
+		}
+		return nil
+	})
+	began := time.Now()
+	wantError(t, o.Switch(t.Context(), 1), "generation 1 is at seq", "nothing was switched", "a vault was restored")
+	if took := time.Since(began); took >= catchUp {
+		t.Errorf("the switch to a generation that is not written any more waits for it: %s", took)
+	}
 }
 
 // TestVaultRemoved: when a vault is removed, the projector by itself builds a generation without it, which has none

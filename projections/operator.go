@@ -88,6 +88,7 @@ type Generation struct {
 	logID   []byte
 	vaults  [][]byte
 	without [][]byte
+	said    *Status // what projectors report about it; nil if none of them writes it
 }
 
 // List returns the generations by id, including dropped ones.
@@ -96,16 +97,38 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
+	said, err := o.words(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, Outdated: g.Outdated}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, Outdated: g.Outdated, said: said[g.ID]}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
 	}
+	noteUnwritten(out)
 	noteLeft(out)
 	return out, nil
+}
+
+// noteUnwritten adds a note to each generation that its projector cannot write any more.
+func noteUnwritten(all []Generation) {
+	for i := range all {
+		if g := &all[i]; g.said != nil && g.said.State == Bad {
+			g.Note = unwritten(g.said)
+			if g.State != registry.Live {
+				g.Note += fmt.Sprintf(": drop it with `navlog projection drop %d`", g.ID)
+			}
+		}
+	}
+}
+
+// unwritten says why a generation in state bad stays where it is.
+func unwritten(s *Status) string {
+	return "it is not written any more, because " + s.Reason
 }
 
 // noteLeft adds a note to each generation that will stay in state building: project makes it live only if no other
@@ -120,7 +143,7 @@ func noteLeft(all []Generation) {
 	for i := range all {
 		g := &all[i]
 		switch {
-		case g.State != registry.Building:
+		case g.State != registry.Building || g.Note != "":
 		case !bytes.Equal(g.logID, live.logID) || g.Schema != live.Schema:
 			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with `navlog projection drop %d`", g.ID)
 		case g.Seq != nil && live.Seq != nil && *g.Seq >= *live.Seq:
@@ -195,16 +218,24 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	return promote(ctx, o.pool, id, registry.Standby)
 }
 
-// reaches waits until a generation has reached the current position of the live one.
+// reaches waits until a generation has reached the current position of the live one. A generation that is not written
+// any more never will.
 func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) error {
 	for began := time.Now(); ; {
 		seq, _, err := o.clickhouse.Position(ctx, o.conn, g.Database)
 		if err != nil || seq >= want {
 			return err
 		}
+		said, err := o.words(ctx)
+		if err != nil {
+			return err
+		}
+		if s := said[g.ID]; s != nil && s.State == Bad {
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, seq, want, unwritten(s))
+		}
 		o.Progress.Tell(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
 		if time.Since(began) > catchUp {
-			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written (`navlog status`), by a `navlog project` of schema %s?", g.ID, seq, want, g.Schema)
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written, by a `navlog project` of schema %s (`navlog status`)?", g.ID, seq, want, g.Schema)
 		}
 		if err := write.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err

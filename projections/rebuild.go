@@ -284,10 +284,8 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 		if g.State != registry.Building {
 			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it; check `navlog projection list`", id, g.State)
 		}
-		s, err := o.word(ctx, id)
+		s := g.said
 		switch {
-		case err != nil:
-			return nil, nil, err
 		case s == nil && !told && time.Since(began) > o.patience:
 			told = true
 			options.Notice(fmt.Sprintf("no `navlog project` writes generation %d: is one of this version running (schema %s)? still waiting", id, g.Schema))
@@ -328,24 +326,24 @@ func endOf(seq uint64, left int64, atEnd bool) uint64 {
 	return seq + uint64(left)
 }
 
-// word returns what projectors report about a generation; nil if none of them writes it. A report of the lease's
-// holder takes precedence over those of standbys.
-func (o *Operator) word(ctx context.Context, id int32) (*Status, error) {
+// words returns what projectors report about each generation that one of them writes. A report of the lease's holder
+// takes precedence over those of standbys.
+func (o *Operator) words(ctx context.Context) (map[int32]*Status, error) {
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the status of the programs: %w", err)
 	}
-	var best *Status
+	out := map[int32]*Status{}
 	for _, row := range all {
 		var said Status
 		if row.Program != registry.Project || row.AgeMs > 5000 || json.Unmarshal(row.Status, &said) != nil {
 			continue
 		}
 		for _, s := range append(said.Others, said) {
-			if s.Generation == id && s.State != Starting && (best == nil || best.State == StandingBy) {
-				best = &s
+			if best := out[s.Generation]; s.State != Starting && (best == nil || best.State == StandingBy) {
+				out[s.Generation] = &s
 			}
 		}
 	}
-	return best, nil
+	return out, nil
 }

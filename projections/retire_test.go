@@ -21,6 +21,26 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+// TestUnwritten: a generation that its projector cannot write any more has a note with the reason in the list, and no
+// other one does.
+func TestUnwritten(t *testing.T) {
+	all := []Generation{
+		{ID: 1, State: registry.Standby, said: &Status{State: Bad, Reason: "a vault was restored"}},
+		{ID: 2, State: registry.Standby, said: &Status{State: Following}},
+		{ID: 3, State: registry.Standby},
+		{ID: 4, State: registry.Live, said: &Status{State: Bad, Reason: "the log has a hole"}},
+	}
+	noteUnwritten(all)
+	for i, want := range []string{
+		"it is not written any more, because a vault was restored: drop it with `navlog projection drop 1`", "", "",
+		"it is not written any more, because the log has a hole",
+	} {
+		if all[i].Note != want {
+			t.Errorf("generation %d has the note %q, want %q", all[i].ID, all[i].Note, want)
+		}
+	}
+}
+
 // TestLeftBuilding: a generation that stays in state building has a note in the list; one that is making progress, or
 // that project will make live, has none.
 func TestLeftBuilding(t *testing.T) {

@@ -532,7 +532,8 @@ func (e *examination) certificates(ctx context.Context, pool *pgxpool.Pool) {
 	}
 }
 
-// generations warns of generations that were left half built. It needs a login that sees their tables.
+// generations warns of generations that were left half built or are not written any more. It needs a login that sees
+// their tables.
 func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 	c := e.config
 	if !e.uses(config.NeedProjections) || c.Validate(config.NeedChainID, config.NeedKafka, config.NeedClickHouse) != nil {
@@ -549,7 +550,7 @@ func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 	}
 	for _, g := range all {
 		if g.Note != "" {
-			e.warn(fmt.Sprintf("generation %d", g.ID), "do that, or wait while a rebuild runs", "%s", g.Note)
+			e.warn(fmt.Sprintf("generation %d", g.ID), "do what it says, or wait while a rebuild runs", "%s", g.Note)
 		}
 	}
 }
