@@ -175,6 +175,11 @@ var methodText = regexp.MustCompile(`^[a-z]+_[a-zA-Z0-9]+$`)
 
 // Validate reports every mistake at once.
 func (c Config) Validate() error {
+	return errors.Join(errors.Join(c.Complete().endpointFaults()...), c.ValidateWithoutNodes())
+}
+
+// ValidateWithoutNodes is Validate without chain.rpc and chain.agreement, for a machine that has no node's URL.
+func (c Config) ValidateWithoutNodes() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
 	c = c.Complete()
@@ -184,7 +189,6 @@ func (c Config) Validate() error {
 	if c.ID == 0 {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}
-	faults = append(faults, c.endpointFaults()...)
 	faults = append(faults, vaults.Faults(c.Vaults)...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)

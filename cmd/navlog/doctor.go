@@ -74,12 +74,12 @@ func (e *examination) sections() []config.Section {
 }
 
 // withoutNodes leaves the nodes out of the sections if none is configured and no program is named: only ingest and
-// verify have their URLs. nodes is false if it did.
+// verify have their URLs. Everything else of the section chain is still checked. nodes is false if it did.
 func (e *examination) withoutNodes(sections []config.Section) (_ []config.Section, nodes bool) {
 	if e.program != "" || !e.config.WasRead() || len(e.config.Chain.RPC) > 0 {
 		return sections, true
 	}
-	return append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID), false
+	return append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainNoNodes), false
 }
 
 // uses reports whether the checked programs need a section.

@@ -477,13 +477,53 @@ func TestLogCommands(t *testing.T) {
 
 var zeroHash = "0x" + strings.Repeat("0", 64)
 
-// TestConfigWithoutNodes: a configuration without nodes is sound for every program but ingest.
+// TestConfigWithoutNodes: a configuration without nodes is sound for every program but ingest. Everything else of the
+// section chain is checked without them too.
 func TestConfigWithoutNodes(t *testing.T) {
 	t.Setenv("NAVLOG_SECRET_KEY", "")
-	c := commands{t, configtest.Write(t, strings.Replace(configtest.Sound, "  rpc: [http://127.0.0.1:8545]\n", "", 1))}
+	sound := strings.Replace(configtest.Sound, "  rpc: [http://127.0.0.1:8545]\n", "", 1)
+	c := commands{t, configtest.Write(t, sound)}
 	for program, want := range map[string]cli.Code{"": cli.Done, "serve": cli.Done, "ingest": cli.Configuration} {
 		if out, err := c.run("config", "check", "--program", program); cli.CodeOf(err) != want || (program == "") != strings.Contains(out, "no node is given") {
 			t.Errorf("%q: %v\n%s", program, err, out)
 		}
+	}
+	for fault, want := range map[string]string{"  vaults: []": "chain.vaults has 0 vaults", "  vaults: []\n  window: 100001": "chain.window is 100001"} {
+		i, j := strings.Index(sound, "  vaults:"), strings.Index(sound, "  pollInterval")
+		c := commands{t, configtest.Write(t, sound[:i]+fault+"\n"+sound[j:])}
+		for _, command := range []string{"config check", "doctor"} {
+			out, err := c.run(strings.Fields(command)...)
+			if text := out + fmt.Sprint(err); cli.CodeOf(err) != cli.Configuration || !strings.Contains(text, want) || strings.Contains(text, "chain.rpc") {
+				t.Errorf("%s of %q does not report %q: %v\n%s", command, fault, want, err, out)
+			}
+		}
+	}
+	_, err := c.run("ingest")
+	if err == nil || !strings.Contains(err.Error(), "`navlog config check --program ingest` lists all of them") {
+		t.Errorf("ingest names no command that checks its nodes: %v", err)
+	}
+}
+
+// TestNoConfiguration: if no file is found and settings are missing, a command says where it looked. A configuration of
+// variables only needs no file.
+func TestNoConfiguration(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("NAVLOG_CONFIG", "") // so that the test restores it
+	os.Unsetenv("NAVLOG_CONFIG")
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "there is no navlog.yaml in " + folder + ", and neither --config nor NAVLOG_CONFIG names one"
+	for _, command := range []string{"status", "config check", "doctor", "serve"} {
+		var out bytes.Buffer
+		err := run(t.Context(), strings.Fields(command), &out, io.Discard)
+		if text := out.String() + fmt.Sprint(err); cli.CodeOf(err) != cli.Configuration || strings.Count(text, want) != 1 {
+			t.Errorf("%s does not say %q once: %v\n%s", command, want, err, out.String())
+		}
+	}
+	t.Setenv("NAVLOG_CHAIN_ID", "31337")
+	if err := run(t.Context(), []string{"kafka", "rights"}, io.Discard, io.Discard); err != nil {
+		t.Errorf("a configuration of variables: %v", err)
 	}
 }

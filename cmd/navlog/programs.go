@@ -54,7 +54,7 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 
 // start starts one of the four programs.
 func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error)) error {
-	c, err := config.Read(cmd, config.Needs[name]...)
+	c, err := config.ReadFor(cmd, name)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,10 @@ type Config struct {
 	// unread is set if reading the file stopped at a mistake: anything Validate said about the rest would be wrong.
 	unread bool
 
+	// absent says that no file was read, because none is named and the default one does not exist. Settings may all be
+	// variables, so this alone is no mistake.
+	absent error
+
 	// SecretKey encrypts the signing secrets at rest. During a rotation it is several keys, separated by commas, the
 	// newest first. It is only read from the environment.
 	SecretKey string `yaml:"-" env:"SECRET_KEY"`
@@ -98,6 +102,7 @@ func Load(file string, environ []string) (Config, error) {
 	case err == nil:
 		faults = append(faults, parseYAML(name, b, &c))
 	case optional && errors.Is(err, os.ErrNotExist):
+		c.absent = noFile()
 	default:
 		c.unread = true
 		faults = append(faults, fmt.Errorf("read configuration: %w", err))
@@ -105,6 +110,15 @@ func Load(file string, environ []string) (Config, error) {
 	faults = append(faults, parseEnvironment(environ, &c), clean(&c))
 	c.Chain = c.Chain.Complete()
 	return c, errors.Join(faults...)
+}
+
+// noFile says where no configuration file was found.
+func noFile() error {
+	folder, err := os.Getwd()
+	if err != nil {
+		folder = "this folder"
+	}
+	return fmt.Errorf("there is no %s in %s, and neither --config nor NAVLOG_CONFIG names one", defaultFile, folder)
 }
 
 // documentedType matches "field x not found in type main.config", to replace it by words that need no knowledge of the
@@ -265,7 +279,8 @@ func mistakeIn(key string, given map[string]string) error {
 type Section int
 
 const (
-	NeedChain Section = iota
+	NeedChain        Section = iota
+	NeedChainNoNodes         // NeedChain, on a machine where chain.rpc is not given
 	NeedChainID
 	NeedKafka
 	NeedClickHouse
@@ -295,7 +310,8 @@ var (
 // nothing.
 func (c Config) WasRead() bool { return !c.unread }
 
-// Validate reports every mistake in the sections at once.
+// Validate reports every mistake in the sections at once, and first that there is no file, if there are mistakes and no
+// file was found.
 func (c Config) Validate(sections ...Section) error {
 	if c.unread {
 		return nil
@@ -305,6 +321,8 @@ func (c Config) Validate(sections ...Section) error {
 		switch s {
 		case NeedChain:
 			faults = append(faults, c.Chain.Validate(), c.untouchedChain())
+		case NeedChainNoNodes:
+			faults = append(faults, c.Chain.ValidateWithoutNodes(), c.untouchedChain())
 		case NeedChainID:
 			if c.Chain.ID == 0 {
 				faults = append(faults, errors.New("chain.id is missing: give the chain id, such as 1 for Ethereum"))
@@ -330,7 +348,11 @@ func (c Config) Validate(sections ...Section) error {
 			faults = append(faults, err)
 		}
 	}
-	return errors.Join(append(faults, c.Ops.validate())...)
+	err := errors.Join(append(faults, c.Ops.validate())...)
+	if err != nil && c.absent != nil {
+		err = errors.Join(c.absent, err)
+	}
+	return err
 }
 
 // rotation reports a missing or wrong secret key where serve needs it, unless NeedSecretKey reports it.
@@ -389,9 +411,19 @@ func portFault(key, address string) error {
 // Read reads the configuration that a command's flags and the environment give, and checks the given sections. It
 // reports all mistakes at once.
 func Read(flags cli.Flags, sections ...Section) (Config, error) {
+	return read(flags, "navlog config check", sections)
+}
+
+// ReadFor is Read for one of the four programs.
+func ReadFor(flags cli.Flags, program string) (Config, error) {
+	return read(flags, "navlog config check --program "+program, Needs[program])
+}
+
+// read is Read. check is the command that names all mistakes, not only those of the sections.
+func read(flags cli.Flags, check string, sections []Section) (Config, error) {
 	c, err := Load(flags.Config, os.Environ())
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
-		return Config{}, cli.Configuration.With(fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err))
+		return Config{}, cli.Configuration.With(fmt.Errorf("the configuration has mistakes (`%s` lists all of them):\n%w", check, err))
 	}
 	return c, nil
 }
