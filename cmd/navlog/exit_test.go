@@ -129,6 +129,36 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestMisuse: an error in the command line names the help of the command that was called; help and --version are
+// understood as most programs understand them.
+func TestMisuse(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"nonsense"}, "(try `navlog --help`)"},
+		{[]string{"partner"}, "(try `navlog partner --help`)"},
+		{[]string{"partner", "create"}, "(try `navlog partner create --help`)"},
+		{[]string{"partner", "create", "Acme", "--nonsense"}, "(try `navlog partner create --help`)"},
+		{[]string{"webhook", "list", "--limit", "many"}, "(try `navlog webhook list --help`)"},
+		{[]string{"partner", "set-limit", "1", "-5"}, "numbers are not negative here, and flags are words (try `navlog partner set-limit --help`)"},
+		{[]string{"partner", "create", ""}, "<name>: the value is empty (try `navlog partner create --help`)"},
+		{[]string{"partner", "create", "a\x00b"}, "<name>: the value has a character that cannot be seen"},
+		{[]string{"partner", "create", strings.Repeat("a", 1001)}, "more than 1000 bytes"},
+	} {
+		err := run(t.Context(), c.args, io.Discard, io.Discard)
+		if cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("navlog %.80q: %.200v, want %q", c.args, err, c.want)
+		}
+	}
+	for _, same := range [][2][]string{{{"help"}, {"--help"}}, {{"help", "partner", "create"}, {"partner", "create", "--help"}}, {{"--version"}, {"version"}}} {
+		var got, want bytes.Buffer
+		if err := errors.Join(run(t.Context(), same[0], &got, &got), run(t.Context(), same[1], &want, &want)); err != nil || got.String() != want.String() {
+			t.Errorf("navlog %q prints %q: %v", same[0], got.String(), err)
+		}
+	}
+}
+
 // The help of navlog fits on one screen: every command in its chapter, no line wider than 80, at most 50 lines.
 func TestHelpIsOneScreen(t *testing.T) {
 	var out bytes.Buffer

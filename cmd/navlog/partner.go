@@ -62,6 +62,9 @@ func (cmd partnerCreateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.ID < 0 || cmd.ID > 1<<32-1 {
 		return cli.Usage.With(fmt.Errorf("--id is %d and must be 1 to 4294967295, the range of the id on chain", cmd.ID))
 	}
+	if err := registry.CheckName(cmd.Name); err != nil {
+		return cli.Usage.With(err)
+	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		sealer, err := registry.ProvenSealer(ctx, pool, c.SecretKey)
 		if err != nil {

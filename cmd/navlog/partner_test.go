@@ -159,7 +159,7 @@ func TestPartnerMistakes(t *testing.T) {
 		{[]string{"partner", "rotate-key", "9"}, "there is no partner 9"},
 		{[]string{"partner", "rotate-secret", "9"}, "there is no partner 9"},
 		{[]string{"partner", "set-limit", "1", "2000000"}, "0 to 1000000"},
-		{[]string{"partner", "fly"}, "navlog --help"},
+		{[]string{"partner", "fly"}, "navlog partner --help"},
 	} {
 		if _, err := c.run(m.args...); err == nil || !strings.Contains(err.Error(), m.want) {
 			t.Errorf("navlog %s: %v, want %q", strings.Join(m.args, " "), err, m.want)

@@ -67,15 +67,26 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 // maxName is the maximum length of a partner's name in bytes.
 const maxName = 1000
 
+// CheckName reports what is wrong with a partner's name.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty: choose one")
+	case printable.Text(name, maxName) != name:
+		return fmt.Errorf(
+			"the name %.40q has unprintable characters or more than %d bytes: choose another name", name, maxName,
+		)
+	}
+	return nil
+}
+
 // CreatePartner creates a partner with endpoint, key and secret. An id of 0 takes the next
 // free id.
 func CreatePartner(
 	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, name string, testKey bool,
 ) (NewPartner, error) {
-	if printable.Text(name, maxName) != name {
-		return NewPartner{}, fmt.Errorf(
-			"the name %.40q has unprintable characters or more than %d bytes: choose another name", name, maxName,
-		)
+	if err := CheckName(name); err != nil {
+		return NewPartner{}, err
 	}
 	created := NewPartner{ID: id, Name: name, APIKey: NewAPIKey(testKey), SigningSecret: NewSigningSecret()}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (_ Deed, err error) {

@@ -11,7 +11,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -84,8 +86,13 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 			panic(r)
 		}
 	}()
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
+	case args[0] == "--version":
+		args = append([]string{"version"}, args[1:]...)
 	}
 	out, other := NewScreen(stdout), NewScreen(stderr)
 	defer out.Flush()
@@ -104,10 +111,29 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return Usage.With(fmt.Errorf("%w (try `%s --help`)", err, name))
+		return Usage.With(misuse(name, err))
 	}
 	warnOfSecrets(other, parsed)
 	return parsed.Run()
+}
+
+// negative matches the parser's error for a negative number, which it takes for a flag. No command takes one.
+var negative = regexp.MustCompile(`^unknown flag -\d`)
+
+// misuse describes a command line that does not parse, and names the help of the command that was called.
+func misuse(name string, err error) error {
+	called := name
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context != nil {
+		for _, step := range wrong.Context.Path {
+			if step.Command != nil {
+				called = step.Command.FullPath()
+			}
+		}
+	}
+	if negative.MatchString(err.Error()) {
+		err = errors.New("a value begins with -, but numbers are not negative here, and flags are words")
+	}
+	return fmt.Errorf("%w (try `%s --help`)", err, called)
 }
 
 // Version is the command that prints the version.

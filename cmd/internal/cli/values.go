@@ -12,7 +12,7 @@ import (
 )
 
 // values are the parsers of arguments and flags, including those from the environment: leading and trailing white space
-// is ignored, and invisible characters are an error.
+// is ignored, and invisible characters are an error. An argument is never empty; a flag may be, as if it was left out.
 func values() []kong.Option {
 	options := []kong.Option{kong.KindMapper(reflect.String, kong.MapperFunc(text))}
 	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
@@ -61,6 +61,8 @@ func pop(ctx *kong.DecodeContext, expected string) (string, error) {
 		return "", fmt.Errorf("the value %w", err)
 	case value == "" && given != "":
 		return "", errors.New("the value is only white space: leave it out, or give one")
+	case value == "" && ctx.Value.Flag == nil:
+		return "", errors.New("the value is empty")
 	}
 	return value, nil
 }
