@@ -21,6 +21,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/query"
@@ -31,7 +32,7 @@ import (
 
 type upCmd struct {
 	cli.Flags
-	Data       string        `type:"path" default:"data" placeholder:"DIR" help:"Folder for the data of the engines and for keys; the next run continues with them."`
+	Data       string        `type:"path" default:"data" placeholder:"DIR" help:"Folder for the data of the engines and for keys; the next run continues with them (default: data)."`
 	Listen     string        `placeholder:"ADDR" help:"Address of the HTTP API (default: 127.0.0.1:8080, or http.listen)."`
 	ReadyFile  string        `type:"path" placeholder:"FILE" help:"When everything is ready, write a JSON document with all addresses, contracts and demo keys to this file."`
 	NoScenario bool          `help:"Start the chain and the contracts without traffic; each transaction mines a block."`
@@ -90,9 +91,11 @@ func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	if cmd.Interval < 100*time.Millisecond || cmd.Interval > time.Hour {
 		return cli.Usage.With(fmt.Errorf("--interval is %s and must be 100ms to 1h", cmd.Interval))
 	}
-	if err := os.MkdirAll(cmd.Data, 0o755); err != nil {
-		return fmt.Errorf("make the data folder: %w", err)
+	release, err := engines.Reserve(cmd.Data)
+	if err != nil {
+		return fmt.Errorf("--data: %w", err)
 	}
+	defer release()
 	u := &up{cmd: cmd, streams: s, screen: screen, log: log, config: c, services: wiring.NewServices(log)}
 	defer func() {
 		err = errors.Join(err, u.services.Stop(), u.engines.close())

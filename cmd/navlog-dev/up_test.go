@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/vaults"
 )
@@ -41,6 +44,34 @@ func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
 	first.removeReadyFile()
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file of the finished run is still there: %v", err)
+	}
+}
+
+// TestDataFolderInUse: a second `up` on the same data ends before it starts an engine, and names the process to stop.
+func TestDataFolderInUse(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	release, err := engines.Reserve(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = run(t.Context(), []string{"up", "--data", folder, "--listen", "127.0.0.1:0"}, io.Discard, io.Discard)
+	want := fmt.Sprintf("--data: folder %s is in use by another process (pid %d): stop that one or choose another folder", folder, os.Getpid())
+	if err == nil || err.Error() != want {
+		t.Errorf("it ends with %v, want %s", err, want)
+	}
+	if made, err := os.ReadDir(folder); err != nil || len(made) != 1 {
+		t.Errorf("it made %v in the folder: %v", made, err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if release, err = engines.Reserve(folder); err != nil {
+		t.Fatalf("the folder stays locked: %v", err)
+	}
+	release()
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"up", "--help"}, &help, &help); err != nil || !strings.Contains(strings.Join(strings.Fields(help.String()), " "), "(default: data)") {
+		t.Errorf("the help does not name the default folder: %v\n%s", err, help.String())
 	}
 }
 

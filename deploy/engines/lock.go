@@ -30,15 +30,44 @@ func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
 		return "", nil, fmt.Errorf("start %s: open the lock of its folder: %w", what, err)
 	}
 	if err := flock(ctx, f); err != nil {
-		holder, _ := os.ReadFile(f.Name())
-		f.Close()
-		return "", nil, fmt.Errorf("start %s: folder %s is in use by another process (pid %s): stop that one or choose another folder: %w", what, dir, strings.TrimSpace(string(holder)), err)
+		defer f.Close()
+		return "", nil, fmt.Errorf("start %s: %w", what, inUse(f, dir, err))
 	}
 	if err := notePid(f, os.Getpid()); err != nil {
 		f.Close()
 		return "", nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
 	}
 	return dir, f, nil
+}
+
+// Reserve creates dir if necessary and locks it for this process, or fails at once if another one has it. No process
+// that this one starts inherits the lock, so engines that are still shutting down do not hold it.
+func Reserve(dir string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of the folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		return nil, inUse(f, dir, err)
+	}
+	if err := notePid(f, os.Getpid()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write the lock of the folder: %w", err)
+	}
+	return f.Close, nil
+}
+
+// inUse describes a folder that could not be locked. That another process has it needs no further reason.
+func inUse(lock *os.File, dir string, err error) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("lock the folder %s: %w", dir, err)
+	}
+	holder, _ := os.ReadFile(lock.Name())
+	return fmt.Errorf("folder %s is in use by another process (pid %s): stop that one or choose another folder", dir, strings.TrimSpace(string(holder)))
 }
 
 // notePid writes the id of the process that uses the folder into the lock file, for error messages.
