@@ -52,6 +52,9 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'failed')`, event); err != nil {
 		t.Fatal(err)
 	}
+	if err := partners.Register(t.Context(), pool, 7, "https://acme.example/hook"); err != nil {
+		t.Fatal(err)
+	}
 	c.json(&second, "partner", "rotate-key", "7")
 	c.json(&third, "partner", "rotate-key", "7", "--as", "bob")
 	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")

@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -41,10 +42,14 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	}
 	t.Setenv("NAVLOG_POSTGRES_SKIP_MIGRATIONS", "true")
 
+	asOwner := c.registry()
 	c.asRole(owner, "navlog_operator")
 	var partner, second registry.NewPartner
 	c.json(&partner, "partner", "create", "Acme", "--id", "7")
 	c.json(&second, "partner", "rotate-key", "7")
+	if err := partners.Register(t.Context(), asOwner, 7, "https://example.com/hook"); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{"partner", "list"}, {"partner", "show", "7"}, {"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"}, {"partner", "rotate-secret", "7"},
 		{"partner", "reseal"}, {"partner", "revoke-key", "7", last4(second.APIKey)}, {"webhook", "list"}, {"webhook", "test", "7", "--wait", "0s"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -36,12 +35,21 @@ type order struct {
 	Deliveries int64 `json:"deliveries"` // number of deliveries sent for it so far
 }
 
-// order leaves a command for dispatch, waits for it, and prints the outcome.
+// order leaves a command for dispatch, waits for it, and prints the outcome. It leaves none for a partner to which
+// dispatch would send nothing.
 func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed, leave func(*db.Queries) (int64, error)) error {
+	switch p, err := db.New(pool).GetPartner(ctx, d.Partner); {
+	case err != nil:
+		return unknownPartner(d.Partner, err)
+	case p.Disabled:
+		return fmt.Errorf("partner %d is disabled, so nothing is sent: `navlog partner enable %d` undoes it", p.ID, p.ID)
+	case p.Url == nil:
+		return fmt.Errorf("partner %d has no webhook URL, so nothing is sent: the partner registers one (docs/webhooks.md)", p.ID)
+	}
 	var id int64
 	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
 		if id, err = leave(q); err != nil {
-			return d, created(d.Partner, err)
+			return d, fmt.Errorf("store a command for partner %d: %w", d.Partner, err)
 		}
 		return d, nil
 	})
@@ -101,15 +109,6 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 		_, err = cli.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
 	}
 	return err
-}
-
-// created explains why a command could not be left for dispatch.
-func created(partner int64, err error) error {
-	var refusal *pgconn.PgError
-	if errors.As(err, &refusal) && refusal.Code == "23503" {
-		return registry.NoPartner(partner)
-	}
-	return fmt.Errorf("store a command for partner %d: %w", partner, err)
 }
 
 type webhookReplayCmd struct {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -73,7 +75,24 @@ func TestWebhookCommands(t *testing.T) {
 		t.Errorf("a correction is not shown:\n%s", out)
 	}
 
-	for _, args := range [][]string{{"replay", event.String()}, {"replay-range", "7", "1", "2", "--state", "failed"}, {"test", "7"}} {
+	orders := [][]string{{"replay", event.String()}, {"replay-range", "7", "1", "2", "--state", "failed"}, {"test", "7"}}
+	sendsNothing := func(want string) {
+		t.Helper()
+		for _, args := range orders {
+			out, err := c.run(append(append([]string{"webhook"}, args...), "--wait", "0s")...)
+			if cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), want) || out != "" {
+				t.Errorf("%v: %q, %v, want %q", args, out, err, want)
+			}
+		}
+	}
+	sendsNothing("partner 7 has no webhook URL, so nothing is sent")
+	if err := partners.Register(t.Context(), postgres, 7, "https://acme.example/hook"); err != nil {
+		t.Fatal(err)
+	}
+	c.mustRun("partner", "disable", "7")
+	sendsNothing("partner 7 is disabled, so nothing is sent")
+	c.mustRun("partner", "enable", "7")
+	for _, args := range orders {
 		out, err := c.run(append(append([]string{"webhook"}, args...), "--wait", "0s")...)
 		if err != nil || !strings.Contains(out, "queued as command") {
 			t.Errorf("%v: %q, %v", args, out, err)
