@@ -152,7 +152,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 func writeStatus(out io.Writer, rows []statusRow) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATE\t")
-	for _, r := range rows {
+	for _, r := range withoutEnded(rows) {
 		var st registry.ProgramStatus
 		state := "unreadable"
 		if json.Unmarshal(r.Status, &st) == nil {
@@ -273,24 +273,75 @@ func writeVaultWarnings(w io.Writer, rows []statusRow) {
 	}
 }
 
-// details are the remaining fields of a program's state. Those of ingest have their own chapter.
+// details are the other things that project, serve and dispatch report. ingest has a chapter of its own, and so has the
+// state that serve answers from.
 func details(r statusRow) string {
-	var fields map[string]any
-	decoder := json.NewDecoder(strings.NewReader(string(r.Status)))
-	decoder.UseNumber() // no amount may become a float
-	if r.Program == registry.Ingest || decoder.Decode(&fields) != nil {
+	var st struct {
+		Generation           int32
+		Seq                  *uint64
+		Built                *bool `json:"derived"`
+		Lag                  *int64
+		RecordsPerSecond     float64
+		ETASeconds           *uint64
+		Listen               string
+		Intake               bool
+		LagRecords           *int64
+		Lanes                *int
+		OldestPendingSeconds float64
+		OldestParkedSeconds  float64
+		OpenBreakers         int64
+		Reason               string
+	}
+	if r.Program == registry.Ingest || json.Unmarshal(r.Status, &st) != nil {
 		return ""
 	}
 	var words []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		switch value := fields[name].(type) {
-		case string, json.Number, bool:
-			if name != "state" {
-				words = append(words, fmt.Sprintf("%s=%v", name, value))
-			}
+	say := func(when bool, format string, args ...any) {
+		if when {
+			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	return strings.Join(words, " ")
+	say(st.Listen != "", "on %s", st.Listen)
+	if r.Program != registry.Serve {
+		say(st.Generation > 0, "generation %d", st.Generation)
+		if st.Seq != nil {
+			say(true, "seq %d", *st.Seq)
+		}
+	}
+	say(st.Built != nil && !*st.Built, "lists not built")
+	if st.Lag != nil {
+		say(true, "%d records left", *st.Lag)
+	}
+	say(st.RecordsPerSecond > 0, "%.1f records/s", st.RecordsPerSecond)
+	say(st.ETASeconds != nil, "%s left", console.Left(st.ETASeconds))
+	say(st.Intake, "reads the referral topics")
+	if st.LagRecords != nil {
+		say(st.Intake || *st.LagRecords > 0, "%d referrals left", *st.LagRecords)
+	}
+	if st.Lanes != nil {
+		say(true, "sends to %d partners", *st.Lanes)
+	}
+	due := func(seconds float64) time.Duration { return time.Duration(seconds) * time.Second }
+	say(st.OldestPendingSeconds >= 1, "oldest pending delivery due for %s", due(st.OldestPendingSeconds))
+	say(st.OldestParkedSeconds >= 1, "oldest parked delivery due for %s", due(st.OldestParkedSeconds))
+	say(st.OpenBreakers > 0, "%d open breakers", st.OpenBreakers)
+	say(st.Reason != "", "%s", st.Reason)
+	return strings.Join(words, ", ")
+}
+
+// endedAfter is the age at which a row without a heartbeat is that of an instance that ended, if another instance of
+// the program is running. Until then it may have hung.
+const endedAfter = time.Minute
+
+// withoutEnded leaves out the instances that ended and were replaced.
+func withoutEnded(rows []statusRow) []statusRow {
+	running := map[string]bool{}
+	for _, r := range rows {
+		running[r.Program] = running[r.Program] || r.Known
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r statusRow) bool {
+		return running[r.Program] && r.AgeMs > endedAfter.Milliseconds()
+	})
 }
 
 // writeChain prints how far the chain is indexed, and the state of its endpoints.
@@ -314,7 +365,7 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 		fmt.Fprintf(w, "without data\t%d logs, whose data no record holds: `navlog verify` lists them\n", st.LogsWithoutData)
 	}
 	if len(st.Calls) > 0 {
-		cli.Fprintf(w, "asked\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
+		cli.Fprintf(w, "spent\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
 	}
 	if st.Reason != "" {
 		cli.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
