@@ -446,7 +446,7 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	const check = "PostgreSQL"
 	pool, err := registry.Connect(ctx, e.config.Postgres)
 	if err != nil {
-		e.fail(cli.Unreachable, check, "check postgres.url and postgres.password, and whether the server is up", "%v", oneLine(err))
+		e.fail(cli.Unreachable, check, "", "%v", oneLine(err))
 		return
 	}
 	defer pool.Close()

@@ -134,6 +134,57 @@ func TestExitCodes(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct {
 		args []string
+// TestUnreachableIsNamed: a message names what did not respond, its address and the setting that has it, once.
+func TestUnreachableIsNamed(t *testing.T) {
+	closed := closedAddress(t)
+	t.Setenv("NAVLOG_CONFIG", configtest.Write(t, configtest.Sound))
+	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://navlog@"+closed+"/navlog")
+	t.Setenv("NAVLOG_KAFKA_BROKERS", closed)
+	for command, want := range map[string][]string{
+		"partner list":                   {"reach PostgreSQL at " + closed, "dial tcp " + closed, "check postgres.url"},
+		"doctor --program serve":         {"reach PostgreSQL at " + closed, "dial tcp " + closed, "check postgres.url"},
+		"log tail":                       {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"backup " + t.TempDir():          {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"status --url http://" + closed:  {"reach the API at http://" + closed + ": dial tcp", "check --url"},
+		"status --url https://" + closed: {"reach the API at https://" + closed + ": dial tcp", "check --url"},
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), strings.Fields(command), &out, io.Discard)
+		text := out.String() + fmt.Sprint(err)
+		for _, words := range want {
+			if cli.CodeOf(err) != cli.Unreachable || strings.Count(text, words) != 1 {
+				t.Errorf("navlog %s does not say %q once: %s", command, words, text)
+			}
+		}
+	}
+}
+
+// TestFlagsAreUniform: a flag means the same in every command and is explained in the same words, and the placeholder
+// of its value says what the value is, not what type Go has for it.
+func TestFlagsAreUniform(t *testing.T) {
+	parser, err := kong.New(new(subcommands))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unclear := regexp.MustCompile(`^(STRING|U?INT(-[0-9]+)?|[A-Z]+(-[A-Z]+)+)$`)
+	begin := map[string]string{"json": "Print JSON", "yes": "Do not ask for confirmation."}
+	var look func(*kong.Node)
+	look = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			if !strings.HasPrefix(f.Help, begin[f.Name]) {
+				t.Errorf("%s --%s: the help is %q and must begin with %q", n.FullPath(), f.Name, f.Help, begin[f.Name])
+			}
+			if !f.IsBool() && unclear.MatchString(f.FormatPlaceHolder()) {
+				t.Errorf("%s --%s has the placeholder %s", n.FullPath(), f.Name, f.FormatPlaceHolder())
+			}
+		}
+		for _, child := range n.Children {
+			look(child)
+		}
+	}
+	look(parser.Model.Node)
+}
+
 		want string
 	}{
 		{[]string{"nonsense"}, "(try `navlog --help`)"},

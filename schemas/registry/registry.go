@@ -33,6 +33,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,14 +175,24 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		// pgx spreads its reasons over several lines.
-		reason := strings.Join(strings.Fields(err.Error()), " ")
 		return nil, &unreachable{fmt.Sprintf(
-			"reach PostgreSQL at %s:%d: %s; check postgres.url and that the server is up", parsed.ConnConfig.Host,
-			parsed.ConnConfig.Port, reason,
+			"reach PostgreSQL at %s:%d: %s; check postgres.url, postgres.password and that the server is up",
+			parsed.ConnConfig.Host, parsed.ConnConfig.Port, onOneLine(err),
 		), err}
 	}
 	return pool, nil
+}
+
+// onOneLine returns pgx's reasons without repetitions: it has a line for each attempt, and by default attempts a
+// connection with TLS and one without.
+func onOneLine(err error) string {
+	var reasons []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(reasons, line) {
+			reasons = append(reasons, line)
+		}
+	}
+	return strings.Join(reasons, " ")
 }
 
 // unreachable describes on one line why the server does not answer, and wraps pgx's own

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		response, err := b.http.Do(request)
 		if err != nil {
-			return nil, unanswered(request, err)
+			return nil, unanswered(request, unreached(request, err))
 		}
 		response.Request = request // not the copy of it that ends with Within
 		response.Body = http.MaxBytesReader(nil, response.Body, b.max)
@@ -99,6 +100,15 @@ func unanswered(request *http.Request, err error) error {
 		return cli.Failed.With(err)
 	}
 	return cli.Unreachable.With(err)
+}
+
+// unreached names the API in the error of a request that got no response, in place of net/http, which names the method
+// and the whole URL.
+func unreached(request *http.Request, err error) error {
+	if plain, ok := errors.AsType[*url.Error](err); ok {
+		err = plain.Err
+	}
+	return fmt.Errorf("reach the API at %s://%s: %w; check --url and that the API is up", request.URL.Scheme, request.URL.Host, err)
 }
 
 // comeBack reports whether the API asks for a retry, and after how long.

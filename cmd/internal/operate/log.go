@@ -266,10 +266,10 @@ func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 	defer cancel()
 	err = client.Ping(limited)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return cli.Unreachable.With(fmt.Errorf("reach Kafka at %s: no answer within %s", strings.Join(kafka.Brokers, ", "), kafkaPatience))
+		return cli.Unreachable.With(fmt.Errorf("reach Kafka at %s (kafka.brokers): no answer within %s", strings.Join(kafka.Brokers, ", "), kafkaPatience))
 	}
 	if err != nil {
-		return fmt.Errorf("reach Kafka at %s: %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
+		return fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
 	}
 	return nil
 }
@@ -277,6 +277,9 @@ func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 // NewestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an
 // error.
 func NewestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event.Vault, error) {
+	if err := ReachKafka(ctx, c.Kafka); err != nil {
+		return nil, nil, err
+	}
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
