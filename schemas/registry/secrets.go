@@ -104,6 +104,10 @@ const (
 // NewSealer parses NAVLOG_SECRET_KEY: 32 bytes in standard base64, or several such keys
 // separated by commas during a rotation. The first key seals, and each of them opens.
 func NewSealer(keys string) (*Sealer, error) {
+	if strings.TrimSpace(keys) == "" {
+		return nil, errors.New("NAVLOG_SECRET_KEY is not set: give the key that dispatch has; for a new deployment create one " +
+			"with `openssl rand -base64 32`")
+	}
 	s := new(Sealer)
 	for _, text := range strings.Split(keys, ",") {
 		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
