@@ -306,7 +306,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			}
 		}
 		if err := write.Pause(ctx, o.every); err != nil {
-			return nil, nil, fmt.Errorf("interrupted; generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
+			return nil, nil, fmt.Errorf("generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
 		}
 	}
 }

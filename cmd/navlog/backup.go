@@ -91,6 +91,9 @@ func backupFault(err error) error {
 	if damaged := new(backup.DamagedError); errors.As(err, &damaged) {
 		return cli.Different.With(err)
 	}
+	if errors.Is(err, backup.ErrNone) {
+		return cli.Usage.With(err)
+	}
 	return err
 }
 

@@ -72,6 +72,9 @@ func TestExitCodes(t *testing.T) {
 		"nothing wrong":             {nil, "config check", cli.Done},
 		"no secret key":             {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
 		"of ingest alone":           {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
+		"no such backup":            {nil, "backup /nonexistent --verify", cli.Usage},
+		"no such certificate":       {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner certificates set 1 --authorities /nonexistent", cli.Usage},
+		"an id that is none":        {nil, "webhook show nope", cli.Usage},
 		"of dispatch, no key":       {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch", cli.Configuration},
 		"help":                      {nil, "--help", cli.Done},
 		"no such command":           {nil, "nonsense", cli.Usage},
@@ -196,6 +199,8 @@ func TestFlagsAreUniform(t *testing.T) {
 		{[]string{"partner", "create", ""}, "<name>: the value is empty (try `navlog partner create --help`)"},
 		{[]string{"partner", "create", "a\x00b"}, "<name>: the value has a character that cannot be seen"},
 		{[]string{"partner", "create", strings.Repeat("a", 1001)}, "more than 1000 bytes"},
+		{[]string{"webhook", "show", "nope"}, `"nope" is no event id: it must be 32 hex digits`},
+		{[]string{"backup", "/nonexistent", "--verify"}, "there is no backup in /nonexistent"},
 	} {
 		err := run(t.Context(), c.args, io.Discard, io.Discard)
 		if cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), c.want) {
@@ -543,7 +548,7 @@ func TestLogCommands(t *testing.T) {
 		t.Errorf("one: %v\n%s", err, out)
 	}
 	for _, seq := range []string{"0", "42"} {
-		if out, err := show("show", seq); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "goes from 1 to 41") {
+		if out, err := show("show", seq); cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "goes from 1 to 41") {
 			t.Errorf("record %s: %v\n%s", seq, err, out)
 		}
 	}

@@ -74,7 +74,7 @@ func (cmd certificatesSetCmd) read() (certs.Pinned, error) {
 		}
 		text, err := readAtMost(f.file, certs.MaxPEM)
 		if err != nil {
-			return certs.Pinned{}, fmt.Errorf("--%s: %w", f.flag, err)
+			return certs.Pinned{}, cli.Usage.With(fmt.Errorf("--%s: %w", f.flag, err))
 		}
 		if len(text) == 0 {
 			return certs.Pinned{}, fmt.Errorf("--%s: %s is empty", f.flag, f.file)

@@ -126,8 +126,9 @@ func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 		v.Sources[role] = source
 	}
 	argument, err := v.Encode()
-	if err != nil {
-		return cli.Usage.With(err)
+	if err != nil { // its words are those of the configuration
+		words := strings.NewReplacer("chain.vaults[0]: unknown preset", "--mapping: unknown preset", "chain.vaults[0]", "vault "+cmd.Address)
+		return cli.Usage.With(errors.New(words.Replace(err.Error())))
 	}
 	return cmd.order(ctx, s, registry.AddVault, argument,
 		"It is read from its start block on, and the next generation has it, with its amounts in every total.")

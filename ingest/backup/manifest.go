@@ -111,9 +111,15 @@ func (m *Manifest) cursor() (*event.Cursor, error) {
 	return cursor, nil
 }
 
+// ErrNone means that a folder holds no backup, or does not exist.
+var ErrNone = errors.New("there is no backup")
+
 // open locks a backup and reads its manifest. The manifest is nil if there is none.
 func open(dir string) (m *Manifest, unlock func(), err error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%w in %s", ErrNone, dir)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("lock the backup: %w", err)
 	}

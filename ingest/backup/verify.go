@@ -74,7 +74,7 @@ func Verify(ctx context.Context, dir string, progress Progress) (*Report, error)
 
 func (m *Manifest) verify(ctx context.Context, dir string, progress Progress) error {
 	if m == nil {
-		return fmt.Errorf("%s has no %s: it is no backup", dir, manifestName)
+		return fmt.Errorf("%w in %s: it has no %s", ErrNone, dir, manifestName)
 	}
 	if m.Snapshot == nil {
 		return fmt.Errorf("the backup %s has not ended: run `navlog backup` again, which continues it", dir)

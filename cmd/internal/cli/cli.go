@@ -114,7 +114,17 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 		return Usage.With(misuse(name, err))
 	}
 	warnOfSecrets(other, parsed)
-	return parsed.Run()
+	err = parsed.Run()
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = interrupted(err)
+	}
+	return err
+}
+
+// interrupted describes a command that a signal ended, with what it was doing. The reason "context canceled" is left
+// out, and so is the exit code that the same error has at other times.
+func interrupted(err error) error {
+	return Failed.With(errors.New("interrupted: " + strings.TrimSuffix(err.Error(), ": "+context.Canceled.Error())))
 }
 
 // negative matches the parser's error for a negative number, which it takes for a flag. No command takes one.

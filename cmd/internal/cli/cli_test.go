@@ -2,6 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	stdlog "log"
 	"log/slog"
 	"strings"
@@ -9,6 +13,30 @@ import (
 
 	"github.com/navlog/navlog/schemas/printable"
 )
+
+type waitingCmd struct{ Fail bool }
+
+func (cmd waitingCmd) Run(ctx context.Context) error {
+	if cmd.Fail {
+		return errors.New("it failed")
+	}
+	<-ctx.Done()
+	return Different.With(fmt.Errorf("compare the tables: %w", ctx.Err()))
+}
+
+// A command that a signal ends reports this, whatever it was doing; an error of its own stays as it is.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct{ args, want string }{{"do", "interrupted: compare the tables"}, {"do --fail", "it failed"}} {
+		err := Run(ctx, "tool", "A tool.", new(struct {
+			Do waitingCmd `cmd:""`
+		}), strings.Fields(c.args), io.Discard, io.Discard)
+		if CodeOf(err) != Failed || err.Error() != c.want {
+			t.Errorf("%s: %v with code %d, want %s", c.args, err, CodeOf(err), c.want)
+		}
+	}
+}
 
 // net/http logs what a server sends after its response, with the standard logger. It is no line of the operator's log; with
 // --verbose it is a short one that a terminal does not obey.

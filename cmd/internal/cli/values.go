@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/schemas/input"
 )
@@ -14,7 +15,10 @@ import (
 // values are the parsers of arguments and flags, including those from the environment: leading and trailing white space
 // is ignored, and invisible characters are an error. An argument is never empty; a flag may be, as if it was left out.
 func values() []kong.Option {
-	options := []kong.Option{kong.KindMapper(reflect.String, kong.MapperFunc(text))}
+	options := []kong.Option{
+		kong.KindMapper(reflect.String, kong.MapperFunc(text)),
+		kong.TypeMapper(reflect.TypeFor[uuid.UUID](), kong.MapperFunc(id)),
+	}
 	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
 		options = append(options, kong.KindMapper(kind, kong.MapperFunc(signed)))
 	}
@@ -30,6 +34,19 @@ func text(ctx *kong.DecodeContext, target reflect.Value) error {
 		target.SetString(value)
 	}
 	return err
+}
+
+func id(ctx *kong.DecodeContext, target reflect.Value) error {
+	text, err := pop(ctx, "id")
+	if err != nil {
+		return err
+	}
+	parsed, err := uuid.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%q is no event id: it must be 32 hex digits, such as 01234567-89ab-cdef-0123-456789abcdef", text)
+	}
+	target.Set(reflect.ValueOf(parsed))
+	return nil
 }
 
 func signed(ctx *kong.DecodeContext, target reflect.Value) error {

@@ -310,7 +310,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	if cmd.Seq < 1 || cmd.Seq > cursor.Seq {
-		return cli.Usage.With(fmt.Errorf("there is no record %d: the log of chain %d goes from 1 to %d", cmd.Seq, c.Chain.ID, cursor.Seq))
+		return fmt.Errorf("there is no record %d: the log of chain %d goes from 1 to %d", cmd.Seq, c.Chain.ID, cursor.Seq)
 	}
 	steps := cmd.looking(s, cmd.Seq)
 	defer steps.End()
