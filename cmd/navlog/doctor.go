@@ -599,14 +599,14 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		case f.Program == registry.Project && st.State == projections.Bad:
 			e.fail(cli.Failed, f.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
 		case f.Program == registry.Project && st.State == projections.Retrying:
-			e.warn(f.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong\"", "retrying: %s", st.Reason)
+			e.warn(f.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:
 			e.fine(f.Program, "%s", st.State)
 		}
 		for _, v := range st.VaultWarnings {
-			e.warn("vault "+v.Address, "docs/operations.md, vaults, has each case", "%s", v.Warning)
+			e.warn("vault "+v.Address, "docs/operations.md, \"What can go wrong and what you will see\", has each case", "%s", v.Warning)
 		}
 	}
 	for _, program := range registry.Programs {

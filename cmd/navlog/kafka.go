@@ -191,7 +191,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"
 	c, chainID := e.config.Kafka, e.config.Chain.ID
 	if c.SASL.Mechanism == "" {
-		e.warn(check, "none, if no other client can reach the brokers; otherwise docs/operations.md, Kafka's users", "there is no login: every client that reaches the brokers can write the log")
+		e.warn(check, "none, if no other client can reach the brokers; otherwise docs/operations.md, \"Kafka: a user for each program\"", "there is no login: every client that reaches the brokers can write the log")
 		return
 	}
 	users := chainlog.Users

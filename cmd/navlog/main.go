@@ -43,7 +43,7 @@ type subcommands struct {
 
 	Partner    partnerCmd    `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
 	Webhook    webhookCmd    `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
-	Vault      vaultCmd      `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
+	Vault      vaultCmd      `cmd:"" group:"change" help:"Add, remove, restore and detect vaults."`
 	Projection projectionCmd `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
 	Kafka      kafkaCmd      `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
 	Backup     backupCmd     `cmd:"" group:"change" help:"Copy the log into files; --verify checks them."`

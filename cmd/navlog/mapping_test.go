@@ -88,6 +88,9 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32005,"message":"too many blocks"}}`, q.ID)
 				return
 			}
+			if r.URL.Path == "/empty" {
+				result = "0x"
+			}
 			some := []types.Log{}
 			for _, l := range logs {
 				if l.BlockNumber >= uint64(filter.FromBlock) && l.BlockNumber <= uint64(filter.ToBlock) {
@@ -133,7 +136,7 @@ func TestVaultDetect(t *testing.T) {
 		t.Errorf("detected %+v", d)
 	}
 	out, err = detect("--rpc", node)
-	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 logs with an effect, 1 laid out otherwise", "Proposed: reference."} {
+	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 logs with an effect, 1 laid out otherwise", "Proposed: reference.", "--from 0 --to 30 --rpc " + node + "\n"} {
 		if err != nil || !strings.Contains(out, part) {
 			t.Errorf("no %q: %v\n%s", part, err, out)
 		}
@@ -155,6 +158,22 @@ func TestVaultDetect(t *testing.T) {
 	}
 }
 
+	keyed := mappingNode(t, known) + "/v2/hunter2"
+	file := filepath.Join(t.TempDir(), "node")
+	if err := os.WriteFile(file, []byte(keyed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = detect("--rpc", keyed); err != nil || !strings.HasSuffix(out, "--to 30 --rpc URL\n") {
+		t.Errorf("the proposed command repeats a key: %v\n%s", err, out)
+	}
+	if out, err = detect("--rpc-file", file); err != nil || !strings.HasSuffix(out, "--to 30 --rpc-file "+file+"\n") {
+		t.Errorf("the proposed command does not read the file of the node: %v\n%s", err, out)
+	}
+	for _, more := range [][]string{{"--rpc", node + "/empty"}, {"--rpc", node + "/empty", "--json"}} {
+		if out, err = detect(more...); cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "has no code: it is not a contract on this chain") || strings.Contains(out, "--blocks") {
+			t.Errorf("of an address without code: %v\n%s", err, out)
+		}
+	}
 // TestMappingTry checks what a preset, a custom mapping and the description of a vault make of real logs.
 func TestMappingTry(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type vaultDetectCmd struct {
 	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
 	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node (default: the URL in NAVLOG_MAPPING_RPC)."`
 	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
-	JSON    bool    `name:"json" help:"Write JSON."`
+	JSON    bool    `name:"json" help:"Print JSON."`
 }
 
 // detected is what was found out about a contract.
@@ -82,9 +82,28 @@ func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Unreachable.With(contracts.Discreet(err, url))
 	}
 	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(d)
+		err = json.NewEncoder(s.Out).Encode(d)
+	} else if d.CodeBytes > 0 {
+		err = d.print(s, cmd.sameNode(url))
 	}
-	return d.print(s)
+	if err == nil && d.CodeBytes == 0 {
+		err = fmt.Errorf("%s has no code: it is not a contract on this chain", d.Address)
+	}
+	return err
+}
+
+// sameNode returns the flag with which another command reads from the same node; a URL that may contain a key is not
+// repeated.
+func (cmd vaultDetectCmd) sameNode(url string) string {
+	switch {
+	case cmd.RPCFile != "":
+		return " --rpc-file " + cmd.RPCFile
+	case cmd.RPC == "":
+		return "" // the environment has it
+	case strings.TrimRight(url, "/") == contracts.EndpointName(url):
+		return " --rpc " + url
+	}
+	return " --rpc URL"
 }
 
 func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*detected, error) {
@@ -94,7 +113,9 @@ func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*
 	if err != nil {
 		return nil, fmt.Errorf("request the code: %w", err)
 	}
-	d.CodeBytes = len(code)
+	if d.CodeBytes = len(code); d.CodeBytes == 0 {
+		return d, nil
+	}
 	for _, slot := range []common.Hash{slotImplementation, slotBeacon} {
 		word, err := client.StorageAt(ctx, address, slot, nil)
 		if err != nil {
@@ -189,12 +210,9 @@ func (d *detected) weigh(address common.Address, logs []types.Log) error {
 	return nil
 }
 
-func (d *detected) print(s *cli.Streams) error {
-	if d.CodeBytes == 0 {
-		cli.Fprintf(s.Out, "%s has no code: it is not a contract on this chain.\n", d.Address)
-	} else {
-		cli.Fprintf(s.Out, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
-	}
+// print prints what was found. node is the flag that names the node.
+func (d *detected) print(s *cli.Streams, node string) error {
+	cli.Fprintf(s.Out, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
 	if d.Implementation != "" {
 		cli.Fprintf(s.Out, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
 	}
@@ -208,7 +226,7 @@ func (d *detected) print(s *cli.Streams) error {
 		_, err := cli.Fprintf(s.Out, "No preset fits: give more blocks (--blocks), or write a mapping.\n")
 		return err
 	}
-	_, err := cli.Fprintf(s.Out, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to %d\n",
-		d.Proposal, d.Proposal, d.Address, d.From, d.To)
+	_, err := cli.Fprintf(s.Out, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to %d%s\n",
+		d.Proposal, d.Proposal, d.Address, d.From, d.To, node)
 	return err
 }

@@ -334,9 +334,28 @@ func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, pr
 	if e.LogIndex != nil && e.TxHash != nil {
 		index, tx = strconv.FormatUint(uint64(*e.LogIndex), 10), *e.TxHash
 	}
-	line := fmt.Sprintf("%-10s %-5s %-10s %-20s %-42s %24s %26s  %s%s%s", e.BlockNumber, index, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), tx, state, proof)
-	_, err = fmt.Fprintln(x.out, cli.Printable(line))
+	if !x.titled {
+		x.titled = true
+		if err := x.row("BLOCK", "INDEX", "SEQ", "KIND", "USER", "CHANGE", "SUM", "TRANSACTION"); err != nil {
+			return err
+		}
+	}
+	return x.row(e.BlockNumber, index, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), tx+state+proof)
+}
+
+// row prints one line of the table. Its last cell may have any width.
+func (x *explanation) row(block, index, seq, kind, user, change, sum, tx string) error {
+	line := fmt.Sprintf("%-10s %-5s %-10s %-20s %-42s %24s %26s  %s", block, index, seq, kind, user, change, sum, tx)
+	_, err := fmt.Fprintln(x.out, cli.Printable(line))
 	return err
+}
+
+// logsOf counts logs in words.
+func logsOf(n int64) string {
+	if n == 1 {
+		return "1 log"
+	}
+	return fmt.Sprintf("%d logs", n)
 }
 
 // conclude prints the result.
@@ -352,7 +371,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 		verdict = "DOES NOT ADD UP"
 	}
 	if o.Proven != nil {
-		verdict = fmt.Sprintf("%s; %d of %d logs proven", verdict, *o.Proven, o.Logs)
+		verdict = fmt.Sprintf("%s; %d of %s proven", verdict, *o.Proven, logsOf(o.Logs))
 		if x.node == nil {
 			verdict += ": compare the hashes of their blocks elsewhere, or give --rpc-file"
 		}
@@ -360,7 +379,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"
 	}
-	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s", x.field, x.of, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
+	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %s, %d retracted shown: %s", x.field, x.of, o.Block, shown, o.Operation, logsOf(o.Logs), o.Retracted, verdict)
 	_, err = fmt.Fprintf(x.out, "\n%s\n", cli.Printable(line))
 	return err
 }

@@ -38,6 +38,7 @@ type explanation struct {
 	unit   unit
 	node   *ethclient.Client // the reader's own; may be nil
 	mapped *mapped           // how the logs of vaults are mapped; nil without proofs
+	titled bool              // whether the headings of the table are printed
 	tell   func(what string, done, of uint64)
 }
 
