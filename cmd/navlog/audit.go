@@ -22,7 +22,7 @@ import (
 // registryFlags are shared by the operator's commands that work on the registry.
 type registryFlags struct {
 	cli.Flags
-	JSON bool `name:"json" help:"Write JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // withRegistry runs do with the registry opened for reading: a read-only command changes nothing, not even the version
@@ -117,7 +117,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 
 type auditCmd struct {
 	registryFlags
-	Partner int64 `help:"Only changes of this partner (default: all)."`
+	Partner int64 `placeholder:"ID" help:"Only changes of this partner (default: all)."`
 	Limit   int32 `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 

@@ -19,7 +19,7 @@ import (
 // backupCmd copies the log of the chain, while ingest runs.
 type backupCmd struct {
 	cli.Flags
-	JSON   bool   `name:"json" help:"Write JSON."`
+	JSON   bool   `name:"json" help:"Print JSON."`
 	Dir    string `arg:"" help:"Folder of the backup. An earlier or interrupted backup in it is continued."`
 	Verify bool   `help:"Only check the backup: every file, record and hash. Needs neither Kafka nor a configuration."`
 }
@@ -59,7 +59,7 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 type restoreCmd struct {
 	cli.Flags
 	signature
-	JSON bool   `name:"json" help:"Write JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 	Dir  string `arg:"" help:"Folder of the backup."`
 }
 

@@ -19,13 +19,21 @@ type configCheckCmd struct {
 	cli.Flags
 	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
 	Connect bool   `help:"Also check that each node and engine that it names responds and accepts the login."`
+	JSON    bool   `name:"json" help:"Print JSON."`
 }
 
 // Run exits with 0 and one line, or prints every mistake on its own line. With --connect it prints a line for each
-// engine.
+// engine. As JSON, it prints the findings in the form of doctor.
 func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program}
+	if cmd.JSON {
+		e.configuration(err)
+		if cmd.Connect {
+			e.reach(ctx, false)
+		}
+		return e.report(s.Out, true)
+	}
 	sections, nodes := e.withoutNodes(e.sections())
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))

@@ -37,7 +37,7 @@ type dispatchRewindCmd struct {
 	Topic     string `enum:"deposits,withdrawals,both" default:"both" help:"Which referral topic: deposits, withdrawals or both."`
 	Partition int32  `default:"-1" help:"Only this partition (default: all)."`
 	Offset    int64  `default:"0" help:"From which Kafka offset on, 0 or more. A partition that was read less far stays where it is."`
-	Yes       bool   `short:"y" help:"Do it without asking."`
+	Yes       bool   `short:"y" help:"Do not ask for confirmation."`
 }
 
 // rewindRow is the position in a partition, before and after the rewind.

@@ -116,6 +116,24 @@ const (
 // oldestClickHouse is a year and a month.
 var oldestClickHouse = [2]int{26, 7}
 
+// configuration reports the mistakes in the configuration: those that were found when it was loaded, and those of its
+// values.
+func (e *examination) configuration(loading error) {
+	c := e.config
+	sections, nodes := e.withoutNodes(e.sections())
+	if !nodes {
+		e.warn("nodes", "none if neither ingest nor verify runs here: only these two need the URLs (NAVLOG_CHAIN_RPC_FILE)",
+			"none was given here")
+	}
+	if err := errors.Join(loading, c.Validate(sections...)); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			e.fail(cli.Configuration, "configuration", "", "%s", line)
+		}
+		return
+	}
+	e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
+}
+
 // reach checks whether everything that the configuration names responds, and as which login; with deep, also its state.
 // The checks run concurrently, and are reported in this order. Invalid sections are left out, since their mistakes are
 // reported already, and so is everything if the configuration could not be read: then the engines are only defaults.
@@ -691,18 +709,7 @@ func (doctorCmd) Help() string {
 func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
-	sections, nodes := e.withoutNodes(e.sections())
-	if !nodes {
-		e.warn("nodes", "none if neither ingest nor verify runs here: only these two need the URLs (NAVLOG_CHAIN_RPC_FILE)",
-			"none was given here")
-	}
-	if err := errors.Join(err, c.Validate(sections...)); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			e.fail(cli.Configuration, "configuration", "", "%s", line)
-		}
-	} else {
-		e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
-	}
+	e.configuration(err)
 	steps := console.Progress(cmd.Flags, s)
 	steps.Tell("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, true)

@@ -15,11 +15,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
+	"github.com/alecthomas/kong"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -70,11 +72,11 @@ func TestExitCodes(t *testing.T) {
 		want    cli.Code
 	}{
 		"nothing wrong":             {nil, "config check", cli.Done},
-		"no secret key":             {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
-		"of ingest alone":           {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
 		"no such backup":            {nil, "backup /nonexistent --verify", cli.Usage},
 		"no such certificate":       {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner certificates set 1 --authorities /nonexistent", cli.Usage},
 		"an id that is none":        {nil, "webhook show nope", cli.Usage},
+		"no secret key":             {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
+		"of ingest alone":           {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
 		"of dispatch, no key":       {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch", cli.Configuration},
 		"help":                      {nil, "--help", cli.Done},
 		"no such command":           {nil, "nonsense", cli.Usage},
@@ -132,11 +134,6 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestMisuse: an error in the command line names the help of the command that was called; help and --version are
-// understood as most programs understand them.
-func TestMisuse(t *testing.T) {
-	for _, c := range []struct {
-		args []string
 // TestUnreachableIsNamed: a message names what did not respond, its address and the setting that has it, once.
 func TestUnreachableIsNamed(t *testing.T) {
 	closed := closedAddress(t)
@@ -188,6 +185,11 @@ func TestFlagsAreUniform(t *testing.T) {
 	look(parser.Model.Node)
 }
 
+// TestMisuse: an error in the command line names the help of the command that was called; help and --version are
+// understood as most programs understand them.
+func TestMisuse(t *testing.T) {
+	for _, c := range []struct {
+		args []string
 		want string
 	}{
 		{[]string{"nonsense"}, "(try `navlog --help`)"},
@@ -197,10 +199,10 @@ func TestFlagsAreUniform(t *testing.T) {
 		{[]string{"webhook", "list", "--limit", "many"}, "(try `navlog webhook list --help`)"},
 		{[]string{"partner", "set-limit", "1", "-5"}, "numbers are not negative here, and flags are words (try `navlog partner set-limit --help`)"},
 		{[]string{"partner", "create", ""}, "<name>: the value is empty (try `navlog partner create --help`)"},
-		{[]string{"partner", "create", "a\x00b"}, "<name>: the value has a character that cannot be seen"},
-		{[]string{"partner", "create", strings.Repeat("a", 1001)}, "more than 1000 bytes"},
 		{[]string{"webhook", "show", "nope"}, `"nope" is no event id: it must be 32 hex digits`},
 		{[]string{"backup", "/nonexistent", "--verify"}, "there is no backup in /nonexistent"},
+		{[]string{"partner", "create", "a\x00b"}, "<name>: the value has a character that cannot be seen"},
+		{[]string{"partner", "create", strings.Repeat("a", 1001)}, "more than 1000 bytes"},
 	} {
 		err := run(t.Context(), c.args, io.Discard, io.Discard)
 		if cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), c.want) {
@@ -582,6 +584,21 @@ func TestConfigWithoutNodes(t *testing.T) {
 			if text := out + fmt.Sprint(err); cli.CodeOf(err) != cli.Configuration || !strings.Contains(text, want) || strings.Contains(text, "chain.rpc") {
 				t.Errorf("%s of %q does not report %q: %v\n%s", command, fault, want, err, out)
 			}
+		}
+	}
+	for faulty, want := range map[bool]string{false: "chain 31337, 1 vaults, 0 nodes", true: "chain.window is 100001 and must be 1 to 100000"} {
+		c, want, code := c, finding{Check: "configuration", Verdict: fine, Found: want}, cli.Done
+		if faulty {
+			c.file = configtest.Write(t, strings.Replace(sound, "chain:\n", "chain:\n  window: 100001\n", 1))
+			want.Verdict, code = failing, cli.Configuration
+		}
+		var checked struct {
+			OK       bool
+			Findings []finding
+		}
+		out, err := c.run("config", "check", "--json")
+		if c.tryJSON(out, &checked); cli.CodeOf(err) != code || checked.OK == faulty || !slices.Contains(checked.Findings, want) {
+			t.Errorf("config check --json, want %+v: %v\n%s", want, err, out)
 		}
 	}
 	_, err := c.run("ingest")

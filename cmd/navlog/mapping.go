@@ -32,6 +32,7 @@ type mappingCmd struct {
 
 type mappingCheckCmd struct {
 	File string `arg:"" type:"existingfile" help:"A mapping, or the description of a vault."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run prints the mistakes of a file.
@@ -40,11 +41,31 @@ func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := mapping.Check(cmd.File, text); err != nil {
+	err = mapping.Check(cmd.File, text)
+	if cmd.JSON {
+		return cmd.printJSON(s, err)
+	}
+	if err != nil {
 		return cli.MappingMistakes(s.Out, cmd.File, err)
 	}
 	_, err = cli.Fprintf(s.Out, "%s has no mistakes.\n", cmd.File)
 	return err
+}
+
+// printJSON prints the mistakes as JSON. fault is the result of the check.
+func (cmd mappingCheckCmd) printJSON(s *cli.Streams, fault error) error {
+	mistakes, ok := errors.AsType[mapping.Mistakes](fault)
+	if fault != nil && !ok {
+		return cli.Configuration.With(fault)
+	}
+	lines := make([]string, len(mistakes))
+	for i, m := range mistakes {
+		lines[i] = m.String()
+	}
+	if err := json.NewEncoder(s.Out).Encode(map[string]any{"file": cmd.File, "ok": fault == nil, "mistakes": lines}); err != nil || fault == nil {
+		return err
+	}
+	return cli.MappingMistakes(io.Discard, cmd.File, fault)
 }
 
 type mappingTryCmd struct {

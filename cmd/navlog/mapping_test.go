@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -28,13 +29,13 @@ import (
 func TestMappingCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	check := func(text string) (string, error) {
+	check := func(text string, more ...string) (string, error) {
 		file := filepath.Join(dir, "m.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var out, other bytes.Buffer
-		err := run(t.Context(), []string{"mapping", "check", file}, &out, &other)
+		err := run(t.Context(), append([]string{"mapping", "check", file}, more...), &out, &other)
 		return strings.ReplaceAll(out.String(), dir+"/", ""), err
 	}
 	reference, err := mapping.PresetText("reference")
@@ -48,6 +49,19 @@ func TestMappingCheck(t *testing.T) {
 	if err == nil || cli.CodeOf(err) != cli.Configuration || !strings.Contains(err.Error(), ": 2") ||
 		!strings.Contains(out, "m.yaml:7:16: unknown parameter `$depositIdd`") || !strings.Contains(out, ": unknown key `extra` in a mapping") {
 		t.Errorf("%v (%d)\n%s", err, cli.CodeOf(err), out)
+	}
+	var document bytes.Buffer
+	var checked struct {
+		OK       bool     `json:"ok"`
+		Mistakes []string `json:"mistakes"`
+	}
+	err = run(t.Context(), []string{"mapping", "check", "--json", filepath.Join(dir, "m.yaml")}, &document, io.Discard)
+	if decoded := json.Unmarshal(document.Bytes(), &checked); decoded != nil || cli.CodeOf(err) != cli.Configuration || checked.OK ||
+		len(checked.Mistakes) != 2 || strings.Join(checked.Mistakes, "\n")+"\n" != strings.ReplaceAll(out, "m.yaml", filepath.Join(dir, "m.yaml")) {
+		t.Errorf("as JSON: %v, %v\n%s", err, decoded, document.String())
+	}
+	if out, err := check(string(reference), "--json"); err != nil || out != `{"file":"m.yaml","mistakes":[],"ok":true}`+"\n" {
+		t.Errorf("%q, %v", out, err)
 	}
 	if err := run(t.Context(), []string{"mapping", "check", filepath.Join(dir, "none.yaml")}, &bytes.Buffer{}, &bytes.Buffer{}); cli.CodeOf(err) != cli.Usage {
 		t.Errorf("a file that does not exist: %v (%d)", err, cli.CodeOf(err))
@@ -74,6 +88,9 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 			result = &types.Header{Number: new(big.Int).SetUint64(uint64(number)), Difficulty: new(big.Int)}
 		case "eth_getCode":
 			result = "0x6000"
+			if r.URL.Path == "/empty" {
+				result = "0x"
+			}
 		case "eth_getStorageAt":
 			result = common.Hash{31: 9} // the implementation slot of a proxy
 		case "eth_getLogs":
@@ -87,9 +104,6 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 			if filter.ToBlock-filter.FromBlock > 3 {
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32005,"message":"too many blocks"}}`, q.ID)
 				return
-			}
-			if r.URL.Path == "/empty" {
-				result = "0x"
 			}
 			some := []types.Log{}
 			for _, l := range logs {
@@ -144,20 +158,6 @@ func TestVaultDetect(t *testing.T) {
 	if out, err = detect("--rpc", mappingNode(t, strange)); err != nil || !strings.Contains(out, "No preset fits") {
 		t.Errorf("of a stranger: %v\n%s", err, out)
 	}
-	if _, err := detect("--rpc", "http://127.0.0.1:1"); cli.CodeOf(err) != cli.Unreachable {
-		t.Errorf("of no node: %v", err)
-	}
-	if _, err := detect(); cli.CodeOf(err) != cli.Usage {
-		t.Errorf("without a node: %v", err)
-	}
-	for slot, name := range map[common.Hash]string{slotImplementation: "implementation", slotBeacon: "beacon"} {
-		hash := new(big.Int).SetBytes(crypto.Keccak256([]byte("eip1967.proxy." + name)))
-		if want := common.BigToHash(hash.Sub(hash, big.NewInt(1))); slot != want {
-			t.Errorf("the slot of the %s is %s, want %s", name, slot, want)
-		}
-	}
-}
-
 	keyed := mappingNode(t, known) + "/v2/hunter2"
 	file := filepath.Join(t.TempDir(), "node")
 	if err := os.WriteFile(file, []byte(keyed), 0o600); err != nil {
@@ -174,6 +174,20 @@ func TestVaultDetect(t *testing.T) {
 			t.Errorf("of an address without code: %v\n%s", err, out)
 		}
 	}
+	if _, err := detect("--rpc", "http://127.0.0.1:1"); cli.CodeOf(err) != cli.Unreachable {
+		t.Errorf("of no node: %v", err)
+	}
+	if _, err := detect(); cli.CodeOf(err) != cli.Usage {
+		t.Errorf("without a node: %v", err)
+	}
+	for slot, name := range map[common.Hash]string{slotImplementation: "implementation", slotBeacon: "beacon"} {
+		hash := new(big.Int).SetBytes(crypto.Keccak256([]byte("eip1967.proxy." + name)))
+		if want := common.BigToHash(hash.Sub(hash, big.NewInt(1))); slot != want {
+			t.Errorf("the slot of the %s is %s, want %s", name, slot, want)
+		}
+	}
+}
+
 // TestMappingTry checks what a preset, a custom mapping and the description of a vault make of real logs.
 func TestMappingTry(t *testing.T) {
 	t.Parallel()

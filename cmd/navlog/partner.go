@@ -53,7 +53,7 @@ func printPartner(w io.Writer, p registry.NewPartner, asJSON bool) error {
 type partnerCreateCmd struct {
 	changeFlags
 	Name string `arg:"" help:"Name shown in the partner's statistics."`
-	ID   int64  `help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
+	ID   int64  `placeholder:"ID" help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
 	Test bool   `help:"Issue a test key (nk_test_), for a development chain."`
 }
 

@@ -33,7 +33,7 @@ type certificatesSetCmd struct {
 	Authorities string `placeholder:"FILE" help:"PEM file of the authorities that are trusted for this URL instead of those of the system."`
 	Certificate string `placeholder:"FILE" help:"PEM file of the client certificate, followed by intermediate authorities."`
 	Key         string `placeholder:"FILE" help:"PEM file of the private key of the client certificate, not encrypted."`
-	URL         string `help:"The URL that they belong to, for instance before the partner changes to it (default: the current one)."`
+	URL         string `placeholder:"URL" help:"The URL that they belong to, for instance before the partner changes to it (default: the current one)."`
 }
 
 // Run stores the certificates.
@@ -215,7 +215,7 @@ type certificatesRemoveCmd struct {
 	changeFlags
 	ID   int64  `arg:"" help:"Partner id."`
 	Only string `enum:",authorities,client" default:"" placeholder:"KIND" help:"Remove only the authorities or only the client certificate."`
-	URL  string `help:"The URL that they belong to (default: the current one)."`
+	URL  string `placeholder:"URL" help:"The URL that they belong to (default: the current one)."`
 }
 
 // Run removes the certificates.

@@ -93,12 +93,12 @@ type vaultAddCmd struct {
 	StartBlock    uint64   `required:"" placeholder:"BLOCK" help:"The block that created it: no earlier block has a log of it."`
 	Mapping       string   `default:"reference" placeholder:"FILE" help:"What its logs mean: the name of a preset, or a file (with a slash, or .yaml at its end)."`
 	Source        []string `sep:"none" placeholder:"ROLE=ADDRESS" help:"Another contract of the vault, by its role in the mapping; may be given several times. ROLE=ADDRESS,topic1=VALUE for one that several vaults share."`
-	Name          string   `help:"Display name (default: the contract's name())."`
-	Symbol        string   `help:"Default: the contract's symbol()."`
-	Decimals      *uint8   `help:"Default: the contract's decimals()."`
+	Name          string   `placeholder:"NAME" help:"Display name (default: the contract's name())."`
+	Symbol        string   `placeholder:"SYMBOL" help:"Symbol of the shares (default: the contract's symbol())."`
+	Decimals      *uint8   `placeholder:"N" help:"Decimals of the shares (default: the contract's decimals())."`
 	Asset         string   `placeholder:"ADDRESS" help:"What the vault holds (default: the contract's asset())."`
-	AssetSymbol   string   `help:"Default: the asset's symbol()."`
-	AssetDecimals *uint8   `help:"Default: the asset's decimals()."`
+	AssetSymbol   string   `placeholder:"SYMBOL" help:"Symbol of the asset (default: its symbol())."`
+	AssetDecimals *uint8   `placeholder:"N" help:"Decimals of the asset (default: its decimals())."`
 }
 
 // Run adds a vault. The command contains its mapping, because the file may exist only on this machine.

@@ -49,8 +49,8 @@ type deliveryRow struct {
 
 type webhookListCmd struct {
 	registryFlags
-	Partner int64  `help:"Only this partner's (default: all partners')."`
-	State   string `help:"Only in this state: pending, parked, delivered, failed, no_endpoint."`
+	Partner int64  `placeholder:"ID" help:"Only this partner's (default: all partners')."`
+	State   string `placeholder:"STATE" help:"Only in this state: pending, parked, delivered, failed, no_endpoint."`
 	Limit   int32  `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 

@@ -140,7 +140,7 @@ type webhookReplayRangeCmd struct {
 	Partner int64  `arg:"" help:"Partner id."`
 	From    int64  `arg:"" help:"First sequence, from 1."`
 	To      int64  `arg:"" help:"Last sequence."`
-	State   string `help:"Only events in this state: delivered, failed, no_endpoint (default: all three)."`
+	State   string `placeholder:"STATE" help:"Only events in this state: delivered, failed, no_endpoint (default: all three)."`
 }
 
 // Run replays a range.

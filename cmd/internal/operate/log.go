@@ -40,7 +40,7 @@ type Log struct {
 // logFlags are shared by the commands that read the log. They need only Kafka and the chain's id.
 type logFlags struct {
 	cli.Flags
-	JSON bool `name:"json" help:"Print one JSON object for each record."`
+	JSON bool `name:"json" help:"Print JSON: one object for each record, or one for stats."`
 }
 
 // logLine is a record for people and for scripts. The fields of an event are decimal strings, in the smallest unit of
@@ -194,20 +194,20 @@ func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
 
 type logTailCmd struct {
 	logFlags
-	N      uint64 `short:"n" default:"20" help:"Number of newest records to show, 0 to 1000000."`
+	Limit  uint64 `short:"n" default:"20" placeholder:"N" help:"Number of newest records to show, 0 to 1000000 (default: 20)."`
 	Follow bool   `short:"f" help:"Keep printing appended records, including the retractions of a reorganisation, until a signal arrives."`
 }
 
 // Run reads committed records only.
 func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.N > 1_000_000 {
-		return cli.Usage.With(fmt.Errorf("-n is %d and must be 0 to 1000000", cmd.N))
+	if cmd.Limit > 1_000_000 {
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 0 to 1000000", cmd.Limit))
 	}
 	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
-	from := chainlog.Position{Seq: cursor.Seq - min(cmd.N, cursor.Seq)} // the cursor has the newest seq
+	from := chainlog.Position{Seq: cursor.Seq - min(cmd.Limit, cursor.Seq)} // the cursor has the newest seq
 	steps := cmd.looking(s, from.Seq+1)
 	defer steps.End()
 	if !cmd.Follow {

@@ -161,7 +161,7 @@ type statementVerifyCmd struct {
 	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must contain; may be repeated."`
 	Ignore   []string `placeholder:"ADDRESS" help:"A contract that emits events for the partner and is not a vault; may be repeated."`
 	Mapping  []string `type:"existingfile" placeholder:"FILE" help:"A mapping that the statement names and that is not a preset; may be repeated."`
-	JSON     bool     `name:"json" help:"Print the result as JSON."`
+	JSON     bool     `name:"json" help:"Print JSON."`
 }
 
 // verified is the result of a verification.
