@@ -50,7 +50,7 @@ var words = []struct{ find, write string }{
 // plainPages are the pages to which the list applies.
 var plainPages = []string{
 	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/architecture.md", "docs/api.md", "docs/webhooks.md",
-	"docs/upgrading.md", "docs/sql.md", "docs/ingest-cost.md", "docs/benchmarks.md", "docs/sizing.md", "docs/operations-dispatch.md",
+	"docs/upgrading.md", "docs/sql.md", "docs/mappings.md", "docs/operations.md", "docs/ingest-cost.md", "docs/benchmarks.md", "docs/sizing.md", "docs/operations-dispatch.md",
 	"docs/metrics.md", "docs/adr/*.md", "schemas/webhook/samples/README.md", "schemas/chainproof/testdata/README.md",
 	".github/pull_request_template.md",
 }
