@@ -76,13 +76,13 @@ func (t *Totals) NewestNav() *NAV {
 }
 
 // The lists of vaults in responses leave vaults out. These functions report whether a list contains a vault, by the
-// totals in that vault: HasDeposits and HasRequests for a user or partner, HasUnswept for the vault itself.
+// totals in that vault: HasDeposits and HasWithdrawals for a user or partner, HasUnswept for the vault itself.
 
 // HasDeposits reports whether there are deposits.
 func HasDeposits(_ *state.Vault, t *Totals) bool { return t.Deposits > 0 }
 
-// HasRequests reports whether there are withdrawal requests.
-func HasRequests(_ *state.Vault, t *Totals) bool { return t.Requests > 0 }
+// HasWithdrawals reports whether there are withdrawal requests, or withdrawals without one.
+func HasWithdrawals(_ *state.Vault, t *Totals) bool { return t.Requests > 0 || t.Claims > 0 }
 
 // HasUnswept reports whether there are deposits that wait for a sweep. If a protocol has no sweeps, none waits for one.
 func HasUnswept(v *state.Vault, t *Totals) bool {

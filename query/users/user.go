@@ -57,7 +57,7 @@ func Detail(r *serve.Request) (*serve.Answer, error) {
 				out.Sum.AssetAmount = t.Deposited.String()
 				holdings.Deposits = append(holdings.Deposits, out)
 			}
-			if ask.HasRequests(&v, t) {
+			if ask.HasWithdrawals(&v, t) {
 				out := withdrawalsJSON{VaultAddress: v.Written, Count: int64(t.Requests)}
 				out.Sum.AssetsEstimate, out.Sum.AssetsClaimed = t.Estimated.String(), t.Claimed.String()
 				holdings.Withdrawals = append(holdings.Withdrawals, out)

@@ -300,7 +300,11 @@ func (s *system) explains(play *devchain.Play) {
 			if err != nil {
 				return err
 			}
+			paid := "0"
 			for _, h := range queued(data.(map[string]any)["holdings"].(map[string]any)["withdrawals"]) {
+				if h["vaultAddress"] == play.Sources["vault"].Hex() {
+					paid = h["_sum"].(map[string]any)["assetsClaimed"].(string)
+				}
 				at := fmt.Sprintf("/holdings/withdrawals/%s/", h["vaultAddress"])
 				if err := compare(fmt.Sprintf("/users/%s", u["address"]), at+"_count", h["_count"], true); err != nil {
 					return err
@@ -309,6 +313,9 @@ func (s *system) explains(play *devchain.Play) {
 				if err := compare(fmt.Sprintf("/users/%s", u["address"]), at+"_sum/assetsEstimate", estimates, true); err != nil {
 					return err
 				}
+			}
+			if paid != u["totalWithdrawn"] {
+				return fmt.Errorf("%s was paid %v, and %s by the holdings", u["address"], u["totalWithdrawn"], paid)
 			}
 		}
 		data, err := s.ask(of)
