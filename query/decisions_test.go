@@ -39,7 +39,7 @@ func TestDecisionsAboutResources(t *testing.T) {
 	first := func(path string) object { t.Helper(); return w.get(path, "x-api-key", key).Data(t).([]any)[0].(object) }
 
 	t.Run("01 Vault", func(t *testing.T) {
-		fields := sorted("address, name, symbol, chainId, decimals, asset, totalAssets, totalSupply, navPerShare, navUpdatedAt, startBlock, capabilities")
+		fields := sorted("address, name, symbol, chainId, decimals, asset, totalAssets, totalSupply, navPerShare, navUpdatedAt, startBlock, capabilities, kinds")
 		same(t, "fields", keysOf(first("/api/v1/vaults")), fields)
 		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).Data(t)), sorted(fields+" description managementFee performanceFee link stats"))
 		same(t, "asset", keysOf(first("/api/v1/vaults")["asset"]), sorted("address, symbol, decimals"))

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	_ "embed"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -75,6 +76,7 @@ type eventJSON struct {
 	ToID           *string `json:"toId" file:"number"`
 	State          string  `json:"state"`
 	RetractedBySeq *string `json:"retractedBySeq" file:"number"`
+	Effect         *string `json:"effect"` // as the mapping language calls it; nil for a quarantined log
 }
 
 // ofRetracted selects logs by their blocks and seqs.
@@ -136,6 +138,9 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	}
 	if r.Quarantined {
 		out.State = quarantined
+	}
+	if effect, _, _ := strings.Cut(r.Effect, "_"); effect != "none" { // the table says what a price is about, too
+		out.Effect = &effect
 	}
 	said := func(kind mapping.Kind, field mapping.Fields, number string) *string {
 		return p.NumberOrNil(r.Vault, kind, field, r.Block, number)

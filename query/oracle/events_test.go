@@ -19,6 +19,12 @@ var eventNames = map[readtest.Kind]string{
 	readtest.Settlement: "WithdrawalsSettled",
 }
 
+// effectNames are the effects of the kinds of facts in the mapping language.
+var effectNames = map[readtest.Kind]string{
+	readtest.Deposit: "deposit", readtest.Request: "requested", readtest.Funding: "funded", readtest.Claim: "claimed",
+	readtest.Cancel: "cancelled", readtest.Expiry: "expired", readtest.Nav: "valuation", readtest.Sweep: "sweep", readtest.Settlement: "settled",
+}
+
 // events returns the effects of logs that match keep, newest first: of those of the chain or, with all, of those that
 // were ever recorded.
 func (o *Oracle) events(keep func(readtest.Entry) bool, all bool) []any {
@@ -59,12 +65,14 @@ func (o *Oracle) event(e readtest.Entry) object {
 		"blockNumber": dec(e.Block), "timestamp": iso(readtest.BlockTime(e.Block)), "txHash": e.Tx.Hex(), "logIndex": e.Index,
 		"userAddress": nil, "partnerId": nil, "depositId": nil, "requestIndex": nil, "assets": nil, "shares": nil,
 		"navPerShare": nil, "totalAssets": nil, "totalSupply": nil, "fromId": nil, "toId": nil, "state": "live", "retractedBySeq": nil,
+		"effect": effectNames[e.Kind],
 	}
 	switch {
 	case e.Quarantined:
-		out["state"] = "quarantined"
+		out["state"], out["effect"] = "quarantined", nil
 	case e.Cancels:
 		out["userAddress"], out["requestIndex"], out["shares"] = e.User.Hex(), dec(uint64(readtest.NoRequest)), "0"
+		out["effect"] = "cancelled"
 	case e.Kind == readtest.Nav:
 		out["navPerShare"], out["totalAssets"], out["totalSupply"] = dec(e.Price), dec(e.Assets), dec(e.Supply)
 	case e.Kind == readtest.Sweep:

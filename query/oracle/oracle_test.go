@@ -135,6 +135,10 @@ func (o *Oracle) vault(v vault) object {
 		"asset":       object{"address": "0x5555555555555555555555555555555555555555", "symbol": "USDX", "decimals": 6},
 		"totalAssets": nil, "totalSupply": nil, "navPerShare": nil, "navUpdatedAt": nil, "startBlock": dec(v.start),
 		"capabilities": object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
+		"kinds": []any{
+			"DepositAccepted", "WithdrawalRequested", "WithdrawalFunded", "WithdrawalClaimed", "WithdrawalCancelled",
+			"WithdrawalExpired", "NavUpdated", "DepositsSwept", "WithdrawalsSettled",
+		},
 	}
 	if navs := o.of(readtest.Nav, inVault(v.address)); len(navs) > 0 {
 		n := navs[len(navs)-1]

@@ -26,6 +26,7 @@ type vaultJSON struct {
 	StartBlock   string    `json:"startBlock" file:"number"`
 	// Capabilities are the kinds of data that the vault's logs contain. Other data is null elsewhere, never 0.
 	Capabilities capabilitiesJSON `json:"capabilities" file:"-"`
+	Kinds        []string         `json:"kinds" file:"-"` // of its events that have an effect
 }
 
 type capabilitiesJSON struct {
@@ -122,6 +123,7 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.NAV) vaultJSON {
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
 		StartBlock: serve.Decimal(v.StartBlock), Capabilities: capabilitiesJSON(v.Mapped.Description.Capabilities()),
+		Kinds: v.Mapped.Description.Kinds(),
 	}
 	if newest != nil {
 		price := newest.PerShare.String()

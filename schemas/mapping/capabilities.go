@@ -1,6 +1,9 @@
 package mapping
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Capabilities are what the logs and NAV samples of a vault can report, by its mapping: a protocol without sweeps never
 // has one, which is not the same as having none so far.
@@ -17,25 +20,45 @@ type Capabilities struct {
 // Capabilities returns the capabilities of all mappings of the vault, including those for blocks before an upgrade.
 func (d *Description) Capabilities() (c Capabilities) {
 	c.NAV = d.Samples()
-	for _, r := range d.Ranges {
-		for i := range r.Mapping.rules {
-			rule := &r.Mapping.rules[i]
-			has := func(role uint8) bool {
-				return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[role].Name })
+	for m, rule := range d.rules() {
+		for _, e := range rule.effects {
+			fields := given(e.sets, e.side)
+			if rule.with != nil && d.has(m, rule.with.role) {
+				fields |= given(rule.with.sets, 0)
 			}
-			if !has(rule.role) {
-				continue // for a source that the vault does not have
-			}
-			for _, e := range rule.effects {
-				fields := given(e.sets, e.side)
-				if rule.with != nil && has(rule.with.role) {
-					fields |= given(rule.with.sets, 0)
-				}
-				c.add(e.kind, fields)
-			}
+			c.add(e.kind, fields)
 		}
 	}
 	return c
+}
+
+// Kinds returns the names of the events that have an effect, of all mappings of the vault and in their order.
+func (d *Description) Kinds() []string {
+	out := []string{}
+	for _, rule := range d.rules() {
+		if len(rule.effects) > 0 && !slices.Contains(out, rule.event.Name) {
+			out = append(out, rule.event.Name)
+		}
+	}
+	return out
+}
+
+// rules yields the rules of all mappings of the vault for the sources that it has.
+func (d *Description) rules() iter.Seq2[*Mapping, *rule] {
+	return func(yield func(*Mapping, *rule) bool) {
+		for _, r := range d.Ranges {
+			for i := range r.Mapping.rules {
+				if rule := &r.Mapping.rules[i]; d.has(r.Mapping, rule.role) && !yield(r.Mapping, rule) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// has reports whether the vault has the source of a mapping's role.
+func (d *Description) has(m *Mapping, role uint8) bool {
+	return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == m.Roles[role].Name })
 }
 
 func (c *Capabilities) add(kind Kind, fields Fields) {

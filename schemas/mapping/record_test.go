@@ -129,6 +129,27 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// TestKinds checks that the kinds of a vault are the events of its own sources that have an effect, each once.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	veda, err := Preset("veda")
+	must(t, err)
+	kinds := func(roles ...string) string {
+		d := Description{Ranges: []Range{{Mapping: veda}, {Mapping: veda}}}
+		for _, role := range roles {
+			d.Sources = append(d.Sources, Source{Role: role})
+		}
+		return strings.Join(d.Kinds(), " ")
+	}
+	const queue = "OnChainWithdrawRequested OnChainWithdrawCancelled OnChainWithdrawSolved "
+	if got, want := kinds("vault", "teller", "accountant", "queue"), "Deposit "+queue+"ExchangeRateUpdated Transfer"; got != want {
+		t.Errorf("with all sources the kinds are %q, want %q", got, want)
+	}
+	if got, want := kinds("vault", "teller", "accountant"), "Deposit ExchangeRateUpdated Transfer"; got != want {
+		t.Errorf("without the queue the kinds are %q, want %q", got, want)
+	}
+}
+
 // TestCompanionOfAnAbsentSource: a log of a source that the vault does not have completes no log, so it adds no
 // capability, and the logs of a transaction need not be mapped together.
 func TestCompanionOfAnAbsentSource(t *testing.T) {

@@ -90,12 +90,14 @@ func TestOracleOnAVault(t *testing.T) {
 		"address":"0x1000000000000000000000000000000000000001","name":"A vault","symbol":"vA","chainId":7,"decimals":6,
 		"asset":{"address":"0x5000000000000000000000000000000000000005","symbol":"USD","decimals":18},
 		"totalAssets":"12","totalSupply":"13","navPerShare":"11","navUpdatedAt":"2026-01-01T00:04:00.000Z","startBlock":"2","capabilities":{"deposits":true,"expiry":true,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":true},
+		"kinds":["DepositAccepted","WithdrawalRequested","WithdrawalFunded","WithdrawalClaimed","WithdrawalCancelled","WithdrawalExpired","NavUpdated","DepositsSwept","WithdrawalsSettled"],
 		"stats":{"userCount":2,"pendingWithdrawals":0,"lastSweepAt":"2026-01-01T00:04:00.000Z","lastNavAt":"2026-01-01T00:04:00.000Z"},
 		"description":null,"managementFee":null,"performanceFee":null,"link":null}`)
 	wantJSON(t, "vault B", s.vaultDetailJSON(s.vaults[vaultB]), `{
 		"address":"0x2000000000000000000000000000000000000002","name":"B vault","symbol":"vB","chainId":7,"decimals":6,
 		"asset":{"address":"0x5000000000000000000000000000000000000005","symbol":"USD","decimals":18},
 		"totalAssets":null,"totalSupply":null,"navPerShare":null,"navUpdatedAt":null,"startBlock":"1","capabilities":{"deposits":true,"expiry":true,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":true},
+		"kinds":["DepositAccepted","WithdrawalRequested","WithdrawalFunded","WithdrawalClaimed","WithdrawalCancelled","WithdrawalExpired","NavUpdated","DepositsSwept","WithdrawalsSettled"],
 		"stats":{"userCount":1,"pendingWithdrawals":0,"lastSweepAt":null,"lastNavAt":null},
 		"description":null,"managementFee":null,"performanceFee":null,"link":null}`)
 	wantJSON(t, "NAV history", items(s.navs, s.navJSON), `[{

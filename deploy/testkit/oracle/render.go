@@ -98,6 +98,10 @@ func (s *state) vaultJSON(v *vaultState) Object {
 		"startBlock":   decimal(v.startBlock),
 		// The contracts of the histories emit all events.
 		"capabilities": Object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
+		"kinds": []any{
+			"DepositAccepted", "WithdrawalRequested", "WithdrawalFunded", "WithdrawalClaimed", "WithdrawalCancelled",
+			"WithdrawalExpired", "NavUpdated", "DepositsSwept", "WithdrawalsSettled",
+		},
 	}
 	if n := v.lastNav; n != nil {
 		o["totalAssets"] = n.TotalAssets.String()
