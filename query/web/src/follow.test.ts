@@ -7,7 +7,7 @@ import type { ChainEvent, CursorMeta } from "./types"
 const event = (seq: number, block: number, logIndex = 0, state: ChainEvent["state"] = "live"): ChainEvent => ({
   id: `0x-${seq}`, seq: String(seq), kind: "DepositAccepted", vaultAddress: "0x", vaultName: "", blockNumber: String(block), timestamp: "", txHash: "0x", logIndex, userAddress: null, partnerId: null,
   depositId: null, requestIndex: null, assets: null, shares: null, navPerShare: null, totalAssets: null, totalSupply: null, fromId: null, toId: null, state,
-  retractedBySeq: state === "retracted" ? "99" : null,
+  retractedBySeq: state === "retracted" ? "99" : null, effect: "deposit",
 })
 const said = (rows: ChainEvent[]) => rows.map((row) => `${row.seq}${row.state === "retracted" ? "-" : ""}`).join(" ")
 
@@ -66,7 +66,7 @@ function follow(rows: ChainEvent[], hasNextPage = false) {
   const page: Answer<ChainEvent[], CursorMeta> = { data: rows, meta: { pageSize: 50, next: null, hasNextPage }, position: { block: "12", seq: "5", generation: "3" } }
   const shown: string[] = []
   let anew = 0
-  const follower = new Follower({ query: { kind: "DepositAccepted", user: null }, page, open: (href) => new Fake(href), show: (now, connected) => shown.push(`${connected ? "on" : "off"}: ${said(now)}`), anew: () => anew++ })
+  const follower = new Follower({ kinds: ["DepositAccepted", "SettleDeposit"], query: { kind: "DepositAccepted", user: null }, page, open: (href) => new Fake(href), show: (now, connected) => shown.push(`${connected ? "on" : "off"}: ${said(now)}`), anew: () => anew++ })
   follower.start()
   return { follower, source: Fake.all[0]!, shown, anew: () => anew }
 }
@@ -84,6 +84,13 @@ test("the stream begins where the page ends, and shows whole units only", () => 
   assert.deepEqual(shown, ["on: 5", "on: 7 5"])
   source.say("unit", { generation: 3, seq: "10" }, "10")
   assert.deepEqual(shown.slice(2), ["on: 10 7- 5"])
+})
+
+test("events of the contracts of any vault are received", () => {
+  const { source, shown } = follow([])
+  source.say("SettleDeposit", { ...event(7, 13), kind: "SettleDeposit" }, "7")
+  source.say("unit", { generation: 3, seq: "7" }, "7")
+  assert.deepEqual(shown, ["off: 7"])
 })
 
 test("a stream that is refused is opened again behind what was told, in the middle of a unit too", () => {

@@ -3,7 +3,6 @@
 import { useEffect, useState } from "preact/hooks"
 import type { Asked } from "./answers"
 import { ApiError, type Answer, type Query, ask, url } from "./api"
-import { kinds } from "./components/kinds"
 import type { ChainEvent, CursorMeta } from "./types"
 
 /**
@@ -32,7 +31,7 @@ export function merge(rows: ChainEvent[], told: ChainEvent[], floor: ChainEvent 
 }
 
 /** Identifies an event: the effects of one log have the same seq, and a log that is mined again has the same ids. */
-export function keyOf(event: ChainEvent): string {
+export function keyOf(event: Pick<ChainEvent, "seq" | "id">): string {
   return `${event.seq} ${event.id}`
 }
 
@@ -58,6 +57,8 @@ export interface Source {
 const CLOSED = 2
 
 interface Options {
+  /** The kinds of the vaults: an EventSource passes on only events whose name has a listener. */
+  kinds: string[]
   /** The filters of the stream. */
   query: Query<"/api/v1/stream">
   /** The page that the stream continues. */
@@ -88,7 +89,7 @@ export class Follower {
   start() {
     const source = this.options.open(url("/api/v1/stream", { query: { ...this.options.query, after: this.after } }))
     this.source = source
-    for (const name of [...Object.keys(kinds), "retracted"]) {
+    for (const name of [...this.options.kinds, "retracted"]) {
       source.addEventListener(name, ({ data, lastEventId }) => {
         this.told.push(JSON.parse(data) as ChainEvent)
         this.seen(lastEventId)
@@ -170,8 +171,11 @@ export interface Followed extends Asked<ChainEvent[], CursorMeta> {
 
 const nothing: Followed & { href: string | null } = { href: null, answer: null, error: null, connected: false }
 
-/** The first page of events, followed. filters are those that the stream supports, too; filters null: nothing is requested. */
-export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query<"/api/v1/events">): Followed {
+/**
+ * The first page of events, followed. filters are those that the stream supports, too; filters null: nothing is requested.
+ * kinds are those of all vaults; when they change, the page is requested again.
+ */
+export function useFollowed(kinds: string[], filters: Query<"/api/v1/stream"> | null, more: Query<"/api/v1/events">): Followed {
   const params = { query: { ...filters, ...more } }
   const href = filters === null ? null : url("/api/v1/events", params)
   const [round, setRound] = useState(0)
@@ -189,7 +193,7 @@ export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query
         set({ href, answer: page, error: null, connected: false })
         const show = (data: ChainEvent[], connected: boolean) => set({ href, answer: { ...page, data }, error: null, connected })
         if (unseen) return
-        follower = new Follower({ query: filters, page, open: (stream) => new EventSource(stream), show, anew })
+        follower = new Follower({ kinds, query: filters, page, open: (stream) => new EventSource(stream), show, anew })
         follower.start()
       } catch (error) {
         if (left.signal.aborted) return
@@ -210,6 +214,6 @@ export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query
       end()
       follower?.stop()
     }
-  }, [href, round])
+  }, [href, round, kinds.join()])
   return href !== null && followed.href === href ? followed : nothing
 }

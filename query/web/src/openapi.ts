@@ -1052,7 +1052,7 @@ export interface components {
         AddressOrNull: string | null;
         Hash: string;
         HashOrNull: string | null;
-        /** @description Identifies a log of the chain, or a sample of a vault; opaque. */
+        /** @description Identifies a log of the chain, one of its several effects, or a sample of a vault; opaque. */
         NavId: string;
         /** @description Identifies a log of the chain, or one of its several effects; opaque. */
         FactId: string;
@@ -1090,6 +1090,7 @@ export interface components {
             navUpdatedAt: components["schemas"]["TimeOrNull"];
             startBlock: components["schemas"]["Decimal"];
             capabilities: components["schemas"]["Capabilities"];
+            kinds: components["schemas"]["Kinds"];
         };
         VaultDetail: {
             address: components["schemas"]["Address"];
@@ -1104,6 +1105,7 @@ export interface components {
             navUpdatedAt: components["schemas"]["TimeOrNull"];
             startBlock: components["schemas"]["Decimal"];
             capabilities: components["schemas"]["Capabilities"];
+            kinds: components["schemas"]["Kinds"];
             /** @description What the operator says about the vault, as plain text. Like the three below it is null unless the operator gave it (`http.vaults`), and it does not change with `asOfBlock`. */
             description: string | null;
             managementFee: components["schemas"]["PercentOrNull"];
@@ -1131,6 +1133,8 @@ export interface components {
             /** @description The funding of requests. */
             settlement: boolean;
         };
+        /** @description The events of the contracts of the vault that have an effect by its mapping: the values of `kind` in `/api/v1/events`, which only quarantined logs of its other events add to. */
+        Kinds: string[];
         VaultStats: {
             userCount: components["schemas"]["Count"];
             /**
@@ -1185,6 +1189,7 @@ export interface components {
             };
             _count: components["schemas"]["Count"];
         };
+        /** @description The withdrawal requests in one vault. assetsClaimed includes what was paid without a request; _count does not. */
         WithdrawalHolding: {
             vaultAddress: components["schemas"]["Address"];
             _sum: {
@@ -1282,6 +1287,11 @@ export interface components {
             state: "live" | "retracted" | "quarantined";
             /** @description Seq of the retracting record. */
             retractedBySeq: components["schemas"]["DecimalOrNull"];
+            /**
+             * @description What the log means, whatever its name: its effect in the mapping of the vault. null for a quarantined log.
+             * @enum {string|null}
+             */
+            effect: "deposit" | "priced" | "void" | "sweep" | "settled" | "valuation" | "supply" | "requested" | "funded" | "claimed" | "cancelled" | "expired" | "instant" | null;
         };
         /** @description The reorganisations of one block bucket. */
         Reorganisations: {

@@ -28,7 +28,10 @@ function operationOf(field: string): Explanation["operation"] {
   return /\/(navPerShare|totalAssets|totalSupply|firstSeen)$/.test(field) ? "last" : "sum"
 }
 
-/** The kinds of events that make up a number: according to explain/numbers.go, not to the response. */
+/**
+ * The kinds of events of the reference contracts that make up a number: according to explain/numbers.go, not to the
+ * response.
+ */
 export function kindsOf(field: string): ExplainedEvent["kind"][] {
   if (/^\/(navPerShare|totalAssets|totalSupply)$/.test(field)) return ["NavUpdated"]
   if (/\/(totalWithdrawn|assetsClaimed)$/.test(field)) return ["WithdrawalClaimed"]

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { bytesOf, decode, encodeIndex, listOf } from "./rlp"
+import { keccak_256 } from "@noble/hashes/sha3.js"
+import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js"
+import { type Item, bytesOf, decode, encodeIndex, listOf } from "./rlp"
 // Responses of the API about a chain that go-ethereum encoded: generated and checked by query/proof_test.go.
 import proofs from "./proofs.json"
 import type { ExplainedEvent, Explanation, Question } from "./types"
@@ -183,6 +185,34 @@ test("what has no proof says why, and without a reason that is wrong", () => {
     { kind: "unproven", why: "It cannot be proven: its header has no receipts root." },
     { kind: "unproven", why: "It was taken back." },
   ])
+})
+
+test("a log of another contract is not verified, and nobody is accused of a lie", () => {
+  const cat = (...parts: Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]))
+  const encode = (item: Item): Uint8Array => {
+    const body = Array.isArray(item) ? cat(...item.map(encode)) : item
+    const [short, long] = Array.isArray(item) ? [0xc0, 0xf7] : [0x80, 0xb7]
+    if (short === 0x80 && body.length === 1 && body[0]! < 0x80) return body
+    if (body.length < 56) return cat(Uint8Array.of(short + body.length), body)
+    const length = hexToBytes(body.length.toString(16).padStart(body.length < 256 ? 2 : 4, "0"))
+    return cat(Uint8Array.of(long + length.length), length, body)
+  }
+  const hex = (raw: Uint8Array) => `0x${bytesToHex(raw)}`
+  const [vault, user] = ["aa".repeat(20), "bb".repeat(20)]
+  // An ERC-4626 deposit in the only receipt of a block.
+  const topics = [keccak_256(utf8ToBytes("Deposit(address,address,uint256,uint256)")), ...[user, user].map((of) => hexToBytes(of.padStart(64, "0")))]
+  const receipt = encode([Uint8Array.of(1), Uint8Array.of(1), new Uint8Array(256), [[hexToBytes(vault), topics, hexToBytes((1000).toString(16).padStart(64, "0").repeat(2))]]])
+  const node = encode([hexToBytes("2080"), receipt])
+  const header = encode([...Array<Item>(5).fill(new Uint8Array(32)), keccak_256(node), new Uint8Array(256), new Uint8Array(0), Uint8Array.of(7), Uint8Array.of(1), Uint8Array.of(1), hexToBytes("6553f13c")])
+  const proof = { blockHash: hex(keccak_256(header)), header: hex(header), transactionIndex: 0, path: [hex(node)], receipt: hex(receipt), logInReceipt: 0 }
+  const event = { kind: "Deposit", state: "live", vaultAddress: `0x${vault}`, userAddress: `0x${user}`, blockNumber: "7", timestamp: new Date(0x6553f13c * 1000).toISOString(), logIndex: 0, change: "1000", sum: "1000", proof }
+  const page = { ...total(), of: `/api/v1/users/0x${user}`, events: [event] as ExplainedEvent[] }
+  const [found] = verify(page, page)
+  assert.deepEqual([found!.kind, /only logs of the reference contracts/.test((found as { why: string }).why)], ["unproven", true])
+  assert.equal(lie(0, (shown) => (shown.blockNumber = "6"), copy(page)), "The block is 7, and 6 is shown.")
+  assert.match(lie(0, (shown) => (shown.proof.receipt = `${shown.proof.receipt.slice(0, -1)}0`), copy(page)), /^The receipt is not/)
+  // A log of a reference contract is read whatever it is called.
+  assert.equal(lie(0, (shown) => (shown.kind = "Deposit")), "The log is no Deposit.")
 })
 
 test("whatever is changed in a proof, at any place, is found", () => {

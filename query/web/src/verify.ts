@@ -1,6 +1,6 @@
 // Verifies the events in a response of the API by their proofs: only the hash of the block is trusted, and the
-// visitor has to compare that. It does what `navlog explain --proof` does, in the browser and for one page: only the
-// command can check that no event appears on two pages.
+// visitor has to compare that. It does what `navlog explain --proof` does, in the browser, for one page and for logs of
+// the reference contracts: only the command can check that no event appears on two pages, and read logs by a mapping.
 //
 //     hash of the block ─▶ header ─▶ receipts root ─▶ path ─▶ receipt ─▶ log ─▶ what is shown of the event
 import { keccak_256 } from "@noble/hashes/sha3.js"
@@ -14,7 +14,7 @@ export type Finding =
   | { kind: "verified"; blockHash: string }
   /** The proof does not hold, or what is shown does not follow from it. */
   | { kind: "refuted"; why: string }
-  /** The API explains why there is no proof. */
+  /** The API explains why there is no proof, or the log is in the block and cannot be read here. */
   | { kind: "unproven"; why: string }
 
 /** Verifies the events of a page, which are in chain order, for the requested number at a block. */
@@ -30,6 +30,8 @@ export function verify(page: Explanation, asked: Question, asOfBlock: string): F
     try {
       const found = prove(event.proof)
       if (found.block > BigInt(asOfBlock)) throw new Error(`the number is as of block ${asOfBlock}, and the log is in block ${found.block}`)
+      locate(event, found)
+      if (kindOf(found) === undefined) return { kind: "unproven", why: UNREAD }
       compare(asked, page.operation, event, found)
       before = follow(before, event, found)
       const owner = ownerOf(found)
@@ -40,6 +42,8 @@ export function verify(page: Explanation, asked: Question, asOfBlock: string): F
     }
   })
 }
+
+const UNREAD = "Its log is in the block, but this page reads only logs of the reference contracts. The command navlog explain --proof reads it if --mapping names the mapping of the vault."
 
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
@@ -156,27 +160,39 @@ function follow(before: Place | null, event: ExplainedEvent, found: Found): Plac
   return place
 }
 
-/** The layouts of logs: Solidity's signature, the numbers of topics and of words of data, and which word is the amount. */
-const layouts: Record<ExplainedEvent["kind"], { signature: string; topics: number; words: number; amount: number }> = {
+/** The layouts of logs of the reference contracts: Solidity's signature, the numbers of topics and of words of data, and which word is the amount. */
+const layouts: Record<string, { signature: string; topics: number; words: number; amount: number }> = {
   DepositAccepted: { signature: "DepositAccepted(uint256,address,uint32,address,uint256,uint256)", topics: 4, words: 3, amount: 1 },
   WithdrawalRequested: { signature: "WithdrawalRequested(uint256,address,uint32,address,uint256,uint256,uint64)", topics: 4, words: 4, amount: 2 },
   WithdrawalClaimed: { signature: "WithdrawalClaimed(uint256,address,address,uint256,uint256)", topics: 4, words: 2, amount: 1 },
   NavUpdated: { signature: "NavUpdated(uint256,address,uint256,uint256,uint256)", topics: 3, words: 3, amount: 0 },
 }
 
+const byTopic = new Map(Object.entries(layouts).map(([kind, { signature }]) => [hash(utf8ToBytes(signature)), kind]))
+
+/** The name of a log's event; undefined if it is none of the layouts. */
+function kindOf({ topics }: Found): string | undefined {
+  return topics[0] && byTopic.get(hex(topics[0]))
+}
+
 /** The word of a NAV update that contains a number. */
 const ofNav: Record<string, number> = { "/navPerShare": 0, "/totalAssets": 1, "/totalSupply": 2 }
+
+function differ(what: string, proven: string, shown: string) {
+  if (proven.toLowerCase() !== shown.toLowerCase()) throw new Error(`the ${what} is ${proven}, and ${shown} is shown`)
+}
+
+/** Compares what is shown of an event's block with the proven one, and throws if they differ. */
+function locate(event: ExplainedEvent, found: Found) {
+  differ("block", String(found.block), event.blockNumber)
+  differ("time of the block", new Date(Number(found.time) * 1000).toISOString(), event.timestamp)
+}
 
 /** Compares what is shown of an event with its log, and throws if they differ. */
 function compare(asked: Question, operation: Explanation["operation"], event: ExplainedEvent, found: Found) {
   const layout = layouts[event.kind]
   const owner = ownerOf(found)
-  const differ = (what: string, proven: string, shown: string) => {
-    if (proven.toLowerCase() !== shown.toLowerCase()) throw new Error(`the ${what} is ${proven}, and ${shown} is shown`)
-  }
-  differ("block", String(found.block), event.blockNumber)
-  differ("time of the block", new Date(Number(found.time) * 1000).toISOString(), event.timestamp)
-  if (layout === undefined || found.topics.length !== layout.topics || hex(found.topics[0]!) !== hash(utf8ToBytes(layout.signature))) throw new Error(`the log is no ${event.kind}`)
+  if (layout === undefined || found.topics.length !== layout.topics || kindOf(found) !== event.kind) throw new Error(`the log is no ${event.kind}`)
   if (found.data.length !== 32 * layout.words) throw new Error(`the log has ${found.data.length} bytes of data, and a ${event.kind} has ${32 * layout.words}`)
   if (!kindsOf(asked.field).includes(event.kind)) throw new Error(`a ${event.kind} says nothing about the number`)
   differ("vault of the log", found.address, event.vaultAddress)

@@ -1,6 +1,6 @@
-// The names of the kinds of events, in the API and for people.
+// What the kinds of events of the reference contracts are called for people. Those of other contracts have their names.
 
-export const kinds: Record<string, string> = {
+const kinds: Record<string, string> = {
   DepositAccepted: "Deposit",
   WithdrawalRequested: "Withdrawal requested",
   WithdrawalFunded: "Withdrawal funded",
@@ -13,5 +13,5 @@ export const kinds: Record<string, string> = {
 }
 
 export function kindName(kind: string): string {
-  return kinds[kind] ?? kind
+  return Object.hasOwn(kinds, kind) ? kinds[kind]! : kind
 }

@@ -4,6 +4,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
+import { keyOf } from "../follow"
 import { oneAsset } from "../assets"
 import { asOf, go, here, usePlace } from "../router"
 import { type At, addedUp, judge } from "../sums"
@@ -143,7 +144,7 @@ function Listed({ data, asked, asOfBlock, proven, unit, vaults }: ListedProps) {
   return (
     <>
       {proven && <Verified findings={findings} />}
-      <Table<ExplainedEvent> caption="Events" rows={data.events} id={(event) => event.seq} mark={(event) => (event.state === "live" ? undefined : "retracted")} columns={columns} />
+      <Table<ExplainedEvent> caption="Events" rows={data.events} id={keyOf} mark={(event) => (event.state === "live" ? undefined : "retracted")} columns={columns} />
     </>
   )
 }
@@ -173,7 +174,7 @@ function Verified({ findings }: { findings: Finding[] }) {
   const of = (kind: Finding["kind"]) => findings.filter((finding) => finding.kind === kind).length
   const [verified, refuted] = [of("verified"), of("refuted")]
   if (refuted > 0) return <p class="note failed" role="alert">Of {count(refuted, "event")} of this page the proof does not hold: it is said beside each. Please report this, with the link of this page.</p>
-  if (verified === 0) return <p class="note warned" role="status">No event on this page has a proof. The reason is shown next to each event.</p>
+  if (verified === 0) return <p class="note warned" role="status">No event on this page is verified. The reason is shown next to each event.</p>
   return (
     <p class="note proven" role="status">
       <strong>{verified === findings.length ? "Every event of this page is verified." : `Of ${count(findings.length, "event")} of this page ${verified} ${verified === 1 ? "is" : "are"} verified.`}</strong> Your browser

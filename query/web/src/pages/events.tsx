@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from "preact/hooks"
 import { useAnswer } from "../answers"
 import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
-import { kindName, kinds } from "../components/kinds"
+import { kindName } from "../components/kinds"
 import { Empty, Shown, Waiting, useArrived } from "../components/state"
 import { useTitle } from "../components/title"
 import { useFollowed } from "../follow"
@@ -35,11 +35,12 @@ export function EventsPage() {
   const given = { ...streamed, ...others, retracted }
   const before = query.get("before")
   const follows = asOf(place) === null && before === null && Object.values(others).every((value) => value === null)
-  const followed = useFollowed(follows ? streamed : null, { retracted, pageSize: PAGE })
-  const asked = useAnswer(follows ? null : "/api/v1/events", { query: { ...given, before, pageSize: PAGE } })
-  const events = follows ? followed : asked
   const known = useAnswer("/api/v1/vaults", {})
   const vaults = known.answer?.data ?? []
+  const kinds = [...new Set(vaults.flatMap((vault) => vault.kinds))]
+  const followed = useFollowed(kinds, follows && known.answer !== null ? streamed : null, { retracted, pageSize: PAGE })
+  const asked = useAnswer(follows ? null : "/api/v1/events", { query: { ...given, before, pageSize: PAGE } })
+  const events = follows ? followed : asked
   // Without their vaults, rows have no amounts, and would grow when the vaults arrive.
   const arrived = useArrived(known, events)
   const filtered = filters.some((name) => query.has(name))
@@ -72,10 +73,10 @@ export function EventsPage() {
           Kind
           <select name="kind" value={given.kind ?? ""}>
             <option value="">all</option>
-            {given.kind !== null && !Object.hasOwn(kinds, given.kind) && <option value={given.kind}>{given.kind.split(",").map(kindName).join(", ")}</option>}
-            {Object.entries(kinds).map(([kind, name]) => (
+            {given.kind !== null && !kinds.includes(given.kind) && <option value={given.kind}>{given.kind.split(",").map(kindName).join(", ")}</option>}
+            {kinds.map((kind) => (
               <option key={kind} value={kind}>
-                {name}
+                {kindName(kind)}
               </option>
             ))}
           </select>
