@@ -3,7 +3,7 @@
 // Answers about final blocks never change; those about other past blocks may change by a reorganisation, and are
 // requested again, too.
 import { useEffect, useRef, useState } from "preact/hooks"
-import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, ask, url } from "./api"
+import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, type Position, ask, url } from "./api"
 import { AS_OF, asOf, usePlace } from "./router"
 import type { Explorer, Status } from "./types"
 
@@ -14,30 +14,42 @@ const KEPT = 200
 
 const kept = new Map<string, Answer<unknown, unknown>>()
 
-function keep(href: string, answer: Answer<unknown, unknown>) {
+/** Caches an answer and returns it, or the cached one if that is of a later state: an instance may be behind another. */
+export function keep(href: string, answer: Answer<unknown, unknown>): Answer<unknown, unknown> {
+  const before = kept.get(href)
+  if (before !== undefined && isLater(before.position, answer.position)) return before
   kept.delete(href)
   kept.set(href, answer)
   for (const oldest of kept.keys()) {
     if (kept.size <= KEPT) break
     kept.delete(oldest)
   }
+  return answer
 }
 
-const asking = new Map<string, Promise<Answer<unknown, unknown>>>()
+function isLater(a: Position, b: Position): boolean {
+  return a.generation === b.generation && a.seq !== null && b.seq !== null && BigInt(a.seq) > BigInt(b.seq)
+}
 
-/** Requests and caches an answer; a concurrent request for the same waits for the same answer. */
-function once<P extends Path>(href: string, path: P, params: Params<P>): Promise<Answer<DataOf<P>, MetaOf<P>>> {
+/** A request, and the state of the log at which it was sent. */
+interface Asking<T, M> {
+  state: string
+  answer: Promise<Answer<T, M>>
+}
+
+const asking = new Map<string, Asking<unknown, unknown>>()
+
+/** Requests and caches an answer; a concurrent request for the same waits for the same answer, which is of an earlier state. */
+export function once<P extends Path>(href: string, state: string, path: P, params: Params<P>): Asking<DataOf<P>, MetaOf<P>> {
   let asked = asking.get(href)
   if (asked === undefined) {
-    asked = ask(path, params)
-      .then((answer) => {
-        keep(href, answer)
-        return answer
-      })
+    const answer = ask(path, params)
+      .then((answer) => keep(href, answer))
       .finally(() => asking.delete(href))
+    asked = { state, answer }
     asking.set(href, asked)
   }
-  return asked as Promise<Answer<DataOf<P>, MetaOf<P>>>
+  return asked as Asking<DataOf<P>, MetaOf<P>>
 }
 
 export interface StatusView {
@@ -130,13 +142,22 @@ export function useExact<P extends Path>(path: P | null, params: Params<P>): Ask
     if (asked.href === href && asked.error !== null && !asked.error.mayPass) return
     let left = false
     let timer: ReturnType<typeof setTimeout> | undefined
-    once(href, path, params).then(
-      (answer) => left || set({ href, answer, error: null }),
+    const repeat = () => setAgain((n) => n + 1)
+    const sent = once(href, state, path, params)
+    // The state has changed since the request was sent, so its answer is only shown until there is a newer one.
+    const outdated = sent.state !== state
+    sent.answer.then(
+      (answer) => {
+        if (left) return
+        set({ href, answer, error: null })
+        if (outdated) repeat()
+      },
       (error: unknown) => {
         if (left) return
         if (!(error instanceof ApiError)) throw error
         set((before) => ({ href, answer: before.href === href && error.retryAfter !== null ? before.answer : null, error }))
-        if (error.retryAfter !== null) timer = setTimeout(() => setAgain((n) => n + 1), error.retryAfter * 1000)
+        if (error.retryAfter !== null) timer = setTimeout(repeat, error.retryAfter * 1000)
+        else if (outdated) repeat()
       },
     )
     return () => {
