@@ -286,6 +286,46 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   await close()
 })
 
+test("a time is typed without a jump, Enter goes to it, and who leaves the page meanwhile stays away", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const { page, wrong, close } = await open(`/?asOfBlock=${block}`)
+  const field = page.locator("input[name=time]")
+  await until("time of the block", async () => (await field.inputValue()) !== "")
+  const { timestamp } = (await api(`/api/v1/block?asOfBlock=${Number(block) - 3}`)).data
+  const asked = []
+  page.on("request", (request) => request.url().includes("/api/v1/block?time=") && asked.push(request.url()))
+  await field.focus()
+  await page.keyboard.press("ArrowUp")
+  await field.fill(timestamp.slice(0, 19))
+  assert.equal(await page.evaluate(() => document.activeElement.name), "time")
+  assert.deepEqual(asked, [])
+  await page.keyboard.press("Enter")
+  await page.waitForURL(new RegExp(`asOfBlock=${Number(block) - 3}$`))
+  assert.equal(await page.evaluate(() => document.activeElement.name), "time")
+  let answered = false
+  await page.route(/block\?time=/, async (route) => {
+    const answer = await route.fetch()
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    await route.fulfill({ response: answer }).catch(() => {}) // the page no longer waits for it
+    answered = true
+  })
+  await field.fill("2020-01-01T00:00:00")
+  await field.fill((await api(`/api/v1/block?asOfBlock=${Number(block) - 6}`)).data.timestamp.slice(0, 19))
+  await page.getByRole("link", { name: "Status", exact: true }).click()
+  await page.waitForURL(/\/status/)
+  await until("answer", async () => answered)
+  assert.equal(new URL(page.url()).pathname, "/status")
+  // The slider, too.
+  await page.goBack()
+  await page.locator("#machine").focus()
+  await page.keyboard.press("ArrowLeft")
+  await page.evaluate(() => [...document.querySelectorAll("nav[aria-label=Pages] a")].find((link) => link.textContent === "Users").click())
+  await page.waitForTimeout(500)
+  assert.equal(new URL(page.url()).pathname, "/users")
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
 test("a hovered point stays under a refresh, in the tooltip and in the legend", async () => {
   const [vault] = (await api("/api/v1/vaults")).data
   const { page, wrong, close } = await open(`/vault/${vault.address}?range=updates`, { viewport: { width: 1440, height: 900 } })

@@ -368,6 +368,7 @@ test("what did the queue look like at a time: in three clicks", async () => {
     await click(page.getByRole("link", { name: vault.name }).first())
     await click(page.getByRole("link", { name: "Queue", exact: true }))
     await page.locator("input[name=time]").fill(timestamp.slice(0, 19))
+    await page.locator("input[name=time]").press("Enter")
     await page.waitForURL(/asOfBlock=\d+/)
     const chosen = new URL(page.url()).searchParams.get("asOfBlock")
     await settled(page)

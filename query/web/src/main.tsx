@@ -3,7 +3,7 @@
 import { type ComponentType, render } from "preact"
 import { useState } from "preact/hooks"
 import { useExact, watchStatus } from "./answers"
-import { Chip, Notices, TimeMachine } from "./components/chain"
+import { Chip, Notices, TimeMachine, firstBlock } from "./components/chain"
 import { BlockTime } from "./components/names"
 import { Proof } from "./components/proof"
 import { Search } from "./components/search"
@@ -21,7 +21,6 @@ import { UsersPage } from "./pages/users"
 import { VaultPage } from "./pages/vault"
 import { VaultsPage } from "./pages/vaults"
 import { AS_OF, asOf, start, there, usePlace } from "./router"
-import type { Vault } from "./types"
 
 interface Route {
   pattern: RegExp
@@ -107,11 +106,6 @@ function NothingHere() {
       </p>
     </>
   )
-}
-
-/** The first block of the time machine: that of the oldest vault. */
-function firstBlock(vaults: Vault[]): string | null {
-  return vaults.reduce<string | null>((first, vault) => (first === null || BigInt(vault.startBlock) < BigInt(first) ? vault.startBlock : first), null)
 }
 
 const themes = ["system", "light", "dark"] as const

@@ -2,7 +2,7 @@
 // address bar; while the slider is dragged, the block under it is already shown.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { group } from "../format"
-import { blockNumber, go } from "../router"
+import { blockNumber, go, usePlace } from "../router"
 
 /** How many marks a screen reader announces. */
 const TOLD = 5
@@ -33,7 +33,15 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
   const [typed, type] = useState<string | null>(null)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const shown = drawn ?? block
-  useEffect(() => () => clearTimeout(timer.current), [])
+  const { path } = usePlace()
+  // A visitor who goes on to another page stays there.
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current)
+      draw(null)
+    },
+    [path],
+  )
   const move = (next: string) => {
     draw(next)
     clearTimeout(timer.current)

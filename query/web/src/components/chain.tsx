@@ -1,10 +1,10 @@
 // The time machine, and how far navlog is, as a chip that links to the status page.
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { ask, ApiError } from "../api"
 import { useExact, useStatus } from "../answers"
 import { count, duration, group } from "../format"
 import { AS_OF, asOf, go, here, there, usePlace } from "../router"
-import type { Status } from "../types"
+import type { Status, Vault } from "../types"
 import { BlockPicker, type Mark } from "./blocks"
 
 /** Text and style of the chip for each state. */
@@ -69,6 +69,11 @@ export function useReorganisations(first: string | null, newest: string | null):
   }))
 }
 
+/** The first block of the time machine: that of the oldest vault. */
+export function firstBlock(vaults: Vault[]): string | null {
+  return vaults.reduce<string | null>((first, vault) => (first === null || BigInt(vault.startBlock) < BigInt(first) ? vault.startBlock : first), null)
+}
+
 export function TimeMachine({ first, blockTime }: { first: string | null; blockTime: string | null | undefined }) {
   const place = usePlace()
   const { status } = useStatus()
@@ -81,7 +86,7 @@ export function TimeMachine({ first, blockTime }: { first: string | null; blockT
     <section class="chain" aria-label="Time machine">
       <div class={`machine ${chosen === null ? "" : "past"}`}>
         <BlockPicker id="machine" label="As of block" first={first} newest={newest} block={chosen ?? newest} to={(block) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })} marks={marks} />
-        <AtTime key={chosen ?? "live"} shown={blockTime ?? null} newest={newest} />
+        <AtTime shown={blockTime ?? null} newest={newest} />
         {chosen === null ? (
           <span class="live">live</span>
         ) : (
@@ -96,26 +101,61 @@ export function TimeMachine({ first, blockTime }: { first: string | null; blockT
   )
 }
 
-/** Selects the block at a time. */
+/**
+ * Selects the block at a time, with Enter or when the field loses the focus: while a time is typed, the field has others
+ * that nobody meant.
+ */
 function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   const place = usePlace()
+  const [typed, type] = useState<string | null>(null)
   const [error, setError] = useState<string | null>(null)
-  const choose = async (value: string) => {
-    if (value === "") return
+  const asking = useRef<AbortController | null>(null)
+  // A visitor who goes on, to another page or block, stays there.
+  useEffect(
+    () => () => {
+      asking.current?.abort()
+      type(null)
+      setError(null)
+    },
+    [place.path, asOf(place)],
+  )
+  const choose = async () => {
+    asking.current?.abort()
+    if (typed === null || typed === "") return type(null)
+    const { signal } = (asking.current = new AbortController())
     setError(null)
     try {
-      const { data } = await ask("/api/v1/block", { query: { time: `${value.length > 16 ? value : `${value}:59`}Z` } })
+      const { data } = await ask("/api/v1/block", { query: { time: `${typed.length > 16 ? typed : `${typed}:59`}Z` } }, { signal })
+      if (signal.aborted) return
+      type(null)
       go(here(place, { [AS_OF]: BigInt(data.blockNumber) >= BigInt(newest) ? null : data.blockNumber }))
     } catch (error) {
+      if (signal.aborted) return
       if (!(error instanceof ApiError)) throw error
       setError(error.message)
     }
   }
   return (
     <>
-      <label class="at">
-        or at, UTC <input type="datetime-local" name="time" step={1} value={shown?.slice(0, 19) ?? ""} onChange={(event) => void choose(event.currentTarget.value)} />
-      </label>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void choose()
+        }}
+      >
+        <label class="at">
+          or at, UTC{" "}
+          <input
+            type="datetime-local"
+            name="time"
+            step={1}
+            value={typed ?? shown?.slice(0, 19) ?? ""}
+            onInput={(event) => type(event.currentTarget.value)}
+            // If the window loses the focus, the field keeps it for when the visitor returns.
+            onBlur={(event) => document.activeElement !== event.currentTarget && void choose()}
+          />
+        </label>
+      </form>
       {error !== null && <span class="bad" role="alert">{error}</span>}
     </>
   )

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { BlockPicker } from "../components/blocks"
-import { useReorganisations } from "../components/chain"
+import { firstBlock, useReorganisations } from "../components/chain"
 import { Events, Older } from "../components/events"
 import { VaultLink } from "../components/names"
 import { Empty, Shown, useArrived, Waiting } from "../components/state"
@@ -17,7 +17,7 @@ export function ComparePage() {
   const place = usePlace()
   const { status } = useStatus()
   const vaults = useExact("/api/v1/vaults", {})
-  const first = vaults.answer?.data.reduce<string | null>((lowest, vault) => (lowest === null || BigInt(vault.startBlock) < BigInt(lowest) ? vault.startBlock : lowest), null) ?? null
+  const first = firstBlock(vaults.answer?.data ?? [])
   const newest = status?.indexedBlock ?? null
   const marks = useReorganisations(first, newest)
   const usual = useUsual(vaults.answer?.data ?? [], status?.indexedAt ?? null, blockNumber(place.query.get("a")) === null)
