@@ -8,11 +8,10 @@ const refusal = (status: number, retryAfter: number | null = null, details: unkn
 test("an error says what to do", () => {
   assert.match(told(refusal(401)).message, /unknown or was revoked/)
   assert.match(told(refusal(403)).message, /disabled/)
-  assert.match(told(refusal(429, 7)).message, /limit/)
   assert.match(told(refusal(503, 5)).message, /not responding/)
   assert.match(told(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
   // Errors that the API explains better are left unchanged.
-  for (const error of [refusal(404), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(400, null, { reason: "new" }, "INVALID_WEBHOOK_URL")]) assert.equal(told(error), error)
+  for (const error of [refusal(404), refusal(429, 7), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(400, null, { reason: "new" }, "INVALID_WEBHOOK_URL")]) assert.equal(told(error), error)
   assert.deepEqual([told(refusal(429, 7)).retryAfter, told(refusal(429, 7)).requestId], [7, "r1"])
 })
 
@@ -44,6 +43,13 @@ test("each event is replayed once, and what is refused until later is sent again
   assert.deepEqual(sent, ["a", "b", "b", "b", "c"])
   assert.deepEqual(waited, [31, 5])
   assert.deepEqual(run, { done: 3, failures: [], waits: null, why: null, ended: true })
+})
+
+test("a network, proxy or server that is down for a while costs no event", async () => {
+  const { sent, waited, run } = await replayed([null, refusal(0, 5), refusal(502, 5), refusal(504, 5), null], ["a", "b"])
+  assert.deepEqual(sent, ["a", "b", "b", "b", "b"])
+  assert.deepEqual(waited, [5, 5, 5])
+  assert.deepEqual(run, { done: 2, failures: [], waits: null, why: null, ended: true })
 })
 
 test("what is refused for good is named, and the rest goes on", async () => {

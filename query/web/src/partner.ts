@@ -92,8 +92,6 @@ function sentence({ status, code, details }: ApiError): string | null {
       return "This key is unknown or was revoked: check that it is complete, or ask the operator for a new one."
     case 403:
       return "The key is good, but its partner is disabled: only the operator can enable it again."
-    case 429:
-      return "The limit of requests per minute is reached. All keys of the partner share it."
     case 503:
       // While the first read model is built, the API explains this itself.
       return details === null ? "A part of navlog is not responding at the moment; no data is lost." : null
@@ -242,9 +240,12 @@ export interface Run {
   ended: boolean
 }
 
+/** The statuses of responses to requests that may be sent again: limits, and a server, proxy or network that is down. */
+const PASSING = [0, 429, 502, 503, 504]
+
 /**
  * Replays one event after another. The API allows ten per minute, at once or spread, and beyond that responds with
- * Retry-After: until then nothing is sent. Ends early if the signal is aborted, or the key stops working.
+ * Retry-After: until then nothing is sent, nor while the server cannot be reached. Ends early if the signal is aborted, or the key stops working.
  */
 export async function replayAll(ids: string[], replay: (id: string) => Promise<unknown>, pause: (seconds: number) => Promise<void>, signal: AbortSignal, tell: (run: Run) => void): Promise<void> {
   let run: Run = { done: 0, failures: [], waits: null, why: null, ended: false }
@@ -263,7 +264,7 @@ export async function replayAll(ids: string[], replay: (id: string) => Promise<u
         now({ failures: [...run.failures, { id, message: error.message }] })
         break
       }
-      if ((error.status === 429 || error.status === 503) && error.retryAfter !== null) {
+      if (PASSING.includes(error.status) && error.retryAfter !== null) {
         now({ waits: error.retryAfter, why: error.message })
         await pause(error.retryAfter)
         now({ waits: null, why: null })

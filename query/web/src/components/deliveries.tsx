@@ -170,24 +170,29 @@ async function allFailed(signal: AbortSignal): Promise<string[]> {
 /** Replays all failed deliveries, one after another. */
 function ReplayFailed({ again, done }: { again: string; done: () => void }) {
   const failed = usePartner("/api/v1/partner/webhooks/deliveries", { query: { state: "failed", pageSize: 1 } }, again).answer?.meta.total ?? 0
+  // all is 0 while the ids are read.
   const [running, setRunning] = useState<{ stop: AbortController; all: number } | null>(null)
   const [run, setRun] = useState<Run | null>(null)
   const [error, setError] = useState<ApiError | null>(null)
-  useEffect(() => () => running?.stop.abort(), [running])
+  useEffect(() => () => running?.stop.abort(), [running?.stop])
   const start = async () => {
     const stop = new AbortController()
     setError(null)
+    setRun(null)
+    setRunning({ stop, all: 0 })
     try {
       const ids = await allFailed(stop.signal)
       setRunning({ stop, all: ids.length })
       await replayAll(ids, replay, (seconds) => pause(seconds, stop.signal), stop.signal, setRun)
       done()
     } catch (error) {
+      setRunning(null)
+      if (stop.signal.aborted) return
       if (!(error instanceof ApiError)) throw error
       setError(error)
     }
   }
-  const going = run !== null && !run.ended
+  const going = running !== null && run?.ended !== true
   return (
     <>
       <p>
