@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { numberLabels, timeLabels } from "./axis"
+import { barRange, numberLabels, timeLabels } from "./axis"
 
 const UNITS: Record<string, number> = { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 }
 
@@ -38,4 +38,14 @@ test("a time axis has times however few ticks it has, and names each new day", (
   assert.deepEqual(timeLabels([noon, noon + 30], 30), ["12:00:00\n26 Nov 2026", "12:00:30"])
   assert.deepEqual(timeLabels([noon, noon + 43_200], 43_200), ["12:00\n26 Nov 2026", "00:00\n27 Nov"])
   assert.deepEqual(timeLabels([noon, noon + 86_400 * 40], 86_400 * 40), ["26 Nov\n2026", "5 Jan\n2027"])
+})
+
+test("bars fill their axis, also those of less than one unit", () => {
+  const near = (got: [number, number], want: [number, number]) => got.forEach((at, i) => assert.ok(Math.abs(at - want[i]!) < 1e-9, `${got} is not ${want}`))
+  near(barRange(0, 0.004, false), [0, 0.00432])
+  near(barRange(-0.5, 0.25, false), [-0.54, 0.27])
+  near(barRange(0, 0, false), [0, 1.08])
+  near(barRange(null, null, false), [0, 1.08])
+  near(barRange(-2, -1, false), [-2.16, 0])
+  near(barRange(0, 0, true), [0, 1.08])
 })

@@ -1,4 +1,4 @@
-// The labels of a chart's axes. A label is exact: it has as many digits as its tick needs.
+// The labels and ranges of a chart's axes. A label is exact: it has as many digits as its tick needs.
 
 const UNITS: [size: number, suffix: string][] = [
   [1e12, "T"],
@@ -44,4 +44,11 @@ export function timeLabels(ticks: number[], step: number): string[] {
     const sameDay = before !== null && before.toISOString().slice(0, 10) === at.toISOString().slice(0, 10)
     return sameDay ? time : `${time}\n${day}${before === null ? ` ${year}` : ""}`
   })
+}
+
+/** The range of an axis for bars, which begin at zero: the highest bar almost fills it, however small it is. */
+export function barRange(low: number | null, high: number | null, whole: boolean): [number, number] {
+  const [bottom, top] = [Math.min(low ?? 0, 0), Math.max(high ?? 0, 0)]
+  const least = whole || (bottom === 0 && top === 0) ? 1 : 0
+  return [bottom * 1.08, Math.max(top, least) * 1.08]
 }

@@ -2,7 +2,7 @@
 // exact text. The charts of a page share one crosshair.
 import { useEffect, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
-import { numberLabels, timeLabels } from "../axis"
+import { barRange, numberLabels, timeLabels } from "../axis"
 
 export interface Line {
   label: string
@@ -142,6 +142,9 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
     ticks: { stroke: colour("--line"), width: 1, size: 4 },
   }
   const { lines } = view.drawn
+  // Two bars of a point stand side by side: both may be below zero, and one would hide the other.
+  const bars = lines.filter((line) => line.kind === "bars")
+  const besides = (line: Line) => (bars.length === 1 ? { size: [0.7, 24], align: 0 } : { size: [0.35, 12], align: line === bars[0] ? -1 : 1 }) as uPlot.Series.BarsPathBuilderOpts
   const paths = uPlot.paths
   return {
     width: host.clientWidth || 320,
@@ -152,7 +155,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
     cursor: { drag: { x: true, y: false, dist: 8 }, points: { size: 6 }, sync: { key: CROSSHAIR, scales: ["x", null] }, bind: { dblclick: () => () => null } },
     legend: { live: true },
     scales: {
-      y: lines.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low) * 1.08, Math.max(high, 1) * 1.08] } : {},
+      y: lines.some((line) => line.kind === "bars") ? { range: (_, low, high) => barRange(low, high, view.whole) } : {},
     },
     hooks: {
       setCursor: [
@@ -193,7 +196,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
         stroke: colour(line.colour),
         width: line.kind === "bars" ? 0 : 1.5,
         fill: line.kind === "bars" ? colour(line.colour) : undefined,
-        paths: line.kind === "bars" ? paths.bars?.({ size: [0.7, 24] }) : line.kind === "steps" ? paths.stepped?.({ align: 1 }) : undefined,
+        paths: line.kind === "bars" ? paths.bars?.(besides(line)) : line.kind === "steps" ? paths.stepped?.({ align: 1 }) : undefined,
         points: { show: line.kind !== "bars" && line.values.length < 60, size: 4 },
         value: (_, raw, __, at) => (raw === null || at === null ? "–" : (view.drawn.lines[index]?.texts[at] ?? "–")),
       })),

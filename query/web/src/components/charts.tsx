@@ -129,6 +129,8 @@ function OfSeries({ asked, vault, range }: { asked: Asked<Series, undefined>; va
 function Flows({ asked, vault, range }: { asked: Asked<Series, undefined>; vault: VaultDetail; range: Range }) {
   const points = asked.answer?.data.points
   const { symbol, decimals } = vault.asset
+  // The voids of an interval may exceed its deposits.
+  const voids = points?.some((row) => row.deposits.assets.startsWith("-")) ?? false
   const [times, flows, requests, users] = useMemo((): [number[], Line[], Line[], Line[]] => {
     const rows = points ?? []
     return [
@@ -145,7 +147,7 @@ function Flows({ asked, vault, range }: { asked: Asked<Series, undefined>; vault
     <Shown asked={asked}>
       {() => (
         <>
-          <Chart title={`Flows by ${range.interval}, ${symbol}: deposits above, claims below`} times={times} lines={flows} step={steps[range.interval]} />
+          <Chart title={`Flows by ${range.interval}, ${symbol}: ${voids ? "deposits less void ones" : "deposits above"}, claims below`} times={times} lines={flows} step={steps[range.interval]} />
           <Chart title={`Withdrawal requests by ${range.interval}`} times={times} lines={requests} step={steps[range.interval]} whole />
           <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={steps[range.interval]} whole />
         </>
