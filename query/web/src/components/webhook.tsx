@@ -5,7 +5,7 @@ import { ApiError } from "../api"
 import type { Asked } from "../answers"
 import { askPartner, pause, register, sendTest, usePartner } from "../partner"
 import { here, usePlace } from "../router"
-import type { Delivery, Webhook } from "../types"
+import type { Delivery, DeliveryDetail, Webhook } from "../types"
 import { Certificates } from "./certificates"
 import { Attempts, Deliveries, DeliveryState, underWay } from "./deliveries"
 import { EndpointDays } from "./endpointdays"
@@ -128,7 +128,7 @@ function SendTest({ done }: { done: (eventId: string) => void }) {
       <div role="status">
         {data !== null && (
           <p class="note proven">
-            It is on its way, with the id <code class="long">{data.eventId}</code>.
+            It was requested, with the id <code class="long">{data.eventId}</code>.
           </p>
         )}
       </div>
@@ -191,7 +191,7 @@ const PATIENCE = 180
 
 /** A pending test event, until it has arrived or failed. */
 function Watched({ eventId }: { eventId: string }) {
-  const [delivery, setDelivery] = useState<Delivery | null>(null)
+  const [delivery, setDelivery] = useState<DeliveryDetail | null>(null)
   const [error, setError] = useState<ApiError | null>(null)
   const [ended, setEnded] = useState(false)
   useEffect(() => {
@@ -200,17 +200,20 @@ function Watched({ eventId }: { eventId: string }) {
       for (const until = Date.now() + PATIENCE * 1000; Date.now() < until && !left.signal.aborted; ) {
         let wait = EVERY
         try {
-          const { data } = await askPartner("/api/v1/partner/webhooks/deliveries", { query: { pageSize: 50 } }, left.signal)
-          const found = data.find((delivery) => delivery.eventId === eventId) ?? null
+          const { data } = await askPartner("/api/v1/partner/webhooks/deliveries/{eventId}", { path: { eventId } }, left.signal)
           setError(null)
-          setDelivery(found)
-          if (found !== null && !underWay(found)) break
+          setDelivery(data)
+          if (!underWay(data)) break
         } catch (error) {
           if (left.signal.aborted) return
           if (!(error instanceof ApiError)) throw error
-          setError(error)
-          if (error.retryAfter === null) break
-          wait = error.retryAfter
+          if (error.status === 404) {
+            setError(null) // it is not in the log yet
+          } else {
+            setError(error)
+            if (error.retryAfter === null) break
+            wait = error.retryAfter
+          }
         }
         await pause(wait, left.signal)
       }
@@ -224,7 +227,11 @@ function Watched({ eventId }: { eventId: string }) {
       {error !== null && <Failed error={error} again={!ended} />}
       <div role="status">
         {delivery === null ? (
-          !ended && <p class="note">Looking for it in the delivery log&hellip;</p>
+          ended ? (
+            error === null && <p class="note warned">It is not in the delivery log. None is sent while 100 test events are waiting for the receiver.</p>
+          ) : (
+            <p class="note">Looking for it in the delivery log&hellip;</p>
+          )
         ) : (
           <div class={`note ${delivery.state === "delivered" ? "proven" : delivery.state === "failed" ? "failed" : ""}`}>
             <p>
