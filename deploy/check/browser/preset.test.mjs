@@ -2,6 +2,7 @@
 // are settled. They are compared with the API as of one block, as in pages.test.mjs.
 import assert from "node:assert/strict"
 import { before, test } from "node:test"
+import { readFileSync } from "node:fs"
 import { api, native, open, ready, until } from "./live.mjs"
 
 const [preset] = ready.presets
@@ -65,6 +66,48 @@ test("the page of a user has what the API says of the vault", async () => {
   assert.equal((await cell("Deposits").innerText()).trim(), String(deposited._count))
   assert.equal((await cell("Requests").innerText()).trim(), String(withdrawn._count))
   await page.screenshot({ path: `${process.env.SHOTS}/preset-user.png` })
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("the accountant's file has the vault, and adds up to what the API says of it", async () => {
+  for (const { address } of (await users()).data.slice(0, 3)) {
+    const { data: user } = await of(`/api/v1/users/${address}`)
+    const { page, wrong, close } = await open(`/user/${address}?asOfBlock=${block}`)
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export CSV for accounting" }).click()])
+    const [head, ...rows] = readFileSync(await download.path(), "utf8").trimEnd().split("\r\n").map((line) => line.split(","))
+    const sum = (side) =>
+      String(
+        rows
+          .filter((row) => row[head.indexOf("Vault address")] === vault.address)
+          .map((row) => (row[head.indexOf(side)] || "0").split("."))
+          .reduce((all, [whole, fraction = ""]) => all + BigInt(whole + fraction.padEnd(vault.asset.decimals, "0")), 0n),
+      )
+    const holding = (list) => user.holdings[list].find(({ vaultAddress }) => vaultAddress === vault.address)?._sum
+    assert.deepEqual([sum("In"), sum("Out")], [holding("deposits")?.assetAmount ?? "0", holding("withdrawals")?.assetsClaimed ?? "0"])
+    assert.deepEqual(wrong, [])
+    await close()
+  }
+})
+
+test("new events of the vault appear by themselves, and the filter has its kinds", async () => {
+  const { page, wrong, close } = await open(`/events?vault=${vault.address}`)
+  await page.getByText("Live: new events appear").waitFor()
+  const newest = async () => Number((await page.locator("tbody tr").first().locator("td").last().innerText()).replaceAll(",", ""))
+  const first = await newest()
+  await until("new event at the top", async () => (await newest()) > first)
+  const kinds = await page.locator("select[name=kind] option").evaluateAll((all) => all.map((option) => option.value))
+  for (const kind of vault.kinds) assert.ok(kinds.includes(kind), `${kind} is not in ${kinds}`)
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a proof of the vault is not verified here, and not refuted", async () => {
+  const { page, wrong, close } = await open(`/vault/${vault.address}?asOfBlock=${block}&explain=/api/v1/vaults/${vault.address}&field=/stats/userCount&verify=20`)
+  const drawer = page.getByRole("dialog")
+  await drawer.getByText("No event on this page is verified.").waitFor()
+  assert.equal(await drawer.locator(".badge.bad").count(), 0)
+  assert.equal(await drawer.getByText(/only logs of the reference contracts/).count(), await drawer.locator("tbody tr").count())
   assert.deepEqual(wrong, [])
   await close()
 })
