@@ -137,25 +137,19 @@ function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   }
   return (
     <>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void choose()
-        }}
-      >
-        <label class="at">
-          or at, UTC{" "}
-          <input
-            type="datetime-local"
-            name="time"
-            step={1}
-            value={typed ?? shown?.slice(0, 19) ?? ""}
-            onInput={(event) => type(event.currentTarget.value)}
-            // If the window loses the focus, the field keeps it for when the visitor returns.
-            onBlur={(event) => document.activeElement !== event.currentTarget && void choose()}
-          />
-        </label>
-      </form>
+      <label class="at">
+        or at, UTC{" "}
+        <input
+          type="datetime-local"
+          name="time"
+          step={1}
+          value={typed ?? shown?.slice(0, 19) ?? ""}
+          onInput={(event) => type(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && void choose()}
+          // If the window loses the focus, the field keeps it for when the visitor returns.
+          onBlur={(event) => document.activeElement !== event.currentTarget && void choose()}
+        />
+      </label>
       {error !== null && <span class="bad" role="alert">{error}</span>}
     </>
   )
