@@ -97,7 +97,7 @@ func (g *written) writer(t testing.TB) *write.Writer {
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	uncounted := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
+	uncounted := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(int) {}}
 	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, built, nil, nil, uncounted, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w

@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/projections/write"
-	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // metrics of one generation, which is a label of each metric. Counters start at 0 with the process; records that are
@@ -22,8 +21,11 @@ type metrics struct {
 	foreign prometheus.Gauge
 	// openTransaction is how long a transaction has been seen open in the log.
 	openTransaction prometheus.Gauge
-	// Logs that contradict the state, and logs that cannot be counted, by contract event.
-	impossibleLogs, quarantinedLogs *prometheus.CounterVec
+	// impossibleLogs are the logs that contradict the state, by contract event.
+	impossibleLogs *prometheus.CounterVec
+	// quarantinedLogs has no label with the event: its series would begin with the first such log of that event, and
+	// an alert would see no increase. Which events there will be is known only from the vault records of the log.
+	quarantinedLogs prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -40,8 +42,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		openTransaction: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"), Help: "How long the oldest open transaction of the log has been seen; 0 without one. Nothing behind it can be read."}),
 		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
 			Help: "Logs that contradict the state and change nothing (a claim of an unknown request, a second claim, a sweep of no range)."}, []string{"event"}),
-		quarantinedLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
-			Help: "Logs that cannot be decoded or summed and are in no total: alarm."}, []string{"event"}),
+		quarantinedLogs: prometheus.NewCounter(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
+			Help: "Logs and samples of NAV that cannot be decoded or summed and are in no total: alarm."}),
 	}
 	// Start at 0: otherwise the series would begin with the first failure, and an alert would see no increase.
 	for _, outcome := range []string{"sound", "failed"} {
@@ -54,9 +56,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		for _, outcome := range write.Outcomes {
 			m.inserts.WithLabelValues(table, outcome)
 		}
-	}
-	for _, event := range mapping.Reference().Events() {
-		m.quarantinedLogs.WithLabelValues(event.Name)
 	}
 	reg.MustRegister(m.collectors()...)
 	return m
@@ -90,6 +89,6 @@ func (k *keeper) counts() write.Counts {
 		Rows:        func(table string, n int) { m.rows.WithLabelValues(table).Add(float64(n)) },
 		Insert:      func(table, outcome string) { m.inserts.WithLabelValues(table, outcome).Inc() },
 		Impossible:  func(event string) { m.impossibleLogs.WithLabelValues(event).Inc() },
-		Quarantined: func(event string) { m.quarantinedLogs.WithLabelValues(event).Inc() },
+		Quarantined: func(n int) { m.quarantinedLogs.Add(float64(n)) },
 	}
 }

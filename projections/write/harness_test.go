@@ -157,7 +157,7 @@ func (g *generation) write(t testing.TB, w *Writer, records []*event.Record) {
 }
 
 func uncounted() Counts {
-	return Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
+	return Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(int) {}}
 }
 
 // tally counts the events of writers.
@@ -188,7 +188,7 @@ func (n *tally) hear() Counts {
 		Rows:        func(table string, k int) { n.add(k, "rows", table) },
 		Insert:      func(table, outcome string) { n.add(1, table, outcome) },
 		Impossible:  func(event string) { n.add(1, "impossible", event) },
-		Quarantined: func(event string) { n.add(1, "quarantined", event) },
+		Quarantined: func(k int) { n.add(k, "quarantined") },
 	}
 }
 

@@ -1,7 +1,6 @@
 package write
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -47,7 +46,7 @@ type Counts struct {
 	Rows        func(table string, n int)
 	Insert      func(table, outcome string)
 	Impossible  func(event string) // a log that contradicts the state and changes nothing
-	Quarantined func(event string) // a log that cannot be counted
+	Quarantined func(n int)        // logs and samples that cannot be counted
 }
 
 // Outcomes of an insert.
@@ -141,9 +140,12 @@ type encoded struct {
 	odd
 }
 
-// odd has the events of appended logs that cannot be counted, and of impossible sweeps. They are counted when the
-// rows are written, because rows may be encoded twice.
-type odd struct{ quarantined, impossible []string }
+// odd has the number of appended logs and samples that cannot be counted, and the events of impossible sweeps. They are
+// counted when the rows are written, because rows may be encoded twice.
+type odd struct {
+	quarantined int
+	impossible  []string
+}
 
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
 // For a built generation, rows cannot be made before it is known where the units are split: use Whole.
@@ -175,7 +177,7 @@ func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Addr
 		switch {
 		case f.Sign < 0:
 		case f.Quarantined:
-			out.quarantined = append(out.quarantined, cmp.Or(f.Name(), f.Kind.String()))
+			out.quarantined++
 		case !passed && fold.ImpossibleSweep(f):
 			out.impossible = append(out.impossible, f.Name())
 		}
@@ -212,7 +214,7 @@ func (w *Writer) keep(e *encoded) {
 		return
 	}
 	e.rows.Reset()
-	e.quarantined, e.impossible = e.quarantined[:0], e.impossible[:0]
+	e.odd = odd{impossible: e.impossible[:0]}
 	select {
 	case w.spare <- e:
 	default:
@@ -328,9 +330,7 @@ func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
 // wrote counts a batch that was written to the tables.
 func (w *Writer) wrote(e *encoded) {
 	w.counts.Batch()
-	for _, event := range e.quarantined {
-		w.counts.Quarantined(event)
-	}
+	w.counts.Quarantined(e.quarantined)
 	for _, event := range e.impossible {
 		w.counts.Impossible(event)
 	}

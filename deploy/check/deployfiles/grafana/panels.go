@@ -197,7 +197,7 @@ var rows = []row{
 				queries: []query{
 					{"inserts: {{outcome}}", `sum by (outcome) (navlog_projections_inserts_total{chain=~"$chain",outcome!="ok"})`},
 					{"failed audits of generation {{generation}}", `sum by (generation) (navlog_projections_audits_total{chain=~"$chain",outcome="failed"})`},
-					{"quarantined: {{event}}", `sum by (event) (navlog_projections_quarantined_logs_total{chain=~"$chain"})`},
+					{"quarantined logs", `sum(navlog_projections_quarantined_logs_total{chain=~"$chain"})`},
 					{"repairs of parts: {{outcome}}", `sum by (outcome) (navlog_projections_repairs_total{chain=~"$chain",outcome=~"lost|failed"})`},
 				},
 			},
