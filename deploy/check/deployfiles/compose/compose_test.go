@@ -115,6 +115,23 @@ func TestEachServiceIsBounded(t *testing.T) {
 	}
 }
 
+// Starting one program starts no other: after the brokers were restored from a snapshot, an ingest that starts together with
+// dispatch costs partners their webhooks (docs/operations-dispatch.md).
+func TestProgramsStartOneByOne(t *testing.T) {
+	programs := []string{"ingest", "project", "serve", "dispatch"}
+	for _, program := range programs {
+		started, err := mustLoad(t, domain, "compose.yaml").WithSelectedServices([]string{program})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range started.ServiceNames() {
+			if other != program && slices.Contains(programs, other) {
+				t.Errorf("`up -d %s` also starts %s", program, other)
+			}
+		}
+	}
+}
+
 // The limits are variables, so a larger machine does not require changing a file.
 func TestLimitsAreVariables(t *testing.T) {
 	variables := append([]string{"NAVLOG_MEMORY=3g", "NAVLOG_CPUS=7", "CLICKHOUSE_MEMORY=64g"}, domain...)
