@@ -335,6 +335,67 @@ func TestGenerationSwitch(t *testing.T) {
 	same(t, "users after the switch", total(), 0)
 }
 
+// TestSwitchToAnotherSchema: no request fails when a generation of another schema is made live. This instance is unready
+// at once, and serves its generation for as long as a balancer may take to notice, if the generation is still a standby.
+func TestSwitchToAnotherSchema(t *testing.T) {
+	w := newFixture(t)
+	other := readtest.New(t, enginetest.ClickHouse(t))
+	w.register(other, registry.Standby)
+	w.exec(`UPDATE generation SET schema = 'other' WHERE id = %d`, other.ID)
+	to := func(state string) {
+		w.exec(`UPDATE generation SET state = '%s' WHERE id = %d`, state, w.g.ID)
+		w.exec(`UPDATE generation SET state = 'live' WHERE id = %d`, other.ID)
+	}
+	back := func() {
+		w.exec(`UPDATE generation SET state = 'standby' WHERE id = %d`, other.ID)
+		w.exec(`UPDATE generation SET state = 'live' WHERE id = %d`, w.g.ID)
+		w.look()
+		w.get("/readyz").Data(t)
+	}
+	unready := func() {
+		t.Helper()
+		reasons := w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
+		if len(reasons) != 1 || !strings.Contains(reasons[0].(string), "has the tables of schema other") {
+			t.Errorf("reasons are %v", reasons)
+		}
+	}
+	refused := func() {
+		t.Helper()
+		w.watcher.LookAtRegistry(t.Context())
+		if err := w.watcher.Look(t.Context()); err == nil || w.watcher.Snapshot() != nil {
+			t.Errorf("%v, and %v is served", err, w.watcher.Snapshot())
+		}
+		w.get("/api/v1/users").Failed(t, 503, "UNAVAILABLE")
+	}
+	to(registry.Standby)
+	w.look()
+	unready()
+	same(t, "users", w.get("/api/v1/users").JSON(t)["meta"].(object)["total"], 3)
+
+	// The old projector still writes it, and the answers follow.
+	w.clock.add(29 * time.Second)
+	w.chain.Append(readtest.BlockRecord(12))
+	w.publish()
+	r := w.get("/api/v1/users")
+	if h := r.Header(); h.Get("X-Generation") != fmt.Sprint(w.g.ID) || h.Get("X-Indexed-Block") != "12" {
+		t.Errorf("after the switch: %v %s", h, r.Body)
+	}
+	unready()
+	if state := w.watcher.Chain(); strings.Contains(state.Reason, "schema") {
+		t.Errorf("answers of the newest block are reported as %+v", state)
+	}
+	if got := w.health.Status(); got.Generation != w.g.ID { // which keeps the generation from being dropped
+		t.Errorf("generation %d is reported as served", got.Generation)
+	}
+	w.clock.add(time.Second)
+	refused()
+	back()
+
+	to(registry.Bad) // its answers may be wrong
+	refused()
+	back()
+}
+
 // TestLeavingGenerations: the status lists a generation for as long as a response that began before a switch may
 // still be reading it.
 func TestLeavingGenerations(t *testing.T) {

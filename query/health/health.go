@@ -84,6 +84,8 @@ func (h *Health) unready() []reason {
 		reasons = append(reasons, reason{"there is no snapshot of the read models in ClickHouse yet", fault})
 	case now.Sub(seen) > state.TrustedFor:
 		reasons = append(reasons, reason{"ClickHouse has not shown the read models since " + instant(seen), fault})
+	case h.Watcher.Registry().Fault() != "": // a balancer still has time to move the requests to other instances
+		reasons = append(reasons, reason{h.Watcher.Registry().Fault(), nil})
 	case s.Partial:
 		reasons = append(reasons, reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
 	}

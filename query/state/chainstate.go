@@ -40,7 +40,7 @@ func (w *Watcher) Chain() Chain {
 	switch s := w.Snapshot(); {
 	case view == nil || !view.Known || now.Sub(view.Answered) > TrustedFor:
 		c.worse(registry.Unknown, "PostgreSQL, where the programs report, did not answer within 5 s")
-	case view.fault != "":
+	case view.fault != "" && !now.Before(view.until):
 		c.worse(registry.Stalled, view.fault)
 	case s == nil:
 		c.worse(registry.Unknown, "there is no snapshot of the read model yet")

@@ -76,6 +76,8 @@ func TestChainTellsTheWorstPart(t *testing.T) {
 			func(_ *Watcher, r *Registry) { r.Answered = now.Add(-6 * time.Second) }, unknown, "PostgreSQL", far, "-"},
 		"no generation can be served": {[]programStatus{ingest(following), project(following)},
 			func(_ *Watcher, r *Registry) { r.fault = "no generation is live" }, stalled, "no generation is live", far, "-"},
+		"another schema is live, but there is time": {[]programStatus{ingest(following), project(following)},
+			func(_ *Watcher, r *Registry) { r.fault, r.until = "another schema is live", now.Add(time.Second) }, following, "", far, "-"},
 		"ClickHouse is away": {[]programStatus{ingest(following), project(following)},
 			func(w *Watcher, _ *Registry) { w.seen.Store(now.Add(-6 * time.Second).UnixNano()) }, stalled, "last read 6s ago", far, "-"},
 		"nothing is served yet": {[]programStatus{ingest(following), project(following)},

@@ -15,6 +15,10 @@ import (
 
 const (
 	registryEvery = time.Second
+	// handover is how long a generation is served after one of another schema was made live. Meanwhile a balancer that
+	// checks /readyz moves the requests to instances of the other version: in the chart, for which /readyz must fail 10
+	// times in 10 s, that takes half of this time.
+	handover = 30 * time.Second
 	// uptimeEvery is how often the uptime is read: it is counted in days, including today.
 	uptimeEvery = 10 * time.Second
 )
@@ -26,10 +30,11 @@ type Registry struct {
 	Answered time.Time // when it was last read
 	Err      error     // of the last attempt
 
-	served    int32    // the live generation, or the first one while it is being built
-	building  bool     // served is the one being built
-	records   [][]byte // the vault records that served was made with
-	fault     string   // why no generation can be served; empty: one can
+	served    int32     // the live generation, or the first one while it is being built
+	building  bool      // served is the one being built
+	records   [][]byte  // the vault records that served was made with
+	fault     string    // why no generation can be served; empty: one can
+	until     time.Time // despite the fault, served is still served before this time
 	programs  []programStatus
 	uptime    []db.ListUptimeRow // of the last 90 days
 	uptimeAt  time.Time          // when it was last read, by our clock
@@ -106,7 +111,7 @@ func (r *Registry) ask(ctx context.Context, queries Queries, now time.Time) erro
 	if err != nil {
 		return fmt.Errorf("read the status of the programs: %w", err)
 	}
-	r.choose(generations)
+	r.choose(generations, now)
 	r.logs = make(map[int32]string, len(generations))
 	for _, g := range generations {
 		r.logs[g.ID] = hex.EncodeToString(g.LogID)
@@ -177,14 +182,24 @@ func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus
 }
 
 // choose decides which generation is served: the live one or, if there has been none yet, the newest one that is
-// being built.
-func (r *Registry) choose(generations []db.ListGenerationsRow) {
-	r.served, r.building, r.records, r.fault = 0, false, nil, ""
+// being built. When a generation of another schema is made live, the one that was live before is served a little longer,
+// because it still is a standby that a projector writes and nothing drops while an instance serves it.
+func (r *Registry) choose(generations []db.ListGenerationsRow, now time.Time) {
+	was := *r
+	r.served, r.building, r.records, r.fault, r.until = 0, false, nil, "", time.Time{}
 	live := slices.IndexFunc(generations, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
 	switch {
 	case live >= 0 && generations[live].Schema != readmodel.Schema():
 		r.fault = fmt.Sprintf("generation %d is live and has the tables of schema %s; this program reads schema %s: run the version that made it, or `navlog projection rebuild`",
 			generations[live].ID, generations[live].Schema, readmodel.Schema())
+		if !was.building && slices.ContainsFunc(generations, func(g db.ListGenerationsRow) bool {
+			return g.ID == was.served && g.State == registry.Standby && g.Schema == readmodel.Schema()
+		}) {
+			r.served, r.records, r.until = was.served, was.records, was.until
+			if was.fault == "" {
+				r.until = now.Add(handover)
+			}
+		}
 		return
 	case live >= 0:
 		r.served, r.records = generations[live].ID, generations[live].Vaults
@@ -198,6 +213,14 @@ func (r *Registry) choose(generations []db.ListGenerationsRow) {
 	if !r.building {
 		r.fault = "no generation is live: `navlog project` makes the first one"
 	}
+}
+
+// Fault returns why no generation can be served from now on, or "". The one that was live before may still be served.
+func (r *Registry) Fault() string {
+	if r == nil {
+		return ""
+	}
+	return r.fault
 }
 
 // LogOf returns the id of the log that a generation was built from, in hex, or "" if the registry does not have the

@@ -165,7 +165,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	if registry == nil || !registry.Known {
 		return plainError("the registry has not reported yet which generation is live")
 	}
-	if registry.fault != "" {
+	if registry.fault != "" && !w.Now().Before(registry.until) {
 		w.show(nil)
 		return plainError(registry.fault)
 	}

@@ -401,6 +401,11 @@ func TestRolloutsEnd(t *testing.T) {
 		if starts := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; starts < 120 {
 			t.Errorf("%s is killed if it does not start within %d s", program, starts)
 		}
+		// When a generation of another schema is made live, old pods of serve answer for 30 s: they leave well before, but later
+		// than new ones come.
+		if probe := c.ReadinessProbe; program == "serve" && (probe.PeriodSeconds != 1 || probe.FailureThreshold < 5 || probe.FailureThreshold > 15) {
+			t.Errorf("pods of serve come within %d s and leave after %d failures", probe.PeriodSeconds, probe.FailureThreshold)
+		}
 		// A change of the configuration restarts the pods.
 		if d.Spec.Template.Annotations["checksum/config"] == "" {
 			t.Errorf("%s continues with an old configuration", program)
