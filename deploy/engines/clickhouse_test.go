@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,54 @@ func TestClickHouseQueryUsersAreAlike(t *testing.T) {
 	for name, text := range map[string]string{"deploy/docker/clickhouse-query-user.xml": string(shipped), "clickhouse-users.xml": clickHouseUsers} {
 		if strings.Count(text, grant) != 1 || strings.Count(text, "GRANT") != 1 {
 			t.Errorf("%s must grant only with %s", name, grant)
+		}
+	}
+}
+
+// ClickHouse understands each statement with which docs/operations.md creates the logins, and navlog_query gets the limits of
+// the file that is tested here. The embedded engine cannot store users, so the statements are parsed and not run.
+func TestDocumentedClickHouseLogins(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n### Logins on ClickHouse\n")
+	_, text, _ = strings.Cut(text, "```sql\n")
+	text, _, _ = strings.Cut(text, "```")
+	text = regexp.MustCompile("--.*").ReplaceAllString(text, "")
+	conn := openClickHouse(t, startClickHouseFor(t, t.TempDir()), "default")
+	understood, reader := 0, ""
+	for statement := range strings.SplitSeq(text, ";") {
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		understood++
+		var formatted string
+		if err := conn.QueryRow(t.Context(), "SELECT formatQuerySingleLine($1)", statement).Scan(&formatted); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+		if strings.HasPrefix(formatted, "CREATE USER navlog_query ") {
+			_, reader, _ = strings.Cut(formatted, " SETTINGS ")
+		}
+	}
+	const limits = "readonly = 2 CONST, max_execution_time = 10 MIN 1 MAX 60, max_memory_usage = 1073741824 MIN 1 MAX 1073741824, max_threads = 2 MIN 1 MAX 4"
+	if understood < 10 || reader != limits {
+		t.Errorf("%d statements; navlog_query has the limits\n%s", understood, reader)
+	}
+	shipped, err := os.ReadFile("../docker/clickhouse-query-user.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit := range strings.SplitSeq(limits, ", ") {
+		parts := strings.Fields(limit) // name = value CONST, or name = value MIN a MAX b
+		constraint := "<const/>"
+		if len(parts) > 4 {
+			constraint = "<min>" + parts[4] + "</min><max>" + parts[6] + "</max>"
+		}
+		for _, want := range []string{parts[2], constraint} {
+			if element := "<" + parts[0] + ">" + want + "</" + parts[0] + ">"; !strings.Contains(string(shipped), element) {
+				t.Errorf("clickhouse-query-user.xml does not have %s", element)
+			}
 		}
 	}
 }

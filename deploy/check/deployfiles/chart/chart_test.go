@@ -521,6 +521,7 @@ func TestServeReachesTheNodeForProofs(t *testing.T) {
 		{"a variable", map[string]any{"serve": map[string]any{"env": map[string]any{key: "https://node.example"}}}, true},
 		{"a file", map[string]any{"serve": map[string]any{"env": map[string]any{key + "_FILE": "/run/proof/rpc"}}}, true},
 	} {
+		c.values["image"] = valuesOf(t, "minimal")["image"]
 		r, err := render(t, c.values)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
@@ -645,6 +646,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
+		values["image"] = valuesOf(t, "minimal")["image"]
 		r, err := render(t, values)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -789,6 +791,15 @@ func TestOperatorsPods(t *testing.T) {
 		if len(name) > 52 {
 			t.Errorf("Kubernetes rejects the CronJob %s", name)
 		}
+	}
+}
+
+// The image has no default: a registry's user could own a short name such as navlog.
+func TestImageIsNamed(t *testing.T) {
+	values := valuesOf(t, "minimal")
+	delete(values, "image")
+	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "image.repository is the name of the image") {
+		t.Errorf("without an image: %v", err)
 	}
 }
 

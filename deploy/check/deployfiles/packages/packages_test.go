@@ -171,8 +171,10 @@ func TestPackages(t *testing.T) {
 				"/usr/bin/navlog": 0o755, "/usr/share/doc/navlog/navlog.example.yaml": 0o644, "/usr/share/doc/navlog/copyright": 0o644,
 				"/usr/share/doc/navlog/NOTICE": 0o644, "/usr/share/doc/navlog/operations.md": 0o644, "/usr/share/doc/navlog/alerts/programs.yaml": 0o644,
 				"/usr/lib/systemd/system/navlog-.service.d/10-navlog.conf": 0o644, "/usr/lib/systemd/system/navlog-migrate.service": 0o644,
-				"/usr/share/doc/navlog/navlog-serve-rotation.conf": 0o644,
-				"/usr/share/doc/navlog/dashboards/navlog.json":     0o644, "/etc/navlog/secrets": 0o700, "/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
+				"/usr/share/doc/navlog/navlog-serve-rotation.conf": 0o644, "/usr/share/doc/navlog/postgres-logins.sql": 0o644,
+				"/usr/share/doc/navlog/clickhouse-project-user.xml": 0o644, "/usr/share/doc/navlog/clickhouse-query-user.xml": 0o644,
+				"/usr/share/doc/navlog/alerts/exporters/machine.yaml": 0o644,
+				"/usr/share/doc/navlog/dashboards/navlog.json":        0o644, "/etc/navlog/secrets": 0o700, "/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
 			}
 			for _, program := range programs {
 				want["/usr/lib/systemd/system/navlog-"+program+".service"] = 0o644

@@ -27,8 +27,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "navlog.image" -}}
-{{- if .Values.image.digest }}{{ printf "%s@%s" .Values.image.repository .Values.image.digest }}
-{{- else }}{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}{{ end }}
+{{- $repository := required "image.repository is the name of the image, with its registry" .Values.image.repository }}
+{{- if .Values.image.digest }}{{ printf "%s@%s" $repository .Values.image.digest }}
+{{- else }}{{ printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) }}{{ end }}
 {{- end }}
 
 {{/* The configuration, which every program reads, so it must not contain secrets. */}}
