@@ -71,6 +71,9 @@ type Config struct {
 	// MaxConnectionsPerAddress is the maximum number of connections of an IP address that is not a trusted proxy: 1
 	// to 1,000,000, default 256; 0 for unlimited. An IPv6 /56 or /48 has twice as many, an IPv4 /24 four times.
 	MaxConnectionsPerAddress int `yaml:"maxConnectionsPerAddress" env:"MAX_CONNECTIONS_PER_ADDRESS"`
+	// Drain is how long the program still accepts requests after a signal to end, while it is not ready, so that a balancer
+	// sends no more of them: 0 to 1 min, default 0.
+	Drain time.Duration `yaml:"drain" env:"DRAIN"`
 	// ShutdownTimeout is how long open requests may take when the program ends: 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
 	// ProofRPC is the HTTP URL of the node that proofs of explain are made from; default none, which disables proofs.
@@ -180,6 +183,9 @@ func (c Config) Validate() error {
 		if _, err := statement.Key(c.StatementKey); err != nil {
 			faults = append(faults, err)
 		}
+	}
+	if c.Drain < 0 || c.Drain > time.Minute {
+		fault("http.drain is %s and must be 0s to 1m", c.Drain)
 	}
 	for _, timeout := range []struct {
 		name           string

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -132,7 +133,8 @@ func (q *Query) Ready() error { return q.health.Ready() }
 // Status returns the program's health.Status. It is safe to call at any time.
 func (q *Query) Status() any { return q.health.Status() }
 
-// Run serves until ctx ends, then waits for the open requests, for at most ShutdownTimeout, and returns nil.
+// Run serves until ctx ends, and for Drain longer while it is not ready. Then it waits for the open requests, for at most
+// ShutdownTimeout, and returns nil.
 func (q *Query) Run(ctx context.Context) error {
 	listener, err := net.Listen("tcp", q.cfg.Listen)
 	if err != nil {
@@ -168,6 +170,7 @@ func (q *Query) Run(ctx context.Context) error {
 	group.Go(func() error {
 		defer stop()
 		<-ctx.Done()
+		q.drain()
 		return q.shutDown(server)
 	})
 	group.Go(func() error { return q.watcher.Run(work) })
@@ -207,6 +210,15 @@ func descriptors() int {
 		return math.MaxInt
 	}
 	return int(max(16, min(limit.Cur, math.MaxInt32)-min(spareDescriptors, limit.Cur/2)))
+}
+
+// drain lets a balancer notice that the program is no longer ready, before it rejects connections.
+func (q *Query) drain() {
+	q.health.End()
+	if q.cfg.Drain > 0 {
+		q.log.Info("ending: not ready, and still serving", "for", q.cfg.Drain)
+		time.Sleep(q.cfg.Drain)
+	}
 }
 
 // shutDown stops accepting connections and waits for the open requests.

@@ -224,6 +224,32 @@ func TestRunFinishesOpenRequests(t *testing.T) {
 	}
 }
 
+// After a signal to end, a balancer sees that the program is not ready, and requests that it still sends are served.
+func TestRunDrains(t *testing.T) {
+	w := newFixture(t)
+	w.serve(func(c *Config) { c.Drain = 3 * time.Second })
+	w.setClock(time.Now)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	wait.For(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
+	cancel()
+	wait.For(t, "not ready", func() bool { return w.Ready() != nil })
+	for path, want := range map[string]int{"/readyz": 503, "/api/v1/vaults": 200} {
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + w.Addr() + path)
+		if err != nil {
+			t.Fatalf("a new connection is rejected: %v", err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
 func TestRunRefusesATakenPort(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,6 +27,7 @@ type Health struct {
 	Listen  func() string // the address of the listener
 	Now     func() time.Time
 
+	ending   atomic.Bool
 	explorer *explorerJSON
 	navs     lastNavs
 }
@@ -35,6 +36,9 @@ type Health struct {
 func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Health {
 	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, explorer: explorer.public(), navs: lastNavs{read: readLastNavs}}
 }
+
+// End makes the program unready for good, because it is about to end.
+func (h *Health) End() { h.ending.Store(true) }
 
 // Probes returns the health endpoints.
 func (h *Health) Probes() []serve.Probe {
@@ -77,6 +81,9 @@ func (h *Health) Ready() error {
 
 func (h *Health) unready() []reason {
 	var reasons []reason
+	if h.ending.Load() {
+		reasons = append(reasons, reason{"the program is ending", nil})
+	}
 	now := h.Now()
 	seen, fault := h.Watcher.Seen()
 	switch s := h.Watcher.Snapshot(); {

@@ -406,6 +406,10 @@ func TestRolloutsEnd(t *testing.T) {
 		if probe := c.ReadinessProbe; program == "serve" && (probe.PeriodSeconds != 1 || probe.FailureThreshold < 5 || probe.FailureThreshold > 15) {
 			t.Errorf("pods of serve come within %d s and leave after %d failures", probe.PeriodSeconds, probe.FailureThreshold)
 		}
+		// Kubernetes stops a pod and takes it out of the Service at the same time.
+		if config := get[*core.ConfigMap](t, r, "ConfigMap", "navlog").Data["navlog.yaml"]; !strings.Contains(config, "\n  drain: 5s\n") {
+			t.Errorf("serve rejects requests that Kubernetes still sends to a pod that ends:\n%s", config)
+		}
 		// A change of the configuration restarts the pods.
 		if d.Spec.Template.Annotations["checksum/config"] == "" {
 			t.Errorf("%s continues with an old configuration", program)
