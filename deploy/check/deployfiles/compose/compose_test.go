@@ -202,13 +202,16 @@ func TestReleasedImageByVariable(t *testing.T) {
 
 // Each file that a service mounts is in the repository. Otherwise Docker would create an empty folder in its place.
 func TestMountedFilesExist(t *testing.T) {
-	mounted := 0
+	mounted, folders := 0, 0
 	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
 		for _, v := range s.Volumes {
 			if v.Type != types.VolumeTypeBind || filepath.Base(v.Source) == "navlog.yaml" {
 				continue // navlog.yaml is provided by the operator
 			}
 			mounted++
+			if v.Target == "/etc/navlog/files" {
+				folders++
+			}
 			if _, err := os.Stat(v.Source); err != nil {
 				t.Errorf("service %s mounts %s: %v", name, v.Source, err)
 			}
@@ -219,6 +222,9 @@ func TestMountedFilesExist(t *testing.T) {
 	}
 	if mounted < 8 {
 		t.Errorf("%d files are mounted", mounted)
+	}
+	if folders != 8 { // each program, each job and the services of operators
+		t.Errorf("%d services have the files that navlog.yaml names", folders)
 	}
 }
 
