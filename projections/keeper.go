@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -42,6 +43,9 @@ type keeper struct {
 	searched time.Time
 	broken   map[string][]part // by table, from a repair that has not ended
 	wrote    chan struct{}     // holds one signal: there is something to announce
+	// restored means that a vault that the generation omits is configured again. It is set before the board shows that
+	// the records were written or the lists were built.
+	restored atomic.Bool
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the keeper has ended
 	err      error         // why it ended; nil if it was stopped. Read after done.
@@ -213,11 +217,11 @@ func (k *keeper) follow(ctx context.Context) error {
 	if after == 0 {
 		begins = -1
 	}
-	k.board.open(after, begins, w.Built())
-	k.warn(w)
-	if err := k.report(ctx, w.Outdated()); err != nil {
+	if err := k.report(ctx, w, w.Outdated()); err != nil {
 		return err
 	}
+	k.board.open(after, begins, w.Built())
+	k.warn(w)
 	k.log.Info("writing", "database", k.database, "after", after, "built", w.Built())
 	f := newFeed(reader, decode.NewDecoder(k.chainID, vaults), after, k.config.MaxRows, k.board.gave)
 	group, ctx := errgroup.WithContext(ctx)
@@ -302,7 +306,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			err := k.writeTraced(ctx, w, b)
 			var late *write.OutdatedError
 			if err == nil || errors.As(err, &late) {
-				if err := k.report(ctx, err != nil || w.Outdated()); err != nil {
+				if err := k.report(ctx, w, err != nil || w.Outdated()); err != nil {
 					return err // the next term starts at the beginning and comes back here
 				}
 			}
@@ -350,7 +354,8 @@ func (k *keeper) warn(w *write.Writer) {
 
 // report marks the generation as outdated in the registry, once it is: another instance may have to write its
 // successor and make it live.
-func (k *keeper) report(ctx context.Context, outdated bool) error {
+func (k *keeper) report(ctx context.Context, w *write.Writer, outdated bool) error {
+	k.restored.Store(w.Restored())
 	if !outdated || k.outdated {
 		return nil
 	}
@@ -404,9 +409,13 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 	if err := w.Build(ctx, session); err != nil {
 		return err
 	}
+	// The log may have got a record about a vault since the generation was created.
+	if err := k.report(ctx, w, w.Outdated()); err != nil {
+		return err
+	}
 	k.board.build(false, true)
 	k.log.Info("lists built", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
-	return k.report(ctx, w.Outdated()) // the log may have got a record about a vault since the generation was created
+	return nil
 }
 
 // covered reports whether the log is complete for every vault at a cursor: up to the head, which must be past the

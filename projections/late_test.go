@@ -449,16 +449,7 @@ func TestVaultRemoved(t *testing.T) {
 	s.Removed(vaultB)
 	s.Mine(said{vaultA, deposit(51, alice, 9, whole(4))})
 	w.append(t, s.Records[from:])
-	becomes := func(want string) {
-		t.Helper()
-		wait.Until(t, func() error {
-			if got := states(t, o); got != want {
-				return fmt.Errorf("the generations are %s, want %s", got, want)
-			}
-			return nil
-		})
-	}
-	becomes("1 standby, 2 live")
+	becomes(t, o, "1 standby, 2 live")
 	follows(t, p, 2, s.Seq())
 	if n := w.count(t, 2, "lists", of); n != 0 {
 		t.Errorf("lists of generation 2 has %d rows of the removed vault", n)
@@ -479,17 +470,63 @@ func TestVaultRemoved(t *testing.T) {
 	start(t, again)
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
-	becomes("1 standby, 2 live")
+	becomes(t, o, "1 standby, 2 live")
 	w.verify(t, s.Seq())
 
 	from = s.Seq()
 	s.Vault(vaultB)
 	s.Mine(said{vaultB, deposit(52, bob, 9, whole(3))})
 	w.append(t, s.Records[from:])
-	becomes("1 standby, 2 standby, 3 live")
+	becomes(t, o, "1 standby, 2 standby, 3 live")
 	w.wantAt(t, 3, s.Seq())
 	if n := w.count(t, 3, "lists", of); n < 2 {
 		t.Errorf("generation 3 has %d rows of the vault that came back", n)
+	}
+	w.verify(t, s.Seq())
+}
+
+// TestVaultRestoredMeanwhile: a vault is removed, and restored while the generation without it is being built. That one
+// is not made live, because the live one still has the vault: it stays live until a generation with the vault is built.
+func TestVaultRestoredMeanwhile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds three generations")
+	}
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	var may [4]atomic.Bool // by generation: whether the projector may write it
+	may[1].Store(true)
+	open := p.open
+	p.open = func(database string) (driver.Conn, error) {
+		for id := range may {
+			if database == w.ch.Database(int32(id)) && !may[id].Load() {
+				return nil, errors.New("not yet")
+			}
+		}
+		return open(database)
+	}
+	start(t, p)
+	reaches(t, p, s.Seq())
+	o := w.operator(t)
+	from := s.Seq()
+	s.Removed(vaultB)
+	w.append(t, s.Records[from:])
+	becomes(t, o, "1 live, 2 building")
+	from = s.Seq()
+	s.Vault(vaultB)
+	s.Mine(said{vaultB, deposit(52, bob, 9, whole(3))})
+	w.append(t, s.Records[from:])
+	w.wantAt(t, 1, s.Seq())
+	may[2].Store(true)
+	becomes(t, o, "1 live, 2 building, 3 building")
+	follows(t, p, 1, s.Seq())
+	may[3].Store(true)
+	becomes(t, o, "1 standby, 2 dropped, 3 live") // nothing is left of the one that could not be live
+	of := fmt.Sprintf("unhex('%x') IN (owner, scope, vault)", vaultB[:])
+	if had, has := w.count(t, 1, "lists FINAL", of), w.count(t, 3, "lists FINAL", of); had == 0 || has != had {
+		t.Errorf("generation 3 has %d rows of the vault, and generation 1 has %d", has, had)
 	}
 	w.verify(t, s.Seq())
 }

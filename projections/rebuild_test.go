@@ -49,6 +49,17 @@ func wantStates(t *testing.T, o *Operator, want string) {
 	}
 }
 
+// becomes waits until the generations have these states.
+func becomes(t *testing.T, o *Operator, want string) {
+	t.Helper()
+	wait.Until(t, func() error {
+		if got := states(t, o); got != want {
+			return fmt.Errorf("the generations are %s, want %s", got, want)
+		}
+		return nil
+	})
+}
+
 // servedBy returns the live generation, as query looks it up. 0 for none.
 func (w *world) servedBy(t *testing.T) int32 {
 	t.Helper()

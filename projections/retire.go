@@ -2,8 +2,6 @@ package projections
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -12,12 +10,16 @@ import (
 // retryRetiring is the pause after a drop, including one that was rejected because a query instance still reads.
 const retryRetiring = 30 * time.Second
 
-// surplus returns the oldest standby generation beyond the number to keep; 0 if there is none.
+// surplus returns a generation to drop: one that is being built, is outdated and whose successor is live, or else the
+// oldest standby generation beyond the number to keep; 0 if there is none.
 func (l *list) surplus(keep int) int32 {
 	var standby []int32
-	for _, id := range slices.Sorted(maps.Keys(l.states)) {
-		if l.states[id] == registry.Standby {
-			standby = append(standby, id)
+	for _, g := range l.all {
+		switch {
+		case l.states[g.id] == registry.Standby:
+			standby = append(standby, g.id)
+		case l.states[g.id] == registry.Building && g.outdated && g.id < l.live:
+			return g.id
 		}
 	}
 	if keep < 1 || len(standby) <= keep {
@@ -26,7 +28,7 @@ func (l *list) surplus(keep int) int32 {
 	return standby[0]
 }
 
-// retire drops a standby generation beyond projections.standbys, in the background: its writer here releases the
+// retire drops a surplus generation, in the background: its writer here releases the
 // lease when a later call sees the list. Nothing is dropped unless the live generation follows the log. Like `navlog
 // projection drop`, it does not drop a generation that is read.
 func (p *Projections) retire(ctx context.Context, l *list) {
@@ -52,9 +54,9 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 			o.Close()
 		}
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("surplus standby generation not dropped, retrying", "generation", id, "error", err)
+			p.log.Warn("surplus generation not dropped, retrying", "generation", id, "error", err)
 			return
 		}
-		p.log.Info("surplus standby generation dropped", "generation", id, "kept", p.config.Standbys)
+		p.log.Info("surplus generation dropped", "generation", id, "standbys", p.config.Standbys)
 	}(r.retiring)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -156,7 +158,8 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 
 // succeed provides a generation that represents the whole log. It acts if no generation is live, or if the live one
 // is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside the
-// live one, and a later call makes it live when it is built and follows the log.
+// live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out of
+// the API that was restored meanwhile.
 func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !wanted[l.live].outdated) {
@@ -170,6 +173,8 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		case l.states[id] != registry.Building || k == nil:
 		case k.fault() != nil:
 			outdated = outdated || g.outdated
+		case k.restored.Load() && live != nil && live.fault() == nil && omitsMore(g, wanted[l.live]):
+			// The live generation still has a vault that was restored meanwhile: only another successor will have it too.
 		case next == nil || id > next.id:
 			next = k // even if a vault was added since it was built: it has the others
 		}
@@ -196,6 +201,11 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 	}
 	p.log.Info("generation is live", "generation", next.id, "seq", next.board.get().Seq)
 	return false, nil
+}
+
+// omitsMore reports whether a generation omits a vault that another one has.
+func omitsMore(g, than generation) bool {
+	return slices.ContainsFunc(g.without, func(v common.Address) bool { return !slices.Contains(than.without, v) })
 }
 
 // dismiss ends the keepers of generations that are no longer wanted.

@@ -134,6 +134,17 @@ func (w *Writer) Outdated() bool {
 	return false
 }
 
+// Restored reports whether the log, by the position of a built generation, configures a vault that the generation
+// omits: it was restored after the generation had been created.
+func (w *Writer) Restored() bool {
+	for v := range w.without {
+		if w.said[v] {
+			return true
+		}
+	}
+	return false
+}
+
 // encoded contains records of the log as rows of events.
 type encoded struct {
 	rows *readmodel.Rows[readmodel.EventRow]
