@@ -206,6 +206,11 @@ func (c *chain) mine() (facts []decode.Fact) {
 			f.Effects = []decode.Effect{twice, twice, {Kind: decode.Sweep, Has: mapping.To, To: c.number(int(block) * 64)}}
 			f.Effects[1].Assets.AddUint64(&twice.Assets, 1)
 		}
+		if vault == vaults[0] && c.rng.IntN(6) == 0 { // one log deposits and withdraws before the price
+			lost := decode.Effect{Kind: decode.Deposit, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Group,
+				ID: block*64 + uint64(i)*8, Owner: owners[c.number(3)], Assets: c.amount(50), Group: c.number(6), Partner: uint32(c.number(2))}
+			f.Effects = []decode.Effect{lost, {Kind: decode.Void, Has: mapping.ID, ID: lost.ID}}
+		}
 		if vault == vaults[3] && c.rng.IntN(3) == 0 { // one log prices, funds and pays a request
 			id, n := c.number(int(min(block, 30))), c.amount(50)
 			f.Effects = []decode.Effect{
@@ -330,9 +335,34 @@ func withdrawals(t *testing.T, conn driver.Conn, condition string) []string {
 		"toString(shares), toString(assets)) FROM withdrawal_events WHERE "+condition, nil)
 }
 
+// sumsOfViews compares the sums of the views with the totals of lists.
+func sumsOfViews(t *testing.T, conn driver.Conn) {
+	t.Helper()
+	line := "SELECT concatWithSeparator(' ', %s) FROM "
+	totals := "concat('0x', lower(hex(scope))), toString(deposits), toString(deposited)"
+	newest := "lists FINAL WHERE list = 'totals' AND key = {never:UInt64} AND deposits > 0 AND owner "
+	for _, c := range []struct{ what, got, want string }{
+		{"deposits by vault", fmt.Sprintf(line, "vault, toString(count()), toString(sum(assets))") + "deposits GROUP BY vault",
+			fmt.Sprintf(line, totals) + newest + "= scope"},
+		{"deposits by partner and vault",
+			fmt.Sprintf(line, "toString(partner), vault, toString(count()), toString(sum(assets))") +
+				"deposits WHERE partner > 0 GROUP BY partner, vault",
+			fmt.Sprintf(line, "toString(reinterpretAsUInt32(reverse(owner))), "+totals) + newest + "!= scope"},
+		{"withdrawals by user", fmt.Sprintf(line, "user, toString(sum(assets))") +
+			"withdrawal_events WHERE event IN ('claimed', 'instant') GROUP BY user",
+			fmt.Sprintf(line, "user, toString(withdrawn)") + "users"},
+	} {
+		want := oracletest.Lines(t, conn, c.want, nil)
+		if len(want) == 0 {
+			t.Errorf("no %s, so the test is incomplete", c.what)
+		}
+		oracletest.Same(t, c.what, oracletest.Lines(t, conn, c.got, nil), want)
+	}
+}
+
 // TestEffects: after random effects of every kind, in units with reorganisations, the lists equal their definitions
-// in SQL and the oracle, and every list has rows. The view of withdrawals has the claims of lists, and does not change
-// before lists does.
+// in SQL and the oracle, and every list has rows. The view of withdrawals has the payments of lists, and does not change
+// before lists does. The sums of the views of deposits and withdrawals are the totals of lists.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	first := *seed
@@ -382,9 +412,12 @@ func TestEffects(t *testing.T) {
 					return strings.HasPrefix(line, "blocks ") || strings.HasPrefix(line, "cursor")
 				})
 				oracletest.Same(t, fmt.Sprintf("lists at seq %d, by the oracle", c.seq), got, c.oracle())
-				oracletest.Same(t, "claims in the view of withdrawals", withdrawals(t, conn, "event = 'claimed'"), oracletest.Lines(t, conn,
-					"SELECT concatWithSeparator(' ', 'claimed', toString(block), toString(log_index), concat('0x', lower(hex(vault))), "+
-						"concat('0x', lower(hex(user))), toString(shares), toString(assets)) FROM draft WHERE list = 'user_events' AND kind = 'claimed'", nil))
+				paid := withdrawals(t, conn, "event IN ('claimed', 'instant')")
+				oracletest.Same(t, "payments in the view of withdrawals", paid, oracletest.Lines(t, conn,
+					"SELECT concatWithSeparator(' ', toString(kind), toString(block), toString(log_index), concat('0x', lower(hex(vault))), "+
+						"concat('0x', lower(hex(user))), toString(shares), toString(assets)) FROM draft "+
+						"WHERE list = 'user_events' AND kind IN ('claimed', 'instant')", nil))
+				sumsOfViews(t, conn)
 			}
 			for kind := readmodel.Deposit; kind <= readmodel.Instant; kind++ {
 				if kind != readmodel.Settled && seen["effect "+kind.String()] == 0 {
@@ -396,6 +429,12 @@ func TestEffects(t *testing.T) {
 				quoted(vaults[3])+" AND user != toFixedString('', 20) AND assets > 0").Scan(&paid))
 			if paid == 0 {
 				t.Error("no claim pays the owner of a request that it names, so the test is incomplete")
+			}
+			var void uint64
+			must(t, conn.QueryRow(t.Context(),
+				"SELECT count() FROM draft WHERE list = 'vault_events' AND closed_by = 'void' AND partner > 0").Scan(&void))
+			if void == 0 {
+				t.Error("no deposit of a partner is void, so the test is incomplete")
 			}
 			var over, wrong uint64
 			must(t, conn.QueryRow(t.Context(), "SELECT countIf(valuations > 0 AND supply >= limit), countIf(shares >= limit) "+

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -12,10 +13,12 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestDocumentedQueries: the views of a generation equal the fold of its log, and each query of docs/sql.md works.
+// TestDocumentedQueries: the views of a generation equal the fold of its log, each query of docs/sql.md works, and those
+// about deposits and users return the sums of the fold.
 func TestDocumentedQueries(t *testing.T) {
 	t.Parallel()
 	s := histories.Random(rand.New(rand.NewPCG(11, 5)), 1, 60)
@@ -58,6 +61,7 @@ func TestDocumentedQueries(t *testing.T) {
 
 	fold := oracle.New(nil)
 	want := map[string]uint64{}
+	deposited, unswept, brought := sums{}, sums{}, sums{}
 	for _, r := range s.Records {
 		must(t, fold.Apply(r))
 	}
@@ -65,6 +69,14 @@ func TestDocumentedQueries(t *testing.T) {
 		switch {
 		case row.List == readmodel.VaultEvents && row.Kind == readmodel.Deposit:
 			want["deposits"]++
+			assets := row.Assets.ToBig()
+			deposited.add(row.Vault.Hex(), assets)
+			if row.ClosedBy != readmodel.Sweep {
+				unswept.add(row.Vault.Hex(), assets)
+			}
+			if row.Partner > 0 {
+				brought.add(fmt.Sprint(row.Partner, " ", row.Vault.Hex()), assets)
+			}
 		case row.List == readmodel.VaultEvents && row.Kind == readmodel.Sweep:
 			want["sweeps"]++
 		case row.List == readmodel.VaultEvents && row.Kind == readmodel.Valuation:
@@ -86,12 +98,33 @@ func TestDocumentedQueries(t *testing.T) {
 	}
 	page, err := os.ReadFile("../../docs/sql.md")
 	must(t, err)
-	queries := strings.Split(string(page), "```sql\n")[1:]
+	var depositors []string
+	for user, u := range fold.Books(oracle.Newest).Users {
+		if u.First.Block != oracle.Never {
+			depositors = append(depositors, strings.ToLower(fmt.Sprint(user, " ", u.Deposited, " ", u.Withdrawn)))
+		}
+	}
+	figures := map[string]struct {
+		columns string
+		want    []string
+	}{
+		"How much was deposited by vault and month?": {
+			"vault, toString(sum(q.deposits)), toString(sum(q.assets))) FROM (%s) AS q GROUP BY vault", deposited.lines()},
+		"How much did each partner bring?":  {"toString(partner), vault, toString(deposits), toString(assets)) FROM (%s)", brought.lines()},
+		"Which deposits are not swept yet?": {"vault, toString(deposits), toString(assets)) FROM (%s)", unswept.lines()},
+		"Who are the largest depositors?":   {"user, toString(deposited), toString(withdrawn)) FROM (%s)", depositors},
+	}
+	queries := strings.Split(string(page), "\n## ")[1:]
 	if len(queries) != 10 {
 		t.Errorf("docs/sql.md has %d queries, want 10", len(queries))
 	}
-	for _, query := range queries {
+	for _, section := range queries {
+		title, query, _ := strings.Cut(section, "\n\n```sql\n")
 		query, _, _ = strings.Cut(query, "```")
+		if f, ok := figures[title]; ok {
+			oracletest.Same(t, title, oracletest.Lines(t, conn, "SELECT concatWithSeparator(' ', "+fmt.Sprintf(f.columns, query), nil), f.want)
+			delete(figures, title)
+		}
 		rows, err := conn.Query(t.Context(), query)
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
@@ -103,4 +136,31 @@ func TestDocumentedQueries(t *testing.T) {
 			t.Errorf("no answer to %s: %v", query, err)
 		}
 	}
+	for title := range figures {
+		t.Errorf("docs/sql.md has no query %q", title)
+	}
+}
+
+// sums are the number of amounts and their sum, by key.
+type sums map[string]*struct {
+	count  int
+	amount big.Int
+}
+
+func (s sums) add(key string, amount *big.Int) {
+	if s[key] == nil {
+		s[key] = new(struct {
+			count  int
+			amount big.Int
+		})
+	}
+	s[key].count++
+	s[key].amount.Add(&s[key].amount, amount)
+}
+
+func (s sums) lines() (lines []string) {
+	for key, sum := range s {
+		lines = append(lines, strings.ToLower(fmt.Sprint(key, " ", sum.count, " ", &sum.amount)))
+	}
+	return lines
 }

@@ -121,12 +121,11 @@ CREATE VIEW IF NOT EXISTS navlog_g7.deposits AS
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(vault))) AS vault, id AS deposit_id,
   concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS sender, partner, assets,
   if(priced_block = 18446744073709551615, NULL, shares) AS shares, if(grouped AND priced_block != 18446744073709551615, priced_block, NULL) AS priced_block,
-  if(closed_by = 'void', closed_block, NULL) AS void_block,
   if(closed_by = 'sweep', closed_block, NULL) AS swept_block,
   if(closed_by = 'sweep', toDateTime(closed_ts, 'UTC'), NULL) AS swept_time,
   concat('0x', lower(hex(hash))) AS tx
 FROM navlog_g7.lists FINAL
-WHERE list = 'vault_events' AND kind = 'deposit'
+WHERE list = 'vault_events' AND kind = 'deposit' AND closed_by != 'void'
 ;
 
 CREATE VIEW IF NOT EXISTS navlog_g7.withdrawal_events AS
@@ -143,7 +142,7 @@ UNION ALL
 SELECT toDateTime(ts, 'UTC'), block, log_index, toString(kind), concat('0x', lower(hex(vault))), id,
   concat('0x', lower(hex(user))), concat('0x', lower(hex(other))), partner, shares, assets, NULL, concat('0x', lower(hex(hash)))
 FROM navlog_g7.lists FINAL
-WHERE list = 'user_events' AND kind = 'claimed'
+WHERE list = 'user_events' AND kind IN ('claimed', 'instant')
 ;
 
 CREATE VIEW IF NOT EXISTS navlog_g7.requests AS

@@ -1,6 +1,7 @@
--- The events of withdrawal requests, one row for each effect of a log. assets is the estimate of a request, or the
--- funded or claimed amount. Claims come from lists, with the user and the amount that follow from the request if their
--- log does not contain them. The other events come from events, up to the newest unit that lists has.
+-- The events of withdrawal requests and the instant withdrawals, which have no request, one row for each effect of a
+-- log. assets is the estimate of a request, or the funded, claimed or instantly withdrawn amount. Claims and instant
+-- withdrawals come from lists, with the user and the amount that follow from the request if the log of a claim does not
+-- contain them. The other events come from events, up to the newest unit that lists has.
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, toString(effect) AS event,
   concat('0x', lower(hex(vault))) AS vault,
   id AS request_id, concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS receiver, partner,
@@ -14,4 +15,4 @@ UNION ALL
 SELECT toDateTime(ts, 'UTC'), block, log_index, toString(kind), concat('0x', lower(hex(vault))), id,
   concat('0x', lower(hex(user))), concat('0x', lower(hex(other))), partner, shares, assets, NULL, concat('0x', lower(hex(hash)))
 FROM lists FINAL
-WHERE list = 'user_events' AND kind = 'claimed'
+WHERE list = 'user_events' AND kind IN ('claimed', 'instant')
