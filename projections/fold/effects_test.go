@@ -335,6 +335,35 @@ func withdrawals(t *testing.T, conn driver.Conn, condition string) []string {
 		"toString(shares), toString(assets)) FROM withdrawal_events WHERE "+condition, nil)
 }
 
+// TestBusyUser: the running totals of users need little memory although one user, such as a contract that deposits for
+// others, has most deposits of a vault, and they continue from one bucket of blocks to the next. Without buckets, these
+// deposits needed more than 60 MB.
+func TestBusyUser(t *testing.T) {
+	t.Parallel()
+	conn, session := generation(t)
+	const deposits, each = 400_000, 30 // in all, and in each block
+	must(t, session.Exec(t.Context(), fmt.Sprintf(`INSERT INTO events (seq, sign, record, effect, effects, boundary, block, ts, vault, user,
+		id, shares, assets, log_index) SELECT number + 1, 1, 'log', 'deposit', 1, number %% %[2]d = %[2]d - 1, intDiv(number, %[2]d) + 1,
+		intDiv(number, %[2]d) + 1, %[3]s, if(number %% 1000 = 7, %[4]s, %[5]s), number + 1, 1, number, number %% %[2]d FROM numbers(%[1]d)`,
+		deposits, each, quoted(vaults[1]), quoted(owners[0]), quoted(owners[1]))))
+	must(t, readmodel.Derive(t.Context(), session, deposits))
+	var totals string
+	for _, d := range readmodel.Definitions {
+		if d.Name == "user_totals" {
+			totals = d.SQL()
+		}
+	}
+	line := "SELECT concatWithSeparator(' ', hex(%s), toString(block), toString(ts), toString(%s), toString(%s), toString(%s), toString(%s)) "
+	want := oracletest.Lines(t, conn, fmt.Sprintf(line, "user", "until", "if(until = {never:UInt64}, 0, until)", "deposits", "assets")+`FROM (
+		SELECT user, block, ts, sum(n) OVER so_far AS deposits, sum(a) OVER so_far AS assets,
+			leadInFrame(block, 1, {never:UInt64}) OVER (PARTITION BY user ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS until
+		FROM (SELECT user, block, any(ts) AS ts, count() AS n, sum(assets) AS a FROM events GROUP BY user, block)
+		WINDOW so_far AS (PARTITION BY user ORDER BY block ROWS UNBOUNDED PRECEDING))`, nil)
+	got := oracletest.Lines(t, session, fmt.Sprintf(line, "owner", "key", "closed_ts", "deposits", "deposited")+"FROM (\n"+totals+
+		") SETTINGS max_memory_usage = 60000000", nil)
+	oracletest.Same(t, "running totals of users", got, want)
+}
+
 // sumsOfViews compares the sums of the views with the totals of lists.
 func sumsOfViews(t *testing.T, conn driver.Conn) {
 	t.Helper()
