@@ -58,7 +58,7 @@ var protocols = map[string]struct {
 	"midas":       {"MidasVault", "Midas Dollar Token", "mDEV", midasTurns, nil},
 }
 
-// Custodian returns the address that Lagoon deposits name as their referral, if they name one.
+// Custodian returns the address that deposits of Lagoon and Veda name as their referral, if they name one.
 func Custodian() common.Address { return custodian.address }
 
 // depositors is the number of users of a Play.

@@ -41,6 +41,11 @@ func somebody(p *Play, who account) []any {
 	return []any{who.address}
 }
 
+// referral returns the address that a deposit names as its referral: zero if it names none.
+func (p *Play) referral() common.Address {
+	return []common.Address{{}, custodian.address}[p.rng.IntN(2)]
+}
+
 // gain gives the vault some newly minted assets.
 func gain(ctx context.Context, p *Play, _ account) error {
 	return p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], big.NewInt(1+p.rng.Int64N(50_000_000)))
@@ -66,15 +71,13 @@ var redeemTurns = []turn{
 }
 
 var lagoonTurns = []turn{
-	{6, calling("requestDeposit", func(p *Play, who account) []any {
-		return []any{who.address, []common.Address{{}, custodian.address}[p.rng.IntN(2)]}
-	})},
+	{6, calling("requestDeposit", func(p *Play, who account) []any { return []any{who.address, p.referral()} })},
 	{2, plainly("cancelRequestDeposit")},
 	{4, parting("claimableDepositRequest", "deposit", self)},
 	{5, parting("balanceOf", "requestRedeem", self)},
 	{2, plainly("cancelRequestRedeem")},
 	{5, parting("claimableRedeemRequest", "redeem", somebody)},
-	{1, calling("syncDeposit", somebody)},
+	{1, calling("syncDeposit", func(p *Play, who account) []any { return append(somebody(p, who), p.referral()) })},
 	{1, parting("balanceOf", "syncRedeem", somebody)},
 	{3, valued("updateNewTotalAssets")},
 	{3, valued("settle")},
@@ -111,7 +114,7 @@ var yoTurns = []turn{
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(7+p.rng.IntN(3)))
+		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(7+p.rng.IntN(3)), p.rng.IntN(3) == 0)
 	}},
 	{4, owed("fulfillRedeem")},
 	{1, owed("cancelRedeem")},
@@ -141,6 +144,19 @@ var vedaTurns = []turn{
 	{4, func(ctx context.Context, p *Play, who account) error {
 		return p.send(ctx, who, p.at["teller"], "deposit", p.amount())
 	}},
+	{3, func(ctx context.Context, p *Play, who account) error {
+		return p.send(ctx, who, p.at["teller"], "depositReferred", p.amount(), p.referral())
+	}},
+	{2, func(ctx context.Context, p *Play, who account) error {
+		return p.send(ctx, who, p.at["teller"], "bulkDeposit", append([]any{p.amount()}, somebody(p, who)...)...)
+	}},
+	{2, func(ctx context.Context, p *Play, who account) error {
+		some, err := p.some(ctx, "balanceOf", who.address)
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, who, p.at["teller"], "withdraw", append([]any{some}, somebody(p, who)...)...)
+	}},
 	{4, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "balanceOf", who.address)
 		if err != nil {
@@ -149,7 +165,7 @@ var vedaTurns = []turn{
 		maturity, deadline := big.NewInt(p.rng.Int64N(60)), big.NewInt(3600+p.rng.Int64N(86400))
 		return p.send(ctx, who, p.at["queue"], "requestOnChainWithdraw", some, maturity, deadline)
 	}},
-	{1, func(ctx context.Context, p *Play, who account) error {
+	{4, func(ctx context.Context, p *Play, who account) error {
 		return p.request(ctx, who, "cancelOnChainWithdraw")
 	}},
 	{3, func(ctx context.Context, p *Play, _ account) error {

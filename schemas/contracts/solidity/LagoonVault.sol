@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {ShareVault} from "./ShareVault.sol";
 
 /// A vault that emits the events of Lagoon v0.6: deposits and redemptions are requested in epochs, and settled together.
-/// For development chains.
+/// Shares have 18 decimals, also of an asset of 6. For development chains.
 contract LagoonVault is ShareVault {
     event Referral(address indexed referral, address indexed owner, uint256 indexed requestId, uint256 assets);
     event DepositRequest(
@@ -60,7 +60,7 @@ contract LagoonVault is ShareVault {
     mapping(uint40 => uint40) private settleOf;
     mapping(uint40 => Price) private prices;
 
-    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_) {
+    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_, 12) {
         (deposits.epochId, deposits.settleId) = (1, 1);
         (redeems.epochId, redeems.settleId) = (2, 2);
     }
@@ -100,6 +100,7 @@ contract LagoonVault is ShareVault {
     function settle(uint256 value) external onlyManager {
         totalAssets = value;
         emit TotalAssetsUpdated(value);
+        _mint(manager, totalSupply / 2000); // the fees
         uint256 assets = deposits.pending;
         if (assets > 0) {
             uint256 shares = convertToShares(assets);
@@ -134,9 +135,10 @@ contract LagoonVault is ShareVault {
         emit Withdraw(msg.sender, receiver, msg.sender, assets, shares);
     }
 
-    function syncDeposit(uint256 assets, address receiver) external returns (uint256 shares) {
+    function syncDeposit(uint256 assets, address receiver, address referral) external returns (uint256 shares) {
         shares = _join(msg.sender, receiver, assets);
         emit DepositSync(msg.sender, receiver, assets, shares);
+        emit Referral(referral, msg.sender, 0, assets);
     }
 
     function syncRedeem(uint256 shares, address receiver) external returns (uint256 assets) {

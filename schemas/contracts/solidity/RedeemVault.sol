@@ -17,7 +17,7 @@ contract RedeemVault is ShareVault {
     mapping(address => uint256) public pending;
     mapping(address => uint256) public claimable;
 
-    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_) {}
+    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_, 0) {}
 
     function deposit(uint256 assets, address receiver) external returns (uint256 shares) {
         shares = _join(msg.sender, receiver, assets);

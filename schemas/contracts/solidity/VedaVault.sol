@@ -11,8 +11,10 @@ contract VedaVault is ShareVault {
     VedaTeller public immutable teller;
     VedaAccountant public immutable accountant;
     VedaQueue public immutable queue;
+    mapping(address => uint256) public entered;
+    mapping(address => uint256) public paid;
 
-    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_) {
+    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_, 0) {
         teller = new VedaTeller(this);
         accountant = new VedaAccountant(msg.sender);
         queue = new VedaQueue(this, msg.sender);
@@ -22,13 +24,15 @@ contract VedaVault is ShareVault {
         require(msg.sender == address(teller));
         asset.transferFrom(from, address(this), amount);
         _mint(to, shares);
+        entered[to] += amount;
         emit Enter(from, address(asset), amount, to, shares);
     }
 
     function exit(address to, uint256 amount, address from, uint256 shares) external {
-        require(msg.sender == address(queue));
+        require(msg.sender == address(queue) || msg.sender == address(teller));
         _burn(from, shares);
         asset.transfer(to, amount);
+        paid[to] += amount;
         emit Exit(to, address(asset), amount, from, shares);
     }
 }
@@ -38,6 +42,12 @@ contract VedaTeller {
         uint256 indexed nonce, address indexed receiver, address indexed depositAsset, uint256 depositAmount,
         uint256 shareAmount, uint256 depositTimestamp, uint256 shareLockPeriodAtTimeOfDeposit
     );
+    event Deposit(
+        uint256 nonce, address indexed receiver, address indexed depositAsset, uint256 depositAmount, uint256 shareAmount,
+        uint256 depositTimestamp, uint256 shareLockPeriodAtTimeOfDeposit, address indexed referralAddress
+    );
+    event BulkDeposit(address indexed asset, uint256 depositAmount);
+    event Withdraw(address indexed asset, uint256 shareAmount);
 
     VedaVault private immutable vault;
     uint256 private nonce = 1;
@@ -47,9 +57,29 @@ contract VedaTeller {
     }
 
     function deposit(uint256 amount) external {
-        uint256 shares = amount * 1e18 / vault.accountant().rate();
-        vault.enter(msg.sender, amount, msg.sender, shares);
+        uint256 shares = _enter(amount, msg.sender);
         emit Deposit(nonce++, msg.sender, address(vault.asset()), amount, shares, block.timestamp, 0);
+    }
+
+    /// What `deposit` of newer tellers does.
+    function depositReferred(uint256 amount, address referral) external {
+        uint256 shares = _enter(amount, msg.sender);
+        emit Deposit(nonce++, msg.sender, address(vault.asset()), amount, shares, block.timestamp, 0, referral);
+    }
+
+    function bulkDeposit(uint256 amount, address to) external {
+        _enter(amount, to);
+        emit BulkDeposit(address(vault.asset()), amount);
+    }
+
+    function withdraw(uint256 shares, address to) external {
+        vault.exit(to, shares * vault.accountant().rate() / 1e18, msg.sender, shares);
+        emit Withdraw(address(vault.asset()), shares);
+    }
+
+    function _enter(uint256 amount, address to) private returns (uint256 shares) {
+        shares = amount * 1e18 / vault.accountant().rate();
+        vault.enter(msg.sender, amount, to, shares);
     }
 }
 

@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {IERC20} from "./ERC20.sol";
 import {ShareVault} from "./ShareVault.sol";
 
-/// A vault that emits the events of YO: each receiver is owed one sum, parts of which are fulfilled or cancelled. For
-/// development chains.
+/// A vault that emits the events of YO: each receiver is owed one sum, parts of which are fulfilled or cancelled. 1 % of
+/// what leaves is a fee, which requests and their fulfilment still include. For development chains.
 contract YoVault is ShareVault {
     event Deposit(address indexed sender, address indexed owner, uint256 assets, uint256 shares);
     event Withdraw(
@@ -19,8 +19,9 @@ contract YoVault is ShareVault {
 
     mapping(address => uint256) public owedAssets;
     mapping(address => uint256) public owedShares;
+    mapping(address => uint256) public paid;
 
-    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_) {}
+    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_, 0) {}
 
     function deposit(uint256 assets, address receiver) external returns (uint256 shares) {
         shares = _join(msg.sender, receiver, assets);
@@ -29,11 +30,10 @@ contract YoVault is ShareVault {
 
     function requestRedeem(uint256 shares, address receiver, address owner, bool now_) external returns (uint256 assets) {
         if (owner != msg.sender) _spendAllowance(owner, msg.sender, shares);
+        assets = convertToAssets(shares);
         if (now_) {
-            assets = _leave(owner, receiver, shares);
-            emit Withdraw(msg.sender, receiver, owner, assets, shares);
+            _pay(owner, receiver, owner, shares, assets);
         } else {
-            assets = convertToAssets(shares);
             _move(owner, address(this), shares);
             owedAssets[receiver] += assets;
             owedShares[receiver] += shares;
@@ -44,11 +44,8 @@ contract YoVault is ShareVault {
     function fulfillRedeem(address receiver, uint256 shares, uint256 assets) external onlyManager {
         owedAssets[receiver] -= assets;
         owedShares[receiver] -= shares;
-        totalAssets -= assets;
-        _burn(address(this), shares);
-        asset.transfer(receiver, assets);
-        emit Withdraw(address(this), receiver, address(this), assets, shares);
         emit RequestFulfilled(receiver, shares, assets);
+        _pay(address(this), receiver, address(this), shares, assets);
     }
 
     function cancelRedeem(address receiver, uint256 shares, uint256 assets) external onlyManager {
@@ -56,6 +53,16 @@ contract YoVault is ShareVault {
         owedShares[receiver] -= shares;
         _move(address(this), receiver, shares);
         emit RequestCancelled(receiver, shares, assets);
+    }
+
+    function _pay(address caller, address receiver, address owner, uint256 shares, uint256 assets) private {
+        uint256 fee = assets / 100;
+        totalAssets -= assets;
+        _burn(owner, shares);
+        asset.transfer(receiver, assets - fee);
+        asset.transfer(manager, fee);
+        paid[receiver] += assets - fee;
+        emit Withdraw(caller, receiver, owner, assets - fee, shares);
     }
 }
 
@@ -77,8 +84,9 @@ contract YoGateway {
         emit YoGatewayDeposit(partner, address(vault), msg.sender, receiver, assets, vault.deposit(assets, receiver));
     }
 
-    function redeem(YoVault vault, uint256 shares, address receiver, uint32 partner) external {
-        uint256 assets = vault.requestRedeem(shares, receiver, msg.sender, false);
-        emit YoGatewayRedeem(partner, address(vault), receiver, shares, assets, false);
+    function redeem(YoVault vault, uint256 shares, address receiver, uint32 partner, bool now_) external {
+        vault.transferFrom(msg.sender, address(this), shares);
+        uint256 assets = vault.requestRedeem(shares, receiver, address(this), now_);
+        emit YoGatewayRedeem(partner, address(vault), receiver, shares, now_ ? assets : 0, now_);
     }
 }
