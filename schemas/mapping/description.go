@@ -183,7 +183,7 @@ func (c *checker) addresses(d *Description, n *yaml.Node) {
 	for _, r := range d.Ranges {
 		for _, role := range r.Mapping.Roles {
 			given := slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == role.Name })
-			if !role.Optional && !given && len(c.mistakes) == 0 {
+			if !role.Optional && !given && c.found == 0 {
 				c.at(n, 0, "the preset `%s` needs a source `%s`", r.Mapping.Name, role.Name)
 			}
 		}
@@ -194,7 +194,7 @@ func (c *checker) addresses(d *Description, n *yaml.Node) {
 func (c *checker) contract(role string, n *yaml.Node) (Source, bool) {
 	address, source := n, Source{Role: role}
 	if n.Kind == yaml.MappingNode {
-		before := len(c.mistakes)
+		before := c.found
 		entries := c.entries(n, "a source", []string{"address", "topic1", "topic2", "topic3"})
 		e := named(entries, "address")
 		if e == nil {
@@ -212,7 +212,7 @@ func (c *checker) contract(role string, n *yaml.Node) (Source, bool) {
 				source.Filters = append(source.Filters, Filter{topic, word})
 			}
 		}
-		if len(c.mistakes) > before {
+		if c.found > before {
 			return source, false
 		}
 	}

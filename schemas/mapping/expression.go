@@ -37,8 +37,12 @@ type expressions struct {
 	of   *signature
 }
 
-// expression parses a scalar. It reports a mistake and returns false if the text is not an expression.
+// expression parses a scalar. It reports a mistake and returns false if the text is not an expression. After too many
+// mistakes it parses nothing.
 func (c *checker) expression(n *yaml.Node, of *signature) (value, bool) {
+	if c.found > maxMistakes {
+		return value{}, false
+	}
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
 		c.at(n, 0, "an expression must be one value, such as $assets, place or add($a, $b)")
 		return value{}, false

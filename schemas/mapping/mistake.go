@@ -36,10 +36,23 @@ func (m Mistakes) Error() string {
 type checker struct {
 	file     string
 	mistakes Mistakes
+	// found is the number of mistakes, of which mistakes has the first ones.
+	found int
 }
 
-// at reports a mistake in a node; offset is the position of the mistake in the node's value, in bytes.
+// Limits of what is reported: a mistake can repeat the names of all parameters of an event, so the mistakes of a small
+// file could fill the memory.
+const (
+	maxMistakes    = 100
+	maxMistakeText = 500 // bytes
+)
+
+// at reports a mistake in a node; offset is the position of the mistake in the node's value, in bytes. Of more than
+// maxMistakes it reports that there are more.
 func (c *checker) at(n *yaml.Node, offset int, format string, a ...any) {
+	if c.found++; c.found > maxMistakes+1 {
+		return
+	}
 	column := n.Column
 	if n.Kind == yaml.ScalarNode {
 		switch {
@@ -50,7 +63,13 @@ func (c *checker) at(n *yaml.Node, offset int, format string, a ...any) {
 			column += offset
 		}
 	}
-	c.mistakes = append(c.mistakes, Mistake{c.file, n.Line, column, fmt.Sprintf(format, a...)})
+	text := fmt.Sprintf(format, a...)
+	if c.found > maxMistakes {
+		text = fmt.Sprintf("there are more than %d mistakes, and the others are not shown", maxMistakes)
+	} else if len(text) > maxMistakeText {
+		text = strings.ToValidUTF8(text[:maxMistakeText], "") + "…"
+	}
+	c.mistakes = append(c.mistakes, Mistake{c.file, n.Line, column, text})
 }
 
 // result returns the mistakes as an error, in the order of the file; nil if there are none.

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -136,12 +137,39 @@ func TestEveryMistake(t *testing.T) {
 	}
 }
 
+// TestManyMistakes checks that the mistakes of a file are few and short, although each of them could repeat the names of
+// all parameters.
+func TestManyMistakes(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	text.WriteString("  - on: E(")
+	for i := range 63 {
+		fmt.Fprintf(&text, "uint8 %s%d,", strings.Repeat("a", 900), i)
+	}
+	text.WriteString("uint8 z)\n    emit: none\n    when: {")
+	for i := range 5000 {
+		fmt.Fprintf(&text, "%x: 1,", 1<<20+i)
+	}
+	text.WriteString("z: 1}\n")
+	_, err := Parse("f.yaml", []byte(rules(text.String())))
+	var mistakes Mistakes
+	if !errors.As(err, &mistakes) || len(mistakes) != 101 || len(err.Error()) > 101*600 {
+		t.Fatalf("%d mistakes, %d bytes", len(mistakes), len(err.Error()))
+	}
+	if last := mistakes[100].Text; last != "there are more than 100 mistakes, and the others are not shown" {
+		t.Errorf("the last mistake is %q", last)
+	}
+	if first := mistakes[0].Text; !strings.HasPrefix(first, "unknown parameter `$100000`: E has $aaa") || !strings.HasSuffix(first, "a…") {
+		t.Errorf("the first mistake is %q", first)
+	}
+}
+
 // TestSampling checks that a mapping names the function that returns NAV, and how often it is called; without it NAV is
 // not sampled.
 func TestSampling(t *testing.T) {
 	t.Parallel()
 	m, err := Parse("f.yaml", []byte(rules(bought+"    emit: none\n")+"nav: {sample: convertToAssets, every: 300}\n"))
-	if err != nil || m.Sampling == nil || *m.Sampling != (Sampling{ConvertToAssets, 300}) {
+	if err != nil || m.Sampling == nil || *m.Sampling != (Sampling{300}) {
 		t.Errorf("NAV is sampled by %+v, %v", m.Sampling, err)
 	}
 	if m, err := Preset("reference"); err != nil || m.Sampling != nil {

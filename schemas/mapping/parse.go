@@ -31,10 +31,8 @@ type Mapping struct {
 // ConvertToAssets is the function with which NAV is sampled: it returns the value of shares in assets (ERC-4626).
 const ConvertToAssets = "convertToAssets"
 
-// Sampling measures a NAV that no event has: ingest calls a function of the source `vault` at the hashes of blocks.
+// Sampling measures a NAV that no event has: ingest calls ConvertToAssets of the source `vault` at the hashes of blocks.
 type Sampling struct {
-	// Function is ConvertToAssets.
-	Function string
 	// Every is the sampling interval in blocks: blocks whose number is a multiple of it are sampled.
 	Every uint64
 }
@@ -359,7 +357,7 @@ func (m *Mapping) event(of *signature) *Event {
 
 // with parses a companion; nil if there is a mistake. Its fields are parsed with those of the effect.
 func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion {
-	before := len(c.mistakes)
+	before := c.found
 	entries := c.entries(n, "`with`", []string{"on", "source", "match", "set"})
 	if n.Kind != yaml.MappingNode {
 		return nil
@@ -370,7 +368,7 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 			c.at(n, 0, "the key `%s` is missing in `with`", required)
 		}
 	}
-	if of == nil || len(c.mistakes) > before {
+	if of == nil || c.found > before {
 		return nil
 	}
 	w := &companion{role: c.source(m, entries, on), of: of, set: named(entries, "set").value}
@@ -388,7 +386,7 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 	if of.Topic == primary.Topic {
 		c.at(on, 0, "a companion is a log of another event, and this is the rule's own")
 	}
-	if len(c.mistakes) > before {
+	if c.found > before {
 		return nil
 	}
 	return w
@@ -431,17 +429,17 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 	e := emission{kind: kind}
 	good := true
 	if fields != nil {
-		before := len(c.mistakes)
+		before := c.found
 		e.sets, e.side = c.sets(fields, r.of, kind)
-		good = len(c.mistakes) == before
+		good = c.found == before
 	}
 	own := given(e.sets, e.side)
 	all, sets := own, e.sets
 	if r.with != nil {
-		before := len(c.mistakes)
+		before := c.found
 		var side Side
 		r.with.sets, side = c.sets(r.with.set, r.with.of, kind)
-		good = good && len(c.mistakes) == before
+		good = good && c.found == before
 		all |= given(r.with.sets, side)
 		sets = slices.Concat(sets, r.with.sets)
 		if side != 0 {
@@ -669,14 +667,14 @@ func (c *checker) navFrom(m *Mapping, n *yaml.Node) {
 	values := slices.ContainsFunc(m.rules, func(r rule) bool {
 		return slices.ContainsFunc(r.effects, func(e emission) bool { return e.kind == Valuation })
 	})
-	if !values && len(c.mistakes) == 0 {
+	if !values && c.found == 0 {
 		c.at(n, 0, "`nav` comes from valuations, and no rule emits one")
 	}
 }
 
 // sampled parses the sampled function and the interval.
 func (c *checker) sampled(m *Mapping, sample, every *entry) {
-	before := len(c.mistakes)
+	before := c.found
 	if sample.value.Value != ConvertToAssets {
 		c.at(sample.value, 0, "`sample` is the function %s of the source `vault`, and not %q", ConvertToAssets, sample.value.Value)
 	}
@@ -691,7 +689,7 @@ func (c *checker) sampled(m *Mapping, sample, every *entry) {
 	if err != nil || blocks == 0 || every.value.Kind != yaml.ScalarNode {
 		c.at(every.value, 0, "`every` is a number of blocks from 1 to 4294967295, and not %q", every.value.Value)
 	}
-	if len(c.mistakes) == before {
-		m.Sampling = &Sampling{Function: ConvertToAssets, Every: blocks}
+	if c.found == before {
+		m.Sampling = &Sampling{Every: blocks}
 	}
 }

@@ -36,7 +36,7 @@ func (m *Mapping) told() (out []told) {
 // queue checks that the rules name deposits and requests in the same way, because otherwise they could not be followed.
 // It derives the properties of all requests.
 func (c *checker) queue(m *Mapping) {
-	if len(c.mistakes) > 0 {
+	if c.found > 0 {
 		return // the rules are only compared if each one is valid
 	}
 	var of [kindCount]Fields
