@@ -48,9 +48,9 @@ func (s *State) samplingWarnings() (warnings []registry.VaultWarning) {
 			warnings = append(warnings, registry.VaultWarning{Address: v.Address.Hex(), Warning: text})
 		}
 		r := s.Records[v.Address]
-		if r != nil && s.Mapped.Of(v.Address).Description.Samples() {
+		if r != nil && s.Mapped.Of(v.Address).Description.Derives() {
 			if _, ok := s.NavDigits(v.Address); !ok {
-				warn(fmt.Sprintf("its NAV is not sampled: shares of %d decimals of an asset of %d decimals have no price with 18 decimals",
+				warn(fmt.Sprintf("its NAV is unknown: shares of %d decimals of an asset of %d decimals have no price with 18 decimals",
 					r.GetDecimals(), r.GetAsset().GetDecimals()))
 				continue
 			}

@@ -236,9 +236,6 @@ func transaction(all []waiting) {
 		of[fault.Log].fact.Quarantined = true
 	}
 	for i := range all {
-		if f := all[i].fact; !held(f.Effects) {
-			f.Effects, f.Quarantined = nil, true
-		}
 		all[i].fact.keep(all[i].record)
 	}
 }
@@ -281,8 +278,7 @@ func fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 const maxTopics = 4
 
 // log decodes a log. It quarantines a log that cannot be counted: its lengths are impossible in the EVM, its record
-// does not contain its data, its data does not have the layout of the event, it contains a number that is too large
-// for the tables, or the tables cannot represent its effects.
+// does not contain its data, or the mapping rejects it.
 func (r *reader) log(f *Fact, m, record []byte) error {
 	var data []byte
 	var contract common.Address
@@ -349,7 +345,7 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 	}
 	f.Named = known.Name
 	made := effects[before:len(effects):len(effects)]
-	if odd || fault != nil || !held(made) {
+	if odd || fault != nil {
 		f.Quarantined = true
 		return nil
 	}

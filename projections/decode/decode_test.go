@@ -143,7 +143,7 @@ func effectsOf(e contracts.Event) []Effect {
 		return []Effect{{Kind: Expired, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.NavUpdated:
 		return []Effect{{Kind: NAV, Has: nav | other | assets | shares, Other: e.Updater, Nav: amountOf(e.NavPerShare),
-			Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply)}}
+			Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply), NavDigits: 18}}
 	case contracts.DepositsSwept:
 		return []Effect{{Kind: Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(),
 			Other: e.Custodian, Assets: amountOf(e.Assets)}}
@@ -308,42 +308,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestHeld: the tables can represent every kind of effect, but none that lacks a required field.
-func TestHeld(t *testing.T) {
-	t.Parallel()
-	one := *new(Amount).SetUint64(1)
-	for k := mapping.Deposit; k <= mapping.Sample; k++ {
-		whole := []Effect{{Kind: k, Has: ^mapping.Fields(0), Shares: one}}
-		if !held(whole) || !held(append(whole, whole[0])) || held(slices.Repeat(whole, 256)) {
-			t.Errorf("of %s, a log may have more effects than one, and no more than 255", k)
-		}
-		for f := mapping.Fields(1); f <= mapping.SideField; f <<= 1 {
-			whole[0].Has = ^f
-			if want := heldFields[k]&f == 0; held(whole) != want {
-				t.Errorf("%s without the field %b is held: %t", k, f, !want)
-			}
-		}
-	}
-	groups := mapping.SideField | mapping.Group | mapping.GroupTo | mapping.Assets | mapping.Shares
-	for want, e := range map[bool]Effect{true: {Kind: Priced, Has: groups, Group: 5, GroupTo: 5 + MaxGroups - 1},
-		false: {Kind: Priced, Has: groups, Group: 5, GroupTo: 5 + MaxGroups}} {
-		if held([]Effect{e}) != want {
-			t.Errorf("a price of the groups %d to %d is held: %t", e.Group, e.GroupTo, !want)
-		}
-	}
-	if held([]Effect{{Kind: Priced, Has: groups, Group: 5, GroupTo: 4}}) {
-		t.Error("a price of no group is held")
-	}
-	if held([]Effect{{Kind: Requested, Has: ^mapping.Fields(0)}}) {
-		t.Error("a request of no shares has a place in a line")
-	}
-	if !held(nil) {
-		t.Error("no effect is not held")
-	}
-}
-
-// other is a mapping with a log that has several effects, with an effect that no table represents, and with a
-// companion.
+// other is a mapping with a log that has several effects, with one whose only effect changes nothing, with one that cannot
+// be counted, and with a companion.
 const other = `preset: other
 sources: {vault: required, gate: required}
 events:
@@ -354,7 +320,10 @@ events:
       - {sweep: {from_key: 1, up_to_key: 2, assets: $assets}}
   - on: Odd(uint256 assets)
     emit: requested
-    set: {key: place, owner: 0x00000000000000000000000000000000000000b1, shares: "sub($assets, $assets)"}
+    set: {key: place, group: 1, owner: 0x00000000000000000000000000000000000000b1, shares: "sub($assets, $assets)"}
+  - on: Many(uint256 from, uint256 to)
+    emit: priced
+    set: {side: redeem, group: $from, to_group: $to, assets: 1, shares: 1}
   - on: Out(uint256 assets)
     emit: claimed
     set: {owner: 0x00000000000000000000000000000000000000b1, shares: $assets, assets: $assets}
@@ -371,8 +340,7 @@ events:
 `
 
 // TestAnotherMapping: the logs of a vault are decoded by the mapping in its record: logs of all its sources, logs
-// with several effects, and companions in another piece of the unit. Logs whose effects no table can represent are
-// quarantined.
+// with several effects, and companions in another piece of the unit. A log that the mapping rejects is quarantined.
 func TestAnotherMapping(t *testing.T) {
 	t.Parallel()
 	text, err := mapping.Canonical("other", []byte(other))
@@ -407,6 +375,7 @@ func TestAnotherMapping(t *testing.T) {
 		log(gate, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)),  // from another source
 		log(vault, 2, "Quiet()", nil, nil),
 		log(stranger, 2, "Quiet()", nil, nil),
+		log(vault, 3, "Many(uint256,uint256)", nil, slices.Concat(word(2), word(1))),
 	}
 	put(&event.Record{Boundary: true, Fact: &event.Record_Vault{Vault: record}})
 	for i, l := range logs {
@@ -418,8 +387,8 @@ func TestAnotherMapping(t *testing.T) {
 	for i, l := range logs {
 		put(&event.Record{Boundary: i == len(logs)-1, Fact: &event.Record_Log{Log: l}})
 	}
-	want := []string{"Both valuation 0 0,sweep 1 2", "Odd quarantined", "Minted", fmt.Sprint("In deposit ", mapping.Place(7, 3), " 0"),
-		"In quarantined", "Unknown", "Quiet", "Unknown"}
+	want := []string{"Both valuation 0 0,sweep 1 2", "Odd", "Minted", fmt.Sprint("In deposit ", mapping.Place(7, 3), " 0"),
+		"In quarantined", "Unknown", "Quiet", "Unknown", "Many quarantined"}
 	for _, size := range []int{1, 2, 3, 5, len(in)} {
 		vaults, err := mapping.NewVaults()
 		must(t, err)

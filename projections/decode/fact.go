@@ -11,8 +11,8 @@
 // decoding and mapping take here (BenchmarkLibrary, BenchmarkAll), and it allocates ten objects for each record. A test
 // compares the results with those of proto.Unmarshal and the bindings of the reference contracts.
 //
-// A log that has the topic of a mapped event but cannot be counted is quarantined: the mapping rejects it, or no
-// table can represent its effects. It keeps its raw bytes and counts in no total.
+// A log that has the topic of a mapped event but cannot be counted is quarantined: the mapping rejects it, or it is not
+// as the EVM emits logs. It keeps its raw bytes and counts in no total.
 package decode
 
 import (

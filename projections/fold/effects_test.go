@@ -146,7 +146,7 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 				is(decode.NAV, mapping.Nav|[]mapping.Fields{0, assets, shares}[c.number(3)])
 				e.Nav = c.amount(1e18)
 			}
-			e.NavDigits = uint8(12 * c.number(2))
+			e.NavDigits = uint8(18 + 12*c.number(2))
 		case 8:
 			is(decode.Deposit, mapping.ID|owner|assets|shares)
 			e.ID = key
@@ -202,7 +202,7 @@ func (c *chain) mine() (facts []decode.Fact) {
 			f.Effects = append(f.Effects, c.effect(vault, block*64+uint64(i)*8+uint64(j)))
 		}
 		if vault == vaults[1] && c.rng.IntN(2) == 0 { // one log values the vault twice and sweeps it
-			twice := decode.Effect{Kind: decode.NAV, Has: mapping.Assets | mapping.Shares, Assets: c.amount(50), Shares: c.amount(50)}
+			twice := decode.Effect{Kind: decode.NAV, Has: mapping.Assets | mapping.Shares, Assets: c.amount(50), Shares: c.amount(50), NavDigits: 18}
 			f.Effects = []decode.Effect{twice, twice, {Kind: decode.Sweep, Has: mapping.To, To: c.number(int(block) * 64)}}
 			f.Effects[1].Assets.AddUint64(&twice.Assets, 1)
 		}

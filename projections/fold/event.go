@@ -1,8 +1,6 @@
 package fold
 
 import (
-	"cmp"
-
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -78,13 +76,10 @@ func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 	case decode.NAV, decode.Sample:
 		row.NoNav, row.NoAssets, row.NoShares = !has(mapping.Nav), !has(mapping.Assets), !has(mapping.Shares)
 		if row.NoNav || row.NoAssets || row.NoShares {
-			row.NavDigits = cmp.Or(e.NavDigits, equalDecimals)
+			row.NavDigits = e.NavDigits
 		}
 	}
 }
-
-// equalDecimals is the NavDigits of a vault whose shares have as many decimals as its asset.
-const equalDecimals = 18
 
 // naming returns how an effect identifies its deposits or requests, and whether it is an entry of a group.
 func naming(e *decode.Effect) (by readmodel.By, grouped bool) {

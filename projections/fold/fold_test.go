@@ -3,13 +3,19 @@ package fold
 import (
 	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -122,6 +128,68 @@ func TestRequests(t *testing.T) {
 		if got != c.want || len(s.impossible) != c.impossible {
 			t.Errorf("%s: %v, and %d logs changed nothing; want %v and %d", name, got, len(s.impossible), c.want, c.impossible)
 		}
+	}
+}
+
+// TestNavHas18Decimals: NAV that no log says has 18 decimals, whatever the vault's record says about the decimals of its
+// shares and of its asset.
+func TestNavHas18Decimals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ shares, asset uint32 }{{18, 18}, {18, 6}, {6, 6}, {6, 18}} {
+		text, err := mapping.Canonical("valued", []byte(`preset: valued
+sources: {vault: required}
+events:
+  - on: Supplied(uint256 shares)
+    emit: supply
+    set: {shares: $shares}
+  - on: Counted(uint256 assets)
+    emit: valuation
+    set: {total_assets: $assets}
+  - on: Priced(uint256 nav)
+    emit: valuation
+    set: {nav: $nav}
+`))
+		must(t, err)
+		record := &event.Vault{Address: vault[:], Decimals: c.shares, Asset: &event.Token{Decimals: c.asset}}
+		must(t, mapping.Record(record, []mapping.Source{{Role: "vault", Address: vault}},
+			[]mapping.Text{{To: math.MaxUint64, Preset: "valued", Text: text}}))
+		units := func(n, decimals uint32) *big.Int {
+			return new(big.Int).Mul(big.NewInt(int64(n)), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))
+		}
+		var in []chainlog.Raw
+		seq := uint64(0)
+		put := func(r *event.Record) {
+			value, err := proto.Marshal(r)
+			must(t, err)
+			seq++
+			in = append(in, chainlog.Raw{Seq: seq, Boundary: true, Value: value})
+		}
+		put(&event.Record{Boundary: true, Fact: &event.Record_Vault{Vault: record}})
+		logged := func(name string, value *big.Int) {
+			put(&event.Record{Boundary: true, Fact: &event.Record_Log{Log: &event.Log{Address: vault[:], BlockNumber: seq,
+				BlockHash: common.Hash{1}.Bytes(), TxHash: common.Hash{2}.Bytes(), Data: common.BigToHash(value).Bytes(),
+				Topics: [][]byte{crypto.Keccak256([]byte(name + "(uint256)"))}}}})
+		}
+		vaults, err := mapping.NewVaults()
+		must(t, err)
+		decoder := decode.NewDecoder(1, vaults)
+		s := newState([]common.Address{vault})
+		same := func(what string, nav, assets *big.Int) {
+			facts, err := decoder.All(in)
+			must(t, err)
+			s.take(facts...)
+			in = nil
+			v := s.totals[totalsOf(vault, vault)].now.newest().valued
+			if v.nav.ToBig().Cmp(nav) != 0 || v.assets.ToBig().Cmp(assets) != 0 {
+				t.Errorf("%s, shares of %d decimals, an asset of %d: NAV %s and assets %s, want %s and %s",
+					what, c.shares, c.asset, v.nav.Dec(), v.assets.Dec(), nav, assets)
+			}
+		}
+		logged("Supplied", units(1000, c.shares))
+		logged("Counted", units(1500, c.asset))
+		same("1000 shares and 1500 of the asset", units(15, 17), units(1500, c.asset))
+		logged("Priced", units(2, 18))
+		same("1000 shares at 2", units(2, 18), units(2000, c.asset))
 	}
 }
 

@@ -120,9 +120,7 @@ func effect(e mapping.Effect, row *readmodel.EventRow) {
 	case readmodel.Valuation:
 		row.NoNav, row.NoAssets, row.NoShares = lacks(mapping.Nav), lacks(mapping.Assets), lacks(mapping.Shares)
 		if row.NoNav || row.NoAssets || row.NoShares {
-			if row.NavDigits = e.NavDigits; e.NavDigits == 0 {
-				row.NavDigits = 18
-			}
+			row.NavDigits = e.NavDigits
 		}
 	case readmodel.PricedDeposits, readmodel.Void, readmodel.Funded, readmodel.Claimed, readmodel.Cancelled, readmodel.Expired:
 		row.By = names(&e)

@@ -236,8 +236,7 @@ func held(effects []Log) bool {
 	for i := range effects {
 		e := &effects[i]
 		tooMany := e.Kind == mapping.Priced && e.Present(mapping.Group|mapping.GroupTo) && e.GroupTo-e.Group >= 1000
-		nothing := e.Kind == mapping.Requested && e.Present(mapping.Fifo) && e.Shares.IsZero()
-		if !e.Present(needs[e.Kind]) || tooMany || nothing {
+		if !e.Present(needs[e.Kind]) || tooMany {
 			return false
 		}
 	}

@@ -96,8 +96,9 @@ func (d *Description) Single() Single {
 	out := Single{true, true, true}
 	for _, r := range d.Ranges {
 		for i := range r.Mapping.rules {
-			for _, e := range r.Mapping.rules[i].effects {
-				fields := given(e.sets, e.side)
+			rule := &r.Mapping.rules[i]
+			for _, e := range rule.effects {
+				fields := rule.surely(e)
 				switch e.kind {
 				case Void:
 					out.Deposits = false
@@ -113,8 +114,18 @@ func (d *Description) Single() Single {
 	return out
 }
 
-// MayLack reports whether a log of a block can have an effect of a kind without a field: a rule gives the field neither
-// in the log nor in a companion that must be there. The field is zero then, which is not a value.
+// surely returns the fields that an effect of the rule always has: those of the log, and those of a companion that must
+// be there.
+func (r *rule) surely(e emission) Fields {
+	fields := given(e.sets, e.side)
+	if r.with != nil && r.with.needed {
+		fields |= given(r.with.sets, 0)
+	}
+	return fields
+}
+
+// MayLack reports whether a log of a block can have an effect of a kind without a field that a rule does not surely
+// give. The field is zero then, which is not a value.
 func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
 	for _, r := range d.Ranges {
 		if block < r.From || block > r.To {
@@ -123,11 +134,7 @@ func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
 		for i := range r.Mapping.rules {
 			rule := &r.Mapping.rules[i]
 			for _, e := range rule.effects {
-				fields := given(e.sets, e.side)
-				if rule.with != nil && rule.with.needed {
-					fields |= given(rule.with.sets, 0)
-				}
-				if e.kind == kind && fields&field == 0 {
+				if e.kind == kind && rule.surely(e)&field == 0 {
 					return true
 				}
 			}
@@ -148,6 +155,12 @@ func (d *Description) Emits(kind Kind) bool {
 	return false
 }
 
+// Derives reports whether a valuation or a sample of the vault lacks an amount, which follows from the others and from
+// NavDigits.
+func (d *Description) Derives() bool {
+	return !d.ValuationsSay(Nav) || !d.ValuationsSay(Assets) || !d.ValuationsSay(Shares)
+}
+
 // ValuationsSay reports whether every valuation of the vault has a field: Nav, Assets or Shares. A sample has Nav.
 // Missing fields follow from other logs.
 func (d *Description) ValuationsSay(field Fields) bool {
@@ -156,8 +169,9 @@ func (d *Description) ValuationsSay(field Fields) bool {
 			return false
 		}
 		for i := range r.Mapping.rules {
-			for _, e := range r.Mapping.rules[i].effects {
-				if e.kind == Valuation && given(e.sets, e.side)&field == 0 {
+			rule := &r.Mapping.rules[i]
+			for _, e := range rule.effects {
+				if e.kind == Valuation && rule.surely(e)&field == 0 {
 					return false
 				}
 			}

@@ -75,13 +75,16 @@ func Check(file string, text []byte) error {
 	return c.result()
 }
 
-// Compile compiles a description.
-func (d *Description) Compile() *Vault {
+// Compile compiles a description of a vault whose shares have as many decimals as its asset.
+func (d *Description) Compile() *Vault { return d.compile(equalDecimals) }
+
+// compile compiles a description of a vault with NavDigits, 0 if it has none.
+func (d *Description) compile(navDigits uint8) *Vault {
 	sources := make([]string, len(d.Sources))
 	for i := range d.Sources {
 		sources[i] = d.Sources[i].Role
 	}
-	v := &Vault{}
+	v := &Vault{navDigits: navDigits}
 	for _, r := range d.Ranges {
 		v.add(r.Mapping, r.From, r.To, sources)
 	}

@@ -20,6 +20,9 @@ const amountBits = 191
 // quarantined. Callers must not change the value.
 var MaxAmount = new(big.Int).Lsh(big.NewInt(1), amountBits)
 
+// maxGroups is the maximum number of groups that one log can price by naming the first and the last.
+const maxGroups = 1000
+
 // Kind is what an effect does to the books of a vault.
 type Kind uint8
 
@@ -71,9 +74,6 @@ func (k Kind) String() string {
 	return effects[k].name
 }
 
-// Withdrawal reports whether the effect is about a request in the queue.
-func (k Kind) Withdrawal() bool { return k >= Requested && k <= Expired }
-
 // Side is the side of a vault that a Priced is about.
 type Side uint8
 
@@ -106,8 +106,7 @@ type Effect struct {
 	Shares         Amount
 	Nav            Amount // per share, 18 decimals
 	// NavDigits is the unit of NAV: with assets and shares in native units, NAV is assets * 10^NavDigits / shares. No
-	// mapping sets it; the code that knows the decimals of the asset and of the shares does. 0 means 18: equal
-	// decimals.
+	// rule sets it: it follows from the decimals of the shares and of the asset in the vault's record.
 	NavDigits uint8
 	// SourceID is the id of a request as the contract emits it.
 	SourceID common.Hash

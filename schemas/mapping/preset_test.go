@@ -44,7 +44,7 @@ var vectors = []struct {
 		Effect{Kind: Expired, Has: ID | Owner | Shares, ID: 14, Owner: bob, Shares: amountOf(n(15))}},
 	{contracts.NavUpdated{NavID: MaxAmount, Updater: bob, NavPerShare: n(1e18), TotalAssets: n(16), TotalSupply: n(17)},
 		Effect{Kind: Valuation, Has: Nav | Assets | Shares | Other, Other: bob, Nav: amountOf(n(1e18)),
-			Assets: amountOf(n(16)), Shares: amountOf(n(17))}},
+			Assets: amountOf(n(16)), Shares: amountOf(n(17)), NavDigits: 18}},
 	{contracts.DepositsSwept{SweepID: n(18), Custodian: alice, FromDepositID: n(19), ToDepositID: n(20), Assets: n(21)},
 		Effect{Kind: Sweep, Has: ID | To | Other | Assets, ID: 19, To: 20, Other: alice, Assets: amountOf(n(21))}},
 	{contracts.WithdrawalsSettled{SettlementID: n(22), Funder: bob, RequestCount: MaxAmount, Shares: n(24), Assets: n(25),

@@ -155,7 +155,7 @@ type Sources struct {
 	*Vault
 	Address     common.Address
 	Description *Description
-	// Hash identifies the contracts, the mappings and the aliases together: zero for a record without mappings.
+	// Hash identifies the contracts, the mappings, the aliases and NavDigits together: zero for a record without mappings.
 	Hash common.Hash
 }
 
@@ -191,10 +191,11 @@ func Read(v *event.Vault) (*Sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sources{Vault: d.Compile().WithAliases(aliases), Address: address, Description: d, Hash: hashOf(v)}, nil
+	return &Sources{Vault: d.compile(navDigitsOf(v)).WithAliases(aliases), Address: address, Description: d, Hash: hashOf(v)}, nil
 }
 
-// hashOf returns the hash of a record's contracts, mappings and aliases.
+// hashOf returns the hash of a record's contracts, mappings, aliases and NavDigits: of everything that decides on the
+// effects of its logs.
 func hashOf(v *event.Vault) common.Hash {
 	if len(v.GetMappings()) == 0 {
 		return common.Hash{}
@@ -212,10 +213,14 @@ func hashOf(v *event.Vault) common.Hash {
 	for _, a := range v.GetAliases() {
 		fmt.Fprintf(&all, "alias %x %d\n", a.GetValue(), a.GetPartnerId())
 	}
+	if digits := navDigitsOf(v); digits != equalDecimals {
+		fmt.Fprintf(&all, "nav digits %d\n", digits)
+	}
 	return crypto.Keccak256Hash(all.Bytes())
 }
 
-// SameMapping reports whether two records of a vault name the same contracts, mappings and aliases.
+// SameMapping reports whether two records of a vault give its logs the same effects: they have the same contracts,
+// mappings, aliases and NavDigits.
 func SameMapping(a, b *event.Vault) bool { return hashOf(a) == hashOf(b) }
 
 // reference returns the sources of a vault of the reference contracts.
@@ -227,7 +232,7 @@ func reference(address common.Address) *Sources {
 	}, common.Hash{}}
 }
 
-// Says reports whether a vault record names these contracts, mappings and aliases.
+// Says reports whether a vault record has these contracts, mappings, aliases and NavDigits.
 func (s *Sources) Says(v *event.Vault) bool { return s.Hash == hashOf(v) }
 
 // Role returns which source of the vault a contract is.

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -92,6 +93,54 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestDecimals checks that the decimals of a vault's record decide in which unit its valuations are derived, that a record
+// with corrected decimals is another one, and that a valuation without a unit is left out unless its log says everything.
+func TestDecimals(t *testing.T) {
+	t.Parallel()
+	text, err := Canonical("valued", []byte(`preset: valued
+sources: {vault: required}
+events:
+  - on: Settled(uint256 assets, uint256 supply)
+    emit:
+      - {valuation: {total_assets: $assets, total_supply: $supply}}
+      - {supply: {shares: $supply}}
+  - on: Valued(uint256 nav, uint256 assets, uint256 supply)
+    emit: valuation
+    set: {nav: $nav, total_assets: $assets, total_supply: $supply}
+`))
+	must(t, err)
+	vault := common.Address{1}
+	record := func(shares, asset uint32) *event.Vault {
+		r := &event.Vault{Address: vault[:], Decimals: shares, Asset: &event.Token{Decimals: asset}}
+		must(t, Record(r, []Source{{Role: "vault", Address: vault}}, []Text{{To: math.MaxUint64, Preset: "valued", Text: text}}))
+		return r
+	}
+	for _, c := range []struct {
+		shares, asset uint32
+		digits        uint8
+		same          bool // as a record with 18 decimals for both
+		want          string
+	}{{18, 18, 18, true, "valuation 0, supply 1, valuation 0"}, {6, 6, 18, true, "valuation 0, supply 1, valuation 0"},
+		{18, 6, 30, false, "valuation 0, supply 1, valuation 0"}, {8, 18, 8, false, "valuation 0, supply 1, valuation 0"},
+		{0, 18, 0, false, "supply 0, valuation 0"}, {77, 6, 0, false, "supply 0, valuation 0"}} {
+		r := record(c.shares, c.asset)
+		s, err := Read(r)
+		must(t, err)
+		var got []string
+		for _, e := range mapped(t, s.Vault, emitted("Settled(uint256,uint256)", 0, 5, 4), emitted("Valued(uint256,uint256,uint256)", 0, 6, 5, 4)) {
+			if got = append(got, fmt.Sprint(e.Kind, " ", e.Sub)); e.Kind == Valuation && e.NavDigits != c.digits {
+				t.Errorf("shares of %d decimals of an asset of %d: the unit has %d digits, want %d", c.shares, c.asset, e.NavDigits, c.digits)
+			}
+		}
+		if got := strings.Join(got, ", "); got != c.want {
+			t.Errorf("shares of %d decimals of an asset of %d: %s, want %s", c.shares, c.asset, got, c.want)
+		}
+		if SameMapping(r, record(18, 18)) != c.same || !s.Says(r) || s.Says(record(18, 17)) {
+			t.Errorf("shares of %d decimals of an asset of %d: the record is another one: %t", c.shares, c.asset, c.same)
+		}
+	}
+}
+
 // TestOverlap checks that the logs of two vaults in one contract are distinguished by a topic, or rejected.
 func TestOverlap(t *testing.T) {
 	t.Parallel()
@@ -153,9 +202,18 @@ func TestKinds(t *testing.T) {
 // TestCompanionOfAnAbsentSource: a log of a source that the vault does not have completes no log, so it adds no
 // capability, and the logs of a transaction need not be mapped together.
 func TestCompanionOfAnAbsentSource(t *testing.T) {
-	text, err := PresetText("yo")
-	must(t, err)
-	m, err := Parse("yo", text)
+	m, err := Parse("gated", []byte(`preset: gated
+sources: {vault: required, gateway: optional}
+events:
+  - on: Deposit(address indexed owner, uint256 assets, uint256 shares)
+    emit: deposit
+    set: {key: place, owner: $owner, assets: $assets, shares: $shares}
+    with:
+      on: Brought(uint32 indexed partner, uint256 shares)
+      source: gateway
+      match: {shares: $shares}
+      set: {partner: $partner}
+`))
 	must(t, err)
 	for _, roles := range [][]Source{{{Role: "vault"}}, {{Role: "vault"}, {Role: "gateway"}}} {
 		d := Description{Sources: roles, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}

@@ -13,6 +13,9 @@ import (
 // maxNavDigits is the largest NavDigits of a sample: 10^57 is the largest power of ten that fits an amount.
 const maxNavDigits = 57
 
+// equalDecimals are the NavDigits of a vault whose shares have as many decimals as its asset.
+const equalDecimals = 18
+
 // Sampled returns the contract that is called for NAV at a block; false if there is none.
 func (d *Description) Sampled(block uint64) (contract common.Address, due bool) {
 	s := d.sampling(block)
@@ -63,8 +66,17 @@ func (d *Description) sampling(block uint64) *Sampling {
 // NavDigits returns n such that the value of 10^n shares, in native units of the asset, is the value of one share with
 // 18 decimals; false if no such n of at least 1 exists, or if its power does not fit an amount.
 func NavDigits(shareDecimals, assetDecimals uint32) (n uint32, ok bool) {
-	digits := 18 + int64(shareDecimals) - int64(assetDecimals)
+	digits := equalDecimals + int64(shareDecimals) - int64(assetDecimals)
 	return uint32(digits), digits > 0 && digits <= maxNavDigits
+}
+
+// navDigitsOf returns the NavDigits of a vault record, 0 for none.
+func navDigitsOf(v *event.Vault) uint8 {
+	digits, ok := NavDigits(v.GetDecimals(), v.GetAsset().GetDecimals())
+	if !ok {
+		return 0
+	}
+	return uint8(digits)
 }
 
 var convertToAssets = crypto.Keccak256([]byte(ConvertToAssets + "(uint256)"))[:4]

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -40,6 +41,8 @@ type Fault struct {
 	Log   int
 	Event *Event
 	Why   string
+	// Missing is the companion that the effect needs and the transaction lacks; nil if it lacks none.
+	Missing *Event
 	// Large is set if the layout of the log is right, and only a number is too large.
 	Large *Large
 }
@@ -75,6 +78,8 @@ type Vault struct {
 	companions []*compiledWith
 	// aliases are the attribution values that name a partner.
 	aliases map[common.Hash]uint32
+	// navDigits are the NavDigits of valuations, 0 if the decimals of the shares and of the asset allow none.
+	navDigits uint8
 }
 
 // span is a mapping with its range of blocks, both ends included.
@@ -113,6 +118,8 @@ type program struct {
 	steps []step
 	// groupIsKey makes the key of a request its group, because the mapping funds requests up to a key.
 	groupIsKey bool
+	// navDigits are the NavDigits of a valuation, 0 if the vault has none.
+	navDigits uint8
 }
 
 // compiledWith is a compiled companion.
@@ -181,7 +188,7 @@ func (m *Mapping) Compile() *Vault {
 	for i := range m.Roles {
 		sources[i] = m.Roles[i].Name
 	}
-	v := &Vault{}
+	v := &Vault{navDigits: equalDecimals}
 	v.add(m, 0, math.MaxUint64, sources)
 	return v
 }
@@ -210,9 +217,12 @@ func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 		k.names = k.names || r.names() != 0
 		c := compileRule(r, event)
 		for i := range c.effects {
-			if p := &c.effects[i]; p.kind == Requested {
+			switch p := &c.effects[i]; p.kind {
+			case Requested:
 				p.has |= m.queue.has
 				p.groupIsKey = m.queue.groupIsKey
+			case Valuation:
+				p.navDigits = v.navDigits
 			}
 		}
 		if w := c.with; w != nil {
@@ -548,7 +558,8 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 		p := &r.effects[i]
 		out = append(out, Effect{})
 		e := &out[len(out)-1]
-		e.Kind, e.Side, e.Log, e.Sub, e.Has = p.kind, p.side, uint32(index), uint32(i), p.has
+		e.Kind, e.Side, e.Log, e.Sub, e.Has = p.kind, p.side, uint32(index), uint32(len(out)-1-before), p.has
+		e.NavDigits = p.navDigits
 		if s := e.run(p.steps, l); s != nil {
 			fault := &Fault{Log: index, Event: r.event, Why: s.reason(l)}
 			if len(r.effects) == 1 && r.with == nil {
@@ -559,24 +570,54 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 		if p.groupIsKey {
 			e.Group, e.Has = e.ID, e.Has|Group
 		}
-		if r.with == nil {
-			continue
+		if companion == nil && r.with != nil && r.with.needed {
+			return out[:before], &Fault{Log: index, Event: r.event, Missing: &r.with.of.Event,
+				Why: "the transaction has no companion for it: " + r.with.of.Name}
 		}
-		if companion == nil {
-			if r.with.needed {
-				return out[:before], &Fault{Log: index, Event: r.event,
-					Why: "the transaction has no companion for it: " + r.with.of.Name}
-			}
-			continue
+		if why := cmp.Or(r.with.complete(e, companion), e.wrongGroups()); why != "" {
+			return out[:before], &Fault{Log: index, Event: r.event, Why: why}
 		}
-		for i := range r.with.steps {
-			e.Has |= r.with.steps[i].field
-		}
-		if s := e.run(r.with.steps, companion); s != nil {
-			return out[:before], &Fault{Log: index, Event: r.event, Why: r.with.of.Name + ": " + s.why}
+		if e.changesNothing() {
+			out = out[:len(out)-1]
 		}
 	}
 	return out, nil
+}
+
+// complete sets the fields of an effect by its companion, nil if the transaction has none. It returns the reason why the
+// effect cannot be counted, empty if it can.
+func (w *compiledWith) complete(e *Effect, companion *Log) (why string) {
+	if companion == nil {
+		return ""
+	}
+	for i := range w.steps {
+		e.Has |= w.steps[i].field
+	}
+	if s := e.run(w.steps, companion); s != nil {
+		return w.of.Name + ": " + s.why
+	}
+	return ""
+}
+
+// wrongGroups returns the reason why the effect prices no groups, or more than one log can price; empty otherwise.
+func (e *Effect) wrongGroups() string {
+	if e.Kind == Priced && e.Present(Group|GroupTo) && (e.GroupTo < e.Group || e.GroupTo-e.Group >= maxGroups) {
+		return fmt.Sprintf("it prices the groups %d to %d: one log can price 1 to %d groups", e.Group, e.GroupTo, maxGroups)
+	}
+	return ""
+}
+
+// changesNothing reports whether the effect changes no book: it requests no shares from a queue that is claimed first
+// in, first out, where such a request has no place. Or it is a valuation that lacks an amount, and the decimals of the
+// vault do not allow to derive it.
+func (e *Effect) changesNothing() bool {
+	switch e.Kind {
+	case Requested:
+		return e.Present(Fifo) && e.Shares.IsZero()
+	case Valuation:
+		return e.NavDigits == 0 && !e.Present(Nav|Assets|Shares)
+	}
+	return false
 }
 
 // run sets the fields of an effect by steps. It returns the step whose value cannot be counted, nil if there is none.

@@ -255,6 +255,48 @@ func TestNeededCompanion(t *testing.T) {
 	}
 }
 
+// TestWrongGroups checks that a log that prices no groups, or too many, is quarantined with the reason.
+func TestWrongGroups(t *testing.T) {
+	t.Parallel()
+	v := compile(t, "  - on: In(address who, uint256 group, uint256 assets)\n    emit: deposit\n    set: {key: place, owner: $who, group: $group, assets: $assets}\n"+
+		"  - on: Priced(uint256 first, uint256 last)\n    emit: priced\n    set: {side: deposit, group: $first, to_group: $last, assets: 1, shares: 1}\n")
+	for _, c := range []struct {
+		last int
+		want string
+	}{{5, ""}, {1004, ""}, {1005, "it prices the groups 5 to 1005: one log can price 1 to 1000 groups"},
+		{4, "it prices the groups 5 to 4: one log can price 1 to 1000 groups"}} {
+		l, got := emitted("Priced(uint256,uint256)", 0, 5, c.last), ""
+		_, effects, fault := v.One(&l, nil)
+		if fault != nil {
+			got = fault.Why
+		}
+		if got != c.want || len(effects) == 0 != (fault != nil) {
+			t.Errorf("the groups 5 to %d: %q with %d effects, want %q", c.last, got, len(effects), c.want)
+		}
+	}
+}
+
+// TestRequestOfNoShares checks that a request of no shares, which anyone can make, has no effect in a queue that is
+// claimed first in, first out: it is neither quarantined nor a referral. In another queue it has a key, and counts.
+func TestRequestOfNoShares(t *testing.T) {
+	t.Parallel()
+	for claim, want := range map[string]int{"owner: $who, assets: $value, shares: $value": 0, "key: $value, assets: $value": 1} {
+		s := sourcesOf(t, "preset: asked\nsources: {vault: required}\nevents:\n"+
+			"  - on: Asked(address indexed who, uint32 partner, uint256 shares)\n    emit: requested\n    set: {key: place, owner: $who, partner: $partner, shares: $shares}\n"+
+			"  - on: Paid(address indexed who, uint256 value)\n    emit: claimed\n    set: {"+claim+"}\n")
+		for shares, want := range map[int]int{0: want, 1: 1} {
+			asked := emitted("Asked(address,uint32,uint256)", 1, alice, 7, shares)
+			effects := mapped(t, s.Vault, asked)
+			record := asRecord(asked)
+			record.Address = make([]byte, common.AddressLength)
+			referral, err := s.Referral(record)
+			if len(effects) != want || (referral != nil) != (want > 0) || err != nil {
+				t.Errorf("claims with %s: a request of %d shares has %d effects and the referral %v, %v", claim, shares, len(effects), referral, err)
+			}
+		}
+	}
+}
+
 // TestDynamicData checks an event with a string or a list: its words are where its declaration puts them, with more
 // data after them.
 func TestDynamicData(t *testing.T) {

@@ -109,7 +109,7 @@ func at(ms uint64) *time.Time {
 }
 
 // decode describes the effects of a log by the mapping of its vault. Fields that come from a companion log are missing,
-// since only one log is available here.
+// since only one log is available here. An effect that needs them is not described.
 func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	if raw.Omitted() {
 		l.Undecoded = fmt.Sprintf("its %d bytes of data are not in the log: their hash is 0x%x", raw.DataLength, raw.DataHash)
@@ -123,6 +123,9 @@ func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	}
 	known, effects, fault := sources.One(&log, nil)
 	switch {
+	case fault != nil && fault.Missing != nil:
+		l.Event, l.Undecoded = known.Name, fmt.Sprintf("its effect also depends on the log %s of its transaction", fault.Missing.Name)
+		return
 	case fault != nil:
 		l.Undecoded = fault.Error()
 		return
