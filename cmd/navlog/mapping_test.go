@@ -174,6 +174,21 @@ func TestVaultDetect(t *testing.T) {
 			t.Errorf("of an address without code: %v\n%s", err, out)
 		}
 	}
+	// A log and the one that completes it are read together.
+	words := func(amounts ...int64) (data []byte) {
+		for _, n := range amounts {
+			data = append(data, common.BigToHash(big.NewInt(n)).Bytes()...)
+		}
+		return data
+	}
+	user, itself := common.Hash{31: 9}, common.BytesToHash(vault[:])
+	fulfilled := types.Log{Address: vault, BlockNumber: 20, TxHash: common.Hash{1}, Data: words(100, 100),
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("RequestFulfilled(address,uint256,uint256)")), user}}
+	paid := types.Log{Address: vault, BlockNumber: 20, TxHash: common.Hash{1}, Index: 1, Data: words(99, 100),
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user, itself}}
+	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil || !strings.Contains(out, "yo: 1 logs with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
+		t.Errorf("of logs that belong together: %v\n%s", err, out)
+	}
 	if _, err := detect("--rpc", "http://127.0.0.1:1"); cli.CodeOf(err) != cli.Unreachable {
 		t.Errorf("of no node: %v", err)
 	}

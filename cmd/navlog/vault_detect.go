@@ -182,21 +182,8 @@ func (d *detected) weigh(address common.Address, logs []types.Log) error {
 			continue
 		}
 		v, c := m.Compile(), candidate{Preset: name, Events: []string{}}
-		for i := range logs {
-			l := &logs[i]
-			log := mapping.Log{Role: role, Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Topics: l.Topics, Data: l.Data}
-			known, effects, fault := v.One(&log, nil)
-			switch {
-			case known == nil:
-				continue
-			case fault != nil:
-				c.Wrong++
-			case len(effects) > 0:
-				c.Known++
-			}
-			if !slices.Contains(c.Events, known.Name) {
-				c.Events = append(c.Events, known.Name)
-			}
+		for _, tx := range transactions(logs) {
+			c.add(v, role, tx)
 		}
 		slices.Sort(c.Events)
 		d.Presets = append(d.Presets, c)
@@ -208,6 +195,37 @@ func (d *detected) weigh(address common.Address, logs []types.Log) error {
 		d.Proposal = d.Presets[0].Preset
 	}
 	return nil
+}
+
+// transactions splits logs, which are in the order of the chain, by their transactions.
+func transactions(logs []types.Log) (out [][]types.Log) {
+	for start, i := 0, 1; i <= len(logs); i++ {
+		if i == len(logs) || logs[i].TxHash != logs[start].TxHash || logs[i].BlockNumber != logs[start].BlockNumber {
+			out = append(out, logs[start:i])
+			start = i
+		}
+	}
+	return out
+}
+
+// add counts the logs of a transaction.
+func (c *candidate) add(v *mapping.Vault, role uint8, tx []types.Log) {
+	logs := make([]mapping.Log, len(tx))
+	for i := range tx {
+		l := &tx[i]
+		logs[i] = mapping.Log{Role: role, Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Topics: l.Topics, Data: l.Data}
+		if known := v.Event(&logs[i]); known != nil && !slices.Contains(c.Events, known.Name) {
+			c.Events = append(c.Events, known.Name)
+		}
+	}
+	effects, err := v.Map(logs, nil)
+	quarantine, _ := errors.AsType[mapping.Quarantine](err)
+	c.Wrong += len(quarantine)
+	for i := range effects {
+		if i == 0 || effects[i].Log != effects[i-1].Log {
+			c.Known++
+		}
+	}
 }
 
 // print prints what was found. node is the flag that names the node.

@@ -187,6 +187,7 @@ func (w *world) agree() {
 			same("what can be claimed", w.inLine(u), number("claimableRedeemRequest", u))
 		case "yo":
 			same("what is owed", w.inLine(u), number("owedShares", u))
+			same("what was paid", w.of(u, "user_totals", "claimed"), number("paid", u))
 		case "midas":
 			of := func(list, kind, what string) *big.Int {
 				return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND kind = '%s'", list, quoted(u), kind))
@@ -210,7 +211,7 @@ func TestPresets(t *testing.T) {
 		"erc4626":     {"Deposit", "Withdraw"},
 		"erc7540":     {"Deposit", "RedeemRequest", "Withdraw"},
 		"lagoon-v0.6": {"DepositRequest", "DepositRequestCanceled", "Referral", "SettleDeposit", "RedeemRequest", "RedeemRequestCanceled", "SettleRedeem", "Withdraw", "DepositSync", "WithdrawSync"},
-		"yo":          {"Deposit", "YoGatewayDeposit", "RedeemRequest", "RequestFulfilled", "RequestCancelled"},
+		"yo":          {"Deposit", "YoGatewayDeposit", "YoGatewayRedeem", "RedeemRequest", "Withdraw", "RequestFulfilled", "RequestCancelled"},
 		"midas": {"DepositInstant", "DepositInstantWithCustomRecipient", "DepositRequest", "DepositRequestWithCustomRecipient",
 			"RedeemInstant", "RedeemRequest", "RedeemRequestWithCustomRecipient", "ApproveRequest", "SafeApproveRequest",
 			"RejectRequest", "AnswerUpdated"},

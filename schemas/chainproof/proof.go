@@ -41,6 +41,15 @@ func (p *Proof) Size() int {
 // Verify returns the log that is proven to be in the block with this hash, and the header of the block. If the proof is
 // invalid, the error is a *WrongError.
 func (p *Proof) Verify(hash common.Hash) (*types.Header, *types.Log, error) {
+	header, logs, err := p.Transaction(hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	return header, logs[p.LogInReceipt], nil
+}
+
+// Transaction is Verify for all logs of the transaction: the proven one is at LogInReceipt.
+func (p *Proof) Transaction(hash common.Hash) (*types.Header, []*types.Log, error) {
 	if own := crypto.Keccak256Hash(p.Header); own != hash {
 		return nil, nil, &WrongError{fmt.Sprintf("its header hashes to %s, which is not the block's hash %s", own, hash)}
 	}
@@ -70,5 +79,5 @@ func (p *Proof) Verify(hash common.Hash) (*types.Header, *types.Log, error) {
 	if p.LogInReceipt < 0 || p.LogInReceipt >= len(logs) {
 		return nil, nil, &WrongError{fmt.Sprintf("its receipt has %d logs, and none at %d", len(logs), p.LogInReceipt)}
 	}
-	return header, logs[p.LogInReceipt], nil
+	return header, logs, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -111,6 +112,44 @@ func TestReference(t *testing.T) {
 		same, err := v.Map([]Log{log}, nil)
 		if err != nil || !slices.Equal(same, got) {
 			t.Errorf("%s: Map says %+v, %v", kind, same, err)
+		}
+	}
+}
+
+// TestPresetLogs checks the effects of transactions as the contracts of the protocols emit them.
+func TestPresetLogs(t *testing.T) {
+	t.Parallel()
+	gateway, vault := common.Address{0: 0x9a}, common.Address{0: 0xa1}
+	yoPaid := func(caller, owner common.Address) Log {
+		return emitted("Withdraw(address,address,address,uint256,uint256)", 3, caller, alice, owner, 99, 100)
+	}
+	for name, c := range map[string]struct {
+		preset string
+		logs   []Log
+		want   []string
+	}{
+		"YO, an instant redemption through the gateway, after the fee": {"yo", []Log{yoPaid(gateway, gateway),
+			emitted("RedeemRequest(address,address,uint256,uint256,bool)", 3, alice, gateway, 1, 100, 100)},
+			[]string{"instant owner=alice receiver=alice shares=100 assets=99"}},
+		"YO, a fulfilled request, after the fee": {"yo", []Log{
+			emitted("RequestFulfilled(address,uint256,uint256)", 1, alice, 100, 100), yoPaid(vault, vault)},
+			[]string{"claimed owner=alice assets=99 shares=100"}},
+	} {
+		m, err := Preset(c.preset)
+		must(t, err)
+		for i := range c.logs {
+			c.logs[i].Place = Place(100, uint32(i))
+		}
+		var got []string
+		for _, e := range mapped(t, m.Compile(), c.logs...) {
+			words := []string{e.Kind.String()}
+			for _, v := range e.Values() {
+				words = append(words, v.Name+"="+v.Text)
+			}
+			got = append(got, strings.NewReplacer(alice.Hex(), "alice", bob.Hex(), "bob").Replace(strings.Join(words, " ")))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: the effects are %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	case e.Proof == nil:
 		return *e.Unproven, nil, nil
 	}
-	header, l, err := e.Proof.Verify(e.Proof.BlockHash)
+	header, tx, err := e.Proof.Transaction(e.Proof.BlockHash)
 	var wrong *chainproof.WrongError
 	switch {
 	case errors.As(err, &wrong):
@@ -78,7 +78,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 		return lie("it does not come after the previous one")
 	}
 	p.last = at
-	if why := p.differs(e, header, l); why != "" {
+	if why := p.differs(e, header, tx); why != "" {
 		return lie("%s", why)
 	}
 	return p.compared(ctx, e)
@@ -111,12 +111,40 @@ func compare(a, b []uint64) int {
 // whose matches the address in the path of a number: of a user, or of a vault.
 var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
 
-// differs describes how a proven log contradicts the API; empty if it does not.
-func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) string {
-	vault := common.HexToAddress(e.VaultAddress)
-	role, ours := p.mapped.role(vault, l.Address)
-	log := mapping.Log{Role: role, Place: mapping.Place(header.Number.Uint64(), uint32(l.Index)), Time: header.Time, Topics: l.Topics, Data: l.Data}
-	known, effects, failed := p.mapped.vault.One(&log, nil)
+// read maps a proven log with the other logs of its transaction, which can complete it.
+func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Log, proven int) (known *mapping.Event, effects []mapping.Effect, failed error) {
+	var logs []mapping.Log
+	target := 0
+	for i, l := range tx {
+		role, ours := p.mapped.role(vault, l.Address)
+		if i == proven {
+			target = len(logs)
+		}
+		if ours || i == proven {
+			logs = append(logs, mapping.Log{Role: role, Place: mapping.Place(header.Number.Uint64(), uint32(l.Index)), Time: header.Time,
+				Topics: l.Topics, Data: l.Data})
+		}
+	}
+	all, err := p.mapped.vault.Map(logs, nil)
+	for _, e := range all {
+		if e.Log == uint32(target) {
+			effects = append(effects, e)
+		}
+	}
+	quarantine, _ := errors.AsType[mapping.Quarantine](err)
+	for _, fault := range quarantine {
+		if fault.Log == target {
+			failed = fault
+		}
+	}
+	return p.mapped.vault.Event(&logs[target]), effects, failed
+}
+
+// differs describes how a proven log contradicts the API; empty if it does not. tx are the logs of its transaction.
+func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Log) string {
+	vault, l := common.HexToAddress(e.VaultAddress), tx[e.Proof.LogInReceipt]
+	_, ours := p.mapped.role(vault, l.Address)
+	known, effects, failed := p.read(vault, header, tx, e.Proof.LogInReceipt)
 	at := slices.IndexFunc(effects, func(e mapping.Effect) bool { return slices.Contains(kindsOf(p.field), e.Kind) })
 	switch {
 	case failed != nil:

@@ -3,9 +3,14 @@ package partner
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
@@ -14,6 +19,8 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
+	"github.com/navlog/navlog/schemas/chainproof"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // newAProvenAPI returns the API over three blocks that a node can prove: 23 deposits, a request, a claim and a NAV.
@@ -90,6 +97,44 @@ func TestExplainProof(t *testing.T) {
 	out, err = api.explain(t, "vault", a, "navPerShare", "--proof")
 	if err != nil || !strings.Contains(out, "cannot be proven: It cannot be proven: its header has no receipts root.") || !strings.Contains(out, "0 of 1 log proven") {
 		t.Errorf("of a chain without roots: %v\n%s", err, out)
+	}
+}
+
+// TestProofOfCompanions: a log whose amount is in another log of its transaction is compared with both.
+func TestProofOfCompanions(t *testing.T) {
+	m, err := mapping.Preset("yo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := func(signature string, data []int64, topics ...common.Address) *types.Log {
+		l := &types.Log{Address: readtest.VaultA, Topics: []common.Hash{crypto.Keccak256Hash([]byte(signature))}}
+		for _, topic := range topics {
+			l.Topics = append(l.Topics, common.BytesToHash(topic[:]))
+		}
+		for _, n := range data {
+			l.Data = append(l.Data, common.BigToHash(big.NewInt(n)).Bytes()...)
+		}
+		return l
+	}
+	fulfilled := log("RequestFulfilled(address,uint256,uint256)", []int64{100, 100}, readtest.Alice)
+	paid := log("Withdraw(address,address,address,uint256,uint256)", []int64{99, 100}, readtest.VaultA, readtest.Alice, readtest.VaultA)
+	elsewhere := *paid
+	elsewhere.Address = readtest.VaultB
+	for want, c := range map[string]struct {
+		change string
+		tx     []*types.Log
+	}{
+		"": {"99", []*types.Log{paid, fulfilled}},
+		"the log says 99, but the API says that it changes the number by 100":                                               {"100", []*types.Log{paid, fulfilled}},
+		"the log does not have the layout of an event: RequestFulfilled: the transaction has no companion for it: Withdraw": {"99", []*types.Log{&elsewhere, fulfilled}},
+	} {
+		p := prover{of: "/api/v1/users/" + readtest.Alice.Hex(), field: "/totalWithdrawn", operation: "sum",
+			asOf: big.NewInt(9), mapped: &mapped{vault: m.Compile()}}
+		e := &explainedEvent{Proof: &explainedProof{Proof: chainproof.Proof{LogInReceipt: 1}}}
+		e.VaultAddress, e.Kind, e.Change = readtest.VaultA.Hex(), "RequestFulfilled", c.change
+		if got := p.differs(e, &types.Header{Number: big.NewInt(8)}, c.tx); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
 	}
 }
 
