@@ -120,7 +120,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 0 || cmd.Limit > maxTried {
 		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 0 to %d", cmd.Limit, maxTried))
 	}
-	vault, sources, err := cmd.vault(s)
+	t, err := cmd.vault(s)
 	if err != nil {
 		return err
 	}
@@ -137,9 +137,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
 	}
 	defer client.Close()
-	t := trial{node: client, vault: vault, sources: sources, limit: cmd.Limit}
-	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
-		Unknown: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
+	t.node = client
 	steps := console.Progress(cli.Flags{}, s)
 	err = t.run(ctx, func(done uint64) { steps.Tell("mapping: blocks", done, cmd.To-cmd.From+1) })
 	steps.End()
@@ -159,29 +157,33 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 // maxTried limits how many results are kept in memory for printing.
 const maxTried = 100_000
 
-// vault compiles the mapping, and returns which source each contract is.
-func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Address]uint8, error) {
-	sources := map[common.Address]uint8{}
+// vault compiles the mapping, and returns a trial of it without a node.
+func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
+	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}}
+	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
+		Unknown: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
 	text, err := cli.MappingText(cmd.Mapping)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := mapping.Check(cmd.Mapping, text); err != nil {
-		return nil, nil, cli.MappingMistakes(s.Err, cmd.Mapping, err)
+		return nil, cli.MappingMistakes(s.Err, cmd.Mapping, err)
 	}
 	m, err := mapping.Parse(cmd.Mapping, text)
 	if err != nil { // no mistakes were found, so it is the description of a vault
 		d, err := mapping.ParseVault(cmd.Mapping, text, mapping.Preset)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if len(cmd.Address) > 0 {
-			return nil, nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: omit --address", cmd.Mapping))
+			return nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: omit --address", cmd.Mapping))
 		}
 		for i, source := range d.Sources {
-			sources[source.Address] = uint8(i)
+			t.sources[source.Address] = uint8(i)
 		}
-		return d.Compile(), sources, nil
+		t.vault = d.Compile()
+		t.described = &mapping.Sources{Vault: t.vault, Description: d}
+		return t, nil
 	}
 	for _, given := range cmd.Address {
 		name, text, ok := strings.Cut(given, "=")
@@ -190,17 +192,18 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 		}
 		role, known := m.Role(name)
 		if !known {
-			return nil, nil, cli.Usage.With(fmt.Errorf("--address is %q, and the mapping has no source %q", given, name))
+			return nil, cli.Usage.With(fmt.Errorf("--address is %q, and the mapping has no source %q", given, name))
 		}
 		if !common.IsHexAddress(text) {
-			return nil, nil, cli.Usage.With(fmt.Errorf("--address is %q and must be an address: 0x and 40 hex digits", given))
+			return nil, cli.Usage.With(fmt.Errorf("--address is %q and must be an address: 0x and 40 hex digits", given))
 		}
-		sources[common.HexToAddress(text)] = role
+		t.sources[common.HexToAddress(text)] = role
 	}
-	if len(sources) == 0 {
-		return nil, nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
+	if len(t.sources) == 0 {
+		return nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
 	}
-	return m.Compile(), sources, nil
+	t.vault = m.Compile()
+	return t, nil
 }
 
 // trial maps logs and counts the results.
@@ -209,7 +212,9 @@ type trial struct {
 	node    *ethclient.Client
 	vault   *mapping.Vault
 	sources map[common.Address]uint8
-	limit   int
+	// described selects the vault's logs in contracts that several vaults share; nil for a mapping, which has no filters.
+	described *mapping.Sources
+	limit     int
 }
 
 // widestTry is the number of blocks in one request for logs, until the node rejects it. Many providers allow this many.
@@ -252,6 +257,7 @@ func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) erro
 				from, to, l.Index, l.BlockNumber, l.Address)
 		}
 	}
+	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return t.described != nil && !t.described.TakesLog(l.Address, l.Topics) })
 	slices.SortStableFunc(logs, func(a, b types.Log) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})

@@ -267,6 +267,13 @@ func TestMappingTry(t *testing.T) {
 			t.Errorf("no %q: %v\n%s", part, err, out)
 		}
 	}
+	// The contract is shared: only one of its logs names the vault.
+	shared := file("shared.yaml", "sources: {vault: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: reference}]\n")
+	foreign := emit(21, 0, contracts.DepositAccepted{DepositID: big.NewInt(4), Owner: common.Address{9}, Assets: big.NewInt(5), Shares: big.NewInt(6)})
+	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign), shared)
+	if err != nil || !strings.Contains(out, "have 1 logs") || strings.Contains(out, "key=4") {
+		t.Errorf("of a shared contract: %v\n%s", err, out)
+	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
 	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)
 	if err != nil || !strings.Contains(out, "The mapping knows none of these events") {
