@@ -188,6 +188,8 @@ func (w *world) agree() {
 		case "yo":
 			same("what is owed", w.inLine(u), number("owedShares", u))
 			same("what was paid", w.of(u, "user_totals", "claimed"), number("paid", u))
+		case "veda":
+			same("what was deposited", w.of(u, "user_totals", "deposited"), number("entered", u))
 		case "midas":
 			of := func(list, kind, what string) *big.Int {
 				return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND kind = '%s'", list, quoted(u), kind))
@@ -215,7 +217,7 @@ func TestPresets(t *testing.T) {
 		"midas": {"DepositInstant", "DepositInstantWithCustomRecipient", "DepositRequest", "DepositRequestWithCustomRecipient",
 			"RedeemInstant", "RedeemRequest", "RedeemRequestWithCustomRecipient", "ApproveRequest", "SafeApproveRequest",
 			"RejectRequest", "AnswerUpdated"},
-		"veda": {"Deposit", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
+		"veda": {"Deposit", "BulkDeposit", "Withdraw", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
 	}
 	for preset, events := range wanted {
 		if testing.Short() && preset != "lagoon-v0.6" { // it has groups, cancellations and claims

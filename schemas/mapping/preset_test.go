@@ -120,6 +120,8 @@ func TestReference(t *testing.T) {
 func TestPresetLogs(t *testing.T) {
 	t.Parallel()
 	gateway, vault := common.Address{0: 0x9a}, common.Address{0: 0xa1}
+	from := func(role uint8) func(Log) Log { return func(l Log) Log { l.Role = role; return l } }
+	teller, queue := from(1), from(3) // in the order of the preset
 	yoPaid := func(caller, owner common.Address) Log {
 		return emitted("Withdraw(address,address,address,uint256,uint256)", 3, caller, alice, owner, 99, 100)
 	}
@@ -134,6 +136,37 @@ func TestPresetLogs(t *testing.T) {
 		"YO, a fulfilled request, after the fee": {"yo", []Log{
 			emitted("RequestFulfilled(address,uint256,uint256)", 1, alice, 100, 100), yoPaid(vault, vault)},
 			[]string{"claimed owner=alice assets=99 shares=100"}},
+		"Lagoon, a deposit that is done at once, with its referral": {"lagoon-v0.6", []Log{
+			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
+			emitted("Referral(address,address,uint256,uint256)", 3, vault, bob, 0, 50)},
+			[]string{"deposit key=1677721600 owner=alice sender=bob assets=50 shares=49 attribution=" + common.BytesToHash(vault[:]).Hex()}},
+		"Lagoon, a deposit that is done at once, without a referral": {"lagoon-v0.6", []Log{
+			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
+			emitted("Referral(address,address,uint256,uint256)", 3, common.Address{}, bob, 0, 50)},
+			[]string{"deposit key=1677721600 owner=alice sender=bob assets=50 shares=49"}},
+		"Lagoon, a settlement without requests: the fees come after its assets": {"lagoon-v0.6", []Log{
+			emitted("TotalAssetsUpdated(uint256)", 0, 1100), emitted("Transfer(address,address,uint256)", 2, common.Address{}, bob, 18)},
+			[]string{"supply shares=18"}},
+		"Lagoon, requests and cancellations of nothing": {"lagoon-v0.6", []Log{
+			emitted("RedeemRequest(address,address,uint256,address,uint256)", 3, alice, alice, 2, alice, 0),
+			emitted("RedeemRequestCanceled(uint256,address,uint256)", 2, 2, alice, 0),
+			emitted("RedeemRequestCanceled(uint256,address,uint256)", 2, 2, bob, 7)},
+			[]string{"cancelled owner=bob group=2"}},
+		"Veda, a deposit with a referral": {"veda", []Log{teller(emitted("Deposit(uint256,address,address,uint256,uint256,uint256,uint256,address)", 3,
+			alice, vault, bob, 5, 50, 49, 1700000000, 0))},
+			[]string{"deposit key=1677721600 owner=alice assets=50 shares=49 asset=" + vault.Hex() + " attribution=" + common.BytesToHash(bob[:]).Hex()}},
+		"Veda, a deposit by a solver": {"veda", []Log{
+			emitted("Enter(address,address,uint256,address,uint256)", 3, bob, vault, alice, 50, 49),
+			teller(emitted("BulkDeposit(address,uint256)", 1, vault, 50))},
+			[]string{"deposit key=1677721601 owner=alice sender=bob assets=50 shares=49 asset=" + vault.Hex()}},
+		"Veda, a withdrawal without a request": {"veda", []Log{
+			emitted("Exit(address,address,uint256,address,uint256)", 3, bob, vault, alice, 50, 49),
+			teller(emitted("Withdraw(address,uint256)", 1, vault, 49))},
+			[]string{"instant owner=alice receiver=bob shares=49 assets=50"}},
+		"Veda, a request can be solved in the second of its deadline": {"veda", []Log{queue(emitted(
+			"OnChainWithdrawRequested(bytes32,address,address,uint96,uint128,uint128,uint40,uint24,uint24)", 3,
+			common.Hash{7}, alice, vault, 1, 49, 50, 1700000000, 60, 3600))},
+			[]string{"requested key=1677721600 source_id=" + common.Hash{7}.Hex() + " owner=alice shares=49 estimate=50 matures=1700000060 expires=1700003661"}},
 	} {
 		m, err := Preset(c.preset)
 		must(t, err)

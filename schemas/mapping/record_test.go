@@ -236,7 +236,7 @@ func (m *Mapping) capabilities() Capabilities {
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
-		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}, "midas": {true, false, false}}
+		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, false, false}, "midas": {true, false, false}}
 	single := map[string]Single{"reference": {true, true, true}, "erc4626": {true, true, true}, "erc7540": {true, true, false},
 		"yo": {true, true, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}, "midas": {false, false, true}}
 	for _, name := range Presets() {
