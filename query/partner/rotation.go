@@ -130,7 +130,7 @@ func underWay(until time.Time) *serve.Failure {
 // What a partner does about a change if it is not known whether it happened.
 const (
 	unknownSecret = "rotate again with overlapSeconds 0, which replaces both secrets at once."
-	unknownKey    = "if there is another key, nobody has it, and the next rotation would revoke a key that you use. " +
+	unknownKey    = "if there is another key, it is lost, and the next rotation would revoke a key that you use. " +
 		"Ask the operator of this navlog to revoke it."
 	unknownCertificates = "GET /api/v1/partner/webhooks/certificates shows which there are."
 )

@@ -127,7 +127,7 @@ func TestReplicas(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	counts := write.Counts{
-		Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {},
+		Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(int) {},
 	}
 	w, err := write.Open(t.Context(), conn, ch, database, false, nil, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
