@@ -324,7 +324,7 @@ func details(r statusRow) string {
 	due := func(seconds float64) time.Duration { return time.Duration(seconds) * time.Second }
 	say(st.OldestPendingSeconds >= 1, "oldest pending delivery due for %s", due(st.OldestPendingSeconds))
 	say(st.OldestParkedSeconds >= 1, "oldest parked delivery due for %s", due(st.OldestParkedSeconds))
-	say(st.OpenBreakers > 0, "%d open breakers", st.OpenBreakers)
+	say(st.OpenBreakers > 0, "open breakers: %d", st.OpenBreakers)
 	say(st.Reason != "", "%s", st.Reason)
 	return strings.Join(words, ", ")
 }

@@ -20,7 +20,7 @@ func TestStatusForPeople(t *testing.T) {
 		{"serve", "host:6", 200, true, []byte(`{"state":"unready","generation":0}`)},
 		{"serve", "host:7", 61000, false, []byte(`{"state":"serving"}`)},
 		{"dispatch", "host:4", 100, true, []byte(`[]`)},
-		{"dispatch", "host:7", 100, true, []byte(`{"state":"reading","deliveries":{"pending":2,"failed":9},"measuredAt":"2026-01-02T03:04:04Z"}`)},
+		{"dispatch", "host:10", 100, true, []byte(`{"state":"reading","deliveries":{"pending":2,"failed":9},"measuredAt":"2026-01-02T03:04:04Z"}`)},
 		{"dispatch", "host:8", 100, true, []byte(`{"state":"reading","intake":true,"lagRecords":4,"lanes":2,"oldestPendingSeconds":75.25,"openBreakers":1,"deliveries":{"pending":3,"failed":10000},"measuredAt":"2026-01-02T03:04:05.147889147Z"}`)},
 		{"dispatch", "host:9", 60000, false, []byte(`{"state":"waiting","reason":"no lease","deliveries":{"pending":4},"measuredAt":"2026-01-02T03:04:06Z"}`)},
 	}
@@ -31,7 +31,7 @@ func TestStatusForPeople(t *testing.T) {
 	text := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"ingest host:1 300ms frozen", "project host:2 400ms writing generation 2, seq 9007199254740993, 0 records left, 7.0 records/s serve", "host:3 6s unknown (last: serving)", "host:4 100ms unreadable dispatch",
-		"host:8 100ms reading reads the referral topics, 4 referrals left, sends to 2 partners, oldest pending delivery due for 1m15s, 1 open breakers dispatch",
+		"host:8 100ms reading reads the referral topics, 4 referrals left, sends to 2 partners, oldest pending delivery due for 1m15s, open breakers: 1 dispatch",
 		"host:9 1m0s unknown (last: waiting) no lease CHAIN",
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
 		"spent 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",

@@ -191,10 +191,10 @@ func TestKinds(t *testing.T) {
 		return strings.Join(d.Kinds(), " ")
 	}
 	const queue = "OnChainWithdrawRequested OnChainWithdrawCancelled OnChainWithdrawSolved "
-	if got, want := kinds("vault", "teller", "accountant", "queue"), "Deposit "+queue+"ExchangeRateUpdated Transfer"; got != want {
+	if got, want := kinds("vault", "teller", "accountant", "queue"), "Deposit BulkDeposit Withdraw "+queue+"ExchangeRateUpdated Transfer"; got != want {
 		t.Errorf("with all sources the kinds are %q, want %q", got, want)
 	}
-	if got, want := kinds("vault", "teller", "accountant"), "Deposit ExchangeRateUpdated Transfer"; got != want {
+	if got, want := kinds("vault", "teller", "accountant"), "Deposit BulkDeposit Withdraw ExchangeRateUpdated Transfer"; got != want {
 		t.Errorf("without the queue the kinds are %q, want %q", got, want)
 	}
 }
