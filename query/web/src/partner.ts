@@ -245,7 +245,8 @@ const PASSING = [0, 429, 502, 503, 504]
 
 /**
  * Replays one event after another. The API allows ten per minute, at once or spread, and beyond that responds with
- * Retry-After: until then nothing is sent, nor while the server cannot be reached. Ends early if the signal is aborted, or the key stops working.
+ * Retry-After: until then nothing is sent, nor while the server cannot be reached. Ends early if the signal is aborted, or
+ * the key stops working.
  */
 export async function replayAll(ids: string[], replay: (id: string) => Promise<unknown>, pause: (seconds: number) => Promise<void>, signal: AbortSignal, tell: (run: Run) => void): Promise<void> {
   let run: Run = { done: 0, failures: [], waits: null, why: null, ended: false }

@@ -10,6 +10,7 @@ test("a search leads to what was typed", () => {
   assert.deepEqual(destination(vault.address, []), [`/user/${vault.address}`, {}])
   assert.deepEqual(destination(hash, []), [`/tx/${hash}`, {}])
   assert.deepEqual(destination(`${hash.toUpperCase().replace("0X", "0x")}-7`, []), [`/tx/${hash}`, {}])
+  assert.deepEqual(destination(`${hash}-7.2`, []), [`/tx/${hash}`, {}])
   assert.deepEqual(destination("00000000-0000-5000-8000-00000000000A", []), ["/partner/delivery/00000000-0000-5000-8000-00000000000a", {}])
   for (const text of ["1234", "1,234", "block 1234", "#1234", "Request 1 234"]) assert.deepEqual(destination(text, []), ["/search", { q: "1234" }], text)
   assert.deepEqual(destination("treasury", []), ["/search", { q: "treasury" }])

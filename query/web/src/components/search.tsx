@@ -8,7 +8,7 @@ import type { Vault } from "../types"
 export function destination(text: string, vaults: Pick<Vault, "address">[]): [path: string, changes: Record<string, string>] | null {
   const typed = text.trim()
   if (/^0x[0-9a-f]{40}$/i.test(typed)) return [vaults.some((vault) => vault.address.toLowerCase() === typed.toLowerCase()) ? `/vault/${typed}` : `/user/${typed}`, {}]
-  const [, hash] = /^(0x[0-9a-f]{64})(?:-\d+)?$/i.exec(typed) ?? []
+  const [, hash] = /^(0x[0-9a-f]{64})(?:-\d+(?:\.\d+)?)?$/i.exec(typed) ?? []
   if (hash !== undefined) return [`/tx/${hash.toLowerCase()}`, {}]
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(typed)) return [`/partner/delivery/${typed.toLowerCase()}`, {}]
   const [, number] = /^(?:#|block\s+|request\s+)?(\d[\d,\s]*)$/i.exec(typed) ?? []
