@@ -46,7 +46,7 @@ var depositColumns = strings.Fields("id vaultAddress vaultName userAddress sende
 
 var (
 	requestColumns        = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt cancelledAt expiredAt txHash blockNumber logIndex timestamp")
-	eventColumns          = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq")
+	eventColumns          = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq effect")
 	userColumns           = strings.Fields("address firstSeen totalDeposited totalWithdrawn")
 	navColumns            = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
 	reorganisationColumns = strings.Fields("fromBlock toBlock count logs seq")
@@ -282,7 +282,7 @@ func TestParquetByOthers(t *testing.T) {
 	for path, columns := range map[string]string{
 		"/api/v1/events": "id String, seq UInt64, kind String, vaultAddress String, vaultName String, blockNumber UInt64, timestamp DateTime64(3, 'UTC'), txHash String, logIndex Int64, userAddress Nullable(String), " +
 			"partnerId Nullable(Int64), depositId Nullable(UInt64), requestIndex Nullable(UInt64), assets Nullable(String), shares Nullable(String), navPerShare Nullable(String), totalAssets Nullable(String), " +
-			"totalSupply Nullable(String), fromId Nullable(UInt64), toId Nullable(UInt64), state String, retractedBySeq Nullable(UInt64)",
+			"totalSupply Nullable(String), fromId Nullable(UInt64), toId Nullable(UInt64), state String, retractedBySeq Nullable(UInt64), effect Nullable(String)",
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/series?interval=hour": "start DateTime64(3, 'UTC'), end DateTime64(3, 'UTC'), complete Bool, nav.open Nullable(String), nav.high Nullable(String), nav.low Nullable(String), " +
 			"nav.close Nullable(String), nav.updates Nullable(Int64), totalAssets Nullable(String), totalSupply Nullable(String), deposits.count Int64, deposits.assets String, requested.count Int64, requested.assets String, " +
 			"claimed.count Int64, claimed.assets String, newUsers Int64, users Int64",
