@@ -328,7 +328,9 @@ func (r *Registrar) changed(v vault) bool {
 		return false
 	}
 	want, err := v.Spec.record(v.Address, v.Start, v.Name)
-	if want.Aliases = known.GetAliases(); err != nil || !mapping.SameMapping(want, known) {
+	// What the configuration leaves to the contracts is that of the log.
+	want.Aliases, want.Decimals, want.Asset = known.GetAliases(), known.GetDecimals(), known.GetAsset()
+	if err != nil || !mapping.SameMapping(want, known) {
 		return err == nil
 	}
 	differ := v.Spec.Symbol != "" && v.Spec.Symbol != known.GetSymbol() ||

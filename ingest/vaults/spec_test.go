@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/writer"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // A command that adds a vault is refused like the configuration of that vault if its texts do not fit into a record.
@@ -36,6 +39,33 @@ func TestTextsOfACommandFitIntoARecord(t *testing.T) {
 		_, err = decodeVault(string(argument))
 		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%s: %v, want %q", name, err, c.fault)
+		}
+	}
+}
+
+// The decimals that a configuration leaves to the contracts are those of the log, so they change nothing: the record of the
+// vault would be appended at each step. Decimals that the configuration names do.
+func TestDecimalsOfTheContractsChangeNothing(t *testing.T) {
+	six := uint8(6)
+	for name, c := range map[string]struct {
+		decimals, ofAsset *uint8
+		changed           bool
+	}{
+		"of the contracts": {nil, nil, false}, "as in the log": {&six, nil, false}, "others": {nil, &six, true},
+	} {
+		set, err := Read([]Config{{Address: common.Address{1}.Hex(), Mapping: "lagoon-v0.6", Decimals: c.decimals, Asset: AssetConfig{Decimals: c.ofAsset}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := set[0]
+		record, err := v.record(v.Address, v.Start, v.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record.Decimals, record.Asset = 6, &event.Token{Decimals: 18}
+		r := &Registrar{writer: &writer.Writer{State: &writer.State{Records: map[common.Address]*event.Vault{v.Address: record}}}}
+		if got := r.changed(v); got != c.changed {
+			t.Errorf("decimals %s: changed is %t", name, got)
 		}
 	}
 }
