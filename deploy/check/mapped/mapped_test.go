@@ -219,7 +219,7 @@ func (s *system) programs(indexed ...vaults.Config) {
 	s.config.RPC = []rpc.Endpoint{{URL: s.node}}
 	s.config.Vaults = indexed
 	must(t, s.config.Validate())
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.DiscardHandler)
 	s.ingest = ingest.New(s.config, s.kafka, s.pool, prometheus.NewRegistry(), log)
 	s.run(s.ingest.Run)
 	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), log)
