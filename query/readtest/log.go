@@ -80,14 +80,17 @@ type Entry struct {
 
 // Effects returns the entry once for each effect of its log, and once if it has none.
 func (e Entry) Effects() []Entry {
-	also := make([]Entry, len(e.Also))
-	for i, user := range e.Also {
-		also[i] = e
-		also[i].Cancels, also[i].User = true, user
+	out := make([]Entry, 0, 1+len(e.Also))
+	if !e.Late {
+		out = append(out, e)
 	}
-	out := append([]Entry{e}, also...)
+	for _, user := range e.Also {
+		also := e
+		also.Cancels, also.User = true, user
+		out = append(out, also)
+	}
 	if e.Late {
-		out = append(also, e)
+		out = append(out, e)
 	}
 	for i := range out {
 		out[i].Sub = uint8(i)
