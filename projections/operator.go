@@ -350,7 +350,7 @@ func (o *Operator) unread(ctx context.Context, id int32) error {
 			continue
 		}
 		if reader.Generation == id && s.AgeMs <= 30_000 {
-			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, retry in 30 s", id, s.Instance, s.AgeMs/1000)
+			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, or within 30 s if the schema differs, so retry in 30 s", id, s.Instance, s.AgeMs/1000)
 		}
 		for _, g := range reader.Leaving {
 			if left := g.ForMs - s.AgeMs; g.Generation == id && left > 0 {

@@ -28,9 +28,9 @@ func (l *list) surplus(keep int) int32 {
 	return standby[0]
 }
 
-// retire drops a surplus generation, in the background: its writer here releases the
-// lease when a later call sees the list. Nothing is dropped unless the live generation follows the log. Like `navlog
-// projection drop`, it does not drop a generation that is read.
+// retire drops a surplus generation, in the background: its writer here releases the lease when a later call sees the
+// list. Nothing is dropped unless the live generation follows the log. Like `navlog projection drop`, it does not drop a
+// generation that is read.
 func (p *Projections) retire(ctx context.Context, l *list) {
 	r := &p.roster
 	if r.retiring != nil {

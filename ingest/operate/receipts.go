@@ -241,7 +241,7 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 }
 
 // block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
-// wrong only once every endpoint has said so, or the others have failed in every attempt.
+// wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried again.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {

@@ -213,12 +213,24 @@ func (h *health) answer(began, now time.Time) {
 	}
 }
 
-// fail notes a failure.
+// resume continues the failures that the last success ended, if that was soon after them: the node responds to some calls
+// and not to others.
+func (h *health) resume(now time.Time) {
+	if h.failures.faults == 0 && now.Sub(h.recovered.until) < lastQuarantine {
+		h.failures = h.recovered
+	}
+}
+
+// fail notes a failure. A call that used up its time continues earlier failures, because others that do may follow, and
+// each of them costs as much time.
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	h.identified = time.Time{} // another node may come back at this URL
 	if h.failures.faults > 0 && !began.After(h.fault) {
 		return
+	}
+	if now.Sub(began) >= callTimeout {
+		h.resume(now)
 	}
 	h.failures.begin(now, firstQuarantine, lastQuarantine, err)
 	h.fault, h.unsteady = now, now

@@ -104,6 +104,22 @@ func TestRareFailures(t *testing.T) {
 	}
 }
 
+// A node that responds to cheap calls, and lets the time of others pass, rests longer and longer.
+func TestCallsThatTimeOut(t *testing.T) {
+	f := newFakeTime()
+	h := newHealth(Endpoint{}, f.clock())
+	for rests := firstQuarantine; rests < lastQuarantine; rests *= 2 {
+		began := f.now()
+		f.pass(callTimeout)
+		h.set(func(h *health) { h.fail(began, f.now(), errCut) })
+		if got := h.rests(); got != rests {
+			t.Fatalf("it rests %s, want %s", got, rests)
+		}
+		f.pass(rests)
+		_ = h.ask(t, f, nil)
+	}
+}
+
 // A node that responds to each call, and to those for blocks with something else, is down like one that does not
 // respond: its rests grow, and the status shows since when.
 func TestResponsesThatCannotBeRead(t *testing.T) {

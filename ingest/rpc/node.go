@@ -104,9 +104,7 @@ func decoded[T any](ctx context.Context, n *Node, decode func([]byte) (T, error)
 func (n *Node) fails(err error) error {
 	n.health.set(func(h *health) {
 		now := h.now()
-		if h.failures.faults == 0 && now.Sub(h.recovered.until) < lastQuarantine {
-			h.failures = h.recovered
-		}
+		h.resume(now)
 		h.fail(now, now, err)
 	})
 	return err

@@ -284,6 +284,16 @@ func (p *Pool) Others(n *Node) []*Node {
 	})
 }
 
+// Ready returns how many endpoints except n can be called at the moment: they neither rest nor serve another chain.
+func (p *Pool) Ready(n *Node) (ready int) {
+	for _, o := range p.all {
+		if o != n && (o.health.is(usable) || o.health.is(lagging)) {
+			ready++
+		}
+	}
+	return ready
+}
+
 // Serving returns how many endpoints do not serve another chain, whether they are up or not.
 func (p *Pool) Serving() (n int) {
 	for _, o := range p.all {

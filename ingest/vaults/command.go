@@ -197,7 +197,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	}
 	var o Outcome
 	ended, calls := true, false
-	able := 1+len(r.nodes.Others(n)) >= r.agreement // otherwise its calls fail because of an outage
+	able := 1+r.nodes.Ready(n) >= r.agreement // otherwise its calls fail because of an outage or a rate limit
 	switch c.Kind {
 	case registry.RemoveVault:
 		o, err = r.remove(ctx, c.Vault)

@@ -69,8 +69,9 @@ func (r reason) public() string {
 	return r.text
 }
 
-// Ready returns nil while the program can serve a proven generation: its snapshot is younger than 5 s and PostgreSQL
-// has responded within the last 5 s. Otherwise the error has a sentence for each missing condition.
+// Ready returns nil while the program can serve a proven generation and should get requests: its snapshot is younger
+// than 5 s, PostgreSQL has responded within the last 5 s, no generation of another schema is live, and the program is
+// not ending. Otherwise the error has a sentence for each missing condition.
 func (h *Health) Ready() error {
 	var all []error
 	for _, r := range h.unready() {

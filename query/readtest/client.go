@@ -86,8 +86,8 @@ func (c *Client) Do(method, path string, body io.Reader, header ...string) Reply
 func (c *Client) Get(path string, header ...string) Reply { return c.Do("GET", path, nil, header...) }
 
 // Serve is Get for a path that is not in the contract.
-func (c *Client) Serve(path string) Reply {
-	reply, _, _ := c.serve("GET", path, nil)
+func (c *Client) Serve(path string, header ...string) Reply {
+	reply, _, _ := c.serve("GET", path, nil, header...)
 	return reply
 }
 

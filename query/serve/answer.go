@@ -219,6 +219,13 @@ func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Heade
 	_, _ = w.Write(form.body) // a client that disconnected is not an error of the server
 }
 
+// bodyless reports whether the response to a request is sent without its body, because the client has it or requests only
+// the header.
+func (f *finished) bodyless(r *http.Request) bool {
+	return r.Method == http.MethodHead ||
+		r.Method != http.MethodPost && f.status < http.StatusBadRequest && matchingTag(r.Header["If-None-Match"], f.tag) != ""
+}
+
 // unchanged responds with 304 if the client has the response with this tag.
 func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	known := r.Header["If-None-Match"]

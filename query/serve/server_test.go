@@ -279,6 +279,7 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 		serve.Route{Path: "/short", Get: finished(255 << 10)})
 	var ip netip.Addr // the address of all clients in this test
 	var leave func()
+	tag := c.Serve("/finished").Header().Get("ETag")
 	for range serve.LongPerAddress {
 		var err error
 		if leave, err = c.Server.OccupyStream(t.Context(), ip); err != nil {
@@ -288,6 +289,9 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	c.Serve("/long").Failed(t, 503, "UNAVAILABLE")
 	c.Serve("/finished").Failed(t, 503, "UNAVAILABLE")
 	c.Serve("/short").JSON(t)
+	if r := c.Serve("/finished", "If-None-Match", tag); r.Code != http.StatusNotModified {
+		t.Errorf("a response that the client has is %d", r.Code)
+	}
 	other, err := c.Server.OccupyStream(t.Context(), netip.MustParseAddr("192.0.2.1"))
 	if err != nil {
 		t.Fatal(err)

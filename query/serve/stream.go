@@ -108,7 +108,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 // deliver sends a finished response, until end. A long one uses memory until its client has received it, so it needs a
 // place, and its client must receive MinRate. Only the work shows how long a response is, so the place is taken after it.
 func (s *Server) deliver(w http.ResponseWriter, r *Request, f *finished, end time.Time) error {
-	if len(f.plain.body) <= longBody {
+	if len(f.plain.body) <= longBody || f.bodyless(r.HTTP) {
 		send(w, r.HTTP, f, f.position(r.snapshot))
 		return nil
 	}

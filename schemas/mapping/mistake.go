@@ -36,6 +36,8 @@ func (m Mistakes) Error() string {
 type checker struct {
 	file     string
 	mistakes Mistakes
+	// recorded means that a record of the log may have the text: what earlier versions accepted is no mistake.
+	recorded bool
 	// found is the number of mistakes, of which mistakes has the first ones.
 	found int
 }

@@ -106,7 +106,10 @@ var (
 
 // Parse parses and checks a mapping. The error is Mistakes: all of its mistakes. file is only used in messages.
 func Parse(file string, text []byte) (*Mapping, error) {
-	c := &checker{file: file}
+	return (&checker{file: file}).parse(text)
+}
+
+func (c *checker) parse(text []byte) (*Mapping, error) {
 	root := c.document(text)
 	if root == nil {
 		return nil, c.result()
@@ -467,7 +470,7 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 			c.at(name, 0, "`%s` cannot have %s at the same time", kind, effects[kind].names(both, "and"))
 		}
 	}
-	if all&(Partner|Attribution) != 0 && len(r.effects) > 0 && r.names() != 0 { // a list has no companion
+	if !c.recorded && all&(Partner|Attribution) != 0 && len(r.effects) > 0 && r.names() != 0 { // a list has no companion
 		c.at(name, 0, "only one effect of a rule can name a partner: a log is one event for partners")
 	}
 	r.effects = append(r.effects, e)

@@ -71,12 +71,12 @@ type Text struct {
 // Hash returns the hash that identifies a text.
 func Hash(text []byte) common.Hash { return crypto.Keccak256Hash(text) }
 
-// Describe builds the description of a vault from its contracts and mappings. The error says what does not fit:
-// overlapping blocks, a source that is in no mapping, or a missing one that a mapping requires.
+// Describe builds the description of a vault from its contracts and mappings, as in its record. The error says what does
+// not fit: overlapping blocks, a source that is in no mapping, or a missing one that a mapping requires.
 func Describe(sources []Source, texts []Text) (*Description, error) {
 	d := &Description{Sources: sources}
 	for _, t := range texts {
-		m, err := Parse(t.Preset, t.Text)
+		m, err := (&checker{file: t.Preset, recorded: true}).parse(t.Text)
 		if err != nil {
 			return nil, err
 		}

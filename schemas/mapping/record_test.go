@@ -42,6 +42,22 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// TestRecordOfAnEarlierVersion: a rule that names two partners is a mistake now, but the log has it for ever, so its record
+// can be read.
+func TestRecordOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
+	text := []byte(rules(bought + "    emit: [{deposit: " + effect + "}, {deposit: " + effect + "}]\n"))
+	if _, err := Canonical("x", text); err == nil {
+		t.Error("the text has no mistake")
+	}
+	vault := common.Address{1}
+	r := &event.Vault{Address: vault[:]}
+	must(t, Record(r, []Source{{Role: "vault", Address: vault}}, []Text{{0, math.MaxUint64, "x", text}}))
+	_, err := Read(r)
+	must(t, err)
+}
+
 // TestRecord checks that a vault record returns the contracts and mappings that were put into it, that the preset
 // reference on the vault itself is a record without them, and that a contradictory record is rejected.
 func TestRecord(t *testing.T) {

@@ -108,7 +108,11 @@ func unreached(request *http.Request, err error) error {
 	if plain, ok := errors.AsType[*url.Error](err); ok {
 		err = plain.Err
 	}
-	return fmt.Errorf("reach the API at %s://%s: %w; check --url and that the API is up", request.URL.Scheme, request.URL.Host, err)
+	api := request.URL.Scheme + "://" + request.URL.Host
+	if request.Context().Err() != nil { // the command was interrupted: the API may well be up
+		return fmt.Errorf("reach the API at %s: %w", api, err)
+	}
+	return fmt.Errorf("reach the API at %s: %w; check --url and that the API is up", api, err)
 }
 
 // comeBack reports whether the API asks for a retry, and after how long.

@@ -163,7 +163,7 @@ func TestGivenUp(t *testing.T) {
 	defer close(over)
 	ctx, giveUp := context.WithCancel(t.Context())
 	go func() { <-asked; giveUp() }()
-	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) {
+	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "check --url") {
 		t.Errorf("before a response it ends with %d: %v", cli.CodeOf(err), err)
 	}
 	ctx, leave := context.WithCancel(t.Context())

@@ -127,7 +127,7 @@ func interrupted(err error) error {
 	return Failed.With(errors.New("interrupted: " + strings.TrimSuffix(err.Error(), ": "+context.Canceled.Error())))
 }
 
-// negative matches the parser's error for a negative number, which it takes for a flag. No command takes one.
+// negative matches the parser's error for a negative number, which it takes for a flag. No command needs one.
 var negative = regexp.MustCompile(`^unknown flag -\d`)
 
 // misuse describes a command line that does not parse, and names the help of the command that was called.

@@ -116,7 +116,7 @@ func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Lo
 	var logs []mapping.Log
 	target := 0
 	for i, l := range tx {
-		role, ours := p.mapped.role(vault, l.Address)
+		role, ours := p.mapped.role(vault, l)
 		if i == proven {
 			target = len(logs)
 		}
@@ -143,7 +143,7 @@ func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Lo
 // differs describes how a proven log contradicts the API; empty if it does not. tx are the logs of its transaction.
 func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Log) string {
 	vault, l := common.HexToAddress(e.VaultAddress), tx[e.Proof.LogInReceipt]
-	_, ours := p.mapped.role(vault, l.Address)
+	_, ours := p.mapped.role(vault, l)
 	known, effects, failed := p.read(vault, header, tx, e.Proof.LogInReceipt)
 	at := slices.IndexFunc(effects, func(e mapping.Effect) bool { return slices.Contains(kindsOf(p.field), e.Kind) })
 	switch {
@@ -229,9 +229,9 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 // mapped is how the logs of vaults are mapped: by a mapping, in which the vault itself is the source "vault", or by the
 // description of one vault.
 type mapped struct {
-	vault   *mapping.Vault
-	sources map[common.Address]uint8 // of a description; nil for a mapping
-	itself  uint8
+	vault     *mapping.Vault
+	described *mapping.Sources // nil for a mapping
+	itself    uint8
 }
 
 // mappedBy reads a mapping or a description.
@@ -252,18 +252,16 @@ func mappedBy(s *cli.Streams, name string) (*mapped, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &mapped{vault: d.Compile(), sources: map[common.Address]uint8{}}
-	for i, source := range d.Sources {
-		out.sources[source.Address] = uint8(i)
-	}
-	return out, nil
+	v := d.Compile()
+	return &mapped{vault: v, described: &mapping.Sources{Vault: v, Description: d}}, nil
 }
 
-// role returns which source of a vault a contract is.
-func (m *mapped) role(vault, contract common.Address) (uint8, bool) {
-	if m.sources == nil {
-		return m.itself, vault == contract
+// role returns which source of a vault emitted a log, and whether the log is the vault's: a contract that several vaults
+// share also emits logs of the others.
+func (m *mapped) role(vault common.Address, l *types.Log) (role uint8, ours bool) {
+	if m.described == nil {
+		return m.itself, vault == l.Address
 	}
-	role, ours := m.sources[contract]
-	return role, ours
+	role, _ = m.described.Role(l.Address)
+	return role, m.described.TakesLog(l.Address, l.Topics)
 }

@@ -138,6 +138,23 @@ func TestProofOfCompanions(t *testing.T) {
 	}
 }
 
+// TestLogOfASharedContract: a contract that several vaults share also emits logs of the others, which are not the vault's.
+func TestLogOfASharedContract(t *testing.T) {
+	gate, itself, another := common.Address{7}, common.Hash{1}, common.Hash{2}
+	m := &mapped{described: &mapping.Sources{Description: &mapping.Description{Sources: []mapping.Source{
+		{Role: "vault", Address: readtest.VaultA}, {Role: "gate", Address: gate, Filters: []mapping.Filter{{Topic: 1, Value: itself}}},
+	}}}}
+	for _, c := range []struct {
+		contract common.Address
+		vault    common.Hash
+		ours     bool
+	}{{gate, itself, true}, {gate, another, false}, {readtest.VaultA, another, true}, {readtest.VaultB, itself, false}} {
+		if _, ours := m.role(readtest.VaultA, &types.Log{Address: c.contract, Topics: []common.Hash{{9}, c.vault}}); ours != c.ours {
+			t.Errorf("a log of %s about %s is the vault's: %t", c.contract, c.vault, ours)
+		}
+	}
+}
+
 // An API that is wrong about a log, or returns the proof of another one, is detected.
 func TestExplainProofOfALyingAPI(t *testing.T) {
 	api, n := newAProvenAPI(t)

@@ -27,7 +27,7 @@ func TestHeadingsExist(t *testing.T) {
 			return nil
 		}
 		switch filepath.Ext(file) {
-		case ".go", ".yaml", ".tpl", ".sh", ".service":
+		case ".go", ".yaml", ".tpl", ".sh", ".service", ".sql", ".xml":
 		default:
 			return nil
 		}

@@ -39,6 +39,7 @@ test("an error is what the API said, with when it may be tried again", async (t)
   assert.equal((await says(503, { "Retry-After": "7" })).retryAfter, 7)
   assert.equal((await says(429, { "Retry-After": "0" })).retryAfter, 5)
   assert.equal((await says(500)).retryAfter, 5)
+  assert.equal((await says(503)).retryAfter, null) // it is not known whether a change happened
   // A response from a proxy in front of the server.
   response = () => new Response("<html>Bad gateway", { status: 502, headers: { "X-Request-Id": "r2" } })
   const gateway = await refused(vaults())
@@ -54,7 +55,7 @@ test("what is not there yet may be there at the next block, and a mistake stays 
   t.mock.method(globalThis, "fetch", async () => response())
   const mayPass = async (status: number, ...fields: string[]) => {
     const error = { code: "CODE", message: "as the API says", requestId: "r1", details: fields.length === 0 ? null : fields.map((field) => ({ field, reason: "must be another" })) }
-    response = () => new Response(JSON.stringify({ ok: false, error }), { status })
+    response = () => new Response(JSON.stringify({ ok: false, error }), { status, headers: status === 503 ? { "Retry-After": "1" } : {} })
     return (await refused(vaults())).mayPass
   }
   assert.deepEqual([await mayPass(404), await mayPass(400, "asOfBlock"), await mayPass(429), await mayPass(503), await mayPass(500)], [true, true, true, true, true])

@@ -127,7 +127,10 @@ export async function said<B>(call: Promise<Called<B>>, signal?: AbortSignal | n
   if (data !== undefined) return { body: data, response }
   const { status, headers } = response
   if (typeof error !== "object" || error === null) throw new ApiError(`The server answered ${status} and not in JSON.`, status, "NOT_JSON", null, headers.get("X-Request-Id"), PATIENCE)
-  const again = status === 429 || status >= 500 ? Math.max(1, Number(headers.get("Retry-After")) || PATIENCE) : null
+  const named = headers.get("Retry-After")
+  // A 503 of navlog without Retry-After is about a change of which it is not known whether it happened: not to be repeated.
+  const repeats = status === 429 || (status >= 500 && (status !== 503 || named !== null))
+  const again = repeats ? Math.max(1, Number(named) || PATIENCE) : null
   const refusal = (error as { error?: Refusal }).error
   throw new ApiError(refusal?.message ?? `The server answered ${status}.`, status, refusal?.code ?? "UNKNOWN", refusal?.details ?? null, refusal?.requestId ?? null, again)
 }

@@ -65,8 +65,8 @@ function field(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** The places at which a spreadsheet may split a line, apart from commas. */
-const SPLIT = /(?<=[;|\t\r\n\v\f\u0085\u2028\u2029])/u
+/** The parts of a line: up to the places at which a spreadsheet may split it, apart from commas. */
+const PARTS = /[^;|\t\r\n\v\f\u0085\u2028\u2029]*[;|\t\r\n\v\f\u0085\u2028\u2029]|[^;|\t\r\n\v\f\u0085\u2028\u2029]+/gu
 /** A sign that begins a formula, after characters that some programs drop. */
 const FORMULA = /^[\p{White_Space}\p{Cc}\p{Cf}"\uFFFD]*[=+\-@＝＋－＠﹦﹢﹣﹫−]/u
 /** Characters that affect the text around them, except for tabs, line ends and joiners. */
@@ -75,8 +75,7 @@ const CONTROL = /(?![\t\r\n\u200C\u200D])[\p{Cc}\p{Cf}\u2028\u2029]/gu
 /** Makes untrusted text harmless in a spreadsheet, as query/files/csv.go does for the files of the API. */
 export function guarded(text: string): string {
   const escaped = (character: string) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`
-  return text
-    .split(SPLIT)
+  return (text.match(PARTS) ?? [])
     .map((part) => (FORMULA.test(part) ? "'" : "") + part.replace(CONTROL, escaped))
     .join("")
 }

@@ -86,15 +86,15 @@ export function told(error: ApiError): ApiError {
   return message === null ? error : new ApiError(message, error.status, error.code, error.details, error.requestId, error.retryAfter)
 }
 
-function sentence({ status, code, details }: ApiError): string | null {
+function sentence({ status, code, details, retryAfter }: ApiError): string | null {
   switch (status) {
     case 401:
       return "This key is unknown or was revoked: check that it is complete, or ask the operator for a new one."
     case 403:
       return "The key is good, but its partner is disabled: only the operator can enable it again."
     case 503:
-      // While the first read model is built, the API explains this itself.
-      return details === null ? "A part of navlog is not responding at the moment; no data is lost." : null
+      // The API explains it itself while the first read model is built, and if it is not known whether a change happened.
+      return details === null && retryAfter !== null ? "A part of navlog is not responding at the moment; no data is lost." : null
     case 0:
       return "The server cannot be reached."
     case 400:

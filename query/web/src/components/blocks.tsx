@@ -34,6 +34,9 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const shown = drawn ?? block
   const { path } = usePlace()
+  // The page may show something else when the time has passed.
+  const latest = useRef(to)
+  latest.current = to
   // A visitor who goes on to another page stays there.
   useEffect(
     () => () => {
@@ -47,7 +50,7 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
     clearTimeout(timer.current)
     timer.current = setTimeout(() => {
       draw(null)
-      go(to(next))
+      go(latest.current(next))
     }, SETTLED)
   }
   const inside = (next: bigint) => (next < BigInt(first) ? first : next > BigInt(newest) ? newest : String(next))

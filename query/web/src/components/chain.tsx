@@ -110,6 +110,9 @@ function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   const [typed, type] = useState<string | null>(null)
   const [error, setError] = useState<string | null>(null)
   const asking = useRef<AbortController | null>(null)
+  // The page may show something else when the answer arrives.
+  const latest = useRef(place)
+  latest.current = place
   // A visitor who goes on, to another page or block, stays there.
   useEffect(
     () => () => {
@@ -128,7 +131,7 @@ function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
       const { data } = await ask("/api/v1/block", { query: { time: `${typed.length > 16 ? typed : `${typed}:59`}Z` } }, { signal })
       if (signal.aborted) return
       type(null)
-      go(here(place, { [AS_OF]: BigInt(data.blockNumber) >= BigInt(newest) ? null : data.blockNumber }))
+      go(here(latest.current, { [AS_OF]: BigInt(data.blockNumber) >= BigInt(newest) ? null : data.blockNumber }))
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof ApiError)) throw error
