@@ -441,7 +441,8 @@ func (o *Oracle) user(address common.Address) object {
 			estimate += r.Assets
 		}
 		var claimed int64
-		for _, c := range o.of(readtest.Claim, mine) {
+		claims := o.of(readtest.Claim, mine)
+		for _, c := range claims {
 			claimed += c.Assets
 		}
 		withdrawn += claimed
@@ -449,7 +450,7 @@ func (o *Oracle) user(address common.Address) object {
 		if len(ds) > 0 {
 			deposits = append(deposits, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetAmount": dec(sum)}, "_count": len(ds)})
 		}
-		if len(rs) > 0 {
+		if len(rs) > 0 || len(claims) > 0 { // a claim may pay a user without a request of its own
 			withdrawals = append(withdrawals, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": dec(estimate), "assetsClaimed": dec(claimed)}, "_count": len(rs)})
 		}
 	}

@@ -209,10 +209,11 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetAmount": assets.String()}, "_count": integer(len(of)),
 			})
 		}
-		if of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address }); len(of) > 0 {
+		of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address })
+		if paid := s.paidBy(v.address, u.address); len(of) > 0 || paid.Sign() > 0 { // a claim may pay a user without a request
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, Object{
-				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String(), "assetsClaimed": s.paidBy(v.address, u.address).String()}, "_count": integer(len(of)),
+				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String(), "assetsClaimed": paid.String()}, "_count": integer(len(of)),
 			})
 		}
 	}
