@@ -211,13 +211,18 @@ func (c *chain) mine() (facts []decode.Fact) {
 				ID: block*64 + uint64(i)*8, Owner: owners[c.number(3)], Assets: c.amount(50), Group: c.number(6), Partner: uint32(c.number(2))}
 			f.Effects = []decode.Effect{lost, {Kind: decode.Void, Has: mapping.ID, ID: lost.ID}}
 		}
-		if vault == vaults[3] && c.rng.IntN(3) == 0 { // one log prices, funds and pays a request
+		if vault == vaults[3] && c.rng.IntN(3) == 0 { // one log prices, funds and pays a request, which it may also make
 			id, n := c.number(int(min(block, 30))), c.amount(50)
-			f.Effects = []decode.Effect{
-				{Kind: decode.Priced, Has: mapping.SideField | mapping.Group | mapping.Assets | mapping.Shares,
-					Side: mapping.RedeemSide, Group: id, Assets: n, Shares: c.amount(50)},
-				{Kind: decode.Funded, Has: mapping.ID, ID: id}, {Kind: decode.Claimed, Has: mapping.ID, ID: id},
+			f.Effects = nil
+			if c.rng.IntN(2) == 0 {
+				id = 31 + block
+				f.Effects = append(f.Effects, decode.Effect{Kind: decode.Requested, Has: mapping.ID | mapping.Owner | mapping.Shares | mapping.Group,
+					ID: id, Group: id, Owner: owners[c.number(3)], Shares: c.amount(50)})
 			}
+			f.Effects = append(f.Effects,
+				decode.Effect{Kind: decode.Priced, Has: mapping.SideField | mapping.Group | mapping.Assets | mapping.Shares,
+					Side: mapping.RedeemSide, Group: id, Assets: n, Shares: c.amount(50)},
+				decode.Effect{Kind: decode.Funded, Has: mapping.ID, ID: id}, decode.Effect{Kind: decode.Claimed, Has: mapping.ID, ID: id})
 		}
 		facts = append(facts, f)
 	}
