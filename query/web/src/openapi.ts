@@ -1133,7 +1133,7 @@ export interface components {
             /** @description The funding of requests. */
             settlement: boolean;
         };
-        /** @description The events of the contracts of the vault that have an effect by its mapping: the values of `kind` in `/api/v1/events`, which only quarantined logs of its other events add to. */
+        /** @description The events of the contracts of the vault that have an effect by its mapping. These are the values of `kind` in `/api/v1/events`; only a quarantined log can have another one. */
         Kinds: string[];
         VaultStats: {
             userCount: components["schemas"]["Count"];
