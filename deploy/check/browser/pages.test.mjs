@@ -71,7 +71,8 @@ test("the vaults are those of the API as of the block that the address bar names
     const row = rows.nth(i)
     assert.match(await row.innerText(), new RegExp(vault.name))
     const titles = await row.locator("a.number:not(.yield)").evaluateAll((links) => links.map((link) => link.title))
-    assert.deepEqual(titles.map(native), [vault.navPerShare, vault.totalAssets, vault.totalSupply], vault.name)
+    // A vault without a NAV yet has dashes, which explain nothing.
+    assert.deepEqual(titles.map(native), [vault.navPerShare, vault.totalAssets, vault.totalSupply].filter((number) => number !== null), vault.name)
   }
   assert.deepEqual(wrong, [])
   await close()
