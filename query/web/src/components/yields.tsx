@@ -64,6 +64,10 @@ export function YieldProof({ vaults }: { vaults: Vault[] }) {
   return wanted === undefined ? null : <Drawer key={`${vault.address} ${over}`} vault={vault} over={wanted} />
 }
 
+function NothingToCompare() {
+  return <p class="note empty">There is no NAV to compare with.</p>
+}
+
 function Drawer({ vault, over }: { vault: Vault; over: Over }) {
   const place = usePlace()
   const dialog = useRef<HTMLDialogElement>(null)
@@ -95,10 +99,10 @@ function Drawer({ vault, over }: { vault: Vault; over: Over }) {
             Close
           </button>
         </header>
-        <Shown asked={asked}>
+        {vault.navUpdatedAt === null ? <NothingToCompare /> : <Shown asked={asked}>
           {(series) => {
             const found = yieldOver(series, over)
-            if (found === null) return <p class="note empty">There is no NAV to compare with.</p>
+            if (found === null) return <NothingToCompare />
             const rows = [
               { what: "First", nav: found.from },
               { what: "Last", nav: found.to },
@@ -134,7 +138,7 @@ function Drawer({ vault, over }: { vault: Vault; over: Over }) {
               </>
             )
           }}
-        </Shown>
+        </Shown>}
       </div>
     </dialog>
   )
