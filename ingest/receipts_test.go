@@ -152,7 +152,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !f.Wrong || !strings.Contains(f.Why, fmt.Sprintf("log %d, of vault %s", victim.GetLogIndex(), common.Address(victim.GetAddress()))) {
 		t.Errorf("the finding is %+v, want log %d of block %d", f, victim.GetLogIndex(), victim.GetBlockNumber())
 	}
-	// An endpoint without receipts proves nothing, wherever it is in chain.rpc, and misleads nobody.
+	// An endpoint without receipts proves nothing, wherever it is in chain.rpc, and is not listed as misleading.
 	pruned := r.liar(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errNoMethod, method == "eth_getBlockReceipts"
 	})

@@ -46,8 +46,8 @@ type Config struct {
 	// unread is set if reading the file stopped at a mistake: anything Validate said about the rest would be wrong.
 	unread bool
 
-	// absent says that no file was read, because none is named and the default one does not exist. Settings may all be
-	// variables, so this alone is no mistake.
+	// absent is set if no file is named and the default one does not exist. Settings may all be variables, so it is
+	// reported only beside mistakes.
 	absent error
 
 	// SecretKey encrypts the signing secrets at rest. During a rotation it is several keys, separated by commas, the

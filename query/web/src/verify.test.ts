@@ -187,7 +187,7 @@ test("what has no proof says why, and without a reason that is wrong", () => {
   ])
 })
 
-test("a log of another contract is not verified, and nobody is accused of a lie", () => {
+test("a log of another contract is neither verified nor refuted", () => {
   const cat = (...parts: Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]))
   const encode = (item: Item): Uint8Array => {
     const body = Array.isArray(item) ? cat(...item.map(encode)) : item

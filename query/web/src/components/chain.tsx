@@ -102,8 +102,8 @@ export function TimeMachine({ first, blockTime }: { first: string | null; blockT
 }
 
 /**
- * Selects the block at a time, with Enter or when the field loses the focus: while a time is typed, the field has others
- * that nobody meant.
+ * Selects the block at a time, with Enter or when the field loses the focus: a time that is only partly typed is another
+ * time.
  */
 function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   const place = usePlace()

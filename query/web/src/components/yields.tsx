@@ -99,46 +99,50 @@ function Drawer({ vault, over }: { vault: Vault; over: Over }) {
             Close
           </button>
         </header>
-        {vault.navUpdatedAt === null ? <NothingToCompare /> : <Shown asked={asked}>
-          {(series) => {
-            const found = yieldOver(series, over)
-            if (found === null) return <NothingToCompare />
-            const rows = [
-              { what: "First", nav: found.from },
-              { what: "Last", nav: found.to },
-            ]
-            return (
-              <>
-                <p class="value">{found.percent} %</p>
-                <p>
-                  ({exact(found.to.navPerShare, 18)} &minus; {exact(found.from.navPerShare, 18)}) / {exact(found.from.navPerShare, 18)}
-                  {found.annualPercent !== null && <>, which is {percentText(found.annualPercent)} for a year at the same rate, without compounding</>}.
-                </p>
-                <Table
-                  caption="The two NAV updates"
-                  rows={rows}
-                  id={({ what }) => what}
-                  columns={[
-                    { title: "Update", cell: ({ what }) => what },
-                    { title: "NAV per share", number: true, cell: ({ nav }) => <Amount value={nav.navPerShare} unit={inNav} /> },
-                    { title: "Block", number: true, cell: ({ nav }) => <BlockLink number={nav.blockNumber} /> },
-                    { title: "Time, UTC", cell: ({ nav }) => <Time iso={nav.timestamp} /> },
-                    { title: "Transaction", cell: ({ nav }) => <TxLink hash={nav.txHash} /> },
-                    {
-                      title: "Proof",
-                      cell: ({ nav }) => (
-                        <a href={there(place, path, { [AS_OF]: nav.blockNumber, explain: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" })} title={`Its proof, as of block ${group(nav.blockNumber)}`}>
-                          Verify
-                        </a>
-                      ),
-                    },
-                  ]}
-                />
-                {asOf(place) !== null && <p class="faint">As of block {group(asOf(place)!)}.</p>}
-              </>
-            )
-          }}
-        </Shown>}
+        {vault.navUpdatedAt === null ? (
+          <NothingToCompare />
+        ) : (
+          <Shown asked={asked}>
+            {(series) => {
+              const found = yieldOver(series, over)
+              if (found === null) return <NothingToCompare />
+              const rows = [
+                { what: "First", nav: found.from },
+                { what: "Last", nav: found.to },
+              ]
+              return (
+                <>
+                  <p class="value">{found.percent} %</p>
+                  <p>
+                    ({exact(found.to.navPerShare, 18)} &minus; {exact(found.from.navPerShare, 18)}) / {exact(found.from.navPerShare, 18)}
+                    {found.annualPercent !== null && <>, which is {percentText(found.annualPercent)} for a year at the same rate, without compounding</>}.
+                  </p>
+                  <Table
+                    caption="The two NAV updates"
+                    rows={rows}
+                    id={({ what }) => what}
+                    columns={[
+                      { title: "Update", cell: ({ what }) => what },
+                      { title: "NAV per share", number: true, cell: ({ nav }) => <Amount value={nav.navPerShare} unit={inNav} /> },
+                      { title: "Block", number: true, cell: ({ nav }) => <BlockLink number={nav.blockNumber} /> },
+                      { title: "Time, UTC", cell: ({ nav }) => <Time iso={nav.timestamp} /> },
+                      { title: "Transaction", cell: ({ nav }) => <TxLink hash={nav.txHash} /> },
+                      {
+                        title: "Proof",
+                        cell: ({ nav }) => (
+                          <a href={there(place, path, { [AS_OF]: nav.blockNumber, explain: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" })} title={`Its proof, as of block ${group(nav.blockNumber)}`}>
+                            Verify
+                          </a>
+                        ),
+                      },
+                    ]}
+                  />
+                  {asOf(place) !== null && <p class="faint">As of block {group(asOf(place)!)}.</p>}
+                </>
+              )
+            }}
+          </Shown>
+        )}
       </div>
     </dialog>
   )
