@@ -2,12 +2,12 @@ package operate
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -25,35 +25,22 @@ type held struct {
 
 // digest identifies a log by its contents.
 type digest struct {
-	vault   common.Address
-	address common.Address // of the contract
-	topic   common.Hash    // the first one, zero if there is none
-	index   uint32
-	sum     uint64 // hash of everything else
+	vault common.Address
+	index uint32
+	sum   uint64 // hash of all its fields
 }
 
 // seed prevents a contract from crafting two logs with the same digest.
 var seed = maphash.MakeSeed()
 
 func digestOf(l *event.Log) digest {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, topic := range l.GetTopics() {
-		h.Write(topic)
+	compared := proto.CloneOf(l)
+	compared.Vault, compared.TxIndex = nil, 0 // a node may not return the index of the transaction
+	if !compared.Omitted() {
+		compared.SetData(l.GetData()) // a record of an earlier version may hold a little more
 	}
-	bounded := event.Log{Data: l.GetData(), DataLength: l.GetDataLength(), DataHash: l.GetDataHash()}
-	if !bounded.Omitted() {
-		bounded.SetData(l.GetData()) // a record of an earlier version may hold a little more
-	}
-	h.Write(bounded.Data)
-	h.Write(bounded.DataHash)
-	h.Write(l.GetTxHash())
-	_ = binary.Write(&h, binary.BigEndian, l.GetBlockTime())
-	d := digest{vault: mapping.VaultOf(l), address: common.Address(l.GetAddress()), index: l.GetLogIndex(), sum: h.Sum64()}
-	if len(l.GetTopics()) > 0 {
-		d.topic = common.BytesToHash(l.GetTopics()[0])
-	}
-	return d
+	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(compared) // bytes and numbers cannot fail
+	return digest{vault: mapping.VaultOf(l), index: l.GetLogIndex(), sum: maphash.Bytes(seed, encoded)}
 }
 
 // index reads the whole log, and keeps the records that a proof compares.
