@@ -220,10 +220,11 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 		r.must(err)
 		return s.writer.State.Head != nil && s.writer.State.Head.Number == r.height() && s.writer.State.Final == r.final() && len(s.writer.State.Covered) == len(r.config.Vaults)
 	})
-	pass := s.newProofs(s.writer.State)
+	schedule := s.newSchedule(s.writer.State)
 	r.reorg(5)
-	r.must(pass.schedule.Once(r.ctx))
-	for _, c := range pass.known() {
+	r.must(schedule.Once(r.ctx))
+	for _, c := range s.writer.State.Covered {
+		c.Prove(schedule.Proven(c.Address))
 		if c.Believed <= s.writer.State.Final || c.Proven != s.writer.State.Final {
 			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.Address, c.Believed, c.Proven, s.writer.State.Final)
 		}

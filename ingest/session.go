@@ -7,9 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/ingest/catchup"
 	"github.com/navlog/navlog/ingest/follow"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
@@ -26,7 +29,7 @@ type session struct {
 	follower  *follow.Follower
 	catchup   *catchup.Catchup
 	registrar *vaults.Registrar
-	proofs    *proofs // on a schedule; nil for none
+	schedule  *operate.Schedule // of proofs by receipts; nil for none
 
 	// After an error of a node, no command is executed and no vault is added before attendAgain.
 	attendAgain time.Time
@@ -104,13 +107,47 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		defer func() { stop(); stopped.Wait() }()
 	}
 	*last = i.instance // from now on, a cursor by the last writer means that it came back
-	if s.proofs = i.newProofs(s.writer.State); s.proofs != nil && s.writer.State.Frozen == "" {
+	if i.config.ReceiptsEvery > 0 && s.writer.State.Frozen == "" {
+		s.schedule = i.newSchedule(s.writer.State)
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup
-		stopped.Go(func() { s.proofs.schedule.Run(proving) })
+		stopped.Go(func() { s.schedule.Run(proving) })
 		defer func() { stop(); stopped.Wait() }()
 	}
 	return s.follow(ctx, wait)
+}
+
+// newSchedule returns a schedule of proofs by receipts. While it is on, the log accepts all blocks unproven, and only a
+// run of the schedule proves them.
+func (i *Ingest) newSchedule(state *writer.State) *operate.Schedule {
+	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.log, operate.ScheduleEvents{
+		Advanced: i.noteProven,
+		Ended:    func(warning string) { i.status.Note(func(st *status.Status) { st.ReceiptsWarning = warning }) },
+		Disproven: func(block uint64, reason error) {
+			i.status.Note(func(st *status.Status) {
+				st.Disproven, st.DisprovenAt = reason.Error(), block
+				i.status.Disproven.Set(1)
+			})
+		},
+	})
+	schedule.Committed(state)
+	return schedule
+}
+
+// proven is the progress of the schedule, which the writer adds to a state that is about to be committed.
+func (s *session) proven(vault common.Address) uint64 {
+	if s.schedule == nil {
+		return 0
+	}
+	return s.schedule.Proven(vault)
+}
+
+// committed reports a state that was committed, or read.
+func (s *session) committed(state *writer.State) {
+	if s.schedule != nil {
+		s.schedule.Committed(state)
+	}
+	s.noteProven(state.Covered)
 }
 
 // restore reads the state of the log, once a node serves the chain.
@@ -192,7 +229,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	// If no next block can be taken, for example until a second endpoint agrees on it, blocks of the log that have
 	// become final are still committed as final.
-	if s.writer.Moves(view.Final) || s.proofs.saves() {
+	if s.writer.Moves(view.Final) || s.schedule != nil && s.schedule.Saves() {
 		if err := s.writer.Commit(ctx, &writer.Change{Final: view.Final}); err != nil {
 			return false, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -38,23 +39,23 @@ type Schedule struct {
 	pace   *rate.Limiter
 	atOnce uint64 // headers in a batch
 
-	mu       sync.Mutex
-	unproven []Unproven // as last committed
-	final    uint64     // as last committed
-	frozen   bool       // as last committed
-	proven   map[common.Address]uint64
-	ended    bool // a run has ended, and its progress is not committed
+	mu      sync.Mutex
+	covered []writer.Coverage // as last committed
+	final   uint64            // as last committed
+	frozen  bool              // as last committed
+	proven  map[common.Address]uint64
+	ended   bool // a run has ended, and its progress is not committed
 }
 
-// Unproven is a vault whose blocks after Proven, up to To, are in the log and not proven.
-type Unproven struct {
-	Vault      common.Address
-	Proven, To uint64
+// unproven is a vault whose blocks after proven, up to to, are in the log and not proven.
+type unproven struct {
+	vault      common.Address
+	proven, to uint64
 }
 
 // ScheduleEvents are called from the goroutine of a schedule.
 type ScheduleEvents struct {
-	Advanced  func()                           // blocks were proven
+	Advanced  func(covered []writer.Coverage)  // blocks were proven, so this is proven of the vaults
 	Ended     func(warning string)             // a run has ended, with why it could not prove a block; empty if it proved all
 	Disproven func(block uint64, reason error) // a run has ended, because the log contradicts the chain in this block
 }
@@ -106,7 +107,7 @@ func (p *Schedule) Run(ctx context.Context) {
 // receiptsRun is one run of the schedule. It proves what was committed when it began.
 type receiptsRun struct {
 	*Schedule
-	left []Unproven // Proven moves, and To is where the run ends
+	left []unproven // proven moves, and to is where the run ends
 	held index      // nil before the log is read
 	node *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
 	last *rpc.Header
@@ -168,9 +169,9 @@ func (p *Schedule) begin() *receiptsRun {
 	r := &receiptsRun{Schedule: p}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, u := range p.unproven {
-		u.Proven, u.To = max(u.Proven, p.proven[u.Vault]), min(u.To, p.final)
-		if u.Proven < u.To {
+	for _, c := range p.known() {
+		u := unproven{c.Address, c.ProvenTo(), min(c.Believed, p.final)}
+		if !c.Removed && c.Proven < c.Believed && u.proven < u.to {
 			r.left = append(r.left, u)
 		}
 	}
@@ -181,14 +182,14 @@ func (p *Schedule) begin() *receiptsRun {
 // or up to the end of one.
 func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 	from, to = math.MaxUint64, math.MaxUint64
-	for _, c := range r.left {
-		from = min(from, c.Proven+1)
+	for _, u := range r.left {
+		from = min(from, u.proven+1)
 	}
-	for _, c := range r.left {
-		if c.Proven+1 == from {
-			vaults, to = append(vaults, c.Vault), min(to, c.To)
+	for _, u := range r.left {
+		if u.proven+1 == from {
+			vaults, to = append(vaults, u.vault), min(to, u.to)
 		} else {
-			to = min(to, c.Proven)
+			to = min(to, u.proven)
 		}
 	}
 	return vaults, from, to
@@ -319,14 +320,15 @@ func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 	for _, address := range vaults {
 		r.proven[address] = number
 	}
+	known := r.known()
 	r.mu.Unlock()
 	for i := range r.left {
-		if slices.Contains(vaults, r.left[i].Vault) {
-			r.left[i].Proven = number
+		if slices.Contains(vaults, r.left[i].vault) {
+			r.left[i].proven = number
 		}
 	}
-	r.left = slices.DeleteFunc(r.left, func(u Unproven) bool { return u.Proven >= u.To })
-	r.events.Advanced()
+	r.left = slices.DeleteFunc(r.left, func(u unproven) bool { return u.proven >= u.to })
+	r.events.Advanced(known)
 }
 
 // compares reports whether the run compares a record of the log.
@@ -336,7 +338,7 @@ func (r *receiptsRun) compares(e chainlog.Entry) bool {
 		return false
 	}
 	vault, number := mapping.VaultOf(l), l.GetBlockNumber()
-	return slices.ContainsFunc(r.left, func(u Unproven) bool { return u.Vault == vault && u.Proven < number && number <= u.To })
+	return slices.ContainsFunc(r.left, func(u unproven) bool { return u.vault == vault && u.proven < number && number <= u.to })
 }
 
 // Proven returns the last block of a vault that this schedule has proven; 0 for none.
@@ -346,20 +348,34 @@ func (p *Schedule) Proven(vault common.Address) uint64 {
 	return p.proven[vault]
 }
 
-// Committed notes what the log has and lacks of proofs, by the newest cursor.
-func (p *Schedule) Committed(unproven []Unproven, final uint64, frozen bool) {
+// Committed notes a state that was committed, or read.
+func (p *Schedule) Committed(s *writer.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unproven, p.final, p.frozen = unproven, final, frozen
+	p.covered, p.final, p.frozen = slices.Clone(s.Covered), s.Final, s.Frozen != ""
 	p.ended = p.ended && p.unsaved()
+}
+
+// known returns the coverage of the vaults with the progress of the schedule.
+func (p *Schedule) known() []writer.Coverage {
+	known := slices.Clone(p.covered)
+	for i := range known {
+		known[i].Prove(p.proven[known[i].Address])
+	}
+	return known
 }
 
 // unsaved reports whether the newest cursor lacks progress.
 func (p *Schedule) unsaved() bool {
-	return slices.ContainsFunc(p.unproven, func(u Unproven) bool { return u.Proven < min(p.proven[u.Vault], u.To) })
+	for i, c := range p.known() {
+		if !c.Removed && c.Proven > p.covered[i].Proven {
+			return true
+		}
+	}
+	return false
 }
 
-// Saves reports whether a run has ended whose progress is worth a cursor of its own.
+// Saves reports whether a run has ended whose progress is worth a commit that contains only the cursor.
 func (p *Schedule) Saves() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

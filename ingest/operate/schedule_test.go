@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -17,6 +18,15 @@ func newSchedule() *Schedule {
 	return NewSchedule(Log{}, time.Hour, 50, slog.New(slog.DiscardHandler), ScheduleEvents{})
 }
 
+// stateOf returns a state in which vaults have unproven blocks up to 90.
+func stateOf(final uint64, proven ...uint64) *writer.State {
+	s := &writer.State{Final: final}
+	for i, p := range proven {
+		s.Covered = append(s.Covered, writer.Coverage{Address: vaults[i], Start: 1, To: 90, Proven: p, Believed: 90})
+	}
+	return s
+}
+
 // A run reads from the log what it compares: the live logs of its vaults in the blocks that are not proven. A block
 // whose logs were retracted is not in its index, since the block that replaced it may have none.
 func TestIndexOfARun(t *testing.T) {
@@ -25,7 +35,7 @@ func TestIndexOfARun(t *testing.T) {
 		return chainlog.Entry{Record: &event.Record{Seq: seq, Retracts: retracts, Fact: fact}}
 	}
 	p := newSchedule()
-	p.Committed([]Unproven{{vaults[0], 20, 90}}, 70, false)
+	p.Committed(stateOf(70, 20))
 	r, x := p.begin(), index{}
 	keep := func(e chainlog.Entry) {
 		if r.compares(e) {
@@ -60,7 +70,7 @@ func TestRunStopsAtTheFinalBlock(t *testing.T) {
 		{0, [2]uint64{0, 0}, 0, 0, 0},
 	} {
 		p := newSchedule()
-		p.Committed([]Unproven{{vaults[0], c.proven[0], 90}, {vaults[1], c.proven[1], 90}}, c.final, false)
+		p.Committed(stateOf(c.final, c.proven[:]...))
 		some, from, to := p.begin().next()
 		if len(some) != c.vaults || len(some) > 0 && (from != c.from || to != c.to) {
 			t.Errorf("%+v: blocks %d to %d of %d vaults", c, from, to, len(some))
@@ -71,11 +81,13 @@ func TestRunStopsAtTheFinalBlock(t *testing.T) {
 // The progress of a run is saved once it has ended, by one commit. While the log is frozen no block is proven.
 func TestProgressIsSaved(t *testing.T) {
 	p := newSchedule()
-	p.Committed([]Unproven{{vaults[0], 20, 90}}, 70, true)
+	frozen := stateOf(70, 20)
+	frozen.Frozen = "a deep one"
+	p.Committed(frozen)
 	if err := p.Once(t.Context()); err != nil || p.Proven(vaults[0]) != 0 || p.Saves() {
 		t.Errorf("a run on a frozen log proves blocks up to %d, %v", p.Proven(vaults[0]), err)
 	}
-	p.Committed([]Unproven{{vaults[0], 20, 90}}, 70, false)
+	p.Committed(stateOf(70, 20))
 	p.proven[vaults[0]] = 70 // as a run would
 	if p.ended = false; p.Saves() {
 		t.Error("the progress of a run that continues is worth a commit")
@@ -83,7 +95,7 @@ func TestProgressIsSaved(t *testing.T) {
 	if err := p.Once(t.Context()); err != nil || !p.Saves() {
 		t.Errorf("the progress of a run that ended is not worth a commit, %v", err)
 	}
-	if p.Committed([]Unproven{{vaults[0], 70, 90}}, 70, false); p.Saves() {
+	if p.Committed(stateOf(70, 70)); p.Saves() {
 		t.Error("the progress is worth a second commit")
 	}
 }
