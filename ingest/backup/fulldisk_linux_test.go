@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A backup onto a full disk ends with the reason, and what it wrote is intact. With space again, it is continued.
+// A backup onto a full disk ends with the reason, and what it wrote is intact. With space again, it is continued. It can
+// be verified and restored from a file system that is mounted read-only.
 func TestBackupOnAFullDisk(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32k"); err != nil {
@@ -30,6 +31,10 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	from.must(unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=8m"))
 	if got := from.mustWrite(dir); got.Unfinished != 0 || got.Log != from.seq {
 		t.Errorf("continued: %+v", got)
+	}
+	from.must(unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "")) // as a backup is mounted for a restore
+	if _, err := Verify(t.Context(), dir, nil); err != nil {
+		t.Errorf("on a read-only file system: %v", err)
 	}
 	_, err := to.restore(dir, nil)
 	from.must(err)

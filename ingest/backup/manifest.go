@@ -114,18 +114,21 @@ func (m *Manifest) cursor() (*event.Cursor, error) {
 // ErrNone means that a folder holds no backup, or does not exist.
 var ErrNone = errors.New("there is no backup")
 
-// open locks a backup and reads its manifest. The manifest is nil if there is none.
+// open locks a backup and reads its manifest. The manifest is nil if there is none. On a read-only file system nothing is
+// written, so nothing is locked.
 func open(dir string) (m *Manifest, unlock func(), err error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, nil, fmt.Errorf("%w in %s", ErrNone, dir)
-	}
-	if err != nil {
+	case errors.Is(err, syscall.EROFS):
+	case err != nil:
 		return nil, nil, fmt.Errorf("lock the backup: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, nil, fmt.Errorf("another command works on the backup %s: %w", dir, err)
+	default:
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			lock.Close()
+			return nil, nil, fmt.Errorf("another command works on the backup %s: %w", dir, err)
+		}
 	}
 	if m, err = readManifest(dir); errors.Is(err, os.ErrNotExist) {
 		err = nil
