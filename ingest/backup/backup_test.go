@@ -394,8 +394,7 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Helper()
 		before := fmt.Sprint(to.records())
 		_, err := to.restore(dir, nil)
-		var refusal *RefusedError
-		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), words) {
+		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if after := fmt.Sprint(to.records()); after != before {

@@ -39,13 +39,6 @@ var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of 
 // Restoring reports whether a freeze with this reason means that the log is being restored.
 func Restoring(frozen string) bool { return underWayForm.MatchString(frozen) }
 
-// RefusedError means that a backup cannot be restored into these topics.
-type RefusedError struct{ Reason string }
-
-func (e *RefusedError) Error() string { return e.Reason }
-
-func refuse(form string, a ...any) error { return &RefusedError{fmt.Sprintf(form, a...)} }
-
 // restore writes a backup to Kafka.
 type restore struct {
 	kafka    chainlog.Config
@@ -82,7 +75,7 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 		return nil, err
 	}
 	if r.manifest.ChainID != chainID {
-		return nil, refuse("the backup is of chain %d, and chain.id is %d", r.manifest.ChainID, chainID)
+		return nil, fmt.Errorf("the backup is of chain %d, and chain.id is %d", r.manifest.ChainID, chainID)
 	}
 	if r.final, err = r.manifest.cursor(); err != nil {
 		return nil, err
@@ -167,19 +160,19 @@ func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
 	form := underWayForm.FindStringSubmatch(cursor.GetFrozen())
 	switch {
 	case hex.EncodeToString(cursor.GetLogId()) != m.LogID:
-		return 0, refuse("%s holds log %x, and the backup is of log %s: a backup is restored into empty topics only",
+		return 0, fmt.Errorf("%s holds log %x, and the backup is of log %s: a backup is restored into empty topics only",
 			log, cursor.GetLogId(), m.LogID)
 	case form == nil && r.ended(cursor):
 		return m.Snapshot.Segments, nil
 	case form == nil:
-		return 0, refuse("%s is at seq %d, and the backup at seq %d: a backup is restored into empty topics only",
+		return 0, fmt.Errorf("%s is at seq %d, and the backup at seq %d: a backup is restored into empty topics only",
 			log, cursor.GetSeq(), m.Snapshot.Seq)
 	case form[2] != m.Snapshot.Seal:
-		return 0, refuse("%s holds a part of another backup or of another state of this one, with the seal %s: continue with that one, or delete the topics",
+		return 0, fmt.Errorf("%s holds a part of another backup or of another state of this one, with the seal %s: continue with that one, or delete the topics",
 			log, form[2])
 	}
 	if segments, err = strconv.Atoi(form[1]); err != nil || segments < 1 || segments >= m.Snapshot.Segments {
-		return 0, refuse("the cursor of chain %d names %s segments of %d", m.ChainID, form[1], m.Snapshot.Segments)
+		return 0, fmt.Errorf("the cursor of chain %d names %s segments of %d", m.ChainID, form[1], m.Snapshot.Segments)
 	}
 	return segments, nil
 }
@@ -200,7 +193,7 @@ func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) e
 		return nil
 	}, r.kafka.Options()...)
 	if err == nil && (last != want || cursor.GetSeq() != want) {
-		err = refuse("%s ends with seq %d, its cursor says %d, and the segments that were restored end with seq %d: delete the topics, and restore again",
+		err = fmt.Errorf("%s ends with seq %d, its cursor says %d, and the segments that were restored end with seq %d: delete the topics, and restore again",
 			chainlog.LogTopic(r.manifest.ChainID), last, cursor.GetSeq(), want)
 	}
 	return err
@@ -213,7 +206,7 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 		return err
 	}
 	if origin != nil {
-		return refuse("%s holds log %x: a backup is restored into empty topics only", chainlog.LogTopic(r.manifest.ChainID), origin.GetLogId())
+		return fmt.Errorf("%s holds log %x: a backup is restored into empty topics only", chainlog.LogTopic(r.manifest.ChainID), origin.GetLogId())
 	}
 	names := []string{chainlog.ReferralDeposits(r.manifest.ChainID), chainlog.ReferralWithdrawals(r.manifest.ChainID)}
 	details, err := chainlog.ListTopics(ctx, adm, names...)
@@ -232,13 +225,13 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	}
 	for _, d := range details {
 		if n := int32(len(d.Partitions)); n != r.manifest.ReferralPartitions {
-			return refuse("%s has %d partitions, and had %d when it was backed up: delete it, `navlog restore` makes it", d.Topic, n, r.manifest.ReferralPartitions)
+			return fmt.Errorf("%s has %d partitions, and had %d when it was backed up: delete it, `navlog restore` makes it", d.Topic, n, r.manifest.ReferralPartitions)
 		}
 	}
 	var used error
 	ends.Each(func(end kadm.ListedOffset) {
 		if end.Offset > 0 {
-			used = refuse("partition %d of %s holds records: a backup is restored into empty topics only", end.Partition, end.Topic)
+			used = fmt.Errorf("partition %d of %s holds records: a backup is restored into empty topics only", end.Partition, end.Topic)
 		}
 	})
 	return used
