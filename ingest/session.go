@@ -44,11 +44,10 @@ func (i *Ingest) newSession() *session {
 		Proven:   s.proven, Committed: s.committed, EarlierAtOnce: i.earlierAtOnce, Hook: i.hook,
 	}, i.status, i.log)
 	s.follower = follow.New(follow.Options{
-		Finality: rpc.Finality(i.config.Finality), Agreement: i.config.Agreement, Window: i.config.Window, Proof: i.config.Proof,
+		Finality: rpc.Finality(i.config.Finality), Agreement: i.config.Agreement, Proof: i.config.Proof,
 	}, s.writer, i.nodes, i.status, i.log)
 	s.catchup = catchup.New(catchup.Options{
-		Proof: i.config.Proof, Window: i.config.Window, BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight,
-		PartsAtOnce: i.partsAtOnce, Endpoints: len(i.config.RPC),
+		BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight, PartsAtOnce: i.partsAtOnce, Endpoints: len(i.config.RPC),
 	}, s.writer, s.follower, i.nodes, i.status, i.log)
 	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, i.config.Agreement, s.writer, i.status, i.log)
 	return s

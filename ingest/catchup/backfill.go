@@ -11,7 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/ingest/follow"
-	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
@@ -31,8 +30,6 @@ const (
 
 // Options are the settings of a catch-up, from section chain of the configuration.
 type Options struct {
-	Proof          proof.Level
-	Window         uint64
 	BatchBlocks    uint64
 	RangesInFlight int
 	PartsAtOnce    int // ranges without a block that one commit collects
@@ -87,8 +84,8 @@ func (c *Catchup) FarBehind(final uint64) (from uint64, far bool) {
 func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (more bool, err error) {
 	n, final := v.Node, v.Final
 	to, vaults := c.reach(from, final)
-	recordFrom := v.Tip.Number + 1 - min(v.Tip.Number+1, c.Window)
-	headersFrom := c.Proof.HeadersFrom(recordFrom)
+	recordFrom := v.Tip.Number + 1 - min(v.Tip.Number+1, c.writer.Window)
+	headersFrom := c.follower.Proof.HeadersFrom(recordFrom)
 	late, wait, long := c.writer.State.Head != nil && from <= c.writer.State.Head.Number, ctx, LookAgain
 	if late {
 		recordFrom, long = to+1, lookAgain
@@ -96,9 +93,10 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 		defer cancel()
 		wait = bounded
 	}
-	if !c.ranges.Serves(c.writer.State.Mapped.Contracts(vaults), from, to) {
+	if contracts := c.writer.State.Mapped.Contracts(vaults); !c.ranges.Serves(contracts, from, to) {
 		c.ranges.Close()
-		c.ranges = rpc.NewPipeline(ctx, c.reader(c.writer.State.Mapped.Contracts(vaults)).Sampled(c.follower.Sampling(vaults)), from)
+		reader := c.nodes.NewReader(contracts, c.follower.Proof, c.BatchBlocks, c.RangesInFlight, c.PartsAtOnce)
+		c.ranges = rpc.NewPipeline(ctx, reader.Sampled(c.follower.Sampling(vaults)), from)
 	}
 	for began := time.Now(); time.Since(began) < long && !c.ranges.Done(to); {
 		c.ranges.Fill(n, to, recordFrom, headersFrom)
@@ -115,7 +113,7 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 				return true, c.doubts.weigh(err, c.Endpoints)
 			}
 			c.ranges.Committed()
-			c.doubts.settle()
+			c.doubts = doubts{}
 			if late && err == nil {
 				return true, nil
 			}
@@ -245,8 +243,6 @@ type doubts struct {
 	count int
 }
 
-func (d *doubts) settle() { *d = doubts{} }
-
 // weigh returns an error that ends ingest if no endpoint can prove the logs of a final block.
 func (d *doubts) weigh(err error, endpoints int) error {
 	var unproven *rpc.UnprovenError
@@ -261,9 +257,4 @@ func (d *doubts) weigh(err error, endpoints int) error {
 	}
 	return rpc.Refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof to none); nothing of this block was appended",
 		unproven, d.count, unproven.Block)
-}
-
-// reader returns a reader of the logs of these contracts.
-func (c *Catchup) reader(contracts []common.Address) *rpc.Reader {
-	return c.nodes.NewReader(contracts, c.Proof, c.BatchBlocks, c.RangesInFlight, c.PartsAtOnce)
 }

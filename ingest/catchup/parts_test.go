@@ -95,7 +95,7 @@ func TestDoubts(t *testing.T) {
 
 // If it lags too much for that, the status says what to change.
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
-	s := &Catchup{Options: Options{Window: 7}, writer: &writer.Writer{State: &writer.State{}}}
+	s := &Catchup{writer: &writer.Writer{Options: writer.Options{Window: 7}, State: &writer.State{}}}
 	s.writer.State.Window.Apply(chainlog.Entry{Record: writer.BlockFact(&rpc.Header{Number: 2*belowWindow + 1})})
 	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
 		t.Errorf("far below the window the error is %v", err)

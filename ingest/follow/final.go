@@ -48,13 +48,13 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	// An endpoint that fails to name a final block delays only finality. If the log is so far behind that it is unknown
 	// up to where blocks can be read as final ones, everything waits.
 	failed := err != nil && !rpc.NamesNone(err)
-	if failed && (ctx.Err() != nil || f.writer.State.Head == nil || tip.Number > f.writer.State.Head.Number+f.Window) {
+	if failed && (ctx.Err() != nil || f.writer.State.Head == nil || tip.Number > f.writer.State.Head.Number+f.writer.Window) {
 		return 0, err
 	}
 	// far reports whether many blocks that the log lacks would be read as final ones. Without an agreement on them they
 	// would be read one by one, which is expensive, so they wait.
 	far := func(own *rpc.Header) bool {
-		return f.writer.State.Head == nil || own != nil && own.Number > f.writer.State.Head.Number+f.Window
+		return f.writer.State.Head == nil || own != nil && own.Number > f.writer.State.Head.Number+f.writer.Window
 	}
 	need, gains := f.Agreement, own != nil && (own.Number > f.writer.State.Final || f.writer.State.Head == nil)
 	if own != nil && need == 1 && !gains {

@@ -28,7 +28,6 @@ const (
 type Options struct {
 	Finality  rpc.Finality
 	Agreement int
-	Window    uint64
 	Proof     proof.Level
 }
 
@@ -101,7 +100,7 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 // vault's start, so that a reorganisation there can be followed.
 func (f *Follower) Anchor(ctx context.Context, v *View) error {
 	begin := min(writer.Lowest(f.writer.State.Indexed()), v.Tip.Number)
-	h, err := v.Node.ByNumber(ctx, max(v.Final, begin-min(begin, f.Window)))
+	h, err := v.Node.ByNumber(ctx, max(v.Final, begin-min(begin, f.writer.Window)))
 	if err == nil {
 		err = f.agreed(ctx, v.Node, h, nil, nil)
 	}

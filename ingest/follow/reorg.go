@@ -114,14 +114,14 @@ type branchBlock struct {
 	proven bool            // whether its logs were proven
 }
 
-// branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most Window
-// blocks: if many more are kept, they are of branches that the nodes have left.
+// branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most a window
+// of blocks: if many more are kept, they are of branches that the nodes have left.
 func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
 	at := place{h.Number, h.Hash}
 	if b := f.branches[at]; b != nil {
 		return b
 	}
-	if f.branches == nil || uint64(len(f.branches)) > 2*f.Window {
+	if f.branches == nil || uint64(len(f.branches)) > 2*f.writer.Window {
 		f.branches = map[place]*branchBlock{}
 	}
 	b := &branchBlock{header: h}
@@ -169,7 +169,7 @@ func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (br
 		}
 		parent, known := ours[h.Number-1]
 		if !known {
-			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, f.Window), nil
+			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, f.writer.Window), nil
 		}
 		if parent == h.Parent {
 			slices.Reverse(branch)

@@ -66,7 +66,7 @@ func TestParentsInACircle(t *testing.T) {
 		record.Seq = number
 		state.Window.Apply(chainlog.Entry{Record: record})
 	}
-	f := New(Options{Window: 64}, &writer.Writer{State: state}, nodes, nil, log)
+	f := New(Options{}, &writer.Writer{Options: writer.Options{Window: 64}, State: state}, nodes, nil, log)
 	for range 2 {
 		_, _, err := f.branch(t.Context(), n, branch[hash(2, 100)])
 		if !errors.Is(err, rpc.ErrNoBlock) || !strings.Contains(err.Error(), "block 99 when asked for block 97") {
