@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -124,10 +125,7 @@ func (b *inbox) look(ctx context.Context) {
 // exchange writes outcomes, and then reads what is pending.
 func (b *inbox) exchange(ctx context.Context) error {
 	b.mu.Lock()
-	ended := make(map[int64]Outcome, len(b.ended))
-	for id, o := range b.ended {
-		ended[id] = o
-	}
+	ended := maps.Clone(b.ended)
 	b.mu.Unlock()
 	for id, o := range ended {
 		if err := b.from.Finish(ctx, id, o); err != nil {

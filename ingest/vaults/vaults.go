@@ -224,7 +224,7 @@ func (r *Registrar) apart(v vault) error {
 // describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
 // without decimals or an asset its amounts mean nothing.
 func (r *Registrar) describe(ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64) (*event.Vault, error) {
-	q := questions{ctx: ctx, nodes: r.nodes, node: n, need: r.agreement, at: tip, vault: v.Address, log: r.log, heard: r.heard}
+	q := questions{Registrar: r, ctx: ctx, node: n, at: tip, vault: v.Address}
 	given := r.specOf(v)
 	fact, err := given.record(v.Address, start, v.Name)
 	if err != nil {
@@ -267,14 +267,11 @@ func decimals(q *questions, of common.Address, given int) uint32 {
 
 // questions calls the view functions of a vault one after the other and keeps the first error.
 type questions struct {
+	*Registrar
 	ctx   context.Context
-	nodes *rpc.Pool
 	node  *rpc.Node
-	need  int         // how many endpoints must return the same
 	at    *rpc.Header // block at whose end the vault is called
 	vault common.Address
-	log   *slog.Logger
-	heard map[view]hexutil.Bytes // responses that need not be read again
 	err   error
 }
 
@@ -287,6 +284,7 @@ type view struct {
 // errNoAnswer means that a call returned nothing because of the contract, not the node.
 var errNoAnswer = errors.New("the contract does not answer")
 
+// needed calls a function without which the vault cannot be indexed.
 func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	if q.err != nil {
 		return answer
@@ -299,26 +297,23 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	return answer
 }
 
-func optional[T any](q *questions, of common.Address, method string) (answer T) {
-	if q.err != nil {
-		return answer
-	}
-	answer, err := ask[T](q, view{of, method})
-	if errors.Is(err, errNoAnswer) {
-		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method, "error", err)
-		return answer
-	}
-	q.err = err
-	return answer
-}
-
 // maxLabel is the maximum size of a vault's name and of a symbol, in bytes.
 const maxLabel = 256
 
-// label reads a name or a symbol. A contract may return any bytes, and any number of them. A record of the log holds
-// UTF-8, and labels are displayed, so unprintable characters are replaced and long labels are cut.
+// label reads a name or a symbol, which may be missing. A contract may return any bytes, and any number of them. A
+// record of the log holds UTF-8, and labels are displayed, so unprintable characters are replaced and long labels are
+// cut.
 func label(q *questions, of common.Address, method string) string {
-	return printable.Text(optional[string](q, of, method), maxLabel)
+	if q.err != nil {
+		return ""
+	}
+	text, err := ask[string](q, view{of, method})
+	if errors.Is(err, errNoAnswer) {
+		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method, "error", err)
+		return ""
+	}
+	q.err = err
+	return printable.Text(text, maxLabel)
 }
 
 // ask calls a view function without arguments. It names the block by its hash: "latest" may be below the block that
@@ -331,13 +326,13 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	}
 	output, heard := q.heard[v]
 	if !heard {
-		samples, noState, err := q.nodes.Sample(q.ctx, q.node, q.need,
+		samples, noState, err := q.nodes.Sample(q.ctx, q.node, q.agreement,
 			[]rpc.SampleCall{{Vault: q.vault, Number: q.at.Number, To: v.of, Input: data}}, map[uint64]*rpc.Header{q.at.Number: q.at})
 		switch {
 		case err != nil:
 			return answer, fmt.Errorf("call %s() of %s: %w", v.method, v.of, err)
 		case noState > 0:
-			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of, q.need, noState)
+			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of, q.agreement, noState)
 		case samples[0].Output == nil:
 			return answer, fmt.Errorf("%w: it reverts", errNoAnswer)
 		}
