@@ -59,13 +59,18 @@ type ReceiptsReport struct {
 	Calls  []registry.MethodCalls `json:"calls"`
 }
 
-// Finding is a block that is not proven.
+// Finding is a block that an endpoint does not prove. As an error it is the endpoint's verdict; any other error means that
+// the endpoint failed, and may prove the block later.
 type Finding struct {
 	Block    uint64 `json:"block"`
 	Hash     string `json:"hash"`
 	Endpoint string `json:"endpoint"`
 	Wrong    bool   `json:"wrong"` // otherwise it cannot be proven
 	Why      string `json:"why"`
+}
+
+func (f *Finding) Error() string {
+	return fmt.Sprintf("block %d (%s) at %s: %s", f.Block, f.Hash, f.Endpoint, f.Why)
 }
 
 // mostFindings is how many findings a report lists; all are counted.
@@ -245,16 +250,20 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
-		found, err := p.judge(ctx, n, b)
-		if err != nil {
+		err := p.judge(ctx, n, b)
+		var found *Finding
+		if err != nil && !errors.As(err, &found) {
 			return err
 		}
 		confirmed := false
 		if found == nil && confirm {
 			found, confirmed = p.confirm(ctx, n, b)
-		} else if found != nil {
-			var open bool
-			if found, open = p.byOthers(ctx, n, b, found); open && found.Wrong {
+		} else if found != nil { // if another endpoint proves the block, its hash rests only on that one
+			by, findings, open := p.byOthers(ctx, n, err, func(other *rpc.Node) error { return p.judge(ctx, other, b) })
+			if found = verdict(findings); by != nil {
+				p.mislead(findings)
+				found = nil
+			} else if open && found.Wrong {
 				wrong = found
 				return fmt.Errorf("an endpoint fails that may prove block %d", b.number)
 			}
@@ -269,26 +278,34 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 	return err
 }
 
-// byOthers returns the verdict of all endpoints about a block that n does not prove: nil if another one proves it, and
-// then its hash rests only on that one; otherwise the first finding against the log, even if others cannot prove
-// anything. open reports whether an endpoint failed, and so may prove the block later.
-func (p *receiptsProof) byOthers(ctx context.Context, n *rpc.Node, b blockInLog, first *Finding) (verdict *Finding, open bool) {
-	findings := []*Finding{first}
-	for _, other := range p.Nodes.Others(n) {
-		if p.Nodes.Identified(ctx, other) != nil {
-			continue
-		}
-		switch found, err := p.judge(ctx, other, b); {
-		case err != nil:
-		case found == nil:
-			p.mislead(findings)
-			return nil, false
-		default:
-			findings = append(findings, found)
+// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have answered.
+// findings are the verdicts against the block, that of n included if it is one. open reports whether an endpoint
+// failed, and so may prove the block later.
+func (l Log) byOthers(ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error) (by *rpc.Node, findings []*Finding, open bool) {
+	judged := func(err error) {
+		var f *Finding
+		if errors.As(err, &f) {
+			findings = append(findings, f)
 		}
 	}
+	judged(err)
+	for _, other := range l.Nodes.Others(n) {
+		if l.Nodes.Identified(ctx, other) != nil {
+			continue
+		}
+		err := prove(other)
+		if err == nil {
+			return other, findings, false
+		}
+		judged(err)
+	}
+	return nil, findings, len(findings) < l.Nodes.Serving()
+}
+
+// verdict returns the first finding against the log, even if others cannot prove anything, or else the first one.
+func verdict(findings []*Finding) *Finding {
 	against := slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong })
-	return findings[max(0, against)], len(findings) < p.Nodes.Serving()
+	return findings[max(0, against)]
 }
 
 // mislead notes the endpoints whose findings against the log another endpoint refutes.
@@ -314,14 +331,10 @@ func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b blockInLog) 
 		case theirs.Hash == b.hash:
 			return nil, true
 		default:
-			return p.finding(other, b, true, fmt.Sprintf("its hash there is %s", theirs.Hash)), false
+			return &Finding{b.number, b.hash.Hex(), other.Name, true, fmt.Sprintf("its hash there is %s", theirs.Hash)}, false
 		}
 	}
 	return nil, false
-}
-
-func (p *receiptsProof) finding(n *rpc.Node, b blockInLog, wrong bool, why string) *Finding {
-	return &Finding{Block: b.number, Hash: b.hash.Hex(), Endpoint: n.Name, Wrong: wrong, Why: why}
 }
 
 // note adds the outcome of a block to the report.
@@ -354,24 +367,34 @@ func (p *receiptsProof) add(f *Finding) {
 	}
 }
 
-// judge proves a block with the responses of one endpoint. It returns nil if it is proven.
-func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
-	why, err := p.differs(ctx, n, b.hash, p.covering(b.number), b.logs)
-	var unprovable *chainproof.UnprovableError
+// judge proves a block by one endpoint. The hash is the log's, so an endpoint that has no such block, or another one of
+// this hash, contradicts the log.
+func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) error {
+	err := p.prove(ctx, n, b.number, b.hash, p.covering(b.number), b.logs)
 	var wrong *chainproof.WrongError
 	switch {
-	case errors.As(err, &unprovable), errors.Is(err, rpc.ErrNoReceipts):
-		return p.finding(n, b, false, err.Error()), nil
 	case errors.As(err, &wrong):
-		return p.finding(n, b, true, err.Error()), nil
+		return &Finding{b.number, b.hash.Hex(), n.Name, true, wrong.Error()}
 	case errors.Is(err, rpc.ErrNoBlock):
-		return p.finding(n, b, true, "it is not in the chain"), nil
-	case err != nil:
-		return nil, err
-	case why != "":
-		return p.finding(n, b, true, why), nil
+		return &Finding{b.number, b.hash.Hex(), n.Name, true, "it is not in the chain"}
 	}
-	return nil, nil
+	return err
+}
+
+// prove proves a block by one endpoint: that logs are those of these vaults in the block with this hash. It returns a
+// *Finding if they are not, or if the endpoint cannot prove it.
+func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.Hash, vaults []common.Address, logs []digest) error {
+	why, err := l.differs(ctx, n, hash, vaults, logs)
+	var unprovable *chainproof.UnprovableError
+	switch {
+	case errors.As(err, &unprovable), errors.Is(err, rpc.ErrNoReceipts):
+		return &Finding{number, hash.Hex(), n.Name, false, err.Error()}
+	case err != nil:
+		return fmt.Errorf("block %d (%s) at %s: %w", number, hash, n.Name, err)
+	case why != "":
+		return &Finding{number, hash.Hex(), n.Name, true, why}
+	}
+	return nil
 }
 
 // callsOfReceipts is the number of calls that differs makes.
@@ -497,6 +520,6 @@ func (p *receiptsProof) compare(n *rpc.Node, b blockInLog, hash common.Hash) {
 	default:
 		p.failed[b.number] = true
 		p.report.Wrong, p.report.Proven, p.report.Logs = p.report.Wrong+1, p.report.Proven-1, p.report.Logs-len(b.logs)
-		p.add(p.finding(n, b, true, fmt.Sprintf("below the final block its hash is %s", hash)))
+		p.add(&Finding{b.number, b.hash.Hex(), n.Name, true, fmt.Sprintf("below the final block its hash is %s", hash)})
 	}
 }

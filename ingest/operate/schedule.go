@@ -17,7 +17,6 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -69,31 +68,20 @@ func NewSchedule(l Log, every time.Duration, perSecond float64, log *slog.Logger
 	return p
 }
 
-// disprovenError means that the log contradicts the chain.
-type disprovenError struct {
-	block uint64
-	hash  common.Hash
-	node  string
-	why   string
-}
-
-func (e *disprovenError) Error() string {
-	return fmt.Sprintf("block %d (%s) at %s: %s; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", e.block, e.hash, e.node, e.why)
-}
-
 // Run starts one run after the other until ctx ends. A run that cannot prove a block ends with a warning, and one that
 // disproves a block with that; the next one retries.
 func (p *Schedule) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := time.Now().Add(p.every)
 		err := p.Once(ctx)
-		var disproven *disprovenError
+		var found *Finding
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.As(err, &disproven):
+		case errors.As(err, &found) && found.Wrong:
+			err = fmt.Errorf("%w; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", err)
 			p.log.Error("the log contradicts the chain", "error", err)
-			p.events.Disproven(disproven.block, err)
+			p.events.Disproven(found.Block, err)
 		case err != nil:
 			p.log.Warn("proof by receipts ended", "error", err)
 			p.events.Ended("the proof by receipts ended: " + err.Error())
@@ -131,9 +119,9 @@ func (p *Schedule) Once(ctx context.Context) error {
 			break
 		}
 		err := r.step(ctx, vaults, from, to)
-		var disproven *disprovenError
+		var found *Finding
 		switch {
-		case errors.As(err, &disproven), unprovable(err):
+		case errors.As(err, &found):
 			return err
 		case err == nil:
 			wait.Reset()
@@ -147,12 +135,6 @@ func (p *Schedule) Once(ctx context.Context) error {
 	p.ended = true
 	p.mu.Unlock()
 	return nil
-}
-
-// unprovable reports whether an error means that a block cannot be proven although no party is wrong.
-func unprovable(err error) bool {
-	var unprovable *chainproof.UnprovableError
-	return errors.As(err, &unprovable) || errors.Is(err, rpc.ErrNoReceipts)
 }
 
 // stopped reports whether the log is frozen: then the chain has other blocks than the log, and an operator decides.
@@ -206,58 +188,41 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 			return err
 		}
 	}
-	nodes, n := r.Nodes, r.node
+	n := r.node
 	if n == nil {
 		var err error
-		if n, err = nodes.Current(ctx); err != nil {
+		if n, err = r.Nodes.Current(ctx); err != nil {
 			return err
 		}
 	}
-	at, err := r.prove(ctx, n, vaults, from, min(to, from+r.atOnce-1))
+	at, err := r.blocks(ctx, n, vaults, from, min(to, from+r.atOnce-1))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	var verdict error
-	verdicts := 0
-	judge := func(err error) {
-		var disproven *disprovenError
-		switch {
-		case errors.As(err, &disproven):
-			verdict, verdicts = err, verdicts+1
-		case unprovable(err):
-			if verdicts++; verdict == nil {
-				verdict = err
-			}
-		}
-	}
-	judge(err)
-	for _, other := range nodes.Others(n) {
-		if nodes.Identified(ctx, other) != nil {
-			continue
-		}
+	by, findings, open := r.byOthers(ctx, n, err, func(other *rpc.Node) error {
 		r.last = nil
-		_, again := r.prove(ctx, other, vaults, at, at)
-		if again == nil {
-			r.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other", other.Name, "error", err)
-			r.node = other
-			return nil
-		}
-		judge(again)
-	}
-	if verdict == nil || ctx.Err() != nil {
+		_, err := r.blocks(ctx, other, vaults, at, at)
+		return err
+	})
+	switch {
+	case by != nil:
+		r.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other", by.Name, "error", err)
+		r.node = by
+		return nil
+	case len(findings) == 0 || ctx.Err() != nil:
 		return err
 	}
 	if r.open != at {
 		r.open, r.attempts = at, 0
 	}
-	if r.attempts++; verdicts < nodes.Serving() && r.attempts < attemptsEnough {
-		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict) // %v: no verdict yet
+	if r.attempts++; open && r.attempts < attemptsEnough {
+		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict(findings)) // %v: no verdict yet
 	}
-	return verdict
+	return verdict(findings)
 }
 
-// prove proves blocks at one endpoint. After an error, at is the block that is not proven.
-func (r *receiptsRun) prove(ctx context.Context, n *rpc.Node, vaults []common.Address, from, to uint64) (at uint64, err error) {
+// blocks proves consecutive blocks at one endpoint. After an error, at is the block that is not proven.
+func (r *receiptsRun) blocks(ctx context.Context, n *rpc.Node, vaults []common.Address, from, to uint64) (at uint64, err error) {
 	if err := r.pace.WaitN(ctx, int(to-from+1)); err != nil {
 		return from, err
 	}
@@ -281,7 +246,7 @@ func (r *receiptsRun) prove(ctx context.Context, n *rpc.Node, vaults []common.Ad
 // block proves one block.
 func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
 	if !h.Sealed {
-		return &chainproof.UnprovableError{Why: fmt.Sprintf("the fields of the header of block %d at %s do not hash to its hash", h.Number, n.Name)}
+		return &Finding{h.Number, h.Hash.Hex(), n.Name, false, "the fields of its header do not hash to its hash"}
 	}
 	if err := n.HasBloom(h); err != nil {
 		return err
@@ -289,7 +254,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	var ours []digest
 	if have := r.held[h.Number]; have != nil {
 		if have.hash != h.Hash {
-			return &disprovenError{h.Number, h.Hash, n.Name, fmt.Sprintf("the log has it with the hash %s", have.hash)}
+			return &Finding{h.Number, h.Hash.Hex(), n.Name, true, fmt.Sprintf("the log has it with the hash %s", have.hash)}
 		}
 		for _, d := range have.logs {
 			if slices.Contains(vaults, d.vault) {
@@ -304,14 +269,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	if err := r.pace.WaitN(ctx, callsOfReceipts); err != nil {
 		return err
 	}
-	why, err := r.differs(ctx, n, h.Hash, vaults, ours)
-	if err != nil {
-		return fmt.Errorf("block %d (%s) at %s: %w", h.Number, h.Hash, n.Name, err)
-	}
-	if why != "" {
-		return &disprovenError{h.Number, h.Hash, n.Name, why}
-	}
-	return nil
+	return r.prove(ctx, n, h.Number, h.Hash, vaults, ours)
 }
 
 // advance notes that a block of these vaults is proven.
