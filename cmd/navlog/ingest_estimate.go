@@ -69,7 +69,7 @@ func printEstimate(out io.Writer, e *operate.Estimate, priced bool) error {
 	if len(e.Unpriced) > 0 {
 		cli.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
 	}
-	cli.Fprintf(w, "This estimate asked the node %d times (%d samples).\n", registry.Spent(e.Sampling).Calls, e.Samples)
+	cli.Fprintf(w, "This estimate made %d calls (%d samples).\n", registry.Spent(e.Sampling).Calls, e.Samples)
 	return w.Flush()
 }
 
@@ -90,6 +90,6 @@ func bill(w io.Writer, title string, calls []registry.MethodCalls, total registr
 	for _, m := range calls {
 		row(m.Method, m)
 	}
-	row("in all", total)
+	row("total", total)
 	fmt.Fprintln(w)
 }

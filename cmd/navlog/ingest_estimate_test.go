@@ -27,8 +27,8 @@ func TestEstimateForPeople(t *testing.T) {
 	}
 	for _, want := range []string{
 		"chain 1 from https://a.example reads blocks 10 to 1000009 in ranges of up to 10000, about 700 logs, in about 1m15s.", "does not return the times of logs",
-		"BACKFILL CALLS BYTES UNITS eth_getBlockByHash 600 9000 0 eth_getLogs 103 500 7725 in all 703 9500 7725",
-		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash", "asked the node 13 times (12 samples)",
+		"BACKFILL CALLS BYTES UNITS eth_getBlockByHash 600 9000 0 eth_getLogs 103 500 7725 total 703 9500 7725",
+		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash", "made 13 calls (12 samples)",
 	} {
 		if got := text(e, true); !strings.Contains(got, want) {
 			t.Errorf("the estimate lacks %q: %s", want, got)
