@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	examining, stop := context.WithCancel(ctx)
 	var examined sync.WaitGroup
 	defer func() { stop(); examined.Wait() }()
+	i.standing.set(func(s *standing) { s.trouble, s.unfit = "", "log, chain and configuration are not compared yet" })
 	h, last, trouble, since := i.heart(client), "", "", time.Now()
 	for waiting := false; ; waiting = true {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
@@ -114,11 +116,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			reason = trouble
 		}
 		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Standby, reason })
-		i.standing.set(func(s *standing) {
-			if s.trouble = trouble; err == nil {
-				s.heard = time.Now()
-			}
-		})
+		i.standing.set(func(s *standing) { s.trouble = trouble })
 		if !waiting {
 			examined.Go(func() { i.examine(examining) })
 		}
@@ -128,13 +126,11 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	}
 }
 
-// standing records whether a standby could take over, as far as it knows.
+// standing records why a standby could not take over. Both reasons are empty if it could.
 type standing struct {
 	mu      sync.Mutex
-	heard   time.Time // when Kafka last returned the heartbeat
-	trouble string    // why Kafka does not return it; empty if it does
-	unfit   string    // why the log, the chain or the configuration does not let it write; empty for nothing
-	known   bool      // whether that was checked
+	trouble string // why Kafka does not return the heartbeat
+	unfit   string // why the log, the chain or the configuration does not let it write
 }
 
 func (s *standing) set(change func(*standing)) {
@@ -150,7 +146,6 @@ const examineEvery = 10 * time.Second
 // so a configuration that contradicts the log is reported now, and not when the writer is
 // gone. It fences no writer.
 func (i *Ingest) examine(ctx context.Context) {
-	i.standing.set(func(s *standing) { s.unfit, s.known = "", false })
 	for {
 		err := i.wouldFit(ctx)
 		if ctx.Err() != nil {
@@ -160,7 +155,7 @@ func (i *Ingest) examine(ctx context.Context) {
 		if err != nil {
 			unfit = err.Error()
 		}
-		i.standing.set(func(s *standing) { s.unfit, s.known = unfit, true })
+		i.standing.set(func(s *standing) { s.unfit = unfit })
 		if rpc.Sleep(ctx, examineEvery) != nil {
 			return
 		}
@@ -191,15 +186,8 @@ func (i *Ingest) standbyReady() error {
 	s := &i.standing
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.trouble != "":
-		return fmt.Errorf("ingest stands by and could not take over: %s", s.trouble)
-	case time.Since(s.heard) > 2*i.config.Standby+examineEvery:
-		return fmt.Errorf("ingest stands by, and Kafka has not returned the writer's heartbeat since %s", s.heard.UTC().Format(time.RFC3339))
-	case !s.known:
-		return errors.New("ingest stands by and does not know yet whether it could take over")
-	case s.unfit != "":
-		return fmt.Errorf("ingest stands by and could not take over: %s", s.unfit)
+	if why := cmp.Or(s.trouble, s.unfit); why != "" {
+		return fmt.Errorf("ingest stands by and could not take over: %s", why)
 	}
 	return nil
 }
