@@ -57,9 +57,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 		"it does not have the block": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, nil, method == "eth_getBlockByNumber" && string(params[0]) != `"0x0"`
 		}, "waits for a second endpoint"},
-		"it is down": {func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-			return nil, errHangUp, true
-		}, "waits for a second endpoint"},
+		"it is down": {away, "waits for a second endpoint"},
 	} {
 		agree := func(t *testing.T, liarFirst bool) {
 			r := newRig(t, kfake)
@@ -70,8 +68,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			if r.config.RPC = rpc.Endpoints(r.url, second.URL); liarFirst {
 				slices.Reverse(r.config.RPC)
 			}
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			r.verify()
 			before := p.Status().Seq
 
@@ -107,8 +104,7 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	r.steps(30)
 	second := r.liar(honest)
 	r.config.RPC = rpc.Endpoints(r.url, second.URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.verify()
 	head, before := r.height(), len(r.told())
 	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
@@ -175,6 +171,6 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 		t.Errorf("the log begins with block %d, which two endpoints do not agree on", cursor.GetHead().GetNumber())
 	}
 	second.tell(finalized(nil, nil))
-	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	p.atHead()
 	r.verify()
 }

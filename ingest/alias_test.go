@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"errors"
 	"maps"
 	"math/big"
 	"os"
@@ -40,9 +39,7 @@ func (r *rig) alias(kind string, a vaults.Alias) (ids []int64) {
 	r.must(err)
 	r.orders.mu.Lock()
 	defer r.orders.mu.Unlock()
-	id := int64(len(r.orders.given) + 1)
-	r.orders.given = append(r.orders.given, vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(r.config.Vaults[0].Address), Argument: argument})
-	return []int64{id}
+	return []int64{r.give(kind, r.config.Vaults[0], argument)}
 }
 
 // places counts a partner's referrals in the referral topics whose logs are in the chain, by log.
@@ -103,8 +100,7 @@ func TestAliases(t *testing.T) {
 	r.steps(20)
 	depositor := r.depositor()
 	depositor.deposit(1, 7)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.settle()
 	if all := r.told(); len(all) > 0 {
 		t.Fatalf("%d referrals were written without an alias", len(all))
@@ -177,8 +173,7 @@ func TestAliasThroughDeaths(t *testing.T) {
 			for n := range int64(3) {
 				depositor.deposit(n+1, 7)
 			}
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			r.reorg(2) // two deposits are retracted
 			depositor.deposit(9, 7)
 			p.caughtUp()
@@ -186,9 +181,7 @@ func TestAliasThroughDeaths(t *testing.T) {
 			die := func(ids []int64) vaults.Outcome {
 				t.Helper()
 				inPieces := func(i *Ingest) { i.earlierAtOnce = 7 }
-				if err := r.start(inPieces, killAt(at, 2)).wait(); !errors.Is(err, errKilled) { // 1 is the claim
-					t.Fatalf("it was not killed: %v", err)
-				}
+				r.killed(inPieces, killAt(at, 2)) // 1 is the claim
 				p := r.start(inPieces)
 				defer p.halt()
 				return p.came(ids)

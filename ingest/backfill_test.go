@@ -24,9 +24,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 			if late {
 				all := r.config.Vaults
 				r.config.Vaults = all[1:]
-				p := r.start()
-				p.caughtUp()
-				p.halt()
+				r.index()
 				r.config.Vaults = all
 			}
 			fork := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})

@@ -33,22 +33,16 @@ func TestKillAtEveryStep(t *testing.T) {
 				r.steps(12)
 				// Transaction 1 writes the vaults, 2 and 3 the first blocks.
 				for n := 1; n <= 3; n++ {
-					if err := r.start(killAt(at, n)).wait(); !errors.Is(err, errKilled) {
-						t.Fatalf("run %d was not killed: %v", n, err)
-					}
+					r.killed(killAt(at, n))
 				}
-				p := r.start()
-				p.caughtUp()
+				p := r.follow()
 				r.verify()
 				p.halt()
 
 				r.reorg(3) // the next transaction is the reorganisation
 				r.steps(2)
-				if err := r.start(killAt(at, 2)).wait(); !errors.Is(err, errKilled) {
-					t.Fatalf("the reorganisation was not killed: %v", err)
-				}
-				p = r.start()
-				p.caughtUp()
+				r.killed(killAt(at, 2))
+				p = r.follow()
 				r.verify()
 			})
 		}
@@ -80,8 +74,7 @@ func TestSecondIngestFencesTheFirst(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(5)
-		first := r.start()
-		first.caughtUp()
+		first := r.follow()
 		second := r.start()
 		second.until("takeover", func(status.Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
 		r.steps(1) // gives the first one something to write
@@ -163,8 +156,7 @@ func TestTwoStartTogether(t *testing.T) {
 func TestCursorNamesTheWindow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	cursor := r.cursor()
 	for _, k := range r.topic(chainlog.LogTopic(r.config.ID)) {
 		record, err := chainlog.Decode(r.config.ID, k)

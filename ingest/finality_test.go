@@ -35,7 +35,7 @@ func TestNoFinalizedTag(t *testing.T) {
 			r.steps(10)
 			r.config.RPC = rpc.Endpoints(r.liar(answer).URL)
 			p := r.start()
-			p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+			p.atHead()
 			r.verify()
 			st := p.Status()
 			if st.FinalBlock != 0 || st.ReferralBlock != 0 {
@@ -62,7 +62,7 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	begin := r.height() - 1 - r.config.Window
 	r.steps(5)
 	p := r.start()
-	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	p.atHead()
 	for _, record := range r.verify() {
 		if b := record.GetBlock(); b != nil && b.GetNumber() < begin {
 			t.Errorf("block %d is recorded, %d blocks below the first vault's start", b.GetNumber(), r.config.Vaults[0].StartBlock-b.GetNumber())
@@ -77,8 +77,7 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
-			failing := r.liar(finalized(nil, fault))
-			r.config.RPC = rpc.Endpoints(failing.URL)
+			failing := r.through(finalized(nil, fault))
 			p := r.start()
 			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
 			asked := failing.count("eth_getBlockByNumber")
@@ -108,13 +107,11 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(15)
-			failing := r.liar(honest)
-			r.config.RPC = rpc.Endpoints(failing.URL)
+			failing := r.through(honest)
 			if another {
 				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
 			}
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			final := r.finalIn(p)
 			failing.tell(finalized(nil, errHangUp))
 			r.steps(12)
@@ -139,11 +136,10 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 func TestFinalizedIsGenesis(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
-	var genesis json.RawMessage
-	r.must(r.chain.Client().CallContext(r.ctx, &genesis, "eth_getBlockByNumber", "0x0", false))
+	genesis := r.blockAt("0x0")
 	r.config.RPC = rpc.Endpoints(r.liar(finalized(genesis, nil)).URL)
 	p := r.start()
-	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	p.atHead()
 	r.verify()
 	if st := p.Status(); st.FinalBlock != 0 || st.Warning != "" {
 		t.Errorf("final block %d, warning %q", st.FinalBlock, st.Warning)
@@ -172,10 +168,9 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	naming := r.liar(r.namesFinal(0))
-	r.config.RPC = rpc.Endpoints(naming.URL)
+	naming := r.through(r.namesFinal(0))
 	p := r.start()
-	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	p.atHead()
 	naming.tell(r.namesFinal(1)) // the response of a backend that is one block behind
 	naming.lookedAt(p)
 	st := p.Status()
@@ -220,8 +215,7 @@ func TestFinalityNeedsAgreement(t *testing.T) {
 			if r.config.RPC = rpc.Endpoints(r.url, hasty.URL); liarFirst {
 				slices.Reverse(r.config.RPC)
 			}
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			for range 3 {
 				r.steps(3)
 				p.caughtUp()
@@ -267,8 +261,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			r.steps(15)
 			other := r.liar(honest)
 			r.config.RPC = rpc.Endpoints(r.url, other.URL)
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			final := r.finalIn(p)
 			other.tell(c.lie(r))
 			r.steps(12)
@@ -284,8 +277,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			// A third one agrees with the first.
 			p.halt()
 			r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.liar(honest).URL})
-			p = r.start()
-			p.caughtUp()
+			p = r.follow()
 			r.verify()
 		})
 	}
@@ -312,12 +304,9 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 	r.steps(25)
 	first, second := r.liar(honest), r.liar(finalized(r.blockAt("0x5"), nil))
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	final := r.finalIn(p)
-	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
-		return nil, errHangUp, true
-	})
+	first.tell(away)
 	r.steps(3)
 	p.until("failover", func(st status.Status) bool { return st.IndexedBlock == r.height() })
 	second.lookedAt(p)
@@ -333,10 +322,8 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 6}
 	r.steps(20)
-	boaster := r.liar(honest)
-	r.config.RPC = rpc.Endpoints(boaster.URL)
-	p := r.start()
-	p.caughtUp()
+	boaster := r.through(honest)
+	p := r.follow()
 	for _, by := range []uint64{4, 1_000_000} { // within the depth, and far beyond it
 		boaster.tell(boasts(by))
 		r.steps(2)

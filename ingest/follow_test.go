@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
-
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -19,8 +17,7 @@ func TestFirstRunAndRestart(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(30)
-		p := r.start()
-		p.caughtUp()
+		p := r.follow()
 		r.verify()
 		if err := p.Ready(); err != nil {
 			t.Errorf("at the head it is not ready: %v", err)
@@ -32,8 +29,7 @@ func TestFirstRunAndRestart(t *testing.T) {
 		p.halt()
 
 		r.steps(20) // while it does not
-		again := r.start()
-		again.caughtUp()
+		again := r.follow()
 		all := r.verify()
 		again.halt()
 		if len(all) <= len(first) {
@@ -50,33 +46,6 @@ func TestFirstRunAndRestart(t *testing.T) {
 		}
 		checkVaultRecord(t, r, all[0].GetVault())
 	})
-}
-
-// Of history further back than the window, only the last block of each range is recorded; nearer to the head, every
-// block is.
-func TestHistoryBeyondTheWindow(t *testing.T) {
-	sequential(t)
-	r := newRig(t, kfake)
-	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 12, 10
-	r.steps(60)
-	p := r.start()
-	p.caughtUp()
-	all := r.verify()
-	head := r.height()
-	recorded := map[uint64]bool{}
-	for _, record := range all {
-		if b := record.GetBlock(); b != nil {
-			recorded[b.GetNumber()] = true
-		}
-	}
-	for n := head - r.config.Window + 1; n <= head; n++ {
-		if !recorded[n] {
-			t.Errorf("block %d, within the window below the head %d, is not recorded", n, head)
-		}
-	}
-	if len(recorded) > int(head)/2 {
-		t.Errorf("%d of %d blocks are recorded, though the window holds %d", len(recorded), head, r.config.Window)
-	}
 }
 
 // Blocks of a node that do not form a chain are not accepted.
@@ -107,8 +76,7 @@ func TestBlocksThatAreNoChain(t *testing.T) {
 	}))
 	t.Cleanup(lying.Close)
 	r.config.RPC = rpc.Endpoints(lying.URL)
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	r.verify()
 	if lies.Load() == 0 {
 		t.Error("the lie was never told")
@@ -132,22 +100,16 @@ func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	depositor := r.depositor()
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	depositor.deposit(5, 7)
 	p.caughtUp()
 	p.halt()
 	head, told := r.height(), len(r.told())
-	var dead json.RawMessage
-	r.must(r.chain.Client().CallContext(r.ctx, &dead, "eth_getBlockByNumber", hexutil.Uint64(head), false))
-	number := fmt.Sprintf(`"%#x"`, head)
+	dead := r.blockAt("latest")
 	r.reorg(2) // the deposit is gone
 	r.mine(30)
 
-	balancer := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == number)
-	})
-	r.config.RPC = rpc.Endpoints(balancer.URL)
+	balancer := r.through(headIs(dead, fmt.Sprintf(`"%#x"`, head)))
 	p = r.start()
 	balancer.lookedAt(p)
 	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.told()) != told {

@@ -27,6 +27,7 @@ import (
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // history is a node with a long chain whose blocks are generated on request: one block in every `every` has a log of
@@ -378,7 +379,8 @@ func (h *history) whole(r *rig, most int) {
 	h.t.Helper()
 	r.settle()
 	_, live := r.log()
-	logs, blocks, old := uint64(0), 0, 0
+	h.hasLogs(live)
+	blocks, old := 0, 0
 	for _, record := range live {
 		if b := record.GetBlock(); b != nil {
 			if blocks++; b.GetNumber()+r.config.Window <= h.tip {
@@ -388,6 +390,20 @@ func (h *history) whole(r *rig, most int) {
 				h.t.Fatalf("a block is recorded as %v", b)
 			}
 		}
+	}
+	if uint64(blocks-old) != r.config.Window {
+		h.t.Errorf("%d blocks of the window are recorded", blocks-old)
+	}
+	if old > most {
+		h.t.Errorf("%d blocks are recorded that are below the window, want at most %d", old, most)
+	}
+}
+
+// hasLogs checks that records have each log of the vault up to the head once, with its time.
+func (h *history) hasLogs(live []*event.Record) {
+	h.t.Helper()
+	logs := uint64(0)
+	for _, record := range live {
 		if l := record.GetLog(); l != nil {
 			if logs++; l.GetBlockNumber() != logs*h.every || l.GetBlockTime() != h.time(l.GetBlockNumber()) {
 				h.t.Fatalf("log %d is of block %d at %d", logs, l.GetBlockNumber(), l.GetBlockTime())
@@ -396,12 +412,6 @@ func (h *history) whole(r *rig, most int) {
 	}
 	if want := h.tip / h.every; logs != want {
 		h.t.Errorf("there are %d logs, the chain has %d", logs, want)
-	}
-	if uint64(blocks-old) != r.config.Window {
-		h.t.Errorf("%d blocks of the window are recorded", blocks-old)
-	}
-	if old > most {
-		h.t.Errorf("%d blocks are recorded that are below the window, want at most %d", old, most)
 	}
 }
 
@@ -455,7 +465,7 @@ func TestDeathsInASparseHistory(t *testing.T) {
 	r := h.rig()
 	for i, at := range writer.Steps {
 		commits := 0
-		p := r.start(func(ingest *Ingest) {
+		r.killed(func(ingest *Ingest) {
 			ingest.hook = func(s writer.Step) error {
 				if s == writer.BeforeProduce {
 					commits++
@@ -466,9 +476,6 @@ func TestDeathsInASparseHistory(t *testing.T) {
 				return nil
 			}
 		})
-		if err := p.wait(); err != errKilled {
-			t.Fatalf("the process that dies %q ends with %v", at, err)
-		}
 	}
 	p := r.start()
 	h.caughtUp(p)
@@ -548,15 +555,7 @@ func TestCallsOfALateVault(t *testing.T) {
 	}
 	r.settle()
 	_, live := r.log()
-	logs := uint64(0)
-	for _, record := range live {
-		if record.GetLog() != nil {
-			logs++
-		}
-	}
-	if logs != h.tip/h.every {
-		t.Errorf("there are %d logs, the chain has %d", logs, h.tip/h.every)
-	}
+	h.hasLogs(live)
 }
 
 func (h *history) asked(method string) int {

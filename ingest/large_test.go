@@ -2,12 +2,10 @@ package ingest
 
 import (
 	"bytes"
-	"encoding/json"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
-	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -29,20 +27,8 @@ func TestLargeLogs(t *testing.T) {
 			r.config.Finality = Finality{Depth: c.depth}
 			r.steps(6)
 			data := bytes.Repeat([]byte{0xab}, c.bytes)
-			large := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-				if method != "eth_getLogs" {
-					return nil, nil, false
-				}
-				var logs []map[string]any
-				_ = json.Unmarshal(truth(), &logs)
-				for _, l := range logs {
-					l["data"] = hexutil.Bytes(data)
-				}
-				return logs, nil, true
-			})
-			r.config.RPC = rpc.Endpoints(large.URL)
-			p := r.start()
-			p.caughtUp()
+			r.through(withLogs(func(l map[string]any) { l["data"] = hexutil.Bytes(data) }))
+			p := r.follow()
 			if c.depth > 100 {
 				r.reorg(1)
 				r.steps(1)
@@ -78,8 +64,7 @@ func TestLargeLogs(t *testing.T) {
 				t.Error("no log without data was reorganised")
 			}
 			p.halt() // the number belongs to the log, not to a process
-			p = r.start()
-			p.caughtUp()
+			p = r.follow()
 			if got := p.Status().LogsWithoutData; got != uint64(kept) {
 				t.Errorf("after a restart the status says %d of %d logs without data", got, kept)
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,13 @@ func (r *rig) liar(l lie) *liar {
 	n := &liar{calls: map[string]int{}, lie: l}
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { n.serve(r, w, req) }))
 	r.t.Cleanup(n.Close)
+	return n
+}
+
+// through puts a liar between ingest and the real node, as its only endpoint.
+func (r *rig) through(l lie) *liar {
+	n := r.liar(l)
+	r.config.RPC = rpc.Endpoints(n.URL)
 	return n
 }
 
@@ -130,6 +138,33 @@ func honest(string, []json.RawMessage, func() json.RawMessage) (any, error, bool
 	return nil, nil, false
 }
 
+// away is a node that does not respond.
+func away(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+	return nil, errHangUp, true
+}
+
+// headIs is a node whose newest block, and the block with this number if it is not empty, is this one.
+func headIs(block json.RawMessage, number string) lie {
+	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return block, nil, method == "eth_getBlockByNumber" && slices.Contains([]string{`"latest"`, number}, string(params[0]))
+	}
+}
+
+// withLogs is a node that changes each log of its responses.
+func withLogs(change func(l map[string]any)) lie {
+	return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getLogs" {
+			return nil, nil, false
+		}
+		var logs []map[string]any
+		_ = json.Unmarshal(truth(), &logs)
+		for _, l := range logs {
+			change(l)
+		}
+		return logs, nil, true
+	}
+}
+
 // A lagging node returns [] for logs that exist: at the head the bloom reveals this, and the other endpoint is called.
 func TestEmptyAnswerAgainstBloom(t *testing.T) {
 	for _, c := range []struct {
@@ -141,19 +176,17 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 			r.config.Finality = Finality{Depth: 500} // everything is read by hash
 			r.steps(15)
 			var asked sync.Map // blocks are read concurrently
-			lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 				if method != "eth_getLogs" {
 					return nil, nil, false
 				}
 				_, again := asked.Swap(string(params[0]), true)
 				return []any{}, nil, c.another || !again
 			})
-			r.config.RPC = rpc.Endpoints(lying.URL)
 			if c.another {
 				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
 			}
-			p := r.start()
-			p.caughtUp()
+			r.follow()
 			r.verify()
 			lies := 0
 			asked.Range(func(any, any) bool { lies++; return false })
@@ -167,44 +200,28 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 // Responses that contradict the request are not accepted, and ingest recovers when the node does.
 func TestImplausibleLogs(t *testing.T) {
 	sequential(t)
-	change := func(from, to string) func(json.RawMessage) any {
-		return func(truth json.RawMessage) any {
-			var logs []map[string]any
-			_ = json.Unmarshal(truth, &logs)
-			for _, l := range logs {
-				if from == "" {
-					l["removed"] = true
-				} else if _, ok := l[from]; ok {
-					l[from] = to
-				}
-			}
-			return logs
-		}
-	}
 	for name, fault := range map[string]struct {
-		change func(json.RawMessage) any
-		want   string
+		field string
+		value any
+		want  string
 	}{
-		"another block's hash":   {change("blockHash", otherHash), "when asked for block"},
-		"another block's number": {change("blockNumber", "0x1"), "when asked for block"},
-		"another address":        {change("address", "0x00000000000000000000000000000000000000ff"), "the header's logsBloom contains more"},
-		"a removed log":          {change("", ""), "is removed, so the block has left its chain"},
-		"logs at one place":      {change("logIndex", "0x0"), "logIndex: two different logs"},
+		"another block's hash":   {"blockHash", otherHash, "when asked for block"},
+		"another block's number": {"blockNumber", "0x1", "when asked for block"},
+		"another address":        {"address", "0x00000000000000000000000000000000000000ff", "the header's logsBloom contains more"},
+		"a removed log":          {"removed", true, "is removed, so the block has left its chain"},
+		"logs at one place":      {"logIndex", "0x0", "logIndex: two different logs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Finality = Finality{Depth: 500}
 			r.steps(12)
-			lying := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-				switch method {
-				case "eth_getLogs":
-					return fault.change(truth()), nil, true
-				case "eth_getBlockReceipts": // which would repair it
+			change := withLogs(func(l map[string]any) { l[fault.field] = fault.value })
+			lying := r.through(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+				if method == "eth_getBlockReceipts" { // which would repair it
 					return nil, errors.New("the method does not exist"), true
 				}
-				return nil, nil, false
+				return change(method, params, truth)
 			})
-			r.config.RPC = rpc.Endpoints(lying.URL)
 			p := r.start()
 			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, fault.want) })
 			lying.tell(honest)
@@ -221,7 +238,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 	r.steps(40)
 	var mu sync.Mutex // several ranges are read at once
 	widest := uint64(0)
-	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		var filter struct{ FromBlock, ToBlock string }
 		if method != "eth_getLogs" || json.Unmarshal(params[0], &filter) != nil || filter.FromBlock == "" {
 			return nil, nil, false
@@ -236,9 +253,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 		widest = max(widest, to-from+1)
 		return nil, nil, false
 	})
-	r.config.RPC = rpc.Endpoints(lying.URL)
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	r.verify()
 	mu.Lock()
 	defer mu.Unlock()
@@ -252,20 +267,8 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(30)
-	bare := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-		if method != "eth_getLogs" {
-			return nil, nil, false
-		}
-		var logs []map[string]any
-		_ = json.Unmarshal(truth(), &logs)
-		for _, l := range logs {
-			delete(l, "blockTimestamp")
-		}
-		return logs, nil, true
-	})
-	r.config.RPC = rpc.Endpoints(bare.URL)
-	p := r.start()
-	p.caughtUp()
+	r.through(withLogs(func(l map[string]any) { delete(l, "blockTimestamp") }))
+	r.index()
 	r.verify()
 }
 
@@ -275,11 +278,8 @@ func TestFailover(t *testing.T) {
 	r.steps(10)
 	first := r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, r.url)
-	p := r.start()
-	p.caughtUp()
-	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
-		return nil, errHangUp, true
-	})
+	p := r.follow()
+	first.tell(away)
 	r.steps(5)
 	p.caughtUp()
 	r.verify()
@@ -296,8 +296,7 @@ func TestProgressThroughErrors(t *testing.T) {
 	r.config.Finality = Finality{Depth: 500} // everything is read block by block
 	r.steps(40)
 	var calls atomic.Int64
-	first := r.liar(honest)
-	r.config.RPC = rpc.Endpoints(first.URL)
+	first := r.through(honest)
 	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
 	}
@@ -315,10 +314,8 @@ func TestFalseReorganisation(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	watched := r.liar(honest)
-	r.config.RPC = rpc.Endpoints(watched.URL)
-	p := r.start()
-	p.caughtUp()
+	watched := r.through(honest)
+	p := r.follow()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
 	unchanged := func(why string) {
 		t.Helper()
@@ -347,8 +344,7 @@ func TestFalseReorganisation(t *testing.T) {
 	})
 	unchanged("another hash, read once")
 
-	var old json.RawMessage
-	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
+	old := r.blockAt("0x5")
 	watched.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return another(old), nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
 	})

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -339,14 +339,5 @@ func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
 // eventually polls a condition until it holds.
 func (r *rig) eventually(what string, condition func() bool) {
 	r.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			r.t.Fatalf("no %s within %s", what, patience)
-		}
-	}
+	wait.For(r.t, "no "+what, condition)
 }

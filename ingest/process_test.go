@@ -133,8 +133,7 @@ func TestStoppedProcessIsFenced(t *testing.T) {
 				r.steps(15)
 				old := r.process(at, 2)
 				r.eventually("stop of the first process", old.stopped)
-				p := r.start()
-				p.caughtUp()
+				p := r.follow()
 				r.steps(2)
 				p.caughtUp()
 				r.verify()
@@ -156,9 +155,7 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(10)
-		p := r.start()
-		p.caughtUp()
-		p.halt()
+		r.index()
 		for round := range 3 {
 			before := len(r.writers())
 			a, b := r.process("", 0), r.process("", 0)
@@ -184,8 +181,7 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 			r.must(winner.Process.Signal(syscall.SIGKILL))
 			<-winner.ended
 		}
-		p = r.start()
-		p.caughtUp()
+		r.follow()
 		r.verify()
 	})
 }

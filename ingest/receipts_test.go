@@ -90,9 +90,7 @@ func changing(l *event.Log, receipts bool) lie {
 func TestReceiptsAreProven(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	_, live := r.log()
 	final, logs, blocks := r.cursor().GetFinalBlock(), 0, map[uint64]bool{}
 	for _, rec := range live {
@@ -131,8 +129,7 @@ func TestReceiptsAreProven(t *testing.T) {
 func TestChangedAmountIsFound(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)
-	honestly := r.start()
-	honestly.caughtUp()
+	honestly := r.follow()
 	honestly.halt()
 	victim := r.victim()
 	good := r.kafka
@@ -140,9 +137,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 	liar := r.liar(changing(victim, true))
 	truth := r.config.RPC
 	r.config.RPC = rpc.Endpoints(liar.URL)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 
 	r.config.RPC = truth
 	report := r.proveReceipts(operate.ReceiptsOptions{})
@@ -194,8 +189,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 func TestStateSyncIsUnprovable(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)
-	honestly := r.start()
-	honestly.caughtUp()
+	honestly := r.follow()
 	honestly.halt()
 	victim := r.victim()
 	hash := common.Hash(victim.GetBlockHash())
@@ -243,9 +237,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	})
 	r.kafka.Brokers = kfake(t) // another log, of the same chain
 	r.config.RPC = rpc.Endpoints(polygon.URL)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 
 	report := r.proveReceipts(operate.ReceiptsOptions{})
 	if report.Unprovable != 1 || report.Wrong != 0 || report.Proven != report.Blocks-1 || report.Err() != nil {
@@ -265,8 +257,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 		return beside(method, params, truth)
 	})
 	r.kafka.Brokers = kfake(t)
-	p = r.start()
-	p.caughtUp()
+	p := r.follow()
 	p.halt()
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 {
 		t.Errorf("with a state sync and another amount: %+v", report)
@@ -277,9 +268,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 func TestUnprovableBlocks(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	block := fmt.Sprintf(`"0x%x"`, r.victim().GetBlockHash())
 	edit := func(of string, was, is string) lie {
 		return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {

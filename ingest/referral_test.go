@@ -25,8 +25,7 @@ func TestReferralsByConfirmations(t *testing.T) {
 		run := func(confirmations Confirmations, want func(st status.Status) uint64) uint64 {
 			t.Helper()
 			r.config.Confirmations = confirmations
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			p.until("referral block", func(st status.Status) bool { return st.ReferralBlock == want(st) })
 			r.verify()
 			p.halt()
@@ -74,23 +73,14 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 	depositor.deposit(7, 42)
 	p.caughtUp()
 	r.verify()
-	perLog := map[string]int{}
-	for _, told := range r.told() {
-		perLog[string(told.GetLog().GetBlockHash())+string(rune(told.GetLog().GetLogIndex()))]++
-	}
-	for _, n := range perLog {
-		if n != 1 {
-			t.Fatalf("a log of one block was published %d times", n)
-		}
-	}
+	r.toldOnce()
 
 	// With more confirmations than before, the referrals of a new branch wait for them.
 	p.halt()
 	r.config.Confirmations = 0
 	r.reorg(2)
 	depositor.deposit(8, 7)
-	p = r.start()
-	p.caughtUp()
+	p = r.follow()
 	r.verify()
 	if st := p.Status(); st.ReferralBlock != st.IndexedBlock-3 { // two new blocks, and the deposit's
 		t.Errorf("the referral block is %d with block %d indexed, want the common ancestor, %d", st.ReferralBlock, st.IndexedBlock, st.IndexedBlock-3)
@@ -108,8 +98,7 @@ func TestReferralsThroughDeaths(t *testing.T) {
 			depositor := r.depositor()
 			for n, confirmations := range []Confirmations{2, 1, 0, 1} {
 				r.config.Confirmations = confirmations
-				p := r.start()
-				p.caughtUp()
+				p := r.follow()
 				depositor.deposit(int64(5+n), 7)
 				depositor.deposit(int64(15+n), 42)
 				p.caughtUp()
@@ -118,26 +107,14 @@ func TestReferralsThroughDeaths(t *testing.T) {
 				depositor.deposit(int64(25+n), 42)
 				r.config.Confirmations = 3 - confirmations
 				for transaction := 1; transaction <= 2; transaction++ { // the claim and the reorganisation
-					if err := r.start(killAt(at, transaction)).wait(); !errors.Is(err, errKilled) {
-						t.Fatalf("with %d confirmations, transaction %d was not killed: %v", r.config.Confirmations, transaction, err)
-					}
+					r.killed(killAt(at, transaction))
 				}
-				p = r.start()
-				p.caughtUp()
+				p = r.follow()
 				r.verify()
 				p.halt()
 			}
-			perLog := map[string]int{}
-			for _, told := range r.told() {
-				perLog[fmt.Sprintf("%x/%d", told.GetLog().GetBlockHash(), told.GetLog().GetLogIndex())]++
-			}
-			for log, n := range perLog {
-				if n != 1 {
-					t.Errorf("the log %s was published %d times", log, n)
-				}
-			}
-			if len(perLog) < 6 {
-				t.Errorf("only %d referrals were published", len(perLog))
+			if n := r.toldOnce(); n < 6 {
+				t.Errorf("only %d referrals were published", n)
 			}
 		})
 	}
@@ -157,16 +134,14 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 			for n := range 4 {
 				depositor.deposit(int64(n+1), 7+35*uint32(n%2))
 			}
-			p := r.start()
-			p.caughtUp()
-			p.halt()
+			r.index()
 			before := map[string]bool{}
 			for _, told := range r.told() {
 				before[placeOf(told)] = true
 			}
 			r.reorg(depth)
 			r.config.Confirmations = 1
-			p = r.start()
+			p := r.start()
 			if name == "frozen" {
 				p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 				if _, err := r.resume(true, inSmallPieces, killAt(writer.AfterEnd, 2)); !errors.Is(err, errKilled) {
@@ -196,6 +171,18 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// toldOnce checks that no log of a block was published twice, and returns how many were published.
+func (r *rig) toldOnce() int {
+	r.t.Helper()
+	perLog := map[string]int{}
+	for _, told := range r.told() {
+		if perLog[placeOf(told)]++; perLog[placeOf(told)] > 1 {
+			r.t.Errorf("the log %s was published %d times", placeOf(told), perLog[placeOf(told)])
+		}
+	}
+	return len(perLog)
 }
 
 // placeOf identifies the log of a referral by its block and index.

@@ -69,9 +69,7 @@ func (r *rig) emptied(topic string) {
 func indexed(t *testing.T) *rig {
 	r := newRig(t, kfake)
 	r.steps(8)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	return r
 }
 
@@ -118,9 +116,7 @@ func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	}))
 	t.Cleanup(fails.Close)
 	r.config.RPC = rpc.Endpoints(fails.URL, r.url)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	if asked.Load() == 0 {
 		t.Error("the first endpoint was not asked")
 	}
@@ -142,15 +138,13 @@ func TestVaultNames(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Vaults[2].Name = "Our own name"
 	names := selectors("name()", "symbol()")
-	mute := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method == "eth_call" && names(string(params[0])) {
 			return "0x", nil, true
 		}
 		return nil, nil, false
 	})
-	r.config.RPC = rpc.Endpoints(mute.URL)
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	all := r.verify()
 	if got := all[0].GetVault(); got.GetName() != r.contracts.Vaults[0].Address.Hex() || got.GetSymbol() != "" || got.GetDecimals() == 0 {
 		t.Errorf("the record of a vault without name is %v", got)
@@ -229,8 +223,7 @@ func TestLoweredStartBlockIsRefused(t *testing.T) {
 	r.refused("start block of vault "+r.config.Vaults[1].Address, "start block of vault "+r.config.Vaults[2].Address, "lowered", "projection rebuild")
 	r.config.Vaults[1].StartBlock += 9 // a raised start block is ignored
 	r.config.Vaults[2].StartBlock += 9
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	r.config.Vaults[1].StartBlock -= 8
 	r.verify()
 }
@@ -251,9 +244,7 @@ func TestTopicsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		r := indexed(t)
 		old := r.cursor()
 		r.steps(3)
-		p := r.start()
-		p.caughtUp()
-		p.halt()
+		r.index()
 		r.writeCursor(mustMarshal(t, old))
 		r.refused("ends with seq", "restore both from the same backup")
 	})

@@ -25,8 +25,7 @@ func TestReorganisations(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(25)
-		p := r.start()
-		p.caughtUp()
+		p := r.follow()
 		before := r.verify()
 
 		for _, depth := range []uint64{1, 5, 8} { // 8: the common ancestor is the final block
@@ -80,10 +79,8 @@ func TestReorganisationThroughErrors(t *testing.T) {
 	r.config.Finality, r.config.Window = Finality{Depth: 60}, 64
 	r.steps(70)
 	var calls atomic.Int64
-	node := r.liar(honest)
-	r.config.RPC = rpc.Endpoints(node.URL)
-	p := r.start()
-	p.caughtUp()
+	node := r.through(honest)
+	p := r.follow()
 	const depth = 30
 	node.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errNoMethod, calls.Add(1)%20 == 0
@@ -101,8 +98,7 @@ func TestSameTransactionInAnotherBlock(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	all, live := r.log()
 	newest := live[len(live)-1]
 	for i := len(live) - 1; newest.GetLog() == nil || newest.GetLog().GetBlockNumber()+6 < r.height(); i-- {
@@ -140,15 +136,12 @@ func TestOfflineReorganisation(t *testing.T) {
 		r := newRig(t, brokers)
 		r.steps(20)
 		for _, depth := range []uint64{1, 5, 8} { // 8: the common ancestor is the final block
-			p := r.start()
-			p.caughtUp()
-			p.halt()
+			r.index()
 			r.reorg(depth)
 			if depth > 1 {
 				r.steps(12) // so many that the lost blocks are final when it comes back
 			}
-			p = r.start()
-			p.caughtUp()
+			p := r.follow()
 			if got := reorgOf(r.verify()); got != depth {
 				t.Errorf("the log retracted %d blocks, want %d", got, depth)
 			}
@@ -173,8 +166,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(20)
-			between := r.liar(honest)
-			r.config.RPC = rpc.Endpoints(between.URL)
+			between := r.through(honest)
 			p := r.start()
 			var happened atomic.Int32
 			for round := range uint64(4) {
@@ -192,8 +184,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 					}
 					return nil, nil, false
 				})
-				p = r.start()
-				p.caughtUp()
+				p = r.follow()
 				r.verify()
 				between.tell(honest)
 				r.newTraffic(int64(round) + 50)
@@ -215,10 +206,8 @@ func TestShorterChain(t *testing.T) {
 	snapshot, err := devchain.Snapshot(r.ctx, r.url)
 	r.must(err)
 	r.steps(3)
-	watched := r.liar(honest)
-	r.config.RPC = rpc.Endpoints(watched.URL)
-	p := r.start()
-	p.caughtUp()
+	watched := r.through(honest)
+	p := r.follow()
 	seq := p.Status().Seq
 	r.must(devchain.Revert(r.ctx, r.url, snapshot))
 	p.until("complaint about the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
@@ -247,8 +236,7 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Finality, r.config.Window = deep.finality, deep.window
 			r.steps(25)
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			seq := p.Status().Seq
 			if name == "window" {
 				r.reorg(6)
@@ -284,8 +272,7 @@ func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
 	r.steps(20)
 	depositor := r.depositor()
 	r.mine(12)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	depositor.deposit(5, 7)
 	r.mine(5)
 	p.caughtUp()
@@ -293,8 +280,7 @@ func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
 	seq := r.cursor().GetSeq()
 
 	r.config.Window = 1024
-	p = r.start()
-	p.caughtUp()
+	p = r.follow()
 	r.reorg(6) // with the deposit's block
 	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	if all, _ := r.log(); uint64(len(all)) != seq {
@@ -312,8 +298,7 @@ func TestBlockComesBack(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(15)
 	depositor := r.depositor()
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	block := func(amount int64) *types.Header {
 		depositor.deposit(amount, 7)
 		h, err := r.chain.HeaderByNumber(r.ctx, nil)
@@ -407,8 +392,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
 	first.tell(forkedAt(height))
 	p.until("disagreement", func(status.Status) bool { return p.disagreements(second) > 0 })
@@ -420,17 +404,11 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	// The second one is behind and does not know the log's head, so it has no vote.
 	first.tell(honest)
 	p.until("agreement", func(st status.Status) bool { return st.Reason == "" })
-	var old json.RawMessage
-	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
-	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
-	})
+	second.tell(headIs(r.blockAt("0x5"), ""))
 	r.reorg(2)
 	p.caughtUp()
 	r.verify()
-	second.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
-		return nil, errHangUp, true
-	})
+	second.tell(away)
 	r.reorg(3)
 	p.caughtUp()
 	if depth := reorgOf(r.verify()); depth != 3 {
@@ -466,14 +444,9 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	r.steps(20)
 	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	seq := p.Status().Seq
-	var old json.RawMessage
-	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", hexutil.Uint64(r.height()-2), false))
-	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
-	})
+	second.tell(headIs(r.blockAt(hexutil.EncodeUint64(r.height()-2)), ""))
 	first.tell(forkedAt(fmt.Sprintf(`"%#x"`, r.height())))
 	p.until("disagreement, or a change of the log", func(st status.Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
 	third.lookedAt(p)
@@ -489,8 +462,7 @@ func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 	r.steps(20)
 	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	fork := r.height()
 	another := func(hash any) string { return "0xdd" + hash.(string)[4:] }
 	first.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
@@ -522,20 +494,12 @@ func TestStoppedEndpointKeepsNothing(t *testing.T) {
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
-	var dead json.RawMessage
-	r.must(r.chain.Client().CallContext(r.ctx, &dead, "eth_getBlockByNumber", hexutil.Uint64(r.height()), false))
-	height := fmt.Sprintf(`"%#x"`, r.height())
-	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == height)
-	})
+	r.index()
+	second.tell(headIs(r.blockAt("latest"), fmt.Sprintf(`"%#x"`, r.height())))
 	r.reorg(2)
 	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_increaseTime", hexutil.Uint64(60)))
 	r.mine(3) // enough for the second endpoint to lag
-	p = r.start()
-	p.caughtUp()
+	r.follow()
 	if depth := reorgOf(r.verify()); depth != 2 {
 		t.Errorf("the last reorganisation retracted %d blocks, want 2", depth)
 	}

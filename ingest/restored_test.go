@@ -39,8 +39,7 @@ func TestIngestGoesOnWithARestoredLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, dir := newRig(t, broker[0]), t.TempDir()
 			r.steps(30)
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			if _, err := backup.Write(r.ctx, r.config.ID, r.kafka, dir, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -94,17 +94,22 @@ func (r *rig) order(kind string, of ...vaults.Config) (ids []int64) {
 	r.orders.mu.Lock()
 	defer r.orders.mu.Unlock()
 	for _, v := range of {
-		id := int64(len(r.orders.given) + 1)
 		argument := ""
 		if kind == registry.AddVault {
 			var err error
 			argument, err = v.Encode()
 			r.must(err)
 		}
-		r.orders.given = append(r.orders.given, vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(v.Address), Argument: argument})
-		ids = append(ids, id)
+		ids = append(ids, r.give(kind, v, argument))
 	}
 	return ids
+}
+
+// give appends a command about a vault to the orders, which are locked.
+func (r *rig) give(kind string, v vaults.Config, argument string) (id int64) {
+	id = int64(len(r.orders.given) + 1)
+	r.orders.given = append(r.orders.given, vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(v.Address), Argument: argument})
+	return id
 }
 
 // came waits until commands have ended, and returns the outcome of the last one.
@@ -163,14 +168,19 @@ func counterValue(t *testing.T, c prometheus.Collector) float64 {
 	return testutil.ToFloat64(c)
 }
 
-// metric returns the sum of all counters or gauges with a name.
-func (p *process) metric(name string) (sum float64) {
+// metric returns the sum of all counters or gauges with a name and these values of labels.
+func (p *process) metric(name string, values ...string) (sum float64) {
 	p.rig.t.Helper()
 	families, err := p.reg.Gather()
 	p.rig.must(err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == "navlog_ingest_"+name {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			lacks := func(value string) bool { return !slices.Contains(labels, value) }
+			if f.GetName() == "navlog_ingest_"+name && !slices.ContainsFunc(values, lacks) {
 				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
@@ -317,6 +327,28 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	return p
 }
 
+// follow starts an ingest and waits until it has caught up.
+func (r *rig) follow() *process {
+	r.t.Helper()
+	p := r.start()
+	p.caughtUp()
+	return p
+}
+
+// index lets an ingest read the chain up to its head, and stops it.
+func (r *rig) index() {
+	r.t.Helper()
+	r.follow().halt()
+}
+
+// killed runs an ingest that must be killed by killAt.
+func (r *rig) killed(prepare ...func(*Ingest)) {
+	r.t.Helper()
+	if err := r.start(prepare...).wait(); !errors.Is(err, errKilled) {
+		r.t.Fatalf("the ingest was not killed: %v", err)
+	}
+}
+
 // followWithoutFirst makes steps and lets ingest follow the chain without the first vault, which is late at the next
 // start.
 func (r *rig) followWithoutFirst(steps int) {
@@ -324,9 +356,7 @@ func (r *rig) followWithoutFirst(steps int) {
 	all := r.config.Vaults
 	r.config.Vaults = all[1:]
 	r.steps(steps)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	r.config.Vaults = all
 }
 
@@ -367,18 +397,24 @@ func (p *process) wait() error {
 // until waits for a condition of the process.
 func (p *process) until(what string, condition func(status.Status) bool) {
 	p.rig.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition(p.Status()) {
+	wait.Until(p.rig.t, func() error {
+		st := p.Status()
+		if condition(st) {
+			return nil
+		}
 		select {
-		case <-tick.C:
 		case <-p.done:
 			p.rig.t.Fatalf("ingest ended while waiting for %s: %v", what, p.err)
-		case <-deadline:
-			p.rig.t.Fatalf("no %s; status %+v", what, p.Status())
+		default:
 		}
-	}
+		return fmt.Errorf("no %s; status %+v", what, st)
+	})
+}
+
+// atHead waits until the status says that the log has as many blocks as the chain.
+func (p *process) atHead() {
+	p.rig.t.Helper()
+	p.until("head", func(st status.Status) bool { return st.IndexedBlock == p.rig.height() })
 }
 
 // caughtUp waits until the log has the head of the chain, by hash, with every vault, and the finality that follows from

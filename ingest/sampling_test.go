@@ -107,8 +107,7 @@ func TestSamples(t *testing.T) {
 	r.sampled()
 	r.config.RPC = rpc.Endpoints(r.liar(honest).URL)
 	r.followWithoutFirst(40)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.verify()
 	r.verifySamples(always)
 	p.followsSteps(7)
@@ -143,20 +142,13 @@ func TestSamplesSurviveDeath(t *testing.T) {
 			r.sampled()
 			r.steps(25)
 			for n := 1; n <= 3; n++ {
-				if err := r.start(killAt(at, n)).wait(); !errors.Is(err, errKilled) {
-					t.Fatalf("run %d was not killed: %v", n, err)
-				}
+				r.killed(killAt(at, n))
 			}
-			p := r.start()
-			p.caughtUp()
-			p.halt()
+			r.index()
 			r.reorg(4)
 			r.steps(2)
-			if err := r.start(killAt(at, 2)).wait(); !errors.Is(err, errKilled) {
-				t.Fatalf("the reorganisation was not killed: %v", err)
-			}
-			p = r.start()
-			p.caughtUp()
+			r.killed(killAt(at, 2))
+			r.follow()
 			r.verify()
 			r.verifySamples(always)
 		})
@@ -212,8 +204,7 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 	r.steps(40)
 	from := r.height() - 4
 	r.config.RPC = rpc.Endpoints(r.pruned(from).URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.verify()
 	r.verifySamples(func(_ common.Address, n uint64) bool { return n < from })
 	warned := func(p *process) {
@@ -230,8 +221,7 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 	warned(p)
 	p.halt()
 	r.steps(4)
-	p = r.start()
-	p.caughtUp()
+	p = r.follow()
 	r.verifySamples(func(_ common.Address, n uint64) bool { return n < from })
 	warned(p)
 }
@@ -243,13 +233,10 @@ func TestMappingBeginsToSample(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.RPC = rpc.Endpoints(r.liar(honest).URL)
 	r.steps(20)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	before := r.height()
 	r.sampled()
-	p = r.start()
-	p.caughtUp()
+	p := r.follow()
 	p.followsSteps(8)
 	r.verify()
 	r.verifySamples(func(_ common.Address, n uint64) bool { return n <= before })
@@ -266,8 +253,7 @@ func TestSamplesOfAnArchiveNode(t *testing.T) {
 	r.sampled()
 	r.steps(40)
 	r.config.RPC = rpc.Endpoints(r.pruned(r.height()).URL, r.caller(honest).URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.verify()
 	r.verifySamples(always)
 	if warnings := p.Status().VaultWarnings; len(warnings) > 0 {
@@ -331,8 +317,7 @@ func TestSamplesAreRetried(t *testing.T) {
 				return fault.result, fault.err, true
 			}))
 			r.config.RPC = rpc.Endpoints(node.URL)
-			p := r.start()
-			p.caughtUp()
+			r.follow()
 			r.verify()
 			r.verifySamples(always)
 			if n := failed.Load(); n < 3 {
@@ -361,12 +346,11 @@ func TestUnansweredSamples(t *testing.T) {
 			none := func(number uint64) bool { return number%(2*sampledEvery) == 0 }
 			node := r.caller(r.ofCalls(func(block uint64) (any, error, bool) { return fault.result, fault.err, none(block) }))
 			r.config.RPC = rpc.Endpoints(node.URL)
-			p := r.start()
-			p.caughtUp()
+			p := r.follow()
 			p.followsSteps(8)
 			r.verify()
 			r.verifySamples(func(_ common.Address, n uint64) bool { return none(n) })
-			if n := p.counted("samples_total", "unanswered"); n == 0 {
+			if n := p.metric("samples_total", "unanswered"); n == 0 {
 				t.Error("navlog_ingest_samples_total counted no call without an answer")
 			}
 			if warnings := p.Status().VaultWarnings; len(warnings) > 0 {
@@ -374,21 +358,4 @@ func TestUnansweredSamples(t *testing.T) {
 			}
 		})
 	}
-}
-
-// counted returns the sum of a counter's series with a label value.
-func (p *process) counted(name, value string) (sum float64) {
-	p.rig.t.Helper()
-	families, err := p.reg.Gather()
-	p.rig.must(err)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == "navlog_ingest_"+name && l.GetValue() == value {
-					sum += m.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return sum
 }

@@ -178,8 +178,7 @@ func TestProofBesideReorganisations(t *testing.T) {
 	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
 	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 	r.steps(60)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	proven := func() {
 		t.Helper()
 		p.until("proof", func(st status.Status) bool { return st.ProvenTo == st.FinalBlock || st.Disproven != "" })
@@ -210,9 +209,7 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Hour, 10_000
 	r.steps(5)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	r.steps(20)
 	s := r.session()
 	r.eventually("head", func() bool {
@@ -236,9 +233,7 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	victim := r.victim()
 	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 	amount := changing(victim, true)
@@ -259,8 +254,7 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 	} {
 		wrong.tell(c.lie)
 		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(wrong.URL)
-		p := r.start()
-		p.caughtUp()
+		p := r.follow()
 		before := wrong.count("eth_getBlockReceipts")
 		p.until("proofs that failed", func(st status.Status) bool {
 			return wrong.count("eth_getBlockReceipts") > before+3 && strings.Contains(st.Warning, c.says)
@@ -285,9 +279,7 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 	sequential(t)
 	r := withFinalLogs(t)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	victim := r.victim()
 	number, block := fmt.Sprintf("%#x", victim.GetBlockNumber()), fmt.Sprintf("%x", victim.GetBlockHash())
 	var failing, disproves atomic.Bool
@@ -338,9 +330,7 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 		"the honest endpoint always fails": {rpc.Endpoints(good.URL, forked.URL), true},
 	} {
 		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(unproven.URL)
-		p := r.start()
-		p.caughtUp()
-		p.halt()
+		r.index()
 		r.config.RPC = c.endpoints
 		forked.mu.Lock()
 		forked.batches = func(body []byte) string {
@@ -353,7 +343,7 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 		failing.Store(true)
 		disproves.Store(false)
 		failed.Store(0)
-		p = r.start()
+		p := r.start()
 		p.until(name+": a verdict of the fork, and a failure", func(st status.Status) bool {
 			if st.Disproven != "" && !c.forever {
 				t.Fatalf("%s: disproven is %q", name, st.Disproven)
@@ -412,10 +402,8 @@ func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
-			limited := r.liar(honest)
-			r.config.RPC = rpc.Endpoints(limited.URL)
-			p := r.start()
-			p.caughtUp()
+			limited := r.through(honest)
+			p := r.follow()
 			if st := p.Status(); st.ProvenTo != st.IndexedBlock {
 				t.Fatalf("blocks up to %d of %d are proven of an endpoint that returns all logs of a block", st.ProvenTo, st.IndexedBlock)
 			}
@@ -445,10 +433,8 @@ func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
-	lying := r.liar(honest)
-	r.config.RPC = rpc.Endpoints(lying.URL)
-	p := r.start()
-	p.caughtUp()
+	lying := r.through(honest)
+	p := r.follow()
 	if st := p.Status(); st.ProvenTo != st.IndexedBlock {
 		t.Fatalf("blocks up to %d of %d are proven of an honest endpoint", st.ProvenTo, st.IndexedBlock)
 	}

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,8 +25,7 @@ func TestStandby(t *testing.T) {
 		r := newRig(t, brokers)
 		r.config.Standby = time.Second
 		r.steps(10)
-		first := r.start()
-		first.caughtUp()
+		first := r.follow()
 		second, third := r.start(), r.start()
 		for _, p := range []*process{second, third} {
 			p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
@@ -133,8 +129,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	})
 	r.must(hangs.Process.Signal(syscall.SIGKILL))
 	r.eventually("its end", hangs.gone.Load)
-	again := r.start()
-	again.caughtUp()
+	r.follow()
 	r.verify()
 }
 
@@ -210,8 +205,7 @@ func TestStandbyWithoutAnswer(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 100 * time.Millisecond
 	r.steps(5)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	broken := r.kafka
 	r.kafka.Brokers = []string{"127.0.0.1:1"}
 	away := New(r.config, r.kafka, nil, newRegistry(), p.log)
@@ -240,8 +234,7 @@ func TestStandbyWithoutAnswer(t *testing.T) {
 func TestResumeOfALogThatFollows(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	var refused *rpc.RefusedError
 	if _, err := r.resume(true); !errors.As(err, &refused) || !strings.Contains(err.Error(), "is not frozen") {
 		t.Errorf("resuming a log that is not frozen: %v", err)
@@ -260,17 +253,11 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 300 * time.Millisecond
 	r.steps(5)
-	first := r.start()
-	first.caughtUp()
-	own, err := url.Parse(r.url)
-	r.must(err)
-	node := httptest.NewServer(httputil.NewSingleHostReverseProxy(own))
-	defer node.Close()
-	r.config.RPC = rpc.Endpoints(node.URL)
+	first := r.follow()
+	node := r.through(honest)
 	second := r.start()
 	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
-	node.CloseClientConnections()
-	node.Close()
+	node.tell(away)
 	first.halt()
 	second.until("a writer that waits for its node", func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
 	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
@@ -284,19 +271,13 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = time.Second
 	r.steps(5)
-	writer := r.start()
-	writer.caughtUp()
+	writer := r.follow()
 
-	own, err := url.Parse(r.url)
-	r.must(err)
-	node := httptest.NewServer(httputil.NewSingleHostReverseProxy(own))
-	defer node.Close()
 	proper := r.config
-	r.config.RPC = rpc.Endpoints(node.URL)
+	node := r.through(honest)
 	nodeless := r.start()
 	nodeless.until("ready standby", func(status.Status) bool { return nodeless.StandsBy() && nodeless.Ready() == nil })
-	node.CloseClientConnections()
-	node.Close()
+	node.tell(away)
 	nodeless.until("standby without a node", func(status.Status) bool {
 		err := nodeless.Ready()
 		return nodeless.StandsBy() && err != nil && strings.Contains(err.Error(), "no endpoint of chain.rpc answers")

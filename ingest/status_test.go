@@ -27,8 +27,7 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 	r.config.Finality, r.config.Confirmations = Finality{Depth: 900}, 4
 	r.steps(20)
 	r.mine(150)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	logs, blocks := map[[2]string]float64{}, 0
 	all := r.verify()
 	for _, record := range all {

@@ -23,8 +23,7 @@ func TestTraces(t *testing.T) {
 	r := newRig(t, enginetest.Kafka)
 	r.config.RPC[0].URL += "/?key=hunter2"
 	r.steps(20)
-	first := r.start()
-	first.caughtUp()
+	first := r.follow()
 	depositor := r.depositor()
 	depositor.deposit(5, 7)
 	first.caughtUp()

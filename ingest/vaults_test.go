@@ -26,8 +26,20 @@ import (
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 )
+
+// recordsOf returns the records of a vault in the log, which it verifies.
+func (r *rig) recordsOf(vault common.Address) (records []*event.Vault) {
+	r.t.Helper()
+	for _, record := range r.verify() {
+		if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == vault {
+			records = append(records, v)
+		}
+	}
+	return records
+}
 
 // A vault that is configured later is backfilled from its own start block, through final and unfinalised blocks, and
 // then follows with the others; the same happens after it was removed for a while.
@@ -37,15 +49,13 @@ func TestVaultAddedLater(t *testing.T) {
 		all := r.config.Vaults
 		r.config.Vaults, r.config.BatchBlocks = all[1:2], 7
 		r.steps(40)
-		p := r.start()
-		p.caughtUp()
+		p := r.follow()
 		r.verify()
 		p.halt()
 
 		r.config.Vaults = all
 		r.steps(3)
-		p = r.start()
-		p.caughtUp()
+		p = r.follow()
 		r.verify()
 		r.reorg(4) // into blocks that the vault joined late
 		r.steps(3)
@@ -73,10 +83,8 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	first := common.HexToAddress(all[0].Address)
 	r.steps(20)
 	said := func() (removed []bool) {
-		for _, record := range r.verify() {
-			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == first {
-				removed = append(removed, v.GetRemoved())
-			}
+		for _, v := range r.recordsOf(first) {
+			removed = append(removed, v.GetRemoved())
 		}
 		return removed
 	}
@@ -142,17 +150,15 @@ func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	r.config.Vaults = all[:1]
 	r.steps(20)
 	var fails atomic.Value
-	node := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		bad := false
 		for _, v := range all[1:] {
 			bad = bad || len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(v.Address[2:]))
 		}
 		return nil, errNoMethod, bad && method == fails.Load()
 	})
-	r.config.RPC = rpc.Endpoints(node.URL)
 	fails.Store("")
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	follows := func() {
 		t.Helper()
 		p.until("why the vault waits", func(st status.Status) bool { return strings.Contains(st.Warning, errNoMethod.Error()) })
@@ -186,12 +192,10 @@ func TestVaultIsReplacedAtAStart(t *testing.T) {
 	all := r.config.Vaults
 	r.config.Vaults = all[:1]
 	r.steps(5)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	r.config.Vaults = all[:2]
 	ids := r.order(registry.RemoveVault, all[0])
-	p = r.start()
+	p := r.start()
 	if came := p.came(ids); came.Is != registry.CommandDone {
 		t.Errorf("the removal comes to %v", came)
 	}
@@ -207,8 +211,7 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
 	r.steps(20)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	if came := p.came(r.order(registry.RemoveVault, vaults.Config{Address: r.contracts.Router.Hex()})); came.Is != registry.CommandRefused || !strings.Contains(came.Detail, "has no vault") {
 		t.Errorf("the removal of an unknown vault comes to %v", came)
 	}
@@ -232,9 +235,7 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 // first.
 func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 	r := newRig(t, kfake)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	s := r.session()
 	for n := byte(1); n <= vaults.Max-3; n++ {
 		s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{n}, Start: 1})
@@ -274,9 +275,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			for n := range 4 {
 				depositor.deposit(int64(n+1), 7)
 			}
-			p := r.start()
-			p.caughtUp()
-			p.halt()
+			r.index()
 			covered := r.height()
 			_, live := r.log()
 			var deposits []common.Hash
@@ -288,7 +287,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			deposits = slices.Compact(deposits) // each has several logs
 
 			r.order(registry.RemoveVault, all[0])
-			p = r.start()
+			p := r.start()
 			r.mine(2)
 			p.caughtUpBut(1)
 			if late {
@@ -378,15 +377,14 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
 
-	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	failing := r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, method == "eth_getLogs" && strings.Contains(string(params[0]), "fromBlock")
 	})
-	r.config.RPC = rpc.Endpoints(failing.URL)
 	lines := &lines{}
 	p := r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
 	for range rounds {
 		r.steps(1)
-		p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+		p.atHead()
 	}
 	p.until("complaint of the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
@@ -407,7 +405,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.followWithoutFirst(40)
 
 	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))
-	pruned := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	pruned := r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getBlockReceipts" {
 			return nil, nil, true
 		}
@@ -417,7 +415,6 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		filter := strings.ToLower(string(params[0]))
 		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") && !strings.Contains(filter, "address")
 	})
-	r.config.RPC = rpc.Endpoints(pruned.URL)
 	s := r.session()
 	advance := func() {
 		t.Helper()
@@ -436,8 +433,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		return s.writer.State.Head.Number == r.height()
 	})
 	pruned.tell(honest)
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	r.verify()
 }
 
@@ -448,14 +444,13 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	r.followWithoutFirst(40)
 
 	looked := make(chan struct{}) // ingest waited for a response that did not come
-	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	failing := r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getLogs" || !strings.Contains(string(params[0]), "fromBlock") {
 			return nil, nil, false
 		}
 		<-looked
 		return "no logs", nil, true // not a closed connection, after which net/http retries
 	})
-	r.config.RPC = rpc.Endpoints(failing.URL)
 	s := r.session()
 	release := sync.OnceFunc(func() { close(looked) })
 	t.Cleanup(release)
@@ -480,8 +475,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	})
 	failing.tell(honest)
 	release()
-	p := r.start()
-	p.caughtUp()
+	r.follow()
 	r.verify()
 }
 
@@ -499,9 +493,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	for n := range 8 {
 		depositor.deposit(int64(n+1), 7)
 	}
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 
 	missing, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(r.height()-3))
 	r.must(err)
@@ -509,13 +501,13 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 		return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), missing.Hash().Hex())
 	})
 	r.config.RPC, r.config.Vaults = rpc.Endpoints(failing.URL), all
-	p = r.start()
+	p := r.start()
 	p.until("late vault before the block that is not given", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 && st.LateVaults[0].Reason != ""
 	})
 	r.verify()
 	r.mine(2)
-	p.until("head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	p.atHead()
 	r.reorg(9)
 	r.mine(1)
 	p.caughtUp()
@@ -528,8 +520,7 @@ func TestLateVaultBelowTheWindow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Window = 4 // and the block eight below the head is final
 	r.followWithoutFirst(40)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.steps(5)
 	p.caughtUp()
 	r.verify()
@@ -541,7 +532,7 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 	r.steps(3)
 	var mu sync.Mutex
 	calls, answered := 0, map[string]int{}
-	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_call" {
 			return nil, nil, false
 		}
@@ -553,7 +544,6 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 		answered[string(params[0])]++
 		return nil, nil, false
 	})
-	r.config.RPC = rpc.Endpoints(failing.URL)
 	r.start().caughtUp()
 	r.verify()
 	mu.Lock()
@@ -576,14 +566,11 @@ func TestLateVaultUnderAnotherFinality(t *testing.T) {
 	all := r.config.Vaults
 	r.config.Vaults, r.config.Finality = all[1:], Finality{Depth: 2}
 	r.steps(20)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 
 	final := r.cursor().GetFinalBlock()
 	r.config.Vaults, r.config.Finality = all, Finality{Depth: 500}
-	p = r.start()
-	p.caughtUp()
+	r.follow()
 	r.verify()
 	if now := r.cursor().GetFinalBlock(); now != final || now == 0 {
 		t.Errorf("block %d is final now, and it was %d before", now, final)
@@ -616,14 +603,11 @@ func TestLateVaultAfterAnAbsence(t *testing.T) {
 	all := r.config.Vaults
 	r.config.Vaults = all[1:]
 	r.steps(30)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	before := r.cursor().GetHead().GetNumber()
 	r.steps(40)
 	r.config.Vaults, r.config.BatchBlocks = all, 3
-	p = r.start()
-	p.caughtUp()
+	p := r.follow()
 	late, began := common.HexToAddress(all[0].Address), false
 	for _, record := range r.verify() {
 		switch l := record.GetLog(); {
@@ -671,8 +655,7 @@ func TestNothingFinalYet(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 1000}
 	r.steps(10)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	r.verify()
 	r.reorg(r.height() - 2) // nearly everything
 	r.mine(20)
@@ -693,9 +676,7 @@ func TestVaultIsRenamed(t *testing.T) {
 		if n > 0 {
 			r.config.Vaults[1].StartBlock++ // raising it has no effect
 		}
-		p := r.start()
-		p.caughtUp()
-		p.halt()
+		r.index()
 		shown := name
 		if name == "" {
 			shown = own
@@ -704,12 +685,10 @@ func TestVaultIsRenamed(t *testing.T) {
 			want = append(want, shown)
 		}
 		var got []string
-		for _, record := range r.verify() {
-			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == r.contracts.Vaults[1].Address {
-				got = append(got, v.GetName())
-				if v.GetStartBlock() != r.contracts.Vaults[1].StartBlock {
-					t.Errorf("the record %q has start block %d, want %d", v.GetName(), v.GetStartBlock(), r.contracts.Vaults[1].StartBlock)
-				}
+		for _, v := range r.recordsOf(r.contracts.Vaults[1].Address) {
+			got = append(got, v.GetName())
+			if v.GetStartBlock() != r.contracts.Vaults[1].StartBlock {
+				t.Errorf("the record %q has start block %d, want %d", v.GetName(), v.GetStartBlock(), r.contracts.Vaults[1].StartBlock)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -727,7 +706,7 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	r.config.Vaults = all[:2]
 	r.steps(20)
 	p := r.start()
-	p.until("the head", func(st status.Status) bool { return st.IndexedBlock == r.height() })
+	p.atHead()
 	comes := func(v vaults.Config, is, words string) {
 		t.Helper()
 		if came := p.came(r.order(registry.AddVault, v)); came.Is != is || !strings.Contains(came.Detail, words) {
@@ -761,20 +740,14 @@ func TestRestoredVaultIsReadAgain(t *testing.T) {
 	r.must(err)
 	names, node := selectors("name()"), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(node.URL)
-	p := r.start()
-	p.caughtUp()
+	p := r.follow()
 	node.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	})
 	p.came(r.order(registry.RemoveVault, r.config.Vaults[0]))
 	p.came(r.order(registry.RestoreVault, r.config.Vaults[0]))
-	name := ""
-	for _, record := range r.verify() {
-		if v := record.GetVault(); common.BytesToAddress(v.GetAddress()) == r.contracts.Vaults[0].Address {
-			name = v.GetName()
-		}
-	}
-	if name != renamed {
+	records := r.recordsOf(r.contracts.Vaults[0].Address)
+	if name := records[len(records)-1].GetName(); name != renamed {
 		t.Errorf("the restored vault is called %q, want %q", name, renamed)
 	}
 }
@@ -797,24 +770,27 @@ func (s *session) attends(r *rig, attempts int) (err error) {
 	return err
 }
 
-// A command that no node can answer is refused in the end, so that those behind it are executed. While fewer endpoints
-// are up than must agree, it waits.
+// A refusal inside a transaction is not the outcome of the command that caused it: the session ends, since only the
+// cursor shows what the log has. A command that no node can answer is refused in the end, so that those behind it are
+// executed. While fewer endpoints are up than must agree, it waits.
 func TestCommandThatAlwaysFails(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
 	r.config.Vaults = all[:2]
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
+	add := r.order(registry.AddVault, all[2])[0]
+	s := r.session()
+	s.writer.Hook = func(writer.Step) error { return rpc.Refuse("too large") }
+	var failed *writer.CommitError
+	if err := s.attends(r, 1); !errors.As(err, &failed) || len(r.orders.came) > 0 {
+		t.Errorf("a refused transaction ends with %v, and the command comes to %v", err, r.orders.came)
+	}
 	bad := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		ours := len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(all[2].Address[2:]))
 		return nil, errors.New("execution aborted"), ours && method == "eth_call"
 	})
-	away := r.liar(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
-		return nil, errHangUp, true
-	})
-	add, remove := r.order(registry.AddVault, all[2])[0], r.order(registry.RemoveVault, all[1])[0]
-	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL, away.URL), 2
+	remove := r.order(registry.RemoveVault, all[1])[0]
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL, r.liar(away).URL), 2
 	r.must(r.session().attends(r, 20))
 	if len(r.orders.came) > 0 {
 		t.Errorf("while an endpoint is away: %v", r.orders.came)
@@ -826,24 +802,6 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 	}
 	if came := r.orders.came[remove]; came.Is != registry.CommandDone {
 		t.Errorf("the command behind it comes to %v", came)
-	}
-}
-
-// A refusal inside a transaction is not the outcome of the command that caused it: the session ends, since only the
-// cursor shows what the log has.
-func TestRefusedTransactionIsNoOutcome(t *testing.T) {
-	r := newRig(t, kfake)
-	all := r.config.Vaults
-	r.config.Vaults = all[:2]
-	p := r.start()
-	p.caughtUp()
-	p.halt()
-	r.order(registry.AddVault, all[2])
-	s := r.session()
-	s.writer.Hook = func(writer.Step) error { return rpc.Refuse("too large") }
-	var failed *writer.CommitError
-	if err := s.attends(r, 1); !errors.As(err, &failed) || len(r.orders.came) > 0 {
-		t.Errorf("the error is %v, and the command comes to %v", err, r.orders.came)
 	}
 }
 
@@ -864,18 +822,14 @@ func TestMappingChanges(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(10)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.index()
 	records := func() (presets []string) {
-		for _, record := range r.verify() {
-			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()).Hex() == common.HexToAddress(r.config.Vaults[0].Address).Hex() {
-				name := "reference"
-				if m := v.GetMappings(); len(m) > 0 {
-					name = m[0].GetPreset()
-				}
-				presets = append(presets, name)
+		for _, v := range r.recordsOf(r.contracts.Vaults[0].Address) {
+			name := "reference"
+			if m := v.GetMappings(); len(m) > 0 {
+				name = m[0].GetPreset()
 			}
+			presets = append(presets, name)
 		}
 		return presets
 	}
@@ -895,8 +849,7 @@ func TestMappingChanges(t *testing.T) {
 	} {
 		run.change(&r.config.Vaults[0])
 		r.steps(2)
-		p := r.start()
-		p.caughtUp()
+		p := r.follow()
 		warned := ""
 		for _, w := range p.Status().VaultWarnings {
 			warned += w.Warning
