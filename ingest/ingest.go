@@ -39,8 +39,8 @@ type Ingest struct {
 	// hook, if set, is called at every step of a transaction, so that tests can make
 	// it fail there.
 	hook func(writer.Step) error
-	// takeBack is roughly how many records a resumption retracts in one transaction and in one unit; 0 for the default.
-	takeBack struct{ atOnce, asUnit int }
+	// retract is roughly how many records a resumption retracts in one transaction and in one unit; 0 for the default.
+	retract struct{ atOnce, asUnit int }
 	// partsAtOnce is the number of parts without a block that one commit collects.
 	partsAtOnce int
 	// earlierAtOnce is the number of records that a command about referrals reads between two steps of the vaults.

@@ -56,7 +56,7 @@ func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *operate.Resum
 }
 
 // inSmallPieces splits the retractions of a resumption into many units and transactions.
-func inSmallPieces(i *Ingest) { i.takeBack.atOnce, i.takeBack.asUnit = 8, 3 }
+func inSmallPieces(i *Ingest) { i.retract.atOnce, i.retract.asUnit = 8, 3 }
 
 // expected returns what a resumption must find, computed from the topics and the chain.
 func (r *rig) expected() (ancestor uint64, records int) {
@@ -282,7 +282,7 @@ func TestReorganisationAfterAResume(t *testing.T) {
 	sequential(t)
 	r, p := frozen(t, kfake, func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 })
 	p.halt()
-	_, err := r.resume(true, func(i *Ingest) { i.takeBack.atOnce, i.takeBack.asUnit = 1, 1 })
+	_, err := r.resume(true, func(i *Ingest) { i.retract.atOnce, i.retract.asUnit = 1, 1 })
 	r.must(err)
 	if head := r.cursor().GetHead().GetNumber(); head != r.height()-6 {
 		t.Fatalf("after the resumption the head is block %d, and the chain's %d", head, r.height())
@@ -298,7 +298,7 @@ func TestReorganisationAfterAResume(t *testing.T) {
 }
 
 // A freeze without a cause: the chain is the log's again.
-func TestResumeWithNothingToTakeBack(t *testing.T) {
+func TestResumeWithNothingToRetract(t *testing.T) {
 	sequential(t)
 	r := indexed(t)
 	cursor := r.cursor()

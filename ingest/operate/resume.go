@@ -37,8 +37,8 @@ type Resumption struct {
 
 // The approximate number of records in a transaction and in a unit of a resumption.
 const (
-	takenBackAtOnce = 100_000
-	takenBackAsUnit = 10_000
+	retractedAtOnce = 100_000
+	retractedAsUnit = 10_000
 )
 
 // Resume accepts the chain that froze a log.
@@ -153,13 +153,13 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 // accept retracts everything above the ancestor, in as many transactions as needed. The log stays frozen until the last
 // one.
 func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress backup.Progress) error {
-	units := append(takenBack(r.Writer.State.Window.Above(ancestor.Number), cmp.Or(r.AsUnit, takenBackAsUnit)), []*event.Record{decision(writer.AcceptReorgClose, plan)})
+	units := append(retractions(r.Writer.State.Window.Above(ancestor.Number), cmp.Or(r.AsUnit, retractedAsUnit)), []*event.Record{decision(writer.AcceptReorgClose, plan)})
 	c := &writer.Change{Units: [][]*event.Record{{decision(writer.AcceptReorgOpen, plan)}}, Frozen: r.Writer.State.Frozen}
 	records, done := 0, 0
 	for _, unit := range units {
 		progress.Tell("records retracted", uint64(min(done, plan.Records)), uint64(plan.Records))
 		done += len(unit)
-		if records += len(unit); records > cmp.Or(r.AtOnce, takenBackAtOnce) {
+		if records += len(unit); records > cmp.Or(r.AtOnce, retractedAtOnce) {
 			if err := r.Writer.Commit(ctx, c); err != nil {
 				return err
 			}
@@ -175,11 +175,11 @@ func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Head
 	return r.Writer.Commit(ctx, c)
 }
 
-// takenBack returns the units that retract records, which are newest first, as are those of each unit. Each unit
+// retractions returns the units that retract records, which are newest first, as are those of each unit. Each unit
 // retracts everything above the block below its lowest one, so that a reader of the log, unit by unit, sees a chain
 // that becomes shorter: the highest blocks go first, rather than the newest records, because the records of a late
 // vault belong to low blocks. A unit ends above a recorded block, which is then the newest one.
-func takenBack(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
+func retractions(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 	number := func(e chainlog.Entry) uint64 { n, _ := writer.BlockOf(e.Record); return n }
 	byBlock := slices.Clone(lost)
 	slices.SortStableFunc(byBlock, func(a, b chainlog.Entry) int { return cmp.Compare(number(b), number(a)) })
@@ -198,11 +198,11 @@ func takenBack(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 		}
 		unit := byBlock[first:next]
 		slices.SortFunc(unit, func(a, b chainlog.Entry) int { return cmp.Compare(b.GetSeq(), a.GetSeq()) })
-		retractions := make([]*event.Record, len(unit))
+		records := make([]*event.Record, len(unit))
 		for i, e := range unit {
-			retractions[i] = writer.Retraction(e)
+			records[i] = writer.Retraction(e)
 		}
-		units, first = append(units, retractions), next
+		units, first = append(units, records), next
 	}
 	return units
 }

@@ -13,7 +13,7 @@ import (
 
 // A unit retracts whole blocks, however few records it is meant to hold, because readers serve the log unit by unit.
 // Nothing is left out, and the newest goes first.
-func TestTakenBack(t *testing.T) {
+func TestRetractions(t *testing.T) {
 	t.Parallel()
 	var lost []chainlog.Entry // newest first: a block, then its logs
 	const logs = 3
@@ -28,7 +28,7 @@ func TestTakenBack(t *testing.T) {
 		}
 	}
 	for asUnit := 1; asUnit <= len(lost)+1; asUnit++ {
-		units := takenBack(lost, asUnit)
+		units := retractions(lost, asUnit)
 		next := 0
 		for i, unit := range units {
 			if unit[0].GetBlock() == nil {
@@ -48,14 +48,14 @@ func TestTakenBack(t *testing.T) {
 			t.Errorf("of %d records: %d of %d are retracted", asUnit, next, len(lost))
 		}
 	}
-	if units := takenBack(nil, 3); len(units) != 0 {
+	if units := retractions(nil, 3); len(units) != 0 {
 		t.Errorf("nothing is retracted in %d units", len(units))
 	}
 }
 
 // A late vault has high seqs at low blocks, but its records are retracted with their blocks all the same: each unit
 // leaves nothing above its ancestor, with a recorded block as the newest one.
-func TestTakenBackOfALateVault(t *testing.T) {
+func TestRetractionsOfALateVault(t *testing.T) {
 	t.Parallel()
 	var w writer.Window
 	seq := uint64(0)
@@ -88,7 +88,7 @@ func TestTakenBackOfALateVault(t *testing.T) {
 		for _, e := range lost {
 			live[e.GetSeq()] = e.Record
 		}
-		units := takenBack(lost, asUnit)
+		units := retractions(lost, asUnit)
 		if asUnit < 10 && len(units) < 5 {
 			t.Errorf("of %d records: there are %d units", asUnit, len(units))
 		}
