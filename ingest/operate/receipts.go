@@ -281,7 +281,9 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 // byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have answered.
 // findings are the verdicts against the block, that of n included if it is one. open reports whether an endpoint
 // failed, and so may prove the block later.
-func (l Log) byOthers(ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error) (by *rpc.Node, findings []*Finding, open bool) {
+func (l Log) byOthers(
+	ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
+) (by *rpc.Node, findings []*Finding, open bool) {
 	judged := func(err error) {
 		var f *Finding
 		if errors.As(err, &f) {
