@@ -74,24 +74,25 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // later it waits for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
 	defer i.nodes.Close()
-	tending, stop := context.WithCancel(ctx)
-	var tended sync.WaitGroup
-	tended.Go(func() { i.nodes.Tend(tending) })
-	defer func() { stop(); tended.Wait() }()
+	defer beside(ctx, i.nodes.Tend)()
 	if i.pool != nil {
-		reporting, stop := context.WithCancel(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = registry.Report(reporting, i.pool, registry.Ingest, func() any { return i.Status() })
-		}()
-		defer func() { stop(); <-done }()
+		defer beside(ctx, func(ctx context.Context) {
+			_ = registry.Report(ctx, i.pool, registry.Ingest, func() any { return i.Status() })
+		})()
 	}
 	err := i.run(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// beside runs f in a goroutine until ctx ends or stop is called, which returns when f has returned.
+func beside(ctx context.Context, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() { f(ctx) })
+	return func() { cancel(); ended.Wait() }
 }
 
 func (i *Ingest) run(ctx context.Context) error {

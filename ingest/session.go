@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -76,10 +75,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 	if err := s.writer.Fence(ctx); err != nil {
 		return err
 	}
-	living, end := context.WithCancel(ctx)
-	var ended sync.WaitGroup
-	ended.Go(func() { i.live(living, s.writer.Client()) })
-	defer func() { end(); ended.Wait() }()
+	defer beside(ctx, func(ctx context.Context) { i.live(ctx, s.writer.Client()) })()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
@@ -101,17 +97,12 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		}
 	}
 	if i.commands != nil {
-		looking, stop := context.WithCancel(ctx)
-		stopped := s.registrar.Receive(looking, i.commands)
-		defer func() { stop(); stopped.Wait() }()
+		defer s.registrar.Receive(ctx, i.commands)()
 	}
 	*last = i.instance // from now on, a cursor by the last writer means that it came back
 	if i.config.ReceiptsEvery > 0 && s.writer.State.Frozen == "" {
 		s.schedule = i.newSchedule(s.writer.State)
-		proving, stop := context.WithCancel(ctx)
-		var stopped sync.WaitGroup
-		stopped.Go(func() { s.schedule.Run(proving) })
-		defer func() { stop(); stopped.Wait() }()
+		defer beside(ctx, s.schedule.Run)()
 	}
 	return s.follow(ctx, wait)
 }

@@ -80,9 +80,6 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	examining, stop := context.WithCancel(ctx)
-	var examined sync.WaitGroup
-	defer func() { stop(); examined.Wait() }()
 	i.standing.set(func(s *standing) { s.trouble, s.unfit = "", "log, chain and configuration are not compared yet" })
 	h, last, trouble, since := i.heart(client), "", "", time.Now()
 	for waiting := false; ; waiting = true {
@@ -118,7 +115,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Standby, reason })
 		i.standing.set(func(s *standing) { s.trouble = trouble })
 		if !waiting {
-			examined.Go(func() { i.examine(examining) })
+			defer beside(ctx, i.examine)()
 		}
 		if err := rpc.Sleep(ctx, i.config.Standby/beatsPerStandby); err != nil {
 			return err

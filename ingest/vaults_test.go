@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -759,14 +758,12 @@ func (s *session) attends(r *rig, attempts int) (err error) {
 	r.must(err)
 	tip, err := n.Latest(r.ctx)
 	r.must(err)
-	ctx, stop := context.WithCancel(r.ctx)
-	stopped := s.registrar.Receive(ctx, r.orders)
+	stop := s.registrar.Receive(r.ctx, r.orders)
 	for ; attempts > 0 && err == nil; attempts-- {
 		s.attendAgain = time.Time{}
 		_, _, err = s.attend(r.ctx, n, tip)
 	}
-	stop()
-	stopped.Wait() // the outcomes are written
+	stop() // the outcomes are written
 	return err
 }
 

@@ -90,14 +90,8 @@ type inbox struct {
 	failing bool
 }
 
-func newInbox(from Commands, log *slog.Logger) *inbox {
-	return &inbox{from: from, log: log, ended: map[int64]Outcome{}}
-}
-
-// run reads commands until ctx ends, and then writes the last outcomes. It closes first after the first read.
-func (b *inbox) run(ctx context.Context, first chan<- struct{}) {
-	b.look(ctx)
-	close(first)
+// run reads commands until ctx ends, and then writes the last outcomes.
+func (b *inbox) run(ctx context.Context) {
 	for rpc.Sleep(ctx, commandsEvery) == nil {
 		b.look(ctx)
 	}
@@ -174,15 +168,15 @@ func (b *inbox) end(c Command, o Outcome) {
 	}
 }
 
-// Receive reads the operators' commands until ctx ends. It returns after the first read, because a command may make
-// space for a vault of chain.vaults, with what ends when the last outcomes are written.
-func (r *Registrar) Receive(ctx context.Context, from Commands) *sync.WaitGroup {
-	r.inbox = newInbox(from, r.log)
+// Receive reads the operators' commands until ctx ends or stop is called, which returns when the last outcomes are
+// written. Receive returns after the first read, because a command may make space for a vault of chain.vaults.
+func (r *Registrar) Receive(ctx context.Context, from Commands) (stop func()) {
+	r.inbox = &inbox{from: from, log: r.log, ended: map[int64]Outcome{}}
+	r.inbox.look(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	var stopped sync.WaitGroup
-	first := make(chan struct{})
-	stopped.Go(func() { r.inbox.run(ctx, first) })
-	<-first
-	return &stopped
+	stopped.Go(func() { r.inbox.run(ctx) })
+	return func() { cancel(); stopped.Wait() }
 }
 
 // Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command
