@@ -22,10 +22,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(40)
 			if late {
-				all := r.config.Vaults
-				r.config.Vaults = all[1:]
-				r.index()
-				r.config.Vaults = all
+				r.followWithoutFirst(0)
 			}
 			fork := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
 			r.must(devchain.Mine(r.ctx, fork.URL, r.height()))

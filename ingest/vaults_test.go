@@ -562,13 +562,11 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 func TestLateVaultUnderAnotherFinality(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
-	all := r.config.Vaults
-	r.config.Vaults, r.config.Finality = all[1:], Finality{Depth: 2}
-	r.steps(20)
-	r.index()
+	r.config.Finality = Finality{Depth: 2}
+	r.followWithoutFirst(20)
 
 	final := r.cursor().GetFinalBlock()
-	r.config.Vaults, r.config.Finality = all, Finality{Depth: 500}
+	r.config.Finality = Finality{Depth: 500}
 	r.follow()
 	r.verify()
 	if now := r.cursor().GetFinalBlock(); now != final || now == 0 {
@@ -600,12 +598,10 @@ func TestLateVaultAfterAnAbsence(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(30)
-	r.index()
+	r.followWithoutFirst(30)
 	before := r.cursor().GetHead().GetNumber()
 	r.steps(40)
-	r.config.Vaults, r.config.BatchBlocks = all, 3
+	r.config.BatchBlocks = 3
 	p := r.follow()
 	late, began := common.HexToAddress(all[0].Address), false
 	for _, record := range r.verify() {
