@@ -220,7 +220,7 @@ func (c *Catchup) continues(p *rpc.Part, before *rpc.Header) error {
 // unitOfPart returns the records of a part as a unit: the logs of each block, then its samples, then the block if it is
 // recorded.
 func unitOfPart(p *rpc.Part, ours []*event.Log, samples []*event.Record) []*event.Record {
-	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(ours)+len(samples)), writer.LogFacts(ours)
+	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(ours)+len(samples)), writer.LogFacts(ours...)
 	logsUpTo := func(number uint64) {
 		for len(logs) > 0 && logs[0].GetLog().GetBlockNumber() <= number {
 			unit, logs = append(unit, logs[0]), logs[1:]

@@ -215,9 +215,7 @@ func (f *Follower) Facts(
 		if err != nil {
 			return nil, false, err
 		}
-		for _, l := range f.writer.State.Mapped.Belonging(vaults, logs) {
-			facts = append(facts, writer.LogFact(l))
-		}
+		facts = writer.LogFacts(f.writer.State.Mapped.Belonging(vaults, logs)...)
 	}
 	if err := f.agreed(ctx, from, h, vaults, facts); err != nil {
 		return nil, false, err

@@ -22,7 +22,7 @@ func TestRetractions(t *testing.T) {
 		lost = append(lost, chainlog.Entry{Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: number}}}})
 		seq--
 		for range number % (logs + 1) {
-			lost = append(lost, chainlog.Entry{Record: writer.LogFact(&event.Log{BlockNumber: number})})
+			lost = append(lost, chainlog.Entry{Record: writer.LogFacts(&event.Log{BlockNumber: number})[0]})
 			lost[len(lost)-1].Seq = seq
 			seq--
 		}
@@ -64,7 +64,7 @@ func TestRetractionsOfALateVault(t *testing.T) {
 		r.Seq = seq
 		w.Apply(chainlog.Entry{Record: r})
 	}
-	log := func(number uint64) { add(writer.LogFact(&event.Log{BlockNumber: number})) }
+	log := func(number uint64) { add(writer.LogFacts(&event.Log{BlockNumber: number})[0]) }
 	block := func(number uint64) {
 		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number}}})
 	}

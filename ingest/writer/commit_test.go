@@ -188,7 +188,7 @@ func TestLargestRecordFits(t *testing.T) {
 		BlockTime: math.MaxUint64, TxHash: full(32), TxIndex: math.MaxUint32, LogIndex: math.MaxUint32,
 	}
 	l.SetData(full(event.MaxData))
-	record := LogFact(l)
+	record := LogFacts(l)[0]
 	record.Seq, record.Retracts, record.Boundary, record.ChainId = math.MaxUint64, math.MaxUint64, true, math.MaxUint64
 	record.Origin = &event.Origin{LogId: full(16), GenesisHash: full(32)}
 	k, err := chainlog.Encode(record)

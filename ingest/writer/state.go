@@ -289,11 +289,8 @@ func whole(b *event.Block) bool {
 	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
 }
 
-// LogFact returns a log as a record without a seq.
-func LogFact(l *event.Log) *event.Record { return LogFacts([]*event.Log{l})[0] }
-
-// LogFacts returns logs as records, in one allocation, because a history has millions.
-func LogFacts(logs []*event.Log) []*event.Record {
+// LogFacts returns logs as records without a seq, in one allocation, because a history has millions.
+func LogFacts(logs ...*event.Log) []*event.Record {
 	made := make([]struct {
 		record event.Record
 		fact   event.Record_Log

@@ -58,7 +58,7 @@ func (m *model) logs(h *rpc.Header) (unit []*event.Record) {
 		for _, t := range topics {
 			l.Topics = append(l.Topics, t[:])
 		}
-		unit = append(unit, LogFact(l))
+		unit = append(unit, LogFacts(l)...)
 	}
 	return append(unit, BlockFact(h))
 }
