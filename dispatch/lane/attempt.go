@@ -26,8 +26,7 @@ type flight struct {
 	breaker *breaker // admitted the attempt
 	done    func(Result) change
 	probe   bool
-	change  change // how it changed the breaker
-	fenced  bool   // not recorded, because the partner has another owner
+	fenced  bool // not recorded, because the partner has another owner
 }
 
 // try makes an attempt and records its result. It releases the caller's slot after the POST. When ctx ends, which means
@@ -42,7 +41,6 @@ func (s *Shared) try(ctx context.Context, f flight) flight {
 	a.Result = f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)
 	a.describe(span)
 	<-s.Slots
-	f.change = f.done(a.Result)
 	s.Metrics.attempt(a.Result)
 	if a.Result.Cause != nil {
 		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)

@@ -98,8 +98,8 @@ func TestAttempt(t *testing.T) {
 		if a.Partner != 7 || a.Fence != 5 || a.Delivery.EventID != row.EventID || a.Delivery.Revision != 4 || a.Endpoint != e || a.Result.Status != c.status || a.Verdict != c.verdict {
 			t.Errorf("%s: recorded as %+v", c.what, a)
 		}
-		if flown.breaker != l.breaker || flown.probe != c.probe || flown.change != c.change || flown.fenced == c.held {
-			t.Errorf("%s: ended as %+v", c.what, flown)
+		if change := flown.done(a.Result); flown.breaker != l.breaker || flown.probe != c.probe || change != c.change || flown.fenced == c.held {
+			t.Errorf("%s: ended as %+v, breaker %s", c.what, flown, change)
 		}
 		h := <-requests
 		want := map[bool]string{true: "12"}[row.Sequence != nil]
@@ -125,12 +125,11 @@ func TestCauseIsLogged(t *testing.T) {
 	l.shared.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	l.shared.Record = func(context.Context, Attempt) bool { return true }
 	for _, url := range []string{r.URL, here} {
-		done, _, _ := l.breaker.allow(uuid.New())
 		l.shared.Slots <- struct{}{}
 		row := db.DueDeliveriesRow{EventID: uuid.New(), State: registry.Pending}
 		l.shared.try(t.Context(), flight{
 			poster:  l.poster,
-			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}}, done: done,
+			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}},
 		})
 		if logged := strings.Contains(said.String(), "no response to a webhook"); logged != (url == here) {
 			t.Errorf("the log after a POST to %s: %s", url, said.String())
@@ -138,11 +137,16 @@ func TestCauseIsLogged(t *testing.T) {
 	}
 }
 
+// leaves is the done of an attempt that leaves its breaker like this.
+func leaves(c change) func(Result) change { return func(Result) change { return c } }
+
 // TestFinish checks how a lane changes when an attempt has ended.
 func TestFinish(t *testing.T) {
 	f := &fixture{T: t}
-	refused := func(wait time.Duration) flight { return flight{attempt: Attempt{Verdict: Verdict{Wait: wait}}} }
-	delivered := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}}
+	refused := func(wait time.Duration) flight {
+		return flight{attempt: Attempt{Verdict: Verdict{Wait: wait}}, done: leaves(unchanged)}
+	}
+	delivered := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}, done: leaves(unchanged)}
 	with := func(f flight, change func(*flight)) flight { change(&f); return f }
 	for _, c := range []struct {
 		what    string
@@ -159,10 +163,10 @@ func TestFinish(t *testing.T) {
 		{"refused", unchanged, 0, refused(time.Minute), false, unchanged, time.Minute, false},
 		{"rejected, and more is pending for later", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute, false},
 		{"rejected, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second, false},
-		{"it opened the breaker", unchanged, 0, with(delivered, func(f *flight) { f.change = opened }), false, opened, 0, false},
-		{"it closed it before that was written", opened, 0, with(delivered, func(f *flight) { f.change = closed }), false, closed, 0, false},
+		{"it opened the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), false, opened, 0, false},
+		{"it closed it before that was written", opened, 0, with(delivered, func(f *flight) { f.done = leaves(closed) }), false, closed, 0, false},
 		{"one after it", opened, 0, delivered, false, opened, 0, false},
-		{"it opened an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.change = opened }), true, unchanged, 0, false},
+		{"it opened an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), true, unchanged, 0, false},
 		{"the partner has another owner", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }), false, unchanged, time.Minute, true},
 	} {
 		l := f.idle(1)
@@ -200,9 +204,9 @@ func TestRunLetsPostsFinish(t *testing.T) {
 	for n := range 2 {
 		a := flight{poster: l.poster, attempt: Attempt{
 			Delivery: db.DueDeliveriesRow{EventID: eventID(n)}, Verdict: Verdict{Finished: true},
-		}, breaker: l.breaker}
+		}, breaker: l.breaker, done: leaves(unchanged)}
 		if n == 1 {
-			a.change = opened
+			a.done = leaves(opened)
 		}
 		l.inFlight[eventID(n)] = struct{}{}
 		go func() { l.ended <- a }()

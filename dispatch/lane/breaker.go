@@ -2,7 +2,6 @@ package lane
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,10 +37,11 @@ var errDown = errors.New("receiver down")
 //
 // gobreaker decides while the breaker is closed. Its open time is constant, so the open
 // and half-open states are two fields here: until and probing.
+//
+// Only the goroutine of its lane uses a breaker.
 type breaker struct {
 	openMin, openMax time.Duration
 
-	mu      sync.Mutex
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}] // nil unless closed
 	openFor time.Duration                              // of the last opening; 0 while closed
 	until   time.Time                                  // end of the open time
@@ -82,7 +82,6 @@ func (b *breaker) close() {
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:     breakerWindow,
 		BucketPeriod: time.Second,
-		// The done function calls it, so b.mu is held.
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			ended := c.TotalSuccesses + c.TotalFailures
 			return ended >= min(breakerAttempts, breakerTurns*uint32(b.window)) &&
@@ -101,8 +100,6 @@ func (b *breaker) open(openFor, rest time.Duration) {
 // one at first and one more with each success, so that a receiver that has just
 // recovered is not flooded.
 func (b *breaker) permits() (int, time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	rest := time.Until(b.until)
 	switch {
 	case b.circuit != nil:
@@ -115,30 +112,22 @@ func (b *breaker) permits() (int, time.Duration) {
 	return 1, 0
 }
 
-// allow reports whether an attempt may start. The caller must then call done exactly once with the result, in every
-// case: a probe that never ends would keep the breaker half-open forever. done returns how the breaker changed.
-func (b *breaker) allow(event uuid.UUID) (done func(Result) change, probe, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var err error
+// start counts an attempt that permits admits. The caller must call done exactly once with the result, in every case: a
+// probe that never ends would keep the breaker half-open forever. done returns how the breaker changed.
+func (b *breaker) start(event uuid.UUID) (done func(Result) change, probe bool) {
+	b.remember(event)
 	circuit, report := b.circuit, func(error) {}
 	if probe = circuit == nil; probe {
-		if b.probing || time.Now().Before(b.until) {
-			return nil, false, false
-		}
 		b.probing = true
-	} else if report, err = circuit.Allow(); err != nil {
-		return nil, false, false
+	} else if counted, err := circuit.Allow(); err == nil { // as always while it is closed
+		report = counted
 	}
-	b.remember(event)
 	return func(r Result) change {
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		if circuit != b.circuit {
 			return unchanged // it opened while this attempt was in flight
 		}
 		return b.report(report, r, probe)
-	}, probe, true
+	}, probe
 }
 
 // change is how an attempt changed its breaker.
@@ -207,18 +196,4 @@ func (b *breaker) distinct() int {
 		}
 	}
 	return n
-}
-
-// refuses reports whether the breaker opened because nothing was accepted.
-func (b *breaker) refuses() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.refusing
-}
-
-// openTime returns the length of the current opening, 0 while closed.
-func (b *breaker) openTime() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.openFor
 }

@@ -27,9 +27,12 @@ func eventID(n int) (id uuid.UUID) {
 func feed(t *testing.T, b *breaker, events int, results ...Result) (last change) {
 	t.Helper()
 	for i, r := range results {
-		done, probe, ok := b.allow(eventID(i % events))
-		if !ok || probe {
-			t.Fatalf("attempt %d: allowed %v, probe %v", i, ok, probe)
+		if n, _ := b.permits(); n == 0 {
+			t.Fatalf("attempt %d is not admitted", i)
+		}
+		done, probe := b.start(eventID(i % events))
+		if probe {
+			t.Fatalf("attempt %d is a probe", i)
 		}
 		last = done(r)
 	}
@@ -59,8 +62,8 @@ func TestBreakerOpens(t *testing.T) {
 		if n, shut := b.permits(); (c.wantedAtTheEnd == opened) != (n == 0 && shut > 0) {
 			t.Errorf("%s: %d permits, shut for %s", c.what, n, shut)
 		}
-		if c.wantedAtTheEnd == opened && b.openTime() != 5*time.Second {
-			t.Errorf("%s: open for %s", c.what, b.openTime())
+		if c.wantedAtTheEnd == opened && b.openFor != 5*time.Second {
+			t.Errorf("%s: open for %s", c.what, b.openFor)
 		}
 	}
 }
@@ -92,12 +95,12 @@ func TestBreakerProbes(t *testing.T) {
 	b := newBreaker(timing, 4)
 
 	// Attempts in flight when the breaker opens do not count later.
-	late, _, _ := b.allow(eventID(99))
+	late, _ := b.start(eventID(99))
 	if feed(t, b, 5, slices.Repeat([]Result{bad}, 20)...) != opened {
 		t.Fatal("not opened")
 	}
-	if _, _, ok := b.allow(eventID(1)); ok {
-		t.Fatal("an attempt was allowed while open")
+	if n, shut := b.permits(); n != 0 || shut <= 0 {
+		t.Fatalf("%d permits, shut for %s, while open", n, shut)
 	}
 	if late(bad) != unchanged {
 		t.Error("a late failure changed the breaker")
@@ -109,12 +112,9 @@ func TestBreakerProbes(t *testing.T) {
 	// Each failed probe doubles the open time, up to the limit.
 	for _, want := range []time.Duration{80, 160, 200, 200} {
 		untilHalfOpen(t, b)
-		done, probe, ok := b.allow(eventID(1))
-		if !ok || !probe {
-			t.Fatalf("probe: allowed %v, probe %v", ok, probe)
-		}
-		if _, _, ok := b.allow(eventID(2)); ok {
-			t.Fatal("a second probe at the same time")
+		done, probe := b.start(eventID(1))
+		if !probe {
+			t.Fatal("not a probe")
 		}
 		if n, shut := b.permits(); n != 0 || shut != 0 {
 			t.Errorf("%d permits, shut for %s, while a probe is in flight", n, shut)
@@ -122,15 +122,15 @@ func TestBreakerProbes(t *testing.T) {
 		if late(good) != unchanged {
 			t.Error("a late success changed the breaker")
 		}
-		if done(bad) != opened || b.openTime() != want*time.Millisecond {
-			t.Errorf("open for %s, want %d ms", b.openTime(), want)
+		if done(bad) != opened || b.openFor != want*time.Millisecond {
+			t.Errorf("open for %s, want %d ms", b.openFor, want)
 		}
 	}
 
 	// One probe that gets a response closes it, and the permits grow with each success.
 	untilHalfOpen(t, b)
-	done, _, _ := b.allow(eventID(1))
-	if done(Result{Outcome: outcomeRefused}) != closed || b.openTime() != 0 {
+	done, _ := b.start(eventID(1))
+	if done(Result{Outcome: outcomeRefused}) != closed || b.openFor != 0 {
 		t.Fatal("not closed")
 	}
 	for want := range 6 {
@@ -140,8 +140,8 @@ func TestBreakerProbes(t *testing.T) {
 		feed(t, b, 1, good)
 	}
 	// The count starts over.
-	if last := feed(t, b, 5, slices.Repeat([]Result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
-		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openTime())
+	if last := feed(t, b, 5, slices.Repeat([]Result{bad}, 24)...); last != opened || b.openFor != 40*time.Millisecond {
+		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openFor)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestBreakerOpensOnAReceiverThatHangs(t *testing.T) {
 		for n, began := 0, time.Now(); time.Since(began) < time.Minute; {
 			var ends []func(Result) change
 			for permits, _ := b.permits(); len(ends) < permits; n++ {
-				done, _, _ := b.allow(eventID(n))
+				done, _ := b.start(eventID(n))
 				ends = append(ends, done)
 			}
 			<-time.After(10 * time.Second)
@@ -171,7 +171,7 @@ func TestBreakerOpensOnAReceiverThatHangs(t *testing.T) {
 			for answers := range limit {
 				b := restoreBreaker(Specified(), limit, 5*time.Second, 0, false)
 				<-time.After(time.Second)
-				if probe, _, ok := b.allow(eventID(0)); !ok || probe(good) != closed {
+				if probe, _ := b.start(eventID(0)); probe(good) != closed {
 					t.Fatal("not closed by an answered probe")
 				}
 				feed(t, b, 1, slices.Repeat([]Result{good}, answers)...)
@@ -190,9 +190,8 @@ func TestBreakerRestored(t *testing.T) {
 	// time.
 	b = restoreBreaker(Specified(), 4, time.Minute, 0, false)
 	untilHalfOpen(t, b)
-	done, probe, ok := b.allow(eventID(1))
-	if !ok || !probe || done(bad) != opened || b.openTime() != 2*time.Minute {
-		t.Errorf("allowed %v, probe %v, open for %s", ok, probe, b.openTime())
+	if done, probe := b.start(eventID(1)); !probe || done(bad) != opened || b.openFor != 2*time.Minute {
+		t.Errorf("probe %v, open for %s", probe, b.openFor)
 	}
 }
 
@@ -216,8 +215,8 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 		{"rejected, and down at times", 5, slices.Repeat([]Result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
 	} {
 		b := newBreaker(Specified(), 4)
-		if got := feed(t, b, c.events, c.results...); got != c.want || b.refuses() != (c.want == opened) {
-			t.Errorf("%s: %s, refusing %t", c.what, got, b.refuses())
+		if got := feed(t, b, c.events, c.results...); got != c.want || b.refusing != (c.want == opened) {
+			t.Errorf("%s: %s, refusing %t", c.what, got, b.refusing)
 		}
 	}
 }
@@ -234,15 +233,15 @@ func TestBreakerThatRefusesProbes(t *testing.T) {
 	for _, b := range []*breaker{b, restoreBreaker(timing, 4, 10*time.Millisecond, 0, true)} {
 		for _, r := range []Result{refused, bad, {Outcome: outcomeRedirect}} {
 			untilHalfOpen(t, b)
-			if done, probe, _ := b.allow(eventID(1)); !probe || done(r) != opened {
+			if done, probe := b.start(eventID(1)); !probe || done(r) != opened {
 				t.Fatalf("a probe that was %s, probe %t", r.Outcome, probe)
 			}
 		}
-		if b.openTime() != 40*time.Millisecond {
-			t.Errorf("open for %s", b.openTime())
+		if b.openFor != 40*time.Millisecond {
+			t.Errorf("open for %s", b.openFor)
 		}
 		untilHalfOpen(t, b)
-		if done, _, _ := b.allow(eventID(1)); done(good) != closed || b.refuses() {
+		if done, _ := b.start(eventID(1)); done(good) != closed || b.refusing {
 			t.Error("not closed by an accepted probe")
 		}
 		if feed(t, b, 5, slices.Repeat([]Result{refused}, breakerRefusals-1)...) != unchanged {

@@ -74,7 +74,7 @@ func (l *Lane) save(ctx context.Context) error {
 	case opened:
 		err = l.shared.Queries.SaveBreaker(ctx, db.SaveBreakerParams{
 			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
-			OpenMs: l.breaker.openTime().Milliseconds(), Refusing: l.breaker.refuses(), Owner: l.shared.Leases.Owner, Fence: l.Fence(),
+			OpenMs: l.breaker.openFor.Milliseconds(), Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner, Fence: l.Fence(),
 		})
 	case probing:
 		err = l.shared.Queries.ProbeBreaker(

@@ -45,9 +45,9 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	}
 	f.exec("UPDATE job_lease SET until = now() WHERE kind = 'partner'")
 	next := f.planned()
-	if permits, wait := next.breaker.permits(); permits != 0 || wait < 55*time.Minute || next.breaker.openTime() != time.Hour || !next.breaker.refuses() {
+	if permits, wait := next.breaker.permits(); permits != 0 || wait < 55*time.Minute || next.breaker.openFor != time.Hour || !next.breaker.refusing {
 		t.Errorf(
-			"the next lane's breaker is open for %s of %s, refusing: %v", wait, next.breaker.openTime(), next.breaker.refuses(),
+			"the next lane's breaker is open for %s of %s, refusing: %v", wait, next.breaker.openFor, next.breaker.refusing,
 		)
 	}
 	for _, late := range []change{probing, closed} { // of the older lane
@@ -171,7 +171,7 @@ func TestAnotherVersionClosesConnectionsInUse(t *testing.T) {
 			t.Errorf("%s: %v", got.Outcome, got.Cause)
 		}
 	}
-	earlier := flight{poster: l.poster, attempt: Attempt{Verdict: Verdict{Finished: true}}}
+	earlier := flight{poster: l.poster, attempt: Attempt{Verdict: Verdict{Finished: true}}, done: leaves(unchanged)}
 	ended := make(chan struct{})
 	go func() { post(earlier.poster); close(ended) }()
 	old := <-from

@@ -243,27 +243,23 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	return l.untilNext(lasts), nil
 }
 
-// send starts the next attempt; it owns a slot. It checks the queue, endpoint, lease and
-// breaker again, in this order, because the lane may have waited long for the slot.
+// send starts the next attempt; it owns a slot. It checks the queue, endpoint and lease again, because the lane may have
+// waited long for the slot.
 func (l *Lane) send(ctx context.Context) {
 	l.refresh(ctx)
 	e, known, err := l.shared.Endpoint(ctx, l.partner)
-	if err != nil || !known || e.Held || !l.follows(e) || !l.Safe() || len(l.queue) == 0 {
-		<-l.shared.Slots
-		return
-	}
-	done, probe, ok := l.breaker.allow(l.queue[0].EventID)
-	if !ok {
+	if err != nil || !known || e.Held || !l.follows(e) || !l.canSend() {
 		<-l.shared.Slots
 		return
 	}
 	f := flight{
 		attempt: Attempt{Partner: l.partner, Fence: l.Fence(), Delivery: l.queue[0], Endpoint: e}, poster: l.poster,
-		breaker: l.breaker, done: done, probe: probe,
+		breaker: l.breaker,
 	}
+	f.done, f.probe = l.breaker.start(l.queue[0].EventID)
 	l.queue = l.queue[1:]
 	l.inFlight[f.attempt.Delivery.EventID] = struct{}{}
-	if probe {
+	if f.probe {
 		l.unsaved = probing
 	}
 	go func() { l.ended <- l.shared.try(ctx, f) }()
@@ -276,9 +272,9 @@ func (l *Lane) finish(f flight) {
 	if f.poster != l.poster {
 		f.poster.transport.CloseIdleConnections() // nothing else uses its connections
 	}
-	if f.breaker == l.breaker && f.change != unchanged {
-		l.unsaved = f.change
-		l.shared.Log.Info("breaker of partner "+f.change.String(), "partner", l.partner, "openFor", l.breaker.openTime())
+	if change := f.done(f.attempt.Result); f.breaker == l.breaker && change != unchanged {
+		l.unsaved = change
+		l.shared.Log.Info("breaker of partner "+change.String(), "partner", l.partner, "openFor", l.breaker.openFor)
 	}
 	if f.fenced {
 		l.lease.Load().Lose()

@@ -178,8 +178,8 @@ func TestHowLongASituationLasts(t *testing.T) {
 		{"probed", func(b *breaker) {
 			b.open(time.Hour, time.Millisecond)
 			untilHalfOpen(t, b)
-			if _, probe, ok := b.allow(uuid.New()); !probe || !ok {
-				t.Fatal("no probe was admitted")
+			if _, probe := b.start(uuid.New()); !probe {
+				t.Fatal("not a probe")
 			}
 		}, shut, func(d time.Duration) bool { return d == scan }},
 	} {
