@@ -69,7 +69,7 @@ func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool
 		found.Next, err = e.sealer.Open(partner, row.NextSecret)
 	}
 	if err == nil && row.CertificatesID != 0 {
-		found.CertificatesID, found.Certificates, err = row.CertificatesID, &pinned.Pinned, pinned.err
+		found.Certificates, err = &pinned.Pinned, pinned.err
 	}
 	if err != nil {
 		return lane.Endpoint{}, false, fmt.Errorf("%w: %w", errSealed, err)

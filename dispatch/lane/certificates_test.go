@@ -152,7 +152,7 @@ func TestCertificatesChange(t *testing.T) {
 	ca := certstest.New(t)
 	r := f.mutual(ca, nil)
 	l := f.lane7()
-	e := Endpoint{Version: 1, URL: r.URL, Secret: testSecret, Certificates: f.pinned(ca.Texts(ca.Client("first"))), CertificatesID: 1}
+	e := Endpoint{Version: 1, URL: r.URL, Secret: testSecret, Certificates: f.pinned(ca.Texts(ca.Client("first")))}
 	l.shared.Endpoint = func(context.Context, int64) (Endpoint, bool, error) { return e, true, nil }
 	l.shared.Record = func(context.Context, Attempt) bool { return true }
 	l.shared.Timing.Scan = time.Hour // the queue is not read again
@@ -181,7 +181,7 @@ func TestCertificatesChange(t *testing.T) {
 		t.Errorf("%d connections for two attempts, one after the other", n)
 	}
 
-	e.Version, e.CertificatesID, e.Certificates = 2, 2, f.pinned(ca.Texts(ca.Client("second")))
+	e.Version, e.Certificates = 2, f.pinned(ca.Texts(ca.Client("second")))
 	before := l.poster
 	f.check(l.follow(t.Context(), e))
 	if l.poster == before || l.poster.transport.TLSClientConfig.ClientSessionCache == before.transport.TLSClientConfig.ClientSessionCache {
@@ -212,7 +212,7 @@ func TestCertificatesChange(t *testing.T) {
 	f.until(func() bool { return r.open.Load() == 1 })
 
 	// They were removed.
-	e.Version, e.CertificatesID, e.Certificates = 4, 0, nil
+	e.Version, e.Certificates = 4, nil
 	ended := send()
 	if want := "the receiver's certificate is signed by an unknown authority"; ended.attempt.Result.Err != want {
 		t.Errorf("without certificates: %q", ended.attempt.Result.Err)

@@ -15,14 +15,13 @@ import (
 // same: a new secret, other certificates, or the same URL registered again, do not revive a
 // receiver that is down.
 func (l *Lane) follow(ctx context.Context, e Endpoint) error {
-	if l.breaker != nil && l.follows(e) {
+	if l.breaker != nil && l.version == e.Version {
 		return nil
 	}
 	// Connections of an older version may lead to an old address, so the new version uses none of them. Those in use
 	// are closed when their attempts end (finish).
 	l.poster.transport.CloseIdleConnections()
 	l.poster = newPoster(l.shared.Guard, l.shared.Roots, e.Certificates, l.shared.Concurrency, l.shared.Timing.Deadline)
-	l.pinned = e.CertificatesID
 	if l.breaker == nil || l.url != e.URL {
 		if err := l.restore(ctx, e.URL); err != nil {
 			return err
@@ -30,11 +29,6 @@ func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 	}
 	l.version = e.Version
 	return nil
-}
-
-// follows reports whether the lane has switched to this version of the endpoint and to its certificates.
-func (l *Lane) follows(e Endpoint) bool {
-	return l.version == e.Version && l.pinned == e.CertificatesID
 }
 
 // restore sets the breaker of a URL: from PostgreSQL when the lane starts, closed after

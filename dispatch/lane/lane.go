@@ -57,7 +57,6 @@ type Lane struct {
 	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
 	poster   *poster                // with connections and certificates of the current endpoint only
-	pinned   int64                  // id of these certificates; 0: none
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // the error that was logged last
 	aside    bool                   // pending deliveries were parked when the lane became held or shut
@@ -248,7 +247,7 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 func (l *Lane) send(ctx context.Context) {
 	l.refresh(ctx)
 	e, known, err := l.shared.Endpoint(ctx, l.partner)
-	if err != nil || !known || e.Held || !l.follows(e) || !l.canSend() {
+	if err != nil || !known || e.Held || l.version != e.Version || !l.canSend() {
 		<-l.shared.Slots
 		return
 	}

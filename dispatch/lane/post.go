@@ -87,9 +87,8 @@ type Endpoint struct {
 	Secret  string
 	Next    string // replaces Secret soon; "" unless a rotation is under way
 	Held    bool   // an operator parked the partner
-	// Certificates belong to URL. CertificatesID changes with them; 0: there are none.
-	Certificates   *certs.Pinned
-	CertificatesID int64
+	// Certificates belong to URL; nil: there are none.
+	Certificates *certs.Pinned
 }
 
 // poster posts to one partner on its own connections, so that one partner's connections do

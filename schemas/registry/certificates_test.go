@@ -150,18 +150,19 @@ func TestCertificatesOfAURL(t *testing.T) {
 		t.Errorf("expiries %+v, %v", expiries, err)
 	}
 
+	last, _, _, _ := s.used(s.sealer)
 	_, err = RemoveCertificates(t.Context(), s.pool, "alice", 7, "", false, true)
 	s.check(err)
-	if _, id, p, _ := s.used(s.sealer); id == 0 || p.Client != nil || len(p.Authorities) != 1 {
-		t.Errorf("without the client certificate there are %+v", p)
+	if version, id, p, _ := s.used(s.sealer); version != last+1 || id == 0 || p.Client != nil || len(p.Authorities) != 1 {
+		t.Errorf("without the client certificate: version %d after %d, and %+v", version, last, p)
 	}
 	if _, err = RemoveCertificates(t.Context(), s.pool, "alice", 7, "", false, true); err == nil || !strings.Contains(err.Error(), "no such certificates") {
 		t.Errorf("removed again: %v", err)
 	}
 	_, err = RemoveCertificates(t.Context(), s.pool, "alice", 7, "", true, true)
 	s.check(err)
-	if _, id, _, _ := s.used(s.sealer); id != 0 {
-		t.Error("removed certificates are used")
+	if version, id, _, _ := s.used(s.sealer); version != last+2 || id != 0 {
+		t.Errorf("removed certificates: version %d after %d, certificates %d", version, last+1, id)
 	}
 	audit, err := s.q.ListAudit(t.Context(), db.ListAuditParams{PartnerID: 7, Limit: 100})
 	s.check(err)
