@@ -75,9 +75,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 	if len(batches) == 0 {
 		return refusal
 	}
-	counts := map[string]int{}
-	var toWake []int64 // partners with new deliveries to send
-	var spans []telemetry.Span
+	var done insertion
 	err = pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
 		if err := movePositions(limited, q, batches); err != nil {
@@ -87,35 +85,39 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 		if err != nil {
 			return err
 		}
-		inserted, err := insert(limited, q, partners, arrivals, counts)
-		if err != nil {
+		if done, err = insert(limited, q, partners, arrivals); err != nil {
 			return err
 		}
-		toWake, deadletters = inserted.toWake, append(deadletters, inserted.deadletters...)
-		spans = inserted.spans
-		if err := insertDeadletters(limited, q, deadletters, counts); err != nil || len(toWake) == 0 {
+		deadletters = append(deadletters, done.deadletters...)
+		if err := insertDeadletters(limited, q, deadletters); err != nil || len(done.toWake) == 0 {
 			return err
 		}
-		return registry.AnnounceQueued(limited, q, toWake)
+		return registry.AnnounceQueued(limited, q, done.toWake)
 	})
-	if err != nil && !errors.Is(err, errMoved) {
+	switch {
+	case errors.Is(err, errMoved):
+		return err
+	case err != nil:
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
 	}
-	if err == nil {
-		for _, p := range toWake {
-			d.wake(p)
-		}
-		endAll(spans)
-		for result, n := range counts {
-			d.metrics.records.WithLabelValues(result).Add(float64(n))
-		}
-		for _, b := range deadletters {
-			d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.batch.topic,
-				"partition", b.batch.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
-		}
-		return refusal
+	d.committed(done)
+	for _, b := range deadletters {
+		d.metrics.records.WithLabelValues(b.reason).Inc()
+		d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.batch.topic,
+			"partition", b.batch.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
 	}
-	return err
+	return refusal
+}
+
+// committed wakes the lanes of an insertion whose transaction is committed, and counts its arrivals.
+func (d *Dispatch) committed(done insertion) {
+	for _, p := range done.toWake {
+		d.wake(p)
+	}
+	endAll(done.spans)
+	for result, n := range done.counts {
+		d.metrics.records.WithLabelValues(result).Add(float64(n))
+	}
 }
 
 // followedLog returns the id of the log whose referrals become deliveries: the log of
@@ -256,8 +258,9 @@ func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[
 	return partners, err
 }
 
-// insertion is the result of insert, besides the counts.
+// insertion is the result of insert.
 type insertion struct {
+	counts      map[string]int   // arrivals by result, without the dead letters
 	toWake      []int64          // partners with new deliveries to send
 	deadletters []deadletter     // quarantined, or in conflict with a known event
 	spans       []telemetry.Span // of the new deliveries; if the transaction fails they are never ended, and so not exported
@@ -289,15 +292,11 @@ func endAll(spans []telemetry.Span) {
 // are quarantined or are known already. Each delivery starts in its partner's state and
 // gets its partner's next sequence, under the lock of the partner's counter. A delivery
 // that was mined again in another block is corrected (correction.go).
-func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (
-	insertion, error,
-) {
+func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival) (insertion, error) {
+	done := insertion{counts: map[string]int{}}
 	of := len(arrivals)
 	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner] == "" })
-	if n := of - len(arrivals); n > 0 {
-		counts[recordUnclaimed] += n
-	}
-	var done insertion
+	done.counts[recordUnclaimed] = of - len(arrivals)
 	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool {
 		if a.quarantined != "" {
 			done.deadletters = append(done.deadletters, deadletter{a.batch, a.record, recordQuarantined, a.quarantined})
@@ -347,7 +346,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 		if err != nil {
 			return done, err
 		}
-		counts[what]++
+		done.counts[what]++
 	}
 	if len(rows.EventIds) == 0 {
 		return done, nil
@@ -378,7 +377,7 @@ func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, 
 
 // insertDeadletters stores records that cannot become a delivery, with their bytes, for
 // an operator to inspect.
-func insertDeadletters(ctx context.Context, q *db.Queries, deadletters []deadletter, counts map[string]int) error {
+func insertDeadletters(ctx context.Context, q *db.Queries, deadletters []deadletter) error {
 	for _, b := range deadletters {
 		err := q.InsertDeadRecord(ctx, db.InsertDeadRecordParams{
 			TopicID: b.batch.id, Partition: b.batch.partition, Offset: b.record.Offset, Topic: b.batch.topic,
@@ -387,7 +386,6 @@ func insertDeadletters(ctx context.Context, q *db.Queries, deadletters []deadlet
 		if err != nil {
 			return err
 		}
-		counts[b.reason]++
 	}
 	return nil
 }

@@ -265,6 +265,16 @@ func with(b []byte, n int, value byte) []byte {
 	return b
 }
 
+// dead inserts records that an older dispatcher could not read, and requests their retry.
+func (f *fixture) dead(values ...[]byte) {
+	f.Helper()
+	for _, value := range values {
+		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
+			SELECT '00000000-0000-0000-0000-000000000001', 0, count(*), $1, 'poison', 'an older dispatcher cannot read it', $2::bytea, now()
+			FROM dead_record`, chainlog.ReferralDeposits(testChain), value)
+	}
+}
+
 // A dead record that an older dispatcher could not read becomes a delivery, with its
 // partner's next sequence, when a retry is requested from a dispatcher that can read it.
 // A record that still cannot be one stays, with the current reason; an event that was
@@ -273,17 +283,12 @@ func TestDeadRecordsRetried(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	for n, value := range [][]byte{encode(t, deposit(t, 7, 1)), encode(t, deposit(t, 7, 2)), encode(t, deposit(t, 7, 3)), {0xff}} {
-		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
-			VALUES ('00000000-0000-0000-0000-000000000001', 0, $1, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $2)`, n, value)
-	}
+	f.dead(encode(t, deposit(t, 7, 1)), encode(t, deposit(t, 7, 2)), encode(t, deposit(t, 7, 3)), []byte{0xff})
 	older := f.dispatcher(func(d *Dispatch) { d.config.ChainID = 1 })
 	stop := f.run(older)
-	retry := func(where string) { f.exec("UPDATE dead_record SET retry_at = clock_timestamp() WHERE " + where) }
 	tried := func() bool {
 		return f.number("SELECT count(*) FROM dead_record WHERE retry_at > coalesce(retried_at, '-infinity')") == 0
 	}
-	retry("true")
 	f.eventually("the older one retries without success", tried)
 	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND reason = 'poison'"); n != 4 {
 		t.Errorf("%d dead records after a dispatcher that cannot read them retried", n)
@@ -294,7 +299,7 @@ func TestDeadRecordsRetried(t *testing.T) {
 	newer := f.start(nil)
 	f.start(nil) // and a second one, which must not retry twice
 	f.eventually("newer events are delivered", f.in(registry.Delivered, 2))
-	retry("true")
+	f.exec("UPDATE dead_record SET retry_at = clock_timestamp()")
 	f.eventually("retried", tried)
 	f.eventually("all are delivered", f.in(registry.Delivered, 4))
 	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL"); n != 3 {
@@ -325,9 +330,8 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	abandoned := deposit(t, 7, 3)
 	abandoned.LogId = []byte("an abandoned log")
 	reasons := map[string]*event.Referral{recordConflict: other, recordQuarantined: tooMuch, recordPoison: abandoned}
-	for reason, r := range reasons {
-		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
-			VALUES ('00000000-0000-0000-0000-000000000001', 0, $1, 'chain.31337.referral.deposits', 'poison', $2, $3, now())`, r.GetSeq()+100, "want "+reason, encode(t, r))
+	for _, r := range reasons {
+		f.dead(encode(t, r))
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -366,8 +370,7 @@ func TestDeadRecordIsRetriedOnOneConnection(t *testing.T) {
 	f.check(err)
 	t.Cleanup(one.Close)
 	d := f.dispatcher(func(d *Dispatch) { d.pool, d.queries, d.timing.database = one, db.New(one), *patience })
-	f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
-		VALUES ('00000000-0000-0000-0000-000000000001', 0, 0, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $1, now())`, encode(t, deposit(t, 7, 1)))
+	f.dead(encode(t, deposit(t, 7, 1)))
 	if tried, err := d.retryOneDead(t.Context()); err != nil || !tried || f.states()[registry.NoEndpoint] != 1 {
 		t.Errorf("tried %v, %v; deliveries %v", tried, err, f.states())
 	}
@@ -432,8 +435,7 @@ func TestRetriedRecordWakesALaneThatLasts(t *testing.T) {
 	f.partner(7, r.url)
 	d := f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour })
 	f.eventually("ready", func() bool { return d.Ready() == nil })
-	f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
-		VALUES ('00000000-0000-0000-0000-000000000001', 0, 0, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $1, now())`, encode(t, deposit(t, 7, 1)))
+	f.dead(encode(t, deposit(t, 7, 1)))
 	d.retryDead(t.Context())
 	f.eventually("it is delivered", f.in(registry.Delivered, 1))
 	if _, lasts := d.lane(7); !lasts || d.Ready() != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
-	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // A referral that names an unknown partner leaves nothing in PostgreSQL, because any account can write any partner id
@@ -208,27 +207,24 @@ func (r *reader) insertWanted(
 			}
 		}
 	}
-	counts := map[string]int{}
+	var done insertion
 	if len(arrivals) > 0 {
 		limited, cancel := context.WithTimeout(ctx, r.d.timing.database)
 		defer cancel()
-		var spans []telemetry.Span
-		err := pgx.BeginFunc(limited, r.d.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(limited, r.d.pool, func(tx pgx.Tx) (err error) {
 			q := r.d.queries.WithTx(tx)
-			done, err := insert(limited, q, wanted, arrivals, counts)
-			if err != nil {
+			if done, err = insert(limited, q, wanted, arrivals); err != nil {
 				return err
 			}
-			spans = done.spans
-			return insertDeadletters(limited, q, done.deadletters, map[string]int{})
+			return insertDeadletters(limited, q, done.deadletters)
 		})
 		if err != nil {
 			return 0, fmt.Errorf("write the deliveries of %d earlier referrals: %w", len(arrivals), err)
 		}
-		endAll(spans)
+		endAll(done.spans)
 	}
 	for _, p := range batches {
 		r.next[p.topic][p.partition] = p.to
 	}
-	return counts[recordInserted], nil
+	return done.counts[recordInserted], nil
 }

@@ -35,8 +35,7 @@ func (d *Dispatch) retryDead(ctx context.Context) {
 func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	var toWake []int64
-	counts := map[string]int{}
+	var done insertion
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
 		row, err := q.ClaimDeadRecord(ctx)
@@ -47,13 +46,13 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 			return err
 		}
 		tried = true
-		var still *deadletter
-		if toWake, still, err = d.revive(ctx, q, row, counts); err != nil {
+		if done, err = d.revive(ctx, q, row); err != nil {
 			return fmt.Errorf("dead record %d: %w", row.ID, err)
 		}
-		if still == nil {
+		if len(done.deadletters) == 0 {
 			return q.ResolveDeadRecord(ctx, db.ResolveDeadRecordParams{ID: row.ID, RetriedAt: row.RetryAt})
 		}
+		still := done.deadletters[0]
 		return q.KeepDeadRecord(ctx, db.KeepDeadRecordParams{
 			ID: row.ID, RetriedAt: row.RetryAt, Reason: still.reason, Error: printable.Text(still.why, printable.Message),
 		})
@@ -61,42 +60,31 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for result, n := range counts {
-		d.metrics.records.WithLabelValues(result).Add(float64(n))
-	}
-	for _, p := range toWake {
-		d.wake(p)
-	}
+	d.committed(done)
 	return tried, nil
 }
 
-// revive turns a dead record into a delivery, or returns why it still cannot be one. If
+// revive turns a dead record into a delivery, or returns the dead letter that it still is. If
 // its partner does not exist, backfill finds the record when the partner is created.
-func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow, counts map[string]int) (
-	toWake []int64, still *deadletter, err error,
-) {
+func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow) (insertion, error) {
 	p := readBatch{topic: row.Topic, id: row.TopicID, partition: row.Partition}
 	p.records = []*kgo.Record{{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Value: row.Value}}
 	arrivals, deadletters := d.decodeAll([]readBatch{p})
 	if len(deadletters) > 0 {
-		return nil, &deadletters[0], nil
+		return insertion{deadletters: deadletters}, nil
 	}
 	followed, err := followedLog(ctx, q, arrivals)
 	if err != nil {
-		return nil, nil, err
+		return insertion{}, err
 	}
 	if of := arrivals[0].log; of != followed {
-		return nil, &deadletter{&p, p.records[0], recordPoison, fmt.Sprintf(
+		return insertion{deadletters: []deadletter{{&p, p.records[0], recordPoison, fmt.Sprintf(
 			"the record is of the log %x, and deliveries are made of the log %x", of, followed,
-		)}, nil
+		)}}}, nil
 	}
 	partners, err := knownPartners(ctx, q, arrivals)
 	if err != nil {
-		return nil, nil, err
+		return insertion{}, err
 	}
-	done, err := insert(ctx, q, partners, arrivals, counts)
-	if err == nil && len(done.deadletters) > 0 {
-		still = &done.deadletters[0]
-	}
-	return done.toWake, still, err
+	return insert(ctx, q, partners, arrivals)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // TestTraces: a delivery and each of its attempts, also by another dispatcher, belong to the trace that the record
-// carries. A record without one, and one whose trace context cannot be read, are delivered as well. No span holds a
-// secret of the partner, and the partner is sent no trace context.
+// carries. A record without one, one whose trace context cannot be read, and a dead record that was retried are delivered
+// as well, each in a trace of its own. No span holds a secret of the partner, and the partner is sent no trace context.
 func TestTraces(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	f := newFixture(t)
@@ -32,8 +32,9 @@ func TestTraces(t *testing.T) {
 	stop := f.run(f.dispatcher(nil))
 	f.eventually("accepted", func() bool { return f.number("SELECT count(*) FROM delivery") == 3 })
 	stop()
+	f.dead(encode(t, deposit(t, 7, len(parents))))
 	f.start(nil)
-	f.eventually("delivered", f.in(registry.Delivered, 3))
+	f.eventually("delivered", f.in(registry.Delivered, 4))
 
 	var accepted []telemetrytest.Span
 	for _, span := range spans.Named("accept referral") { // also those of parallel tests
@@ -43,7 +44,7 @@ func TestTraces(t *testing.T) {
 			accepted = append(accepted, span)
 		}
 	}
-	if len(accepted) != 3 {
+	if len(accepted) != 4 {
 		t.Fatalf("%d deliveries were accepted", len(accepted))
 	}
 	carried := 0
