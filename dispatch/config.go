@@ -79,7 +79,7 @@ type timing struct {
 	scan     time.Duration // between scans for work that did not come through this process
 	topics   time.Duration // between checks whether a topic was recreated
 	command  time.Duration // limit of one statement of a command
-	database time.Duration // limit of one transaction while reading the topics, and of one that prunes
+	database time.Duration // limit of one step of reading the topics, and of one transaction that prunes
 	prune    time.Duration // between scans for details past their retention
 	hanging  time.Duration // how long a Kafka transaction may stay open
 	proof    time.Duration // how long one successful read proves health; longer than a read takes

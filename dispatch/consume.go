@@ -80,7 +80,7 @@ func (d *Dispatch) consume(ctx context.Context) error {
 }
 
 // readUnderLease waits for the lease of the intake. Then it reads the topics and backfills new partners until ctx ends,
-// the lease is lost, or reading fails or hangs.
+// the lease is lost, or reading fails.
 func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch *chainlog.Watch) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -99,25 +99,11 @@ func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch
 	d.log.Info("reading the referral topics")
 	d.reads.Store(true)
 	defer d.reads.Store(false)
-	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return lease.Watch(ctx) })
 	group.Go(func() error { return d.read(ctx, watch) })
-	group.Go(func() error { return d.hangs(ctx, began) })
 	group.Go(func() error { every(ctx, d.timing.scan, d.backfill); return nil })
 	return group.Wait()
-}
-
-// hangs returns an error when reading has succeeded last, or began, too long ago.
-func (d *Dispatch) hangs(ctx context.Context, began time.Time) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	every(ctx, d.timing.scan, func(context.Context) {
-		if err = d.health.stale(began, d.timing.proof); err != nil {
-			cancel()
-		}
-	})
-	return err
 }
 
 // standBy checks that this dispatcher could read the topics, and measures what the reading one has not read.
@@ -133,8 +119,6 @@ func (r *reader) standBy(ctx context.Context) {
 }
 
 func (r *reader) lookAround(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
-	defer cancel()
 	if r.topics, err = r.findTopics(ctx); err != nil {
 		return err
 	}
@@ -144,7 +128,8 @@ func (r *reader) lookAround(ctx context.Context) (err error) {
 	return r.lookAhead(ctx)
 }
 
-// read reads until ctx ends, a topic is recreated, or something fails.
+// read reads until ctx ends, a topic is recreated, or something fails. Each step has a limit, so a broker or a PostgreSQL
+// that does not respond is a failure.
 func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: a cache may describe the deleted topic
 	if err != nil {
@@ -189,6 +174,8 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 
 // findTopics looks up the two referral topics, which ingest creates.
 func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
+	defer cancel()
 	details, err := chainlog.ListTopics(
 		ctx, r.admin, chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID),
 	)
@@ -412,6 +399,8 @@ func (r *reader) lag() int64 {
 // range. If the position is past the end, as after a restored backup, nothing is lost
 // and known events are skipped; if it is before the start, records were deleted unread.
 func (r *reader) rewind(ctx context.Context, name string, partition int32) error {
+	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
+	defer cancel()
 	starts, err := r.admin.ListStartOffsets(ctx, name)
 	if err == nil {
 		err = starts.Error()

@@ -100,21 +100,7 @@ func (h *health) err(proof time.Duration) error {
 	if h.proven.IsZero() {
 		return errors.New("the referral topics have not been read yet")
 	}
-	return stale(h.proven, proof)
-}
-
-// stale returns an error if the topics were last read, or reading began, longer than proof ago.
-func (h *health) stale(began time.Time, proof time.Duration) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.proven.After(began) {
-		began = h.proven
-	}
-	return stale(began, proof)
-}
-
-func stale(last time.Time, proof time.Duration) error {
-	if age := time.Since(last); age > proof {
+	if age := time.Since(h.proven); age > proof {
 		return fmt.Errorf("the referral topics were last read %s ago: check Kafka and PostgreSQL", age.Round(time.Second))
 	}
 	return nil

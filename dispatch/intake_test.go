@@ -1,13 +1,13 @@
 package dispatch
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
@@ -137,19 +137,18 @@ func TestIntakeThatFailsIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// A reader that hangs without an error loses the lease.
+// A broker that does not respond is a failure after a while, so that the lease is dropped.
 func TestIntakeThatHangs(t *testing.T) {
-	f := newFixture(t)
-	d := f.dispatcher(func(d *Dispatch) { d.timing.proof = 100 * time.Millisecond })
-	if err := d.hangs(t.Context(), time.Now()); err == nil || !strings.Contains(err.Error(), "the referral topics were last read") {
-		t.Errorf("a reader that never read: %v", err)
-	}
-	d.timing.proof = time.Hour
-	d.health.prove(time.Now())
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := d.hangs(ctx, time.Now().Add(-2*time.Hour)); err != nil {
-		t.Errorf("a reader that has just read: %v", err)
+	t.Parallel()
+	f, broker := newFixtureWithBroker(t)
+	r := f.reader(f.dispatcher(nil))
+	broker.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		return nil, errors.New("away"), true
+	})
+	r.d.timing.database = 100 * time.Millisecond
+	if _, err := r.findTopics(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "list the referral topics: ") {
+		t.Errorf("topics of a broker that does not respond: %v", err)
 	}
 }
 
