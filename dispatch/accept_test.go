@@ -44,8 +44,7 @@ var replayEvents = flag.Int("replay-events", 500, "events of TestFullTopicReplay
 // was recreated with its records in another order and in other partitions.
 func TestFullTopicReplay(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	events := *replayEvents
 	stop := f.run(f.dispatcher(nil))
 	f.deposits(7, 0, events)
@@ -79,8 +78,7 @@ func TestFullTopicReplay(t *testing.T) {
 // The topic ends before the position, as after a restored backup.
 func TestPositionPastTheEnd(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	stop := f.run(f.dispatcher(nil))
 	f.deposits(7, 0, 5)
 	f.eventually("all delivered", f.in(registry.Delivered, 5))
@@ -98,8 +96,7 @@ func TestPositionPastTheEnd(t *testing.T) {
 func TestRecordsDeletedUnread(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	f.deposits(7, 0, 1) // offsets: an aborted record, its marker, the record, its marker
 	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits(testChain))
 	f.check(err)
@@ -114,8 +111,7 @@ func TestRecordsDeletedUnread(t *testing.T) {
 // Records that cannot become a delivery are stored, and do not block the others.
 func TestDeadRecords(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	d := f.start(nil)
 
 	change := func(what func(*event.Referral)) []byte {
@@ -160,8 +156,7 @@ func TestDeadRecords(t *testing.T) {
 // The same event twice in one batch is one delivery.
 func TestDoubleInOneBatch(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	one := encode(t, deposit(t, 7, 1))
 	f.produce(chainlog.ReferralDeposits(testChain), one, one, one)
 	d := f.start(nil)
@@ -203,8 +198,7 @@ func TestNoEndpoint(t *testing.T) {
 // A partner is disabled while its deliveries are pending.
 func TestDisabledWhileWaiting(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(status(500))
-	f.partner(7, r.url)
+	r := f.partner7(status(500))
 	f.start(func(d *Dispatch) { d.shared.Timing.Retries[0] = 5 * endpointsAge })
 	f.deposits(7, 0, 10)
 	f.eventually("tried", func() bool { return len(r.got()) == 10 })
@@ -281,8 +275,7 @@ func (f *fixture) dead(values ...[]byte) {
 // delivered meanwhile counts as known.
 func TestDeadRecordsRetried(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.dead(encode(t, deposit(t, 7, 1)), encode(t, deposit(t, 7, 2)), encode(t, deposit(t, 7, 3)), []byte{0xff})
 	older := f.dispatcher(func(d *Dispatch) { d.config.ChainID = 1 })
 	stop := f.run(older)
@@ -380,8 +373,7 @@ func TestDeadRecordIsRetriedOnOneConnection(t *testing.T) {
 // sent: its record is stored with the reason. One with the largest valid amount is sent.
 func TestQuarantinedAmounts(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	d := f.start(nil)
 	large := new(big.Int).Lsh(big.NewInt(1), 191)
 	small := new(big.Int).Sub(large, big.NewInt(1))
@@ -431,8 +423,7 @@ func TestQuarantinedAmounts(t *testing.T) {
 // delivery is sent without another findWork.
 func TestRetriedRecordWakesALaneThatLasts(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour })
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	f.dead(encode(t, deposit(t, 7, 1)))

@@ -23,8 +23,7 @@ import (
 // runs; known partners are served as usual.
 func TestSpamOfUnknownPartners(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	first, second := f.start(nil), f.start(nil)
 	const spam = 3000
 	var values [][]byte
@@ -128,10 +127,9 @@ func TestBackfillThatFails(t *testing.T) {
 	d.config.ChainID = 1
 	fails("does not exist yet")
 	d.config.ChainID = testChain
-	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")
-	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON adopted FOR EACH ROW EXECUTE FUNCTION refuse()")
+	allow := f.refuse("INSERT ON adopted", "true")
 	fails("mark 1 partners as backfilled")
-	f.exec("DROP TRIGGER refuse ON adopted")
+	allow()
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if d.backfill(ended); d.health.noted[fault{what: what}] != nil {
@@ -298,8 +296,7 @@ func TestBackfillThatTakesLong(t *testing.T) {
 // dispatcher ran meanwhile.
 func TestPartnerCreatedWhileNothingRuns(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.deposits(7, 0, 50)
 	f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour }) // each scan runs only once
 	f.eventually("delivered", f.in(registry.Delivered, 50))

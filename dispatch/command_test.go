@@ -33,8 +33,7 @@ func (f *fixture) command(partner int64, kind string) int64 {
 // retried with pauses, and succeeds once the lock is gone.
 func TestFailingCommandDoesNotBlockOthers(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.partner(8, r.url)
 	d := f.start(func(d *Dispatch) { d.timing.command = 200 * time.Millisecond })
 	f.deposits(7, 0, 1)
@@ -73,8 +72,7 @@ func TestFailingCommandDelaysItsPartner(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.partner(8, "")
-	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`)
-	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON delivery FOR EACH ROW WHEN (NEW.partner_id = 7) EXECUTE FUNCTION refuse()")
+	f.refuse("INSERT ON delivery", "NEW.partner_id = 7")
 	fails, waits, other := f.command(7, "test"), f.command(7, "test"), f.command(8, "test")
 	d := f.dispatcher(nil)
 	d.stopping = true // without lanes
@@ -118,8 +116,7 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 // do not count.
 func TestUnfinishedTestsAreBounded(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.partner(8, r.url)
 	f.exec(`INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
 		VALUES (7, 1, $1, 'open', now(), now() + interval '1 hour', 3600000)`, r.url)

@@ -52,8 +52,7 @@ func (f *fixture) saying(parts ...string) int64 {
 func TestMinedAgain(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition() // a partner's records are in one partition
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	d := f.start(nil)
 	topic := chainlog.ReferralDeposits(testChain)
 	f.produce(topic, f.encoded(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222))...)
@@ -101,8 +100,7 @@ func TestMinedAgain(t *testing.T) {
 func TestMinedAgainBeforeItIsRead(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.produce(chainlog.ReferralDeposits(testChain), f.encoded(
 		f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 2, 9, 111), f.mined(7, 1, 1, 3, 111),
 	)...)
@@ -124,13 +122,12 @@ func TestMinedAgainDuringThePost(t *testing.T) {
 		t.Run(http.StatusText(answer), func(t *testing.T) {
 			f := newFixture(t)
 			f.onePartition()
-			r := f.receiver(func(w http.ResponseWriter, n, _ int) {
+			r := f.partner7(func(w http.ResponseWriter, n, _ int) {
 				if n == 1 {
 					<-f.released
 					w.WriteHeader(answer)
 				}
 			})
-			f.partner(7, r.url)
 			d := f.start(nil)
 			f.produce(chainlog.ReferralDeposits(testChain), f.encoded(f.mined(7, 1, 1, 3, 111))...)
 			f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
@@ -161,12 +158,11 @@ func TestMinedAgainDuringThePost(t *testing.T) {
 func TestMinedAgainWhileQueued(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
-	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
+	r := f.partner7(func(_ http.ResponseWriter, n, _ int) {
 		if n == 1 {
 			<-f.released
 		}
 	})
-	f.partner(7, r.url)
 	topic := chainlog.ReferralDeposits(testChain)
 	f.produce(topic, f.encoded(f.mined(7, 1, 1, 3, 111), f.mined(7, 2, 1, 4, 222))...)
 	d := f.start(func(d *Dispatch) { d.shared.Concurrency, d.shared.Timing.Scan = 1, time.Millisecond })
@@ -188,8 +184,7 @@ func TestMinedAgainWhileQueued(t *testing.T) {
 func TestMinedAgainDifferently(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.partner(8, r.url)
 	d := f.start(nil)
 	topic := chainlog.ReferralDeposits(testChain)

@@ -31,8 +31,7 @@ import (
 // fence rejects the first one's late result.
 func TestLostLease(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	hanging := make(chan struct{})
 	first := f.dispatcher(nil)
 	hang := sync.OnceFunc(func() {
@@ -139,7 +138,7 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 		defer mu.Unlock()
 		process = f.child()
 	}
-	r := f.receiver(func(w http.ResponseWriter, n, _ int) {
+	r := f.partner7(func(w http.ResponseWriter, n, _ int) {
 		if !killed[n] {
 			return
 		}
@@ -153,7 +152,6 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 		underWay += DefaultConfig().PerPartnerConcurrency
 		_ = process.Process.Kill()
 	})
-	f.partner(7, r.url)
 	f.deposits(7, 0, events)
 	dead := func() bool {
 		mu.Lock()
@@ -195,8 +193,7 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 // event is sent once.
 func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	const gate = 4711
 	f.exec(fmt.Sprintf(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		PERFORM pg_advisory_xact_lock_shared(%d); RETURN NULL; END $$`, gate))
@@ -282,11 +279,10 @@ func (f *fixture) childWith(change func(*child), environment ...string) *exec.Cm
 func TestStopFinishesPostsInFlight(t *testing.T) {
 	f := newFixture(t)
 	arrived, answer := make(chan struct{}), make(chan struct{})
-	r := f.receiver(func(http.ResponseWriter, int, int) {
+	f.partner7(func(http.ResponseWriter, int, int) {
 		close(arrived)
 		<-answer
 	})
-	f.partner(7, r.url)
 	stop := f.run(f.dispatcher(nil))
 	f.deposits(7, 1, 2)
 	<-arrived

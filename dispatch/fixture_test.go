@@ -258,6 +258,15 @@ func (f *fixture) exec(sql string, args ...any) {
 	f.check(err)
 }
 
+// refuse makes PostgreSQL reject an operation, such as "INSERT ON delivery", for the rows of a condition, until allow is
+// called.
+func (f *fixture) refuse(operation, when string) (allow func()) {
+	f.Helper()
+	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")
+	f.exec("CREATE TRIGGER refuse BEFORE " + operation + " FOR EACH ROW WHEN (" + when + ") EXECUTE FUNCTION refuse()")
+	return func() { f.exec("DROP FUNCTION refuse CASCADE") }
+}
+
 func (f *fixture) number(sql string, args ...any) (n int64) {
 	f.Helper()
 	f.check(f.pool.QueryRow(context.WithoutCancel(f.Context()), sql, args...).Scan(&n))

@@ -58,9 +58,7 @@ func TestRefusedResultStaysAFault(t *testing.T) {
 	refused.Delivery.EventID = uuid.New()
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
 		VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')`, refused.Delivery.EventID)
-	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF NEW.event_id = '` + refused.Delivery.EventID.String() + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
-	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
+	allow := f.refuse("INSERT ON attempt", "NEW.event_id = '"+refused.Delivery.EventID.String()+"'")
 	written := make(chan bool, 1)
 	go func() { written <- d.ledger.record(t.Context(), refused) }()
 	f.eventually("a fault", func() bool { return d.Ready() != nil })
@@ -70,7 +68,7 @@ func TestRefusedResultStaysAFault(t *testing.T) {
 	if err := d.Ready(); err == nil || !strings.HasPrefix(err.Error(), "cannot write results: ") {
 		t.Errorf("while one result is rejected: %v", err)
 	}
-	f.exec("DROP TRIGGER refuse ON attempt")
+	allow()
 	if !<-written {
 		t.Error("the rejected result was never written")
 	}

@@ -73,8 +73,7 @@ func TestHostileBodiesCostNothing(t *testing.T) {
 	}
 	f := newFixture(t)
 	answers := []func(*fixture, http.ResponseWriter){flood, packed, hugeHeaders, earlyHints}
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	process := f.childWith(func(c *child) { c.Once = true })
 	f.deposits(7, 0, 500)
 	f.eventually("delivered", f.in(registry.Delivered, 500))

@@ -23,8 +23,7 @@ func (f *fixture) stealIntake() {
 // is not read. When it stops, another one takes over at once.
 func TestOneDispatcherReadsForAll(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	first := f.dispatcher(nil)
 	stop := f.run(first)
 	f.eventually("the first one reads", func() bool { return first.Ready() == nil && first.Status().Intake })
@@ -155,8 +154,7 @@ func TestIntakeThatHangs(t *testing.T) {
 // A lane sends at once what another dispatcher has inserted: it does not wait for the next scan.
 func TestLaneOfAnotherDispatcherIsWoken(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	rare := func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour }
 	sender := f.dispatcher(rare)
 	_, err := sender.intakes.Take(t.Context(), 0)

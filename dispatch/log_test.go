@@ -26,8 +26,7 @@ import (
 // both logs are not sent again.
 func TestAnotherLogIsRefused(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	const other = "another log, new"
 	of := func(log string, n int) []byte {
 		x := deposit(t, 7, n)

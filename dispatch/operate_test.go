@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -15,13 +14,6 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
-
-// specifiedSignature computes the signature independently, from the API document.
-func specifiedSignature(secret, timestamp string, body []byte) string {
-	h := hmac.New(sha256.New, []byte(secret))
-	h.Write([]byte(timestamp + "." + string(body)))
-	return "sha256=" + hex.EncodeToString(h.Sum(nil))
-}
 
 // standardSignature returns a signature of Standard Webhooks.
 func standardSignature(t *testing.T, secret, id, timestamp string, body []byte) string {
@@ -40,8 +32,7 @@ func standardSignature(t *testing.T, secret, id, timestamp string, body []byte) 
 // version of the endpoint.
 func TestRotationWithOverlap(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	next := registry.NewSigningSecret()
 	_, err := f.queries.RotateSecret(
 		t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600},
@@ -63,16 +54,16 @@ func TestRotationWithOverlap(t *testing.T) {
 		f.deposits(7, n, n+1)
 		f.eventually("delivered", f.in(registry.Delivered, n+1))
 		c := r.got()[n]
-		return c.header.Get("X-Service-Signature") == specifiedSignature(next, c.header.Get("X-Service-Timestamp"), c.body)
+		return c.header.Get("X-Service-Signature") == signed(next, c)
 	})
 
 	calls := r.got()
 	during, after := calls[0], calls[len(calls)-1]
 	at := during.header.Get("X-Service-Timestamp")
-	if got := during.header.Get("X-Service-Signature"); got != specifiedSignature(testSecret, at, during.body) {
+	if got := during.header.Get("X-Service-Signature"); got != signed(testSecret, during) {
 		t.Errorf("during the overlap the specified header is %s", got)
 	}
-	if got := during.header.Get("X-Service-Signature-Next"); got != specifiedSignature(next, at, during.body) {
+	if got := during.header.Get("X-Service-Signature-Next"); got != signed(next, during) {
 		t.Errorf("during the overlap the additional header is %s", got)
 	}
 	want := standardSignature(t, testSecret, during.id(), at, during.body) + " " + standardSignature(
@@ -139,8 +130,7 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 // The header numbers a partner's events without gaps; a test event has no number.
 func TestSequenceHeader(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.start(nil)
 	f.deposits(7, 0, 20)
 	f.exec("INSERT INTO command (partner_id, kind) VALUES (7, 'test')")
@@ -161,8 +151,7 @@ func TestSequenceHeader(t *testing.T) {
 // then the partner is resumed.
 func TestOperatorParksAndResumes(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	_, err := f.queries.HoldEndpoint(t.Context(), db.HoldEndpointParams{PartnerID: 7, Held: true})
 	f.check(err)
 	stop := f.run(f.dispatcher(nil))
@@ -184,8 +173,7 @@ func TestOperatorParksAndResumes(t *testing.T) {
 // reports how many deliveries were sent.
 func TestReplayRange(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.start(nil)
 	f.deposits(7, 0, 20)
 	f.eventually("delivered", f.in(registry.Delivered, 20))
@@ -212,8 +200,7 @@ func TestReplayRange(t *testing.T) {
 // reused connection skips.
 func TestPhases(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	f.start(nil)
 	for n := range 2 {
 		f.deposits(7, n, n+1)
@@ -229,17 +216,14 @@ func TestPhases(t *testing.T) {
 // the same batch.
 func TestRejectedResultDoesNotBlockOthers(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.partner(8, r.url)
-	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF NEW.partner_id = 7 AND NEW.state = 'delivered' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
-	f.exec("CREATE TRIGGER refuse BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION refuse()")
+	allow := f.refuse("UPDATE ON delivery", "NEW.partner_id = 7 AND NEW.state = 'delivered'")
 	f.start(nil)
 	f.deposits(7, 0, 10)
 	f.deposits(8, 10, 110)
 	f.eventually("the other partner has all", f.in(registry.Delivered, 100))
-	f.exec("DROP TRIGGER refuse ON delivery")
+	allow()
 	f.eventually("delivered", f.in(registry.Delivered, 110))
 	if n := len(r.got()); n != 110 {
 		t.Errorf("%d requests for 110 events", n)

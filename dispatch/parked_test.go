@@ -17,8 +17,7 @@ import (
 // and after a probe gets a response everything drains within the permits.
 func TestBreakerLife(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(status(http.StatusServiceUnavailable))
-	f.partner(7, r.url)
+	r := f.partner7(status(http.StatusServiceUnavailable))
 	d := f.start(nil)
 	f.deposits(7, 0, 30)
 	f.eventually("parked", func() bool { return f.states()[registry.Parked] == 30 })
@@ -62,8 +61,7 @@ func TestBreakerLife(t *testing.T) {
 // A probe that hangs ends at the deadline and does not block the rest forever.
 func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(status(http.StatusServiceUnavailable))
-	f.partner(7, r.url)
+	r := f.partner7(status(http.StatusServiceUnavailable))
 	f.start(func(d *Dispatch) { d.shared.Timing.Deadline = time.Second })
 	f.deposits(7, 0, 30)
 	f.eventually("parked", f.in(registry.Parked, 30))
@@ -84,8 +82,7 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 // at once.
 func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(status(http.StatusServiceUnavailable))
-	f.partner(7, r.url)
+	r := f.partner7(status(http.StatusServiceUnavailable))
 	long := func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour }
 	stop := f.run(f.dispatcher(long))
 	f.deposits(7, 0, 30)
@@ -154,8 +151,7 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 // counts in the metric, nor does that of a URL that has changed since.
 func TestDisabledWhileParked(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(status(http.StatusServiceUnavailable))
-	f.partner(7, r.url)
+	r := f.partner7(status(http.StatusServiceUnavailable))
 	d := f.dispatcher(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 	stop := f.run(d)
 	breakers := func(what string, want float64) {
@@ -212,8 +208,7 @@ func TestBreakerLifeProbeDies(t *testing.T) {
 	f := newFixture(t)
 	var mu sync.Mutex
 	var process *exec.Cmd
-	r := f.receiver(status(http.StatusServiceUnavailable))
-	f.partner(7, r.url)
+	r := f.partner7(status(http.StatusServiceUnavailable))
 	f.deposits(7, 0, 30)
 	process = f.child()
 	f.eventually("parked", f.in(registry.Parked, 30))
@@ -284,12 +279,11 @@ func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
 // arrives through its retries.
 func TestBreakerLifeFlapping(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(func(w http.ResponseWriter, _, ofEvent int) {
+	r := f.partner7(func(w http.ResponseWriter, _, ofEvent int) {
 		if ofEvent%2 == 1 {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
-	f.partner(7, r.url)
 	d := f.start(func(d *Dispatch) { d.shared.Timing.Retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
 	for n := range 100 {
 		f.deposits(7, n, n+1)

@@ -31,16 +31,14 @@ import (
 func TestPostgresTrouble(t *testing.T) {
 	const events = 40
 	for name, trouble := range map[string]func(f *fixture, d *Dispatch, r *receiver){
-		"refuses":         refuses("XX000"),
-		"disk full":       refuses("53100"),
+		"refuses":         refuses,
 		"stalls":          stalls,
 		"pool exhausted":  exhausted,
 		"old transaction": oldTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			r := f.receiver(ok)
-			f.partner(7, r.url)
+			r := f.partner7(ok)
 			d := f.start(nil)
 			f.deposits(7, 0, 1)
 			f.eventually("delivered", f.in(registry.Delivered, 1))
@@ -65,21 +63,18 @@ func (f *fixture) recovered(d *Dispatch, r *receiver, events int) {
 	f.contiguous(7, int64(events))
 }
 
-// refuses makes PostgreSQL reject all results: the write is retried, never the POST.
-func refuses(code string) func(*fixture, *Dispatch, *receiver) {
-	return func(f *fixture, d *Dispatch, r *receiver) {
-		f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no' USING ERRCODE = '" + code + "'; END $$")
-		f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
-		f.deposits(7, 1, 10)
-		f.eventually("the writes are retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 12 })
-		if d.Ready() == nil {
-			f.Error("ready while results cannot be written")
-		}
-		if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
-			f.Errorf("%d requests while no result can be written", n)
-		}
-		f.exec("DROP TRIGGER refuse ON attempt")
+// refuses makes PostgreSQL reject all results, as with a full disk: the write is retried, never the POST.
+func refuses(f *fixture, d *Dispatch, r *receiver) {
+	allow := f.refuse("INSERT ON attempt", "true")
+	f.deposits(7, 1, 10)
+	f.eventually("the writes are retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 12 })
+	if d.Ready() == nil {
+		f.Error("ready while results cannot be written")
 	}
+	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
+		f.Errorf("%d requests while no result can be written", n)
+	}
+	allow()
 }
 
 // stalls makes a statement wait beyond its limit.
@@ -145,8 +140,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	}
 
 	f := newFixtureIn(t, enginetest.Kafka(t), server.URL)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.shared.Leases.Period = 5 * time.Minute }) // so that nothing is sent again
 	events := 0
 	for range 2 {
@@ -262,7 +256,7 @@ func (f *fixture) hold(statement string) pgx.Tx {
 // everything recovers.
 func TestPostgresTroubleSilence(t *testing.T) {
 	f := newFixture(t)
-	f.partner(7, f.receiver(ok).url)
+	f.partner7(ok)
 	server, err := url.Parse(f.url)
 	f.check(err)
 	w := f.wire(server.Host)
@@ -281,7 +275,7 @@ func TestPostgresTroubleSilence(t *testing.T) {
 // not ready, and the referrals count as not read.
 func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f := newFixture(t)
-	f.partner(7, f.receiver(ok).url)
+	f.partner7(ok)
 	d := f.start(func(d *Dispatch) {
 		d.timing.database, d.shared.Timing.Database, d.timing.proof = time.Hour, time.Hour, 2*time.Second
 	})
@@ -419,9 +413,8 @@ func TestOneOfTwoResultsIsRejected(t *testing.T) {
 // grace period only.
 func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
 	f := newFixture(t)
-	f.partner(7, f.receiver(ok).url)
-	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")
-	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
+	f.partner7(ok)
+	f.refuse("INSERT ON attempt", "true")
 	d := f.dispatcher(nil)
 	stop := f.run(d)
 	f.deposits(7, 0, 1)

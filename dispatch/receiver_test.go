@@ -50,6 +50,14 @@ func (f *fixture) receiver(answer func(w http.ResponseWriter, n, ofEvent int)) *
 	return f.receiverWith(answer, nil)
 }
 
+// partner7 creates partner 7, and returns its receiver, which responds like this.
+func (f *fixture) partner7(answer func(w http.ResponseWriter, n, ofEvent int)) *receiver {
+	f.Helper()
+	r := f.receiver(answer)
+	f.partner(7, r.url)
+	return r
+}
+
 func (f *fixture) receiverWith(
 	answer func(w http.ResponseWriter, n, ofEvent int), change func(*httptest.Server),
 ) *receiver {

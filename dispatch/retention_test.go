@@ -17,11 +17,10 @@ import (
 // However often an event is replayed, only its last attempts are kept; their numbering continues.
 func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(func(w http.ResponseWriter, _, _ int) {
+	r := f.partner7(func(w http.ResponseWriter, _, _ int) {
 		w.WriteHeader(http.StatusOK)
 		_, _ = w.Write([]byte(strings.Repeat("x", 3*lane.MaxResponseKept)))
 	})
-	f.partner(7, r.url)
 	f.start(nil)
 	f.deposits(7, 1, 2)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
@@ -45,8 +44,7 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 // probe is accepted, and are delivered then.
 func TestReceiverThatNeverAccepts(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(status(http.StatusNotFound))
-	f.partner(7, r.url)
+	r := f.partner7(status(http.StatusNotFound))
 	d := f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 	const events = 400
 	f.deposits(7, 0, events)

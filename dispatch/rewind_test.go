@@ -15,8 +15,7 @@ import (
 // had accepted.
 func TestRewind(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	stop := f.run(f.dispatcher(nil))
 	f.deposits(7, 0, 10)
 	f.eventually("the first are delivered", func() bool { return f.states()[registry.Delivered] == 10 })

@@ -41,8 +41,7 @@ func TestConfigMistakes(t *testing.T) {
 // A dispatcher that starts before ingest has created the topics waits and reports it.
 func TestWaitsForTopics(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	_, err := f.admin().DeleteTopics(
 		t.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain),
 	)
@@ -101,11 +100,8 @@ func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
 func TestOffsetPassesAFailedRecord(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
-	r := f.receiver(ok)
-	f.partner(7, r.url)
-	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF NEW.event_id = '` + depositID + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
-	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON delivery FOR EACH ROW EXECUTE FUNCTION refuse()")
+	r := f.partner7(ok)
+	allow := f.refuse("INSERT ON delivery", "NEW.event_id = '"+depositID+"'")
 	d := f.start(nil)
 	f.deposits(7, 100, 105)
 	f.eventually("those before it are delivered", f.in(registry.Delivered, 5))
@@ -121,7 +117,7 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	if n := f.number("SELECT max(next_offset) FROM position"); n > bad {
 		t.Errorf("the position is %d, but record %d is not written", n, bad)
 	}
-	f.exec("DROP TRIGGER refuse ON delivery")
+	allow()
 	f.eventually("all delivered", f.in(registry.Delivered, 56))
 	f.contiguous(7, 56)
 	if n := len(r.got()); n != 56 {
@@ -136,8 +132,7 @@ func TestApacheKafka(t *testing.T) {
 		t.Skip("races show with the embedded broker too, which starts faster")
 	}
 	f := newFixtureOn(t, enginetest.ApacheKafka(t))
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	stop := f.run(f.dispatcher(nil))
 	f.deposits(7, 0, 50)
 	f.eventually("delivered", f.in(registry.Delivered, 50))
@@ -155,8 +150,7 @@ func TestApacheKafka(t *testing.T) {
 // A secret that cannot be decrypted holds up its own partner's events and no others.
 func TestWrongSealKey(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.partner(8, r.url)
 	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 7", f.sealer.Seal(9, testSecret))
 	f.start(nil)
@@ -174,8 +168,7 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 	for _, column := range []string{"secret", "next_secret"} {
 		t.Run(column, func(t *testing.T) {
 			f := newFixture(t)
-			r := f.receiver(ok)
-			f.partner(7, r.url)
+			r := f.partner7(ok)
 			f.partner(8, r.url)
 			f.exec("UPDATE endpoint SET next_at = now() + interval '1 hour', next_secret = secret WHERE partner_id = 7")
 			f.exec("UPDATE endpoint SET "+column+" = $1 WHERE partner_id = 7", f.sealing(otherKey).Seal(7, testSecret))
@@ -200,8 +193,7 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 // the right key.
 func TestWrongSealKeyForAll(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	f.partner(8, r.url)
 	other := f.sealing(otherKey)
 	wrong := f.start(func(d *Dispatch) { d.endpoints.sealer = other })
@@ -300,8 +292,7 @@ func TestTopicsWithoutIDs(t *testing.T) {
 // An idle lane ends and drops its lease; the next event starts another lane.
 func TestIdleLaneEnds(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.shared.Timing.Idle = 10 * time.Millisecond })
 	for n := range 3 {
 		f.deposits(7, n, n+1)
@@ -317,8 +308,7 @@ func TestIdleLaneEnds(t *testing.T) {
 // event is signed with the partner's unchanged secret.
 func TestSealKeyRotatedWhileSending(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
+	r := f.partner7(ok)
 	sent := 0
 	send := func() {
 		f.deposits(7, sent, sent+10)
@@ -357,7 +347,7 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 func TestHangingTransaction(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
-	f.partner(7, f.receiver(ok).url)
+	f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.timing.hanging = 300 * time.Millisecond })
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))

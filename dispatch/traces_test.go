@@ -18,12 +18,11 @@ import (
 func TestTraces(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	f := newFixture(t)
-	r := f.receiver(func(w http.ResponseWriter, n, ofEvent int) {
+	r := f.partner7(func(w http.ResponseWriter, n, ofEvent int) {
 		if ofEvent < 2 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	f.partner(7, r.url)
 	ctx, block := telemetry.Begin(t.Context(), telemetry.Producer, "publish referral")
 	telemetry.End(block, nil)
 	parents := []string{telemetry.Parent(ctx), "", "nonsense"}
