@@ -209,37 +209,6 @@ func TestDisabledWhileWaiting(t *testing.T) {
 	}
 }
 
-// With two dispatchers on the same topics, every event is one delivery and arrives.
-func TestTwoDispatchers(t *testing.T) {
-	f := newFixture(t)
-	r := f.receiver(ok)
-	for p := range int64(4) {
-		f.partner(p+1, r.url)
-	}
-	first, second := f.start(nil), f.start(nil)
-	for p := range 4 {
-		f.deposits(uint32(p+1), 100*p, 100*p+50)
-	}
-	f.eventually("all delivered", f.in(registry.Delivered, 200))
-	for p := range int64(4) {
-		f.contiguous(p+1, 50)
-	}
-	if n := first.recordsWere(recordInserted) + second.recordsWere(recordInserted); n != 200 {
-		t.Errorf("the two inserted %v", n)
-	}
-	seen := map[string]string{}
-	for _, c := range r.got() {
-		if before, ok := seen[c.id()]; ok && before != string(c.body) {
-			t.Errorf("event %s has two bodies", c.id())
-		}
-		seen[c.id()] = string(c.body)
-		f.verify(c, testSecret)
-	}
-	if len(seen) != 200 {
-		t.Errorf("%d of 200 events arrived", len(seen))
-	}
-}
-
 // No input makes the decoder panic, and every referral that it accepts is complete.
 func TestDecodeIsTotal(t *testing.T) {
 	good := encode(t, deposit(t, 7, 1))
