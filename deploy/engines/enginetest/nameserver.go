@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -16,7 +17,7 @@ type Names struct {
 
 	mu      sync.Mutex
 	asked   int
-	answers func(n int) (addrs []string, wait <-chan struct{})
+	answers func(n int, name string) (addrs []string, wait <-chan struct{})
 }
 
 // NameServer starts a server that knows no name, and stops it at the end of the test.
@@ -50,9 +51,18 @@ func (s *Names) Close() { s.conn.Close() }
 // Script sets how the server answers the n-th query from now on, counting from 1: with these addresses, once wait is
 // closed (nil: at once).
 func (s *Names) Script(answers func(n int) ([]string, <-chan struct{})) {
+	s.script(func(n int, _ string) ([]string, <-chan struct{}) { return answers(n) })
+}
+
+func (s *Names) script(answers func(n int, name string) ([]string, <-chan struct{})) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked, s.answers = 0, answers
+}
+
+// Know makes the server answer for these names only. A name without addresses exists.
+func (s *Names) Know(names map[string][]string) {
+	s.script(func(_ int, name string) ([]string, <-chan struct{}) { return names[name], nil })
 }
 
 // Say makes the server answer with these addresses; without any, the name does not exist.
@@ -73,20 +83,21 @@ func (s *Names) serve() {
 
 // answer replies to a query with one question (RFC 1035, section 4). Each A and each AAAA query counts.
 func (s *Names) answer(query []byte, from net.Addr) {
-	end := 12
+	end, labels := 12, []string{}
 	for query[end] != 0 {
-		end += 1 + int(query[end])
+		next := end + 1 + int(query[end])
+		labels, end = append(labels, string(query[end+1:next])), next
 	}
 	kind, question := binary.BigEndian.Uint16(query[end+1:]), query[12:end+5]
 	s.mu.Lock()
 	s.asked++
-	addrs, wait := s.answers(s.asked)
+	addrs, wait := s.answers(s.asked, strings.Join(labels, "."))
 	s.mu.Unlock()
 	if wait != nil {
 		<-wait
 	}
 	flags, count, answers := uint16(0x8180), uint16(0), []byte{}
-	if len(addrs) == 0 {
+	if addrs == nil {
 		flags |= 3 // NXDOMAIN
 	}
 	for _, text := range addrs {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -68,17 +69,17 @@ func network(addr string) string {
 // Every address is checked in the three places where it can appear: in the URL, in the response
 // of a name server, and at the connection.
 func TestForbiddenAddresses(t *testing.T) {
-	names, resolver := startNameServer(t)
-	g := newGuard(t, guard.Config{Resolver: resolver})
+	names := enginetest.NameServer(t)
+	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	for _, addr := range forbidden {
 		if _, err := g.CheckURL(t.Context(), "https://"+literal(addr)+"/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("URL with %s: %q", addr, reason(err))
 		}
-		names.set("partner.example", addr)
+		names.Say(addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("name with %s: %q", addr, reason(err))
 		}
-		names.set("partner.example", "8.8.8.8", "2606:4700:4700::1111", addr)
+		names.Say("8.8.8.8", "2606:4700:4700::1111", addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("mixed response with %s: %q", addr, reason(err))
 		}
@@ -89,14 +90,14 @@ func TestForbiddenAddresses(t *testing.T) {
 }
 
 func TestPublicAddresses(t *testing.T) {
-	names, resolver := startNameServer(t)
-	g := newGuard(t, guard.Config{Resolver: resolver})
+	names := enginetest.NameServer(t)
+	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	for _, addr := range public {
 		want := "https://" + literal(addr) + "/hook"
 		if got, err := g.CheckURL(t.Context(), want); got != want {
 			t.Errorf("URL with %s: %q, %v", addr, got, err)
 		}
-		names.set("partner.example", addr)
+		names.Say(addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); err != nil {
 			t.Errorf("name with %s: %v", addr, err)
 		}
@@ -110,15 +111,13 @@ func TestPublicAddresses(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
-	names, resolver := startNameServer(t)
-	names.set("partner.example", "8.8.8.8")
-	names.set("xn--bcher-kva.example", "8.8.8.8")
-	names.set("empty.example")
-	names.set("a_b.partner.example", "8.8.8.8")
-	g := newGuard(t, guard.Config{Resolver: resolver})
 	long := strings.Repeat("a", 63)
 	longest := strings.Repeat(long+".", 3) + strings.Repeat("b", 253-3*64-len(".example")) + ".example"
-	names.set(longest, "8.8.8.8")
+	names, public := enginetest.NameServer(t), []string{"8.8.8.8"}
+	names.Know(map[string][]string{
+		"partner.example": public, "xn--bcher-kva.example": public, "a_b.partner.example": public, longest: public, "empty.example": {},
+	})
+	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	for _, c := range []struct{ url, want, reason string }{
 		{"https://partner.example/hook?key=%41#", "", guard.Syntax},
 		{"https://partner.example/hook?a=b c&ü=%41", "https://partner.example/hook?a=b%20c&%C3%BC=%41", ""},
@@ -232,14 +231,14 @@ func TestRebinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer receiver.Close()
-	names, resolver := startNameServer(t)
-	g := newGuard(t, guard.Config{Resolver: resolver})
-	names.set("partner.example", "8.8.8.8")
+	names := enginetest.NameServer(t)
+	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
+	names.Say("8.8.8.8")
 	if _, err := g.CheckURL(t.Context(), "https://partner.example/"); err != nil {
 		t.Fatal(err)
 	}
 	for _, private := range []string{"127.0.0.1", "::ffff:127.0.0.1", "::1"} {
-		names.set("partner.example", private)
+		names.Say(private)
 		_, port, _ := net.SplitHostPort(receiver.Addr().String())
 		conn, err := g.Dialer().DialContext(t.Context(), "tcp", "partner.example:"+port)
 		if err == nil {
@@ -253,11 +252,11 @@ func TestRebinding(t *testing.T) {
 
 // Addresses that navlog's resolver knows for a name are not shown to the partner; an address that the partner wrote is.
 func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
-	names, resolver := startNameServer(t)
-	names.set("vault.example", "8.8.8.8", "10.1.2.3")
-	g := newGuard(t, guard.Config{Resolver: resolver})
+	names := enginetest.NameServer(t)
+	names.Say("8.8.8.8", "10.1.2.3")
+	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	_, registered := g.CheckURL(t.Context(), "https://vault.example/")
-	names.set("vault.example", "10.1.2.3")
+	names.Say("10.1.2.3")
 	_, dialled := g.Dialer().DialContext(t.Context(), "tcp", "vault.example:443")
 	for what, err := range map[string]error{"registered": registered, "dialled": dialled} {
 		var refusal *guard.Refusal
@@ -275,9 +274,9 @@ func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 
 // A name is resolved as an absolute name, never within a domain of this machine's search list.
 func TestNamesAreAbsolute(t *testing.T) {
-	_, resolver := startNameServer(t)
+	names := enginetest.NameServer(t)
 	for _, host := range []string{"nowhere.example", "nowhere.example."} {
-		_, err := newGuard(t, guard.Config{Resolver: resolver}).Dialer().DialContext(t.Context(), "tcp", host+":443")
+		_, err := newGuard(t, guard.Config{Resolver: names.Resolver()}).Dialer().DialContext(t.Context(), "tcp", host+":443")
 		var lookup *net.DNSError
 		if !errors.As(err, &lookup) || lookup.Name != "nowhere.example." {
 			t.Errorf("%s: %v", host, err)
@@ -295,11 +294,11 @@ func TestControlRefusesWhatIsNotTCP(t *testing.T) {
 }
 
 func TestAllowNetworks(t *testing.T) {
-	names, resolver := startNameServer(t)
-	names.set("dev.example", "127.0.0.1", "127.0.0.2")
-	names.set("mixed.example", "127.0.0.1", "8.8.8.8")
-	names.set("partner.example", "8.8.8.8")
-	g := newGuard(t, guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: resolver})
+	names := enginetest.NameServer(t)
+	names.Know(map[string][]string{
+		"dev.example": {"127.0.0.1", "127.0.0.2"}, "mixed.example": {"127.0.0.1", "8.8.8.8"}, "partner.example": {"8.8.8.8"},
+	})
+	g := newGuard(t, guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
 	for url, want := range map[string]string{
 		"https://127.0.0.1:8443/":         "",
 		"https://dev.example:8443/":       "",
@@ -339,8 +338,8 @@ func TestAllowNetworksMistakes(t *testing.T) {
 }
 
 func TestCanceledCheckIsNoRefusal(t *testing.T) {
-	_, resolver := startNameServer(t)
-	g := newGuard(t, guard.Config{Resolver: resolver})
+	names := enginetest.NameServer(t)
+	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
 	if _, err := g.CheckURL(ctx, "https://partner.example/"); !errors.Is(err, context.DeadlineExceeded) {
