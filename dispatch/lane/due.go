@@ -109,7 +109,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 	}
 	n, err := l.shared.Queries.ParkDeliveries(ctx, db.ParkDeliveriesParams{
 		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
-		Owner: l.shared.Leases.Owner, Fence: l.Fence(),
+		Owner: l.shared.Leases.Owner, Fence: l.fence(),
 	})
 	if err != nil {
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
@@ -131,7 +131,7 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	l.queue = nil
 	found, err := l.shared.Queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
 		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
-		Owner: l.shared.Leases.Owner, Fence: l.Fence(),
+		Owner: l.shared.Leases.Owner, Fence: l.fence(),
 	})
 	if err != nil {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)

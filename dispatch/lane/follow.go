@@ -46,7 +46,7 @@ func (l *Lane) restore(ctx context.Context, url string) error {
 	case errors.Is(err, pgx.ErrNoRows):
 		// A breaker of an older URL is obsolete.
 		if err := l.shared.Queries.DeleteBreaker(
-			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Leases.Owner, Fence: l.Fence()},
+			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Leases.Owner, Fence: l.fence()},
 		); err != nil {
 			return fmt.Errorf("delete the breaker of partner %d: %w", l.partner, err)
 		}
@@ -68,15 +68,15 @@ func (l *Lane) save(ctx context.Context) error {
 	case opened:
 		err = l.shared.Queries.SaveBreaker(ctx, db.SaveBreakerParams{
 			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
-			OpenMs: l.breaker.openFor.Milliseconds(), Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner, Fence: l.Fence(),
+			OpenMs: l.breaker.openFor.Milliseconds(), Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner, Fence: l.fence(),
 		})
 	case probing:
 		err = l.shared.Queries.ProbeBreaker(
-			ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.shared.Leases.Owner, Fence: l.Fence()},
+			ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.shared.Leases.Owner, Fence: l.fence()},
 		)
 	case closed:
 		err = l.shared.Queries.DeleteBreaker(
-			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Leases.Owner, Fence: l.Fence()},
+			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Leases.Owner, Fence: l.fence()},
 		)
 	}
 	if err != nil {

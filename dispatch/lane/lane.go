@@ -252,7 +252,7 @@ func (l *Lane) send(ctx context.Context) {
 		return
 	}
 	f := flight{
-		attempt: Attempt{Partner: l.partner, Fence: l.Fence(), Delivery: l.queue[0], Endpoint: e}, poster: l.poster,
+		attempt: Attempt{Partner: l.partner, Fence: l.fence(), Delivery: l.queue[0], Endpoint: e}, poster: l.poster,
 		breaker: l.breaker,
 	}
 	f.done, f.probe = l.breaker.start(l.queue[0].EventID)

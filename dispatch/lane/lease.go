@@ -27,8 +27,8 @@ func (l *Lane) Leased() bool {
 // Safe reports whether the lease still holds. If it does not, the lane starts nothing new.
 func (l *Lane) Safe() bool { return l.lease.Load().Safe() }
 
-// Fence returns the number of the lease that Take acquired.
-func (l *Lane) Fence() int64 { return l.lease.Load().Fence() }
+// fence returns the number of the lease that Take acquired.
+func (l *Lane) fence() int64 { return l.lease.Load().Fence() }
 
 // Drop returns the lease that the lane took. Another lane of the partner may run by then,
 // even in this process, because this lane is already retired: that lane's lease has

@@ -49,7 +49,6 @@ type Lease struct {
 	key, fence int64
 	until      atomic.Int64  // when it is over unless renewed, by uptime
 	lost       chan struct{} // closed when it is lost
-	ended      sync.Once
 }
 
 // started is when the process started. Its monotonic clock is unaffected by changes of the machine's time.
@@ -166,14 +165,12 @@ func (l *Lease) Lose() {
 }
 
 // end removes the lease from those that are renewed, and reports whether it was among them.
-func (l *Lease) end() (ended bool) {
-	l.ended.Do(func() {
-		l.of.mu.Lock()
-		defer l.of.mu.Unlock()
-		delete(l.of.held, l)
-		ended = true
-	})
-	return ended
+func (l *Lease) end() bool {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	_, held := l.of.held[l]
+	delete(l.of.held, l)
+	return held
 }
 
 // Drop returns the lease, so that another owner can take it at once. It leaves a later lease of the same owner as it
