@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -74,7 +76,7 @@ func (d *Dispatch) backfillNew(ctx context.Context) error {
 }
 
 // passed returns the position of each partition, at most the partition's end.
-func (r *reader) passed(ctx context.Context) (map[string]map[int32]int64, error) {
+func (r *reader) passed(ctx context.Context) (map[place]int64, error) {
 	names := map[uuid.UUID]string{}
 	ids := make([]uuid.UUID, 0, len(r.topics))
 	for name, t := range r.topics {
@@ -84,60 +86,41 @@ func (r *reader) passed(ctx context.Context) (map[string]map[int32]int64, error)
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of the referral topics: %w", err)
 	}
-	committed, err := r.admin.ListCommittedOffsets(ctx, r.names()...)
+	committed, err := r.admin.ListCommittedOffsets(ctx, slices.Collect(maps.Keys(r.topics))...)
 	if err == nil {
 		err = committed.Error()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the ends of the referral topics: %w", err)
 	}
-	ends := map[string]map[int32]int64{}
+	ends := map[place]int64{}
 	for _, row := range rows {
-		name := names[row.TopicID]
-		end, _ := committed.Lookup(name, row.Partition)
-		if ends[name] == nil {
-			ends[name] = map[int32]int64{}
-		}
-		ends[name][row.Partition] = min(row.NextOffset, end.Offset)
+		p := place{names[row.TopicID], row.Partition}
+		end, _ := committed.Lookup(p.topic, p.partition)
+		ends[p] = min(row.NextOffset, end.Offset)
 	}
 	return ends, nil
 }
 
-func (r *reader) names() []string {
-	names := make([]string, 0, len(r.topics))
-	for name := range r.topics {
-		names = append(names, name)
-	}
-	return names
-}
-
 // readAgain reads the topics from their start to ends, inserts the referrals of the
 // partners, and returns how many it inserted.
-func (r *reader) readAgain(ctx context.Context, partners []int64, ends map[string]map[int32]int64) (
-	found int, err error,
-) {
-	starts, err := r.admin.ListStartOffsets(ctx, r.names()...)
+func (r *reader) readAgain(ctx context.Context, partners []int64, ends map[place]int64) (found int, err error) {
+	starts, err := r.admin.ListStartOffsets(ctx, slices.Collect(maps.Keys(r.topics))...)
 	if err == nil {
 		err = starts.Error()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read the starts of the referral topics: %w", err)
 	}
-	r.next = map[string]map[int32]int64{}
+	r.next = map[place]int64{}
 	wanted := make(map[int64]string, len(partners))
 	for _, p := range partners {
 		wanted[p] = registry.NoEndpoint
 	}
-	for name, partitions := range ends {
-		for p, end := range partitions {
-			start, _ := starts.Lookup(name, p)
-			if start.Offset >= end {
-				continue // never read, or deleted from the topic
-			}
-			if r.next[name] == nil {
-				r.next[name] = map[int32]int64{}
-			}
-			r.next[name][p] = start.Offset
+	for p, end := range ends {
+		// Otherwise it was never read, or is deleted from the topic.
+		if start, _ := starts.Lookup(p.topic, p.partition); start.Offset < end {
+			r.next[p] = start.Offset
 		}
 	}
 	if len(r.next) == 0 {
@@ -174,12 +157,10 @@ func (r *reader) readAgain(ctx context.Context, partners []int64, ends map[strin
 }
 
 // reached reports whether everything before ends was read.
-func (r *reader) reached(ends map[string]map[int32]int64) bool {
-	for name, partitions := range r.next {
-		for p, next := range partitions {
-			if next < ends[name][p] {
-				return false
-			}
+func (r *reader) reached(ends map[place]int64) bool {
+	for p, next := range r.next {
+		if next < ends[p] {
+			return false
 		}
 	}
 	return true
@@ -188,13 +169,13 @@ func (r *reader) reached(ends map[string]map[int32]int64) bool {
 // insertWanted inserts the referrals of the wanted partners that lie before ends, and advances
 // next. Other dead letters were stored when the record was first read.
 func (r *reader) insertWanted(
-	ctx context.Context, batches []readBatch, wanted map[int64]string, ends map[string]map[int32]int64,
+	ctx context.Context, batches []readBatch, wanted map[int64]string, ends map[place]int64,
 ) (int, error) {
 	var arrivals []arrival
 	for i := range batches {
 		p := &batches[i]
 		for _, record := range p.records {
-			if record.Offset >= ends[p.topic][p.partition] {
+			if record.Offset >= ends[p.place] {
 				break // accept handles the records from here
 			}
 			referral := new(event.Referral) // decode everything only for wanted partners
@@ -224,7 +205,7 @@ func (r *reader) insertWanted(
 		endAll(done.spans)
 	}
 	for _, p := range batches {
-		r.next[p.topic][p.partition] = p.to
+		r.next[p.place] = p.to
 	}
 	return done.counts[recordInserted], nil
 }

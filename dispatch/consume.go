@@ -29,19 +29,25 @@ type topic struct {
 	partitions int
 }
 
+// place is a partition of a topic.
+type place struct {
+	topic     string
+	partition int32
+}
+
 // reader reads the referral topics from the positions in PostgreSQL.
 type reader struct {
 	d      *Dispatch
 	client *kgo.Client
 	admin  *kadm.Client
 	topics map[string]topic
-	// next holds the positions stored in PostgreSQL, per topic and partition.
-	next map[string]map[int32]int64
+	// next holds the positions stored in PostgreSQL.
+	next map[place]int64
 	// given holds the partitions of which the client has returned records.
-	given map[string]map[int32]bool
+	given map[place]bool
 	// ends holds the known ends of the partitions, including records that cannot be read
 	// yet because an earlier transaction is open.
-	ends  map[string]map[int32]int64
+	ends  map[place]int64
 	watch *chainlog.Watch
 	// log is the log whose referrals are backfilled.
 	log [16]byte
@@ -87,7 +93,7 @@ func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch
 	var standby sync.WaitGroup
 	lease, err := d.intakes.Acquire(ctx, 0, func() {
 		d.log.Info("another dispatcher reads the referral topics")
-		r := &reader{d: d, admin: admin, watch: watch, ends: map[string]map[int32]int64{}}
+		r := &reader{d: d, admin: admin, watch: watch, ends: map[place]int64{}}
 		standby.Go(func() { every(waiting, d.timing.topics, r.standBy) })
 	})
 	stop()
@@ -202,10 +208,10 @@ func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
 
 // positions returns the next offset of every partition, creating the positions of new
 // partitions at 0.
-func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, error) {
+func (r *reader) positions(ctx context.Context) (map[place]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
-	next := map[string]map[int32]int64{}
+	next := map[place]int64{}
 	for name, t := range r.topics {
 		partitions := make([]int32, t.partitions)
 		for i := range partitions {
@@ -219,9 +225,8 @@ func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, err
 		if err != nil {
 			return nil, fmt.Errorf("read the positions of %s: %w", name, err)
 		}
-		next[name] = map[int32]int64{}
 		for _, row := range rows {
-			next[name][row.Partition] = row.NextOffset
+			next[place{name, row.Partition}] = row.NextOffset
 		}
 	}
 	return next, nil
@@ -231,11 +236,11 @@ func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, err
 // the very end, and never resets an offset that is out of range by itself.
 func (r *reader) open() error {
 	offsets := map[string]map[int32]kgo.Offset{}
-	for name, partitions := range r.next {
-		offsets[name] = map[int32]kgo.Offset{}
-		for p, offset := range partitions {
-			offsets[name][p] = kgo.NewOffset().At(offset)
+	for p, offset := range r.next {
+		if offsets[p.topic] == nil {
+			offsets[p.topic] = map[int32]kgo.Offset{}
 		}
+		offsets[p.topic][p.partition] = kgo.NewOffset().At(offset)
 	}
 	client, err := kgo.NewClient(append(r.d.kafka.Options(),
 		kgo.ConsumePartitions(offsets),
@@ -246,18 +251,18 @@ func (r *reader) open() error {
 	if err != nil {
 		return fmt.Errorf("make a Kafka reader of the referral topics: %w", err)
 	}
-	r.client, r.ends, r.given = client, map[string]map[int32]int64{}, map[string]map[int32]bool{}
+	r.client, r.ends, r.given = client, map[place]int64{}, map[place]bool{}
 	return nil
 }
 
 // seek makes the consumer continue at these offsets and drop what it has prefetched.
-func (r *reader) seek(offsets map[string]map[int32]int64) {
+func (r *reader) seek(offsets map[place]int64) {
 	set := map[string]map[int32]kgo.EpochOffset{}
-	for name, partitions := range offsets {
-		set[name] = map[int32]kgo.EpochOffset{}
-		for p, offset := range partitions {
-			set[name][p] = kgo.EpochOffset{Epoch: -1, Offset: offset}
+	for p, offset := range offsets {
+		if set[p.topic] == nil {
+			set[p.topic] = map[int32]kgo.EpochOffset{}
 		}
+		set[p.topic][p.partition] = kgo.EpochOffset{Epoch: -1, Offset: offset}
 	}
 	r.client.SetOffsets(set)
 }
@@ -274,7 +279,7 @@ func (r *reader) poll(ctx context.Context) error {
 		switch {
 		case errors.Is(e.Err, context.DeadlineExceeded) && e.Topic == "":
 		case errors.Is(e.Err, kerr.OffsetOutOfRange):
-			if err := r.rewind(ctx, e.Topic, e.Partition); err != nil {
+			if err := r.rewind(ctx, place{e.Topic, e.Partition}); err != nil {
 				return err
 			}
 		default:
@@ -296,7 +301,7 @@ func (r *reader) poll(ctx context.Context) error {
 		return err
 	default:
 		for _, p := range batches {
-			r.next[p.topic][p.partition] = p.to
+			r.next[p.place] = p.to
 		}
 	}
 	r.d.metrics.setLag(r.lag())
@@ -305,12 +310,11 @@ func (r *reader) poll(ctx context.Context) error {
 
 // readBatch is the result of one read of one partition: its records move the position from one offset to another.
 type readBatch struct {
-	topic     string
-	id        uuid.UUID
-	partition int32
-	from, to  int64
-	records   []*kgo.Record // without control records
-	log       []byte        // log id of its referrals; nil if it has none
+	place
+	id       uuid.UUID // of the topic
+	from, to int64
+	records  []*kgo.Record // without control records
+	log      []byte        // log id of its referrals; nil if it has none
 }
 
 // batches groups the records that were read by partition. It returns an error if records of a partition are missing,
@@ -326,26 +330,17 @@ func (r *reader) batches(fetches kgo.Fetches) ([]readBatch, error) {
 		if len(p.Records) == 0 {
 			return
 		}
-		first, due := p.Records[0].Offset, r.next[p.Topic][p.Partition]
-		if first > due && r.given[p.Topic][p.Partition] && !aborts(p.Records[0]) {
+		at := place{p.Topic, p.Partition}
+		first, due := p.Records[0].Offset, r.next[at]
+		if first > due && r.given[at] && !aborts(p.Records[0]) {
 			faults = append(faults, fmt.Errorf(
 				"partition %d of %s continues at offset %d instead of its position %d: reading again from the position",
 				p.Partition, p.Topic, first, due,
 			))
 			return
 		}
-		if r.given[p.Topic] == nil {
-			r.given[p.Topic] = map[int32]bool{}
-		}
-		r.given[p.Topic][p.Partition] = true
-		if r.ends[p.Topic] == nil {
-			r.ends[p.Topic] = map[int32]int64{}
-		}
-		r.ends[p.Topic][p.Partition] = p.HighWatermark
-		out := readBatch{
-			topic: p.Topic, id: r.topics[p.Topic].id, partition: p.Partition,
-			from: r.next[p.Topic][p.Partition], to: p.Records[len(p.Records)-1].Offset + 1,
-		}
+		r.given[at], r.ends[at] = true, p.HighWatermark
+		out := readBatch{place: at, id: r.topics[p.Topic].id, from: due, to: p.Records[len(p.Records)-1].Offset + 1}
 		for _, record := range p.Records {
 			if !record.Attrs.IsControl() {
 				out.records = append(out.records, record)
@@ -373,9 +368,8 @@ func (r *reader) lookAhead(ctx context.Context) error {
 		return err
 	}
 	for name, partitions := range ends {
-		r.ends[name] = map[int32]int64{}
 		for p, end := range partitions {
-			r.ends[name][p] = end.Written
+			r.ends[place{name, p}] = end.Written
 		}
 	}
 	r.d.metrics.setLag(r.lag())
@@ -387,10 +381,8 @@ func (r *reader) lookAhead(ctx context.Context) error {
 // lag counts the offsets that are written but not read yet.
 func (r *reader) lag() int64 {
 	var lag int64
-	for name, partitions := range r.ends {
-		for p, end := range partitions {
-			lag += max(0, end-r.next[name][p])
-		}
+	for p, end := range r.ends {
+		lag += max(0, end-r.next[p])
 	}
 	return lag
 }
@@ -398,27 +390,27 @@ func (r *reader) lag() int64 {
 // rewind reads a partition from its first record, because the position is out of
 // range. If the position is past the end, as after a restored backup, nothing is lost
 // and known events are skipped; if it is before the start, records were deleted unread.
-func (r *reader) rewind(ctx context.Context, name string, partition int32) error {
+func (r *reader) rewind(ctx context.Context, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
-	starts, err := r.admin.ListStartOffsets(ctx, name)
+	starts, err := r.admin.ListStartOffsets(ctx, p.topic)
 	if err == nil {
 		err = starts.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("read the start of %s: %w", name, err)
+		return fmt.Errorf("read the start of %s: %w", p.topic, err)
 	}
-	start, _ := starts.Lookup(name, partition)
-	position := r.next[name][partition]
+	start, _ := starts.Lookup(p.topic, p.partition)
+	position := r.next[p]
 	if lost := start.Offset - position; lost > 0 {
 		r.d.metrics.lostRecords.Add(float64(lost))
 		r.d.log.Error("referral records were deleted before they were read: "+
 			"set the topic's retention to infinite, and read the log again into a new topic",
-			"topic", name, "partition", partition, "position", position, "first", start.Offset)
+			"topic", p.topic, "partition", p.partition, "position", position, "first", start.Offset)
 	} else {
 		r.d.log.Warn("referral topic is shorter than what was read of it: reading it from the start, known events are skipped",
-			"topic", name, "partition", partition, "position", position)
+			"topic", p.topic, "partition", p.partition, "position", position)
 	}
-	r.seek(map[string]map[int32]int64{name: {partition: start.Offset}})
+	r.seek(map[place]int64{p: start.Offset})
 	return nil
 }

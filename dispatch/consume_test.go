@@ -71,8 +71,8 @@ func TestSlowerReaderContinuesFromThePosition(t *testing.T) {
 	for before := at(); at() <= 2*events; before = at() { // each record has an aborted twin, plus two markers
 		for i, r := range readers {
 			f.check(r.poll(t.Context()))
-			if r.next[name][0] != at() || at() < before {
-				t.Fatalf("the position moved from %d to %d, but reader %d continues at %d", before, at(), i, r.next[name][0])
+			if next := r.next[place{name, 0}]; next != at() || at() < before {
+				t.Fatalf("the position moved from %d to %d, but reader %d continues at %d", before, at(), i, next)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestRewindWithoutAStart(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		refuse(-2, whole)
 		before := refused()
-		err := r.rewind(t.Context(), chainlog.ReferralDeposits(testChain), 0)
+		err := r.rewind(t.Context(), place{chainlog.ReferralDeposits(testChain), 0})
 		if err == nil || !strings.Contains(err.Error(), "read the start of ") || refused() == before || strings.Contains(f.logged.String(), "reading it from the start") {
 			t.Errorf("the whole request is refused: %v; %v\n%s", whole, err, f.logged)
 		}
@@ -102,8 +102,8 @@ func TestRewindWithoutAStart(t *testing.T) {
 // reduce the lag of the others.
 func TestLag(t *testing.T) {
 	r := &reader{
-		ends: map[string]map[int32]int64{"t": {0: 10, 1: 5}, "u": {0: 4}},
-		next: map[string]map[int32]int64{"t": {0: 7, 1: 9}, "u": {0: 3}},
+		ends: map[place]int64{{"t", 0}: 10, {"t", 1}: 5, {"u", 0}: 4},
+		next: map[place]int64{{"t", 0}: 7, {"t", 1}: 9, {"u", 0}: 3},
 	}
 	if n := r.lag(); n != 4 {
 		t.Errorf("%d are not read", n)
@@ -136,8 +136,8 @@ func TestAborts(t *testing.T) {
 func TestBatchesOfSeveralPartitions(t *testing.T) {
 	id := uuid.New()
 	r := &reader{
-		topics: map[string]topic{"t": {id, 2}}, next: map[string]map[int32]int64{"t": {0: 10, 1: 20}},
-		ends: map[string]map[int32]int64{}, given: map[string]map[int32]bool{},
+		topics: map[string]topic{"t": {id, 2}}, next: map[place]int64{{"t", 0}: 10, {"t", 1}: 20},
+		ends: map[place]int64{}, given: map[place]bool{},
 	}
 	fetch := kgo.FetchTopic{Topic: "t"}
 	for partition, first := range []int64{10, 20} {
@@ -154,12 +154,13 @@ func TestBatchesOfSeveralPartitions(t *testing.T) {
 		t.Fatalf("%+v, %v", batches, err)
 	}
 	for n, p := range batches {
-		from := r.next["t"][int32(n)]
-		if p.topic != "t" || p.id != id || p.partition != int32(n) || p.from != from || p.to != from+2 || len(p.records) != 1 {
+		at := place{"t", int32(n)}
+		from := r.next[at]
+		if p.place != at || p.id != id || p.from != from || p.to != from+2 || len(p.records) != 1 {
 			t.Errorf("%+v", p)
 		}
 	}
-	if !maps.Equal(r.ends["t"], map[int32]int64{0: 17, 1: 27}) || !maps.Equal(r.given["t"], map[int32]bool{0: true, 1: true}) {
+	if !maps.Equal(r.ends, map[place]int64{{"t", 0}: 17, {"t", 1}: 27}) || !maps.Equal(r.given, map[place]bool{{"t", 0}: true, {"t", 1}: true}) {
 		t.Errorf("ends %v, given %v", r.ends, r.given)
 	}
 }

@@ -67,7 +67,7 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 // revive turns a dead record into a delivery, or returns the dead letter that it still is. If
 // its partner does not exist, backfill finds the record when the partner is created.
 func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow) (insertion, error) {
-	p := readBatch{topic: row.Topic, id: row.TopicID, partition: row.Partition}
+	p := readBatch{place: place{row.Topic, row.Partition}, id: row.TopicID}
 	p.records = []*kgo.Record{{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Value: row.Value}}
 	arrivals, deadletters := d.decodeAll([]readBatch{p})
 	if len(deadletters) > 0 {

@@ -153,7 +153,7 @@ func TestPositionsAreLockedInOneOrder(t *testing.T) {
 	f := newFixture(t)
 	var batches []readBatch
 	for i := range 40 { // the names sort differently from the ids
-		p := readBatch{topic: fmt.Sprintf("t%02d", i/2), id: uuid.New(), partition: int32(40 - i)}
+		p := readBatch{place: place{fmt.Sprintf("t%02d", i/2), int32(40 - i)}, id: uuid.New()}
 		if i%2 == 1 {
 			p.id = batches[i-1].id
 		}
@@ -186,7 +186,7 @@ func TestPositionsAreLockedInOneOrder(t *testing.T) {
 func (f *fixture) batch(partition int32, values ...[]byte) readBatch {
 	f.Helper()
 	name := chainlog.ReferralDeposits(testChain)
-	p := readBatch{topic: name, id: uuid.NewSHA1(uuid.Nil, []byte(name)), partition: partition, to: int64(len(values))}
+	p := readBatch{place: place{name, partition}, id: uuid.NewSHA1(uuid.Nil, []byte(name)), to: int64(len(values))}
 	f.check(f.queries.CreatePositions(
 		f.Context(), db.CreatePositionsParams{TopicID: p.id, Topic: name, Partitions: []int32{partition}},
 	))
@@ -270,8 +270,8 @@ func TestAcceptWakesLanes(t *testing.T) {
 func TestPositionsNeverSkipRecords(t *testing.T) {
 	r := &reader{
 		topics: map[string]topic{"t": {uuid.New(), 2}},
-		next:   map[string]map[int32]int64{"t": {0: 10, 1: 10}},
-		ends:   map[string]map[int32]int64{}, given: map[string]map[int32]bool{},
+		next:   map[place]int64{{"t", 0}: 10, {"t", 1}: 10},
+		ends:   map[place]int64{}, given: map[place]bool{},
 	}
 	fetched := func(partition int32, offsets ...int64) kgo.Fetches {
 		p := kgo.FetchPartition{Partition: partition, HighWatermark: 100}
