@@ -60,7 +60,7 @@ func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f deliv
 	if !f.any() {
 		return w.db.ListDeliveries(ctx, in)
 	}
-	rows, err := w.db.FilterDeliveries(ctx, db.FilterDeliveriesParams{
+	rows, err := w.filtered.FilterDeliveries(ctx, db.FilterDeliveriesParams{
 		PartnerID: in.PartnerID, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
 		AfterAt: in.AfterAt, AfterSequence: in.AfterSequence, AfterEvent: in.AfterEvent, Limit: in.Limit, Offset: in.Offset,
 	})
@@ -76,7 +76,7 @@ func (w *Webhooks) count(ctx context.Context, partner int64, f deliveryFilter) (
 	if !f.any() {
 		return w.db.CountDeliveries(ctx, partner)
 	}
-	return w.db.CountFiltered(ctx, db.CountFilteredParams{
+	return w.filtered.CountFiltered(ctx, db.CountFilteredParams{
 		PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last, AtMost: mostCounted,
 	})
 }

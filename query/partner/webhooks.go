@@ -37,6 +37,7 @@ type CheckURL func(ctx context.Context, rawURL string) (canonical string, err er
 // Webhooks serves the webhook routes of partners.
 type Webhooks struct {
 	db       *db.Queries
+	filtered *db.Queries // for queries with filters that may be absent
 	checkURL CheckURL
 	log      *slog.Logger
 
@@ -46,7 +47,7 @@ type Webhooks struct {
 
 // NewWebhooks returns a Webhooks that uses the registry.
 func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
-	return &Webhooks{db: db.New(pool), checkURL: checkURL, log: log}
+	return &Webhooks{db: db.New(pool), filtered: registry.Replanned(pool), checkURL: checkURL, log: log}
 }
 
 // Register registers the caller's URL, which replaces the previous one.

@@ -220,6 +220,20 @@ var ofSessions = map[string]string{
 // statement and sends its text each time.
 const withoutSession = pgx.QueryExecModeCacheDescribe
 
+// Replanned returns queries that PostgreSQL plans again for each call. After five calls of a prepared statement it may take
+// one plan for all arguments: that of a query whose filters may be absent uses the index of none.
+func Replanned(on db.DBTX) *db.Queries { return db.New(replanned{on}) }
+
+type replanned struct{ db.DBTX }
+
+func (r replanned) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return r.DBTX.Query(ctx, sql, append([]any{withoutSession}, args...)...)
+}
+
+func (r replanned) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return r.DBTX.QueryRow(ctx, sql, append([]any{withoutSession}, args...)...)
+}
+
 // Version returns the version of the tables, 0 if there are none.
 func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	var version int64

@@ -577,6 +577,48 @@ func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 	}
 }
 
+// The deliveries of one transaction are found by its index in every call, although the same queries are also called
+// without this filter.
+func TestDeliveriesOfATransactionAreFoundByTheIndex(t *testing.T) {
+	pool, ctx := open(t, migrated.Postgres(t)), t.Context()
+	exec(t, pool, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, tx_hash)
+		SELECT gen_random_uuid(), 7, n, 't', '', 'delivered', sha256(n::text::bytea) FROM generate_series(1, 20000) n`)
+	exec(t, pool, "ANALYZE delivery")
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	read := func() (rows int64) {
+		t.Helper()
+		const counted = "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_xact_user_tables WHERE relname = 'delivery'"
+		if err := tx.QueryRow(ctx, counted).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	queries, state, hash := Replanned(tx), Delivered, HashKey("77") // the SHA-256
+	find := func(state *string, hash []byte) (found int, counted, rows int64) {
+		t.Helper()
+		before := read()
+		list, err := queries.FilterDeliveries(ctx, db.FilterDeliveriesParams{PartnerID: 7, State: state, TxHash: hash, Limit: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted, err = queries.CountFiltered(ctx, db.CountFilteredParams{PartnerID: 7, State: state, TxHash: hash, AtMost: 100_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list), counted, read() - before
+	}
+	for range 10 { // PostgreSQL chooses a plan for all arguments after five calls
+		find(&state, nil)
+	}
+	if found, counted, rows := find(nil, hash); found != 1 || counted != 1 || rows > 10 {
+		t.Errorf("%d deliveries found and %d counted in %d rows", found, counted, rows)
+	}
+}
+
 // The partners with deliveries to send are found by the index only, even right after their
 // backlogs were parked, when the planner's statistics still count all of it as pending.
 func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
