@@ -30,9 +30,7 @@ func logins(t *testing.T) (owner *pgxpool.Pool, as map[string]*pgxpool.Pool) {
 	for _, role := range []string{"ingest", "project", "serve", "dispatch", "operator"} {
 		login := "login_" + role
 		create := "DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE navlog_%[2]s"
-		if _, err := owner.Exec(t.Context(), fmt.Sprintf(create, login, role)); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, owner, fmt.Sprintf(create, login, role))
 		u, err := url.Parse(at)
 		if err != nil {
 			t.Fatal("parse the test's URL")
@@ -245,9 +243,7 @@ func TestNoLoginActsAsAnother(t *testing.T) {
 		`INSERT INTO endpoint (partner_id, secret) VALUES (7, 'sealed')`,
 		`INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('key'), 'abcd')`,
 	} {
-		if _, err := owner.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, owner, statement)
 	}
 	for statement, roles := range map[string]string{
 		`UPDATE api_key SET partner_id = 8`:        "ingest project serve dispatch operator",
@@ -317,9 +313,7 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	}
 	login := func(name, roles string) *pgxpool.Pool {
 		create := "DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE %[2]s"
-		if _, err := owner.Exec(t.Context(), fmt.Sprintf(create, name, roles)); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, owner, fmt.Sprintf(create, name, roles))
 		u, err := url.Parse(at)
 		if err != nil {
 			t.Fatal("parse the test's URL")
@@ -405,9 +399,7 @@ func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 			"EXECUTE format('ALTER TABLE %I OWNER TO login_owner', t.tablename); END LOOP; END $$",
 		"ALTER SCHEMA public OWNER TO login_owner",
 	} {
-		if _, err := superuser.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, superuser, statement)
 	}
 	u, err := url.Parse(at)
 	if err != nil {

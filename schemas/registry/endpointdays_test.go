@@ -26,19 +26,15 @@ func TestEndpointDays(t *testing.T) {
 		t.Helper()
 		n++
 		id := fmt.Sprintf("00000000-0000-5000-8000-%012d", n)
-		if _, err := pool.Exec(t.Context(), `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
-			VALUES ($1::text::uuid, $2, $3, 't', '', $4, '2026-01-01', $5::text::timestamptz)`, id, partner, n, state, at); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
+			VALUES ($1::text::uuid, $2, $3, 't', '', $4, '2026-01-01', $5::text::timestamptz)`, id, partner, n, state, at)
 		for i, ms := range durations {
 			status := 200
 			if ms < 0 {
 				status, ms = 500, -ms
 			}
-			if _, err := pool.Exec(t.Context(), `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
-				VALUES ($1::text::uuid, $2, 'u', 1, $3::text::timestamptz, $4, $5)`, id, i+1, at, ms, status); err != nil {
-				t.Fatal(err)
-			}
+			exec(t, pool, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+				VALUES ($1::text::uuid, $2, 'u', 1, $3::text::timestamptz, $4, $5)`, id, i+1, at, ms, status)
 		}
 	}
 	deliver(7, Delivered, "2026-03-01T23:59:59.9Z", 40)
@@ -88,9 +84,7 @@ func TestEndpointDaysReadsTheIndexes(t *testing.T) {
 			FROM delivery, generate_series(1, 2) number`,
 		`ANALYZE delivery`, `ANALYZE attempt`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, statement)
 	}
 	// The statistics include this connection's earlier work for a second.
 	const read = `SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables WHERE relname IN ('delivery', 'attempt')`

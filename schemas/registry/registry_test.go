@@ -104,9 +104,7 @@ func TestPasswordApartFromURL(t *testing.T) {
 	const password = "pa/ss#wo?rd@=:%2F"
 	owner := open(t, migrated.Postgres(t))
 	role := owner.Config().ConnConfig.Database // as unique as the test's database
-	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD '%s'", role, password)); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, owner, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD '%s'", role, password))
 	t.Cleanup(func() {
 		if _, err := owner.Exec(context.Background(), "DROP ROLE "+role); err != nil {
 			t.Error(err)
@@ -378,9 +376,7 @@ func TestRotationsDoNotOverlap(t *testing.T) {
 	if end, err := queries.EndOfRotation(ctx, 7); err != nil || !end.After(time.Now()) {
 		t.Errorf("the rotation ends at %s: %v", end, err)
 	}
-	if _, err := pool.Exec(ctx, "UPDATE endpoint SET next_at = now()"); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, pool, "UPDATE endpoint SET next_at = now()")
 	rotate("d", 1)
 	var secrets string
 	if err := pool.QueryRow(ctx, "SELECT convert_from(secret || next_secret, 'UTF8') FROM endpoint").Scan(&secrets); err != nil || secrets != "bd" {
@@ -403,16 +399,12 @@ func TestDeliveryQueries(t *testing.T) {
 	}
 	for i := 1; i <= 5; i++ {
 		partner := 7 + i/5 // the fifth is another partner's
-		if _, err := pool.Exec(ctx, fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
-			VALUES ('00000000-0000-5000-8000-00000000000%d', %d, %d, 't', 'b%d', 'delivered', '2024-01-01', '2024-01-0%d')`, i, partner, i, i, i)); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
+			VALUES ('00000000-0000-5000-8000-00000000000%d', %d, %d, 't', 'b%d', 'delivered', '2024-01-01', '2024-01-0%d')`, i, partner, i, i, i))
 	}
-	if _, err := pool.Exec(ctx, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
+	exec(t, pool, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
 		('00000000-0000-5000-8000-000000000001', 1, 'u', 1, '2024-02-01', 5, 302), ('00000000-0000-5000-8000-000000000001', 2, 'u', 1, '2024-02-02', 5, 204),
-		('00000000-0000-5000-8000-000000000005', 1, 'u', 1, '2024-02-03', 5, NULL)`); err != nil {
-		t.Fatal(err)
-	}
+		('00000000-0000-5000-8000-000000000005', 1, 'u', 1, '2024-02-03', 5, NULL)`)
 	events, err := queries.EventsAfter(ctx, db.EventsAfterParams{PartnerID: 7, Sequence: 1, Limit: 2})
 	if err != nil || len(events) != 2 || events[0].Sequence != 2 || string(events[1].Body) != "b3" {
 		t.Errorf("%v %v", events, err)
@@ -474,9 +466,7 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 			SELECT event_id, 1, 'u', 1, finished_at, 5, CASE WHEN state = 'delivered' THEN 204 END FROM delivery`,
 		`INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES (gen_random_uuid(), 7, 'webhook.test', '', 'pending')`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, statement)
 	}
 	e := &explained{Pool: pool, t: t}
 	queries := db.New(e)
@@ -515,9 +505,7 @@ func TestOldAttemptsAreFoundByTheIndex(t *testing.T) {
 		fmt.Sprintf(insert, 1, 40_000), `DELETE FROM attempt WHERE number = 1`, `VACUUM attempt`,
 		fmt.Sprintf(insert, 100_001, 120_000), `VACUUM ANALYZE attempt`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, statement)
 	}
 	e := &explained{Pool: pool, t: t}
 	queries := db.New(e)
@@ -540,9 +528,7 @@ func TestLiveKeysAreFoundWithoutTheRevokedOnes(t *testing.T) {
 			SELECT 7, sha256(n::text::bytea), 'abcd', CASE WHEN n < 20000 THEN now() END FROM generate_series(1, 20001) n`,
 		`VACUUM ANALYZE api_key`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, statement)
 	}
 	e := &explained{Pool: pool, t: t}
 	if live, err := db.New(e).ListLiveKeys(ctx, 7); err != nil || len(live) != 2 || e.blocks > 10 {
@@ -554,13 +540,9 @@ func TestLiveKeysAreFoundWithoutTheRevokedOnes(t *testing.T) {
 // page starts right after it, even among deliveries of the same time.
 func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
-	if _, err := pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
-		SELECT gen_random_uuid(), 7 + n % 2, CASE WHEN n % 9 > 0 THEN n END, 't', '', 'delivered', timestamptz '2024-01-01' + n / 90 * interval '1 second' FROM generate_series(1, 20000) n`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `ANALYZE delivery`); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, pool, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
+		SELECT gen_random_uuid(), 7 + n % 2, CASE WHEN n % 9 > 0 THEN n END, 't', '', 'delivered', timestamptz '2024-01-01' + n / 90 * interval '1 second' FROM generate_series(1, 20000) n`)
+	exec(t, pool, `ANALYZE delivery`)
 	e := &explained{Pool: pool, t: t}
 	queries := db.New(e)
 	for _, offset := range []int32{0, 44, 5000, 9990} {
@@ -630,9 +612,7 @@ func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
 		`ANALYZE delivery`,
 		`UPDATE delivery SET state = 'parked'`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, statement)
 	}
 	var table int
 	if err := pool.QueryRow(ctx, "SELECT pg_relation_size('delivery') / 8192").Scan(&table); err != nil {
@@ -751,10 +731,8 @@ func TestReportForgetsWhatHasGone(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if _, err := pool.Exec(ctx, `INSERT INTO program_status (program, instance, at, status) VALUES
-		('query', 'gone', now() - interval '25 hours', '{}'), ('query', 'silent', now() - interval '23 hours', '{}')`); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, pool, `INSERT INTO program_status (program, instance, at, status) VALUES
+		('query', 'gone', now() - interval '25 hours', '{}'), ('query', 'silent', now() - interval '23 hours', '{}')`)
 	reporting, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
@@ -793,9 +771,7 @@ func TestAnnounceWritten(t *testing.T) {
 		ended <- ListenWritten(t.Context(), pool, func() { close(ready) }, func(generation int32) { heard <- generation })
 	}()
 	<-ready
-	if _, err := pool.Exec(t.Context(), "SELECT pg_notify($1, 'something else')", written); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, pool, "SELECT pg_notify($1, 'something else')", written)
 	for _, generation := range []int32{7, 8} {
 		if err := AnnounceWritten(t.Context(), pool, generation); err != nil {
 			t.Fatal(err)
@@ -804,9 +780,7 @@ func TestAnnounceWritten(t *testing.T) {
 			t.Errorf("got generation %d, want %d", got, generation)
 		}
 	}
-	if _, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, pool, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'")
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "listen to PostgreSQL") {
 		t.Errorf("the listener ended with %v", err)
 	}
@@ -827,9 +801,7 @@ func TestResultIsWrittenWithoutTheLog(t *testing.T) {
 			SELECT '%s', n, 'u', 1, timestamptz '2024-01-01' + n * interval '1 second', 5, 200 FROM generate_series(1, 20000) n`, many),
 		"ANALYZE attempt",
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, pool, statement)
 	}
 	e := &explained{Pool: pool, t: t}
 	queries := db.New(e)

@@ -39,9 +39,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		`INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('key'), 'abcd')`,
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 't', 'b', 'failed')`, event),
 	} {
-		if _, err := owner.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, owner, statement)
 	}
 	url7 := "https://seven.example/"
 	serve := db.New(as(t, url, "navlog_serve"))
@@ -252,9 +250,7 @@ func TestMigrationsAreLeftToOthers(t *testing.T) {
 	}
 	open(t, url+"&role=navlog_ingest").Close() // there is nothing to migrate, and this login has no right to
 
-	if _, err := owner.Exec(ctx, "DELETE FROM goose_db_version WHERE version_id = $1", newest()); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, owner, "DELETE FROM goose_db_version WHERE version_id = $1", newest())
 	older, err := Version(ctx, owner)
 	if err != nil {
 		t.Fatal(err)

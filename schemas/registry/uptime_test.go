@@ -187,9 +187,7 @@ func TestUptimeOfItsOwnProgramOnly(t *testing.T) {
 			for _, row := range []string{"DELETE FROM uptime", "INSERT INTO uptime SELECT '" + of + `',
 				(now() AT TIME ZONE 'UTC')::date, now(), now() - interval '3 s', now() - interval '3 s'
 				ON CONFLICT (program, day) DO UPDATE SET running_at = excluded.running_at, working_at = excluded.working_at`} {
-				if _, err := owner.Exec(t.Context(), row); err != nil {
-					t.Fatal(err)
-				}
+				exec(t, owner, row)
 				err := db.New(pool).NoteUptime(t.Context(), db.NoteUptimeParams{Program: of, Working: true})
 				var noted bool
 				if scan := owner.QueryRow(t.Context(), "SELECT coalesce(bool_and(running_at > now() - interval '2 s'), false) FROM uptime").
@@ -206,16 +204,12 @@ func TestUptimeOfItsOwnProgramOnly(t *testing.T) {
 		}
 	}
 	for _, statement := range []string{"UPDATE uptime SET running_ms = 0", "DELETE FROM uptime"} {
-		if _, err := owner.Exec(t.Context(), "INSERT INTO uptime SELECT 'ingest', '2026-01-01', now(), now() ON CONFLICT DO NOTHING"); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, owner, "INSERT INTO uptime SELECT 'ingest', '2026-01-01', now(), now() ON CONFLICT DO NOTHING")
 		if tag, err := as[Serve].Exec(t.Context(), statement+" WHERE program <> 'serve'"); err != nil || tag.RowsAffected() != 0 {
 			t.Errorf("serve: %s changes %d rows (%v)", statement, tag.RowsAffected(), err)
 		}
 	}
-	if _, err := owner.Exec(t.Context(), "REVOKE ALL ON uptime FROM navlog_serve"); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, owner, "REVOKE ALL ON uptime FROM navlog_serve")
 	state, err := report(t.Context(), db.New(as[Serve]), Serve, "i", map[string]string{"state": Serving})
 	if err != nil || !Working(state) {
 		t.Errorf("without a right to the new table the status is not written: %q, %v", state, err)
