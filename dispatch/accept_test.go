@@ -47,8 +47,7 @@ func TestFullTopicReplay(t *testing.T) {
 	r := f.partner7(ok)
 	events := *replayEvents
 	stop := f.run(f.dispatcher(nil))
-	f.deposits(7, 0, events)
-	f.eventually("all delivered", f.in(registry.Delivered, events))
+	f.delivers(0, events)
 	stop()
 
 	f.exec("UPDATE position SET next_offset = 0")
@@ -80,8 +79,7 @@ func TestPositionPastTheEnd(t *testing.T) {
 	f := newFixture(t)
 	r := f.partner7(ok)
 	stop := f.run(f.dispatcher(nil))
-	f.deposits(7, 0, 5)
-	f.eventually("all delivered", f.in(registry.Delivered, 5))
+	f.delivers(0, 5)
 	stop()
 	f.exec("UPDATE position SET next_offset = next_offset + 1000")
 	d := f.start(nil)

@@ -96,8 +96,7 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	const commands = 20
 	f.partner(7, r.url)
 	d := f.start(func(d *Dispatch) { d.timing.command = 500 * time.Millisecond })
-	f.deposits(7, 0, commands)
-	f.eventually("delivered", f.in(registry.Delivered, commands))
+	f.delivers(0, commands)
 	f.exec(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$`)
 	f.exec("CREATE TRIGGER slow BEFORE UPDATE ON delivery FOR EACH ROW WHEN (OLD.state = 'delivered') EXECUTE FUNCTION slow()")
 	f.exec(`INSERT INTO command (partner_id, kind, first_sequence, last_sequence) SELECT 7, 'replay-range', n, n FROM generate_series(1, $1::bigint) n`, commands)

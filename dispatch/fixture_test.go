@@ -258,8 +258,8 @@ func (f *fixture) exec(sql string, args ...any) {
 	f.check(err)
 }
 
-// refuse makes PostgreSQL reject an operation, such as "INSERT ON delivery", for the rows of a condition, until allow is
-// called.
+// refuse makes PostgreSQL reject an operation, such as "INSERT ON delivery", for the rows of a condition, until the caller
+// calls allow.
 func (f *fixture) refuse(operation, when string) (allow func()) {
 	f.Helper()
 	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")
@@ -348,6 +348,13 @@ func (f *fixture) deposits(partner uint32, from, to int) {
 		values = append(values, encode(f.T, deposit(f.T, partner, n)))
 	}
 	f.produce(chainlog.ReferralDeposits(testChain), values...)
+}
+
+// delivers produces more deposits of partner 7, and waits until all of them are delivered, from its first one on.
+func (f *fixture) delivers(from, to int) {
+	f.Helper()
+	f.deposits(7, from, to)
+	f.eventually("delivered", f.in(registry.Delivered, to))
 }
 
 func encode(t *testing.T, r *event.Referral) []byte {

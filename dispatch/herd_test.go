@@ -75,8 +75,7 @@ func TestHostileBodiesCostNothing(t *testing.T) {
 	answers := []func(*fixture, http.ResponseWriter){flood, packed, hugeHeaders, earlyHints}
 	r := f.partner7(ok)
 	process := f.childWith(func(c *child) { c.Once = true })
-	f.deposits(7, 0, 500)
-	f.eventually("delivered", f.in(registry.Delivered, 500))
+	f.delivers(0, 500)
 	before := peak(t, process.Process.Pid)
 	r.script(func(w http.ResponseWriter, n, _ int) { answers[n%len(answers)](f, w) })
 	f.deposits(7, 500, 560)

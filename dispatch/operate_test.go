@@ -39,8 +39,7 @@ func TestRotationWithOverlap(t *testing.T) {
 	)
 	f.check(err)
 	f.start(nil) // it reads the endpoints and caches them for a second
-	f.deposits(7, 0, 1)
-	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.delivers(0, 1)
 	f.exec("UPDATE endpoint SET next_at = now()")
 	versions := f.number("SELECT max(endpoint_version) FROM attempt")
 	f.eventually("the change is known", func() bool {
@@ -51,8 +50,7 @@ func TestRotationWithOverlap(t *testing.T) {
 	f.start(func(d *Dispatch) { d.endpoints.expire() })
 	f.eventually("signed with the new secret", func() bool {
 		n := len(r.got())
-		f.deposits(7, n, n+1)
-		f.eventually("delivered", f.in(registry.Delivered, n+1))
+		f.delivers(n, n+1)
 		c := r.got()[n]
 		return c.header.Get("X-Service-Signature") == signed(next, c)
 	})
@@ -175,8 +173,7 @@ func TestReplayRange(t *testing.T) {
 	f := newFixture(t)
 	r := f.partner7(ok)
 	f.start(nil)
-	f.deposits(7, 0, 20)
-	f.eventually("delivered", f.in(registry.Delivered, 20))
+	f.delivers(0, 20)
 	f.exec("UPDATE delivery SET state = 'failed' WHERE sequence IN (5, 6, 19)")
 	failed := registry.Failed
 	for _, p := range []db.CreateReplayRangeParams{
@@ -203,8 +200,7 @@ func TestPhases(t *testing.T) {
 	f.partner7(ok)
 	f.start(nil)
 	for n := range 2 {
-		f.deposits(7, n, n+1)
-		f.eventually("delivered", f.in(registry.Delivered, n+1))
+		f.delivers(n, n+1)
 	}
 	const first, kept = "connect_us > 0 AND tls_us > 0 AND first_byte_us > tls_us", "connect_us IS NULL AND tls_us IS NULL AND first_byte_us > 0"
 	if f.number("SELECT count(*) FROM attempt WHERE dns_us IS NULL AND "+first) != 1 || f.number("SELECT count(*) FROM attempt WHERE "+kept) != 1 {

@@ -40,8 +40,7 @@ func TestPostgresTrouble(t *testing.T) {
 			f := newFixture(t)
 			r := f.partner7(ok)
 			d := f.start(nil)
-			f.deposits(7, 0, 1)
-			f.eventually("delivered", f.in(registry.Delivered, 1))
+			f.delivers(0, 1)
 			trouble(f, d, r)
 			f.deposits(7, 1, events)
 			f.recovered(d, r, events)
@@ -263,11 +262,9 @@ func TestPostgresTroubleSilence(t *testing.T) {
 	server.Host = w.Addr().String()
 	f.url = server.String()
 	d := f.start(func(d *Dispatch) { d.timing.database, d.shared.Timing.Database = time.Second, time.Second })
-	f.deposits(7, 0, 1)
-	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.delivers(0, 1)
 	w.silence()
-	f.deposits(7, 1, 10)
-	f.eventually("delivered", f.in(registry.Delivered, 10))
+	f.delivers(1, 10)
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
@@ -279,8 +276,7 @@ func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	d := f.start(func(d *Dispatch) {
 		d.timing.database, d.shared.Timing.Database, d.timing.proof = time.Hour, time.Hour, 2*time.Second
 	})
-	f.deposits(7, 0, 1)
-	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.delivers(0, 1)
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	holder := f.hold("SELECT FROM position FOR UPDATE")
 	f.deposits(7, 1, 2)

@@ -56,8 +56,7 @@ func TestWaitsForTopics(t *testing.T) {
 		return s.State == "waiting" && strings.Contains(s.Reason, "does not exist yet")
 	})
 	f.makeTopics()
-	f.deposits(7, 0, 3)
-	f.eventually("delivered", f.in(registry.Delivered, 3))
+	f.delivers(0, 3)
 	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().State == "reading" })
 	f.eventually("its status is in the registry", func() bool {
 		return f.number("SELECT count(*) FROM program_status WHERE program = 'dispatch' AND status->>'state' = 'reading'") == 1
@@ -84,8 +83,7 @@ func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
 				f.partner(7+partner, r.url)
 			}
 			f.start(nil)
-			f.deposits(7, 0, 3)
-			f.eventually("delivered", f.in(registry.Delivered, 3))
+			f.delivers(0, 3)
 			change(f)
 			for partner := range int64(12) {
 				f.deposits(uint32(7+partner), 10, 12)
@@ -134,13 +132,11 @@ func TestApacheKafka(t *testing.T) {
 	f := newFixtureOn(t, enginetest.ApacheKafka(t))
 	r := f.partner7(ok)
 	stop := f.run(f.dispatcher(nil))
-	f.deposits(7, 0, 50)
-	f.eventually("delivered", f.in(registry.Delivered, 50))
+	f.delivers(0, 50)
 	stop()
 	f.exec("DELETE FROM position")
 	f.start(nil)
-	f.deposits(7, 50, 60)
-	f.eventually("delivered", f.in(registry.Delivered, 60))
+	f.delivers(50, 60)
 	f.contiguous(7, 60)
 	if n := len(r.got()); n != 60 {
 		t.Errorf("%d requests for 60 events", n)
@@ -295,8 +291,7 @@ func TestIdleLaneEnds(t *testing.T) {
 	f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.shared.Timing.Idle = 10 * time.Millisecond })
 	for n := range 3 {
-		f.deposits(7, n, n+1)
-		f.eventually("delivered", f.in(registry.Delivered, n+1))
+		f.delivers(n, n+1)
 		f.eventually("the lane is gone", func() bool {
 			return d.Status().Lanes == 0 && f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
 		})
@@ -349,8 +344,7 @@ func TestHangingTransaction(t *testing.T) {
 	f.onePartition()
 	f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.timing.hanging = 300 * time.Millisecond })
-	f.deposits(7, 0, 1)
-	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.delivers(0, 1)
 	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
 	client, err := kgo.NewClient(append(f.kafka.Options(), kgo.TransactionalID("hanging"))...)
 	f.check(err)

@@ -47,8 +47,7 @@ func TestSampleReceivers(t *testing.T) {
 			s := f.sample(testSecret, command(t)...)
 			f.partner(7, s.url)
 			f.start(nil)
-			f.deposits(7, 0, 3)
-			f.eventually("delivered", f.in(registry.Delivered, 3))
+			f.delivers(0, 3)
 			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE sequence = 2")
 			f.eventually("the repeat is reported", func() bool { return strings.Count(s.said(), "repeat ") == 1 })
 			f.eventually("delivered", f.in(registry.Delivered, 3))
@@ -64,8 +63,7 @@ func TestSampleReceivers(t *testing.T) {
 				t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600},
 			)
 			f.check(err)
-			f.deposits(7, 4, 5)
-			f.eventually("delivered", f.in(registry.Delivered, 5))
+			f.delivers(4, 5)
 
 			// Another receiver already has the new secret.
 			s = f.sample(next, command(t)...)
@@ -74,8 +72,7 @@ func TestSampleReceivers(t *testing.T) {
 				e, known, err := f.known(7)
 				return err == nil && known && e.URL == s.url
 			})
-			f.deposits(7, 5, 6)
-			f.eventually("delivered", f.in(registry.Delivered, 6))
+			f.delivers(5, 6)
 
 			wrong := f.sample(registry.NewSigningSecret(), command(t)...)
 			f.partner(8, wrong.url)

@@ -322,8 +322,7 @@ func TestHiddenDuplicatesAndHerds(t *testing.T) {
 		}
 	})
 	f.start(func(d *Dispatch) { d.shared.Timing.Retries = nil })
-	f.deposits(7, 0, 1)
-	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.delivers(0, 1)
 	f.deposits(7, 1, 2)
 	f.eventually("failed", f.in(registry.Failed, 1))
 	calls := r.got()
