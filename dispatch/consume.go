@@ -134,8 +134,8 @@ func (r *reader) lookAround(ctx context.Context) (err error) {
 	return r.lookAhead(ctx)
 }
 
-// read reads until ctx ends, a topic is recreated, or something fails. Each step has a limit, so a broker or a PostgreSQL
-// that does not respond is a failure.
+// read reads until ctx ends, a topic is recreated, or something fails. Each step has a limit, so that a broker or a
+// PostgreSQL that does not respond is a failure.
 func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: a cache may describe the deleted topic
 	if err != nil {

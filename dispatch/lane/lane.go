@@ -242,8 +242,8 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	return l.untilNext(lasts), nil
 }
 
-// send starts the next attempt; it owns a slot. It checks the queue, endpoint and lease again, because the lane may have
-// waited long for the slot.
+// send starts the next attempt; it owns a slot. It checks the queue, endpoint and lease again, because the lane may
+// have waited long for the slot.
 func (l *Lane) send(ctx context.Context) {
 	l.refresh(ctx)
 	e, known, err := l.shared.Endpoint(ctx, l.partner)
