@@ -22,7 +22,7 @@ import (
 // the permit of the probe, which is sent when they have ended.
 func TestOldPostsTakeThePermitOfTheProbe(t *testing.T) {
 	f := newFixture(t).withPostgres()
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
+	f.deliveries(1, registry.Pending, "0")
 	l := f.lane7()
 	plan := func() {
 		t.Helper()
@@ -61,7 +61,7 @@ func TestSlotIsReleasedIfNothingIsSent(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t).withPostgres()
-			f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
+			f.deliveries(1, registry.Pending, "0")
 			l := f.lane7()
 			_, err := l.plan(t.Context())
 			f.check(err)
@@ -105,7 +105,7 @@ func TestPlanReportsErrors(t *testing.T) {
 	} {
 		t.Run(c.want+" without "+c.table, func(t *testing.T) {
 			f := newFixture(t).withPostgres()
-			f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
+			f.deliveries(1, registry.Pending, "0")
 			l := f.lane7()
 			if c.change != nil {
 				_, err := l.plan(t.Context())
