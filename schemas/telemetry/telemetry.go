@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -70,11 +71,7 @@ func Enabled() bool { return running.Load() != nil }
 
 // Begin starts a child of the span of ctx, or the first span of a trace.
 func Begin(ctx context.Context, kind trace.SpanKind, name string) (context.Context, Span) {
-	t := running.Load()
-	if t == nil {
-		return ctx, none
-	}
-	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+	return Continue(ctx, "", kind, name)
 }
 
 // Current returns the span of ctx.
@@ -83,15 +80,14 @@ func Current(ctx context.Context) Span { return trace.SpanFromContext(ctx) }
 // Child starts a child of the span of ctx, and none if ctx has none: work that repeats forever, such as polling, starts
 // no traces.
 func Child(ctx context.Context, kind trace.SpanKind, name string) (context.Context, Span) {
-	t := running.Load()
-	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx, none
 	}
-	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+	return Begin(ctx, kind, name)
 }
 
-// Continue starts a child of the span that parent names, or the first span of a trace if parent is empty. It links to
-// the span of ctx if that belongs to another trace.
+// Continue starts a child of the span that parent names, or what Begin starts if parent is empty. It links to the span of
+// ctx if that belongs to another trace.
 func Continue(ctx context.Context, parent string, kind trace.SpanKind, name string) (context.Context, Span) {
 	t := running.Load()
 	if t == nil {
@@ -136,13 +132,8 @@ func first(parents []string) string {
 
 // Parents adds a parent to those of a batch, each once, and at most as many as a span can link to.
 func Parents(parents []string, parent string) []string {
-	if parent == "" || len(parents) == maxLinks || len(parents) > 0 && parents[len(parents)-1] == parent {
+	if parent == "" || len(parents) == maxLinks || slices.Contains(parents, parent) {
 		return parents
-	}
-	for _, p := range parents {
-		if p == parent {
-			return parents
-		}
 	}
 	return append(parents, parent)
 }
