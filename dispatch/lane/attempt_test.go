@@ -98,7 +98,8 @@ func TestAttempt(t *testing.T) {
 		if a.Partner != 7 || a.Fence != 5 || a.Delivery.EventID != row.EventID || a.Delivery.Revision != 4 || a.Endpoint != e || a.Result.Status != c.status || a.Verdict != c.verdict {
 			t.Errorf("%s: recorded as %+v", c.what, a)
 		}
-		if change := flown.done(a.Result); flown.breaker != l.breaker || flown.probe != c.probe || change != c.change || flown.fenced == c.held {
+		change := flown.done(a.Result)
+		if flown.breaker != l.breaker || flown.probe != c.probe || change != c.change || flown.fenced == c.held {
 			t.Errorf("%s: ended as %+v, breaker %s", c.what, flown, change)
 		}
 		h := <-requests

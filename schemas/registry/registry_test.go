@@ -573,7 +573,8 @@ func TestDeliveriesOfATransactionAreFoundByTheIndex(t *testing.T) {
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	read := func() (rows int64) {
 		t.Helper()
-		const counted = "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_xact_user_tables WHERE relname = 'delivery'"
+		const counted = `SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
+			FROM pg_stat_xact_user_tables WHERE relname = 'delivery'`
 		if err := tx.QueryRow(ctx, counted).Scan(&rows); err != nil {
 			t.Fatal(err)
 		}
