@@ -22,60 +22,64 @@ type batchError struct{ err error }
 func (e *batchError) Error() string { return e.err.Error() }
 func (e *batchError) Unwrap() error { return e.err }
 
-// exchangeBatch makes several calls in one request and returns the bytes of their results in the order of the calls. If
-// one of them fails, all fail with its error. An endpoint that rejects batches, as some relays do, receives each call
-// in a request of its own; this is remembered for a while. A single call is never sent as a batch.
-func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any) (results [][]byte, err error) {
+// exchangeBatch makes several calls in one request and passes the bytes of their results to read, in any order and
+// perhaps at the same time. If one of them fails, all fail with its error. An endpoint that rejects batches, as some
+// relays do, receives each call in a request of its own; this is remembered for a while. A single call is never sent as
+// a batch.
+func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
 	switch {
 	case len(params) == 0:
-		return nil, nil
+		return nil
 	case len(params) == 1 || n.limits.batchless(n.health.now()):
-		return n.oneByOne(ctx, method, params)
+		return n.oneByOne(ctx, method, params, read)
 	}
-	err = n.attempt(ctx, needed, method, len(params), func(ctx context.Context) error {
+	var results [][]byte
+	err := n.attempt(ctx, call{method: method}, len(params), func(ctx context.Context) (err error) {
 		results, err = n.askAllOnce(ctx, method, params)
 		return err
+	}, func() error {
+		for i, result := range results {
+			if err := read(i, result); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:
-		return results, err
+		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		n.limits.noBatches(n.health.now(), err)
-		return nil, err
+		return err
 	case !mayRefuseBatches(ctx, err):
-		return nil, err
+		return err
 	}
 	// The endpoint rejects batches if it answers the first call on its own, even with an error.
-	if _, alone := n.exchange(ctx, method, params[0]...); alone != nil && !refused(alone) {
-		return nil, err
+	if _, alone := n.exchange(ctx, call{method: method, params: params[0]}); alone != nil && !refused(alone) {
+		return err
 	}
 	n.limits.noBatches(n.health.now(), err)
-	return n.oneByOne(ctx, method, params)
+	return n.oneByOne(ctx, method, params, read)
 }
 
 // oneByOne makes several calls, each in a request of its own.
-func (n *Node) oneByOne(ctx context.Context, method string, params [][]any) ([][]byte, error) {
-	results := make([][]byte, len(params))
+func (n *Node) oneByOne(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(singlesAtOnce)
 	for i := range params {
-		asking.Go(func() (err error) {
-			results[i], err = n.exchange(ctx, method, params[i]...)
-			return err
+		asking.Go(func() error {
+			return n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
 		})
 	}
-	if err := asking.Wait(); err != nil {
-		return nil, err
-	}
-	return results, nil
+	return asking.Wait()
 }
 
 // mayRefuseBatches reports whether the error of a batch may mean that the endpoint rejects all batches. It does not
-// mean this if it is about one of the calls, a rate limit, the size of the batch, or an endpoint that cannot be
-// reached.
+// mean this if it is about one of the calls or results, a rate limit, the size of the batch, or an endpoint that cannot
+// be reached.
 func mayRefuseBatches(ctx context.Context, err error) bool {
 	var put *limitedError
-	if errors.As(err, &put) || reverted(err) {
+	if errors.As(err, &put) || reverted(err) || errors.Is(err, errUnusable) || missing(err) {
 		return false
 	}
 	var whole *batchError
@@ -95,17 +99,17 @@ func isHTTP(err error) bool {
 	return errors.As(err, &status)
 }
 
-// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to take
-// in their order.
+// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to read,
+// in any order and perhaps at the same time.
 //
 // Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
 // was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
 // them away, more calls than the limit of a minute could never be completed.
-func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
+func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
 	var waited time.Duration // since the last response
 	for at := 0; at < len(params); {
 		some := params[at:min(len(params), at+n.limits.callsAtOnce(), at+min(n.health.atOnce(), len(params)))]
-		results, err := n.exchangeBatch(ctx, method, some)
+		err := n.exchangeBatch(ctx, method, some, func(i int, result []byte) error { return read(at+i, result) })
 		var put *limitedError
 		if errors.As(err, &put) {
 			shorter := put.asked && n.limits.fewerCalls(len(some))
@@ -126,11 +130,6 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, tak
 		}
 		waited = 0
 		n.limits.gaveCalls(len(some))
-		for i, result := range results {
-			if err := take(at+i, result); err != nil {
-				return err
-			}
-		}
 		at += len(some)
 	}
 	return nil

@@ -37,16 +37,12 @@ type answer struct {
 // result. Their memory is allocated in slabs: half a million small allocations a second are most of the cost of a
 // generic decoder.
 func decodeLogs(result []byte) (*answer, error) {
-	a, err := decodeInto(result, func(d *decoder, a *answer) error {
+	return decodeInto(result, func(d *decoder, a *answer) error {
 		if none(result) {
 			return nil
 		}
 		return d.logsIn(result, a)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("the logs cannot be read: %w", err)
-	}
-	return a, nil
 }
 
 // decodeReceipts decodes the logs in the result of eth_getBlockReceipts. It returns ErrNoReceipts for null.
@@ -54,7 +50,7 @@ func decodeReceipts(result []byte) (*answer, error) {
 	if none(result) {
 		return nil, ErrNoReceipts
 	}
-	a, err := decodeInto(result, func(d *decoder, a *answer) error {
+	return decodeInto(result, func(d *decoder, a *answer) error {
 		return list(result, "a list of receipts", func(s *scanner) error {
 			receipt, err := s.value()
 			if err != nil {
@@ -67,10 +63,6 @@ func decodeReceipts(result []byte) (*answer, error) {
 			return d.logsIn(logs, a)
 		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("the receipts cannot be read: %w", err)
-	}
-	return a, nil
 }
 
 // decodeInto makes an answer from a result.
@@ -120,10 +112,7 @@ func decodeReceipt(result []byte) (logs []*event.Log, err error) {
 			return nil
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the receipt cannot be read: %w", err)
-	}
-	return logs, nil
+	return logs, err
 }
 
 // logsIn decodes a list of logs and adds them to an answer.
@@ -424,10 +413,7 @@ func decodeHeader(result []byte) (*Header, error) {
 			err = fmt.Errorf("it has no %s", name)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the block cannot be read: %w", err)
-	}
-	return h, nil
+	return h, err
 }
 
 // bloom reads the bloom of a header. "" and "0x" mean that it has none.

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,60 +17,78 @@ import (
 // callTimeout bounds one call, from sending the request to the last byte of the response.
 const callTimeout = 30 * time.Second
 
-// exchange makes a call and returns the bytes of the result, which belong to the caller: one JSON value, whose content
-// is not checked. If the node returns an error, errors.As finds an *rpcError; for an HTTP error it finds an *httpError;
-// for a rate limit it finds a *limitedError and neither of these. A response of more than maxAnswer bytes is
-// errAnswerTooLong.
-func (n *Node) exchange(ctx context.Context, method string, params ...any) (result []byte, err error) {
-	return n.exchangeUpTo(ctx, maxAnswer, method, params...)
-}
-
-// exchangeUpTo accepts a response of at most most bytes, and never more than maxAnswer. Over a WebSocket the bound is
-// always maxAnswer.
-func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params ...any) (result []byte, err error) {
-	err = n.attempt(ctx, needed, method, 1, func(ctx context.Context) error {
-		result, err = n.askOnce(ctx, most, method, params)
-		return err
-	})
-	return result, err
-}
-
-// exchangeOptional is exchange for a call that a node can fail at and still be useful.
-func (n *Node) exchangeOptional(ctx context.Context, method string, params ...any) (result []byte, err error) {
-	err = n.attempt(ctx, optional, method, 1, func(ctx context.Context) error {
-		result, err = n.askOnce(ctx, maxAnswer, method, params)
-		return err
-	})
-	return result, err
-}
-
-// need says whether a failure at a call means that the node is down.
-type need bool
-
-const (
-	needed need = true
+// call is one JSON-RPC call.
+type call struct {
+	method string
+	params []any
+	most   int // bytes of the response, 0 for maxAnswer; over a WebSocket it is always maxAnswer
 	// optional: blocks and logs can be read from the node without this call. Some nodes and relays fail at a single
-	// method; such a node must not lose its turn or its vote. A node that is really down fails at the next needed call.
-	optional need = false
+	// method; such a node must not lose its turn or its vote. A node that is really down fails at the next other call.
+	optional bool
+}
+
+// Results that are not what was asked for.
+var (
+	// errUnusable means that a result cannot be read or does not belong to the call. It is a failure of the node.
+	errUnusable = errors.New("the result is unusable")
+	// ErrNoBlock means that the node does not have the requested block.
+	ErrNoBlock = errors.New("the node does not have this block")
+	// ErrNoReceipts means that a node does not have the receipts of a block, or does not offer eth_getBlockReceipts at
+	// all.
+	ErrNoReceipts = errors.New("the node does not give the receipts of the block")
 )
+
+// missing reports whether a node responded that it does not have what was asked for.
+func missing(err error) bool { return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNoReceipts) }
+
+// ask makes a call and passes the bytes of the result to read: one JSON value, whose content was not checked. If the
+// node returns an error, errors.As finds an *rpcError; for an HTTP error it finds an *httpError; for a rate limit it
+// finds a *limitedError and neither of these. A response that is too long is errAnswerTooLong, and a result that read
+// rejects is errUnusable.
+func (n *Node) ask(ctx context.Context, c call, read func(result []byte) error) error {
+	var result []byte
+	return n.attempt(ctx, c, 1, func(ctx context.Context) (err error) {
+		result, err = n.askOnce(ctx, c)
+		return err
+	}, func() error { return read(result) })
+}
+
+// asked makes a call and returns its decoded result.
+func asked[T any](ctx context.Context, n *Node, c call, decode func([]byte) (T, error)) (result T, err error) {
+	err = n.ask(ctx, c, func(raw []byte) (err error) {
+		result, err = decode(raw)
+		return err
+	})
+	return result, err
+}
+
+// exchange makes a call and returns the bytes of its result.
+func (n *Node) exchange(ctx context.Context, c call) ([]byte, error) {
+	return asked(ctx, n, c, func(raw []byte) ([]byte, error) { return raw, nil })
+}
 
 // triesAtOnce is how many times a call is made if the endpoint limits it for a short time.
 const triesAtOnce = 3
 
-// attempt makes an exchange with a number of calls as soon as the endpoint accepts calls, and updates the endpoint's
-// health from the outcome.
-func (n *Node) attempt(ctx context.Context, need need, method string, questions int, exchange func(context.Context) error) error {
+// attempt makes an exchange with a number of calls like c as soon as the endpoint accepts calls, reads the results, and
+// updates the endpoint's health from the outcome.
+func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func(context.Context) error, read func() error) error {
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, questions)
 		if err != nil {
-			return n.blame(ctx, method, err)
+			return n.blame(ctx, c.method, err)
 		}
 		began := n.health.now()
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
-		err = n.traced(bounded, method, questions, exchange)
+		err = n.traced(bounded, c.method, questions, exchange)
 		cancel()
-		n.metrics.asked(n.Name, method, questions, n.spent.Add(method, questions), n.health.now().Sub(began))
-		err = n.health.end(ctx, need, began, contracts.Discreet(plain(err), n.url))
+		n.metrics.asked(n.Name, c.method, questions, n.spent.Add(c.method, questions), n.health.now().Sub(began))
+		if err == nil {
+			if err = read(); err != nil && !missing(err) {
+				err = fmt.Errorf("%w: %w", errUnusable, err)
+			}
+		}
+		err = n.health.end(ctx, c, began, contracts.Discreet(plain(err), n.url))
 		if err == nil {
 			return nil
 		}
@@ -82,7 +101,7 @@ func (n *Node) attempt(ctx context.Context, need need, method string, questions 
 				continue
 			}
 		}
-		return n.blame(ctx, method, err)
+		return n.blame(ctx, c.method, err)
 	}
 }
 
@@ -99,17 +118,17 @@ func (n *Node) traced(
 	return exchange(ctx)
 }
 
-func (n *Node) askOnce(ctx context.Context, most int, method string, params []any) ([]byte, error) {
+func (n *Node) askOnce(ctx context.Context, c call) ([]byte, error) {
 	if n.http != nil {
-		return n.http.ask(ctx, most, method, params)
+		return n.http.ask(ctx, cmp.Or(c.most, maxAnswer), c.method, c.params)
 	}
 	client, err := n.overSocket(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var raw json.RawMessage
-	err = client.CallContext(ctx, &raw, method, params...)
-	n.answered(method, len(raw))
+	err = client.CallContext(ctx, &raw, c.method, c.params...)
+	n.answered(c.method, len(raw))
 	return raw, err
 }
 
@@ -140,9 +159,9 @@ func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 	return raw, nil
 }
 
-// blame counts an error and adds the endpoint and the method to it.
+// blame adds the endpoint and the method to an error, and counts it as one of the node.
 func (n *Node) blame(ctx context.Context, method string, err error) error {
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !missing(err) {
 		n.metrics.rpcErrors.WithLabelValues(n.Name, method).Inc()
 	}
 	return fmt.Errorf("%s at %s: %w", method, n.Name, err)

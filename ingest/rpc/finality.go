@@ -38,16 +38,10 @@ func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	if f := n.health.look(); f.finality.until.After(n.health.now()) {
 		return nil, f.finality.err
 	}
-	result, err := n.exchangeOptional(ctx, "eth_getBlockByNumber", "finalized", false)
-	answered := err == nil || answers(err)
-	var h *Header
-	if err == nil {
-		h, err = n.readHeader(result, "finalized")
-		answered = err == nil || errors.Is(err, ErrNoBlock)
-	}
+	h, err := n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{"finalized", false}, optional: true})
 	switch {
 	case ctx.Err() != nil:
-	case answered:
+	case err == nil, answers(err):
 		n.health.set(func(h *health) { h.finality = rest{} })
 	default: // after a rate limit, from its end on, because other calls are due by then, too
 		n.health.set(func(h *health) {

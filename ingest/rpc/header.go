@@ -37,17 +37,15 @@ func HeaderOf(b *event.Block) *Header {
 	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
 }
 
-// ErrNoBlock means that the node does not have the requested block.
-var ErrNoBlock = errors.New("the node does not have this block")
-
 // block reads a header by number ("latest", "finalized" or hex) or by hash. It accepts the node's hash unchecked,
 // because chains differ in what they hash.
 func (n *Node) block(ctx context.Context, method string, which any) (*Header, error) {
-	result, err := n.exchange(ctx, method, which, false)
-	if err != nil {
-		return nil, err
-	}
-	return n.headerAt(result, which)
+	return n.read(ctx, call{method: method, params: []any{which, false}})
+}
+
+// read makes a call for the block that its first parameter names.
+func (n *Node) read(ctx context.Context, c call) (*Header, error) {
+	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })
 }
 
 // Latest returns the newest block, and lets the pool compare it with other endpoints to find those that lag. A head far
@@ -78,31 +76,9 @@ func (n *Node) ByHash(ctx context.Context, hash common.Hash, number uint64) (*He
 	return h, err
 }
 
-// headerAt returns the header in a response about one block, which must be the requested one. A header that cannot be
-// decoded or is inconsistent counts as a failure of the node.
+// headerAt decodes the header in a response about one block, which must be the requested one. It returns ErrNoBlock for
+// null.
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
-	h, err := n.readHeader(result, which)
-	switch {
-	case errors.Is(err, ErrNoBlock):
-		return nil, err
-	case err != nil:
-		return nil, n.fails(err)
-	}
-	switch which := which.(type) {
-	case hexutil.Uint64:
-		if h.Number != uint64(which) {
-			return nil, fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, uint64(which))
-		}
-	case common.Hash:
-		if h.Hash != which {
-			return nil, fmt.Errorf("%s returned block %s when asked for block %s", n.Name, h.Hash, which)
-		}
-	}
-	return h, nil
-}
-
-// readHeader decodes the header in a response about one block. It returns ErrNoBlock for null.
-func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 	h, err := decodeHeader(result)
 	if err == nil && h == nil {
 		err = ErrNoBlock
@@ -113,7 +89,17 @@ func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 		err = n.seals.check(h, plain)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, err)
+		return nil, fmt.Errorf("block %v: %w", which, err)
+	}
+	switch which := which.(type) {
+	case hexutil.Uint64:
+		if h.Number != uint64(which) {
+			return nil, fmt.Errorf("it is block %d when asked for block %d", h.Number, uint64(which))
+		}
+	case common.Hash:
+		if h.Hash != which {
+			return nil, fmt.Errorf("it is block %s when asked for block %s", h.Hash, which)
+		}
 	}
 	return h, nil
 }
@@ -124,34 +110,30 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 	for i := range which {
 		which[i] = hexutil.Uint64(from + uint64(i))
 	}
-	chain := make([]*Header, 0, len(which))
-	err := n.headers(ctx, "eth_getBlockByNumber", which, func(h *Header) error {
-		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
-			return fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
-				n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
-		}
-		chain = append(chain, h)
-		return nil
-	})
+	chain, err := n.headers(ctx, "eth_getBlockByNumber", which)
 	if err != nil {
 		return nil, err
+	}
+	for i, h := range chain[1:] {
+		if below := chain[i]; h.Parent != below.Hash {
+			return nil, fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
+				n.Name, from, to, h.Number, h.Parent, below.Number, below.Hash)
+		}
 	}
 	return chain, nil
 }
 
-// headers reads the headers of blocks by their numbers or hashes, in batches, and passes them to take in this order.
-func (n *Node) headers(ctx context.Context, method string, which []any, take func(*Header) error) error {
-	params := make([][]any, len(which))
+// headers reads the headers of blocks by their numbers or hashes, in batches, and returns them in this order.
+func (n *Node) headers(ctx context.Context, method string, which []any) ([]*Header, error) {
+	headers, params := make([]*Header, len(which)), make([][]any, len(which))
 	for i := range which {
 		params[i] = []any{which[i], false}
 	}
-	return n.inBatches(ctx, method, params, func(i int, result []byte) error {
-		h, err := n.headerAt(result, which[i])
-		if err != nil {
-			return err
-		}
-		return take(h)
+	err := n.inBatches(ctx, method, params, func(i int, result []byte) (err error) {
+		headers[i], err = n.headerAt(result, which[i])
+		return err
 	})
+	return headers, err
 }
 
 // passesAtMost is how many blocks below the end passes follows a chain.

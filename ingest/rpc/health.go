@@ -26,10 +26,12 @@ type clock struct {
 var wallClock = clock{time.Now, Sleep}
 
 const (
-	// A failed endpoint rests for a while, twice as long after each failure until it responds. A response that cannot
-	// be read is a failure, too: see Node.fails.
+	// A failed endpoint rests for a while, and then until it responds. The next rest is twice as long: only after
+	// soundAfter responses in a row, or a minute, are the failures forgotten, because an endpoint may respond to cheap
+	// calls only. One that fails at one call in a hundred rests a second each time.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
+	soundAfter      = 8
 	// So does a rate-limited endpoint that does not say for how long.
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
@@ -91,8 +93,9 @@ type health struct {
 // facts are the state of an endpoint, and its newest head.
 type facts struct {
 	answered   bool      // at least once
-	failures   rest      // failures of concurrent calls count as one
-	recovered  rest      // the failures that a response ended last
+	down       bool      // no response since the last failure
+	failures   rest      // those of concurrent calls count as one
+	sound      int       // responses since the last failure
 	limits     rest      // rate limits
 	finality   rest      // suspends only calls for the final block
 	fault      time.Time // when the last fault occurred
@@ -177,9 +180,9 @@ func (h *health) admit(ctx context.Context, questions int) error {
 	return nil
 }
 
-// end updates the health from an exchange that began at began. It turns a rate limit into a *limitedError, so that
+// end updates the health from an exchange with calls like c that began at began. It turns a rate limit into a *limitedError, so that
 // callers do not mistake it for a call that requests too much.
-func (h *health) end(ctx context.Context, need need, began time.Time, err error) error {
+func (h *health) end(ctx context.Context, c call, began time.Time, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil { // the caller cancelled, the node did not fail
@@ -192,7 +195,7 @@ func (h *health) end(ctx context.Context, need need, began time.Time, err error)
 		return h.slow(began, now, pause, err)
 	case err == nil, answers(err):
 		h.answer(began, now)
-	case need == needed:
+	case !c.optional:
 		h.fail(began, now, err)
 	}
 	return err
@@ -205,35 +208,29 @@ func (h *health) answer(began, now time.Time) {
 		h.latency += (took - h.latency) / 5
 	}
 	h.answered = true
-	if began.After(h.fault) { // otherwise the call was in flight when the fault occurred
-		if h.failures.faults > 0 {
-			h.unsteady, h.recovered = now, h.failures
-		}
-		h.failures, h.limits = rest{}, rest{}
+	if !began.After(h.fault) { // the call was in flight when the fault occurred
+		return
 	}
+	if h.down {
+		h.down, h.unsteady = false, now
+	}
+	if h.sound++; h.sound >= soundAfter {
+		h.failures = rest{}
+	}
+	h.limits = rest{}
 }
 
-// resume continues the failures that the last success ended, if that was soon after them: the node responds to some calls
-// and not to others.
-func (h *health) resume(now time.Time) {
-	if h.failures.faults == 0 && now.Sub(h.recovered.until) < lastQuarantine {
-		h.failures = h.recovered
-	}
-}
-
-// fail notes a failure. A call that used up its time continues earlier failures, because others that do may follow, and
-// each of them costs as much time.
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	h.identified = time.Time{} // another node may come back at this URL
-	if h.failures.faults > 0 && !began.After(h.fault) {
+	if h.down && !began.After(h.fault) {
 		return
 	}
-	if now.Sub(began) >= callTimeout {
-		h.resume(now)
+	if !h.down && began.Sub(h.failures.until) >= lastQuarantine {
+		h.failures = rest{}
 	}
 	h.failures.begin(now, firstQuarantine, lastQuarantine, err)
-	h.fault, h.unsteady = now, now
+	h.down, h.sound, h.fault, h.unsteady = true, 0, now, now
 }
 
 func (h *health) slow(began, now time.Time, pause time.Duration, err error) error {
@@ -257,7 +254,7 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 
 // answers reports whether an error came from a node that works: it rejected this call, but may serve another one.
 func answers(err error) bool {
-	if refused(err) || errors.Is(err, errAnswerTooLong) {
+	if refused(err) || errors.Is(err, errAnswerTooLong) || missing(err) {
 		return true
 	}
 	var status *httpError
@@ -287,7 +284,7 @@ func (f *facts) state(now time.Time) (state, time.Time) {
 	switch {
 	case f.wrong != "":
 		return wrong, time.Time{}
-	case f.failures.faults > 0:
+	case f.down:
 		return failed, f.failures.until
 	case f.limits.until.Sub(now) > shortPause:
 		return limited, f.limits.until
@@ -306,8 +303,12 @@ func (h *health) is(want state) bool {
 
 // rests returns how long the endpoint must not be called.
 func (h *health) rests() time.Duration {
-	f := h.look()
-	return max(0, f.failures.until.Sub(h.now()), f.limits.until.Sub(h.now()))
+	f, now := h.look(), h.now()
+	pause := max(0, f.limits.until.Sub(now))
+	if f.down {
+		pause = max(pause, f.failures.until.Sub(now))
+	}
+	return pause
 }
 
 // sawHead notes a head, and whether it lags behind best, the best head of the others, which may be nil.
@@ -331,7 +332,7 @@ func (h *health) status(name string) registry.EndpointStatus {
 	switch {
 	case f.wrong != "":
 		st.State, st.LastError = registry.EndpointWrong, f.wrong
-	case f.failures.faults > 0:
+	case f.down:
 		since := f.failures.since.UTC()
 		st.State, st.FailingSince = registry.EndpointDown, &since
 	case f.limits.until.After(now):

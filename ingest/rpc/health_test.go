@@ -60,7 +60,7 @@ func (h *health) ask(t *testing.T, f *fakeTime, err error) error {
 	t.Helper()
 	began := h.now()
 	f.pass(time.Millisecond)
-	return h.end(t.Context(), needed, began, err)
+	return h.end(t.Context(), call{}, began, err)
 }
 
 var errCut = fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
@@ -87,20 +87,37 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	}
 }
 
-// Failures between responses do not add up: an endpoint that fails at one call in a hundred rests a second each time.
+// Failures between responses do not add up: an endpoint that fails at one call in a hundred, or returns something that
+// cannot be read, rests a second each time.
 func TestRareFailures(t *testing.T) {
-	f := newFakeTime()
-	h := newHealth(Endpoint{}, f.clock())
-	for range 10 {
-		for range 99 {
-			_ = h.ask(t, f, nil)
+	for name, c := range map[string]struct {
+		ask  func(*oddNode) error
+		good any
+	}{
+		"blocks": {func(n *oddNode) error { _, err := n.Latest(t.Context()); return err }, oddBlock},
+		"logs":   {func(n *oddNode) error { _, err := n.logsOfRange(t.Context(), maxAnswer, 0, 99, nil); return err }, oddLogs()},
+	} {
+		n, f := newOddNode(t), newFakeTime()
+		n.health.clock = f.clock()
+		answered := n.send
+		for i := range 20 {
+			n.result = func(string, []json.RawMessage) any { return c.good }
+			for range 99 {
+				f.pass(300 * time.Millisecond)
+				if err := c.ask(n); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if n.result = func(string, []json.RawMessage) any { return map[string]any{} }; i%2 == 0 {
+				n.send = func(w http.ResponseWriter, _ []oddQuestion, _ bool) { hangUp(w) }
+			}
 			f.pass(300 * time.Millisecond)
+			if err := c.ask(n); err == nil || n.health.rests() != firstQuarantine {
+				t.Fatalf("%s: half a minute after failure %d before it rests %s, %v", name, i, n.health.rests(), err)
+			}
+			n.send = answered
+			f.pass(firstQuarantine)
 		}
-		_ = h.ask(t, f, errCut)
-		if got := h.rests(); got != firstQuarantine {
-			t.Fatalf("half a minute after the failure before it rests %s", got)
-		}
-		f.pass(firstQuarantine)
 	}
 }
 
@@ -170,12 +187,12 @@ func TestFailuresOfOneMoment(t *testing.T) {
 	}
 	f.pass(time.Second)
 	for _, b := range began[1:] {
-		_ = h.end(t.Context(), needed, b, errCut)
+		_ = h.end(t.Context(), call{}, b, errCut)
 	}
 	if got := h.rests(); got != firstQuarantine {
 		t.Errorf("seven failures of one moment make it rest %s", got)
 	}
-	_ = h.end(t.Context(), needed, began[0], nil)
+	_ = h.end(t.Context(), call{}, began[0], nil)
 	if !h.is(failed) {
 		t.Error("an old answer ends the failure")
 	}

@@ -75,7 +75,7 @@ func (p *Pool) meet(ctx context.Context) error {
 				time.AfterFunc(meetWithin, cancel)
 				_, _ = n.Latest(bounded) // the heads of all endpoints are compared from the start
 			} else if bounded.Err() != nil && ctx.Err() == nil {
-				_ = n.fails(err)
+				n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
 			}
 			answers[i] <- answer{id, err}
 		}()

@@ -14,15 +14,7 @@ import (
 
 // logs reads the logs that match a filter, in a response of at most most bytes.
 func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answer, error) {
-	result, err := n.exchangeUpTo(ctx, most, "eth_getLogs", filter)
-	if err != nil {
-		return nil, err
-	}
-	a, err := decodeLogs(result)
-	if err != nil {
-		return nil, fmt.Errorf("eth_getLogs at %s: %w", n.Name, err)
-	}
-	return a, nil
+	return asked(ctx, n, call{method: "eth_getLogs", params: []any{filter}, most: most}, decodeLogs)
 }
 
 // logsOfRange reads the logs of blocks from to to, from the given addresses or, if there are none, from all, in a

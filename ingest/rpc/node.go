@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -81,52 +80,19 @@ func (n *Node) close() {
 	}
 }
 
-// asked makes a call and decodes the result.
-func asked[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), method string, params ...any) (result T, err error) {
-	raw, err := n.exchange(ctx, method, params...)
-	if err != nil {
-		return result, err
-	}
-	return decoded(ctx, n, decode, method, raw)
-}
-
-// decoded decodes a result. One that cannot be decoded counts as a failure of the node.
-func decoded[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), method string, raw []byte) (T, error) {
-	result, err := decode(raw)
-	if err != nil {
-		err = n.blame(ctx, method, n.fails(fmt.Errorf("the result cannot be read: %w", err)))
-	}
-	return result, err
-}
-
-// fails notes a failure that no call ended with, such as a response that cannot be decoded. If it comes soon after the
-// failures before it, it continues them, since only the response itself, or one to a cheaper call, has ended them.
-func (n *Node) fails(err error) error {
-	n.health.set(func(h *health) {
-		now := h.now()
-		h.resume(now)
-		h.fail(now, now, err)
-	})
-	return err
-}
-
 func (n *Node) chainID(ctx context.Context) (uint64, error) {
-	return asked(ctx, n, decodeQuantity, "eth_chainId")
+	return asked(ctx, n, call{method: "eth_chainId"}, decodeQuantity)
 }
 
 // HasCode reports whether there is a contract at an address. Code at the newest block is enough; but a backend that
 // lags has none yet, so its absence counts only at the end of a given block.
 func (n *Node) HasCode(ctx context.Context, address common.Address, at *Header) (bool, error) {
 	const method = "eth_getCode"
-	code, err := asked(ctx, n, decodeBytes, method, address, "latest")
+	code, err := asked(ctx, n, call{method: method, params: []any{address, "latest"}}, decodeBytes)
 	if err != nil || len(code) > 0 {
 		return err == nil, err
 	}
-	raw, err := n.atEndOf(ctx, at, method, address)
-	if err != nil {
-		return false, err
-	}
-	if code, err = decoded(ctx, n, decodeBytes, method, raw); err == nil {
+	if code, err = n.atEndOf(ctx, at, method, address); err == nil {
 		err = n.stillThere(ctx, []Sample{{At: at}})
 	}
 	return len(code) > 0, err

@@ -158,12 +158,7 @@ func askings() []asking {
 		{"by hash", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash, 0x1f) }},
 		{"one header", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
 		{"headers", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) {
-			var headers []*Header
-			err := n.headers(ctx, "eth_getBlockByHash", []any{oddHash, oddHash}, func(h *Header) error {
-				headers = append(headers, h)
-				return nil
-			})
-			return headers, err
+			return n.headers(ctx, "eth_getBlockByHash", []any{oddHash, oddHash})
 		}},
 		{"logs of a range", "eth_getLogs", oddLogs(), func(n *oddNode, ctx context.Context) (any, error) {
 			a, err := n.logsOfRange(ctx, maxAnswer, 0x1f, 0x1f, vault)

@@ -523,12 +523,12 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
 			missing = append(missing, hash)
 		}
 	}
-	err := n.headers(ctx, "eth_getBlockByHash", missing, func(h *Header) error {
-		headers[h.Hash] = h
-		return nil
-	})
+	dated, err := n.headers(ctx, "eth_getBlockByHash", missing)
 	if err != nil {
 		return err
+	}
+	for _, h := range dated {
+		headers[h.Hash] = h
 	}
 	err = r.compare(n, p.Logs, func(l *event.Log) *Header {
 		h := headers[common.Hash(l.BlockHash)]

@@ -13,14 +13,11 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// ErrNoReceipts means that a node does not have the receipts of a block, or does not offer eth_getBlockReceipts at all.
-var ErrNoReceipts = errors.New("the node does not give the receipts of the block")
-
 // Receipts reads the header of a block with all its fields, and all its receipts, without proof. It returns
 // ErrNoReceipts if the node does not return receipts, and a *chainproof.UnprovableError for a header without a receipts
 // root.
 func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, chainproof.Receipts, error) {
-	raw, err := n.exchange(ctx, "eth_getBlockByHash", hash, false)
+	raw, err := n.exchange(ctx, call{method: "eth_getBlockByHash", params: []any{hash, false}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,7 +25,7 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, c
 	if err != nil {
 		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, err)
 	}
-	raw, err = n.exchangeOptional(ctx, "eth_getBlockReceipts", hash)
+	raw, err = n.exchange(ctx, receiptsOf(hash))
 	var answer *rpcError
 	if errors.As(err, &answer) && (answer.Code == methodNotFound || answer.Code == methodNotSupported) {
 		return nil, nil, fmt.Errorf("block %s at %s: %w: %w", hash, n.Name, ErrNoReceipts, err)
@@ -58,17 +55,19 @@ func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Heade
 	for i := range params {
 		params[i] = []any{hexutil.Uint64(to - uint64(i)), false}
 	}
-	headers := make([]*types.Header, 0, len(params))
+	results := make([][]byte, len(params))
 	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
-		h, err := fullHeader(result)
-		if err != nil {
-			return fmt.Errorf("block %d at %s: %w", to-uint64(i), n.Name, err)
-		}
-		headers = append(headers, h)
+		results[i] = result
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	headers := make([]*types.Header, len(params))
+	for i, result := range results {
+		if headers[i], err = fullHeader(result); err != nil {
+			return nil, fmt.Errorf("block %d at %s: %w", to-uint64(i), n.Name, err)
+		}
 	}
 	return headers, nil
 }
@@ -84,19 +83,19 @@ func fullHeader(raw []byte) (*types.Header, error) {
 
 // receipts reads all logs of a block from its receipts.
 func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
-	result, err := n.exchangeOptional(ctx, "eth_getBlockReceipts", h.Hash)
+	a, err := asked(ctx, n, receiptsOf(h.Hash), decodeReceipts)
 	if err != nil {
 		return nil, err
 	}
-	a, err := decodeReceipts(result)
-	if err != nil {
-		return nil, fmt.Errorf("eth_getBlockReceipts at %s: %w", n.Name, err)
-	}
 	return n.ofBlock(a, h, nil)
+}
+
+func receiptsOf(hash common.Hash) call {
+	return call{method: "eth_getBlockReceipts", params: []any{hash}, optional: true}
 }
 
 // LogsOf returns the address, topics and data of the logs of a transaction in their order, from whichever block of the
 // node's chain contains it; none if no block does.
 func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
-	return asked(ctx, n, decodeReceipt, "eth_getTransactionReceipt", tx)
+	return asked(ctx, n, call{method: "eth_getTransactionReceipt", params: []any{tx}}, decodeReceipt)
 }

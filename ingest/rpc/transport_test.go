@@ -68,7 +68,7 @@ func TestWrongAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := answering(t, c.handler)
-			_, err := n.exchange(t.Context(), "eth_test")
+			_, err := n.exchange(t.Context(), call{method: "eth_test"})
 			switch {
 			case err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says):
 				t.Fatalf("the error is %v, want %v with %q", err, c.want, c.says)
@@ -95,7 +95,7 @@ func TestLongAnswersAreBounded(t *testing.T) {
 			}
 		}
 	})
-	if _, err := n.exchange(t.Context(), "eth_getLogs"); !errors.Is(err, errAnswerTooLong) {
+	if _, err := n.exchange(t.Context(), call{method: "eth_getLogs"}); !errors.Is(err, errAnswerTooLong) {
 		t.Errorf("the error is %v", err)
 	}
 	if refused(errAnswerTooLong) || !n.health.is(usable) {
@@ -109,7 +109,7 @@ func TestHTTPErrorsKeepTheirParts(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		fmt.Fprint(w, strings.Repeat("long ", 1000))
 	})
-	_, err := n.exchange(t.Context(), "eth_test")
+	_, err := n.exchange(t.Context(), call{method: "eth_test"})
 	var got *httpError
 	if !errors.As(err, &got) || got.Status != 502 || got.RetryAfter != 7*time.Second || len(got.Body) != 200 {
 		t.Errorf("the error is %+v", got)
@@ -162,8 +162,11 @@ func TestBatches(t *testing.T) {
 	reply = func(w io.Writer, ids []string) {
 		fmt.Fprintf(w, `[{"id":%s,"result":"c"},{"id":%s,"result":"a"},{"id":%s,"result":"b"}]`, ids[2], ids[0], ids[1])
 	}
-	results, err := n.exchangeBatch(t.Context(), "m", three)
-	if err != nil || fmt.Sprintf("%s", results) != `["a" "b" "c"]` {
+	results := make([][]byte, len(three))
+	batch := func(params [][]any) error {
+		return n.exchangeBatch(t.Context(), "m", params, func(i int, result []byte) error { results[i] = result; return nil })
+	}
+	if err := batch(three); err != nil || fmt.Sprintf("%s", results) != `["a" "b" "c"]` {
 		t.Errorf("a batch gives %s and %v", results, err)
 	}
 	for _, c := range []struct {
@@ -182,13 +185,12 @@ func TestBatches(t *testing.T) {
 		reply = func(w io.Writer, ids []string) {
 			fmt.Fprint(w, strings.NewReplacer("A", ids[0], "B", ids[1], "C", ids[2]).Replace(c.reply))
 		}
-		n.health.set(func(h *health) { h.failures = rest{} })
-		if _, err := n.exchangeBatch(t.Context(), "m", three); err == nil || !strings.Contains(err.Error(), c.says) || refused(err) != c.refused {
+		if err := batch(three); err == nil || !strings.Contains(err.Error(), c.says) || refused(err) != c.refused {
 			t.Errorf("%s gives %v", c.reply, err)
 		}
 	}
-	if results, err := n.exchangeBatch(t.Context(), "m", nil); results != nil || err != nil {
-		t.Errorf("an empty batch gives %v and %v", results, err)
+	if err := batch(nil); err != nil {
+		t.Errorf("an empty batch gives %v", err)
 	}
 }
 
@@ -200,7 +202,7 @@ func TestAskerGoesAway(t *testing.T) {
 	t.Cleanup(func() { close(released) })
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { _, err := n.exchange(ctx, "eth_test"); done <- err }()
+	go func() { _, err := n.exchange(ctx, call{method: "eth_test"}); done <- err }()
 	<-asked
 	leave()
 	if err := <-done; !errors.Is(err, context.Canceled) || !n.health.is(usable) {
@@ -226,7 +228,7 @@ func TestCompressedAnswers(t *testing.T) {
 		through := n.http.client.Transport.(*http.Transport)
 		through.DialContext = server.Client().Transport.(*http.Transport).DialContext
 		n.http.url = server.URL
-		if got, err := n.exchange(t.Context(), "m"); err != nil || string(got) != want {
+		if got, err := n.exchange(t.Context(), call{method: "m"}); err != nil || string(got) != want {
 			t.Errorf("from %s comes %s and %v, want %s", host, got, err, want)
 		}
 		n.close()

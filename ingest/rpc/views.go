@@ -155,14 +155,12 @@ func (n *Node) someViews(ctx context.Context, views []Sample) error {
 	for i := range views {
 		params[i] = []any{views[i].call(), n.endOf(views[i].At)}
 	}
-	results, err := n.exchangeBatch(ctx, "eth_call", params)
+	err := n.exchangeBatch(ctx, "eth_call", params, func(i int, result []byte) (err error) {
+		views[i].Output, err = decodeBytes(result)
+		return err
+	})
 	switch {
 	case err == nil:
-		for i := range results {
-			if err := n.seen(ctx, &views[i], results[i]); err != nil {
-				return err
-			}
-		}
 	case refused(err):
 		for i := range views {
 			if err := n.oneView(ctx, &views[i]); err != nil {
@@ -181,11 +179,10 @@ func (n *Node) someViews(ctx context.Context, views []Sample) error {
 
 // oneView calls one contract.
 func (n *Node) oneView(ctx context.Context, v *Sample) error {
-	raw, err := n.atEndOf(ctx, v.At, "eth_call", v.call())
+	output, err := n.atEndOf(ctx, v.At, "eth_call", v.call())
 	switch {
-	case err == nil:
-		return n.seen(ctx, v, raw)
-	case reverted(err):
+	case err == nil, reverted(err):
+		v.Output = output // nil if the contract reverted
 		return nil
 	case lacksState(err):
 		v.noState = true
@@ -196,15 +193,15 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 
 func (c *SampleCall) call() any { return map[string]any{"to": c.To, "data": hexutil.Bytes(c.Input)} }
 
-// atEndOf makes a call about the state at the end of a block. If a node does not accept a block by its hash, this and
-// all later calls use the number, and stillThere must follow.
+// atEndOf makes a call about the state at the end of a block, whose result is a byte string. If a node does not accept
+// a block by its hash, this and all later calls use the number, and stillThere must follow.
 func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any) ([]byte, error) {
-	raw, err := n.exchange(ctx, method, what, n.endOf(at))
+	result, err := asked(ctx, n, call{method: method, params: []any{what, n.endOf(at)}}, decodeBytes)
 	if err != nil && !n.numbers.Load() && takesNoHash(err) {
 		n.numbers.Store(true)
-		raw, err = n.exchange(ctx, method, what, n.endOf(at))
+		result, err = asked(ctx, n, call{method: method, params: []any{what, n.endOf(at)}}, decodeBytes)
 	}
-	return raw, err
+	return result, err
 }
 
 // endOf returns the parameter that names a block.
@@ -213,12 +210,6 @@ func (n *Node) endOf(at *Header) any {
 		return hexutil.Uint64(at.Number)
 	}
 	return map[string]any{"blockHash": at.Hash, "requireCanonical": true} // EIP-1898
-}
-
-// seen sets the result of a call.
-func (n *Node) seen(ctx context.Context, v *Sample, result []byte) (err error) {
-	v.Output, err = decoded(ctx, n, decodeBytes, "eth_call", result)
-	return err
 }
 
 // stillThere returns an error if calls by block number were answered for another block than the intended one.
@@ -334,12 +325,12 @@ func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[
 			missing = append(missing, hexutil.Uint64(c.Number))
 		}
 	}
-	err := n.headers(ctx, "eth_getBlockByNumber", missing, func(h *Header) error {
-		headers[h.Number] = h
-		return nil
-	})
+	read, err := n.headers(ctx, "eth_getBlockByNumber", missing)
 	if err != nil {
 		return nil, err
+	}
+	for _, h := range read {
+		headers[h.Number] = h
 	}
 	for _, l := range p.Logs {
 		if h := headers[l.BlockNumber]; h != nil && h.Hash != common.Hash(l.BlockHash) {
