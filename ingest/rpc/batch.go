@@ -46,7 +46,10 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any,
 		return nil
 	})
 	switch {
-	case err == nil || ctx.Err() != nil:
+	case err == nil:
+		n.limits.takesBatches()
+		return nil
+	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		n.limits.noBatches(n.health.now(), err)

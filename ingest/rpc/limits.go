@@ -351,14 +351,18 @@ func (l *limits) callsAtOnce() int {
 	return int(l.batch.at)
 }
 
-// gaveCalls notes a successful batch.
+// takesBatches notes that the endpoint accepted a batch.
+func (l *limits) takesBatches() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.singles = rest{}
+}
+
+// gaveCalls notes a successful batch, or as many single calls.
 func (l *limits) gaveCalls(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.batch.gave(uint64(calls))
-	if calls > 1 {
-		l.singles.faults = 0
-	}
 }
 
 // fewerCalls shortens batches after a refusal, and returns false if they cannot be shorter.

@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math/big"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -665,6 +667,43 @@ func TestOddBatches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An endpoint that rejects batches gets one now and then, because another endpoint may serve the URL later, each time
+// after twice as long. Once it accepted one, that starts over.
+func TestBatchesAreTriedAgain(t *testing.T) {
+	n, f := headersOfOddNode(t), newFakeTime()
+	n.health.clock = f.clock()
+	rejects, batches, answered := true, 0, n.send
+	n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+		if batch {
+			batches++
+		}
+		if batch && rejects {
+			_, _ = io.WriteString(w, `[]`)
+			return
+		}
+		answered(w, questions, batch)
+	}
+	reads := func(want int, when string) {
+		t.Helper()
+		batches = 0
+		if _, err := n.Headers(t.Context(), 1, 20); err != nil || batches != want {
+			t.Fatalf("%s: %d batches, %v", when, batches, err)
+		}
+	}
+	reads(1, "at the start")
+	for minutes := time.Duration(1); minutes <= 16; minutes *= 2 {
+		f.pass(minutes*time.Minute - time.Second)
+		reads(0, fmt.Sprintf("less than %d min later", minutes))
+		f.pass(time.Second)
+		rejects = minutes < 16
+		reads(1, fmt.Sprintf("%d min later", minutes))
+	}
+	rejects = true
+	reads(1, "after one was accepted")
+	f.pass(time.Minute)
+	reads(1, "and a minute later")
 }
 
 // A batch that the endpoint rejects because of its length becomes shorter, down to single calls. An endpoint that fails
