@@ -64,9 +64,8 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 	if instant {
 		return n.finalUpTo(ctx, tip)
 	}
-	now := n.health.now()
-	named := n.health.look().namedHead
-	if now.Sub(named) < namedHeadAgain {
+	now, f := n.health.now(), n.health.look()
+	if now.Before(f.finalAgain) {
 		return nil, n.namesHead(tip)
 	}
 	final, err := n.finalized(ctx)
@@ -83,13 +82,17 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 			return nil, fmt.Errorf("block %d at %s: %w", final.Number, n.Name, ErrHeadMoved)
 		}
 		if head.Number < final.Number { // two backends, one of which is behind; maybe the other one names its head
-			n.health.set(func(h *health) { h.namedHead = now.Add(namedAboveHolds - namedHeadHolds) })
+			n.health.set(func(h *health) {
+				if until := now.Add(namedAboveHolds); until.After(h.finalDoubted) {
+					h.finalDoubted = until
+				}
+			})
 			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number, head.Number, n.Name)
 		}
-		n.health.set(func(h *health) { h.namedHead = now })
+		n.health.set(func(h *health) { h.finalAgain, h.finalDoubted = now.Add(namedHeadAgain), now.Add(namedHeadHolds) })
 		return nil, n.namesHead(head)
 	}
-	if now.Sub(named) < namedHeadHolds {
+	if now.Before(f.finalDoubted) {
 		return nil, n.namesHead(tip)
 	}
 	return final, nil

@@ -108,8 +108,9 @@ type facts struct {
 	headAt     time.Time
 	behind     string // why it rests until its next head; empty if it does not
 	subscribed bool
-	namedHead  time.Time // when it last named its head as final
-	backed     *Header   // newest head that it was verified to have; nil for none
+	// After it named its head as final: from when it is called for the final block again, and from when that is trusted.
+	finalAgain, finalDoubted time.Time
+	backed                   *Header // newest head that it was verified to have; nil for none
 }
 
 // look returns a copy of the facts.

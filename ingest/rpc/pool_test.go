@@ -778,6 +778,43 @@ func TestFinalityFails(t *testing.T) {
 	}
 }
 
+// A node that named its head as final, and then a block above its head, is not trusted for as long as if it had named
+// only its head: one of its backends names its head, and that looks like a final block if another one is ahead.
+func TestHeadAndThenHigherBlockAsFinal(t *testing.T) {
+	a := newBareNode(t)
+	p, f := poolOf(t, a)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := f.now()
+	for _, c := range []struct {
+		head, final uint64
+		after       time.Duration
+		trusted     bool
+	}{
+		{100, 100, 0, false},
+		{100, 105, 2 * namedHeadAgain, false},
+		{110, 105, 2*namedHeadAgain + 2*namedAboveHolds, false},
+		{110, 105, namedHeadHolds + time.Second, true},
+	} {
+		f.pass(c.after - f.now().Sub(began))
+		a.set(func(b *bareNode) {
+			b.head = c.head
+			b.final = func(w http.ResponseWriter, id []byte) {
+				fmt.Fprintf(w, `{"id":%s,"result":{"number":"%#x","hash":"0x%064x","parentHash":"0x%064x","timestamp":"0x1"}}`,
+					id, c.final, c.final+1000, c.final+999)
+			}
+		})
+		tip, err := p.all[0].Latest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.all[0].finalBelow(t.Context(), tip, false); (err == nil) != c.trusted || err != nil && !errors.Is(err, ErrNamesHead) {
+			t.Errorf("after %s: %v", c.after, err)
+		}
+	}
+}
+
 // Two endpoints that return a block with the same hash agree on it only if its time and parent are the same, too.
 func TestConfirmsComparesHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
