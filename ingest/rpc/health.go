@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -263,9 +262,6 @@ func answers(err error) bool {
 		slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, status.Status)
 }
 
-// tooOften matches the messages of nodes and providers about too many calls, as opposed to calls that request too much.
-var tooOften = regexp.MustCompile(`(?i)too many requests|request rate|rate.?limit|requests? (per|/) ?(second|minute|day)|per second (capacity|limit)|throughput|daily request|request count exceeded|quota`)
-
 // limitOf reports whether an error is a rate limit, and its duration; 0 if the endpoint does not name one.
 func limitOf(err error) (time.Duration, bool) {
 	var status *httpError
@@ -277,7 +273,7 @@ func limitOf(err error) (time.Duration, bool) {
 		return 0, false
 	}
 	// A contract reverts with any text it likes, such as "rate limit exceeded".
-	return 0, answer.Code == http.StatusTooManyRequests || !reverted(err) && tooOften.MatchString(beginning(answer.Message))
+	return 0, answer.Code == http.StatusTooManyRequests || !reverted(err) && read(answer).kind == tooOften
 }
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.

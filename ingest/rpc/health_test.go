@@ -235,9 +235,14 @@ func TestRateLimitAnswers(t *testing.T) {
 func TestTooOftenOrTooMuch(t *testing.T) {
 	for message, want := range map[string]bool{
 		"Too Many Requests": true, "request rate exceeded": true, "rate limit exceeded": true, "daily request count exceeded, request rate limited": true,
-		"Your app has exceeded its compute units per second capacity.":                              true,
-		"you have reached the limit of 25 requests per second":                                      true,
-		"project ID request rate exceeded":                                                          true,
+		"Your app has exceeded its compute units per second capacity.":                       true,
+		"you have reached the limit of 25 requests per second":                               true,
+		"project ID request rate exceeded":                                                   true,
+		"credits limited to 6000/sec":                                                        true,
+		"100/second request limit reached - reduce calls per second or upgrade your account": true,
+		"rate exceeded": true,
+		"maximum number of concurrent requests reached":                                             true,
+		"range exceeds the request limit of 500 blocks":                                             false,
 		"query returned more than 10000 results":                                                    false,
 		"Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range": false,
 		"block range is too wide":                                                                   false,

@@ -26,7 +26,8 @@ type refusal struct {
 type refusalKind int
 
 const (
-	notRefused refusalKind = iota // a shorter range would not help: a failure, or too many calls
+	notRefused refusalKind = iota // a failure: a shorter range would not help
+	tooOften                      // too many calls
 	tooMuch                       // message, code or status say that a shorter range would succeed
 	unclear                       // an error of the node that may mean anything
 	unanswered                    // no response in time: a shorter range may succeed, or the endpoint hangs
@@ -40,8 +41,12 @@ func (k refusalKind) splits() bool { return k == tooMuch || k == unclear || k ==
 const figure = `([0-9][0-9,_']*(?:\.[0-9]+)? ?(?:k|m|thousand|million)?)\b`
 
 var (
-	// A message about the rate of calls is not about the size of one.
-	ofRate = regexp.MustCompile(`rate|too many requests|throttl|per (?:second|minute|day)|capacity|quota|credit|compute unit|slow down`)
+	// A message about the number of calls is not about the size of one. With the words of ofCalls it is always about that,
+	// with those of ofRate if it names no number of blocks or results.
+	ofCalls = regexp.MustCompile(`too many requests|request rate|rate.?limit|requests? (?:per|/) ?(?:second|minute|day)|per second (?:capacity|limit)` +
+		`|throughput|daily request|request count exceeded|quota`)
+	ofRate = regexp.MustCompile(`\brates?\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b|request limit|concurrent requests` +
+		`|capacity|credit|compute unit|slow down`)
 	// A number of results or of blocks, in messages that name one.
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure + `\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
@@ -109,7 +114,7 @@ func refusalOf(ctx context.Context, err error) refusal {
 	switch text := strings.ToLower(beginning(status.Body)); {
 	case lacks(0, text):
 		return refusal{kind: absent}
-	case status.Status < 500 && ofLimit.MatchString(text) && !ofRate.MatchString(text):
+	case status.Status < 500 && ofLimit.MatchString(text) && !ofCalls.MatchString(text) && !ofRate.MatchString(text):
 		return refusal{kind: tooMuch}
 	}
 	return refusal{}
@@ -124,7 +129,10 @@ func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len
 // read interprets an error that the node itself returned.
 func read(answer *rpcError) refusal {
 	text := answer.words()
-	if lacks(answer.Code, text) {
+	switch {
+	case ofCalls.MatchString(strings.ToLower(beginning(answer.Message))):
+		return refusal{kind: tooOften}
+	case lacks(answer.Code, text):
 		return refusal{kind: absent}
 	}
 	r := refusal{kind: unclear}
@@ -142,7 +150,7 @@ func read(answer *rpcError) refusal {
 	case r.results > 0, r.blocks > 0:
 		r.kind = tooMuch
 	case ofRate.MatchString(text):
-		r.kind = notRefused
+		r.kind = tooOften
 	case answer.Code == limitExceeded, ofLimit.MatchString(text):
 		r.kind = tooMuch
 	}
