@@ -51,7 +51,7 @@ func (n *Node) read(ctx context.Context, c call) (*Header, error) {
 // Latest returns the newest block, and lets the pool compare it with other endpoints to find those that lag. A head far
 // above those of other endpoints is an error unless the node proves that it has such blocks.
 func (n *Node) Latest(ctx context.Context) (*Header, error) {
-	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	h, err := n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{"latest", false}, vital: true})
 	if err != nil {
 		return nil, err
 	}

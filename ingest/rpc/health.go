@@ -193,7 +193,7 @@ func (h *health) end(ctx context.Context, c call, began time.Time, err error) er
 	switch {
 	case limited:
 		return h.slow(began, now, pause, err)
-	case err == nil, answers(err):
+	case err == nil, answers(err) && !c.vital:
 		h.answer(began, now)
 	case !c.optional:
 		h.fail(began, now, err)

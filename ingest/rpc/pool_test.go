@@ -196,6 +196,40 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	}
 }
 
+// An endpoint that responds to each call with an error is down like one that does not respond, and the status shows it.
+func TestEndpointThatReturnsErrorsOnly(t *testing.T) {
+	for name, fault := range map[string]func(http.ResponseWriter){
+		"in a 200": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `{"error":{"code":-32000,"message":"the project is disabled"}}`)
+		},
+		"in a 400": func(w http.ResponseWriter) { http.Error(w, "the project is disabled", http.StatusBadRequest) },
+	} {
+		a, b := newBareNode(t), newBareNode(t)
+		p, f := poolOf(t, a, b)
+		if _, err := p.First(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.set(func(c *bareNode) { c.fault = fault })
+		n, _ := p.Current(t.Context())
+		for range 3 {
+			if err := p.look(t.Context(), n); err == nil {
+				t.Fatalf("%s: it has a head", name)
+			}
+			if st := p.Status()[0]; st.State != registry.EndpointDown || !strings.Contains(st.LastError, "the project is disabled") {
+				t.Errorf("%s: its status is %+v", name, st)
+			}
+			f.pass(n.health.rests())
+		}
+		if got := p.inUseNow(t); got != 1 {
+			t.Errorf("%s: endpoint %d is in use", name, got)
+		}
+		a.set(func(c *bareNode) { c.fault = nil })
+		if err := p.look(t.Context(), n); err != nil || p.Status()[0].State != registry.EndpointUp {
+			t.Errorf("%s: when it responds again: %v, %+v", name, err, p.Status()[0])
+		}
+	}
+}
+
 // An endpoint that fails again and again, as soon as it is used, does not alternate with the next one.
 func TestEndpointThatKeepsFailing(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
