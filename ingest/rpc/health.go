@@ -97,6 +97,7 @@ type facts struct {
 	sound      int       // responses since the last failure
 	limits     rest      // rate limits
 	finality   rest      // suspends only calls for the final block
+	ranges     rest      // suspends only its share of a backfill
 	fault      time.Time // when the last fault occurred
 	lastError  string
 	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
@@ -250,6 +251,19 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 		h.unsteady = now
 	}
 	return &limitedError{h.limits.until, h.lastError, true}
+}
+
+// readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed. What it
+// lacks, or returns wrong, may be only the history.
+func (h *health) readRange(ctx context.Context, some bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if some {
+		h.ranges = rest{}
+	}
+	if now := h.now(); err != nil && ctx.Err() == nil && !h.ranges.until.After(now) { // otherwise another job failed with it
+		h.ranges.begin(now, firstQuarantine, lastQuarantine, err)
+	}
 }
 
 // answers reports whether an error came from a node that works: it rejected this call, but may serve another one.

@@ -70,6 +70,9 @@ func TestEndpointsShareABackfill(t *testing.T) {
 		}
 	}
 	broken := func(fakeQuestion) *fakeRefusal { return &fakeRefusal{status: 502} }
+	pruned := func(fakeQuestion) *fakeRefusal {
+		return &fakeRefusal{code: 4444, message: "pruned history unavailable"}
+	}
 	for name, c := range map[string]struct {
 		endpoints []Endpoint
 		refuse    []func(q fakeQuestion) *fakeRefusal
@@ -80,6 +83,8 @@ func TestEndpointsShareABackfill(t *testing.T) {
 		"one has narrow ranges":    {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
 		"the other one is broken":  {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil, []bool{true, false, true}},
 		"the first one is broken":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil, []bool{false, true}},
+		"the other one is pruned":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, pruned}, nil, []bool{true, false}},
+		"the first one is pruned":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{pruned, nil}, nil, []bool{false, true}},
 		"one is spare":             {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
 		"one has not these blocks": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
 		"one has an unknown chain": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
