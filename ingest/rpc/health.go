@@ -305,6 +305,12 @@ func (f *facts) state(now time.Time) (state, time.Time) {
 	return usable, time.Time{}
 }
 
+// stateNames are the states as the status shows them.
+var stateNames = [...]string{
+	usable: registry.EndpointUp, lagging: registry.EndpointLagging, limited: registry.EndpointLimited, failed: registry.EndpointDown,
+	wrong: registry.EndpointWrong,
+}
+
 // is reports whether the endpoint is in a state.
 func (h *health) is(want state) bool {
 	f := h.look()
@@ -338,20 +344,22 @@ func (h *health) sawHead(head, best *Header) {
 
 // status returns the health for the status page.
 func (h *health) status(name string) registry.EndpointStatus {
-	f, now := h.look(), h.now()
-	st := registry.EndpointStatus{Name: name, State: registry.EndpointUp, Subscribed: f.subscribed, LastError: f.lastError}
-	switch {
-	case f.wrong != "":
-		st.State, st.LastError = registry.EndpointWrong, f.wrong
-	case f.down:
+	f := h.look()
+	s, until := f.state(h.now())
+	st := registry.EndpointStatus{Name: name, State: stateNames[s], Subscribed: f.subscribed, LastError: f.lastError}
+	switch s {
+	case wrong:
+		st.LastError = f.wrong
+	case failed:
 		since := f.failures.since.UTC()
-		st.State, st.FailingSince = registry.EndpointDown, &since
-	case f.limits.until.After(now):
-		st.State = registry.EndpointLimited
-	case f.behind != "":
-		st.State = registry.EndpointLagging
-	case !f.answered:
-		st.State = registry.EndpointUntried
+		st.FailingSince = &since
+	case limited:
+		until = until.UTC()
+		st.LimitedUntil = &until
+	case usable:
+		if !f.answered {
+			st.State = registry.EndpointUntried
+		}
 	}
 	if f.answered {
 		ms := float64(f.latency.Microseconds()) / 1000
@@ -360,11 +368,7 @@ func (h *health) status(name string) registry.EndpointStatus {
 	if f.head != nil {
 		st.HeadBlock = f.head.Number
 	}
-	if f.limits.until.After(now) {
-		until := f.limits.until.UTC()
-		st.LimitedUntil = &until
-	}
-	if st.LastError != "" && f.wrong == "" {
+	if st.LastError != "" && s != wrong {
 		at := f.fault.UTC()
 		st.LastErrorAt = &at
 	}
