@@ -141,7 +141,7 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 		return n.prove(ctx, h, w, nil)
 	}
 	logs, err = n.LogsByHash(ctx, h, w.Addresses)
-	if err == nil || !mayBeTooMuch(ctx, err) {
+	if err == nil || !refusalOf(ctx, err).kind.splits() {
 		return logs, false, err
 	}
 	if all, err := n.receipts(ctx, h); err == nil {
@@ -196,10 +196,6 @@ func (n *Node) eachVault(ctx context.Context, h *Header, w *proof.Watched) (logs
 		}
 	}
 	return logs, nil
-}
-
-func mayBeTooMuch(ctx context.Context, err error) bool {
-	return refusalOf(ctx, err).kind.splits()
 }
 
 const (

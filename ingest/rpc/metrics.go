@@ -148,7 +148,9 @@ func (s *Bill) Calls() []registry.MethodCalls {
 	for _, m := range s.byMethod {
 		all = append(all, *m)
 	}
-	sortCalls(all)
+	slices.SortFunc(all, func(a, b registry.MethodCalls) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method))
+	})
 	return all
 }
 
@@ -162,10 +164,4 @@ func together(bills []*Bill) (all []registry.MethodCalls) {
 		}
 	}
 	return sum.Calls()
-}
-
-func sortCalls(calls []registry.MethodCalls) {
-	slices.SortFunc(calls, func(a, b registry.MethodCalls) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method))
-	})
 }

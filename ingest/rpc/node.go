@@ -16,7 +16,6 @@ type Node struct {
 	Name    string // scheme and host only: the rest of the URL may contain a key
 	host    string // without the port
 	spare   bool   // takes no ranges of a backfill
-	order   int    // of two endpoints that are equally usable, the one with the lower order is used
 	url, ws string // ws announces new blocks; empty for none
 	http    *transport
 	health  *health

@@ -69,9 +69,6 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 			e.Prices = prices
 		}
 		n := newNode(e, names[i], p.clock, m)
-		if n.order = i; n.spare {
-			n.order += len(endpoints)
-		}
 		m.limited.WithLabelValues(n.Name) // create the series at 0
 		n.seals = &p.seals
 		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
@@ -131,8 +128,8 @@ func (p *Pool) ranked(except *Node) []*Node {
 		}
 		candidates = append(candidates, c)
 	}
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(a.order, b.order))
+	slices.SortStableFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(oneIf(a.spare), oneIf(b.spare)))
 	})
 	nodes := make([]*Node, len(candidates))
 	for i, c := range candidates {

@@ -350,7 +350,7 @@ func TestFailingSince(t *testing.T) {
 func TestSpareEndpoint(t *testing.T) {
 	dear, a, b := newBareNode(t), newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, dear, a, b)
-	p.all[0].spare, p.all[0].order = true, len(p.all)
+	p.all[0].spare = true
 	if _, err := p.First(t.Context()); err != nil {
 		t.Fatal(err)
 	}
