@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -83,11 +82,10 @@ type Reader struct {
 	pool    *Pool
 	watched *proof.Watched
 	proof   proof.Level
-	most    uint64      // maximum blocks of a range
-	wanted  int         // intended bytes of a response
-	flight  int         // ranges in flight
-	atOnce  int         // parts without a block in a commit
-	giant   *sync.Mutex // held while a response of unusual length is in memory
+	most    uint64 // maximum blocks of a range
+	wanted  int    // intended bytes of a response
+	flight  int    // ranges in flight
+	atOnce  int    // parts without a block in a commit
 	// sampling says which contracts to call at blocks that are read; nil for none.
 	sampling *Sampling
 }
@@ -98,7 +96,7 @@ func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBloc
 	return &Reader{
 		pool:    p,
 		watched: proof.Watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
-		wanted: min(wantedAnswer, budget/inFlight), giant: &p.giant,
+		wanted: min(wantedAnswer, budget/inFlight),
 	}
 }
 
@@ -242,8 +240,8 @@ func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, er
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}
-	r.giant.Lock()
-	defer r.giant.Unlock()
+	r.pool.giant.Lock()
+	defer r.pool.giant.Unlock()
 	return n.logsOfRange(ctx, maxAnswer, from, to, r.watched.Addresses)
 }
 

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ type reading struct {
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
 		pool:    new(Pool),
-		watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce, giant: new(sync.Mutex),
+		watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce,
 	}}
 }
 
