@@ -312,28 +312,7 @@ func (p *Play) Steps(ctx context.Context, n int) error {
 // Run takes one step every interval until ctx is done, and then returns nil. It does not change the chain's time. A
 // step that fails is logged, and another one is taken; ten failures in a row end the run with the last error.
 func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	failures := 0
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		err := p.step(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			failures = 0
-			continue
-		}
-		if failures++; failures == failuresInARow {
-			return fmt.Errorf("%d steps of the preset %s failed in a row, the last one was: %w", failures, p.Preset, err)
-		}
-		log.Warn("a step of the story failed, continuing", "preset", p.Preset, "error", err)
-	}
+	return repeat(ctx, interval, "preset "+p.Preset, p.step, log)
 }
 
 // step takes the next turn of the prologue or, after that, a randomly drawn one. If the contracts reject a turn,

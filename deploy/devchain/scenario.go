@@ -77,6 +77,12 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 		return contracts.Discreet(err, s.rpcURL)
 	}
 	s.chain.blockTime = 0
+	return repeat(ctx, interval, "scenario", func(ctx context.Context) error { return contracts.Discreet(s.step(ctx), s.rpcURL) }, s.log)
+}
+
+// repeat takes a step every interval until ctx is done, and then returns nil. After failuresInARow it returns the last
+// error.
+func repeat(ctx context.Context, interval time.Duration, name string, step func(context.Context) error, log *slog.Logger) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	failures := 0
@@ -86,7 +92,7 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 			return nil
 		case <-tick.C:
 		}
-		err := contracts.Discreet(s.step(ctx), s.rpcURL)
+		err := step(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -94,11 +100,10 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 			failures = 0
 			continue
 		}
-		failures++
-		if failures == failuresInARow {
-			return fmt.Errorf("%d steps of the scenario failed in a row, the last one was: %w", failures, err)
+		if failures++; failures == failuresInARow {
+			return fmt.Errorf("%d steps of the %s failed in a row, the last one was: %w", failures, name, err)
 		}
-		s.log.Warn("a step of the scenario failed, continuing", "error", err)
+		log.Warn("a step failed, continuing", "of", name, "error", err)
 	}
 }
 

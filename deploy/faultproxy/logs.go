@@ -133,10 +133,7 @@ func wrongHash(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string
 		return truth, "", err
 	}
 	block := logs[c.rng.IntN(len(logs))].number
-	var hash [32]byte
-	for i := range hash {
-		hash[i] = byte(c.rng.Uint32())
-	}
+	hash := random(c.rng, 32)
 	for i, l := range logs {
 		if l.number != block {
 			continue
@@ -145,8 +142,8 @@ func wrongHash(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string
 		if err := json.Unmarshal(l.raw, &fields); err != nil {
 			return truth, "", fmt.Errorf("the upstream's answer to eth_getLogs has a log that is not an object: %w", err)
 		}
-		fields["blockHash"] = mustJSON(hexutil.Bytes(hash[:]))
+		fields["blockHash"] = mustJSON(hash)
 		logs[i].raw = mustJSON(fields)
 	}
-	return truth.with(rawOf(logs)), fmt.Sprintf("the logs of block %d carry the hash %#x", block, hash), nil
+	return truth.with(rawOf(logs)), fmt.Sprintf("the logs of block %d carry the hash %s", block, hash), nil
 }

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // Oddities: responses that are formatted differently from those of most nodes but mean the same.
@@ -226,10 +224,7 @@ func twin(l any, change func(map[string]any)) any {
 }
 
 func withRemoved(rng *rand.Rand, logs []any) []any {
-	var hash hexutil.Bytes = make([]byte, 32)
-	for i := range hash {
-		hash[i] = byte(rng.Uint32())
-	}
+	hash := random(rng, 32)
 	return append([]any{twin(logs[0], func(l map[string]any) { l["removed"], l["blockHash"] = true, hash })}, logs...)
 }
 
