@@ -21,6 +21,7 @@ type refusal struct {
 	kind    refusalKind
 	blocks  uint64 // maximum blocks of a range, 0 if not named
 	results int    // maximum logs of a response, 0 if not named
+	ours    bool   // the response was longer than this program accepts
 }
 
 type refusalKind int
@@ -97,7 +98,7 @@ func refusalOf(ctx context.Context, err error) refusal {
 	case err == nil, ctx.Err() != nil:
 		return refusal{}
 	case errors.Is(err, errAnswerTooLong):
-		return refusal{kind: tooMuch}
+		return refusal{kind: tooMuch, ours: true}
 	case errors.Is(err, context.DeadlineExceeded):
 		return refusal{kind: unanswered}
 	case errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable):
@@ -315,8 +316,9 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	if r.results > 0 {
 		l.results = r.results
 	}
-	// A limit on results does not bound later ranges, but a limit on the blocks does.
-	if r.results == 0 || r.blocks > 0 && r.blocks < blocks {
+	// A limit on the length of a response does not bound later ranges, but a limit on the blocks does, and an unnamed limit
+	// may be one.
+	if r.results == 0 && !r.ours || r.blocks > 0 && r.blocks < blocks {
 		fewer = l.ranges.refused(blocks, r.blocks)
 	}
 	l.width = max(1, min(l.width, fewer))

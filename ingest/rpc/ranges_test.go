@@ -649,6 +649,21 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 }
 
+// Blocks that are so full that a response becomes too long make ranges short only as long as they last.
+func TestFullBlocksAreForgotten(t *testing.T) {
+	l := newLimits()
+	tooLong := refusalOf(t.Context(), tooLong(maxAnswer))
+	for blocks := uint64(2000); blocks > 8; {
+		blocks = l.refused(blocks, tooLong)
+	}
+	for range 10 {
+		l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
+	}
+	if got := l.next(2000); got != 2000 {
+		t.Errorf("10 ranges later one has %d blocks", got)
+	}
+}
+
 // Without a named limit, the width comes close to what the endpoint accepts, and stays there with few refusals. When
 // the endpoint accepts more, the width grows.
 func TestLimitIsFound(t *testing.T) {
