@@ -31,7 +31,7 @@ const (
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
 	soundAfter      = 8
-	// So does a rate-limited endpoint that does not say for how long.
+	// A rate-limited endpoint that does not say for how long rests, too, twice as long each time until it responds.
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
 	longestPause    = 5 * time.Minute // even if Retry-After is longer
@@ -108,7 +108,7 @@ type facts struct {
 	headAt     time.Time
 	behind     string // why it rests until its next head; empty if it does not
 	subscribed bool
-	// After it named its head as final: from when it is called for the final block again, and from when that is trusted.
+	// After it named its head as final: when it is called for the final block again, and when that is trusted again.
 	finalAgain, finalDoubted time.Time
 	backed                   *Header // newest head that it was verified to have; nil for none
 }
