@@ -100,22 +100,26 @@ func TestRareFailures(t *testing.T) {
 		n, f := newOddNode(t), newFakeTime()
 		n.health.clock = f.clock()
 		answered := n.send
+		returns := func(result any, send func(http.ResponseWriter, []oddQuestion, bool)) {
+			n.mu.Lock() // a handler that hangs up may still run
+			defer n.mu.Unlock()
+			n.result, n.send = func(string, []json.RawMessage) any { return result }, send
+		}
 		for i := range 20 {
-			n.result = func(string, []json.RawMessage) any { return c.good }
+			returns(c.good, answered)
 			for range 99 {
 				f.pass(300 * time.Millisecond)
 				if err := c.ask(n); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if n.result = func(string, []json.RawMessage) any { return map[string]any{} }; i%2 == 0 {
-				n.send = func(w http.ResponseWriter, _ []oddQuestion, _ bool) { hangUp(w) }
+			if returns(map[string]any{}, answered); i%2 == 0 {
+				returns(nil, func(w http.ResponseWriter, _ []oddQuestion, _ bool) { hangUp(w) })
 			}
 			f.pass(300 * time.Millisecond)
 			if err := c.ask(n); err == nil || n.health.rests() != firstQuarantine {
 				t.Fatalf("%s: half a minute after failure %d before it rests %s, %v", name, i, n.health.rests(), err)
 			}
-			n.send = answered
 			f.pass(firstQuarantine)
 		}
 	}
