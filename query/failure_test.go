@@ -91,6 +91,9 @@ func TestEnginesGone(t *testing.T) {
 	if vaults[0].(object)["lastNavAt"] == nil {
 		t.Errorf("vaults are %v", vaults)
 	}
+	if w.metric("navlog_query_nav_timestamp_seconds", vaultA.Hex()) == 0 {
+		t.Error("the metric lost the time of the newest NAV")
+	}
 	w.get("/api/v1/vaults").Data(t)
 	if err := w.watcher.Look(ctx); err == nil {
 		t.Error("the read models answer")

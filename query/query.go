@@ -106,6 +106,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.explainer = explain.New(proofs)
 	q.explainer.Spend, q.explainer.ProofsForPartners = q.access.ProofCalls(cfg.ProofCallsPerDay).Spend, cfg.ProofsForPartners
 	q.health = health.New(q.watcher, q.Addr, cfg.Explorer)
+	reg.MustRegister(q.health)
 	return q
 }
 

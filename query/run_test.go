@@ -171,6 +171,11 @@ func TestRun(t *testing.T) {
 	if w.metric("navlog_query_requests_total", "GET", "/api/v1/vaults", "200") == 0 || w.metric("navlog_query_indexed_block") != 12 {
 		t.Error("the metrics do not show what was served")
 	}
+	// The NAV is older than this process. The other vault has none.
+	const navTime = "navlog_query_nav_timestamp_seconds"
+	if a, b := w.metric(navTime, vaultA.Hex()), w.metric(navTime, vaultB.Hex()); a != float64(blockTime(10)) || b != 0 {
+		t.Errorf("the newest NAVs are of %v and %v, should be of block 10 and none", a, b)
+	}
 
 	cancel()
 	if err := <-done; err != nil {

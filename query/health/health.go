@@ -304,11 +304,12 @@ func known(block uint64) *string {
 	return &written
 }
 
-// navsWithin is how long /status waits for the times of the newest NAVs.
+// navsWithin is how long /status and a scrape of the metrics wait for the times of the newest NAVs.
 const navsWithin = 2 * time.Second
 
-// lastNavs caches what /status reads from the read models. They are queried once for each snapshot, however many
-// clients request /status, so the query needs no slot; while ClickHouse is down, /status shows the last known values.
+// lastNavs caches what /status and the metrics read from the read models. They are queried once for each snapshot,
+// however many clients request /status, so the query needs no slot; while ClickHouse is down, the last known values are
+// shown.
 type lastNavs struct {
 	read   func(context.Context, *state.Snapshot) (map[common.Address]uint64, error)
 	asking singleflight.Group

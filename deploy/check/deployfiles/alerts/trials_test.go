@@ -113,45 +113,32 @@ var trials = map[string][]trial{
 			},
 		},
 	},
-	"NavStale": {
+	"NavStale": { // the start is time 0
 		{
-			what: "none for two days", at: 52 * time.Hour, step: 5 * time.Minute,
+			what: "one vault of two, whose NAV is three days old when serve starts", at: 80 * time.Hour, step: 5 * time.Minute,
 			series: []string{
-				`navlog_ingest_logs_total{chain="1",event="NavUpdated",vault="0xa"} 3x60 4x3600`,
+				`navlog_query_nav_timestamp_seconds{chain="1",instance="a",vault="0xa"} _x4320 3600x500`,
+				`navlog_query_nav_timestamp_seconds{chain="1",instance="a",vault="0xb"} _x4320 259000x500`,
 			},
 			fires: []string{"chain=1 vault=0xa"},
 		},
 		{
-			what: "one a day", at: 52 * time.Hour, step: 5 * time.Minute,
+			what: "one a day", at: 80 * time.Hour, step: 5 * time.Minute,
 			series: []string{
-				`navlog_ingest_logs_total{chain="1",event="NavUpdated",vault="0xa"} 1x1440 2x1440 3x1440`,
+				`navlog_query_nav_timestamp_seconds{chain="1",vault="0xa"} 0x1439 86400x1439 172800x1439 259200x1439`,
 			},
 		},
 		{
-			what: "ingest runs for a day", at: 30 * time.Hour, step: 5 * time.Minute,
+			what: "one of two instances does not see the newest", at: 80 * time.Hour, step: 5 * time.Minute,
 			series: []string{
-				`navlog_ingest_logs_total{chain="1",event="NavUpdated",vault="0xa"} 1x2000`,
+				`navlog_query_nav_timestamp_seconds{chain="1",instance="a",vault="0xa"} 0x4820`,
+				`navlog_query_nav_timestamp_seconds{chain="1",instance="b",vault="0xa"} 259200x4820`,
 			},
 		},
 		{
-			what: "no sample for two days", at: 52 * time.Hour, step: 5 * time.Minute,
+			what: "navlog was off for three days, and is catching up", at: 72*time.Hour + 15*time.Minute, step: 5 * time.Minute,
 			series: []string{
-				`navlog_ingest_samples_total{chain="1",result="taken",vault="0xa"} 3x60 4x3600`,
-				`navlog_ingest_samples_total{chain="1",result="unanswered",vault="0xa"} 0+1x3660`,
-				`navlog_ingest_samples_total{chain="1",result="taken",vault="0xb"} 0+1x3660`,
-			},
-			fires: []string{"chain=1 vault=0xa"},
-		},
-		{
-			what: "a sample an hour", at: 52 * time.Hour, step: 5 * time.Minute,
-			series: []string{
-				`navlog_ingest_samples_total{chain="1",result="taken",vault="0xa"} 0+0.02x3660`,
-			},
-		},
-		{
-			what: "other logs", at: 52 * time.Hour, step: 5 * time.Minute,
-			series: []string{
-				`navlog_ingest_logs_total{chain="1",event="DepositAccepted",vault="0xa"} 4x3600`,
+				`navlog_query_nav_timestamp_seconds{chain="1",vault="0xa"} 0x60 _x4260 0x20 262000x100`,
 			},
 		},
 	},

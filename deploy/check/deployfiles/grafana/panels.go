@@ -135,7 +135,7 @@ var rows = []row{
 				description: "The activity of the vaults. If there is none for long although users see transactions: is the " +
 					"vault in `chain.vaults`, and does `navlog verify` confirm the log? `navlog doctor` names vaults that " +
 					"differ between `chain.vaults` and the log, and those without a known event.",
-				alerts: "VaultsDiffer, VaultNotUnderstood, NavStale",
+				alerts: "VaultsDiffer, VaultNotUnderstood",
 				queries: []query{
 					{"logs", `sum(rate(navlog_ingest_logs_total{chain=~"$chain"}[$__rate_interval]))`},
 					{"referrals: {{kind}}", `sum by (kind) (rate(navlog_ingest_referrals_total{chain=~"$chain"}[$__rate_interval]))`},
@@ -202,7 +202,7 @@ var rows = []row{
 				},
 			},
 			{
-				id: 20, title: "Open transactions on Kafka", width: 16, unit: "s", limit: 90,
+				id: 20, title: "Open transactions on Kafka", unit: "s", limit: 90,
 				description: "No program can read past an open transaction. After 90 s it hangs: `kafka-transactions.sh " +
 					"find-hanging`, then `abort`, ends it.",
 				alerts: "KafkaTransactionHangs",
@@ -220,6 +220,15 @@ var rows = []row{
 				queries: []query{
 					{"{{vault}}: {{event}}", `sum by (vault, event) (increase(navlog_ingest_logs_total{chain=~"$chain",event!="Unknown"}[1d]))`},
 					{"{{vault}}: others", `sum by (vault) (increase(navlog_ingest_logs_total{chain=~"$chain",event="Unknown"}[1d]))`},
+				},
+			},
+			{
+				id: 42, title: "Age of each vault's newest NAV", unit: "s", limit: 2 * 86400,
+				description: "In the served read models, by the time of its block. If a vault gets no NAV for two days, ask the " +
+					"party that values it; if its NAV is sampled, check whether its contract returns one.",
+				alerts: "NavStale",
+				queries: []query{
+					{"{{vault}}", `time() - max by (vault) (navlog_query_nav_timestamp_seconds{chain=~"$chain"})`},
 				},
 			},
 		},
