@@ -22,9 +22,7 @@ type metrics struct {
 	// openTransaction is how long a transaction has been seen open in the log.
 	openTransaction prometheus.Gauge
 	// impossibleLogs are the logs that contradict the state, by contract event.
-	impossibleLogs *prometheus.CounterVec
-	// quarantinedLogs has no label with the event: its series would begin with the first such log of that event, and
-	// an alert would see no increase. Which events there will be is known only from the vault records of the log.
+	impossibleLogs  *prometheus.CounterVec
 	quarantinedLogs prometheus.Counter
 }
 

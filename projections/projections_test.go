@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -166,18 +165,6 @@ func compareLines(t *testing.T, w *world, table, columns string, want []string) 
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s has\n%s\nwant\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-// The alert LogsQuarantined sees an increase only of a series that existed before, at 0, whatever the mappings of the vaults.
-func TestQuarantinedLogsStartAtZero(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	newMetrics(labelled(reg, 1))
-	const name = "navlog_projections_quarantined_logs_total"
-	want := "# HELP " + name + " Logs and samples of NAV that cannot be decoded or summed and are in no total: alarm.\n" +
-		"# TYPE " + name + " counter\n" + name + "{generation=\"1\"} 0\n"
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), name); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -197,6 +197,13 @@ var trials = map[string][]trial{
 	},
 	"ApiPanics": {
 		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_query_panics_total{chain="1"} _x16 1x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
 			what: "one", at: 10 * time.Minute,
 			series: []string{
 				`navlog_query_panics_total{chain="1"} 0x5 1x20`,
@@ -211,6 +218,13 @@ var trials = map[string][]trial{
 		},
 	},
 	"WebhooksGivenUp": {
+		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_dispatch_failed_total{chain="1",instance="a"} _x16 2x20`,
+			},
+			fires: []string{"chain=1"},
+		},
 		{
 			what: "the first one", at: 40 * time.Minute,
 			series: []string{
@@ -244,10 +258,10 @@ var trials = map[string][]trial{
 			},
 		},
 		{
-			what: "replayed", at: 40 * time.Minute,
+			what: "replayed", at: 100 * time.Minute,
 			series: []string{
-				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x30 0x60`,
-				`navlog_dispatch_failed_total{chain="1"} 5x90`,
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x90 0x60`,
+				`navlog_dispatch_failed_total{chain="1"} 5x150`,
 			},
 		},
 		{
@@ -491,6 +505,13 @@ var trials = map[string][]trial{
 	},
 	"BrokenPartsNotRepaired": {
 		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_projections_repairs_total{chain="1",outcome="failed"} _x16 1x20`,
+			},
+			fires: []string{"chain=1 outcome=failed"},
+		},
+		{
 			what: "lost", at: 10 * time.Minute,
 			series: []string{
 				`navlog_projections_repairs_total{chain="1",outcome="lost"} 0x5 1x20`,
@@ -500,11 +521,24 @@ var trials = map[string][]trial{
 		{
 			what: "repaired", at: 10 * time.Minute,
 			series: []string{
-				`navlog_projections_repairs_total{chain="1",outcome="repaired"} 0x5 1x20`,
+				`navlog_projections_repairs_total{chain="1",outcome="done"} 0x5 1x20`,
 			},
 		},
 	},
 	"LogsQuarantined": {
+		{
+			what: "counted hours ago", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_projections_quarantined_logs_total{chain="1",generation="2"} _x16 3x120`,
+			},
+		},
+		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_projections_quarantined_logs_total{chain="1",generation="2"} _x16 3x20`,
+			},
+			fires: []string{"chain=1"},
+		},
 		{
 			what: "one", at: 10 * time.Minute,
 			series: []string{
@@ -521,16 +555,23 @@ var trials = map[string][]trial{
 	},
 	"InsertsAbsent": {
 		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_projections_inserts_total{chain="1",table="lists",outcome="absent"} _x16 1x20`,
+			},
+			fires: []string{"chain=1 table=lists"},
+		},
+		{
 			what: "absent", at: 10 * time.Minute,
 			series: []string{
-				`navlog_projections_inserts_total{chain="1",table="log",outcome="absent"} 0x5 1x20`,
+				`navlog_projections_inserts_total{chain="1",table="events",outcome="absent"} 0x5 1x20`,
 			},
-			fires: []string{"chain=1 table=log"},
+			fires: []string{"chain=1 table=events"},
 		},
 		{
 			what: "failed and sent again", at: 10 * time.Minute,
 			series: []string{
-				`navlog_projections_inserts_total{chain="1",table="log",outcome="failed"} 0x5 1x20`,
+				`navlog_projections_inserts_total{chain="1",table="events",outcome="failed"} 0x5 1x20`,
 			},
 		},
 	},
@@ -630,6 +671,13 @@ var trials = map[string][]trial{
 	},
 	"WebhookRecordRefused": {
 		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_dispatch_records_total{chain="1",result="conflict"} _x16 1x20`,
+			},
+			fires: []string{"chain=1 result=conflict"},
+		},
+		{
 			what: "poison", at: 8 * time.Minute,
 			series: []string{
 				`navlog_dispatch_records_total{chain="1",result="poison"} 0x5 1x10`,
@@ -644,6 +692,19 @@ var trials = map[string][]trial{
 		},
 	},
 	"WebhookRecordsLost": {
+		{
+			what: "counted hours ago", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_dispatch_lost_records_total{chain="1"} _x16 900x120`,
+			},
+		},
+		{
+			what: "counted before the first scrape", at: 20 * time.Minute,
+			series: []string{
+				`navlog_dispatch_lost_records_total{chain="1"} _x16 900x20`,
+			},
+			fires: []string{"chain=1"},
+		},
 		{
 			what: "some", at: 8 * time.Minute,
 			series: []string{

@@ -14,6 +14,11 @@ func ready(program string) string {
 	return `max(navlog_ready` + labels + ` * (1 - navlog_standby` + labels + `)) or vector(-1)`
 }
 
+// lastHour is what was counted in the last hour, including what a program counted before its first scrape.
+func lastHour(counter string) string {
+	return counter + ` unless ` + counter + ` offset 1h or increase(` + counter + `[1h])`
+}
+
 // ofPrograms selects the series of navlog's programs from a metric of any process.
 func ofPrograms(metric string) string {
 	return `max by (program, instance) (` + metric + ` * on (job, instance) group_right () (navlog_ready{chain=~"$chain"} >= bool 0))`
@@ -323,7 +328,7 @@ var rows = []row{
 				alerts: "WebhooksParked, WebhooksGivenUp",
 				queries: []query{
 					{"{{state}}", `max by (state) (navlog_dispatch_deliveries{chain=~"$chain"})`},
-					{"failed in the last hour", `sum(increase(navlog_dispatch_failed_total{chain=~"$chain"}[1h]))`},
+					{"failed in the last hour", `sum(` + lastHour(`navlog_dispatch_failed_total{chain=~"$chain"}`) + `)`},
 				},
 			},
 			{
@@ -359,10 +364,10 @@ var rows = []row{
 					"retention. The log of dispatch has failed results and commands.",
 				alerts: "WebhookRecordRefused, WebhookRecordsLost, WebhookResultsNotWritten, WebhookCommandFails",
 				queries: []query{
-					{"dead records: {{result}}", `sum by (result) (increase(navlog_dispatch_records_total{chain=~"$chain",result=~"poison|conflict|quarantined"}[1h]))`},
-					{"lost records", `sum(increase(navlog_dispatch_lost_records_total{chain=~"$chain"}[1h]))`},
-					{"results not written at once", `sum(increase(navlog_dispatch_result_write_retries_total{chain=~"$chain"}[1h]))`},
-					{"failed tests and replays", `sum(increase(navlog_dispatch_command_failures_total{chain=~"$chain"}[1h]))`},
+					{"dead records: {{result}}", `sum by (result) (` + lastHour(`navlog_dispatch_records_total{chain=~"$chain",result=~"poison|conflict|quarantined"}`) + `)`},
+					{"lost records", `sum(` + lastHour(`navlog_dispatch_lost_records_total{chain=~"$chain"}`) + `)`},
+					{"results not written at once", `sum(` + lastHour(`navlog_dispatch_result_write_retries_total{chain=~"$chain"}`) + `)`},
+					{"failed tests and replays", `sum(` + lastHour(`navlog_dispatch_command_failures_total{chain=~"$chain"}`) + `)`},
 				},
 			},
 			{
