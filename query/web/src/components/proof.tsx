@@ -1,7 +1,7 @@
 // The proof drawer: the events that make up a number, with running sums. The browser adds up the events that it has,
 // names them, and reports whether the result is the number. On request it verifies each event from the hash of its
 // block.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { useEffect, useMemo, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
 import { keyOf } from "../follow"
@@ -11,6 +11,7 @@ import { type At, addedUp, judge } from "../sums"
 import type { ExplainedEvent, Explanation, Question, Vault } from "../types"
 import { type Finding, verify } from "../verify"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
+import { Drawer } from "./drawer"
 import { kindName } from "./kinds"
 import { BlockLink, Hex, Time, TxLink, UserLink } from "./names"
 import { Empty, Shown } from "./state"
@@ -21,17 +22,11 @@ export function Proof({ vaults }: { vaults: Vault[] }) {
   const of = place.query.get("explain")
   const field = place.query.get("field")
   if (of === null || field === null) return null
-  return <Drawer key={`${of}#${field}`} of={of} field={field} vaults={vaults} />
+  return <OfNumber key={`${of}#${field}`} of={of} field={field} vaults={vaults} />
 }
 
-function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vault[] }) {
+function OfNumber({ of, field, vaults }: { of: string; field: string; vaults: Vault[] }) {
   const place = usePlace()
-  const dialog = useRef<HTMLDialogElement>(null)
-  const opener = useRef(document.activeElement)
-  useEffect(() => {
-    if (dialog.current?.open === false) dialog.current.showModal()
-    return () => (opener.current as HTMLElement | null)?.focus?.()
-  }, [])
   const close = () => go(here(place, { explain: null, field: null, explainPage: null, retracted: null, verify: null }))
 
   const retracted = place.query.get("retracted") === "true"
@@ -55,54 +50,35 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   const atSize = (other: number) => Math.floor(((page - 1) * size) / other) + 1
   const verifying = (other: number | null) => here(place, { verify: other, explainPage: atSize(other ?? PAGE) === 1 ? null : atSize(other ?? PAGE) })
   return (
-    <dialog
-      ref={dialog}
-      class="drawer"
-      aria-labelledby="proof"
-      onCancel={(event) => {
-        event.preventDefault()
-        close()
-      }}
-      onClick={(event) => event.target === event.currentTarget && close()}
-    >
-      <div class="inside">
-        <header>
-          <h2 id="proof">
-            Where <code>{field.slice(1).replaceAll("/", ".")}</code> comes from
-          </h2>
-          <button type="button" class="button" onClick={close}>
-            Close
-          </button>
-        </header>
-        <p class="faint path">
-          of <code>{of}</code>
-          {block !== null && <>, as of block {group(block)}{asOf(place) === null && ", the newest when this was opened"}</>}
-        </p>
-        <p class="choices">
-          {proven === null ? (
-            <a class="button" href={verifying(PROVEN)}>
-              Verify
-            </a>
-          ) : (
-            <a href={verifying(null)}>Leave the proofs out</a>
-          )}
-          {proven !== null && proven > 1 && asked.error?.faults.some((fault) => fault.field === "pageSize") && <a href={verifying(1)}>Verify one event at a time</a>}
-          <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Hide retracted events" : "Show retracted events"}</a>
-        </p>
-        <Shown asked={asked}>
-          {(data, meta) => (
-            <>
-              <p class="value">
-                <Explained value={data.value} unit={unit} symbol />
-              </p>
-              <Said page={data} last={elsewhere ? (end.answer?.data ?? null) : data} at={{ page, last }} asked={asks} total={meta.total} />
-              {data.events.length === 0 ? <Empty>No event has changed this number yet.</Empty> : <Listed data={data} asked={asks} asOfBlock={block ?? "0"} proven={proven !== null} unit={unit} vaults={vaults} />}
-              <Pages meta={meta} parameter="explainPage" what="event" />
-            </>
-          )}
-        </Shown>
-      </div>
-    </dialog>
+    <Drawer id="proof" title={<>Where <code>{field.slice(1).replaceAll("/", ".")}</code> comes from</>} close={close}>
+      <p class="faint path">
+        of <code>{of}</code>
+        {block !== null && <>, as of block {group(block)}{asOf(place) === null && ", the newest when this was opened"}</>}
+      </p>
+      <p class="choices">
+        {proven === null ? (
+          <a class="button" href={verifying(PROVEN)}>
+            Verify
+          </a>
+        ) : (
+          <a href={verifying(null)}>Leave the proofs out</a>
+        )}
+        {proven !== null && proven > 1 && asked.error?.faults.some((fault) => fault.field === "pageSize") && <a href={verifying(1)}>Verify one event at a time</a>}
+        <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Hide retracted events" : "Show retracted events"}</a>
+      </p>
+      <Shown asked={asked}>
+        {(data, meta) => (
+          <>
+            <p class="value">
+              <Explained value={data.value} unit={unit} symbol />
+            </p>
+            <Said page={data} last={elsewhere ? (end.answer?.data ?? null) : data} at={{ page, last }} asked={asks} total={meta.total} />
+            {data.events.length === 0 ? <Empty>No event has changed this number yet.</Empty> : <Listed data={data} asked={asks} asOfBlock={block ?? "0"} proven={proven !== null} unit={unit} vaults={vaults} />}
+            <Pages meta={meta} parameter="explainPage" what="event" />
+          </>
+        )}
+      </Shown>
+    </Drawer>
   )
 }
 

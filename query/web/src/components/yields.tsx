@@ -1,12 +1,12 @@
 // The gain of a vault's share between two NAV updates, and its proof: both updates, each with its own proof.
-import { useEffect, useRef } from "preact/hooks"
 import { type Asked, useAnswer, useSteady } from "../answers"
 import { exact, group, short, time } from "../format"
 import { AS_OF, asOf, go, here, there, usePlace } from "../router"
 import type { Series, Vault } from "../types"
 import { Amount, inNav } from "./amount"
+import { Drawer } from "./drawer"
 import { BlockLink, Time, TxLink } from "./names"
-import { Shown } from "./state"
+import { Empty, Shown } from "./state"
 import { Table } from "./table"
 
 /** The yields of a vault at the page's block. They do not depend on the requested part of the series. */
@@ -61,89 +61,62 @@ export function YieldProof({ vaults }: { vaults: Vault[] }) {
   const vault = vaults.find(({ address }) => address.toLowerCase() === place.query.get("of")?.toLowerCase())
   if (over === null || vault === undefined || place.query.get("explain") !== null) return null
   const wanted: Over | undefined = ([7, 30, 90, "first"] as const).find((one) => String(one) === over)
-  return wanted === undefined ? null : <Drawer key={`${vault.address} ${over}`} vault={vault} over={wanted} />
+  return wanted === undefined ? null : <TwoUpdates key={`${vault.address} ${over}`} vault={vault} over={wanted} />
 }
 
-function NothingToCompare() {
-  return <p class="note empty">There is no NAV to compare with.</p>
-}
+const NothingToCompare = () => <Empty>There is no NAV to compare with.</Empty>
 
-function Drawer({ vault, over }: { vault: Vault; over: Over }) {
+function TwoUpdates({ vault, over }: { vault: Vault; over: Over }) {
   const place = usePlace()
-  const dialog = useRef<HTMLDialogElement>(null)
-  const opener = useRef(document.activeElement)
-  useEffect(() => {
-    if (dialog.current?.open === false) dialog.current.showModal()
-    return () => (opener.current as HTMLElement | null)?.focus?.()
-  }, [])
   const close = () => go(here(place, { yield: null, of: null }))
   const asked = useYields(vault.address, vault.navUpdatedAt)
   const path = `/vault/${vault.address}`
   return (
-    <dialog
-      ref={dialog}
-      class="drawer"
-      aria-labelledby="yield"
-      onCancel={(event) => {
-        event.preventDefault()
-        close()
-      }}
-      onClick={(event) => event.target === event.currentTarget && close()}
-    >
-      <div class="inside">
-        <header>
-          <h2 id="yield">
-            Yield of {vault.name} {over === "first" ? "since its first NAV" : `over ${over} days`}
-          </h2>
-          <button type="button" class="button" onClick={close}>
-            Close
-          </button>
-        </header>
-        {vault.navUpdatedAt === null ? (
-          <NothingToCompare />
-        ) : (
-          <Shown asked={asked}>
-            {(series) => {
-              const found = yieldOver(series, over)
-              if (found === null) return <NothingToCompare />
-              const rows = [
-                { what: "First", nav: found.from },
-                { what: "Last", nav: found.to },
-              ]
-              return (
-                <>
-                  <p class="value">{found.percent} %</p>
-                  <p>
-                    ({exact(found.to.navPerShare, 18)} &minus; {exact(found.from.navPerShare, 18)}) / {exact(found.from.navPerShare, 18)}
-                    {found.annualPercent !== null && <>, which is {percentText(found.annualPercent)} for a year at the same rate, without compounding</>}.
-                  </p>
-                  <Table
-                    caption="The two NAV updates"
-                    rows={rows}
-                    id={({ what }) => what}
-                    columns={[
-                      { title: "Update", cell: ({ what }) => what },
-                      { title: "NAV per share", number: true, cell: ({ nav }) => <Amount value={nav.navPerShare} unit={inNav} /> },
-                      { title: "Block", number: true, cell: ({ nav }) => <BlockLink number={nav.blockNumber} /> },
-                      { title: "Time, UTC", cell: ({ nav }) => <Time iso={nav.timestamp} /> },
-                      { title: "Transaction", cell: ({ nav }) => <TxLink hash={nav.txHash} /> },
-                      {
-                        title: "Proof",
-                        cell: ({ nav }) => (
-                          <a href={there(place, path, { [AS_OF]: nav.blockNumber, explain: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" })} title={`Its proof, as of block ${group(nav.blockNumber)}`}>
-                            Verify
-                          </a>
-                        ),
-                      },
-                    ]}
-                  />
-                  {asOf(place) !== null && <p class="faint">As of block {group(asOf(place)!)}.</p>}
-                </>
-              )
-            }}
-          </Shown>
-        )}
-      </div>
-    </dialog>
+    <Drawer id="yield" title={`Yield of ${vault.name} ${over === "first" ? "since its first NAV" : `over ${over} days`}`} close={close}>
+      {vault.navUpdatedAt === null ? (
+        <NothingToCompare />
+      ) : (
+        <Shown asked={asked}>
+          {(series) => {
+            const found = yieldOver(series, over)
+            if (found === null) return <NothingToCompare />
+            const rows = [
+              { what: "First", nav: found.from },
+              { what: "Last", nav: found.to },
+            ]
+            return (
+              <>
+                <p class="value">{found.percent} %</p>
+                <p>
+                  ({exact(found.to.navPerShare, 18)} &minus; {exact(found.from.navPerShare, 18)}) / {exact(found.from.navPerShare, 18)}
+                  {found.annualPercent !== null && <>, which is {percentText(found.annualPercent)} for a year at the same rate, without compounding</>}.
+                </p>
+                <Table
+                  caption="The two NAV updates"
+                  rows={rows}
+                  id={({ what }) => what}
+                  columns={[
+                    { title: "Update", cell: ({ what }) => what },
+                    { title: "NAV per share", number: true, cell: ({ nav }) => <Amount value={nav.navPerShare} unit={inNav} /> },
+                    { title: "Block", number: true, cell: ({ nav }) => <BlockLink number={nav.blockNumber} /> },
+                    { title: "Time, UTC", cell: ({ nav }) => <Time iso={nav.timestamp} /> },
+                    { title: "Transaction", cell: ({ nav }) => <TxLink hash={nav.txHash} /> },
+                    {
+                      title: "Proof",
+                      cell: ({ nav }) => (
+                        <a href={there(place, path, { [AS_OF]: nav.blockNumber, explain: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" })} title={`Its proof, as of block ${group(nav.blockNumber)}`}>
+                          Verify
+                        </a>
+                      ),
+                    },
+                  ]}
+                />
+                {asOf(place) !== null && <p class="faint">As of block {group(asOf(place)!)}.</p>}
+              </>
+            )
+          }}
+        </Shown>
+      )}
+    </Drawer>
   )
 }
