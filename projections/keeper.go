@@ -348,7 +348,6 @@ func (k *keeper) warn(w *write.Writer) {
 		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
 			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a vault of a protocol that navlog knows?", logs[i])})
 	}
-	k.metrics.foreign.Set(float64(len(vaults)))
 	k.board.warn(warnings)
 }
 

@@ -271,15 +271,19 @@ func (p *Projections) observe(ctx context.Context) error {
 			p.log.Debug("the end of the log is unknown", "error", err)
 			continue // the status stays the same, and expires soon
 		}
-		now := time.Now()
+		now, served := time.Now(), p.board()
 		for _, k := range p.roster.all() {
 			end := ends[chainlog.LogTopic(p.chainID)][0]
-			seq, lag := math.NaN(), math.NaN() // nothing is known about a generation that is not written here
+			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN() // nothing is known about a generation that is not written here
 			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
+				if &k.board == served { // an older one may lack the mapping that knows the vault's events
+					foreign = float64(len(s.VaultWarnings))
+				}
 			}
 			k.metrics.seq.Set(seq)
 			k.metrics.lag.Set(lag)
+			k.metrics.foreign.Set(foreign)
 			k.metrics.openTransaction.Set(watch.Open().Seconds())
 		}
 		last = now
