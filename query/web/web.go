@@ -11,6 +11,7 @@
 //	signature.ts the signature of a webhook, computed and compared in the browser
 //	verify.ts, rlp.ts
 //	             the proofs of explain, from the hash of a block to what is shown of an event
+//	watched.ts   values outside of the components: the address bar, the status, the key
 //	follow.ts    the newest events, as the stream sends them
 //	format.ts    amounts, times and ages as text: no amount becomes a float
 //	assets.ts    sums by asset: amounts of different assets are never added

@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, type Position, ask, url } from "./api"
 import { AS_OF, asOf, usePlace } from "./router"
 import type { Explorer, Status } from "./types"
+import { type Watchers, useWatched } from "./watched"
 
 /** Interval of requests for the status, ms. */
 const EVERY = 3000
@@ -58,7 +59,8 @@ export interface StatusView {
 }
 
 let view: StatusView = { status: null, error: null }
-const watchers = new Set<(view: StatusView) => void>()
+let explorer: Explorer | null = null
+const watchers: Watchers = new Set()
 
 async function look() {
   try {
@@ -68,7 +70,7 @@ async function look() {
   }
   const named = view.status?.explorer ?? null
   if (JSON.stringify(named) !== JSON.stringify(explorer)) explorer = named
-  for (const watcher of watchers) watcher(view)
+  for (const watcher of watchers) watcher()
 }
 
 /** Polls the status while the page is open and visible. */
@@ -83,29 +85,10 @@ export async function watchStatus(): Promise<never> {
   }
 }
 
-export function useStatus(): StatusView {
-  const [seen, set] = useState(view)
-  useEffect(() => {
-    watchers.add(set)
-    set(view)
-    return () => void watchers.delete(set)
-  }, [])
-  return seen
-}
-
-let explorer: Explorer | null = null
+export const useStatus = (): StatusView => useWatched(watchers, () => view)
 
 /** The external explorer of the newest status: the same object until it changes, so that rows of links are drawn only once. */
-export function useExplorer(): Explorer | null {
-  const [seen, set] = useState(explorer)
-  useEffect(() => {
-    const watcher = () => set(explorer)
-    watchers.add(watcher)
-    watcher()
-    return () => void watchers.delete(watcher)
-  }, [])
-  return seen
-}
+export const useExplorer = (): Explorer | null => useWatched(watchers, () => explorer)
 
 export interface Asked<T, M> {
   /** The newest answer; while a newer one is requested, the previous one. */

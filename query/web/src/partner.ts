@@ -4,6 +4,7 @@
 import { useEffect, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, answered, ask, client, said, url } from "./api"
 import type { Asked } from "./answers"
+import { type Watchers, useWatched } from "./watched"
 
 /** Where a key is stored that should last as long as the tab. */
 const KEPT = "navlog-key"
@@ -15,7 +16,7 @@ let name: string | null = null
 let nth = key === null ? 0 : 1
 /** Why there is no key any more, if the API rejected it. */
 let refused: ApiError | null = null
-const watchers = new Set<() => void>()
+const watchers: Watchers = new Set()
 
 function kept(): string | null {
   try {
@@ -69,16 +70,7 @@ export interface KeyView {
 
 const seen = (): KeyView => ({ key: key === null ? 0 : nth, name, refused })
 
-export function useKey(): KeyView {
-  const [view, set] = useState(seen)
-  useEffect(() => {
-    const watcher = () => set(seen())
-    watchers.add(watcher)
-    watcher()
-    return () => void watchers.delete(watcher)
-  }, [])
-  return view
-}
+export const useKey = (): KeyView => useWatched(watchers, seen)
 
 /** An error of a partner route as a sentence that says what to do. */
 export function told(error: ApiError): ApiError {

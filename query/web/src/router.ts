@@ -1,7 +1,7 @@
 // The address bar is the whole state of a page: its path selects what is shown, its query how (at which block, which
 // page of which list, which number is explained). The state is kept nowhere else, so back and forward work, and a
 // link shows the same to another person.
-import { useEffect, useState } from "preact/hooks"
+import { type Watchers, useWatched } from "./watched"
 
 export interface Place {
   path: string
@@ -43,22 +43,21 @@ function address(path: string, query: URLSearchParams, changes: Changes): string
   return text === "" ? path : `${path}?${text}`
 }
 
-const listeners = new Set<() => void>()
+const watchers: Watchers = new Set()
 
 function current(): Place {
   return { path: location.pathname, query: new URLSearchParams(location.search) }
 }
 
 function announce() {
-  for (const listener of listeners) listener()
+  for (const watcher of watchers) watcher()
 }
 
-/** Goes to a URL. replace adds no step to go back to, for example while a slider is dragged. */
-export function go(href: string, { replace = false } = {}) {
+/** Goes to a URL. */
+export function go(href: string) {
   if (href === location.pathname + location.search) return
   const before = location.pathname
-  if (replace) history.replaceState(null, "", href)
-  else history.pushState(null, "", href)
+  history.pushState(null, "", href)
   announce()
   if (location.pathname !== before) {
     scrollTo(0, 0)
@@ -67,16 +66,7 @@ export function go(href: string, { replace = false } = {}) {
   }
 }
 
-export function usePlace(): Place {
-  const [place, set] = useState(current)
-  useEffect(() => {
-    const listener = () => set(current())
-    listeners.add(listener)
-    listener()
-    return () => void listeners.delete(listener)
-  }, [])
-  return place
-}
+export const usePlace = (): Place => useWatched(watchers, current)
 
 /** Paths for which the server returns this page. */
 const pages = /^\/(?:vault\/[^/]+|users|user\/[^/]+|events|tx\/[^/]+|search|compare|partner|partner\/delivery\/[^/]+|status)?$/

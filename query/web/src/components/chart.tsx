@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
 import { barRange, numberLabels, timeLabels } from "../axis"
+import { time } from "../format"
 
 export interface Line {
   label: string
@@ -12,7 +13,7 @@ export interface Line {
   texts: string[]
   /** The custom property with its colour. */
   colour: string
-  kind: "line" | "steps" | "bars"
+  kind: "steps" | "bars"
 }
 
 /** What is drawn: a height for each time. */
@@ -196,7 +197,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
         stroke: colour(line.colour),
         width: line.kind === "bars" ? 0 : 1.5,
         fill: line.kind === "bars" ? colour(line.colour) : undefined,
-        paths: line.kind === "bars" ? paths.bars?.(besides(line)) : line.kind === "steps" ? paths.stepped?.({ align: 1 }) : undefined,
+        paths: line.kind === "bars" ? paths.bars?.(besides(line)) : paths.stepped?.({ align: 1 }),
         points: { show: line.kind !== "bars" && line.values.length < 60, size: 4 },
         value: (_, raw, __, at) => (raw === null || at === null ? "–" : (view.drawn.lines[index]?.texts[at] ?? "–")),
       })),
@@ -204,7 +205,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
   }
 }
 
-const moment = (at: number) => new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ")
+const moment = (at: number) => time(new Date(at * 1000).toISOString())
 
 /** Without a pointer the legend shows the newest point. */
 function showNewest(plot: uPlot) {

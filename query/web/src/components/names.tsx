@@ -105,7 +105,7 @@ export function Age({ iso, ago = true }: { iso: string | null; ago?: boolean }) 
 }
 
 /** The clock, updated every second. */
-export function useNow(): number {
+function useNow(): number {
   const [now, set] = useState(Date.now)
   useEffect(() => {
     const timer = setInterval(() => set(Date.now()), 1000)

@@ -210,7 +210,7 @@ export function unitOf(of: string, field: string, vaults: Vault[]): Unit {
  * The unit of totals over all vaults: their asset if it is the same for all, otherwise native units, which are not an amount
  * of anything.
  */
-export function inTotal(vaults: Vault[]): Unit {
+function inTotal(vaults: Vault[]): Unit {
   const first = vaults[0]
   return first === undefined || !oneAsset(vaults) ? { ...inNumber, symbol: "native units of different assets" } : inAsset(first.asset)
 }
