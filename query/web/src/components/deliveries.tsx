@@ -6,6 +6,7 @@ import { type Run, askPartner, pause, replay, replayAll, usePartner } from "../p
 import { go, here, there, usePlace } from "../router"
 import type { Attempt, Delivery } from "../types"
 import { Time } from "./names"
+import { useSending } from "./sending"
 import { Empty, Failed, Shown } from "./state"
 import { Pages, Table, pageOf } from "./table"
 
@@ -127,21 +128,10 @@ export function Deliveries({ sent }: { sent: number }) {
 }
 
 export function Replay({ id, done }: { id: string; done: () => void }) {
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<ApiError | null>(null)
-  const send = () => {
-    setBusy(true)
-    setError(null)
-    replay(id)
-      .then(done, (error: unknown) => {
-        if (!(error instanceof ApiError)) throw error
-        setError(error)
-      })
-      .finally(() => setBusy(false))
-  }
+  const { busy, error, send } = useSending<unknown>()
   return (
     <>
-      <button type="button" class="button" disabled={busy} aria-label={`Replay ${id}`} onClick={send}>
+      <button type="button" class="button" disabled={busy} aria-label={`Replay ${id}`} onClick={() => send(replay(id), done)}>
         Replay
       </button>
       {error !== null && (

@@ -1,9 +1,11 @@
 // A table, which becomes a card per row on a narrow screen, and the pages of a list. The page and the order are in
 // the address bar.
 import type { ComponentChildren } from "preact"
+import type { Asked } from "../answers"
 import { count, group } from "../format"
 import { here, usePlace } from "../router"
 import type { Meta } from "../types"
+import { Empty, Shown } from "./state"
 
 export interface Column<Row> {
   title: string
@@ -81,6 +83,38 @@ export function Pages({ meta, parameter, what }: { meta: Meta; parameter: string
       </span>
       {meta.hasNextPage ? <a href={to(meta.page + 1)}>Next page</a> : null}
     </nav>
+  )
+}
+
+interface PagedProps<Row> {
+  asked: Asked<Row[], Meta>
+  /** What is shown instead of an empty list. */
+  empty: ComponentChildren
+  /** The name of the page number in the address bar. */
+  parameter: string
+  /** What a row is, in the singular. */
+  what: string
+  /** The list as a file, and what is to be said below it. */
+  below?: ComponentChildren
+  children: (rows: Row[]) => ComponentChildren
+}
+
+/** A page of a list, with links to the others. */
+export function Paged<Row>({ asked, empty, parameter, what, below, children }: PagedProps<Row>) {
+  return (
+    <Shown asked={asked}>
+      {(rows, meta) =>
+        meta.total === 0 ? (
+          <Empty>{empty}</Empty>
+        ) : (
+          <>
+            {children(rows)}
+            <Pages meta={meta} parameter={parameter} what={what} />
+            {below}
+          </>
+        )
+      }
+    </Shown>
   )
 }
 

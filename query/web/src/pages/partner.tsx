@@ -3,13 +3,13 @@ import type { ComponentType } from "preact"
 import { useAnswer } from "../answers"
 import { Amount, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
-import { Deposits } from "../components/lists"
+import { Deposits, amountIn } from "../components/lists"
 import { Key } from "../components/key"
 import { VaultLink } from "../components/names"
 import { VerifySignature } from "../components/signature"
 import { Empty, Shown } from "../components/state"
 import { Statement } from "../components/statement"
-import { Pages, Table, pageOf } from "../components/table"
+import { Paged, Table, pageOf } from "../components/table"
 import { FirstWebhook, Webhooks } from "../components/webhook"
 import { useTitle } from "../components/title"
 import { byAsset } from "../assets"
@@ -64,7 +64,6 @@ function Numbers() {
   const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
   const stats = usePartner("/api/v1/partner/stats", { query: { asOfBlock: block } }, 0)
   const deposits = usePartner("/api/v1/partner/deposits", { query: { asOfBlock: block, page: pageOf(place.query, "page"), pageSize: 20 } }, 0)
-  const vaultOf = (address: string) => vaults.find((vault) => vault.address === address)
   return (
     <>
       <Shown asked={stats}>
@@ -86,16 +85,9 @@ function Numbers() {
                 rows={data.byVault}
                 id={(row) => row.vaultAddress}
                 columns={[
-                  { title: "Vault", cell: ({ vaultAddress }) => <VaultLink address={vaultAddress} name={vaultOf(vaultAddress)?.name ?? vaultAddress} /> },
+                  { title: "Vault", cell: ({ vaultAddress }) => <VaultLink address={vaultAddress} name={vaults.find(({ address }) => address === vaultAddress)?.name ?? vaultAddress} /> },
                   { title: "Deposits", number: true, cell: ({ depositCount }) => <Amount value={depositCount} unit={inNumber} /> },
-                  {
-                    title: "Total deposited",
-                    number: true,
-                    cell: ({ vaultAddress, totalVolume }) => {
-                      const vault = vaultOf(vaultAddress)
-                      return vault === undefined ? null : <Amount value={totalVolume} unit={inAsset(vault.asset)} symbol />
-                    },
-                  },
+                  { title: "Total deposited", number: true, cell: ({ vaultAddress, totalVolume }) => amountIn(vaults, vaultAddress, totalVolume) },
                 ]}
               />
             )}
@@ -103,18 +95,9 @@ function Numbers() {
         )}
       </Shown>
       <h2>Deposits</h2>
-      <Shown asked={deposits}>
-        {(data, meta) =>
-          meta.total === 0 ? (
-            <Empty>No deposits through you{block !== null && " up to this block"}.</Empty>
-          ) : (
-            <>
-              <Deposits rows={data} vaults={vaults} of="user" />
-              <Pages meta={meta} parameter="page" what="deposit" />
-            </>
-          )
-        }
-      </Shown>
+      <Paged asked={deposits} empty={`No deposits through you${block === null ? "" : " up to this block"}.`} parameter="page" what="deposit">
+        {(rows) => <Deposits rows={rows} vaults={vaults} of="user" />}
+      </Paged>
     </>
   )
 }

@@ -8,8 +8,8 @@ import { Figure, Figures } from "../components/figures"
 import { Files } from "../components/files"
 import { Deposits, Withdrawals } from "../components/lists"
 import { Age, Outside, Time, VaultLink } from "../components/names"
-import { Empty, Failed, Shown, Waiting, useArrived } from "../components/state"
-import { Pages, Table, pageOf } from "../components/table"
+import { Failed, Shown, Waiting, useArrived } from "../components/state"
+import { Paged, Table, pageOf } from "../components/table"
 import { useTitle } from "../components/title"
 import { csv, differing, movements } from "../csv"
 import { difference, group, shortHex } from "../format"
@@ -44,13 +44,13 @@ export function UserPage({ address }: { address: string }) {
             <>
               <Pending data={queued.answer?.data ?? []} vaults={all} />
               <h2>Deposits</h2>
-              <Shown asked={deposits}>
-                {(data, meta) => (meta.total === 0 ? <Empty>No deposits.</Empty> : <><Deposits rows={data} vaults={all} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path="/api/v1/users/{address}/deposits" params={of} /></>)}
-              </Shown>
+              <Paged asked={deposits} empty="No deposits." parameter="deposits" what="deposit" below={<Files path="/api/v1/users/{address}/deposits" params={of} />}>
+                {(rows) => <Deposits rows={rows} vaults={all} of="user" />}
+              </Paged>
               <h2>Withdrawal requests</h2>
-              <Shown asked={withdrawals}>
-                {(data, meta) => (meta.total === 0 ? <Empty>No withdrawal requests.</Empty> : <><Withdrawals rows={data} vaults={all} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /><Files path="/api/v1/users/{address}/withdrawals" params={of} /></>)}
-              </Shown>
+              <Paged asked={withdrawals} empty="No withdrawal requests." parameter="withdrawals" what="request" below={<Files path="/api/v1/users/{address}/withdrawals" params={of} />}>
+                {(rows) => <Withdrawals rows={rows} vaults={all} of="user" />}
+              </Paged>
             </>
           )}
         </>

@@ -6,11 +6,9 @@ import { inAsset } from "../components/amount"
 import { Files } from "../components/files"
 import { Waiting, useArrived } from "../components/state"
 import { useTitle } from "../components/title"
-import { Users, useOrder } from "../components/users"
+import { Users, UsersOf, useOrder } from "../components/users"
 import { here, usePlace } from "../router"
 import type { Vault } from "../types"
-
-const NOBODY = "No users yet. A user is listed after the first deposit or withdrawal request."
 
 export function UsersPage() {
   useTitle("Users")
@@ -38,7 +36,7 @@ export function UsersPage() {
               ))}
             </nav>
           )}
-          {chosen === undefined ? <OfAll vaults={all} /> : <OfOne key={chosen.address} vault={chosen} />}
+          {chosen === undefined ? <OfAll vaults={all} /> : <UsersOf key={chosen.address} vault={chosen} />}
         </>
       )}
     </>
@@ -59,23 +57,7 @@ function OfAll({ vaults }: { vaults: Vault[] }) {
         files={asset === undefined ? null : <Files path="/api/v1/users" params={{ query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
         unit={asset === undefined ? null : inAsset(asset)}
         source={(address, field) => ({ of: `/api/v1/users/${address}`, field: `/${field}` })}
-        nobody={NOBODY}
       />
     </>
-  )
-}
-
-function OfOne({ vault }: { vault: Vault }) {
-  const query = useOrder()
-  const of = { path: { address: vault.address } }
-  const users = useAnswer("/api/v1/vaults/{address}/users", { ...of, query })
-  return (
-    <Users
-      asked={users}
-      files={<Files path="/api/v1/vaults/{address}/users" params={{ ...of, query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
-      unit={inAsset(vault.asset)}
-      source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
-      nobody={NOBODY}
-    />
   )
 }

@@ -10,9 +10,9 @@ import { Figure, Figures } from "../components/figures"
 import { Deposits, Withdrawals } from "../components/lists"
 import { Age, BlockLink, Outside, Time, TxLink, UserLink } from "../components/names"
 import { Empty, Shown, Waiting, useArrived } from "../components/state"
-import { Pages, Table, pageOf } from "../components/table"
+import { Paged, Table, pageOf } from "../components/table"
 import { useTitle } from "../components/title"
-import { Users, useOrder } from "../components/users"
+import { UsersOf } from "../components/users"
 import { Yield, useYields } from "../components/yields"
 import { count, duration, group } from "../format"
 import { here, usePlace } from "../router"
@@ -96,7 +96,7 @@ function Of({ vault, series, pending, funding }: OfProps) {
         {vault.managementFee !== null && <Figure title="Management fee">{vault.managementFee}&#8201;%</Figure>}
         {vault.performanceFee !== null && <Figure title="Performance fee">{vault.performanceFee}&#8201;%</Figure>}
       </Figures>
-      <Views vault={vault} days={series?.sinceFirst?.days ?? 0} />
+      <Views vault={vault} pending={pending} days={series?.sinceFirst?.days ?? 0} />
     </>
   )
 }
@@ -118,6 +118,8 @@ function About({ vault: { description, link } }: { vault: VaultDetail }) {
 
 interface ViewProps {
   vault: VaultDetail
+  /** What is pending; null while it is unknown. */
+  pending: Settlement | null
   /** Whole days since the first NAV. */
   days: number
 }
@@ -125,7 +127,7 @@ interface ViewProps {
 const of = ({ address }: VaultDetail) => ({ path: { address } })
 
 const views: [name: string, title: string, view: (props: ViewProps) => ComponentChildren][] = [
-  ["charts", "Charts", (props) => <Charts {...props} />],
+  ["charts", "Charts", ({ vault, days }) => <Charts vault={vault} days={days} />],
   ["queue", "Queue", (props) => <><Queue {...props} />{props.vault.capabilities.sweeps && <ToSweep {...props} />}</>],
   ["deposits", "Deposits", (props) => <DepositList {...props} />],
   ["withdrawals", "Withdrawals", (props) => <WithdrawalList {...props} />],
@@ -154,10 +156,8 @@ function Views(props: ViewProps) {
 /** How many of the pending deposits are shown; the API lists up to 10,000. */
 const SHOWN = 20
 
-function ToSweep({ vault }: ViewProps) {
+function ToSweep({ vault, pending }: ViewProps) {
   const asked = useAnswer("/api/v1/queues/deposits", { query: { vault: vault.address } })
-  const settlement = useAnswer("/api/v1/settlement/summary", {})
-  const entry = settlement.answer?.data.find((candidate) => candidate.vaultAddress === vault.address)
   return (
     <>
       <h2>Deposits to sweep</h2>
@@ -170,7 +170,7 @@ function ToSweep({ vault }: ViewProps) {
             <>
               <p>
                 <Amount value={waiting.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/count` }} /> {waiting.count === 1 ? "deposit is pending" : "deposits are pending"}
-                {entry !== undefined && <>, <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/totalAmount` }} /></>}
+                {pending !== null && <>, <Amount value={pending.depositsToSweep.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/totalAmount` }} /></>}
               </p>
               {oldest.length < waiting.count && <p class="faint">The {SHOWN} oldest:</p>}
               <Table<Deposit>
@@ -195,13 +195,12 @@ function ToSweep({ vault }: ViewProps) {
   )
 }
 
-function Queue({ vault }: ViewProps) {
+function Queue({ vault, pending }: ViewProps) {
   const { query } = usePlace()
   const page = pageOf(query, "page")
   const size = 20
   const asked = useAnswer("/api/v1/queues/withdrawals", { query: { vault: vault.address, page, pageSize: size } })
-  const settlement = useAnswer("/api/v1/settlement/summary", {})
-  const fund = settlement.answer?.data.find((entry) => entry.vaultAddress === vault.address)?.withdrawalsToFund
+  const fund = pending?.withdrawalsToFund
   return (
     <>
       <h2>Withdrawal queue</h2>
@@ -211,20 +210,20 @@ function Queue({ vault }: ViewProps) {
           <Amount value={fund.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/withdrawalsToFund/totalAmount` }} />
         </p>
       )}
-      <Shown asked={asked}>
-        {(data, meta) =>
-          meta.total === 0 ? (
-            <Empty>The queue is empty. A withdrawal request is in the queue until it is claimed, cancelled or expires. Choose an earlier block or time above to see the queue of that time.</Empty>
-          ) : (
-            <>
-              <Withdrawals rows={data} vaults={[vault]} of="vault" place={(page - 1) * size + 1} />
-              <Pages meta={meta} parameter="page" what="request" />
-              <Files path="/api/v1/queues/withdrawals" params={{ query: { vault: vault.address } }} />
-              <p class="faint">In the order in which the requests are expected to be funded: the oldest first. A claimable request is funded already.</p>
-            </>
-          )
+      <Paged
+        asked={asked}
+        empty="The queue is empty. A withdrawal request is in the queue until it is claimed, cancelled or expires. Choose an earlier block or time above to see the queue of that time."
+        parameter="page"
+        what="request"
+        below={
+          <>
+            <Files path="/api/v1/queues/withdrawals" params={{ query: { vault: vault.address } }} />
+            <p class="faint">In the order in which the requests are expected to be funded: the oldest first. A claimable request is funded already.</p>
+          </>
         }
-      </Shown>
+      >
+        {(rows) => <Withdrawals rows={rows} vaults={[vault]} of="vault" place={(page - 1) * size + 1} />}
+      </Paged>
     </>
   )
 }
@@ -235,9 +234,9 @@ function DepositList({ vault }: ViewProps) {
   return (
     <>
       <h2>Deposits</h2>
-      <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>No deposits into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /><Files path="/api/v1/vaults/{address}/deposits" params={of(vault)} /></>)}
-      </Shown>
+      <Paged asked={asked} empty="No deposits into this vault yet." parameter="page" what="deposit" below={<Files path="/api/v1/vaults/{address}/deposits" params={of(vault)} />}>
+        {(rows) => <Deposits rows={rows} vaults={[vault]} of="vault" />}
+      </Paged>
     </>
   )
 }
@@ -248,26 +247,18 @@ function WithdrawalList({ vault }: ViewProps) {
   return (
     <>
       <h2>Withdrawal requests</h2>
-      <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>No withdrawal requests yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /><Files path="/api/v1/vaults/{address}/withdrawals" params={of(vault)} /></>)}
-      </Shown>
+      <Paged asked={asked} empty="No withdrawal requests yet." parameter="page" what="request" below={<Files path="/api/v1/vaults/{address}/withdrawals" params={of(vault)} />}>
+        {(rows) => <Withdrawals rows={rows} vaults={[vault]} of="vault" />}
+      </Paged>
     </>
   )
 }
 
 function UserList({ vault }: ViewProps) {
-  const query = useOrder()
-  const users = useAnswer("/api/v1/vaults/{address}/users", { ...of(vault), query })
   return (
     <>
       <h2>Users</h2>
-      <Users
-        asked={users}
-        files={<Files path="/api/v1/vaults/{address}/users" params={{ ...of(vault), query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
-        unit={inAsset(vault.asset)}
-        source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
-        nobody="No users yet. A user is listed after the first deposit or withdrawal request."
-      />
+      <UsersOf vault={vault} />
       <p class="faint">Amounts are those of this vault. A user&rsquo;s page has all vaults.</p>
     </>
   )
@@ -293,31 +284,23 @@ function NavList({ vault }: ViewProps) {
   return (
     <>
       <h2>NAV updates</h2>
-      <Shown asked={asked}>
-        {(data, meta) =>
-          meta.total === 0 ? (
-            <Empty>No NAV update yet.</Empty>
-          ) : (
-            <>
-              <Table<Nav>
-                caption="NAV updates"
-                rows={data}
-                id={(nav) => nav.id}
-                columns={[
-                  { title: "Block", number: true, cell: (nav) => <BlockLink number={nav.blockNumber} /> },
-                  { title: "Time, UTC", cell: (nav) => <Time iso={nav.timestamp} /> },
-                  { title: "NAV per share", number: true, cell: (nav) => <Amount value={nav.navPerShare} unit={inNav} /> },
-                  { title: "Total assets", number: true, cell: (nav) => <Amount value={nav.totalAssets} unit={inAsset(vault.asset)} symbol /> },
-                  { title: "Shares", number: true, cell: (nav) => <Amount value={nav.totalSupply} unit={inShares(vault)} /> },
-                  { title: "Transaction", cell: (nav) => <TxLink hash={nav.txHash} /> },
-                ]}
-              />
-              <Pages meta={meta} parameter="page" what="update" />
-              <Files path="/api/v1/vaults/{address}/nav" params={of(vault)} />
-            </>
-          )
-        }
-      </Shown>
+      <Paged asked={asked} empty="No NAV update yet." parameter="page" what="update" below={<Files path="/api/v1/vaults/{address}/nav" params={of(vault)} />}>
+        {(rows) => (
+          <Table<Nav>
+            caption="NAV updates"
+            rows={rows}
+            id={(nav) => nav.id}
+            columns={[
+              { title: "Block", number: true, cell: (nav) => <BlockLink number={nav.blockNumber} /> },
+              { title: "Time, UTC", cell: (nav) => <Time iso={nav.timestamp} /> },
+              { title: "NAV per share", number: true, cell: (nav) => <Amount value={nav.navPerShare} unit={inNav} /> },
+              { title: "Total assets", number: true, cell: (nav) => <Amount value={nav.totalAssets} unit={inAsset(vault.asset)} symbol /> },
+              { title: "Shares", number: true, cell: (nav) => <Amount value={nav.totalSupply} unit={inShares(vault)} /> },
+              { title: "Transaction", cell: (nav) => <TxLink hash={nav.txHash} /> },
+            ]}
+          />
+        )}
+      </Paged>
     </>
   )
 }
