@@ -28,7 +28,7 @@ const ranges: Range[] = [
 
 const DAY = 86_400_000
 /** Seconds of an interval. */
-const steps = { hour: 3600, day: 86_400, week: 604_800 }
+const seconds = { hour: 3600, day: 86_400, week: 604_800 }
 /** How many NAV updates are drawn individually. */
 const UPDATES = 100
 /** The number of days from which a chart of a month is more useful than the updates. */
@@ -73,8 +73,8 @@ function OfUpdates({ asked, vault }: { asked: Asked<Nav[], Meta>; vault: VaultDe
     const rows = [...(navs ?? [])].reverse()
     return [
       rows.map((row) => Date.parse(row.timestamp) / 1000),
-      [{ label: "NAV", colour: "--accent", kind: "steps", values: rows.map((row) => scaled(row.navPerShare, 18)), texts: rows.map((row) => exact(row.navPerShare, 18)) }],
-      [{ label: symbol, colour: "--good", kind: "steps", values: rows.map((row) => (row.totalAssets === null ? null : scaled(row.totalAssets, decimals))), texts: rows.map((row) => (row.totalAssets === null ? "–" : exact(row.totalAssets, decimals))) }],
+      [steps(rows, "NAV", "--accent", (row) => row.navPerShare, 18)],
+      [steps(rows, symbol, "--good", (row) => row.totalAssets, decimals)],
     ]
   }, [navs, symbol, decimals])
   return (
@@ -97,29 +97,22 @@ function OfSeries({ asked, vault, range }: { asked: Asked<Series, undefined>; va
   const { symbol, decimals } = vault.asset
   const [times, nav, assets] = useMemo((): [number[], Line[], Line[]] => {
     const rows = points ?? []
-    const line = (label: string, colour: string, of: (row: (typeof rows)[number]) => string | null, places: number): Line => ({
-      label,
-      colour,
-      kind: "steps",
-      values: rows.map((row) => height(of(row), places)),
-      texts: rows.map((row) => text(of(row), places)),
-    })
     return [
       rows.map((row) => Date.parse(row.start) / 1000),
       [
-        line("high", "--edge", (row) => row.nav?.high ?? null, 18),
-        line("low", "--edge", (row) => row.nav?.low ?? null, 18),
-        line("close", "--accent", (row) => row.nav?.close ?? null, 18),
+        steps(rows, "high", "--edge", (row) => row.nav?.high ?? null, 18),
+        steps(rows, "low", "--edge", (row) => row.nav?.low ?? null, 18),
+        steps(rows, "close", "--accent", (row) => row.nav?.close ?? null, 18),
       ],
-      [line(symbol, "--good", (row) => row.totalAssets, decimals)],
+      [steps(rows, symbol, "--good", (row) => row.totalAssets, decimals)],
     ]
   }, [points, symbol, decimals])
   return (
     <Shown asked={asked}>
       {() => (
         <>
-          <Chart title={`NAV per share by ${range.interval}`} times={times} lines={nav} step={steps[range.interval]} />
-          <Chart title={`Total assets by ${range.interval}, ${symbol}, at its end`} times={times} lines={assets} step={steps[range.interval]} />
+          <Chart title={`NAV per share by ${range.interval}`} times={times} lines={nav} step={seconds[range.interval]} />
+          <Chart title={`Total assets by ${range.interval}, ${symbol}, at its end`} times={times} lines={assets} step={seconds[range.interval]} />
         </>
       )}
     </Shown>
@@ -147,19 +140,23 @@ function Flows({ asked, vault, range }: { asked: Asked<Series, undefined>; vault
     <Shown asked={asked}>
       {() => (
         <>
-          <Chart title={`Flows by ${range.interval}, ${symbol}: ${voids ? "deposits less void ones" : "deposits above"}, claims below`} times={times} lines={flows} step={steps[range.interval]} />
-          <Chart title={`Withdrawal requests by ${range.interval}`} times={times} lines={requests} step={steps[range.interval]} whole />
-          <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={steps[range.interval]} whole />
+          <Chart title={`Flows by ${range.interval}, ${symbol}: ${voids ? "deposits less void ones" : "deposits above"}, claims below`} times={times} lines={flows} step={seconds[range.interval]} />
+          <Chart title={`Withdrawal requests by ${range.interval}`} times={times} lines={requests} step={seconds[range.interval]} whole />
+          <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={seconds[range.interval]} whole />
         </>
       )}
     </Shown>
   )
 }
 
-function height(native: string | null, decimals: number): number | null {
-  return native === null ? null : scaled(native, decimals)
-}
-
-function text(native: string | null, decimals: number): string {
-  return native === null ? "–" : exact(native, decimals)
+/** A line of amounts; a row without one has no height. */
+function steps<Row>(rows: Row[], label: string, colour: string, of: (row: Row) => string | null, decimals: number): Line {
+  const amounts = rows.map(of)
+  return {
+    label,
+    colour,
+    kind: "steps",
+    values: amounts.map((native) => (native === null ? null : scaled(native, decimals))),
+    texts: amounts.map((native) => (native === null ? "–" : exact(native, decimals))),
+  }
 }

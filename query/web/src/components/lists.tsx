@@ -55,13 +55,21 @@ export function Deposits({ rows, vaults, of }: Props<Deposit>) {
   )
 }
 
+type Staged = Pick<Withdrawal, "claimable" | "status">
+
+/** The stage that a request has reached, in a word. */
+export const stage = ({ claimable, status }: Staged) => (claimable ? "claimable" : status === "queued" ? "pending" : status)
+
+export function Stage({ of }: { of: Staged }) {
+  return <span class={`badge ${of.claimable ? "good" : of.status === "queued" ? "warn" : ""}`}>{stage(of)}</span>
+}
+
 /** The stage that a request has reached, and since when. */
 function RequestState({ request }: { request: Withdrawal }) {
   const since = request.cancelledAt ?? request.claimedAt ?? request.expiredAt ?? request.fundedAt
-  const [tone, word] = request.claimable ? ["good", "claimable"] : request.status === "queued" ? ["warn", "pending"] : ["", request.status]
   return (
     <span class="state">
-      <span class={`badge ${tone}`}>{word}</span> {since !== null && <Time iso={since} />}
+      <Stage of={request} /> {since !== null && <Time iso={since} />}
     </span>
   )
 }

@@ -1,5 +1,6 @@
 // `/search?q=`: what a number or a name may refer to.
 import { useExact, useStatus } from "../answers"
+import { stage } from "../components/lists"
 import { isNumber, shown } from "../components/search"
 import { Empty, Shown, Waiting, useArrived } from "../components/state"
 import { useTitle } from "../components/title"
@@ -59,7 +60,7 @@ function Request({ vault, index }: { vault: Vault; index: string }) {
       <a href={there(place, `/tx/${request.txHash}`)}>
         Withdrawal request {index} of {vault.name}
       </a>{" "}
-      <span class="faint">{request.claimable ? "claimable" : request.status === "queued" ? "pending" : request.status}</span>
+      <span class="faint">{stage(request)}</span>
     </li>
   )
 }

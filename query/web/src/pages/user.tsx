@@ -6,7 +6,7 @@ import { byAsset } from "../assets"
 import { Amount, Copy, type Source, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
 import { Files } from "../components/files"
-import { Deposits, Withdrawals } from "../components/lists"
+import { Deposits, Stage, Withdrawals } from "../components/lists"
 import { Age, Outside, Time, VaultLink } from "../components/names"
 import { Failed, Shown, Waiting, useArrived } from "../components/state"
 import { Paged, Table, pageOf } from "../components/table"
@@ -170,7 +170,7 @@ function PendingIn({ vault, requests }: { vault: Vault; requests: Withdrawal[] }
         { title: "Place in the queue", number: true, cell: order },
         { title: "Pending for", cell: (request) => <Age iso={request.requestedAt} ago={false} /> },
         { title: "Estimated amount", number: true, cell: (request) => <Amount value={request.assetsEstimate} unit={inAsset(vault.asset)} symbol /> },
-        { title: "State", cell: (request) => (request.claimable ? <span class="badge good">claimable</span> : <span class="badge warn">pending</span>) },
+        { title: "State", cell: (request) => <Stage of={request} /> },
       ]}
     />
   )
