@@ -590,38 +590,34 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 
 // programs reports which of the four programs run, and the faults that they report.
 func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
-	found, err := db.New(pool).ListStatus(ctx)
+	rows, err := readStatus(ctx, pool)
 	if err != nil {
 		e.warn("programs", "run this as another user", "this user cannot read their states: %v", err)
 		return
 	}
 	running := map[string]bool{}
-	rows := make([]statusRow, 0, len(found))
-	for _, f := range found {
-		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
-	}
 	e.answers(rows)
-	for _, f := range found {
-		if f.AgeMs > staleAfter.Milliseconds() {
+	for _, r := range rows {
+		if !r.Known {
 			continue
 		}
-		running[f.Program] = true
+		running[r.Program] = true
 		var st registry.ProgramStatus
-		switch err := json.Unmarshal(f.Status, &st); {
+		switch err := json.Unmarshal(r.Status, &st); {
 		case err != nil:
-			e.warn(f.Program, "", "its state cannot be read: %v", err)
-		case st.State == "frozen":
-			e.fail(cli.Frozen, f.Program, thawing(st.Reason), "frozen: %s", st.Reason)
+			e.warn(r.Program, "", "its state cannot be read: %v", err)
+		case st.State == registry.Frozen:
+			e.fail(cli.Frozen, r.Program, thawing(st.Reason), "frozen: %s", st.Reason)
 		case st.Disproven != "":
-			e.fail(cli.Different, f.Program, "append nothing until you know why: run `navlog verify`", "%s", st.Disproven)
-		case f.Program == registry.Project && st.State == projections.Bad:
-			e.fail(cli.Failed, f.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
-		case f.Program == registry.Project && st.State == projections.Retrying:
-			e.warn(f.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)
+			e.fail(cli.Different, r.Program, "append nothing until you know why: run `navlog verify`", "%s", st.Disproven)
+		case r.Program == registry.Project && st.State == projections.Bad:
+			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
+		case r.Program == registry.Project && st.State == projections.Retrying:
+			e.warn(r.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
-			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
+			e.warn(r.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:
-			e.fine(f.Program, "%s", st.State)
+			e.fine(r.Program, "%s", st.State)
 		}
 		for _, v := range st.VaultWarnings {
 			e.warn("vault "+v.Address, "docs/operations.md, \"What can go wrong and what you will see\", has each case", "%s", v.Warning)

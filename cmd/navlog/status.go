@@ -93,13 +93,9 @@ func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Wr
 }
 
 func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer) error {
-	found, err := db.New(pool).ListStatus(ctx)
+	rows, err := readStatus(ctx, pool)
 	if err != nil {
-		return fmt.Errorf("read the programs' status: %w", err)
-	}
-	rows := make([]statusRow, 0, len(found))
-	for _, f := range found {
-		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
+		return err
 	}
 	if cmd.JSON {
 		err = json.NewEncoder(out).Encode(map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)})
@@ -109,11 +105,24 @@ func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer
 	return errors.Join(err, frozen(rows))
 }
 
+// readStatus reads what the programs have reported.
+func readStatus(ctx context.Context, pool *pgxpool.Pool) ([]statusRow, error) {
+	found, err := db.New(pool).ListStatus(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the programs' status: %w", err)
+	}
+	rows := make([]statusRow, 0, len(found))
+	for _, f := range found {
+		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
+	}
+	return rows, nil
+}
+
 // frozen returns the error that ends the command if the chain is frozen.
 func frozen(rows []statusRow) error {
 	for _, r := range rows {
 		var st registry.ProgramStatus
-		if r.Program == registry.Ingest && r.Known && json.Unmarshal(r.Status, &st) == nil && st.State == "frozen" {
+		if r.Program == registry.Ingest && r.Known && json.Unmarshal(r.Status, &st) == nil && st.State == registry.Frozen {
 			return errFrozen(st.Reason)
 		}
 	}
