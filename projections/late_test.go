@@ -467,7 +467,8 @@ func TestVaultRemoved(t *testing.T) {
 	w.verify(t, s.Seq())
 	wait.Until(t, func() error { // both are written, and only the live one counts vaults without a known event
 		all := p.roster.all()
-		if first, second := testutil.ToFloat64(all[0].metrics.foreign), testutil.ToFloat64(all[1].metrics.foreign); !math.IsNaN(first) || second != 0 {
+		first, second := testutil.ToFloat64(all[0].metrics.foreign), testutil.ToFloat64(all[1].metrics.foreign)
+		if !math.IsNaN(first) || second != 0 {
 			return fmt.Errorf("vaults without a known event are %v in generation 1 and %v in generation 2", first, second)
 		}
 		return nil
