@@ -4,8 +4,7 @@
 //	log (embedded Kafka, cached) ─┬─ `navlog project`: builds the first generation
 //	                              ├─ `navlog projection rebuild`: the next one, to the switch   ◀─ timed
 //	                              ├─ live: one block after the other, until all tables have it  ◀─ timed
-//	                              ├─ bare: the events of that generation into the same table    ◀─ timed
-//	                              └─ fed: one table's rows by ClickHouse's own Kafka engine     ◀─ timed
+//	                              └─ bare: the events of that generation into the same table    ◀─ timed
 //
 // The log is the difficult one of package workload. Its logs count, including retracted ones and retractions. Block
 // records, one record in eleven, are nearly free and do not count. A rebuild is finished when the new generation is
@@ -42,7 +41,6 @@ type benchmark struct {
 	Users  int    `default:"1000000" help:"Users that the log names."`
 	Blocks int    `default:"400" help:"Live blocks to time, of 20 logs each."`
 	Chunk  int    `default:"50000" help:"Records whose rows the bare insert sends at once."`
-	Fed    int    `default:"1000000" help:"Records that ClickHouse's own Kafka engine is given to read."`
 }
 
 func main() {
@@ -123,9 +121,6 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	}
 	fmt.Printf("bare insert of the same %d rows of events: %.1f s, %.0f events/s; what ClickHouse merges later is not in it. The rebuild takes %.2f times that\n",
 		rows, bare.Seconds(), rate(logs, bare), rebuilt.Seconds()/bare.Seconds())
-	if err := e.kafkaEngine(ctx, b, rate(logs, rebuilt)); err != nil {
-		return err
-	}
 	fmt.Printf("%d users; the peak of navlog project is of building, rebuilding beside the live generation, and following\n", e.log.Users)
 	bench.Print(os.Stdout,
 		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 70_000, Least: true},
