@@ -41,8 +41,6 @@ type benchmark struct {
 	Blocks int `default:"2000" help:"Blocks of the dense chain; each has the same number of logs, a multiple of 20."`
 	Users  int `default:"50000" help:"Users that the logs name."`
 
-	PonderLogs int `default:"0" help:"Let Ponder index only the first blocks, with about this many logs, and compare rates; 0 is the whole chain."`
-
 	SparseBlocks int `default:"200000" help:"Blocks of the sparse chain."`
 	SparseEvery  int `default:"1000" help:"Blocks per log."`
 

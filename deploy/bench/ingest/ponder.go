@@ -18,11 +18,9 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// ponderResult is how long Ponder took for the same chain, or for a prefix of it.
+// ponderResult is how long Ponder took for the same chain.
 type ponderResult struct {
-	Logs    uint64  `json:"logs"`
 	Seconds float64 `json:"seconds"`
-	Rate    float64 `json:"logsPerSecond"`
 	Why     string  `json:"why,omitempty"` // why it could not be measured
 }
 
@@ -68,7 +66,6 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	if err != nil {
 		return nil, err
 	}
-	last, logs := c.prefix(b.PonderLogs, b.Logs/b.Blocks)
 	home, err := filepath.Abs(ponderDir)
 	if err != nil {
 		return nil, err
@@ -76,7 +73,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	cmd := exec.Command(filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
 	cmd.Dir, cmd.Env = home, stack.Environment(
 		"DATABASE_URL="+db.URL, "BENCH_RPC="+c.URL, "BENCH_VAULT="+c.vault.Hex(),
-		"BENCH_START="+strconv.FormatUint(c.start, 10), "BENCH_END="+strconv.FormatUint(last, 10),
+		"BENCH_START="+strconv.FormatUint(c.start, 10), "BENCH_END="+strconv.FormatUint(c.last, 10),
 		"PONDER_TELEMETRY_DISABLED=true", "CI=true",
 	)
 	if err := c.mine(ctx, ponderFinality); err != nil {
@@ -99,20 +96,10 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	if err != nil {
 		return nil, err
 	}
-	if rows != logs {
-		return nil, fmt.Errorf("count what Ponder indexed: it is ready with %d of %d events", rows, logs)
+	if rows != c.logs {
+		return nil, fmt.Errorf("count what Ponder indexed: it is ready with %d of %d events", rows, c.logs)
 	}
-	return &ponderResult{Logs: logs, Seconds: took.Seconds(), Rate: float64(logs) / took.Seconds()}, nil
-}
-
-// prefix returns the last block of a prefix of the chain with about that many logs, and how many logs the prefix has.
-// With 0 it is the whole chain.
-func (c *chain) prefix(logs, perBlock int) (last, held uint64) {
-	blocks := (uint64(logs) + uint64(perBlock) - 1) / uint64(perBlock)
-	if all := c.last - c.start; blocks == 0 || blocks > all {
-		blocks = all
-	}
-	return c.start + blocks, blocks * uint64(perBlock)
+	return &ponderResult{Seconds: took.Seconds()}, nil
 }
 
 func countRows(ctx context.Context, url string) (rows uint64, err error) {

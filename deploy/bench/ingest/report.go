@@ -42,7 +42,7 @@ func (f *figures) print(out io.Writer) {
 		if p := d.Ponder; p != nil && p.Why != "" {
 			row("Ponder", "not measured: %s", p.Why)
 		} else if p != nil {
-			row("Ponder", "%d logs in %.1f s, %.0f logs/s; navlog is %.1f times as fast", p.Logs, p.Seconds, p.Rate, d.speedup())
+			row("Ponder", "%.1f s, %.0f logs/s; navlog is %.1f times as fast", p.Seconds, float64(d.Logs)/p.Seconds, d.speedup())
 		}
 	}
 	if r := f.Receipts; r != nil {
@@ -82,12 +82,7 @@ func each[V any](figures map[string]V, format string) string {
 }
 
 // speedup returns navlog's rate as a multiple of Ponder's, or 0 if Ponder could not be measured.
-func (d *denseResult) speedup() float64 {
-	if d.Ponder == nil || d.Ponder.Rate == 0 {
-		return 0
-	}
-	return float64(d.Logs) / d.Seconds / d.Ponder.Rate
-}
+func (d *denseResult) speedup() float64 { return d.Ponder.Seconds / d.Seconds }
 
 // bars returns the figures that have a bound.
 func (f *figures) bars() (bars []bench.Bar) {
