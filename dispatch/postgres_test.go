@@ -6,9 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,30 +111,15 @@ func oldTransaction(f *fixture, _ *Dispatch, _ *receiver) {
 // The server is killed while the dispatcher works and restarts after a while, twice, with POSTs in flight whose
 // responses arrive meanwhile.
 func TestPostgresTroubleKilled(t *testing.T) {
-	dir, err := os.MkdirTemp("", "navlog-test-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err == nil {
-		err = engines.RemoveAtExit(dir)
-	}
+	dir, err := engines.TempDir("dispatch")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir = filepath.Join(dir, "postgres")
-	server, err := engines.StartPostgres(t.Context(), dir, 0)
+	server, err := engines.StartPostgres(t.Context(), filepath.Join(dir, "postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal("the server's URL cannot be parsed")
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	f := newFixtureIn(t, enginetest.Kafka(t), server.URL)
 	r := f.partner7(ok)
@@ -160,8 +143,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 		if !f.until(func() bool { return testutil.ToFloat64(d.metrics.writeRetries) > before+8 && d.Ready() != nil }) {
 			t.Fatal("results are written without a server")
 		}
-		server, err = engines.StartPostgres(t.Context(), dir, port)
-		f.check(err)
+		f.check(server.Restart(t.Context()))
 		if !f.until(func() bool { return f.pool.Ping(f.Context()) == nil }) {
 			t.Fatal("the server does not come back")
 		}

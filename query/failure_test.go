@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,26 +18,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// sharedDir returns a folder that an engine running as another user can reach.
-func sharedDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "navlog-query-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // TestEnginesGone kills PostgreSQL and then ClickHouse while a world is serving.
 func TestEnginesGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	dir := sharedDir(t)
-	postgres, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+	dir, err := engines.TempDir("query")
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgres, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

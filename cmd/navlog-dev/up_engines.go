@@ -125,7 +125,7 @@ func (u *up) startPostgres(ctx context.Context) error {
 		u.config.Postgres.URL = u.cmd.Postgres
 	}
 	if u.config.Postgres.URL == "" {
-		p, err := engines.StartPostgres(ctx, filepath.Join(u.cmd.Data, "postgres"), 0)
+		p, err := engines.StartPostgres(ctx, filepath.Join(u.cmd.Data, "postgres"))
 		if err != nil {
 			return err
 		}

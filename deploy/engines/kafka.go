@@ -22,72 +22,78 @@ const kafkaName = "Kafka"
 type Kafka struct {
 	Addr string // host:port to bootstrap from
 
-	cluster *kfake.Cluster
-	lock    *os.File
-	dir     string
-	once    sync.Once
-	err     error
+	dir   string
+	port  int
+	close func() error
 }
 
-// A KafkaOption changes what StartKafka does.
-type KafkaOption func(*kafkaConfig)
+// StartKafka starts the broker with its data in dir on a free port. It binds the port at once, to detect a conflict,
+// but accepts clients only after it has ended the transactions that a crashed predecessor left open (see heal).
+func StartKafka(ctx context.Context, dir string) (*Kafka, error) { return startKafka(ctx, dir, 0) }
 
-type kafkaConfig struct{ port int }
-
-// KafkaPort makes the broker listen on port; 0, the default, chooses a free one.
-func KafkaPort(port int) KafkaOption { return func(c *kafkaConfig) { c.port = port } }
-
-// StartKafka starts the broker with its data in dir. It binds the port at once, to detect a conflict, but accepts
-// clients only after it has ended the transactions that a crashed predecessor left open (see heal).
-func StartKafka(ctx context.Context, dir string, opts ...KafkaOption) (*Kafka, error) {
-	var config kafkaConfig
-	for _, opt := range opts {
-		opt(&config)
+// Restart closes the broker, if it still runs, and starts it again at its address and with its data.
+func (k *Kafka) Restart(ctx context.Context) error {
+	if err := k.Close(); err != nil {
+		return err
 	}
+	again, err := startKafka(ctx, k.dir, k.port)
+	if err == nil {
+		*k = *again
+	}
+	return err
+}
+
+func startKafka(ctx context.Context, dir string, port int) (*Kafka, error) {
 	dir, lock, err := lockDir(ctx, kafkaName, dir)
 	if err != nil {
 		return nil, err
 	}
-	k, err := startKafka(ctx, dir, config)
+	cluster, port, err := healedCluster(ctx, dir, port)
 	if err != nil {
 		lock.Close()
 		return nil, err
 	}
-	k.lock = lock
+	k := &Kafka{Addr: addr(port), dir: dir, port: port}
+	k.close = sync.OnceValue(func() error {
+		err := noteHealed(dir, k.Addr)
+		cluster.Close()
+		lock.Close()
+		return err
+	})
 	return k, nil
 }
 
-// startKafka starts the broker, heals its log and opens it to clients. If healing completed a commit, the broker is
-// restarted; then there is nothing left to heal.
-func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, error) {
-	port, err := claimPort(kafkaName, config.port)
+// healedCluster starts the broker, heals its log and opens it to clients. If healing completed a commit, the broker is
+// restarted; then there is nothing left to heal. It listens on the given port, or on a free one if that is 0.
+func healedCluster(ctx context.Context, dir string, given int) (*kfake.Cluster, int, error) {
+	port, err := claimPort(kafkaName, given)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for taken := 0; ; {
 		cluster, door, err := openCluster(dir, port)
-		if config.port == 0 && errors.Is(err, syscall.EADDRINUSE) && taken < portsTaken {
+		if given == 0 && errors.Is(err, syscall.EADDRINUSE) && taken < portsTaken {
 			// A program that does not use claims was faster.
 			taken++
 			if port, err = claimPort(kafkaName, 0); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("start %s on %s: %w", kafkaName, dir, err)
+			return nil, 0, fmt.Errorf("start %s on %s: %w", kafkaName, dir, err)
 		}
 		again, err := heal(ctx, dir, addr(port), door.dial)
 		if err == nil && !again {
 			door.Open()
-			return &Kafka{Addr: addr(port), cluster: cluster, dir: dir}, nil
+			return cluster, port, nil
 		}
 		cluster.Close()
 		if err == nil {
 			err = forgetSnapshots(dir)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("start %s: end the transactions that its predecessor left open: %w", kafkaName, err)
+			return nil, 0, fmt.Errorf("start %s: end the transactions that its predecessor left open: %w", kafkaName, err)
 		}
 	}
 }
@@ -132,14 +138,7 @@ func forgetSnapshots(dir string) error {
 }
 
 // Close writes the broker's data and stops it. Open transactions stay open, as they do when a broker restarts.
-func (k *Kafka) Close() error {
-	k.once.Do(func() {
-		k.err = noteHealed(k.dir, k.Addr)
-		k.cluster.Close()
-		k.lock.Close()
-	})
-	return k.err
-}
+func (k *Kafka) Close() error { return k.close() }
 
 // A gate is a listener that keeps clients in the backlog until it is opened. Until then it accepts only connections
 // made with dial.

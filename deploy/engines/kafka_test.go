@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -194,21 +193,13 @@ func TestKafkaWithoutItsNotes(t *testing.T) {
 
 // If a transaction is open when the broker is stopped gracefully, the broker continues it, and heal must not abort it.
 func TestKafkaStopInsideTransaction(t *testing.T) {
-	dir := t.TempDir()
-	k, err := StartKafka(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := startKafkaFor(t, t.TempDir())
 	createTopic(t, k.Addr)
-	_, port, _ := net.SplitHostPort(k.Addr)
 	p := producer(t, k.Addr)
 	begin(t, p, "across a restart")
-	if err := k.Close(); err != nil {
+	if err := k.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var same int
-	fmt.Sscan(port, &same)
-	k = startKafkaFor(t, dir, KafkaPort(same))
 	if err := p.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
 		t.Fatal(err)
 	}
@@ -244,21 +235,20 @@ func TestKafkaPortTakenMeanwhile(t *testing.T) {
 	if _, err = StartKafka(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
 		t.Errorf("every port was taken, and it says %v", err)
 	}
-	port, err := strconv.Atoi(k.Addr[strings.LastIndexByte(k.Addr, ':')+1:])
-	if err != nil {
-		t.Fatal(err)
-	}
 	quicker = 1
-	if _, err = StartKafka(t.Context(), t.TempDir(), KafkaPort(port)); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
-		t.Errorf("the given port was in use, and the error is %v", err)
+	if err := k.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
+		t.Errorf("its own port was in use, and the error is %v", err)
 	}
 }
 
 func TestKafkaRefuses(t *testing.T) {
 	t.Run("a port in use", func(t *testing.T) {
-		port := usedPort(t)
-		_, err := StartKafka(t.Context(), t.TempDir(), KafkaPort(port))
-		wantPortError(t, err, port)
+		k := startKafkaFor(t, t.TempDir())
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+		use(t, k.Addr)
+		wantPortError(t, k.Restart(t.Context()), k.port)
 	})
 	t.Run("a folder in use", func(t *testing.T) {
 		dir := t.TempDir()
@@ -284,9 +274,9 @@ func TestKafkaRefuses(t *testing.T) {
 	})
 }
 
-func startKafkaFor(t *testing.T, dir string, opts ...KafkaOption) *Kafka {
+func startKafkaFor(t *testing.T, dir string) *Kafka {
 	t.Helper()
-	k, err := StartKafka(t.Context(), dir, opts...)
+	k, err := StartKafka(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

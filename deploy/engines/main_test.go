@@ -67,7 +67,7 @@ func (r role) start(ctx context.Context) (started, error) {
 		}
 		return started{c.Addr, c.Pid}, nil
 	case "postgres":
-		p, err := StartPostgres(ctx, r.Dir, 0)
+		p, err := StartPostgres(ctx, r.Dir)
 		if err != nil {
 			return started{}, err
 		}
@@ -90,7 +90,7 @@ func (r role) start(ctx context.Context) (started, error) {
 		}
 		return started{k.Addr, k.Pid}, nil
 	case "pgbouncer":
-		server, err := StartPostgres(ctx, filepath.Join(r.Dir, "postgres"), 0)
+		server, err := StartPostgres(ctx, filepath.Join(r.Dir, "postgres"))
 		if err != nil {
 			return started{}, err
 		}

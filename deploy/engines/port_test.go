@@ -10,12 +10,18 @@ import (
 // usedPort returns a port on which something listens as long as the test runs.
 func usedPort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", addr(0))
+	return use(t, addr(0)).Port
+}
+
+// use listens on an address as long as the test runs.
+func use(t *testing.T, address string) *net.TCPAddr {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return l.Addr().(*net.TCPAddr).Port
+	return l.Addr().(*net.TCPAddr)
 }
 
 func wantPortError(t *testing.T, err error, port int) {

@@ -32,16 +32,30 @@ type Postgres struct {
 	URL string // contains user and password, so it is never logged: postgres://navlog:...@127.0.0.1:port/navlog
 	Pid int    // of the server's first process
 
-	proc *process
+	server *postgresServer
+	proc   *process
 }
 
-// StartPostgres starts PostgreSQL with its data in dir on port; 0 chooses a free one. It uses the npm package, or an
-// installation of this machine if the package is missing or the server's user cannot access it. It returns when the
-// server responds.
+// StartPostgres starts PostgreSQL with its data in dir on a free port. It uses the npm package, or an installation of
+// this machine if the package is missing or the server's user cannot access it. It returns when the server responds.
 //
 // If the caller is root, the server runs as nobody, so every folder above dir must be passable for other users (chmod
 // o+x).
-func StartPostgres(ctx context.Context, dir string, port int) (*Postgres, error) {
+func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
+	return startPostgres(ctx, dir, 0)
+}
+
+// Restart starts the server again at its address and with its data. If it still runs, it is killed first.
+func (p *Postgres) Restart(ctx context.Context) error {
+	p.Kill()
+	again, err := startPostgres(ctx, p.server.dir, p.server.port)
+	if err == nil {
+		*p = *again
+	}
+	return err
+}
+
+func startPostgres(ctx context.Context, dir string, port int) (*Postgres, error) {
 	dir, lock, err := lockDir(ctx, postgresName, dir)
 	if err != nil {
 		return nil, err
@@ -54,7 +68,7 @@ func StartPostgres(ctx context.Context, dir string, port int) (*Postgres, error)
 		lock.Close()
 		return nil, err
 	}
-	p := &Postgres{URL: s.url(postgresDatabase)}
+	p := &Postgres{URL: s.url(postgresDatabase), server: s}
 	if p.proc, err = launch(postgresName, dir, lock, s.server()); err != nil {
 		return nil, err
 	}

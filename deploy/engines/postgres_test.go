@@ -12,7 +12,7 @@ import (
 )
 
 func TestPostgresKeepsData(t *testing.T) {
-	dir := engineDir(t)
+	p := startPostgresFor(t, engineDir(t))
 	for i, end := range []func(*Postgres){
 		func(p *Postgres) {
 			if err := p.Close(); err != nil {
@@ -25,11 +25,11 @@ func TestPostgresKeepsData(t *testing.T) {
 		(*Postgres).Kill,
 		(*Postgres).Kill,
 	} {
-		p, err := StartPostgres(t.Context(), dir, 0)
-		if err != nil {
-			t.Fatal(err)
+		if url := p.URL; i > 0 {
+			if err := p.Restart(t.Context()); err != nil || p.URL != url {
+				t.Fatalf("at %s it comes back at %s: %v", url, p.URL, err)
+			}
 		}
-		t.Cleanup(p.Kill)
 		conn := connectPostgres(t, p.URL) // stays open: neither way of stopping may wait for it
 		var rows int
 		for _, statement := range []string{"CREATE TABLE IF NOT EXISTS t (n int)", "INSERT INTO t VALUES (1)"} {
@@ -115,11 +115,6 @@ func TestPostgresRestartsAtOnce(t *testing.T) {
 }
 
 func TestPostgresRefuses(t *testing.T) {
-	t.Run("a port in use", func(t *testing.T) {
-		port := usedPort(t)
-		_, err := StartPostgres(t.Context(), engineDir(t), port)
-		wantPortError(t, err, port)
-	})
 	t.Run("a folder that its user cannot reach", func(t *testing.T) {
 		if os.Geteuid() != 0 {
 			t.Skip("only root starts the server as another user")
@@ -128,19 +123,21 @@ func TestPostgresRefuses(t *testing.T) {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		_, err := StartPostgres(t.Context(), filepath.Join(dir, "postgres"), 0)
+		_, err := StartPostgres(t.Context(), filepath.Join(dir, "postgres"))
 		wantMessage(t, err, "uid 65534", dir, "chmod o+x")
 	})
-	t.Run("data of another version", func(t *testing.T) {
+	t.Run("a port in use, or data of another version", func(t *testing.T) {
 		dir := engineDir(t)
 		p := startPostgresFor(t, dir)
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
+		use(t, addr(p.server.port))
+		wantPortError(t, p.Restart(t.Context()), p.server.port)
 		if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("9\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := StartPostgres(t.Context(), dir, 0)
+		_, err := StartPostgres(t.Context(), dir)
 		wantMessage(t, err, "postgresql.log", "incompatible")
 	})
 }
@@ -169,7 +166,7 @@ func TestPostgresLinks(t *testing.T) {
 
 func startPostgresFor(t *testing.T, dir string) *Postgres {
 	t.Helper()
-	p, err := StartPostgres(t.Context(), dir, 0)
+	p, err := StartPostgres(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

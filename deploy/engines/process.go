@@ -180,9 +180,15 @@ func (p *process) stop() error {
 	}
 }
 
-// kill ends the engine as a power failure would, and waits until it has exited. The folder can then be used again.
+// kill ends the engine as a power failure would, and waits until it has exited. The folder can then be used again. It
+// does nothing if the engine has exited before, because its id may be another process's by now.
 func (p *process) kill() {
-	syscall.Kill(p.pid, syscall.SIGKILL)
+	select {
+	case <-p.ended:
+		return
+	default:
+		syscall.Kill(p.pid, syscall.SIGKILL)
+	}
 	select {
 	case <-p.ended:
 	case <-time.After(stopWait):

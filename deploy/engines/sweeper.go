@@ -33,6 +33,19 @@ func RemoveAtExit(dir string) error {
 	return nil
 }
 
+// TempDir creates a temporary folder for a run's engines, open to the user that PostgreSQL runs as, unlike t.TempDir of
+// a root process. It is removed with this process (see RemoveAtExit).
+func TempDir(name string) (string, error) {
+	dir, err := os.MkdirTemp("", "navlog-"+name+"-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the engines: %w", err)
+	}
+	return dir, RemoveAtExit(dir)
+}
+
 // RunDir creates a new folder in data for the engines of one run, open to the user that PostgreSQL runs as. It is
 // removed with this process, unless keep is set.
 func RunDir(data string, keep bool) (string, error) {

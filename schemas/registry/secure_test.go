@@ -20,11 +20,10 @@ import (
 // parameters of postgres.url, and only with the right ones.
 func TestOwnCertificates(t *testing.T) {
 	ours, other := certstest.New(t), certstest.New(t)
-	dir, err := os.MkdirTemp("", "navlog-secure-") // PostgreSQL runs as another user, which cannot enter t.TempDir
+	dir, err := engines.TempDir("secure")
 	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755))
-	server, err := engines.StartPostgres(t.Context(), dir, 0)
+	dir = filepath.Join(dir, "postgres")
+	server, err := engines.StartPostgres(t.Context(), dir)
 	must(t, err)
 	t.Cleanup(server.Kill)
 	data := filepath.Join(dir, "data")

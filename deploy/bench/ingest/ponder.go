@@ -53,7 +53,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	db, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+	db, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"))
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ var (
 	databases      atomic.Int64
 	sharedPostgres = sync.OnceValues(func() (*engines.Postgres, error) {
 		return shared("postgres", func(ctx context.Context, dir string) (*engines.Postgres, error) {
-			return engines.StartPostgres(ctx, dir, 0)
+			return engines.StartPostgres(ctx, dir)
 		})
 	})
 )

@@ -118,7 +118,7 @@ func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, 
 		return err
 	})
 	group.Go(func() (err error) {
-		f.Postgres, err = engines.StartPostgres(ctx, filepath.Join(o.Dir, "postgres"), 0)
+		f.Postgres, err = engines.StartPostgres(ctx, filepath.Join(o.Dir, "postgres"))
 		return err
 	})
 	group.Go(func() (err error) {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +27,6 @@ type World struct {
 	stack.Stack
 	Dir string
 
-	port    int
 	client  *kgo.Client
 	mu      sync.Mutex
 	secrets map[int64]string // partners' signing secrets, by id
@@ -57,7 +55,7 @@ func (w *World) start(ctx context.Context) (err error) {
 	if err := w.makeTopics(ctx); err != nil {
 		return err
 	}
-	if err := w.StartPostgres(ctx); err != nil {
+	if w.Postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres")); err != nil {
 		return err
 	}
 	c := registry.DefaultConfig()
@@ -85,19 +83,6 @@ func (w *World) RemakeTopic(ctx context.Context, topic string) error {
 	w.client.Close() // it writes to the old id
 	return w.makeTopics(ctx)
 }
-
-// StartPostgres starts the server, or restarts it at the same address.
-func (w *World) StartPostgres(ctx context.Context) (err error) {
-	if w.Postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres"), w.port); err != nil {
-		return err
-	}
-	_, port, _ := strings.Cut(strings.TrimPrefix(w.Postgres.URL, "postgres://"), "@127.0.0.1:")
-	w.port, err = strconv.Atoi(strings.SplitN(port, "/", 2)[0])
-	return err
-}
-
-// KillPostgres kills the server with SIGKILL.
-func (w *World) KillPostgres() { w.Postgres.Kill() }
 
 // Close stops the engines.
 func (w *World) Close() error {

@@ -42,7 +42,7 @@ func Start(ctx context.Context, dir, log string) (*Stack, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		s.Postgres, err = engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+		s.Postgres, err = engines.StartPostgres(ctx, filepath.Join(dir, "postgres"))
 		return err
 	})
 	if err := group.Wait(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 // build builds navlog with one piece of text replaced in one of its files.
@@ -60,15 +62,11 @@ func TestPlantedFaults(t *testing.T) {
 		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = f.poster.post(", "	f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)\n	a.Result = f.poster.post(", []string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			t.Parallel()                                     // mostly waiting, so they can run in parallel
-			data, err := os.MkdirTemp("", "navlog-planted-") // other users cannot enter t.TempDir, and PostgreSQL may run as another user
-			if err == nil {
-				err = os.Chmod(data, 0o755)
-			}
+			t.Parallel() // mostly waiting, so they can run in parallel
+			data, err := engines.TempDir("planted")
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { os.RemoveAll(data) })
 			run := chaos{Data: data, Navlog: build(t, c.file, c.before, c.after), Seeds: 1, First: 1, Events: 70, Settle: 30 * time.Second}
 			if sum, err := run.run(t.Context()); err == nil || !slices.ContainsFunc(c.want, func(w string) bool { return strings.Contains(err.Error(), w) }) {
 				t.Errorf("the fault is not found: %+v, %v", sum, err)

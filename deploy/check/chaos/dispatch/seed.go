@@ -228,7 +228,7 @@ func (r *run) exec(ctx context.Context, sql string) error {
 // process waits until it is back.
 func (r *run) killPostgres(ctx context.Context) error {
 	died := time.Now()
-	r.world.KillPostgres()
+	r.world.Postgres.Kill()
 	defer func() {
 		for i, theft := range r.thefts {
 			r.thefts[i] = theft.outlived(died, time.Now())
@@ -239,7 +239,7 @@ func (r *run) killPostgres(ctx context.Context) error {
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		err := r.world.StartPostgres(ctx)
+		err := r.world.Postgres.Restart(ctx)
 		for err == nil && r.exec(ctx, "SELECT 1") != nil && time.Now().Before(deadline) {
 			// The pool only notices a dead connection by using it.
 		}

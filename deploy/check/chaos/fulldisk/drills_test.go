@@ -61,22 +61,12 @@ func (s *system) dropped(id int32) {
 	must(s.t, o.Drop(s.t.Context(), id))
 }
 
-// openDir creates a folder that PostgreSQL, which runs as another user, can enter.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "navlog-drill-")
-	must(t, err)
-	must(t, os.Chmod(dir, 0o755))
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // ClickHouse loses everything and comes back empty. project rebuilds the read model from the log; nothing else needs to
 // be done. serve is started after that, because the embedded engine exits when a client logs in to a database that does
 // not exist.
 func TestEmptyClickHouse(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := t.TempDir()
 	start := func(name string) *engines.ClickHouse {
 		ch, err := engines.StartClickHouse(t.Context(), filepath.Join(dir, name), 0)
 		must(t, err)
@@ -207,13 +197,13 @@ func TestLostKafka(t *testing.T) {
 // since.
 func TestRestoredPostgres(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir, err := engines.TempDir("drill")
+	must(t, err)
 	data, old := filepath.Join(dir, "data"), filepath.Join(dir, "old")
-	p, err := engines.StartPostgres(t.Context(), data, 0)
+	p, err := engines.StartPostgres(t.Context(), data)
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	s := newSystem(t, enginetest.Kafka(t), enginetest.ClickHouse(t), p.URL)
-	port := int(s.pool.Config().ConnConfig.Port)
 	must(t, db.New(s.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: 2, LogID: s.logID(), Schema: s.schema(), State: registry.Building}))
 	s.stop()
 	s.pool.Close()
@@ -223,13 +213,10 @@ func TestRestoredPostgres(t *testing.T) {
 	}
 
 	again := func() {
-		p, err := engines.StartPostgres(t.Context(), data, port)
-		must(t, err)
-		t.Cleanup(func() { _ = p.Close() })
+		must(t, p.Restart(t.Context()))
 		s.pool, err = registry.Open(t.Context(), s.pg)
 		must(t, err)
 		t.Cleanup(s.pool.Close)
-		s.stopEngine = p.Close
 	}
 	again()
 	s.programs()
@@ -240,7 +227,7 @@ func TestRestoredPostgres(t *testing.T) {
 	s.dropped(2)
 	s.stop()
 	s.pool.Close()
-	must(t, s.stopEngine())
+	must(t, p.Close())
 
 	must(t, os.RemoveAll(data))
 	must(t, os.Rename(old, data))

@@ -10,11 +10,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,11 +64,8 @@ type disk struct {
 // newDisk mounts a tmpfs of that many mebibytes, or skips the test if the user is not allowed to mount.
 func newDisk(t *testing.T, mebibytes int) *disk {
 	t.Helper()
-	// Not t.TempDir: PostgreSQL runs as another user, which cannot enter such a folder.
-	dir, err := os.MkdirTemp("", "navlog-full-")
+	dir, err := engines.TempDir("full")
 	must(t, err)
-	must(t, os.Chmod(dir, 0o755))
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=755", mebibytes)); err != nil {
 		t.Skipf("a file system for the engine cannot be mounted, which takes root: %v", err)
 	}
@@ -105,22 +99,21 @@ func (d *disk) free() { must(d.t, os.Remove(d.ballast())) }
 
 // system is the four programs and their engines, one of which uses the disk.
 type system struct {
-	t          *testing.T
-	kafka      chainlog.Config
-	ch         readmodel.Config
-	pg         registry.Config
-	pool       *pgxpool.Pool
-	node       string
-	chain      *ethclient.Client
-	deployed   *devchain.Contracts
-	scenario   *devchain.Scenario
-	ingest     *ingest.Ingest
-	project    *projections.Projections
-	serve      *query.Query
-	dispatch   *dispatch.Dispatch
-	stops      []func()
-	stopEngine func() error
-	mayTear    atomic.Bool // the broker may end a transaction in one topic only
+	t        *testing.T
+	kafka    chainlog.Config
+	ch       readmodel.Config
+	pg       registry.Config
+	pool     *pgxpool.Pool
+	node     string
+	chain    *ethclient.Client
+	deployed *devchain.Contracts
+	scenario *devchain.Scenario
+	ingest   *ingest.Ingest
+	project  *projections.Projections
+	serve    *query.Query
+	dispatch *dispatch.Dispatch
+	stops    []func()
+	mayTear  atomic.Bool // the broker may end a transaction in one topic only
 }
 
 func newSystem(t *testing.T, brokers []string, clickhouse, postgres string) *system {
@@ -339,20 +332,12 @@ func TestClickHouseDiskFull(t *testing.T) {
 func TestKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 64)
-	dir := filepath.Join(d.dir, "log")
-	k, err := engines.StartKafka(t.Context(), dir)
+	k, err := engines.StartKafka(t.Context(), filepath.Join(d.dir, "log"))
 	must(t, err)
 	t.Cleanup(func() { _ = k.Close() })
-	_, text, err := net.SplitHostPort(k.Addr)
-	must(t, err)
-	port, err := strconv.Atoi(text)
-	must(t, err)
 	logDiskFull(t, d, k.Addr, true, func(s *system) {
 		s.stop()
-		must(t, k.Close())
-		again, err := engines.StartKafka(t.Context(), dir, engines.KafkaPort(port))
-		must(t, err)
-		t.Cleanup(func() { _ = again.Close() })
+		must(t, k.Restart(t.Context()))
 		s.programs()
 	})
 }
@@ -399,8 +384,7 @@ func logDiskFull(t *testing.T, d *disk, broker string, mayTear bool, revive func
 func TestPostgresDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 256)
-	dir := filepath.Join(d.dir, "pg")
-	p, err := engines.StartPostgres(t.Context(), dir, 0)
+	p, err := engines.StartPostgres(t.Context(), filepath.Join(d.dir, "pg"))
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	s := newSystem(t, enginetest.Kafka(t), enginetest.ClickHouse(t), p.URL)
@@ -414,14 +398,7 @@ func TestPostgresDiskFull(t *testing.T) {
 	})
 	d.free()
 	if ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second); s.pool.Ping(ctx) != nil { // it has exited or is about to
-		p.Kill()
-		address, err := url.Parse(p.URL)
-		must(t, err)
-		port, err := strconv.Atoi(address.Port())
-		must(t, err)
-		again, err := engines.StartPostgres(t.Context(), dir, port)
-		must(t, err)
-		t.Cleanup(func() { _ = again.Close() })
+		must(t, p.Restart(t.Context()))
 		cancel()
 	} else {
 		cancel()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/ingest"
 )
 
@@ -422,17 +420,5 @@ func (w *world) restartBroker() error {
 		return nil
 	}
 	w.count("broker restart")
-	if err := w.broker.Close(); err != nil {
-		return err
-	}
-	var port int
-	if _, err := fmt.Sscanf(w.broker.Addr, "127.0.0.1:%d", &port); err != nil {
-		return fmt.Errorf("read the port of %s: %w", w.broker.Addr, err)
-	}
-	again, err := engines.StartKafka(w.ctx, filepath.Join(w.dir, "kafka"), engines.KafkaPort(port))
-	if err != nil {
-		return err
-	}
-	w.broker = again
-	return nil
+	return w.broker.Restart(w.ctx)
 }

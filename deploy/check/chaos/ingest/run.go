@@ -49,11 +49,8 @@ func (r Result) Cases() (n int) {
 
 // Run tries seeds and writes their results. It returns false if one of them failed.
 func Run(ctx context.Context, o Options, out io.Writer) (ok bool, err error) {
-	root, err := os.MkdirTemp("", "navlog-chaos-")
+	root, err := engines.TempDir("chaos")
 	if err != nil {
-		return false, err
-	}
-	if err := engines.RemoveAtExit(root); err != nil {
 		return false, err
 	}
 	var brokers []string
