@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"time"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -154,19 +153,21 @@ func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 // doubled, or belongs to an aborted transaction.
 func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record, error) {
 	topic := chainlog.LogTopic(chainID)
-	committed, err := records(ctx, f.Kafka, topic, kgo.ReadCommitted())
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	committed, err := stack.Records(ctx, f.Kafka, topic, kgo.ReadCommitted())
 	if err != nil {
 		return nil, err
 	}
-	all, err := records(ctx, f.Kafka, topic, kgo.ReadUncommitted())
+	all, err := stack.Records(ctx, f.Kafka, topic, kgo.ReadUncommitted())
 	if err != nil {
 		return nil, err
 	}
 	v.Records, v.Aborted = len(committed), len(all)-len(committed)
 	live := map[uint64]*event.Record{}
-	for i, value := range committed {
+	for i, record := range committed {
 		r := new(event.Record)
-		if err := proto.Unmarshal(value, r); err != nil {
+		if err := proto.Unmarshal(record.Value, r); err != nil {
 			return nil, fmt.Errorf("record %d of the log is none: %w", i+1, err)
 		}
 		if r.GetSeq() != uint64(i+1) {
@@ -183,38 +184,4 @@ func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record,
 		live[r.GetSeq()] = r
 	}
 	return live, nil
-}
-
-// records returns the values of a topic with one partition, in their order.
-func records(
-	ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel,
-) (values [][]byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the end of %s: %w", topic, err)
-	}
-	end, _ := ends.Lookup(topic, 0)
-	for next := int64(0); next < end.Offset; {
-		fetches := client.PollFetches(ctx)
-		if err := errors.Join(ctx.Err(), fetches.Err()); err != nil {
-			return nil, fmt.Errorf("read %s: %w", topic, err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if next = r.Offset + 1; !r.Attrs.IsControl() && r.Offset < end.Offset {
-				values = append(values, r.Value)
-			}
-		})
-	}
-	return values, nil
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -41,11 +43,11 @@ func (w *world) judge() (v verdict, err error) {
 	if err := chainlog.Settle(w.ctx, w.config.ID, w.kafka.Options()...); err != nil {
 		return v, err
 	}
-	cursor, err := newestCursor(w.ctx, w.kafka.Brokers, w.config.ID)
+	cursor, err := w.newestCursor(w.ctx)
 	if err != nil {
 		return v, err
 	}
-	records, err := committed(w.ctx, w.kafka.Brokers, chainlog.LogTopic(w.config.ID))
+	records, err := stack.Records(w.ctx, w.kafka.Brokers, chainlog.LogTopic(w.config.ID), kgo.ReadCommitted())
 	if err != nil {
 		return v, err
 	}
@@ -55,7 +57,7 @@ func (w *world) judge() (v verdict, err error) {
 	}
 	f.end(blocks)
 	for _, topic := range []string{chainlog.ReferralDeposits(w.config.ID), chainlog.ReferralWithdrawals(w.config.ID)} {
-		records, err := committed(w.ctx, w.kafka.Brokers, topic)
+		records, err := stack.Records(w.ctx, w.kafka.Brokers, topic, kgo.ReadCommitted())
 		if err != nil {
 			return v, err
 		}

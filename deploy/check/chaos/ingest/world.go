@@ -14,10 +14,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/vaults"
@@ -44,7 +47,6 @@ var partners = []uint32{7, 42, 4_000_000_000}
 type world struct {
 	plan      Plan
 	ctx       context.Context
-	dir       string
 	anvil     *engines.Anvil
 	chain     *rpc.Client
 	contracts *devchain.Contracts
@@ -70,7 +72,7 @@ type world struct {
 // newWorld starts a chain with contracts and traffic, and the proxies between it and ingest. brokers are those of a
 // shared Kafka; without them the world starts its own.
 func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *world, err error) {
-	w = &world{plan: plan, ctx: ctx, dir: dir, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}}, least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
+	w = &world{plan: plan, ctx: ctx, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}}, least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -272,11 +274,23 @@ func (w *world) outgrow() error {
 func (w *world) cursor() *event.Cursor {
 	ctx, cancel := context.WithTimeout(w.ctx, indulgence)
 	defer cancel()
-	c, err := newestCursor(ctx, w.kafka.Brokers, w.config.ID)
+	c, err := w.newestCursor(ctx)
 	if err != nil {
 		return nil
 	}
 	return c
+}
+
+func (w *world) newestCursor(ctx context.Context) (*event.Cursor, error) {
+	records, err := stack.Records(ctx, w.kafka.Brokers, chainlog.CursorTopic(w.config.ID), kgo.ReadCommitted())
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	c := new(event.Cursor)
+	if err := proto.Unmarshal(records[len(records)-1].Value, c); err != nil {
+		return nil, fmt.Errorf("the newest cursor is invalid: %w", err)
+	}
+	return c, nil
 }
 
 // atHead reports whether the head of the chain is in the log.

@@ -19,12 +19,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/link"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -288,30 +288,15 @@ func (n *network) oneWriter(want int) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), fleet.Patience)
 	defer cancel()
-	topic := chainlog.CursorTopic(chainID)
-	client, err := kgo.NewClient(kgo.SeedBrokers(n.Kafka...),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	cursors, err := stack.Records(ctx, n.Kafka, chainlog.CursorTopic(chainID), kgo.ReadCommitted())
 	must(n.t, err)
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)
-	must(n.t, errors.Join(err, ends.Error()))
-	end, _ := ends.Lookup(topic, 0)
 	var writers [][]byte
-	for next := int64(0); next < end.Offset; {
-		fetches := client.PollFetches(ctx)
-		must(n.t, errors.Join(ctx.Err(), fetches.Err()))
-		fetches.EachRecord(func(r *kgo.Record) {
-			next = r.Offset + 1
-			if r.Attrs.IsControl() {
-				return
-			}
-			cursor := new(event.Cursor)
-			must(n.t, proto.Unmarshal(r.Value, cursor))
-			if last := len(writers) - 1; last < 0 || !bytes.Equal(writers[last], cursor.GetInstanceId()) {
-				writers = append(writers, cursor.GetInstanceId())
-			}
-		})
+	for _, r := range cursors {
+		cursor := new(event.Cursor)
+		must(n.t, proto.Unmarshal(r.Value, cursor))
+		if last := len(writers) - 1; last < 0 || !bytes.Equal(writers[last], cursor.GetInstanceId()) {
+			writers = append(writers, cursor.GetInstanceId())
+		}
 	}
 	if len(writers) != want {
 		n.t.Errorf("the log was written by %x, one after the other; want %d writers", writers, want)
