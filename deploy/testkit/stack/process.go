@@ -113,7 +113,9 @@ func (p *Process) Kill() {
 
 // Stop shuts the process and its children down gracefully, or kills them after 20 seconds. Having to kill them is an
 // error, and so is an unsuccessful exit of the process itself.
-func (p *Process) Stop() error {
+func (p *Process) Stop() error { return p.stop(grace) }
+
+func (p *Process) stop(grace time.Duration) error {
 	_ = syscall.Kill(-p.Pid, syscall.SIGINT)
 	select {
 	case <-p.ended:

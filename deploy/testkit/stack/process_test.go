@@ -44,12 +44,9 @@ func TestStop(t *testing.T) {
 }
 
 func TestStopOfOneThatStays(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes the 20 seconds of grace")
-	}
 	t.Parallel()
 	p := says(t, "here", "trap '' INT; echo here; while :; do sleep 0.1; done")
-	if err := p.Stop(); err == nil || !strings.Contains(err.Error(), "did not end within 20s") {
+	if err := p.stop(100 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not end within 100ms") {
 		t.Errorf("one that stays was stopped: %v", err)
 	}
 	<-p.Ended()
