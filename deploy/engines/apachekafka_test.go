@@ -20,31 +20,38 @@ func needApacheKafka(t *testing.T) {
 	}
 }
 
-// Apache Kafka must keep, through a crash inside a transaction and a graceful stop, what kfake is required to keep.
+// Apache Kafka must keep, through a crash inside a transaction and a graceful stop, what kfake is required to keep. After
+// the crash it comes back at its address.
 func TestApacheKafkaKeepsData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker three times")
 	}
 	needApacheKafka(t)
 	dir := t.TempDir()
+	k, err := StartApacheKafka(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Kill() })
+	createTopic(t, k.Addr)
 	var want []string
-	for i, end := range []func(*ApacheKafka){
-		(*ApacheKafka).Kill,
-		func(k *ApacheKafka) {
+	for i, next := range []func(){
+		func() {
+			address := k.Addr
+			if err := k.Restart(t.Context()); err != nil || k.Addr != address {
+				t.Fatalf("at %s it comes back at %s: %v", address, k.Addr, err)
+			}
+		},
+		func() {
 			if err := k.Close(); err != nil {
 				t.Fatal(err)
 			}
+			if k, err = StartApacheKafka(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
 		},
-		(*ApacheKafka).Kill,
+		func() { k.Kill() },
 	} {
-		k, err := StartApacheKafka(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(k.Kill)
-		if i == 0 {
-			createTopic(t, k.Addr)
-		}
 		p := producer(t, k.Addr)
 		value := string(rune('a' + i))
 		commit(t, p, value)
@@ -53,38 +60,12 @@ func TestApacheKafkaKeepsData(t *testing.T) {
 			t.Fatalf("after %d restarts: read %q, want %q", i, got, want)
 		}
 		begin(t, p, "lost")
-		end(k)
+		pid := k.Pid
+		next()
 		p.CloseAllowingRebalance()
-		if err := gone(k.Pid); err != nil {
+		if err := gone(pid); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// A broker that has exited comes back at its address with its data.
-func TestApacheKafkaRestarts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a broker twice")
-	}
-	needApacheKafka(t)
-	k, err := StartApacheKafka(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { k.Kill() })
-	createTopic(t, k.Addr)
-	p := producer(t, k.Addr)
-	commit(t, p, "before")
-	p.CloseAllowingRebalance()
-	if got := committed(t, k.Addr); len(got) != 1 { // a commit is complete when its marker is written, shortly after the response
-		t.Fatalf("committed are %q", got)
-	}
-	address, pid := k.Addr, k.Pid
-	if err := k.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := committed(t, address); k.Addr != address || k.Pid == pid || !slices.Equal(got, []string{"before"}) {
-		t.Errorf("at %s after %s, process %d after %d, with %q", k.Addr, address, k.Pid, pid, got)
 	}
 }
 
