@@ -18,11 +18,7 @@ import (
 // TestCertificatesThatAPartnerSets: what a partner sets at the API is what dispatch connects with. The receiver accepts
 // only connections with a client certificate of its authority, which the system does not know.
 func TestCertificatesThatAPartnerSets(t *testing.T) {
-	dir, err := fleet.TempDir("certificates")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(t.Context(), fleet.Options{Dir: dir, Partners: 1, SlotsInEpoch: 1}, nil)
+	f, err := fleet.New(t.Context(), fleet.Options{Partners: 1, SlotsInEpoch: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,42 +27,21 @@ const (
 	pause         = 50 * time.Millisecond
 )
 
-// binary builds navlog and navlog-dev once for all tests of this package, and returns the path of one of them.
+// binary returns the path of navlog or navlog-dev.
 func binary(t *testing.T, program string) string {
 	t.Helper()
-	dir, err := built()
+	path, err := stack.Build(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, program)
+	return path
 }
 
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "navlog-e2e-bin-")
-	if err != nil {
-		return "", err
-	}
-	if err := engines.RemoveAtExit(dir); err != nil {
-		return "", err
-	}
-	if out, err := exec.Command("go", "build", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build navlog: %w\n%s", err, out)
-	}
-	return dir, nil
-})
-
-// openTempDir creates a folder that every user can read, because PostgreSQL started by root runs as another user. The
-// test binary removes it after its engines have exited.
+// openTempDir creates a folder for the engines of `navlog-dev up`.
 func openTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "navlog-e2e-")
+	dir, err := engines.TempDir("e2e")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := engines.RemoveAtExit(dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -15,11 +15,7 @@ import (
 // that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also not
 // ready.
 func TestUnreachableEngines(t *testing.T) {
-	dir, err := fleet.TempDir("readiness")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(t.Context(), fleet.Options{Dir: dir, Partners: 1, SlotsInEpoch: 1}, nil)
+	f, err := fleet.New(t.Context(), fleet.Options{Partners: 1, SlotsInEpoch: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +52,9 @@ func TestUnreachableEngines(t *testing.T) {
 		slices.Sort(engines)
 		return engines, err
 	}
-	until(func(p *fleet.Program) error { return p.Ready(t.Context()) })
+	if err := f.Until(t.Context(), func() error { return f.Ready(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
 	until(func(p *fleet.Program) error {
 		if engines, err := named(p); err != nil || len(engines) > 0 {
 			return fmt.Errorf("%s names %q: %w", p.Name, engines, err)

@@ -46,14 +46,13 @@ func must(t *testing.T, err error) {
 
 func newSystem(t *testing.T) *system {
 	t.Helper()
-	dir, err := fleet.TempDir("instances")
-	must(t, err)
 	s := &system{t: t}
-	o := fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: 1, Settings: []string{
+	o := fleet.Options{Partners: partners, SlotsInEpoch: 1, Settings: []string{
 		fmt.Sprint("NAVLOG_HTTP_PARTNER_RATE_LIMIT=", limit),
 		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
 		fmt.Sprint("NAVLOG_WEBHOOKS_PER_PARTNER_CONCURRENCY=", concurrency),
 	}}
+	var err error
 	s.Fleet, err = fleet.New(t.Context(), o, nil)
 	must(t, err)
 	t.Cleanup(s.Close)
@@ -74,14 +73,7 @@ func (s *system) grow(n int) {
 			*of = append(*of, p)
 		}
 	}
-	must(s.t, s.Until(s.t.Context(), func() error {
-		for _, p := range append(append([]*fleet.Program{s.ingest, s.project}, s.serve...), s.dispatch...) {
-			if err := p.Ready(s.t.Context()); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
+	must(s.t, s.Until(s.t.Context(), func() error { return s.Ready(s.t.Context()) }))
 }
 
 // get sends a request of a partner to an instance and returns the status of the response.

@@ -76,10 +76,8 @@ func must(t *testing.T, err error) {
 
 func newSystem(t *testing.T, blocks uint64) *system {
 	t.Helper()
-	dir, err := fleet.TempDir("soak")
-	must(t, err)
 	s := &system{t: t, blocks: blocks}
-	o := fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: epoch, Settings: []string{
+	o := fleet.Options{Partners: partners, SlotsInEpoch: epoch, Settings: []string{
 		// The readers have one address.
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0", "NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
 		// Frequent garbage collections, so that the memory shows what is in use.
@@ -90,6 +88,7 @@ func newSystem(t *testing.T, blocks uint64) *system {
 		// which this run would collect all of its generations.
 		"NAVLOG_HTTP_REQUEST_TIMEOUT=5s", "NAVLOG_HTTP_FILE_TIMEOUT=6s",
 	}}
+	var err error
 	s.Fleet, err = fleet.New(t.Context(), o, nil)
 	must(t, err)
 	t.Cleanup(s.Close)
@@ -100,14 +99,7 @@ func newSystem(t *testing.T, blocks uint64) *system {
 		must(t, err)
 		s.programs = append(s.programs, p)
 	}
-	must(t, s.Until(t.Context(), func() error {
-		for _, p := range s.programs {
-			if err := p.Ready(t.Context()); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
+	must(t, s.Until(t.Context(), func() error { return s.Ready(t.Context()) }))
 	return s
 }
 

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -45,8 +44,7 @@ const (
 
 // Options configure a fleet.
 type Options struct {
-	Dir          string // an existing folder that PostgreSQL's user can enter (see TempDir)
-	Replicas     int    // of the topics
+	Replicas     int // of the topics
 	Partners     int
 	SlotsInEpoch int      // of the chain: twice as many blocks are not final
 	Settings     []string // environment of every program, in addition
@@ -54,6 +52,7 @@ type Options struct {
 
 // A Fleet is a development chain, engines, partners, their receiver, and the programs that were launched.
 type Fleet struct {
+	Dir        string   // of the engines and of the programs' output; it is removed with this process
 	Kafka      []string // addresses of the brokers
 	ClickHouse *engines.ClickHouse
 	Postgres   *engines.Postgres
@@ -72,61 +71,41 @@ type Fleet struct {
 	steps    int64 // scenarios that were created
 }
 
-// build builds navlog and returns the path of the binary, which is in dir.
-func build(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "navlog")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/navlog/navlog/cmd/navlog")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build navlog: %w\n%s", err, out)
-	}
-	return path, nil
-}
-
-// TempDir creates a folder that PostgreSQL's user can enter, and that is removed when this process and its engines have
-// exited.
-func TempDir(name string) (string, error) {
-	dir, err := os.MkdirTemp("", "navlog-"+name+"-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		return "", err
-	}
-	return dir, engines.RemoveAtExit(dir)
-}
-
 // New builds navlog and starts ClickHouse, PostgreSQL and the chain, with contracts and some traffic; it creates the
-// partners and starts their receiver. It starts no program. kafka starts the brokers at the same time, and returns their
-// addresses; the caller stops them after Close. With nil the fleet has the embedded Kafka.
-func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, error)) (_ *Fleet, err error) {
+// partners and starts their receiver. It starts no program. kafka starts the brokers in a folder at the same time, and
+// returns their addresses; the caller stops them after Close. With nil the fleet has the embedded Kafka.
+func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir string) ([]string, error)) (_ *Fleet, err error) {
 	f := &Fleet{options: o}
 	defer func() {
 		if err != nil {
 			f.Close()
 		}
 	}()
+	if f.Dir, err = engines.TempDir("fleet"); err != nil {
+		return nil, err
+	}
 	var group errgroup.Group
 	if kafka == nil {
 		kafka = f.startKafka
 	}
 	group.Go(func() (err error) {
-		f.Kafka, err = kafka(ctx)
+		f.Kafka, err = kafka(ctx, filepath.Join(f.Dir, "kafka"))
 		return err
 	})
 	group.Go(func() (err error) {
-		f.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(o.Dir, "clickhouse"), 0)
+		f.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(f.Dir, "clickhouse"), 0)
 		return err
 	})
 	group.Go(func() (err error) {
-		f.Postgres, err = engines.StartPostgres(ctx, filepath.Join(o.Dir, "postgres"))
+		f.Postgres, err = engines.StartPostgres(ctx, filepath.Join(f.Dir, "postgres"))
 		return err
 	})
 	group.Go(func() (err error) {
-		f.navlog, err = build(ctx, o.Dir)
+		f.navlog, err = stack.Build("navlog")
 		return err
 	})
 	group.Go(func() (err error) {
-		f.anvil, err = engines.StartAnvil(ctx, filepath.Join(o.Dir, "anvil"),
+		f.anvil, err = engines.StartAnvil(ctx, filepath.Join(f.Dir, "anvil"),
 			engines.AnvilOptions{SlotsInEpoch: o.SlotsInEpoch, States: 100_000, Fleeting: true})
 		return err
 	})
@@ -146,8 +125,8 @@ func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, 
 	return f, f.Steps(ctx, firstSteps)
 }
 
-func (f *Fleet) startKafka(ctx context.Context) (addresses []string, err error) {
-	if f.embedded, err = engines.StartKafka(ctx, filepath.Join(f.options.Dir, "kafka")); err != nil {
+func (f *Fleet) startKafka(ctx context.Context, dir string) (addresses []string, err error) {
+	if f.embedded, err = engines.StartKafka(ctx, dir); err != nil {
 		return nil, err
 	}
 	return []string{f.embedded.Addr}, nil
@@ -161,7 +140,7 @@ func (f *Fleet) KillChain() { f.anvil.Kill() }
 
 // makePartners starts the receiver and registers it for each partner.
 func (f *Fleet) makePartners(ctx context.Context) (err error) {
-	if f.Receiver, err = newReceiver(f.options.Dir); err != nil {
+	if f.Receiver, err = newReceiver(f.Dir); err != nil {
 		return err
 	}
 	pg := registry.DefaultConfig()
@@ -281,9 +260,19 @@ func (f *Fleet) Environment(settings ...string) []string {
 // Run runs a command of navlog to its end. Its error contains what the command printed.
 func (f *Fleet) Run(ctx context.Context, arguments ...string) error {
 	cmd := exec.CommandContext(ctx, f.navlog, arguments...)
-	cmd.Dir, cmd.Env = f.options.Dir, f.Environment()
+	cmd.Dir, cmd.Env = f.Dir, f.Environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("navlog %s: %w\n%s", strings.Join(arguments, " "), err, out)
+	}
+	return nil
+}
+
+// Ready returns nil if every program that was launched, and was not forgotten, is ready.
+func (f *Fleet) Ready(ctx context.Context) error {
+	for _, p := range f.programs {
+		if err := p.Ready(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -69,8 +69,8 @@ func (f *Fleet) LaunchAt(at Place, program, name string, settings ...string) (*P
 	if at.Namespace != "" {
 		cmd = exec.Command("ip", "netns", "exec", at.Namespace, f.navlog, program)
 	}
-	cmd.Dir, cmd.Env = f.options.Dir, f.Environment(settings...)
-	if p.Process, err = stack.Launch(cmd, filepath.Join(f.options.Dir, name+".log")); err != nil {
+	cmd.Dir, cmd.Env = f.Dir, f.Environment(settings...)
+	if p.Process, err = stack.Launch(cmd, filepath.Join(f.Dir, name+".log")); err != nil {
 		return nil, err
 	}
 	f.programs = append(f.programs, p)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/fleet"
 )
 
 // `make chaos-brokers ROUNDS=5` kills more.
@@ -16,11 +15,7 @@ func TestKilledBrokers(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	dir, err := fleet.TempDir("brokers")
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := Try(t.Context(), dir, 1, t.Output())
+	result, err := Try(t.Context(), 1, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -47,11 +46,11 @@ type drill struct {
 	kills                     int
 }
 
-// Try kills each broker that many times in a new cluster with its data in dir, then two at once, and returns the
+// Try kills each broker that many times in a new cluster, then two at once, and returns the
 // comparison with the chain.
-func Try(ctx context.Context, dir string, rounds int, out io.Writer) (*Result, error) {
+func Try(ctx context.Context, rounds int, out io.Writer) (*Result, error) {
 	d := &drill{out: out}
-	o := fleet.Options{Dir: dir, Replicas: brokers, Partners: 3, SlotsInEpoch: 1}
+	o := fleet.Options{Replicas: brokers, Partners: 3, SlotsInEpoch: 1}
 	defer d.stop()
 	if err := d.start(ctx, o); err != nil {
 		return nil, err
@@ -75,8 +74,8 @@ func Try(ctx context.Context, dir string, rounds int, out io.Writer) (*Result, e
 
 // start starts the engines and the programs.
 func (d *drill) start(ctx context.Context, o fleet.Options) (err error) {
-	d.Fleet, err = fleet.New(ctx, o, func(ctx context.Context) (addrs []string, err error) {
-		if d.cluster, err = engines.StartApacheKafkaCluster(ctx, filepath.Join(o.Dir, "kafka"), brokers); err != nil {
+	d.Fleet, err = fleet.New(ctx, o, func(ctx context.Context, dir string) (addrs []string, err error) {
+		if d.cluster, err = engines.StartApacheKafkaCluster(ctx, dir, brokers); err != nil {
 			return nil, err
 		}
 		return d.cluster.Addrs(), nil
@@ -121,10 +120,8 @@ func (d *drill) makeScratch(ctx context.Context) error {
 // recovered waits until all programs are ready and all replicas are in sync.
 func (d *drill) recovered(ctx context.Context) error {
 	return d.Until(ctx, func() error {
-		for _, p := range []*fleet.Program{d.ingest, d.project, d.dispatch} {
-			if err := p.Ready(ctx); err != nil {
-				return err
-			}
+		if err := d.Ready(ctx); err != nil {
+			return err
 		}
 		return d.cluster.InSync(ctx)
 	})

@@ -20,8 +20,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/navlog/navlog/deploy/testkit/fleet"
 )
 
 func main() {
@@ -40,11 +38,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir, err := fleet.TempDir("brokers")
-	if err != nil {
-		return err
-	}
-	result, err := Try(ctx, dir, *rounds, os.Stdout)
+	result, err := Try(ctx, *rounds, os.Stdout)
 	if err != nil {
 		return err
 	}

@@ -66,18 +66,17 @@ func must(t *testing.T, err error) {
 func newNetwork(t *testing.T) *network {
 	t.Helper()
 	n := &network{t: t}
-	dir, err := fleet.TempDir("partitions")
-	must(t, err)
 	// The embedded broker fences a writer like Apache Kafka, which chaos-brokers uses.
-	o := fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: 1, Settings: []string{
+	o := fleet.Options{Partners: partners, SlotsInEpoch: 1, Settings: []string{
 		fmt.Sprint("NAVLOG_CHAIN_STANDBY=", standby),
 		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
 		fmt.Sprint("NAVLOG_WEBHOOKS_PER_PARTNER_CONCURRENCY=", concurrency),
 	}}
+	var err error
 	n.Fleet, err = fleet.New(t.Context(), o, nil)
 	must(t, err)
 	t.Cleanup(n.Close)
-	n.admit(filepath.Join(dir, "postgres", "data", "pg_hba.conf"))
+	n.admit(filepath.Join(n.Dir, "postgres", "data", "pg_hba.conf"))
 	n.kafkaPort, n.clickHousePort = port(t, n.Kafka[0]), port(t, n.ClickHouse.Addr)
 	address, err := url.Parse(n.Postgres.URL)
 	must(t, err)
@@ -147,18 +146,7 @@ func (n *network) until(holds func() error) {
 	must(n.t, n.Until(n.t.Context(), holds))
 }
 
-// ready returns nil if every program that was launched is ready.
-func (n *network) ready() error {
-	for _, p := range []*fleet.Program{n.first, n.second, n.project, n.dispatch, n.other} {
-		if p == nil {
-			continue
-		}
-		if err := p.Ready(n.t.Context()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (n *network) ready() error { return n.Ready(n.t.Context()) }
 
 // metric returns a metric of a program, or -1 while it cannot be read.
 func (n *network) metric(p *fleet.Program, name string) float64 {
