@@ -71,8 +71,8 @@ func traffic(t *testing.T, w *world) {
 	}
 	w.steps(t, 40)
 	w.agree(t)
-	if w.receiver.refusals() != len(w.Partners) {
-		t.Errorf("%d partners refused an attempt, want each one once", w.receiver.refusals())
+	if refused := w.receiver.Refused(); refused != len(w.Partners) {
+		t.Errorf("%d attempts were refused, want one for each partner", refused)
 	}
 }
 
@@ -251,16 +251,13 @@ func backAndAnotherWay(t *testing.T, w *world) {
 
 // kill kills navlog with SIGKILL while it delivers webhooks.
 func kill(t *testing.T, w *world) {
-	before, _ := w.receiver.accepted()
+	before := w.receiver.Count()
 	w.branch(t, func(h *oracle.History) bool {
 		h.Final = h.Head() // soon
-		return len(h.Events(w.Partners)) >= len(before)+6
+		return len(h.Events(w.Partners)) >= before+6
 	})
 	w.mine(t, 12)
-	wait.For(t, "a webhook comes", func() bool {
-		now, _ := w.receiver.accepted()
-		return len(now) > len(before)
-	})
+	wait.For(t, "a webhook comes", func() bool { return w.receiver.Count() > before })
 	h, was := w.read(t), w.document
 	w.run.kill(t)
 	w.killed = true

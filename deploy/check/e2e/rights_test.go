@@ -62,11 +62,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	}
 	c.services = shipped.Services
 	chain, contracts := startChain(t)
-	receiver, err := newReceiver(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(receiver.Close)
+	receiver := newReceiver(t)
 	api, err := engines.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +93,8 @@ func TestProgramsOfCompose(t *testing.T) {
 	base := "http://" + api
 	wait.For(t, "serve is ready", func() bool { return wait.Answers(t.Context(), base+"/readyz") })
 	w := &world{run: &run{document: document{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
-	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.url("/hooks/7")}})
+	receiver.Expect(acme)
+	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.URL(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.URL(acme)}})
 
 	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
 		t.Fatal(err)
@@ -114,7 +111,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		t.Fatal("no event is expected for the partner")
 	}
 	wait.Until(t, func() error {
-		if missing := receiver.compare(expected, false); len(missing) > 0 {
+		if missing := receiver.Compare(expected, false); len(missing) > 0 {
 			return errors.New(strings.Join(missing, "\n"))
 		}
 		return nil

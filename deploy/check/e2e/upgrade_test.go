@@ -68,8 +68,10 @@ func TestUpgrade(t *testing.T) {
 	dispatch, serve := u.start(t, before, "dispatch"), u.start(t, before, "serve")
 	serve.ready(t, "")
 	u.API = u.api[before]
-	u.post(t, made.APIKey, "application/json", `{"url":"`+u.receiver.urlFor(u.Partners[0])+`"}`, http.StatusOK,
-		oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": u.receiver.url("/hooks/7")}})
+	u.receiver.Expect(u.Partners[0])
+	own := u.receiver.URL(u.Partners[0])
+	u.post(t, made.APIKey, "application/json", `{"url":"`+own+`"}`, http.StatusOK,
+		oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": own}})
 	u.moves(t)
 
 	u.run(t, after, "config", "check")
@@ -195,11 +197,7 @@ func buildRevision(t *testing.T, revision string) string {
 func newUpgrade(t *testing.T, revision string) *upgrade {
 	t.Helper()
 	chain, contracts := startChain(t)
-	r, err := newReceiver(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	r := newReceiver(t)
 	file := writeConfiguration(t, "upgrade", chain.URL, contracts, r.CAFile, map[string]any{
 		"kafka": map[string]any{"brokers": enginetest.Kafka(t)},
 	})
@@ -348,7 +346,7 @@ func (u *upgrade) moves(t *testing.T) {
 	})
 	expected := h.Events(u.Partners)
 	wait.Until(t, func() error {
-		if found := u.receiver.compare(expected, false); len(found) > 0 {
+		if found := u.receiver.Compare(expected, false); len(found) > 0 {
 			return errors.New(strings.Join(found[:min(len(found), reportAtMost)], "\n"))
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
@@ -29,7 +30,7 @@ type world struct {
 	*run
 	data     string
 	args     []string
-	receiver *receiver
+	receiver *fleet.Receiver
 	settings []string
 	client   *oracle.Client
 	traffic  *devchain.Scenario
@@ -45,14 +46,28 @@ type present struct {
 	history *oracle.History
 }
 
-// newWorld starts navlog, with additional arguments for `up`, and registers a URL for both partners.
-func newWorld(t *testing.T, args ...string) *world {
+// newReceiver starts a receiver that refuses the first attempt of each partner's first event, so that it must be
+// retried.
+func newReceiver(t *testing.T) *fleet.Receiver {
 	t.Helper()
-	r, err := newReceiver(t.TempDir())
+	r, err := fleet.NewReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
+	refused := map[uint32]bool{}
+	r.Refuse(func(partner uint32, _ string, _ int) bool {
+		first := !refused[partner]
+		refused[partner] = true
+		return first
+	})
+	return r
+}
+
+// newWorld starts navlog, with additional arguments for `up`, and registers a URL for both partners.
+func newWorld(t *testing.T, args ...string) *world {
+	t.Helper()
+	r := newReceiver(t)
 	w := &world{data: openTempDir(t), args: args, receiver: r, client: &oracle.Client{}, settings: []string{
 		"NAVLOG_WEBHOOKS_CA_FILE=" + r.CAFile,
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
@@ -97,8 +112,9 @@ func (w *world) register(t *testing.T) {
 		refused(400, "INVALID_WEBHOOK_URL", reason("forbidden_address"), "application/json", `{"url":"https://10.0.0.1/"}`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json", `{"url":"https://me:secret@127.0.0.1/"}`)
 		refused(415, "UNSUPPORTED_MEDIA_TYPE", nil, "text/plain", `{"url":"https://127.0.0.1/"}`)
-		accepted(w.receiver.url("/overwritten"))
-		accepted(w.receiver.urlFor(p))
+		w.receiver.Expect(p)
+		accepted(w.receiver.URL(p) + "/overwritten")
+		accepted(w.receiver.URL(p))
 	}
 	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
 }
@@ -267,7 +283,7 @@ func (w *world) webhooks(t *testing.T, h *oracle.History) {
 	expected := h.Events(w.Partners)
 	var found []string
 	wait.Until(t, func() error {
-		found = w.receiver.compare(expected, w.killed)
+		found = w.receiver.Compare(expected, w.killed)
 		if slices.ContainsFunc(found, func(line string) bool { return strings.Contains(line, " never came") }) {
 			return errors.New(strings.Join(found[:min(len(found), reportAtMost)], "\n"))
 		}
@@ -282,7 +298,6 @@ func (w *world) webhooks(t *testing.T, h *oracle.History) {
 // pull reads a partner's events from the API, which must be the same bytes as the webhooks.
 func (w *world) pull(t *testing.T, p oracle.Partner, expected map[string]oracle.Object) {
 	t.Helper()
-	_, bodies := w.receiver.accepted()
 	seen := map[string]bool{}
 	for after, more := json.Number("0"), true; more; {
 		var answer struct {
@@ -299,8 +314,8 @@ func (w *world) pull(t *testing.T, p oracle.Partner, expected map[string]oracle.
 			if err := json.Unmarshal(raw, &event); err != nil {
 				t.Fatal(err)
 			}
-			if seen[event.ID] || bodies[event.ID] != string(raw) {
-				t.Errorf("the API gives the event %s, the webhook was %s", raw, bodies[event.ID])
+			if seen[event.ID] || w.receiver.Body(event.ID) != string(raw) {
+				t.Errorf("the API gives the event %s, the webhook was %s", raw, w.receiver.Body(event.ID))
 			}
 			seen[event.ID] = true
 		}
@@ -310,7 +325,7 @@ func (w *world) pull(t *testing.T, p oracle.Partner, expected map[string]oracle.
 		}
 	}
 	for id, event := range expected {
-		if event["partnerId"] == numbered(p.ID) && !seen[id] {
+		if fmt.Sprint(event["partnerId"]) == fmt.Sprint(p.ID) && !seen[id] {
 			t.Errorf("the API does not give the event %s", id)
 		}
 	}

@@ -167,11 +167,11 @@ const refusedOf = 4
 
 func newReceiver(server *fleet.Receiver) *receiver {
 	r := &receiver{}
-	server.Refuse(func(path, event string, attempt int) bool {
+	server.Refuse(func(partner uint32, event string, attempt int) bool {
 		hash := fnv.New32a()
 		hash.Write([]byte(event))
 		return attempt == 1 && hash.Sum32()%refusedOf == 0 ||
-			path == "/partners/1" && time.Now().UnixNano() < r.until.Load()
+			partner == 1 && time.Now().UnixNano() < r.until.Load()
 	})
 	return r
 }

@@ -140,7 +140,7 @@ func (f *Fleet) KillChain() { f.anvil.Kill() }
 
 // makePartners starts the receiver and registers it for each partner.
 func (f *Fleet) makePartners(ctx context.Context) (err error) {
-	if f.Receiver, err = newReceiver(f.Dir); err != nil {
+	if f.Receiver, err = NewReceiver(f.Dir); err != nil {
 		return err
 	}
 	pg := registry.DefaultConfig()
@@ -149,14 +149,14 @@ func (f *Fleet) makePartners(ctx context.Context) (err error) {
 		return err
 	}
 	for id := int64(1); id <= int64(f.options.Partners); id++ {
-		path := fmt.Sprintf("/partners/%d", id)
-		made, err := partners.Make(ctx, f.Pool, id, fmt.Sprintf("partner %d", id), f.Receiver.url(path))
+		p := oracle.Partner{ID: uint32(id)}
+		made, err := partners.Make(ctx, f.Pool, id, fmt.Sprintf("partner %d", id), f.Receiver.URL(p))
 		if err != nil {
 			return err
 		}
-		p := oracle.Partner{ID: uint32(id), Name: made.Name, APIKey: made.APIKey, SigningSecret: made.SigningSecret}
+		p.Name, p.APIKey, p.SigningSecret = made.Name, made.APIKey, made.SigningSecret
 		f.Partners = append(f.Partners, p)
-		f.Receiver.expect(path, p)
+		f.Receiver.Expect(p)
 	}
 	return nil
 }

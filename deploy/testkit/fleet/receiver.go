@@ -1,44 +1,62 @@
 package fleet
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/receiver"
-	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// A Receiver is the partners' end of the webhooks. It accepts every event with a valid signature, and remembers it,
-// unless Refuse says otherwise.
+// tolerance is how far a request's timestamp may differ from the receiver's clock, according to the API document.
+const tolerance = 300 * time.Second
+
+// A Receiver is the partners' end of the webhooks. It checks each request by hand, without the code of navlog, and
+// remembers its event. It accepts the requests that are right, unless Refuse says otherwise.
 type Receiver struct {
 	*receiver.Server
-	secrets map[string]string // by path
 
-	mu      sync.Mutex
-	came    map[string][]string // bodies of the accepted requests, by event id
-	refuse  func(path, event string, attempt int) bool
-	refused map[string]int // requests with a valid signature that were refused, by event id
-	faults  []string
+	mu       sync.Mutex
+	partners map[string]oracle.Partner // by path
+	came     map[string]*arrivals      // by event id
+	refuse   func(partner uint32, event string, attempt int) bool
+	faults   []string
 }
 
-func newReceiver(dir string) (r *Receiver, err error) {
-	r = &Receiver{secrets: map[string]string{}, came: map[string][]string{}, refused: map[string]int{}}
+// arrivals are the requests with an event that were right.
+type arrivals struct {
+	accepted, refused int
+	bodies            []string // that differ; the newest last
+}
+
+// NewReceiver starts a receiver, which writes its CA certificate to dir.
+func NewReceiver(dir string) (r *Receiver, err error) {
+	r = &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}}
 	r.Server, err = receiver.Serve(dir, http.HandlerFunc(r.receive))
 	return r, err
 }
 
-func (r *Receiver) url(path string) string { return "https://" + r.Address + path }
+func pathOf(p oracle.Partner) string { return fmt.Sprintf("/partners/%d", p.ID) }
 
-func (r *Receiver) expect(path string, p oracle.Partner) {
+// URL returns the URL for a partner's events.
+func (r *Receiver) URL(p oracle.Partner) string { return "https://" + r.Address + pathOf(p) }
+
+// Expect makes the receiver know a partner.
+func (r *Receiver) Expect(p oracle.Partner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.secrets[path] = p.SigningSecret
+	r.partners[pathOf(p)] = p
 }
 
 func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
@@ -48,26 +66,75 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := request.Header
-	secret, signature := r.secrets[request.URL.Path], h.Get(webhook.HeaderSignature)
-	err = webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), signature, body, time.Now())
-	if err != nil {
-		r.faults = append(r.faults, fmt.Sprintf("%s: %v", request.URL.Path, err))
-		http.Error(w, err.Error(), http.StatusUnauthorized)
+	partner, known := r.partners[request.URL.RequestURI()]
+	fault := "no partner has this URL"
+	if known {
+		fault = check(partner, request, body)
+	}
+	if fault != "" {
+		r.faults = append(r.faults, fmt.Sprintf("%s %s: %s; the headers are %v, the body is %s",
+			request.Method, request.URL.RequestURI(), fault, request.Header, body))
+		http.Error(w, fault, http.StatusBadRequest)
 		return
 	}
-	id := h.Get(webhook.HeaderEventID)
-	if r.refuse != nil && r.refuse(request.URL.Path, id, r.refused[id]+1) {
-		r.refused[id]++
+	id := request.Header.Get("X-Service-Event-Id")
+	a := r.came[id]
+	if a == nil {
+		a = new(arrivals)
+		r.came[id] = a
+	}
+	if !slices.Contains(a.bodies, string(body)) {
+		a.bodies = append(a.bodies, string(body))
+	}
+	if r.refuse != nil && r.refuse(partner.ID, id, a.refused+1) {
+		a.refused++
 		http.Error(w, "the receiver fails on purpose", http.StatusServiceUnavailable)
 		return
 	}
-	r.came[id] = append(r.came[id], string(body))
+	a.accepted++
 }
 
-// Refuse makes the receiver respond with 503 to the requests for which refuse returns true, given the path, the event's
-// id and the number of the attempt, from 1. The calls are not concurrent.
-func (r *Receiver) Refuse(refuse func(path, event string, attempt int) bool) {
+// check returns what is wrong with a partner's request, except for most of its body, or "".
+func check(partner oracle.Partner, request *http.Request, body []byte) string {
+	h := request.Header
+	if request.Method != http.MethodPost {
+		return "the method is not POST"
+	}
+	if kind := h.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+		return "the content type is " + kind
+	}
+	stamp := h.Get("X-Service-Timestamp")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if age := time.Since(time.Unix(seconds, 0)); err != nil || age.Abs() > tolerance {
+		return fmt.Sprintf("X-Service-Timestamp %q is too far from the clock", stamp)
+	}
+	mac := hmac.New(sha256.New, []byte(partner.SigningSecret))
+	fmt.Fprintf(mac, "%s.%s", stamp, body)
+	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); h.Get("X-Service-Signature") != want {
+		return "X-Service-Signature should be " + want
+	}
+	for _, name := range []string{"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Timestamp", "X-Service-Signature"} {
+		if len(h.Values(name)) != 1 {
+			return fmt.Sprintf("%s is there %d times", name, len(h.Values(name)))
+		}
+	}
+	value, err := oracle.Tree(body)
+	event, ok := value.(oracle.Object)
+	if err != nil || !ok {
+		return "the body is not a JSON object"
+	}
+	if event["id"] != h.Get("X-Service-Event-Id") || event["type"] != h.Get("X-Service-Event-Type") {
+		return "X-Service-Event-Id and X-Service-Event-Type are not those of the body"
+	}
+	if event["partnerId"] != json.Number(strconv.FormatUint(uint64(partner.ID), 10)) {
+		return "the event is another partner's"
+	}
+	return ""
+}
+
+// Refuse makes the receiver respond with 503 to the requests for which refuse returns true, given the partner, the
+// event's id and the number of the attempt, from 1. The calls are not concurrent.
+func (r *Receiver) Refuse(refuse func(partner uint32, event string, attempt int) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuse = refuse
@@ -77,17 +144,41 @@ func (r *Receiver) Refuse(refuse func(path, event string, attempt int) bool) {
 func (r *Receiver) Refused() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, times := range r.refused {
-		n += times
+	for _, a := range r.came {
+		n += a.refused
 	}
 	return n
 }
 
 // Count returns how many different events were accepted.
-func (r *Receiver) Count() int {
+func (r *Receiver) Count() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.came)
+	for _, a := range r.came {
+		n += min(a.accepted, 1)
+	}
+	return n
+}
+
+// Body returns the newest body of an event, or "".
+func (r *Receiver) Body(id string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.came[id]; a != nil {
+		return a.bodies[len(a.bodies)-1]
+	}
+	return ""
+}
+
+// Compare returns every difference between the accepted events and the expected ones. If repeats is true, an event may
+// have been accepted more than once.
+func (r *Receiver) Compare(expected map[string]oracle.Object, repeats bool) []string {
+	v := new(Verdict)
+	r.judge(v, expected)
+	if v.Repeated > 0 && !repeats {
+		v.differs("%d events came again", v.Repeated)
+	}
+	return v.Faults
 }
 
 // judge compares the accepted events with the expected ones. An event that was accepted more than once with the same
@@ -98,27 +189,30 @@ func (r *Receiver) judge(v *Verdict, expected map[string]oracle.Object) {
 	for _, fault := range r.faults {
 		v.differs("a webhook was rejected: %s", fault)
 	}
-	for id, event := range expected {
-		bodies := r.came[id]
-		if len(bodies) == 0 {
+	for _, id := range slices.Sorted(maps.Keys(expected)) {
+		a := r.came[id]
+		if a == nil || a.accepted == 0 {
 			v.Lost++
-			v.differs("event %s never came: %s", id, oracle.Show(event))
+			v.differs("event %s never came: %s", id, oracle.Show(expected[id]))
 			continue
 		}
 		v.Events++
-		v.Repeated += len(bodies) - 1
-		if slices.ContainsFunc(bodies, func(body string) bool { return body != bodies[0] }) {
-			v.Doubled++
-			v.differs("event %s came with different bodies", id)
-		}
-		body, err := oracle.Tree([]byte(bodies[0]))
+		v.Repeated += a.accepted - 1
+		body, err := oracle.Tree([]byte(a.bodies[len(a.bodies)-1]))
 		if err != nil {
 			v.differs("event %s: %v", id, err)
-		} else if found := oracle.Diff(event, body); len(found) > 0 {
-			v.differs("event %s: %s", id, strings.Join(found, "; "))
+			continue
+		}
+		for _, line := range oracle.Diff(expected[id], body) {
+			v.differs("event %s: %s", id, line)
 		}
 	}
-	for id, bodies := range r.came {
+	for _, id := range slices.Sorted(maps.Keys(r.came)) {
+		bodies := r.came[id].bodies
+		if len(bodies) > 1 {
+			v.Doubled++
+			v.differs("event %s came with different bodies: %q", id, bodies)
+		}
 		if _, ok := expected[id]; !ok {
 			v.Doubled++
 			v.differs("event %s does not belong to a final block: %s", id, bodies[0])
