@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,20 +28,15 @@ func TestClickHouseKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for an engine that starts again and again")
 	}
-	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	engine, err := engines.StartClickHouse(ctx, dir, 0)
+	engine, err := engines.StartClickHouse(ctx, t.TempDir())
 	must(t, err)
 	t.Cleanup(func() {
 		if err := engine.Close(); err != nil {
 			t.Errorf("close ClickHouse: %v", err)
 		}
 	})
-	_, digits, err := net.SplitHostPort(engine.Addr)
-	must(t, err)
-	port, err := strconv.Atoi(digits)
-	must(t, err)
 	w := newWorldAt(t, engine.Addr)
 	s := busyHistory(rand.New(rand.NewPCG(77, 1)), 90)
 	begun := uint64(len(slices.Concat(units(s.Records)[:3]...)))
@@ -65,8 +59,7 @@ func TestClickHouseKilled(t *testing.T) {
 		if got := p.Status().Seq; got == s.Seq() {
 			t.Fatalf("the log was at its end before kill %d: it was not in mid-stream", i+1)
 		}
-		engine, err = engines.StartClickHouse(ctx, dir, port)
-		must(t, err)
+		must(t, engine.Restart(ctx))
 	}
 	reaches(t, p, s.Seq())
 	w.verify(t, s.Seq())

@@ -29,7 +29,7 @@ func TestBrokenParts(t *testing.T) {
 	for name, lost := range map[string]bool{"the sources are there": false, "the sources are gone": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ch, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0)
+			ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
 			must(t, err)
 			t.Cleanup(func() { must(t, ch.Close()) })
 			w := newWorldAt(t, ch.Addr)

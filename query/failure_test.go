@@ -31,7 +31,7 @@ func TestEnginesGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer postgres.Kill()
-	clickHouse, err := engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0)
+	clickHouse, err := engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"))
 	if err != nil {
 		t.Fatal(err)
 	}

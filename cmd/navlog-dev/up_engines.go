@@ -107,7 +107,7 @@ func (u *up) startClickHouse(ctx context.Context) error {
 		if err := own.Validate(); err != nil {
 			return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 		}
-		c, err := engines.StartClickHouseFor(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0, u.config.ClickHouse.Prefix)
+		c, err := engines.StartClickHouseFor(ctx, filepath.Join(u.cmd.Data, "clickhouse"), u.config.ClickHouse.Prefix)
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func TestExitCodes(t *testing.T) {
 			}
 		})
 	}
-	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0)
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with another secret key: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
-	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0) // the embedded engine exits on a login that it does not know
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir()) // the embedded engine exits on a login that it does not know
 	if err != nil {
 		t.Fatal(err)
 	}

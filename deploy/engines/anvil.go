@@ -25,7 +25,6 @@ type Anvil struct {
 // AnvilOptions configure a development chain. The zero value is a good default. A chain that is continued must be given
 // the options with which it was created.
 type AnvilOptions struct {
-	Port         int           // 0 chooses a free one
 	ChainID      uint64        // 0 is 31337
 	BlockTime    time.Duration // one block per BlockTime; 0 is one block per transaction
 	NoMining     bool          // mines blocks only on anvil_mine and evm_mine calls
@@ -63,8 +62,9 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 		return nil, err
 	}
 	state, err := anvilState(dir)
+	port := 0
 	if err == nil {
-		opts.Port, err = claimPort(anvilName, opts.Port)
+		port, err = claimPort(anvilName, 0)
 	}
 	if err != nil {
 		lock.Close()
@@ -73,9 +73,9 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 	if opts.ChainID == 0 {
 		opts.ChainID = 31337
 	}
-	a := &Anvil{URL: "http://" + addr(opts.Port), WSURL: "ws://" + addr(opts.Port)}
+	a := &Anvil{URL: "http://" + addr(port), WSURL: "ws://" + addr(port)}
 	a.proc, err = launch(anvilName, dir, lock, childSpec{
-		Kind: wardenKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state)...),
+		Kind: wardenKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state, port)...),
 		// Only one step: anvil writes its whole chain before it exits.
 		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
 	})
@@ -90,9 +90,9 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 }
 
 // args returns anvil's command line. state is the file to continue from, "" for a new chain.
-func (o AnvilOptions) args(dir, state string) []string {
+func (o AnvilOptions) args(dir, state string, port int) []string {
 	args := []string{
-		"--quiet", "--host", loopback, "--port", strconv.Itoa(o.Port), "--chain-id", strconv.FormatUint(o.ChainID, 10),
+		"--quiet", "--host", loopback, "--port", strconv.Itoa(port), "--chain-id", strconv.FormatUint(o.ChainID, 10),
 		"--cache-path", filepath.Join(dir, "cache"), "--prune-history", strconv.Itoa(cmp.Or(o.States, defaultStates)),
 	}
 	if !o.Fleeting {

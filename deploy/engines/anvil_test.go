@@ -94,11 +94,6 @@ func TestAnvilStartGivenUp(t *testing.T) {
 }
 
 func TestAnvilRefuses(t *testing.T) {
-	t.Run("a port in use", func(t *testing.T) {
-		port := usedPort(t)
-		_, err := StartAnvil(t.Context(), t.TempDir(), AnvilOptions{Port: port})
-		wantPortError(t, err, port)
-	})
 	t.Run("a folder that an engine still uses whose helper was killed", func(t *testing.T) {
 		dir := t.TempDir()
 		a := startAnvilFor(t, dir)

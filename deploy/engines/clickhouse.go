@@ -24,7 +24,15 @@ type ClickHouse struct {
 	HTTPAddr string // host:port of the HTTP interface
 	Pid      int    // of the engine's process
 
-	proc *process
+	start clickHouseStart
+	proc  *process
+}
+
+// clickHouseStart is what a start needs.
+type clickHouseStart struct {
+	dir    string
+	port   int    // of the native protocol; 0 for one to be chosen
+	prefix string // of the generations that navlog_query can read
 }
 
 // Resource limits of the engine and its users. The files are written into the engine's folder at each start.
@@ -38,24 +46,38 @@ var (
 // grantedGenerations are the databases that clickhouse-users.xml lets navlog_query read: those with the default prefix.
 const grantedGenerations = "navlog_g*.*"
 
-// StartClickHouse starts ClickHouse with its data in dir and the native protocol on port; 0 chooses a free one. The
-// HTTP port is always chosen. It returns when the engine responds.
-func StartClickHouse(ctx context.Context, dir string, port int) (*ClickHouse, error) {
-	return StartClickHouseFor(ctx, dir, port, "navlog")
+// StartClickHouse starts ClickHouse with its data in dir on free ports. It returns when the engine responds.
+func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
+	return StartClickHouseFor(ctx, dir, "navlog")
 }
 
 // StartClickHouseFor does the same for generations with another prefix: navlog_query can read these and no others.
-func StartClickHouseFor(ctx context.Context, dir string, port int, prefix string) (*ClickHouse, error) {
+func StartClickHouseFor(ctx context.Context, dir, prefix string) (*ClickHouse, error) {
+	return startClickHouse(ctx, clickHouseStart{dir: dir, prefix: prefix})
+}
+
+// Restart starts the engine again at its native address and with its data. If it still runs, it is killed first.
+func (c *ClickHouse) Restart(ctx context.Context) error {
+	c.Kill()
+	again, err := startClickHouse(ctx, c.start)
+	if err == nil {
+		*c = *again
+	}
+	return err
+}
+
+func startClickHouse(ctx context.Context, s clickHouseStart) (*ClickHouse, error) {
 	const what = "ClickHouse"
 	lib, err := chdbLibrary()
 	if err != nil {
 		return nil, err
 	}
-	dir, lock, err := lockDir(ctx, what, dir)
+	dir, lock, err := lockDir(ctx, what, s.dir)
 	if err != nil {
 		return nil, err
 	}
-	c, spec, err := prepareClickHouse(dir, lib, port, prefix)
+	s.dir = dir
+	c, spec, err := s.prepare(lib)
 	if err != nil {
 		lock.Close()
 		return nil, err
@@ -78,11 +100,10 @@ func chdbLibrary() (string, error) {
 	return moduleFile(platform, "@chdb/lib-", "libchdb.so")
 }
 
-// prepareClickHouse chooses the ports and writes the configuration.
-func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, childSpec, error) {
+// prepare chooses the ports and writes the configuration.
+func (s clickHouseStart) prepare(lib string) (_ *ClickHouse, _ childSpec, err error) {
 	const what = "ClickHouse"
-	native, err := claimPort(what, port)
-	if err != nil {
+	if s.port, err = claimPort(what, s.port); err != nil {
 		return nil, childSpec{}, err
 	}
 	inside, err := claimPort(what, 0)
@@ -93,23 +114,23 @@ func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, c
 	if err != nil {
 		return nil, childSpec{}, err
 	}
-	config := filepath.Join(dir, "config.xml")
-	users := strings.ReplaceAll(clickHouseUsers, grantedGenerations, prefix+"_g*.*")
-	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(dir, "users.xml"): users} {
+	config := filepath.Join(s.dir, "config.xml")
+	users := strings.ReplaceAll(clickHouseUsers, grantedGenerations, s.prefix+"_g*.*")
+	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(s.dir, "users.xml"): users} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return nil, childSpec{}, fmt.Errorf("start %s: write its configuration: %w", what, err)
 		}
 	}
-	spec := childSpec{Kind: clickHouseKind, Path: lib, From: addr(native), To: addr(inside), Args: []string{
+	spec := childSpec{Kind: clickHouseKind, Path: lib, From: addr(s.port), To: addr(inside), Args: []string{
 		"clickhouse",
 		"--config-file", config,
-		"--path", filepath.Join(dir, "data"),
+		"--path", filepath.Join(s.dir, "data"),
 		"--listen_host", loopback,
 		"--tcp_port", fmt.Sprint(inside),
 		"--http_port", fmt.Sprint(web),
 		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
 	}}
-	return &ClickHouse{Addr: addr(native), HTTPAddr: addr(web)}, spec, nil
+	return &ClickHouse{Addr: addr(s.port), HTTPAddr: addr(web), start: s}, spec, nil
 }
 
 // ping checks both ports: an engine that cannot listen on the second one exits a moment after it responded on the

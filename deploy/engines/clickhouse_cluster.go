@@ -59,7 +59,7 @@ func StartClickHouseCluster(ctx context.Context, dir string, n int) (c *ClickHou
 		if err != nil {
 			return c, fmt.Errorf("start ClickHouse: write its configuration: %w", err)
 		}
-		server, err := StartClickHouse(ctx, folder, native)
+		server, err := startClickHouse(ctx, clickHouseStart{dir: folder, port: native, prefix: "navlog"})
 		if err != nil {
 			return c, err
 		}

@@ -187,7 +187,7 @@ func TestDocumentedClickHouseLogins(t *testing.T) {
 
 // The grant uses the prefix of the generations.
 func TestClickHouseQueryUserReadsItsPrefix(t *testing.T) {
-	c, err := StartClickHouseFor(t.Context(), t.TempDir(), 0, "other")
+	c, err := StartClickHouseFor(t.Context(), t.TempDir(), "other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,13 +210,16 @@ func TestClickHouseGoesWithItsParent(t *testing.T) {
 
 func TestClickHouseRefuses(t *testing.T) {
 	t.Run("a port in use", func(t *testing.T) {
-		port := usedPort(t)
-		_, err := StartClickHouse(t.Context(), t.TempDir(), port)
-		wantPortError(t, err, port)
+		c := startClickHouseFor(t, t.TempDir())
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		use(t, c.Addr)
+		wantPortError(t, c.Restart(t.Context()), c.start.port)
 	})
 	t.Run("no modules", func(t *testing.T) {
 		t.Setenv(enginesEnv, t.TempDir())
-		_, err := StartClickHouse(t.Context(), t.TempDir(), 0)
+		_, err := StartClickHouse(t.Context(), t.TempDir())
 		wantMessage(t, err, "node_modules", "make engines")
 	})
 }
@@ -240,7 +243,7 @@ func TestClickHouseAnswersOnBothPorts(t *testing.T) {
 
 func startClickHouseFor(t *testing.T, dir string) *ClickHouse {
 	t.Helper()
-	c, err := StartClickHouse(t.Context(), dir, 0)
+	c, err := StartClickHouse(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (r role) start(ctx context.Context) (started, error) {
 		}
 		return started{Addr: k.Addr}, nil
 	case "clickhouse":
-		c, err := StartClickHouse(ctx, r.Dir, 0)
+		c, err := StartClickHouse(ctx, r.Dir)
 		if err != nil {
 			return started{}, err
 		}

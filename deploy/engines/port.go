@@ -28,9 +28,6 @@ var (
 // engine binds it itself, a moment later or after a restart. No other process chooses the same port until this one
 // exits.
 func claimPort(what string, port int) (int, error) {
-	if port < 0 || port > 65535 {
-		return 0, fmt.Errorf("start %s: port %d is not between 1 and 65535 (0 chooses a free one)", what, port)
-	}
 	if port > 0 {
 		return port, tryPort(what, port)
 	}
@@ -69,7 +66,7 @@ func tryPort(what string, port int) error {
 }
 
 func portError(what string, port int, err error) error {
-	return fmt.Errorf("start %s: port %d of %s cannot be listened on: stop what uses it or choose another port: %w", what, port, loopback, err)
+	return fmt.Errorf("start %s: port %d of %s cannot be listened on: stop what uses it: %w", what, port, loopback, err)
 }
 
 func addr(port int) string {

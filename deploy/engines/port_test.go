@@ -7,12 +7,6 @@ import (
 	"testing"
 )
 
-// usedPort returns a port on which something listens as long as the test runs.
-func usedPort(t *testing.T) int {
-	t.Helper()
-	return use(t, addr(0)).Port
-}
-
 // use listens on an address as long as the test runs.
 func use(t *testing.T, address string) *net.TCPAddr {
 	t.Helper()
@@ -29,7 +23,7 @@ func wantPortError(t *testing.T, err error, port int) {
 	if err == nil {
 		t.Fatalf("started on port %d, which was in use", port)
 	}
-	for _, part := range []string{fmt.Sprintf("port %d of 127.0.0.1 cannot be listened on", port), "choose another port"} {
+	for _, part := range []string{fmt.Sprintf("port %d of 127.0.0.1 cannot be listened on", port), "stop what uses it"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error %q does not say %q", err, part)
 		}
@@ -37,18 +31,13 @@ func wantPortError(t *testing.T, err error, port int) {
 }
 
 func TestClaimPort(t *testing.T) {
-	for _, bad := range []int{-1, 65536} {
-		if _, err := claimPort("anvil", bad); err == nil {
-			t.Errorf("port %d was accepted", bad)
-		}
-	}
 	for range 200 {
 		port, err := claimPort("anvil", 0)
 		if err != nil || port < firstChoice || port > lastChoice {
 			t.Fatalf("no free port of our own range: %d, %v", port, err)
 		}
 	}
-	used := usedPort(t)
+	used := use(t, addr(0)).Port
 	_, err := claimPort("anvil", used)
 	wantPortError(t, err, used)
 }

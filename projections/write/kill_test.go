@@ -125,10 +125,9 @@ func (g *generation) unmerged(t *testing.T) {
 // writer rejects a table events that ends before the cursor of lists.
 func TestLostNewestPart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	engine, err := engines.StartClickHouse(ctx, dir, 0)
+	engine, err := engines.StartClickHouse(ctx, t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { must(t, engine.Close()) })
 	ch := readmodel.DefaultConfig()
@@ -158,9 +157,7 @@ func TestLostNewestPart(t *testing.T) {
 		g.conn.Close()
 		must(t, engine.Close())
 		must(t, os.RemoveAll(newest))
-		engine, err = engines.StartClickHouse(ctx, dir, 0)
-		must(t, err)
-		g.ch.Addr = engine.Addr
+		must(t, engine.Restart(ctx))
 		g.conn, err = g.ch.Open(g.database)
 		must(t, err)
 	}

@@ -37,7 +37,7 @@ func ClusterName() string { return os.Getenv("NAVLOG_TEST_CLICKHOUSE_CLUSTER") }
 
 var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
 	return shared("clickhouse", func(ctx context.Context, dir string) (*engines.ClickHouse, error) {
-		return engines.StartClickHouse(ctx, dir, 0)
+		return engines.StartClickHouse(ctx, dir)
 	})
 })
 

@@ -93,7 +93,7 @@ func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir str
 		return err
 	})
 	group.Go(func() (err error) {
-		f.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(f.Dir, "clickhouse"), 0)
+		f.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(f.Dir, "clickhouse"))
 		return err
 	})
 	group.Go(func() (err error) {

@@ -38,7 +38,7 @@ func Start(ctx context.Context, dir, log string) (*Stack, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		s.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0)
+		s.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"))
 		return err
 	})
 	group.Go(func() (err error) {

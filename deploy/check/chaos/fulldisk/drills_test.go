@@ -68,7 +68,7 @@ func TestEmptyClickHouse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start := func(name string) *engines.ClickHouse {
-		ch, err := engines.StartClickHouse(t.Context(), filepath.Join(dir, name), 0)
+		ch, err := engines.StartClickHouse(t.Context(), filepath.Join(dir, name))
 		must(t, err)
 		t.Cleanup(func() { _ = ch.Close() })
 		return ch

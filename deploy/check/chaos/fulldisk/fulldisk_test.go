@@ -297,7 +297,7 @@ func (s *system) verify() {
 func TestClickHouseDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 512)
-	ch, err := engines.StartClickHouse(t.Context(), filepath.Join(d.dir, "data"), 0)
+	ch, err := engines.StartClickHouse(t.Context(), filepath.Join(d.dir, "data"))
 	must(t, err)
 	t.Cleanup(func() { _ = ch.Close() })
 	s := newSystem(t, enginetest.Kafka(t), ch.Addr, enginetest.Postgres(t))
