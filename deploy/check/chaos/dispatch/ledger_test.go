@@ -11,9 +11,6 @@ import (
 
 // Which POSTs count as in flight, for a partner that changes hands at second 10 and is stolen from second 20 to 21.
 func TestUnderWay(t *testing.T) {
-	second := func(n float64) time.Time {
-		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
-	}
 	for what, c := range map[string]struct {
 		recorded float64 // 0: never
 		posts    []post
@@ -51,33 +48,30 @@ func TestUnderWay(t *testing.T) {
 // The old owner, unaware of the theft, and the thief both send, and PostgreSQL dies before the thief has recorded
 // anything, so everything that both sent is repeated. This happened in a run on a busy machine.
 func TestOwnerAndThief(t *testing.T) {
-	at := func(n float64) time.Time {
-		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
-	}
 	l := &ledger{
 		recorded:  map[uuid.UUID]time.Time{},
-		handovers: map[uint32][]window{7: {{at(29.605), at(29.605)}, {at(29.639), at(29.639)}, {at(33.027), at(33.027)}, {at(37.075), at(37.075)}}},
-		thefts:    []theft{{window: window{at(29.604), at(30.607)}}},
+		handovers: map[uint32][]window{7: {{second(29.605), second(29.605)}, {second(29.639), second(29.639)}, {second(33.027), second(33.027)}, {second(37.075), second(37.075)}}},
+		thefts:    []theft{{window: window{second(29.604), second(30.607)}}},
 	}
 	stories := map[uuid.UUID]story{}
 	for _, e := range []struct {
 		posts    []post
 		recorded float64
 	}{
-		{[]post{{at: at(29.684)}, {at: at(29.725)}, {at: at(33.111)}}, 33.147},
-		{[]post{{at: at(29.663)}, {at: at(29.718)}, {at: at(33.094)}}, 33.490},
-		{[]post{{at: at(29.663), refused: true}, {at: at(29.718)}, {at: at(33.086)}}, 33.258},
-		{[]post{{at: at(29.663)}, {at: at(29.718)}, {at: at(33.100)}}, 33.147},
+		{[]post{{at: second(29.684)}, {at: second(29.725)}, {at: second(33.111)}}, 33.147},
+		{[]post{{at: second(29.663)}, {at: second(29.718)}, {at: second(33.094)}}, 33.490},
+		{[]post{{at: second(29.663), refused: true}, {at: second(29.718)}, {at: second(33.086)}}, 33.258},
+		{[]post{{at: second(29.663)}, {at: second(29.718)}, {at: second(33.100)}}, 33.147},
 	} {
 		id := uuid.New()
-		stories[id], l.recorded[id] = story{referral: partners.Referral{Partner: 7}, posts: e.posts}, at(e.recorded)
+		stories[id], l.recorded[id] = story{referral: partners.Referral{Partner: 7}, posts: e.posts}, second(e.recorded)
 	}
 	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 7 || bound != 7 {
 		t.Errorf("%d came too often, and %d were under way; want 7 of both", came, bound)
 	}
 	// A third POST without a blow is one too many.
 	for id, s := range stories {
-		s.posts = append(s.posts, post{at: at(34)})
+		s.posts = append(s.posts, post{at: second(34)})
 		stories[id] = s
 	}
 	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 11 || bound != 7 {
@@ -108,9 +102,6 @@ func TestMatched(t *testing.T) {
 
 // How long an old owner may trust a lease that was stolen at second 20, if PostgreSQL dies and comes back.
 func TestTheftOutlivesPostgres(t *testing.T) {
-	second := func(n float64) time.Time {
-		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
-	}
 	for what, c := range map[string]struct{ died, back, until float64 }{
 		"dead before the renewal":    {20.5, 21.1, 22.1},
 		"back before the renewal":    {20.2, 20.6, 21.6},
