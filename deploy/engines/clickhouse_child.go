@@ -16,9 +16,8 @@ import (
 const drainWait = 20 * time.Second
 
 // runClickHouse is the main function of the ClickHouse process: it starts the relay, loads the engine and passes it a
-// command line. The
-// query on that command line opens the ports and then counts the lines of stdin, which stays empty until the parent
-// exits. It runs on the process's first thread (see init).
+// command line. The query on that command line opens the ports and then counts the lines of stdin, which stays empty
+// until the parent exits. It runs on the process's first thread (see init).
 func runClickHouse(spec childSpec) int {
 	lib, err := purego.Dlopen(spec.Path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {

@@ -198,8 +198,8 @@ func (s *system) startDispatch() {
 // torn begins the advice of ingest when it finds a transaction that has ended in one topic only.
 const torn = "restore both from the same backup"
 
-// run runs a program until stop or the end of the test. It must not exit by itself, unless the embedded broker's disk was
-// full.
+// run runs a program until stop or the end of the test. It must not exit by itself, unless the embedded broker's disk
+// was full.
 func (s *system) run(program func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -258,8 +258,8 @@ func (s *system) caughtUp() {
 	})
 }
 
-// deliveredAll returns nil if dispatch has a delivery for each deposit and withdrawal request up to a block that names a
-// partner.
+// deliveredAll returns nil if dispatch has a delivery for each deposit and withdrawal request up to a block that names
+// a partner.
 func (s *system) deliveredAll(block uint64) error {
 	conn, err := s.ch.Open("")
 	if err != nil {
@@ -326,9 +326,9 @@ func TestClickHouseDiskFull(t *testing.T) {
 	s.verify()
 }
 
-// The disk of the embedded broker fills up. ingest reports why it is blocked. The broker may have ended a transaction in
-// one topic only, and ingest exits when it finds that; the broker ends it in the other when it starts again, and nothing is
-// lost.
+// The disk of the embedded broker fills up. ingest reports why it is blocked. The broker may have ended a transaction
+// in one topic only, and ingest exits when it finds that; the broker ends it in the other when it starts again, and
+// nothing is lost.
 func TestKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 64)

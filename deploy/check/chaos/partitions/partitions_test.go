@@ -38,8 +38,8 @@ const (
 	interval = 200 * time.Millisecond
 	// growth is how many blocks the log must gain to show that it is written.
 	growth = 10
-	// longest is how long a recovery may take on a busy machine. The programs notice a silent connection within 20 to 30
-	// seconds, most of them sooner.
+	// longest is how long a recovery may take on a busy machine. The programs notice a silent connection within 20 to
+	// 30 seconds, most of them sooner.
 	longest = 90 * time.Second
 	// standby is how long the writer must be silent before the standby takes over.
 	standby = 3 * time.Second
@@ -241,8 +241,8 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// cutWriter cuts the writing ingest off from Kafka. The standby takes over; when the link heals, the old writer stands by
-// without having written anything.
+// cutWriter cuts the writing ingest off from Kafka. The standby takes over; when the link heals, the old writer stands
+// by without having written anything.
 func (n *network) cutWriter() {
 	n.t.Helper()
 	began := time.Now()
@@ -291,8 +291,8 @@ func (n *network) oneWriter(want int) {
 	}
 }
 
-// cutProject cuts project off from one of its engines until it is not ready for the expected reason; then the link heals,
-// and the read model must catch up.
+// cutProject cuts project off from one of its engines until it is not ready for the expected reason; then the link
+// heals, and the read model must catch up.
 func (n *network) cutProject(engine, expected string, enginePort int) {
 	n.t.Helper()
 	n.writes(n.second) // after an earlier cut it may still be starting again
