@@ -50,8 +50,11 @@ func TestUnderWay(t *testing.T) {
 func TestOwnerAndThief(t *testing.T) {
 	l := &ledger{
 		recorded:  map[uuid.UUID]time.Time{},
-		handovers: map[uint32][]window{7: {{second(29.605), second(29.605)}, {second(29.639), second(29.639)}, {second(33.027), second(33.027)}, {second(37.075), second(37.075)}}},
+		handovers: map[uint32][]window{},
 		thefts:    []theft{{window: window{second(29.604), second(30.607)}}},
+	}
+	for _, n := range []float64{29.605, 29.639, 33.027, 37.075} {
+		l.handovers[7] = append(l.handovers[7], window{second(n), second(n)})
 	}
 	stories := map[uuid.UUID]story{}
 	for _, e := range []struct {
