@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // TestClickHouseKilled kills ClickHouse with SIGKILL while units are written, again and again, and restarts it with
@@ -260,8 +261,8 @@ func TestEndsWith(t *testing.T) {
 		t.Errorf("a row that cannot be read: %v", err)
 	}
 	for what, change := range map[string]func(other *decode.Fact){
-		"kind":     func(other *decode.Fact) { other.Kind = decode.DecisionKind },
-		"event":    func(other *decode.Fact) { other.Kind, other.Named = decode.LogKind, "NavUpdated" },
+		"kind":     func(other *decode.Fact) { other.Kind = readmodel.DecisionRecord },
+		"event":    func(other *decode.Fact) { other.Kind, other.Named = readmodel.LogRecord, "NavUpdated" },
 		"block":    func(other *decode.Fact) { other.Log.Block++ },
 		"hash":     func(other *decode.Fact) { other.Hash[31]++ },
 		"time":     func(other *decode.Fact) { other.Log.Time++ },

@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -174,7 +175,7 @@ func reached(facts decode.Batch) progress {
 	p := progress{seq: last.Seq, offset: last.Offset}
 	for _, piece := range slices.Backward(facts) {
 		for i := len(piece) - 1; i >= 0; i-- {
-			if x := &piece[i]; x.Kind == decode.BlockKind && x.Sign > 0 {
+			if x := &piece[i]; x.Kind == readmodel.BlockRecord && x.Sign > 0 {
 				p.block = &x.Log
 				return p
 			}

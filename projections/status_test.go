@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -29,7 +30,7 @@ func TestBoard(t *testing.T) {
 	b.open(100, 140, true)
 	wrote := func(seq uint64, offset int64) {
 		b.gave(offset)
-		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: decode.BlockKind, Log: decode.Log{Block: seq, Time: 5}}}}))
+		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord, Log: decode.Log{Block: seq, Time: 5}}}}))
 	}
 	for i, step := range []struct {
 		do    func()
@@ -84,11 +85,11 @@ func TestBoardOfABuilding(t *testing.T) {
 		}
 	}
 	wants("opened", Building, 0, nil, registry.PhaseFacts)
-	b.wrote(reached(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: decode.BlockKind}}}))
+	b.wrote(reached(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: readmodel.BlockRecord}}}))
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta := uint64(1000/200 + 1)
 	wants("a second later", Building, 1000, &eta, registry.PhaseFacts)
-	b.wrote(reached(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: decode.BlockKind}}}))
+	b.wrote(reached(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: readmodel.BlockRecord}}}))
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta = 1
 	wants("at the end of the log", Building, 0, &eta, registry.PhaseFacts)

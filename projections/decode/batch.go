@@ -1,6 +1,10 @@
 package decode
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
 
 // Batch contains whole units of the log in order. It consists of the pieces in which they were read, because copying
 // them into one slice has no benefit. No piece is empty, and the last fact is a boundary.
@@ -12,19 +16,6 @@ func (b Batch) All() iter.Seq[*Fact] {
 		for _, piece := range b {
 			for i := range piece {
 				if !yield(&piece[i]) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Effects iterates over the effects of the facts, each with its fact.
-func (b Batch) Effects() iter.Seq2[*Fact, *Effect] {
-	return func(yield func(*Fact, *Effect) bool) {
-		for f := range b.All() {
-			for i := range f.Effects {
-				if !yield(f, &f.Effects[i]) {
 					return
 				}
 			}
@@ -87,7 +78,7 @@ func newUnit(facts Batch) Unit {
 	u := Unit{Facts: facts, End: facts.Last().Seq, Lowest: ^uint64(0)}
 	for f := range facts.All() {
 		u.Rewrites = u.Rewrites || f.Sign < 0
-		if f.Kind == LogKind || f.Kind == BlockKind || f.Kind == SampleKind {
+		if f.Kind == readmodel.LogRecord || f.Kind == readmodel.BlockRecord || f.Kind == readmodel.SampleRecord {
 			u.Lowest = min(u.Lowest, f.Log.Block)
 		}
 	}

@@ -67,7 +67,7 @@ func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
 type reader struct {
 	vaults  *mapping.Vaults
 	last    *mapping.Sources // sources of the last log: most logs are of the same vault
-	effects []Effect
+	effects []mapping.Effect
 	topics  [maxTopics]common.Hash
 	mapped  mapping.Log // the log that is being mapped
 	waiting []waiting   // logs of the current unit
@@ -110,10 +110,10 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 	}
 	switch kind {
 	case recordLog:
-		f.Kind = LogKind
+		f.Kind = readmodel.LogRecord
 		err = r.log(f, body, in.Value)
 	case recordBlock:
-		f.Kind = BlockKind
+		f.Kind = readmodel.BlockRecord
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
 			switch n {
 			case blockNumber:
@@ -125,7 +125,7 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 			}
 		})
 	case recordVault:
-		f.Kind = VaultKind
+		f.Kind = readmodel.VaultRecord
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
 			switch n {
 			case vaultAddress:
@@ -138,9 +138,9 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 			err = r.vault(f, body)
 		}
 	case recordDecision:
-		f.Kind = DecisionKind
+		f.Kind = readmodel.DecisionRecord
 	case recordSample:
-		f.Kind = SampleKind
+		f.Kind = readmodel.SampleRecord
 		err = r.sample(f, body)
 	default:
 		err = errMangled
@@ -154,7 +154,7 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 
 // keep keeps the bytes of a record if no table stores its content in another form.
 func (f *Fact) keep(record []byte) {
-	if f.Quarantined || f.has(Settled) || f.Kind == VaultKind || f.Kind == DecisionKind {
+	if f.Quarantined || f.has(mapping.Settled) || f.Kind == readmodel.VaultRecord || f.Kind == readmodel.DecisionRecord {
 		f.Raw = record
 	}
 }
@@ -358,7 +358,7 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 func (d *Decoder) All(in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
 	r := &d.reader
-	r.effects = make([]Effect, 0, len(in))
+	r.effects = make([]mapping.Effect, 0, len(in))
 	for i := range in {
 		if err := r.one(in[i], &out[i]); err != nil {
 			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(d.chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}

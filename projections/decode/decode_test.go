@@ -50,7 +50,7 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 // tooLarge reports whether an amount or an id of an event is too large for the tables.
 func tooLarge(e contracts.Event) bool {
 	for _, v := range effectsOf(e) {
-		for _, amount := range []Amount{v.Assets, v.Shares, v.Nav} {
+		for _, amount := range []mapping.Amount{v.Assets, v.Shares, v.Nav} {
 			if amount.BitLen() > 191 {
 				return true
 			}
@@ -105,13 +105,13 @@ func sameFact(r *event.Record, f *Fact) error {
 	return nil
 }
 
-func amountOf(v *big.Int) (out Amount) {
+func amountOf(v *big.Int) (out mapping.Amount) {
 	out.SetFromBig(v)
 	return out
 }
 
 // effectsOf returns the effects of an event of the reference contracts.
-func effectsOf(e contracts.Event) []Effect {
+func effectsOf(e contracts.Event) []mapping.Effect {
 	const (
 		id, owner, other = mapping.ID, mapping.Owner, mapping.Other
 		assets, shares   = mapping.Assets, mapping.Shares
@@ -125,30 +125,30 @@ func effectsOf(e contracts.Event) []Effect {
 	}
 	switch e := e.(type) {
 	case contracts.DepositAccepted:
-		return []Effect{{Kind: Deposit, Has: id | owner | other | assets | shares | partner(e.PartnerID), ID: e.DepositID.Uint64(),
-			Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}}
+		return []mapping.Effect{{Kind: mapping.Deposit, Has: id | owner | other | assets | shares | partner(e.PartnerID),
+			ID: e.DepositID.Uint64(), Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalRequested:
-		return []Effect{{Kind: Requested, Has: id | owner | other | assets | shares | mapping.Expires | partner(e.PartnerID),
+		return []mapping.Effect{{Kind: mapping.Requested, Has: id | owner | other | assets | shares | mapping.Expires | partner(e.PartnerID),
 			ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Partner: e.PartnerID, Shares: amountOf(e.Shares),
 			Assets: amountOf(e.AssetsEstimate), Expires: e.ExpiresAt}}
 	case contracts.WithdrawalFunded:
-		return []Effect{{Kind: Funded, Has: id | owner | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
+		return []mapping.Effect{{Kind: mapping.Funded, Has: id | owner | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
 			Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalClaimed:
-		return []Effect{{Kind: Claimed, Has: id | owner | other | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
+		return []mapping.Effect{{Kind: mapping.Claimed, Has: id | owner | other | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
 			Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalCancelled:
-		return []Effect{{Kind: Cancelled, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
+		return []mapping.Effect{{Kind: mapping.Cancelled, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalExpired:
-		return []Effect{{Kind: Expired, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
+		return []mapping.Effect{{Kind: mapping.Expired, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.NavUpdated:
-		return []Effect{{Kind: NAV, Has: nav | other | assets | shares, Other: e.Updater, Nav: amountOf(e.NavPerShare),
+		return []mapping.Effect{{Kind: mapping.Valuation, Has: nav | other | assets | shares, Other: e.Updater, Nav: amountOf(e.NavPerShare),
 			Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply), NavDigits: 18}}
 	case contracts.DepositsSwept:
-		return []Effect{{Kind: Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(),
+		return []mapping.Effect{{Kind: mapping.Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(),
 			Other: e.Custodian, Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalsSettled:
-		return []Effect{{Kind: Settled, Has: nav | other | assets | shares, Other: e.Funder, Shares: amountOf(e.Shares),
+		return []mapping.Effect{{Kind: mapping.Settled, Has: nav | other | assets | shares, Other: e.Funder, Shares: amountOf(e.Shares),
 			Assets: amountOf(e.Assets), Nav: amountOf(e.NavPerShare)}}
 	}
 	return nil
@@ -234,16 +234,6 @@ func spoil(rng *rand.Rand, l *event.Log) {
 		l.Topics[i][rng.IntN(32)] ^= 0xff
 	case 8:
 		l.SetData(make([]byte, event.MaxData+1))
-	}
-}
-
-// TestNumbers: the numbers of record kinds in facts are those that the read model has for their names.
-func TestNumbers(t *testing.T) {
-	t.Parallel()
-	for _, k := range []Kind{LogKind, BlockKind, VaultKind, DecisionKind, SampleKind} {
-		if name := readmodel.RecordKind(k).String(); name != k.String() {
-			t.Errorf("the read model calls %s %s", k, name)
-		}
 	}
 }
 
@@ -482,7 +472,7 @@ func TestSample(t *testing.T) {
 		effects     string
 		quarantined bool
 	}{
-		"counts":    {vault, nav, fmt.Sprint([]Effect{{Kind: Sample, Has: mapping.Nav, Nav: amountOf(nav), NavDigits: 30}}), false},
+		"counts":    {vault, nav, fmt.Sprint([]mapping.Effect{{Kind: mapping.Sample, Has: mapping.Nav, Nav: amountOf(nav), NavDigits: 30}}), false},
 		"too large": {vault, mapping.MaxAmount, "[]", true},
 		"unsampled": {other, nav, "[]", false},
 	} {
@@ -496,7 +486,7 @@ func TestSample(t *testing.T) {
 		must(t, err)
 		f := &facts[0]
 		want := Log{Vault: c.vault, Block: 600, Time: math.MaxUint32, Index: math.MaxUint32}
-		if f.Kind != SampleKind || f.Log != want || f.Hash != (common.Hash{9}) || f.Name() != "" {
+		if f.Kind != readmodel.SampleRecord || f.Log != want || f.Hash != (common.Hash{9}) || f.Name() != "" {
 			t.Errorf("%s: the sample is %s, %+v", name, f, f.Log)
 		}
 		if fmt.Sprint(f.Effects) != c.effects || f.Quarantined != c.quarantined || (f.Raw != nil) != c.quarantined {

@@ -3,7 +3,7 @@
 //
 //	bytes ──▶ log, block, vault, decision or sample ──▶ of a log or sample: its effects, or quarantined
 //
-// Package schemas/mapping turns a log into effects (EffectKind), from which the rows of the read model are made: the
+// Package schemas/mapping turns a log into effects (mapping.Kind), from which the rows of the read model are made: the
 // rows do not depend on any contract's events. The vault records of the log contain the mapping of each vault. If a
 // vault's mapping has companions, its logs are mapped when their unit is complete.
 //
@@ -23,10 +23,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
-
-// Amount is a signed 256-bit number in two's complement, lowest word first, like Int256 in ClickHouse.
-type Amount = mapping.Amount
 
 // Fact is a record of the log, decoded.
 type Fact struct {
@@ -34,7 +32,7 @@ type Fact struct {
 	Offset        int64
 	Boundary      bool
 	Sign          int8 // -1 if the record retracts another one, which it repeats
-	Kind          Kind
+	Kind          readmodel.RecordKind
 	// Named is the event's name in the mapping; empty for a record that is not a log, and for an event that the
 	// mapping does not know.
 	Named       string
@@ -42,21 +40,21 @@ type Fact struct {
 	Removed     bool // in a vault record: the vault was removed
 	Differs     bool // in a vault record: it has another mapping than the one by which the vault's logs are decoded
 	Log         Log
-	Hash        common.Hash // of the block
-	Effects     []Effect    // effects of the log or sample; none if quarantined
-	Raw         []byte      // the bytes of the record, if the tables keep them
+	Hash        common.Hash      // of the block
+	Effects     []mapping.Effect // effects of the log or sample; none if quarantined
+	Raw         []byte           // the bytes of the record, if the tables keep them
 }
 
 // Name is the Solidity event name, "Unknown", or "" for a record that is not a log.
 func (f *Fact) Name() string {
-	if f.Kind != LogKind {
+	if f.Kind != readmodel.LogRecord {
 		return ""
 	}
 	return cmp.Or(f.Named, "Unknown")
 }
 
 // Known reports whether a log is an event that navlog knows, including quarantined logs.
-func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != "" }
+func (f *Fact) Known() bool { return f.Kind == readmodel.LogRecord && f.Named != "" }
 
 // String describes the record.
 func (f *Fact) String() string {
@@ -64,21 +62,7 @@ func (f *Fact) String() string {
 		f.Kind, f.Name(), f.Log.Block, f.Hash, f.Log.Index, f.Log.Time, f.Retracts, f.Boundary)
 }
 
-// Kind is the kind of a record, with the numbers of readmodel.RecordKind.
-type Kind uint8
-
-// The kinds of records.
-const (
-	LogKind Kind = iota
-	BlockKind
-	VaultKind
-	DecisionKind
-	SampleKind
-)
-
-func (k Kind) String() string { return [...]string{"log", "block", "vault", "decision", "sample"}[k] }
-
-func (f *Fact) has(kind EffectKind) bool {
+func (f *Fact) has(kind mapping.Kind) bool {
 	for i := range f.Effects {
 		if f.Effects[i].Kind == kind {
 			return true

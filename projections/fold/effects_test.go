@@ -60,10 +60,10 @@ func (c *chain) amount(n int) (a readmodel.Amount) {
 }
 
 // effect returns a random effect that the vault can have. key is unique.
-func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
+func (c *chain) effect(vault common.Address, key uint64) mapping.Effect {
 	const owner, shares, assets = mapping.Owner, mapping.Shares, mapping.Assets
-	e := decode.Effect{Owner: owners[c.number(3)], Assets: c.amount(50), Shares: c.amount(50)}
-	is := func(kind decode.EffectKind, has mapping.Fields) {
+	e := mapping.Effect{Owner: owners[c.number(3)], Assets: c.amount(50), Shares: c.amount(50)}
+	is := func(kind mapping.Kind, has mapping.Fields) {
 		e.Kind, e.Has = kind, has
 		for _, f := range []struct {
 			field mapping.Fields
@@ -80,50 +80,50 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 	case vaults[0]:
 		switch c.rng.IntN(12) {
 		case 0, 1:
-			is(decode.Deposit, mapping.ID|owner|assets|mapping.Group)
+			is(mapping.Deposit, mapping.ID|owner|assets|mapping.Group)
 			e.ID, e.Group, e.Partner = key, group, uint32(c.number(2))
 		case 2:
-			is(decode.Void, owner|mapping.Group)
+			is(mapping.Void, owner|mapping.Group)
 			e.Group = group
 		case 3:
-			is(decode.Void, mapping.ID)
+			is(mapping.Void, mapping.ID)
 			e.ID = c.number(int(key) + 1)
 		case 4:
-			is(decode.Priced, mapping.SideField|mapping.GroupTo|assets|shares)
+			is(mapping.Priced, mapping.SideField|mapping.GroupTo|assets|shares)
 			e.Side, e.GroupTo = mapping.Side(1+c.number(2)), group
 		case 5:
-			is(decode.Priced, mapping.SideField|mapping.Group|mapping.GroupTo|assets|shares)
+			is(mapping.Priced, mapping.SideField|mapping.Group|mapping.GroupTo|assets|shares)
 			e.Side, e.Group, e.GroupTo = mapping.Side(1+c.number(2)), group, group+c.number(2)
 		case 6, 7, 8:
-			is(decode.Requested, mapping.ID|owner|shares|mapping.Group|mapping.Fifo)
+			is(mapping.Requested, mapping.ID|owner|shares|mapping.Group|mapping.Fifo)
 			e.ID, e.Group = key, group
 			e.Shares.AddUint64(&e.Shares, 1)
 		case 9:
-			is(decode.Funded, mapping.GroupTo)
+			is(mapping.Funded, mapping.GroupTo)
 			if e.GroupTo = group; c.rng.IntN(4) == 0 {
-				is(decode.Funded, mapping.ID|assets)
+				is(mapping.Funded, mapping.ID|assets)
 				e.ID = c.number(int(key) + 1)
 			}
 		case 10:
-			is(decode.Claimed, owner|assets|shares)
+			is(mapping.Claimed, owner|assets|shares)
 		case 11:
-			is(decode.Cancelled, owner|mapping.Group)
+			is(mapping.Cancelled, owner|mapping.Group)
 			e.Group = group
 		}
 	case vaults[1]:
 		source := common.Hash{0: byte(c.number(2)) << 7, 31: byte(1 + c.number(20))}
 		switch c.rng.IntN(12) {
 		case 0, 1:
-			is(decode.Requested, mapping.ID|owner|shares|assets|mapping.SourceID|mapping.Matures)
+			is(mapping.Requested, mapping.ID|owner|shares|assets|mapping.SourceID|mapping.Matures)
 			e.ID, e.SourceID, e.Matures, e.Partner = key, source, 7, uint32(c.number(2))
 		case 2:
-			is(decode.Funded, mapping.SourceID)
+			is(mapping.Funded, mapping.SourceID)
 			e.SourceID = source
 		case 3:
-			is([]decode.EffectKind{decode.Cancelled, decode.Expired}[c.number(2)], mapping.SourceID)
+			is([]mapping.Kind{mapping.Cancelled, mapping.Expired}[c.number(2)], mapping.SourceID)
 			e.SourceID = source
 		case 4:
-			is(decode.Claimed, mapping.SourceID|owner)
+			is(mapping.Claimed, mapping.SourceID|owner)
 			if e.SourceID = source; c.rng.IntN(3) == 0 {
 				e.Has, e.SourceID, e.ID = mapping.ID|owner, common.Hash{}, c.number(int(key)+1)
 			}
@@ -131,9 +131,9 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 				e.Has, e.Owner = e.Has&^owner, common.Address{}
 			}
 		case 5:
-			is(decode.Instant, owner|assets|shares)
+			is(mapping.Instant, owner|assets|shares)
 		case 6, 10, 11:
-			is(decode.Supply, shares)
+			is(mapping.Supply, shares)
 			switch c.rng.IntN(4) {
 			case 0, 1: // the sum of two is no valid amount
 				e.Shares.SetFromBig(new(big.Int).Sub(readmodel.MaxAmount, big.NewInt(1)))
@@ -141,48 +141,48 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 				e.Shares.Neg(&e.Shares)
 			}
 		case 7:
-			is(decode.NAV, []mapping.Fields{assets, assets | shares}[c.number(2)])
+			is(mapping.Valuation, []mapping.Fields{assets, assets | shares}[c.number(2)])
 			if c.rng.IntN(3) == 0 {
-				is(decode.NAV, mapping.Nav|[]mapping.Fields{0, assets, shares}[c.number(3)])
+				is(mapping.Valuation, mapping.Nav|[]mapping.Fields{0, assets, shares}[c.number(3)])
 				e.Nav = c.amount(1e18)
 			}
 			e.NavDigits = uint8(18 + 12*c.number(2))
 		case 8:
-			is(decode.Deposit, mapping.ID|owner|assets|shares)
+			is(mapping.Deposit, mapping.ID|owner|assets|shares)
 			e.ID = key
 		case 9: // many reach no further than an earlier one
-			is(decode.Sweep, mapping.To|assets)
+			is(mapping.Sweep, mapping.To|assets)
 			e.To = c.number(int(key) + 1)
 		}
 	case vaults[3]:
 		id := c.number(int(min(key/64, 30))) // few numbers, so that each gets many effects
 		switch c.rng.IntN(8) {
 		case 0, 1, 2, 3:
-			is(decode.Requested, mapping.ID|owner|shares|mapping.Group)
+			is(mapping.Requested, mapping.ID|owner|shares|mapping.Group)
 			e.ID, e.Group = id, id
 		case 4:
-			is(decode.Priced, mapping.SideField|mapping.Group|assets|shares)
+			is(mapping.Priced, mapping.SideField|mapping.Group|assets|shares)
 			e.Side, e.Group = mapping.RedeemSide, id
 		case 5:
-			is(decode.Funded, mapping.ID|[]mapping.Fields{0, assets}[c.number(2)])
+			is(mapping.Funded, mapping.ID|[]mapping.Fields{0, assets}[c.number(2)])
 			e.ID = id
 		case 6:
-			is(decode.Claimed, mapping.ID|[]mapping.Fields{0, assets}[c.number(2)])
+			is(mapping.Claimed, mapping.ID|[]mapping.Fields{0, assets}[c.number(2)])
 			e.ID = id
 		case 7:
-			is(decode.Cancelled, mapping.ID)
+			is(mapping.Cancelled, mapping.ID)
 			e.ID = id
 		}
 	default:
 		switch c.rng.IntN(4) {
 		case 3:
-			is(decode.Cancelled, owner|shares)
+			is(mapping.Cancelled, owner|shares)
 		case 0, 1:
-			is(decode.Requested, mapping.ID|owner|shares|mapping.Fifo|mapping.Unfunded)
+			is(mapping.Requested, mapping.ID|owner|shares|mapping.Fifo|mapping.Unfunded)
 			e.ID = key
 			e.Shares.AddUint64(&e.Shares, 1)
 		case 2:
-			is(decode.Claimed, owner|assets|shares)
+			is(mapping.Claimed, owner|assets|shares)
 		}
 	}
 	return e
@@ -197,42 +197,42 @@ func (c *chain) mine() (facts []decode.Fact) {
 		vault := vaults[c.number(len(vaults))]
 		l := at
 		l.Vault, l.Index, l.Tx = vault, uint32(i), common.Hash{0: c.forks, 1: byte(i), 31: byte(block)}
-		f := decode.Fact{Sign: 1, Kind: decode.LogKind, Log: l, Hash: hash}
+		f := decode.Fact{Sign: 1, Kind: readmodel.LogRecord, Log: l, Hash: hash}
 		for j := range 1 + c.rng.IntN(2)*c.rng.IntN(3) {
 			f.Effects = append(f.Effects, c.effect(vault, block*64+uint64(i)*8+uint64(j)))
 		}
 		if vault == vaults[1] && c.rng.IntN(2) == 0 { // one log values the vault twice and sweeps it
-			twice := decode.Effect{Kind: decode.NAV, Has: mapping.Assets | mapping.Shares, Assets: c.amount(50), Shares: c.amount(50), NavDigits: 18}
-			f.Effects = []decode.Effect{twice, twice, {Kind: decode.Sweep, Has: mapping.To, To: c.number(int(block) * 64)}}
+			twice := mapping.Effect{Kind: mapping.Valuation, Has: mapping.Assets | mapping.Shares, Assets: c.amount(50), Shares: c.amount(50), NavDigits: 18}
+			f.Effects = []mapping.Effect{twice, twice, {Kind: mapping.Sweep, Has: mapping.To, To: c.number(int(block) * 64)}}
 			f.Effects[1].Assets.AddUint64(&twice.Assets, 1)
 		}
 		if vault == vaults[0] && c.rng.IntN(6) == 0 { // one log deposits and withdraws before the price
-			lost := decode.Effect{Kind: decode.Deposit, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Group,
+			lost := mapping.Effect{Kind: mapping.Deposit, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Group,
 				ID: block*64 + uint64(i)*8, Owner: owners[c.number(3)], Assets: c.amount(50), Group: c.number(6), Partner: uint32(c.number(2))}
-			f.Effects = []decode.Effect{lost, {Kind: decode.Void, Has: mapping.ID, ID: lost.ID}}
+			f.Effects = []mapping.Effect{lost, {Kind: mapping.Void, Has: mapping.ID, ID: lost.ID}}
 		}
 		if vault == vaults[3] && c.rng.IntN(3) == 0 { // one log prices, funds and pays a request, which it may also make
 			id, n := c.number(int(min(block, 30))), c.amount(50)
 			f.Effects = nil
 			if c.rng.IntN(2) == 0 {
 				id = 31 + block
-				f.Effects = append(f.Effects, decode.Effect{Kind: decode.Requested, Has: mapping.ID | mapping.Owner | mapping.Shares | mapping.Group,
+				f.Effects = append(f.Effects, mapping.Effect{Kind: mapping.Requested, Has: mapping.ID | mapping.Owner | mapping.Shares | mapping.Group,
 					ID: id, Group: id, Owner: owners[c.number(3)], Shares: c.amount(50)})
 			}
 			f.Effects = append(f.Effects,
-				decode.Effect{Kind: decode.Priced, Has: mapping.SideField | mapping.Group | mapping.Assets | mapping.Shares,
+				mapping.Effect{Kind: mapping.Priced, Has: mapping.SideField | mapping.Group | mapping.Assets | mapping.Shares,
 					Side: mapping.RedeemSide, Group: id, Assets: n, Shares: c.amount(50)},
-				decode.Effect{Kind: decode.Funded, Has: mapping.ID, ID: id}, decode.Effect{Kind: decode.Claimed, Has: mapping.ID, ID: id})
+				mapping.Effect{Kind: mapping.Funded, Has: mapping.ID, ID: id}, mapping.Effect{Kind: mapping.Claimed, Has: mapping.ID, ID: id})
 		}
 		facts = append(facts, f)
 	}
 	if c.rng.IntN(3) == 0 { // after all logs of its block
 		l := at
 		l.Vault, l.Index = vaults[1], readmodel.SampleIndex
-		measured := decode.Effect{Kind: decode.Sample, Has: mapping.Nav, Nav: c.amount(1e18), NavDigits: uint8(18 + 12*c.number(2))}
-		facts = append(facts, decode.Fact{Sign: 1, Kind: decode.SampleKind, Log: l, Hash: hash, Effects: []decode.Effect{measured}})
+		measured := mapping.Effect{Kind: mapping.Sample, Has: mapping.Nav, Nav: c.amount(1e18), NavDigits: uint8(18 + 12*c.number(2))}
+		facts = append(facts, decode.Fact{Sign: 1, Kind: readmodel.SampleRecord, Log: l, Hash: hash, Effects: []mapping.Effect{measured}})
 	}
-	facts = append(facts, decode.Fact{Sign: 1, Kind: decode.BlockKind, Log: at, Hash: hash})
+	facts = append(facts, decode.Fact{Sign: 1, Kind: readmodel.BlockRecord, Log: at, Hash: hash})
 	for i := range facts {
 		c.seq++
 		facts[i].Seq = c.seq

@@ -6,23 +6,23 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// kinds maps the effects of decode to those of the read model. A Priced effect prices deposits, unless it has the
+// kinds maps the effects of mappings to those of the read model. A Priced effect prices deposits, unless it has the
 // other side.
-var kinds = map[decode.EffectKind]readmodel.EffectKind{
-	decode.Deposit:   readmodel.Deposit,
-	decode.Priced:    readmodel.PricedDeposits,
-	decode.Void:      readmodel.Void,
-	decode.Sweep:     readmodel.Sweep,
-	decode.Settled:   readmodel.Settled,
-	decode.NAV:       readmodel.Valuation,
-	decode.Sample:    readmodel.Valuation,
-	decode.Supply:    readmodel.Supply,
-	decode.Requested: readmodel.Requested,
-	decode.Funded:    readmodel.Funded,
-	decode.Claimed:   readmodel.Claimed,
-	decode.Cancelled: readmodel.Cancelled,
-	decode.Expired:   readmodel.Expired,
-	decode.Instant:   readmodel.Instant,
+var kinds = map[mapping.Kind]readmodel.EffectKind{
+	mapping.Deposit:   readmodel.Deposit,
+	mapping.Priced:    readmodel.PricedDeposits,
+	mapping.Void:      readmodel.Void,
+	mapping.Sweep:     readmodel.Sweep,
+	mapping.Settled:   readmodel.Settled,
+	mapping.Valuation: readmodel.Valuation,
+	mapping.Sample:    readmodel.Valuation,
+	mapping.Supply:    readmodel.Supply,
+	mapping.Requested: readmodel.Requested,
+	mapping.Funded:    readmodel.Funded,
+	mapping.Claimed:   readmodel.Claimed,
+	mapping.Cancelled: readmodel.Cancelled,
+	mapping.Expired:   readmodel.Expired,
+	mapping.Instant:   readmodel.Instant,
 }
 
 // Events adds the rows of the table events for a record: one for each effect, or one for a record without effects.
@@ -43,14 +43,14 @@ func Events(f *decode.Fact, writer uint64, passed bool, add func(*readmodel.Even
 func recordOf(f *decode.Fact) readmodel.EventRow {
 	return readmodel.EventRow{
 		Seq: f.Seq, Sign: f.Sign, Retracts: f.Retracts, Boundary: f.Boundary,
-		Record: readmodel.RecordKind(f.Kind), Event: f.Name(), Effects: uint8(len(f.Effects)), Quarantined: f.Quarantined,
+		Record: f.Kind, Event: f.Name(), Effects: uint8(len(f.Effects)), Quarantined: f.Quarantined,
 		Block: f.Log.Block, Hash: f.Hash, TS: f.Log.Time, Vault: f.Log.Vault, Tx: f.Log.Tx, LogIndex: f.Log.Index,
 		Payload: string(f.Raw),
 	}
 }
 
-// addEffect sets the effect of a row. Only this function reads the fields of decode.Effect.
-func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
+// addEffect sets the effect of a row. Only this function reads the fields of mapping.Effect.
+func addEffect(row *readmodel.EventRow, sub int, e *mapping.Effect) {
 	row.Sub, row.Effect = uint8(sub), kinds[e.Kind]
 	row.User, row.Other, row.Partner, row.Expires, row.Matures = e.Owner, e.Other, e.Partner, e.Expires, e.Matures
 	row.ID, row.IDTo = e.ID, e.To
@@ -59,21 +59,21 @@ func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 	row.By, row.Grouped = naming(e)
 	has := func(f mapping.Fields) bool { return e.Present(f) }
 	switch e.Kind {
-	case decode.Priced:
+	case mapping.Priced:
 		if e.Side == mapping.RedeemSide {
 			row.Effect = readmodel.PricedRequests
 		}
 		if row.By == readmodel.ByGroup && !has(mapping.GroupTo) {
 			row.GroupTo = e.Group
 		}
-	case decode.Funded:
+	case mapping.Funded:
 		if has(mapping.To) { // such a request's group is its number
 			row.GroupTo, row.IDTo = e.To, 0
 		}
 		row.NoAssets = !has(mapping.Assets)
-	case decode.Claimed:
+	case mapping.Claimed:
 		row.NoAssets = !has(mapping.Assets)
-	case decode.NAV, decode.Sample:
+	case mapping.Valuation, mapping.Sample:
 		row.NoNav, row.NoAssets, row.NoShares = !has(mapping.Nav), !has(mapping.Assets), !has(mapping.Shares)
 		if row.NoNav || row.NoAssets || row.NoShares {
 			row.NavDigits = e.NavDigits
@@ -82,12 +82,12 @@ func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 }
 
 // naming returns how an effect identifies its deposits or requests, and whether it is an entry of a group.
-func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
+func naming(e *mapping.Effect) (by readmodel.By, grouped bool) {
 	has := e.Present
 	switch e.Kind {
-	case decode.Deposit:
+	case mapping.Deposit:
 		return readmodel.ByNone, !has(mapping.Shares)
-	case decode.Requested:
+	case mapping.Requested:
 		switch {
 		case has(mapping.Unfunded):
 			by = readmodel.FifoUnfunded
@@ -95,17 +95,17 @@ func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
 			by = readmodel.Fifo
 		}
 		return by, has(mapping.Group)
-	case decode.Priced, decode.Void, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired:
+	case mapping.Priced, mapping.Void, mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
 		switch {
 		case has(mapping.ID):
 			return readmodel.ByID, false
 		case has(mapping.SourceID):
 			return readmodel.BySource, false
-		case e.Kind == decode.Priced && has(mapping.Group):
+		case e.Kind == mapping.Priced && has(mapping.Group):
 			return readmodel.ByGroup, false
 		case has(mapping.GroupTo), has(mapping.To):
 			return readmodel.ByUpToGroup, false
-		case e.Kind == decode.Cancelled && !has(mapping.Group):
+		case e.Kind == mapping.Cancelled && !has(mapping.Group):
 			return readmodel.Fifo, false
 		}
 		return readmodel.ByOwner, false
@@ -116,7 +116,7 @@ func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
 // ImpossibleSweep reports whether a record has a sweep that names no range of deposits.
 func ImpossibleSweep(f *decode.Fact) bool {
 	for i := range f.Effects {
-		if e := &f.Effects[i]; e.Kind == decode.Sweep && e.Present(mapping.ID) && (e.ID == 0 || e.ID > e.To) {
+		if e := &f.Effects[i]; e.Kind == mapping.Sweep && e.Present(mapping.ID) && (e.ID == 0 || e.ID > e.To) {
 			return true
 		}
 	}

@@ -29,13 +29,13 @@ var (
 )
 
 // effect returns a log with one effect, in the block with its number.
-func effect(kind decode.EffectKind, block, id, assets uint64) decode.Fact {
-	e := decode.Effect{Kind: kind, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Shares | mapping.Nav, ID: id, Owner: alice, Partner: 7}
+func effect(kind mapping.Kind, block, id, assets uint64) decode.Fact {
+	e := mapping.Effect{Kind: kind, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Shares | mapping.Nav, ID: id, Owner: alice, Partner: 7}
 	e.Assets.SetUint64(assets)
-	if kind == decode.Sweep {
+	if kind == mapping.Sweep {
 		e.ID, e.To, e.Owner, e.Partner = 1, id, common.Address{}, 0
 	}
-	return decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Effects: []decode.Effect{e}}
+	return decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Effects: []mapping.Effect{e}}
 }
 
 // folded returns the state after some logs, with nothing before them.
@@ -99,22 +99,22 @@ func (s *state) lines() (out []string) {
 // TestRequests checks the state of a request after some logs, one in each block from block 1 on.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	requested, funded, claimed, cancelled, expired := decode.Requested, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired
+	requested, funded, claimed, cancelled, expired := mapping.Requested, mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired
 	for name, c := range map[string]struct {
-		events     []decode.EffectKind
+		events     []mapping.Kind
 		want       [3]uint64 // requested, funded, closed; zeros for no request
 		impossible int       // events that change nothing
 	}{
-		"requested":                       {[]decode.EffectKind{requested}, [3]uint64{1, never, never}, 0},
-		"funded and claimed":              {[]decode.EffectKind{requested, funded, claimed}, [3]uint64{1, 2, 3}, 0},
-		"requested twice":                 {[]decode.EffectKind{requested, requested, funded}, [3]uint64{1, 3, never}, 1},
-		"funded twice":                    {[]decode.EffectKind{requested, funded, funded}, [3]uint64{1, 2, never}, 1},
-		"requested again after its end":   {[]decode.EffectKind{requested, cancelled, requested}, [3]uint64{1, never, 2}, 1},
-		"funded after it expired":         {[]decode.EffectKind{requested, expired, funded}, [3]uint64{1, never, 2}, 1},
-		"claimed twice":                   {[]decode.EffectKind{requested, claimed, claimed}, [3]uint64{1, never, 2}, 1},
-		"over before it is requested":     {[]decode.EffectKind{claimed, funded, requested}, [3]uint64{3, never, never}, 2},
-		"never requested":                 {[]decode.EffectKind{funded, expired}, [3]uint64{}, 2},
-		"cancelled although it is funded": {[]decode.EffectKind{requested, funded, cancelled}, [3]uint64{1, 2, 3}, 0},
+		"requested":                       {[]mapping.Kind{requested}, [3]uint64{1, never, never}, 0},
+		"funded and claimed":              {[]mapping.Kind{requested, funded, claimed}, [3]uint64{1, 2, 3}, 0},
+		"requested twice":                 {[]mapping.Kind{requested, requested, funded}, [3]uint64{1, 3, never}, 1},
+		"funded twice":                    {[]mapping.Kind{requested, funded, funded}, [3]uint64{1, 2, never}, 1},
+		"requested again after its end":   {[]mapping.Kind{requested, cancelled, requested}, [3]uint64{1, never, 2}, 1},
+		"funded after it expired":         {[]mapping.Kind{requested, expired, funded}, [3]uint64{1, never, 2}, 1},
+		"claimed twice":                   {[]mapping.Kind{requested, claimed, claimed}, [3]uint64{1, never, 2}, 1},
+		"over before it is requested":     {[]mapping.Kind{claimed, funded, requested}, [3]uint64{3, never, never}, 2},
+		"never requested":                 {[]mapping.Kind{funded, expired}, [3]uint64{}, 2},
+		"cancelled although it is funded": {[]mapping.Kind{requested, funded, cancelled}, [3]uint64{1, 2, 3}, 0},
 	} {
 		var facts []decode.Fact
 		for i, kind := range c.events {
@@ -195,13 +195,13 @@ events:
 
 // everything returns logs of all kinds, one in each block from block 1 on.
 func everything() []decode.Fact {
-	kinds := []decode.EffectKind{decode.Deposit, decode.Requested, decode.Sweep, decode.Deposit, decode.Deposit, decode.Funded, decode.Claimed,
-		decode.Requested, decode.Sweep, decode.Sweep, decode.Deposit, decode.Cancelled, decode.Claimed, decode.NAV}
+	kinds := []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Sweep, mapping.Deposit, mapping.Deposit, mapping.Funded, mapping.Claimed,
+		mapping.Requested, mapping.Sweep, mapping.Sweep, mapping.Deposit, mapping.Cancelled, mapping.Claimed, mapping.Valuation}
 	ids := []uint64{1, 5, 1, 2, 9, 5, 5, 6, 3, 2, 3, 6, 77, 0}
 	var facts []decode.Fact
 	for i, kind := range kinds {
 		f := effect(kind, uint64(i)+1, ids[i], 10)
-		if i%3 == 2 && kind != decode.Sweep {
+		if i%3 == 2 && kind != mapping.Sweep {
 			f.Effects[0].Owner, f.Effects[0].Partner = bob, 0
 		}
 		facts = append(facts, f)
@@ -257,8 +257,8 @@ func TestClip(t *testing.T) {
 // sweep has already reached is swept in its own block.
 func TestSweeps(t *testing.T) {
 	t.Parallel()
-	deposit := func(block, id uint64) decode.Fact { return effect(decode.Deposit, block, id, 10) }
-	sweep := func(block, to uint64) decode.Fact { return effect(decode.Sweep, block, to, 0) }
+	deposit := func(block, id uint64) decode.Fact { return effect(mapping.Deposit, block, id, 10) }
+	sweep := func(block, to uint64) decode.Fact { return effect(mapping.Sweep, block, to, 0) }
 	for name, c := range map[string]struct {
 		facts []decode.Fact
 		want  map[uint64]uint64 // block in which each deposit is swept
@@ -316,8 +316,8 @@ func TestTotals(t *testing.T) {
 func TestChainOrder(t *testing.T) {
 	t.Parallel()
 	other := common.HexToAddress("0xa2")
-	late := effect(decode.Deposit, 9, 1, 10)
-	early := effect(decode.Deposit, 4, 1, 10)
+	late := effect(mapping.Deposit, 9, 1, 10)
+	early := effect(mapping.Deposit, 4, 1, 10)
 	early.Log.Vault = other
 	s := newState([]common.Address{vault, other})
 	s.take(late, early)

@@ -73,7 +73,7 @@ func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit
 	gone, sweeps := map[entryKey]bool{}, map[common.Address]uint64{}
 	for i := range units {
 		for f := range units[i].Facts.All() {
-			if f.Kind == decode.BlockKind {
+			if f.Kind == readmodel.BlockRecord {
 				s.blocks[f.Log.Block] = new(struct{ old, now *block })
 			}
 			for j := range f.Effects {

@@ -71,12 +71,12 @@ func (w *world) facts(number uint64) (facts []decode.Fact, hash common.Hash) {
 			w.t.Fatalf("the preset does not know the log %+v", l)
 		}
 		w.events[event.Name]++
-		f := decode.Fact{Sign: 1, Kind: decode.LogKind, Log: at, Hash: hash}
+		f := decode.Fact{Sign: 1, Kind: readmodel.LogRecord, Log: at, Hash: hash}
 		f.Log.Tx, f.Log.Index = l.TxHash, uint32(l.Index)
 		tx, of = append(tx, log), append(of, f)
 	}
 	whole()
-	return append(facts, decode.Fact{Sign: 1, Kind: decode.BlockKind, Log: at, Hash: hash}), hash
+	return append(facts, decode.Fact{Sign: 1, Kind: readmodel.BlockRecord, Log: at, Hash: hash}), hash
 }
 
 // follow indexes the new blocks of the chain, and first retracts those that were reorganised.

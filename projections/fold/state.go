@@ -110,7 +110,7 @@ func (s *state) waiting() {
 func (s *state) fold(u *decode.Unit) {
 	var live []logged
 	for f := range u.Facts.All() {
-		if f.Kind == decode.BlockKind && f.Sign > 0 {
+		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
 			s.block(f)
 		}
 		for i := range f.Effects {

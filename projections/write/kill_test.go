@@ -578,10 +578,10 @@ func TestOutdated(t *testing.T) {
 func TestAbove(t *testing.T) {
 	t.Parallel()
 	log := func(block uint64, sign int8) decode.Fact {
-		return decode.Fact{Kind: decode.LogKind, Sign: sign, Log: decode.Log{Block: block}}
+		return decode.Fact{Kind: readmodel.LogRecord, Sign: sign, Log: decode.Log{Block: block}}
 	}
 	block := func(number uint64, sign int8) decode.Fact {
-		return decode.Fact{Kind: decode.BlockKind, Sign: sign, Log: decode.Log{Block: number}}
+		return decode.Fact{Kind: readmodel.BlockRecord, Sign: sign, Log: decode.Log{Block: number}}
 	}
 	unit := func(facts ...decode.Fact) decode.Unit {
 		facts[len(facts)-1].Boundary = true

@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 //go:embed sql/vault_logs.sql
@@ -48,7 +49,7 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 		return
 	}
 	for f := range batch.All() {
-		if f.Kind != decode.LogKind || f.Seq <= after {
+		if f.Kind != readmodel.LogRecord || f.Seq <= after {
 			continue
 		}
 		n := w.logs[f.Log.Vault]

@@ -199,7 +199,7 @@ func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Addr
 // passes reports whether a record is skipped: it belongs to a vault that the generation omits, or that joined after
 // its lists were built.
 func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
-	return (f.Kind == decode.LogKind || f.Kind == decode.VaultKind || f.Kind == decode.SampleKind) && w.passesVault(f.Log.Vault, vaults)
+	return (f.Kind == readmodel.LogRecord || f.Kind == readmodel.VaultRecord || f.Kind == readmodel.SampleRecord) && w.passesVault(f.Log.Vault, vaults)
 }
 
 func (w *Writer) passesVault(v common.Address, vaults map[common.Address]bool) bool {
@@ -356,13 +356,13 @@ func (w *Writer) kept(part []decode.Unit) (units []decode.Unit, late map[uint64]
 	late = map[uint64]bool{}
 	for _, u := range part {
 		for f := range u.Facts.All() {
-			if f.Kind == decode.VaultKind && f.Sign > 0 {
+			if f.Kind == readmodel.VaultRecord && f.Sign > 0 {
 				w.said[f.Log.Vault] = !f.Removed
 				w.differs[f.Log.Vault] = f.Differs
 			}
 		}
 		for f := range u.Facts.All() {
-			if f.Kind == decode.BlockKind && !u.Rewrites && f.Log.Block < newest {
+			if f.Kind == readmodel.BlockRecord && !u.Rewrites && f.Log.Block < newest {
 				late[f.Seq] = true
 			}
 		}
@@ -389,7 +389,7 @@ func (w *Writer) above(units []decode.Unit) error {
 	newest := w.cursor.Block
 	for i := range units {
 		for f := range units[i].Facts.All() {
-			if (f.Kind == decode.LogKind || f.Kind == decode.SampleKind) && !units[i].Rewrites && f.Log.Block <= newest {
+			if (f.Kind == readmodel.LogRecord || f.Kind == readmodel.SampleRecord) && !units[i].Rewrites && f.Log.Block <= newest {
 				return &OutdatedError{f.Log.Vault, f.Log.Block, newest}
 			}
 		}
@@ -404,7 +404,7 @@ func newestAfter(newest uint64, u *decode.Unit) uint64 {
 		newest = min(newest, u.Ancestor())
 	}
 	for f := range u.Facts.All() {
-		if f.Kind == decode.BlockKind && f.Sign > 0 {
+		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
 			newest = max(newest, f.Log.Block)
 		}
 	}
