@@ -325,94 +325,64 @@ func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
 // difference calls add with sign -1 for each row that is no longer live, and then with 1 for each new live row: of
 // rows with the same key, the engine keeps the last.
 func (s *state) difference(add func(sign int8, row readmodel.ListRow)) {
-	s.changed(func(row readmodel.ListRow) { add(-1, row) }, nil)
-	s.changed(nil, func(row readmodel.ListRow) { add(1, row) })
+	for _, sign := range []int8{-1, 1} {
+		s.changed(sign, func(row readmodel.ListRow) { add(sign, row) })
+	}
 }
 
-// changed calls gone for each removed row, or come for each new row. One of the two is nil.
-func (s *state) changed(gone, come func(readmodel.ListRow)) {
-	going, coming := gone != nil, come != nil
+// changed calls add for each row that is live only before (sign -1) or only after the units (sign 1).
+func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
 	entries := func(all map[entryKey]*story, rows func(*entry, func(readmodel.ListRow))) {
 		for _, e := range all {
-			if e.old != nil && e.now != nil && *e.old == *e.now {
-				continue
-			}
-			if going && e.old != nil {
-				rows(e.old, gone)
-			}
-			if coming && e.now != nil {
-				rows(e.now, come)
+			if one := only(sign, e.old, e.now); one != nil {
+				rows(one, add)
 			}
 		}
 	}
 	entries(s.requests, (*entry).requestRows)
 	entries(s.deposits, (*entry).depositRows)
 	entries(s.derived, (*entry).logRows)
-	for e, sign := range s.logs {
-		if going && sign < 0 {
-			e.logRows(gone)
-		}
-		if coming && sign > 0 {
-			e.logRows(come)
+	for e, signs := range s.logs {
+		if signs*int(sign) > 0 {
+			e.logRows(add)
 		}
 	}
 	for k, t := range s.totals {
-		old, now := t.old.rows(), t.now.rows()
-		if going {
-			for _, r := range lacking(old, now) {
-				gone(r.row(k))
-			}
+		rows, others := t.old.rows(), t.now.rows()
+		if sign > 0 {
+			rows, others = others, rows
 		}
-		if coming {
-			for _, r := range lacking(now, old) {
-				come(r.row(k))
+		for _, r := range rows {
+			if !slices.Contains(others, r) {
+				add(r.row(k))
 			}
 		}
 	}
 	for k, m := range s.members {
-		if same(m.old, m.now) {
-			continue
-		}
-		if going {
-			k.rows(m.old, gone)
-		}
-		if coming {
-			k.rows(m.now, come)
-		}
+		k.rows(only(sign, m.old, m.now), add)
 	}
 	for k := range s.ranks {
 		m := s.members[k]
 		old := s.rank(k, m.old, func(t *total) steps { return t.old })
 		now := s.rank(k, m.now, func(t *total) steps { return t.now })
-		if same(old, now) {
-			continue
-		}
-		if going {
-			k.rankedRows(old, gone)
-		}
-		if coming {
-			k.rankedRows(now, come)
-		}
+		k.rankedRows(only(sign, old, now), add)
 	}
 	for n, b := range s.blocks {
-		if same(b.old, b.now) {
-			continue
-		}
-		if going && b.old != nil {
-			gone(b.old.row(n))
-		}
-		if coming && b.now != nil {
-			come(b.now.row(n))
+		if one := only(sign, b.old, b.now); one != nil {
+			add(one.row(n))
 		}
 	}
 }
 
-// same reports whether both are nil, or equal.
-func same[T comparable](a, b *T) bool {
-	if a == nil || b == nil {
-		return a == b
+// only returns what is true only before (sign -1) or only after the units (sign 1); nil if both are equal.
+func only[T comparable](sign int8, old, now *T) *T {
+	switch {
+	case old != nil && now != nil && *old == *now:
+		return nil
+	case sign < 0:
+		return old
 	}
-	return *a == *b
+	return now
 }
 
 func (b *block) row(number uint64) readmodel.ListRow {

@@ -1,8 +1,6 @@
 package fold
 
 import (
-	"slices"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -112,11 +110,6 @@ func (s steps) rows() []totalRow {
 		}
 	}
 	return out
-}
-
-// lacking returns the rows that others does not contain.
-func lacking(rows, others []totalRow) []totalRow {
-	return slices.DeleteFunc(slices.Clone(rows), func(r totalRow) bool { return slices.Contains(others, r) })
 }
 
 func (r *totalRow) row(k totalKey) readmodel.ListRow {
