@@ -40,17 +40,17 @@ func (b Batch) Last() *Fact {
 	return &piece[len(piece)-1]
 }
 
-// Unit is one atomic unit of the log: a block, a range of old blocks, a whole
-// reorganisation.
+// Unit is one atomic unit of the log: a block, a range of old blocks, a whole reorganisation.
 type Unit struct {
 	Facts Batch
-	// End is the seq of its last record.
-	End uint64
 	// Lowest is the lowest block of its facts; readmodel.Never if none of them has a block.
 	Lowest uint64
 	// Rewrites reports whether the unit retracts records, and so changes the past from block Lowest on.
 	Rewrites bool
 }
+
+// End is the seq of its last record.
+func (u *Unit) End() uint64 { return u.Facts.Last().Seq }
 
 // Ancestor is the last block that the unit does not change.
 func (u *Unit) Ancestor() uint64 { return max(u.Lowest, 1) - 1 }
@@ -75,25 +75,12 @@ func (b Batch) Units() (out []Unit) {
 }
 
 func newUnit(facts Batch) Unit {
-	u := Unit{Facts: facts, End: facts.Last().Seq, Lowest: ^uint64(0)}
+	u := Unit{Facts: facts, Lowest: ^uint64(0)}
 	for f := range facts.All() {
 		u.Rewrites = u.Rewrites || f.Sign < 0
 		if f.Kind == readmodel.LogRecord || f.Kind == readmodel.BlockRecord || f.Kind == readmodel.SampleRecord {
 			u.Lowest = min(u.Lowest, f.Log.Block)
 		}
 	}
-	return u
-}
-
-// Keep returns the unit without the facts for which keep is false. Its End and Rewrites stay the same, even if no
-// fact is left.
-func (u Unit) Keep(keep func(*Fact) bool) Unit {
-	var kept []Fact
-	for f := range u.Facts.All() {
-		if keep(f) {
-			kept = append(kept, *f)
-		}
-	}
-	u.Facts = Batch{kept}
 	return u
 }

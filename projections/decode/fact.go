@@ -43,6 +43,13 @@ type Fact struct {
 	Hash        common.Hash      // of the block
 	Effects     []mapping.Effect // effects of the log or sample; none if quarantined
 	Raw         []byte           // the bytes of the record, if the tables keep them
+	// Skipped is set by the writer of a generation that skips the record: it is in events, marked, and in no list.
+	Skipped bool
+}
+
+// OfVault reports whether the record belongs to a vault, Log.Vault.
+func (f *Fact) OfVault() bool {
+	return f.Kind == readmodel.LogRecord || f.Kind == readmodel.VaultRecord || f.Kind == readmodel.SampleRecord
 }
 
 // Name is the Solidity event name, "Unknown", or "" for a record that is not a log.

@@ -422,12 +422,12 @@ func TestEffects(t *testing.T) {
 				}
 				events := readmodel.EventsTable.NewRows()
 				for f := range batch.All() {
-					Events(f, 1, false, func(row *readmodel.EventRow) { events.Add(row); seen["effect "+row.Effect.String()]++ })
+					Events(f, 1, func(row *readmodel.EventRow) { events.Add(row); seen["effect "+row.Effect.String()]++ })
 				}
 				before := withdrawals(t, conn, "1")
 				send(t, conn, readmodel.EventsTable, events)
 				oracletest.Same(t, "the view of withdrawals while events is ahead of lists", withdrawals(t, conn, "1"), before)
-				change, err := Lists(t.Context(), conn, cursor, Batch{Units: batch.Units(), Last: c.seq, Writer: 1, Vaults: vaults})
+				change, err := Lists(t.Context(), conn, cursor, Batch{Units: batch.Units(), Writer: 1, Vaults: vaults})
 				must(t, err)
 				rows := readmodel.ListsTable.NewRows()
 				change.Rows(rows)

@@ -26,9 +26,9 @@ var kinds = map[mapping.Kind]readmodel.EffectKind{
 }
 
 // Events adds the rows of the table events for a record: one for each effect, or one for a record without effects.
-func Events(f *decode.Fact, writer uint64, passed bool, add func(*readmodel.EventRow)) {
+func Events(f *decode.Fact, writer uint64, add func(*readmodel.EventRow)) {
 	row := recordOf(f)
-	row.Writer, row.Passed = writer, passed
+	row.Writer, row.Passed = writer, f.Skipped
 	if len(f.Effects) == 0 {
 		add(&row)
 	}

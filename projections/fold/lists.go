@@ -24,21 +24,19 @@ type Change struct {
 	retracts bool
 }
 
-// Batch contains units that follow a cursor, without the records that a generation skips.
+// Batch contains units that follow a cursor.
 type Batch struct {
-	Units []decode.Unit
-	// Last is the seq at the end of the units, even if all records of the last one are skipped.
-	Last   uint64
+	Units  []decode.Unit
 	Writer uint64
 	// Vaults are the vaults of the generation.
 	Vaults []common.Address
 }
 
-// Lists returns how units change lists. A unit that retracts must be the only one in the batch. The others lie above
-// the cursor's block.
+// Lists returns how units change lists, without their skipped records. A unit that retracts must be the only one in the
+// batch. The others lie above the cursor's block.
 func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, batch Batch) (*Change, error) {
 	c := &Change{Cursor: cursor, before: cursor, state: newState(batch.Vaults), ancestor: cursor.Block}
-	c.Cursor.Seq, c.Cursor.Writer = batch.Last, batch.Writer
+	c.Cursor.Seq, c.Cursor.Writer = batch.Units[len(batch.Units)-1].End(), batch.Writer
 	for i := range batch.Units {
 		if batch.Units[i].Rewrites {
 			c.retracts, c.ancestor = true, batch.Units[i].Ancestor()
@@ -73,6 +71,9 @@ func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit
 	gone, sweeps := map[entryKey]bool{}, map[common.Address]uint64{}
 	for i := range units {
 		for f := range units[i].Facts.All() {
+			if f.Skipped {
+				continue
+			}
 			if f.Kind == readmodel.BlockRecord {
 				s.blocks[f.Log.Block] = new(struct{ old, now *block })
 			}

@@ -123,10 +123,10 @@ func (w *world) write(unit []decode.Fact) {
 	batch := decode.Batch{unit}
 	events := readmodel.EventsTable.NewRows()
 	for f := range batch.All() {
-		Events(f, 1, false, events.Add)
+		Events(f, 1, events.Add)
 	}
 	send(w.t, w.conn, readmodel.EventsTable, events)
-	change, err := Lists(w.t.Context(), w.conn, w.cursor, Batch{Units: batch.Units(), Last: w.seq, Writer: 1, Vaults: []common.Address{w.vault}})
+	change, err := Lists(w.t.Context(), w.conn, w.cursor, Batch{Units: batch.Units(), Writer: 1, Vaults: []common.Address{w.vault}})
 	must(w.t, err)
 	if len(change.Impossible) > 0 {
 		w.t.Errorf("the contracts emitted impossible events: %q", change.Impossible)

@@ -110,6 +110,9 @@ func (s *state) waiting() {
 func (s *state) fold(u *decode.Unit) {
 	var live []logged
 	for f := range u.Facts.All() {
+		if f.Skipped {
+			continue
+		}
 		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
 			s.block(f)
 		}

@@ -31,7 +31,7 @@ func TestFoldVersion(t *testing.T) {
 		must(t, err)
 		log.Write(value)
 		for f := range batchOf(t, []*event.Record{r}).All() {
-			fold.Events(f, 1, false, func(row *readmodel.EventRow) { fmt.Fprintln(rows, readmodel.EventsTable.Line(row)) })
+			fold.Events(f, 1, func(row *readmodel.EventRow) { fmt.Fprintln(rows, readmodel.EventsTable.Line(row)) })
 		}
 	}
 	const wantLog = "8678087b61691640"

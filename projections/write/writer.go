@@ -161,7 +161,10 @@ type odd struct {
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
 // For a built generation, rows cannot be made before it is known where the units are split: use Whole.
 func (w *Writer) Encode(batch decode.Batch) *Encoded {
-	return &Encoded{batch, w.encode(batch, 0, nil, nil)}
+	for f := range batch.All() {
+		f.Skipped = f.OfVault() && w.without[f.Log.Vault]
+	}
+	return &Encoded{batch, w.encode(batch, 0)}
 }
 
 // Whole returns whole units whose rows are made when they are written.
@@ -176,34 +179,22 @@ type Encoded struct {
 // Len is the number of records.
 func (e *Encoded) Len() int { return e.batch.Len() }
 
-// encode makes the rows of the records after a seq. vaults are those whose records are not skipped; nil for all
-// except those that the generation omits. late has the seqs of skipped blocks: see kept.
-func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Address]bool, late map[uint64]bool) *encoded {
+// encode makes the rows of the records after a seq.
+func (w *Writer) encode(batch decode.Batch, after uint64) *encoded {
 	out := w.empty()
 	for f := range batch.All() {
-		passed := w.passes(f, vaults) || late[f.Seq]
 		if f.Seq > after {
-			fold.Events(f, w.id, passed, out.rows.Add)
+			fold.Events(f, w.id, out.rows.Add)
 		}
 		switch {
 		case f.Sign < 0:
 		case f.Quarantined:
 			out.quarantined++
-		case !passed && fold.ImpossibleSweep(f):
+		case !f.Skipped && fold.ImpossibleSweep(f):
 			out.impossible = append(out.impossible, f.Name())
 		}
 	}
 	return out
-}
-
-// passes reports whether a record is skipped: it belongs to a vault that the generation omits, or that joined after
-// its lists were built.
-func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
-	return (f.Kind == readmodel.LogRecord || f.Kind == readmodel.VaultRecord || f.Kind == readmodel.SampleRecord) && w.passesVault(f.Log.Vault, vaults)
-}
-
-func (w *Writer) passesVault(v common.Address, vaults map[common.Address]bool) bool {
-	return w.without[v] || vaults != nil && !vaults[v]
 }
 
 // empty returns an empty buffer for rows: these buffers are most of the memory of a writer.
@@ -240,7 +231,7 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	}
 	if !w.Built() {
 		if e.rows == nil {
-			e.rows = w.encode(e.batch, 0, nil, nil)
+			e.rows = w.Encode(e.batch).rows
 		}
 		if err := w.insertEvents(ctx, e.rows, e.batch.Last().Seq); err != nil {
 			return err
@@ -275,19 +266,17 @@ func parts(units []decode.Unit) (out [][]decode.Unit) {
 // writePart writes a part of a batch into a generation whose lists are built: it inserts into events while it looks
 // up the changes of lists, and then into lists, which commits the part.
 func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
-	units, late := w.kept(part)
-	if err := w.above(units); err != nil {
+	if err := w.skip(part); err != nil {
 		return err
 	}
 	batch, had := joined(part), w.events.cursor.seq
-	e := w.encode(batch, had, w.vaults, late)
-	last := part[len(part)-1].End
+	e := w.encode(batch, had)
 	var change *fold.Change
 	group, limited := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.insertEvents(ctx, e, last) })
+	group.Go(func() error { return w.insertEvents(ctx, e, batch.Last().Seq) })
 	group.Go(func() (err error) {
-		kept := fold.Batch{Units: units, Last: last, Writer: w.id, Vaults: slices.Collect(maps.Keys(w.vaults))}
-		change, err = fold.Lists(limited, w.conn, w.cursor, kept)
+		units := fold.Batch{Units: part, Writer: w.id, Vaults: slices.Collect(maps.Keys(w.vaults))}
+		change, err = fold.Lists(limited, w.conn, w.cursor, units)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -348,28 +337,31 @@ func (w *Writer) wrote(e *encoded) {
 	w.keep(e)
 }
 
-// kept returns the units without skipped records, and the seqs of skipped blocks: those below the newest block of a
-// unit that retracts nothing. Such blocks come with the history of a vault that joined later. They would give indexed
-// blocks another time, which decides what has lapsed there.
-func (w *Writer) kept(part []decode.Unit) (units []decode.Unit, late map[uint64]bool) {
+// skip marks the records of units that the generation skips: those of vaults that it does not have, and blocks below the
+// newest one in a unit that retracts nothing. Such blocks come with the history of a vault that joined later. They would
+// give indexed blocks another time, which decides what has lapsed there. skip returns an *OutdatedError if another
+// record would change what the lists contain about an indexed block, which only a unit that retracts may do.
+func (w *Writer) skip(units []decode.Unit) error {
 	newest := w.cursor.Block
-	late = map[uint64]bool{}
-	for _, u := range part {
+	for i := range units {
+		u := &units[i]
 		for f := range u.Facts.All() {
 			if f.Kind == readmodel.VaultRecord && f.Sign > 0 {
-				w.said[f.Log.Vault] = !f.Removed
-				w.differs[f.Log.Vault] = f.Differs
+				w.said[f.Log.Vault], w.differs[f.Log.Vault] = !f.Removed, f.Differs
+			}
+			switch {
+			case f.OfVault() && !w.vaults[f.Log.Vault]:
+				f.Skipped = true
+			case u.Rewrites:
+			case f.Kind == readmodel.BlockRecord:
+				f.Skipped = f.Log.Block < newest
+			case (f.Kind == readmodel.LogRecord || f.Kind == readmodel.SampleRecord) && f.Log.Block <= newest:
+				return &OutdatedError{f.Log.Vault, f.Log.Block, newest}
 			}
 		}
-		for f := range u.Facts.All() {
-			if f.Kind == readmodel.BlockRecord && !u.Rewrites && f.Log.Block < newest {
-				late[f.Seq] = true
-			}
-		}
-		newest = newestAfter(newest, &u)
-		units = append(units, u.Keep(func(f *decode.Fact) bool { return !late[f.Seq] && !w.passes(f, w.vaults) }))
+		newest = newestAfter(newest, u)
 	}
-	return units, late
+	return nil
 }
 
 // OutdatedError means that a generation cannot represent the log.
@@ -381,21 +373,6 @@ type OutdatedError struct {
 func (e *OutdatedError) Error() string {
 	return fmt.Sprintf("the log has block %d of vault %s after block %d was indexed: a vault was restored, "+
 		"and only another generation can include it", e.Block, e.Vault, e.Newest)
-}
-
-// above checks that a unit that retracts nothing lies above the newest block: such a unit must never change what the
-// lists contain about an indexed block.
-func (w *Writer) above(units []decode.Unit) error {
-	newest := w.cursor.Block
-	for i := range units {
-		for f := range units[i].Facts.All() {
-			if (f.Kind == readmodel.LogRecord || f.Kind == readmodel.SampleRecord) && !units[i].Rewrites && f.Log.Block <= newest {
-				return &OutdatedError{f.Log.Vault, f.Log.Block, newest}
-			}
-		}
-		newest = newestAfter(newest, &units[i])
-	}
-	return nil
 }
 
 // newestAfter returns the newest indexed block after a unit.
