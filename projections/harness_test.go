@@ -344,14 +344,17 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	return decode.Batch{facts}
 }
 
-// booksOf returns the books of the records, by the oracle.
-func booksOf(t testing.TB, records []*event.Record) *oracle.Books {
+// listsOf returns the rows of lists for the records, by the oracle.
+func listsOf(t testing.TB, records []*event.Record) (lines []string) {
 	t.Helper()
 	f := oracle.New(nil)
 	for _, r := range records {
 		must(t, f.Apply(r))
 	}
-	return f.Books(oracle.Newest)
+	for _, row := range f.Lists() {
+		lines = append(lines, readmodel.ListsTable.Line(&row))
+	}
+	return lines
 }
 
 type testWriter struct{ t *testing.T }

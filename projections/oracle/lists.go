@@ -8,16 +8,15 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel/expect"
 )
 
-// Lists returns the expected rows of the table lists, in no order, without the records of some vaults and without the
-// list touched and the cursor.
-func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
+// Lists returns the expected rows of the table lists, in no order, without the list touched and the cursor.
+func (f *Fold) Lists() []readmodel.ListRow {
 	blocks := map[uint64]*event.Block{}
 	for _, r := range f.Records() {
-		if b := r.GetBlock(); b != nil && !f.passed[r.GetSeq()] {
+		if b := r.GetBlock(); b != nil && !f.Skips(r) {
 			blocks[b.GetNumber()] = b
 		}
 	}
-	logs, _ := f.logs(Newest, without)
+	logs, _ := f.logs()
 	rows := OfLogs(logs)
 	for number, b := range blocks {
 		row := readmodel.ListRow{List: readmodel.Blocks, Block: number, Hash: common.BytesToHash(b.GetHash()), TS: seconds(b.GetTime())}
@@ -41,7 +40,7 @@ func OfLogs(logs []Log) []readmodel.ListRow {
 func (f *Fold) Cursor(writer uint64) []readmodel.ListRow {
 	cursor := readmodel.ListRow{List: readmodel.CursorList, Seq: f.seq, Rewrites: f.rewrites, Writer: writer}
 	for _, r := range f.Records() {
-		if b := r.GetBlock(); b != nil && !f.passed[r.GetSeq()] && b.GetNumber() >= cursor.Block {
+		if b := r.GetBlock(); b != nil && !f.Skips(r) && b.GetNumber() >= cursor.Block {
 			cursor.Block, cursor.TS = b.GetNumber(), seconds(b.GetTime())
 		}
 	}

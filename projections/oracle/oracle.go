@@ -2,7 +2,8 @@
 // simply. It keeps the live records, so that a retraction only removes one, and adds everything up again at each
 // call. It shares no code with the projections except the mapping of logs to effects, and no SQL.
 //
-//	record ─▶ Fold, the live records ─▶ Books: withdrawals, users, members, totals of partners
+//	record ─▶ Fold, the live records ─▶ Lists: the rows of the table lists
+//	                                 └▶ Odd: logs that are in no total, or contradict the state
 //
 // The state of a vault follows from the vault's live logs in chain order: by block and index. The first log that
 // requests a withdrawal is the request, the first that ends it is the end, and logs before the request or after the
@@ -33,8 +34,21 @@ type Fold struct {
 	retracts bool   // a record of the current unit retracts another one
 	rewrites uint64 // units with such records
 	vaults   *mapping.Vaults
-	passed   map[uint64]bool // seqs of blocks that a generation skips
 	keep     func(*mapping.Vaults, *event.Record) bool
+
+	skipped         Skipped
+	newest          uint64          // the newest block up to the previous unit
+	lowest, highest uint64          // of the current unit: its lowest block, and the highest that it adds
+	late            map[uint64]bool // seqs of block records below the newest block, in units that retract nothing
+}
+
+// Skipped is what a generation skips: the vaults that it omits, or that joined after its lists were built, and the
+// blocks below the newest one that came with the history of these.
+type Skipped struct {
+	Vaults []common.Address // sorted
+	// From is the seq of the first skipped block record; 0 for none. All later ones below the newest block are skipped
+	// too, unless their unit retracts.
+	From uint64
 }
 
 // New returns the fold of the empty log. vaults has the mappings that are known before the log is read; nil for none.
@@ -48,7 +62,7 @@ func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) b
 	if vaults == nil {
 		vaults, _ = mapping.NewVaults() // without records, so there is no error
 	}
-	return &Fold{live: map[uint64]*event.Record{}, passed: map[uint64]bool{}, vaults: vaults, keep: keep}
+	return &Fold{live: map[uint64]*event.Record{}, vaults: vaults, keep: keep, lowest: math.MaxUint64, late: map[uint64]bool{}}
 }
 
 // Vaults returns the mappings of the fold.
@@ -64,12 +78,7 @@ func (f *Fold) Apply(r *event.Record) error {
 		return fmt.Errorf("record %d does not follow %d", r.GetSeq(), f.seq)
 	}
 	f.seq = r.GetSeq()
-	if f.retracts = f.retracts || r.GetRetracts() != 0; r.GetBoundary() {
-		if f.retracts {
-			f.rewrites++
-		}
-		f.retracts = false
-	}
+	f.follow(r)
 	if v := r.GetVault(); v != nil && r.GetRetracts() == 0 {
 		if err := f.vaults.Apply(v); err != nil {
 			return fmt.Errorf("record %d: %w", r.GetSeq(), err)
@@ -93,9 +102,49 @@ func (f *Fold) Apply(r *event.Record) error {
 	return nil
 }
 
-// Pass makes Lists and Cursor skip the block record with a seq, as a generation does if the block came with the history
-// of a vault that joined later.
-func (f *Fold) Pass(seq uint64) { f.passed[seq] = true }
+// follow applies a record to what is known of its unit and of the newest block.
+func (f *Fold) follow(r *event.Record) {
+	f.retracts = f.retracts || r.GetRetracts() != 0
+	b := r.GetBlock()
+	if b != nil && !f.retracts && b.GetNumber() < f.newest {
+		f.late[r.GetSeq()] = true
+	}
+	if b != nil && r.GetRetracts() == 0 {
+		f.highest = max(f.highest, b.GetNumber())
+	}
+	if b != nil || r.GetLog() != nil || r.GetSample() != nil {
+		f.lowest = min(f.lowest, max(b.GetNumber(), r.GetLog().GetBlockNumber(), r.GetSample().GetBlockNumber()))
+	}
+	if !r.GetBoundary() {
+		return
+	}
+	if f.retracts {
+		f.rewrites++
+		f.newest = min(f.newest, max(f.lowest, 1)-1)
+	}
+	f.newest = max(f.newest, f.highest)
+	f.retracts, f.lowest, f.highest = false, math.MaxUint64, 0
+}
+
+// Skip sets what the generation skips.
+func (f *Fold) Skip(s Skipped) { f.skipped = s }
+
+// Skips reports whether the generation skips a record that was applied.
+func (f *Fold) Skips(r *event.Record) bool {
+	var vault []byte
+	switch {
+	case r.GetBlock() != nil:
+		return f.late[r.GetSeq()] && f.skipped.From > 0 && r.GetSeq() >= f.skipped.From
+	case r.GetLog() != nil:
+		address := mapping.VaultOf(r.GetLog())
+		vault = address[:]
+	case r.GetSample() != nil:
+		vault = r.GetSample().GetVault()
+	case r.GetVault() != nil:
+		vault = r.GetVault().GetAddress()
+	}
+	return vault != nil && slices.Contains(f.skipped.Vaults, common.BytesToAddress(vault))
+}
 
 // bare returns only the fact of a record.
 func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
@@ -127,8 +176,8 @@ type Reading struct {
 	Name string
 	// Effects are its effects; none if the log is in no total.
 	Effects []Log
-	// Quarantined means that it is in no total because an amount is too large, it does not have the layout of its
-	// event, or the read model cannot represent its effects.
+	// Quarantined means that it is in no total because the mapping rejects it, as for an amount that is too large, or it
+	// does not have the layout of its event.
 	Quarantined bool
 }
 
@@ -215,42 +264,14 @@ func readTransaction(sources *mapping.Sources, tx []*event.Record, out map[uint6
 	for _, fault := range quarantine {
 		out[of[fault.Log].GetSeq()].Quarantined = true
 	}
-	for _, r := range of {
-		if reading := out[r.GetSeq()]; !held(reading.Effects) {
-			reading.Effects, reading.Quarantined = nil, true
-		}
-	}
 }
 
-// held reports whether the read model can represent the effects of a log.
-func held(effects []Log) bool {
-	needs := map[mapping.Kind]mapping.Fields{
-		mapping.Deposit:   mapping.ID | mapping.Owner | mapping.Assets,
-		mapping.Requested: mapping.ID | mapping.Owner | mapping.Shares,
-		mapping.Sweep:     mapping.To | mapping.Assets,
-		mapping.Priced:    mapping.SideField | mapping.Assets | mapping.Shares,
-		mapping.Supply:    mapping.Shares,
-		mapping.Instant:   mapping.Owner | mapping.Assets | mapping.Shares,
-		mapping.Sample:    mapping.Nav,
-	}
-	for i := range effects {
-		e := &effects[i]
-		tooMany := e.Kind == mapping.Priced && e.Present(mapping.Group|mapping.GroupTo) && e.GroupTo-e.Group >= 1000
-		if !e.Present(needs[e.Kind]) || tooMany {
-			return false
-		}
-	}
-	return len(effects) <= math.MaxUint8
-}
-
-// logs returns the effects of live logs up to and including a block, in chain order, without the logs of some vaults;
-// quarantined has the seqs of those that are in no total.
-func (f *Fold) logs(block uint64, without []common.Address) (logs []Log, quarantined []uint64) {
+// logs returns the effects of live logs and samples that the generation does not skip, in chain order; quarantined has
+// the seqs of those that are in no total.
+func (f *Fold) logs() (logs []Log, quarantined []uint64) {
 	var records []*event.Record
 	for _, r := range f.Records() {
-		l, s := r.GetLog(), r.GetSample()
-		if l != nil && l.GetBlockNumber() <= block && !slices.Contains(without, mapping.VaultOf(l)) ||
-			s != nil && s.GetBlockNumber() <= block && !slices.Contains(without, common.BytesToAddress(s.GetVault())) {
+		if (r.GetLog() != nil || r.GetSample() != nil) && !f.Skips(r) {
 			records = append(records, r)
 		}
 	}

@@ -1,8 +1,10 @@
 package oracle_test
 
 import (
+	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var (
@@ -84,7 +87,19 @@ func fund(index int64, assets int64) contracts.Event {
 	return contracts.WithdrawalFunded{RequestIndex: n(index), SettlementID: n(1), Shares: n(1), Assets: n(assets)}
 }
 
-func TestBooks(t *testing.T) {
+// rows returns the rows of a list, each as the values that describe returns.
+func (b *book) rows(list readmodel.List, describe func(readmodel.ListRow) []any) (out []string) {
+	b.t.Helper()
+	for _, r := range b.fold.Lists() {
+		if r.List == list {
+			out = append(out, strings.TrimSpace(fmt.Sprintln(describe(r)...)))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestLists(t *testing.T) {
 	b := newBook(t)
 	b.log(10, 1000, vaultA, deposit(1, alice, 7, n(100)))
 	b.log(10, 1000, vaultA, deposit(2, bob, 7, n(50)))
@@ -100,39 +115,44 @@ func TestBooks(t *testing.T) {
 	stranger := b.log(15, 1050, vaultB, claim(5, common.HexToAddress("0xb3"), 9))
 	b.block(15, 1050)
 
-	books := b.fold.Books(oracle.Newest)
-	if books.Block != 15 || books.Time != 1050 {
-		t.Errorf("block %d at %d", books.Block, books.Time)
+	names := map[common.Address]string{{}: "all", vaultA: "A", vaultB: "B", alice: "alice", bob: "bob", readmodel.PartnerOwner(7): "7"}
+	of := func(r readmodel.ListRow) string { return names[r.Owner] + "/" + names[r.Scope] }
+	amounts := func(r readmodel.ListRow) []any { return []any{of(r), names[r.User], r.Key.Dec()} }
+	members := func(r readmodel.ListRow) []any { return []any{of(r), names[r.User], r.Block, r.TS} }
+	check := func(what string, got []string, want ...string) {
+		t.Helper()
+		slices.Sort(want)
+		same(t, what, got, want)
 	}
-	same(t, "alice", *books.Users[alice], oracle.User{Deposited: n(108), Withdrawn: n(41), First: oracle.Since{Block: 9, Time: 990}})
-	same(t, "who only claimed", *books.Users[common.HexToAddress("0xb3")], oracle.User{Deposited: n(0), Withdrawn: n(9), First: oracle.Since{Block: oracle.Never}})
-	at10, at9 := oracle.Since{Block: 10, Time: 1000}, oracle.Since{Block: 9, Time: 990}
-	same(t, "members", books.Members, map[oracle.Scope]map[common.Address]oracle.Since{
-		{Vault: vaultA}: {alice: at10, bob: at10},
-		{Vault: vaultB}: {alice: at9},
-		{Partner: 7}:    {alice: at9, bob: at10},
-	})
-	same(t, "totals", books.Totals, map[oracle.PartnerVault][]oracle.Total{
-		{Partner: 7, Vault: vaultA}: {{Block: 10, Until: 14, Deposits: 2, Volume: n(150)}, {Block: 14, Until: oracle.Never, Deposits: 3, Volume: n(152)}},
-		{Partner: 7, Vault: vaultB}: {{Block: 9, Until: oracle.Never, Deposits: 1, Volume: n(1)}},
-	})
-	same(t, "request 0", blocks(books, 0), [3]uint64{12, 12, 14})
-	if len(books.Impossible) != 1 || !strings.Contains(books.Impossible[0], "request 5 is claimed") {
-		t.Errorf("impossible: %q", books.Impossible)
+	check("deposited", b.rows(readmodel.Deposited, amounts), "all/all alice 108", "all/all bob 50", "A/all alice 107", "A/all bob 50", "B/all alice 1")
+	check("withdrawn", b.rows(readmodel.Withdrawn, amounts), "all/all alice 41", "all/all bob 0", "A/all alice 41", "A/all bob 0", "B/all alice 0")
+	everyone := []string{"all/all alice 9 990", "all/all bob 10 1000", "A/all alice 10 1000", "A/all bob 10 1000", "B/all alice 9 990",
+		"7/all alice 9 990", "7/all bob 10 1000", "7/A alice 10 1000", "7/A bob 10 1000", "7/B alice 9 990"}
+	check("members", b.rows(readmodel.Members, members), everyone...)
+	partner := func(r readmodel.ListRow) []any {
+		if names[r.Owner] != "7" || r.Deposits == 0 {
+			return nil
+		}
+		return []any{of(r), r.Block, r.Key.Dec(), r.Deposits, r.Deposited.Dec()}
 	}
-	if alone := b.fold.Books(oracle.Newest, vaultA); len(alone.Withdrawals) != 0 || alone.Users[alice].Deposited.Int64() != 1 {
-		t.Errorf("without vault A alice is %+v", alone.Users[alice])
+	totals := slices.DeleteFunc(b.rows(readmodel.Totals, partner), func(line string) bool { return line == "" })
+	check("totals of partner 7", totals, "7/A 10 14 2 150", "7/A 14 18446744073709551615 3 152", "7/B 9 18446744073709551615 1 1")
+	same(t, "request 0", b.blocks(), [3]uint64{12, 12, 14})
+	if _, impossible := b.fold.Odd(); len(impossible) != 1 || !strings.Contains(impossible[0], "request 5 is claimed") {
+		t.Errorf("impossible: %q", impossible)
 	}
 
-	past := b.fold.Books(12)
-	if got := *past.Users[alice]; past.Block != 12 || past.Time != 1020 || got.Deposited.Int64() != 101 || got.Withdrawn.Sign() != 0 {
-		t.Errorf("as of block %d alice is %+v", past.Block, got)
-	}
-	same(t, "request 0 as of block 12", blocks(past, 0), [3]uint64{12, 12, oracle.Never})
+	b.fold.Skip(oracle.Skipped{Vaults: []common.Address{vaultA}})
+	check("deposited without vault A", b.rows(readmodel.Deposited, amounts), "all/all alice 1", "B/all alice 1")
+	b.fold.Skip(oracle.Skipped{})
 	b.retract(stranger + 1)
 	b.retract(stranger)
-	if after := b.fold.Books(oracle.Newest); len(after.Impossible) != 0 || after.Block != 14 || len(after.Users) != 2 || !reflect.DeepEqual(after.Members, books.Members) {
-		t.Errorf("after the retraction: %+v", after)
+	if _, impossible := b.fold.Odd(); len(impossible) != 0 {
+		t.Errorf("impossible after the retraction: %q", impossible)
+	}
+	check("members after the retraction", b.rows(readmodel.Members, members), everyone...)
+	if c := b.fold.Cursor(0)[0]; c.Block != 14 || c.TS != 1040 {
+		t.Errorf("after the retraction the cursor is at block %d of %d", c.Block, c.TS)
 	}
 }
 
@@ -143,13 +163,11 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// blocks returns the blocks in which a request of vault A was requested, funded and ended.
-func blocks(b *oracle.Books, index uint64) [3]uint64 {
-	w := b.Withdrawals[oracle.RequestKey{Vault: vaultA, Index: index}]
-	var out [3]uint64
-	for i, l := range []*oracle.Log{w.Requested, w.Funded, w.Ended} {
-		if out[i] = oracle.Never; l != nil {
-			out[i] = l.Block
+// blocks returns the blocks in which request 0 of vault A was requested, funded and closed.
+func (b *book) blocks() (out [3]uint64) {
+	for _, r := range b.fold.Lists() {
+		if r.List == readmodel.Requests && r.Owner == vaultA && r.ID == 0 && r.User == alice {
+			out = [3]uint64{r.Block, r.FundedBlock, r.ClosedBlock}
 		}
 	}
 	return out
@@ -158,7 +176,7 @@ func blocks(b *oracle.Books, index uint64) [3]uint64 {
 // TestWithdrawals: the first request of an index wins, the first end is final, and nothing before the request or
 // after the end changes anything.
 func TestWithdrawals(t *testing.T) {
-	never := uint64(oracle.Never)
+	const never = readmodel.Never
 	cancel := contracts.WithdrawalCancelled{RequestIndex: n(0), Owner: alice, Shares: n(1)}
 	expire := contracts.WithdrawalExpired{RequestIndex: n(0), Owner: alice, Shares: n(1)}
 	for name, c := range map[string]struct {
@@ -180,13 +198,9 @@ func TestWithdrawals(t *testing.T) {
 		for i, e := range c.events {
 			b.log(uint64(i)+1, 1, vaultA, e)
 		}
-		books := b.fold.Books(oracle.Newest)
-		same(t, name, blocks(books, 0), c.want)
-		if len(books.Impossible) != c.impossible {
-			t.Errorf("%s: impossible are %q", name, books.Impossible)
-		}
-		if w := books.Withdrawals[oracle.RequestKey{Vault: vaultA}]; w.Requested.Owner != alice {
-			t.Errorf("%s: it was asked for by %s", name, w.Requested.Owner)
+		same(t, name, b.blocks(), c.want)
+		if _, impossible := b.fold.Odd(); len(impossible) != c.impossible {
+			t.Errorf("%s: impossible are %q", name, impossible)
 		}
 	}
 }
@@ -198,7 +212,7 @@ func TestOrderOfTheChain(t *testing.T) {
 	b.log(1, 1, vaultA, fund(0, 3))
 	b.index = 4
 	b.log(1, 1, vaultA, request(0, alice, 1))
-	same(t, "request 0", blocks(b.fold.Books(oracle.Newest), 0), [3]uint64{1, 1, oracle.Never})
+	same(t, "request 0", b.blocks(), [3]uint64{1, 1, readmodel.Never})
 }
 
 func TestQuarantined(t *testing.T) {
@@ -206,10 +220,9 @@ func TestQuarantined(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(n(1), 191), n(1))
 	b.log(1, 1, vaultA, deposit(1, alice, 0, largest))
 	b.log(1, 1, vaultA, deposit(2, alice, 0, new(big.Int).Add(largest, n(1))))
-	books := b.fold.Books(oracle.Newest)
-	if len(books.Quarantined) != 1 || books.Quarantined[0] != 2 || books.Users[alice].Deposited.Cmp(largest) != 0 {
-		t.Errorf("quarantined %v, alice %+v", books.Quarantined, books.Users[alice])
-	}
+	quarantined, _ := b.fold.Odd()
+	same(t, "quarantined", quarantined, []uint64{2})
+	same(t, "deposits", b.rows(readmodel.UserEvents, func(r readmodel.ListRow) []any { return []any{r.ID, r.Assets.Dec()} }), []string{"1 " + largest.String()})
 }
 
 // TestWithoutData: a log whose data no record contains counts in no number.
@@ -240,7 +253,7 @@ func TestImpossibleSweeps(t *testing.T) {
 	sweep(vaultB, 1, 1)
 	sweep(vaultA, 4, 4)
 	sweep(vaultA, 6, 7)
-	if got := b.fold.Books(oracle.Newest).Impossible; len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
+	if _, got := b.fold.Odd(); len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
 		t.Errorf("impossible: %q", got)
 	}
 }

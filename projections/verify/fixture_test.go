@@ -73,10 +73,8 @@ type generation struct {
 	id      int32
 	conn    driver.Conn // to its database
 	session driver.Conn
-	late    []common.Address // vaults that joined after the lists were built
-	passed  uint64           // seq of a block of their history that the log did not have; 0 for none
-	log     *oracle.Fold     // what its events have
-	lists   expect.Table     // what its lists have
+	log     *oracle.Fold // what its events have
+	lists   expect.Table // what its lists have
 }
 
 // newGeneration creates a generation without lists.
@@ -128,12 +126,9 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	var unit []oracle.Record
 	for _, r := range records {
 		must(t, g.log.Apply(r))
-		if r.GetSeq() == g.passed {
-			g.log.Pass(g.passed)
-		}
 		value, err := proto.Marshal(r)
 		must(t, err)
-		unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.passes(r)})
+		unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.log.Skips(r)})
 	}
 	for _, all := range oracle.Rows(vaults, unit) {
 		for i := range all {
@@ -146,16 +141,6 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	must(t, err)
 	must(t, rows.Fill(b.Columns()))
 	must(t, b.Send())
-}
-
-// passes reports whether a record belongs to a vault that joined after the lists were built, or is a block of its
-// history.
-func (g *generation) passes(r *event.Record) bool {
-	address := r.GetLog().GetAddress()
-	if r.GetVault() != nil {
-		address = r.GetVault().GetAddress()
-	}
-	return address != nil && slices.Contains(g.late, common.BytesToAddress(address)) || r.GetSeq() == g.passed && g.passed > 0
 }
 
 // build builds the lists.
@@ -191,7 +176,7 @@ func (g *generation) update(t testing.TB) {
 
 // content returns the rows of lists for the log that was written.
 func (g *generation) content() []readmodel.ListRow {
-	return append(g.log.Lists(g.late...), g.log.Cursor(writer)...)
+	return append(g.log.Lists(), g.log.Cursor(writer)...)
 }
 
 // change runs statements and waits until their effects are complete, also at a test's end.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -315,9 +314,11 @@ func (v *verifier) againstOracle(ctx context.Context) error {
 		if seq < v.fold.Seq() {
 			return fmt.Errorf("lists went back from seq %d to %d while they were compared: verify again", v.fold.Seq(), seq)
 		}
-		if v.passed, err = skippedBy(ctx, v.conn, seq); err != nil {
+		skipped, err := skippedBy(ctx, v.conn, seq)
+		if err != nil {
 			return err
 		}
+		v.fold.Skip(skipped)
 		if err := v.follow(ctx, seq); err != nil || v.broken() {
 			return err
 		}
@@ -359,9 +360,8 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 	if at != seq {
 		return false, nil
 	}
-	books := v.fold.Books(oracle.Newest, v.passed.vaults...)
-	v.report.Quarantined, v.report.Impossible = books.Quarantined, books.Impossible
-	want := slices.DeleteFunc(v.fold.Lists(v.passed.vaults...), func(r readmodel.ListRow) bool { return !v.sample.whole(&r) })
+	v.report.Quarantined, v.report.Impossible = v.fold.Odd()
+	want := slices.DeleteFunc(v.fold.Lists(), func(r readmodel.ListRow) bool { return !v.sample.whole(&r) })
 	slices.SortFunc(want, compareRows)
 	for _, list := range folded() {
 		n := slices.IndexFunc(want, func(r readmodel.ListRow) bool { return r.List != list })

@@ -7,17 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -46,20 +42,11 @@ type unit struct {
 }
 
 // add adds the next record, with the position before it, and returns the records of the unit if it is the last one.
-func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed skipped) []oracle.Record {
+func (u *unit) add(e chainlog.Entry, after chainlog.Position, fold *oracle.Fold) []oracle.Record {
 	if len(u.records) == 0 {
 		u.before = after
 	}
-	vault := common.BytesToAddress(e.GetVault().GetAddress())
-	if e.GetLog() != nil {
-		vault = mapping.VaultOf(e.GetLog())
-	}
-	if e.GetSample() != nil {
-		vault = common.BytesToAddress(e.GetSample().GetVault())
-	}
-	u.records = append(u.records, oracle.Record{Record: e.Record, Value: e.Value,
-		Passed: passed.blocks[e.GetSeq()] ||
-			(e.GetLog() != nil || e.GetVault() != nil || e.GetSample() != nil) && slices.Contains(passed.vaults, vault)})
+	u.records = append(u.records, oracle.Record{Record: e.Record, Value: e.Value, Passed: fold.Skips(e.Record)})
 	if !e.GetBoundary() {
 		return nil
 	}
@@ -81,13 +68,13 @@ func linesOf(vaults *mapping.Vaults, unit []oracle.Record) iter.Seq2[uint64, str
 	}
 }
 
-// add adds the next record, with the position before it.
-func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed skipped, vaults *mapping.Vaults) {
-	whole := p.unit.add(e, after, passed)
+// add adds the next record, which the fold has, with the position before it.
+func (p *prints) add(e chainlog.Entry, after chainlog.Position, fold *oracle.Fold) {
+	whole := p.unit.add(e, after, fold)
 	if (e.GetSeq()-1)%perPrint == 0 {
 		p.all, p.before = append(p.all, fingerprint{}), append(p.before, p.unit.before)
 	}
-	for seq, line := range linesOf(vaults, whole) {
+	for seq, line := range linesOf(fold.Vaults(), whole) {
 		hash := sha256.Sum256([]byte(line))
 		in := &p.all[(seq-1)/perPrint]
 		in.rows++
@@ -95,72 +82,27 @@ func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed skipped, 
 	}
 }
 
-// skipped is what a generation skips: the vaults that joined after its lists were built or that it omits, and the
-// blocks that came with their history, by the seqs of their records.
-type skipped struct {
-	vaults []common.Address // sorted
-	blocks map[uint64]bool
-}
-
-func (s skipped) equal(other skipped) bool {
-	return slices.Equal(s.vaults, other.vaults) && maps.Equal(s.blocks, other.blocks)
-}
-
-// without returns the vaults that the other one does not skip.
-func (s skipped) without(other skipped) skipped {
-	both := func(v common.Address) bool { return slices.Contains(other.vaults, v) }
-	return skipped{vaults: slices.DeleteFunc(slices.Clone(s.vaults), both)}
-}
-
-// texts returns the skipped vaults for a report.
-func (s skipped) texts() (out []string) {
-	for _, v := range s.vaults {
-		out = append(out, v.Hex())
-	}
-	return out
-}
-
 // skippedBy returns what a generation says that it skips up to a seq.
-func skippedBy(ctx context.Context, conn driver.Conn, seq uint64) (s skipped, err error) {
-	s.blocks = map[uint64]bool{}
-	for text, err := range texts(ctx, conn, question("passed_blocks"), numbers{"seq": seq}) {
-		if err != nil {
-			return s, fmt.Errorf("read the blocks that are passed over: %w", err)
-		}
-		block, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return s, fmt.Errorf("read the blocks that are passed over: %w", err)
-		}
-		s.blocks[block] = true
+func skippedBy(ctx context.Context, conn driver.Conn, seq uint64) (s oracle.Skipped, err error) {
+	var vaults []string
+	row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), question("skipped"))
+	if err := row.Scan(&vaults, &s.From); err != nil {
+		return s, fmt.Errorf("read what the generation skips: %w", err)
 	}
-	for payload, err := range texts(ctx, conn, question("passed"), numbers{"seq": seq}) {
-		if err != nil {
-			return s, fmt.Errorf("read the vaults that are passed over: %w", err)
-		}
-		r := new(event.Record)
-		if err := proto.Unmarshal([]byte(payload), r); err != nil || r.GetVault() == nil {
-			continue // the comparison with the log finds the row
-		}
-		s.vaults = append(s.vaults, common.BytesToAddress(r.GetVault().GetAddress()))
+	for _, v := range vaults {
+		s.Vaults = append(s.Vaults, common.BytesToAddress([]byte(v)))
 	}
-	slices.SortFunc(s.vaults, common.Address.Cmp)
-	s.vaults = slices.Compact(s.vaults)
 	return s, nil
 }
 
-// skips applies a record's block to what the generation may skip: a block below the newest one, in a unit that retracts
-// nothing. Any other block that the generation skips is expected not to be skipped, so that events differ.
-func (v *verifier) skips(r *event.Record) {
-	switch number := r.GetBlock().GetNumber(); {
-	case r.GetBlock() == nil:
-	case r.GetRetracts() != 0:
-		v.newest = min(v.newest, max(number, 1)-1)
-	case number < v.newest && v.passed.blocks[r.GetSeq()]:
-		v.fold.Pass(r.GetSeq())
-	default:
-		delete(v.passed.blocks, r.GetSeq())
-		v.newest = max(v.newest, number)
+// hexes returns vaults for a report, without some.
+func hexes(vaults, without []common.Address) (out []string) {
+	for _, v := range vaults {
+		if !slices.Contains(without, v) {
+			out = append(out, v.Hex())
+		}
 	}
+	return out
 }
 
 // says compares events with the log's fingerprints, and row by row the first thousand seqs that differ.
@@ -217,7 +159,7 @@ func (v *verifier) tellApart(ctx context.Context, thousand uint64, check *Check)
 	var want []string
 	var open unit
 	err := v.log(ctx, v.prints.before[thousand], v.report.Seq, func(e chainlog.Entry) error {
-		for seq, line := range linesOf(v.fold.Vaults(), open.add(e, chainlog.Position{}, v.passed)) {
+		for seq, line := range linesOf(v.fold.Vaults(), open.add(e, chainlog.Position{}, v.fold)) {
 			if seq > from && seq <= to {
 				want = append(want, line)
 			}

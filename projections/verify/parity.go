@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -84,15 +85,16 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		}
 		c.report.Seq, built[i] = min(c.report.Seq, seq), is
 	}
-	var passed [2]skipped
+	var skipped [2]oracle.Skipped
 	for i, s := range c.sides {
 		var err error
-		if passed[i], err = skippedBy(ctx, s.conn, c.report.Seq); err != nil {
+		if skipped[i], err = skippedBy(ctx, s.conn, c.report.Seq); err != nil {
 			return nil, err
 		}
 	}
-	c.report.SkippedByLive, c.report.SkippedByNew = passed[0].without(passed[1]).texts(), passed[1].without(passed[0]).texts()
-	c.both = notOf(slices.Concat(passed[0].vaults, passed[1].vaults))
+	byLive, byNew := skipped[0].Vaults, skipped[1].Vaults
+	c.report.SkippedByLive, c.report.SkippedByNew = hexes(byLive, byNew), hexes(byNew, byLive)
+	c.both = notOf(slices.Concat(byLive, byNew))
 	if err := c.rows(ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 	shared := map[uint64]sums{}
 	for i, s := range c.sides {
 		d := newDefinitions(s.session)
-		if equal && passed[0].equal(passed[1]) {
+		if equal && slices.Equal(byLive, byNew) && skipped[0].From == skipped[1].From {
 			d.known = shared
 		}
 		if err := c.lists(ctx, s, built[i], d); err != nil {

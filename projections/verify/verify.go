@@ -189,8 +189,6 @@ type verifier struct {
 
 	fold   *oracle.Fold
 	at     chainlog.Position // position of the fold's last record
-	newest uint64            // the newest block up to that record
-	passed skipped           // what the generation skips up to that record
 	prints prints
 }
 
@@ -262,12 +260,14 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
 		return false, err
 	}
-	if v.passed, err = skippedBy(ctx, v.conn, v.report.Seq); err != nil {
+	skipped, err := skippedBy(ctx, v.conn, v.report.Seq)
+	if err != nil {
 		return false, err
 	}
+	v.fold.Skip(skipped)
 	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
-	v.report.Skipped = v.passed.texts()
-	v.mustHave()
+	v.report.Skipped = hexes(skipped.Vaults, nil)
+	v.mustHave(skipped.Vaults)
 	if err := v.follow(ctx, v.report.Seq); err != nil {
 		return false, err
 	}
@@ -279,13 +279,13 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 
 // mustHave checks that the generation skips no vault that the log had when it was created, except those that it omits.
 // It skips the others because they joined later.
-func (v *verifier) mustHave() {
+func (v *verifier) mustHave(skipped []common.Address) {
 	if len(v.options.has) == 0 {
 		return
 	}
 	check := Check{Name: "events: vaults that must be there"}
 	for _, vault := range v.options.has {
-		if slices.Contains(v.passed.vaults, vault) {
+		if slices.Contains(skipped, vault) {
 			check.Difference = fmt.Sprintf("the generation skips vault %s, which the log had when it was created", vault)
 			break
 		}
@@ -335,9 +335,8 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 		if err := v.fold.Apply(e.Record); err != nil {
 			return brokenLog{err}
 		}
-		v.skips(e.Record)
 		if e.GetSeq() <= v.report.Seq {
-			v.prints.add(e, v.at, v.passed, v.fold.Vaults())
+			v.prints.add(e, v.at, v.fold)
 		}
 		v.at = chainlog.Position{Seq: e.GetSeq(), Offset: e.Offset}
 		check.Compared++

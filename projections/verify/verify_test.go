@@ -204,7 +204,7 @@ func TestSkippedVault(t *testing.T) {
 	s := everyEvent()
 	w := newWorld(t)
 	w.append(t, s.Records)
-	w.late = []common.Address{vaultA}
+	w.log.Skip(oracle.Skipped{Vaults: []common.Address{vaultA}})
 	w.events(t, s.Records)
 	record, err := proto.Marshal(s.Records[slices.IndexFunc(s.Records, func(r *event.Record) bool { return r.GetVault() != nil })].GetVault())
 	must(t, err)
@@ -428,7 +428,7 @@ func TestPassedOver(t *testing.T) {
 	ended := s.Seq()
 	mine(2)
 	g := filled(t, s.Records[:derived])
-	g.late, g.passed = []common.Address{histories.VaultAt(1)}, ended
+	g.log.Skip(oracle.Skipped{Vaults: []common.Address{histories.VaultAt(1)}, From: ended})
 	g.live(t, s.Records[derived:])
 	g.equal(t, s.Records)
 	must(t, Audit(t.Context(), g.conn))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -22,21 +20,16 @@ import (
 // to the generation's database.
 func Equal(t testing.TB, conn driver.Conn, records []*event.Record) {
 	t.Helper()
-	passed, blocks := Passed(t, conn), passedBlocks(t, conn)
+	f := fold(t, conn, records)
 	var want []string
 	var unit []oracle.Record
-	vaults, err := mapping.NewVaults()
-	must(t, err)
 	for _, r := range records {
-		if v := r.GetVault(); v != nil {
-			must(t, vaults.Apply(v))
-		}
 		value, err := proto.Marshal(r)
 		must(t, err)
-		if unit = append(unit, oracle.Record{Record: r, Value: value, Passed: slices.Contains(passed, vaultOf(r)) || blocks[r.GetSeq()]}); !r.GetBoundary() {
+		if unit = append(unit, oracle.Record{Record: r, Value: value, Passed: f.Skips(r)}); !r.GetBoundary() {
 			continue
 		}
-		for _, rows := range oracle.Rows(vaults, unit) {
+		for _, rows := range oracle.Rows(f.Vaults(), unit) {
 			for i := range rows {
 				want = append(want, readmodel.EventsTable.Line(&rows[i], "writer"))
 			}
@@ -50,18 +43,28 @@ func Equal(t testing.TB, conn driver.Conn, records []*event.Record) {
 // Listed fails the test unless lists equals the oracle's result for records.
 func Listed(t testing.TB, conn driver.Conn, records []*event.Record) {
 	t.Helper()
-	fold := oracle.New(nil)
-	for seq := range passedBlocks(t, conn) {
-		fold.Pass(seq)
-	}
-	for _, r := range records {
-		must(t, fold.Apply(r))
-	}
+	f := fold(t, conn, records)
 	var want []string
-	for _, r := range append(fold.Lists(Passed(t, conn)...), fold.Cursor(0)...) {
+	for _, r := range append(f.Lists(), f.Cursor(0)...) {
 		want = append(want, readmodel.ListsTable.Line(&r, "sign", "writer"))
 	}
 	Same(t, fmt.Sprintf("lists at seq %d", len(records)), slices.Collect(maps.Keys(Live(t, conn))), want)
+}
+
+// fold returns the fold of records, without what the generation says that it skips.
+func fold(t testing.TB, conn driver.Conn, records []*event.Record) *oracle.Fold {
+	t.Helper()
+	var skipped oracle.Skipped
+	for _, v := range Lines(t, conn, "SELECT DISTINCT hex(vault) FROM events WHERE passed AND record != 'block'", nil) {
+		skipped.Vaults = append(skipped.Vaults, common.HexToAddress(v))
+	}
+	must(t, conn.QueryRow(t.Context(), "SELECT minIf(seq, passed AND record = 'block') FROM events").Scan(&skipped.From))
+	f := oracle.New(nil)
+	f.Skip(skipped)
+	for _, r := range records {
+		must(t, f.Apply(r))
+	}
+	return f
 }
 
 // Live returns the live rows of lists, except those of the list touched, each with the keys that name it there.
@@ -87,27 +90,6 @@ func Live(t testing.TB, conn driver.Conn) map[string][]readmodel.TouchedKey {
 	}
 	must(t, rows.Err())
 	return out
-}
-
-// Passed returns the vaults whose records the generation skips.
-func Passed(t testing.TB, conn driver.Conn) (vaults []common.Address) {
-	t.Helper()
-	for _, v := range Lines(t, conn, "SELECT DISTINCT hex(vault) FROM events WHERE passed AND record != 'block'", nil) {
-		vaults = append(vaults, common.HexToAddress(v))
-	}
-	return vaults
-}
-
-// passedBlocks returns the seqs of the block records that the generation skips.
-func passedBlocks(t testing.TB, conn driver.Conn) map[uint64]bool {
-	t.Helper()
-	seqs := map[uint64]bool{}
-	for _, text := range Lines(t, conn, "SELECT toString(seq) FROM events WHERE passed AND record = 'block'", nil) {
-		seq, err := strconv.ParseUint(text, 10, 64)
-		must(t, err)
-		seqs[seq] = true
-	}
-	return seqs
 }
 
 // Lines returns the results of a query with one text column and numbers as parameters.
@@ -147,17 +129,6 @@ func Same(t testing.TB, what string, got, want []string) {
 	if t.Failed() {
 		t.FailNow()
 	}
-}
-
-// vaultOf returns the vault of a record; zero for none.
-func vaultOf(r *event.Record) common.Address {
-	if r.GetLog() != nil {
-		return mapping.VaultOf(r.GetLog())
-	}
-	if r.GetSample() != nil {
-		return common.BytesToAddress(r.GetSample().GetVault())
-	}
-	return common.BytesToAddress(r.GetVault().GetAddress())
 }
 
 func must(t testing.TB, err error) {
