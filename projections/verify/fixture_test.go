@@ -222,9 +222,28 @@ func everyEvent() *histories.Script {
 // compared returns the report about a generation and a log that was never written to Kafka.
 func (g *generation) compared(t testing.TB, records []*event.Record) *Report {
 	t.Helper()
-	r, err := Records(t.Context(), g.ch, g.ch.Database(g.id), records, Options{})
-	must(t, err)
-	return r
+	v := newVerifier(connections{g.conn, g.session}, recordsLog(records), Options{})
+	must(t, v.tables(t.Context()))
+	return v.report
+}
+
+// recordsLog is a log that was never written to Kafka.
+func recordsLog(records []*event.Record) readLog {
+	return func(_ context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error {
+		if to > uint64(len(records)) {
+			return fmt.Errorf("the tables are at seq %d and the log has %d records", to, len(records))
+		}
+		for _, r := range records[after.Seq:max(to, after.Seq)] {
+			value, err := proto.Marshal(r)
+			if err != nil {
+				return fmt.Errorf("encode record %d: %w", r.GetSeq(), err)
+			}
+			if err := visit(chainlog.Entry{Record: r, Offset: int64(r.GetSeq()), Value: value}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // equal fails the test unless everything equals the records.

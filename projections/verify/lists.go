@@ -47,35 +47,21 @@ func written(ctx context.Context, conn driver.Conn) (uint64, error) {
 
 // oneCursor describes what is wrong with the cursor of lists; it is empty if there is exactly one, at both ends.
 func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) {
-	rows, err := conn.Query(ctx, question("cursor"))
-	if err != nil {
+	var rows []struct {
+		List string `ch:"name"`
+		Seq  uint64 `ch:"seq"`
+		Live int64  `ch:"live"`
+	}
+	if err := conn.Select(ctx, &rows, question("cursor")); err != nil {
 		return "", fmt.Errorf("read the cursor of lists: %w", err)
 	}
-	defer rows.Close()
-	var cursors, ends, seqs []uint64
-	for rows.Next() {
-		var list string
-		var seq uint64
-		var live int64
-		if err := rows.Scan(&list, &seq, &live); err != nil {
-			return "", fmt.Errorf("read the cursor of lists: %w", err)
+	for _, r := range rows {
+		if r.Live != 1 {
+			return fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", r.List, r.Seq, r.Live), nil
 		}
-		if live != 1 {
-			return fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", list, seq, live), nil
-		}
-		if list == readmodel.CursorList.String() {
-			cursors = append(cursors, seq)
-		} else {
-			ends = append(ends, seq)
-		}
-		seqs = append(seqs, seq)
 	}
-	if err := rows.Err(); err != nil {
-		return "", fmt.Errorf("read the cursor of lists: %w", err)
-	}
-	if len(cursors) != 1 || len(ends) != 1 || seqs[0] != seqs[1] {
-		return fmt.Sprintf("lists have %d live cursor rows (seq %v) and %d of cursor_end (seq %v), "+
-			"and must have one each, of one seq", len(cursors), cursors, len(ends), ends), nil
+	if len(rows) != 2 || rows[0].List == rows[1].List || rows[0].Seq != rows[1].Seq {
+		return fmt.Sprintf("lists have %d live cursor rows: %v, and must have one cursor and one cursor_end, of one seq", len(rows), rows), nil
 	}
 	return "", nil
 }
@@ -185,29 +171,26 @@ type sums map[place]sum
 
 // add queries the sums of some rows, and returns the seq of the cursor if it is one of them.
 func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, weight string) (seq uint64, err error) {
-	rows, err := conn.Query(readmodel.Parameters(ctx, numbers{"pieces": pieces}),
+	var rows []struct {
+		List  string `ch:"name"`
+		Piece uint64 `ch:"slice"`
+		Rows  int64  `ch:"times"`
+		Hash  int64  `ch:"hash"`
+		Seq   uint64 `ch:"last"`
+	}
+	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows,
 		question("sums", "{from}", from, "{weight}", weight, "{columns}", strings.Join(definedColumns(), ", ")))
 	if err != nil {
 		return 0, fmt.Errorf("add up the rows of lists: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var at place
-		var more sum
-		var cursor uint64
-		if err := rows.Scan(&at.list, &at.piece, &more.rows, &more.hash, &cursor); err != nil {
-			return 0, fmt.Errorf("add up the rows of lists: %w", err)
-		}
-		so := s[at]
-		if s[at] = (sum{so.rows + more.rows, so.hash + more.hash}); s[at] == (sum{}) {
+	for _, r := range rows {
+		at := place{r.List, r.Piece}
+		if s[at] = (sum{s[at].rows + r.Rows, s[at].hash + r.Hash}); s[at] == (sum{}) {
 			delete(s, at)
 		}
-		if at.list == readmodel.CursorList.String() {
-			seq = max(seq, cursor)
+		if r.List == readmodel.CursorList.String() {
+			seq = max(seq, r.Seq)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return 0, fmt.Errorf("add up the rows of lists: %w", err)
 	}
 	return seq, nil
 }
@@ -257,27 +240,23 @@ func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]
 	for list, piece := range wrong {
 		wanted = append(wanted, fmt.Sprintf("('%s', %d)", list, piece))
 	}
-	rows, err := conn.Query(readmodel.Parameters(ctx, numbers{"pieces": pieces}), question("rows_of", "{from}", from, "{weight}", weight,
+	var rows []struct {
+		List     string `ch:"name"`
+		Line     string `ch:"line"`
+		Times    int64  `ch:"times"`
+		Compared bool   `ch:"compared"`
+		Seq      uint64 `ch:"cursor_seq"`
+	}
+	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows, question("rows_of", "{from}", from, "{weight}", weight,
 		"{wanted}", strings.Join(wanted, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}", readmodel.ListsTable.LineSQL(unsaid...)))
 	if err != nil {
 		return 0, fmt.Errorf("read rows of lists: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var at lineOf
-		var n int64
-		var compared bool
-		var cursor uint64
-		if err := rows.Scan(&at.list, &at.line, &n, &compared, &cursor); err != nil {
-			return 0, fmt.Errorf("read rows of lists: %w", err)
+	for _, r := range rows {
+		if r.Compared {
+			c[lineOf{r.List, r.Line}] += r.Times
 		}
-		if compared {
-			c[at] += n
-		}
-		seq = max(seq, cursor)
-	}
-	if err := rows.Err(); err != nil {
-		return 0, fmt.Errorf("read rows of lists: %w", err)
+		seq = max(seq, r.Seq)
 	}
 	return seq, nil
 }

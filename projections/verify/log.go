@@ -130,22 +130,18 @@ func (v *verifier) says(ctx context.Context) error {
 func lineSQL() string { return readmodel.EventsTable.LineSQL("writer") }
 
 func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error) {
-	found := map[uint64]fingerprint{}
-	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"to": v.report.Seq}), question("prints", "{line}", lineSQL()))
+	var rows []struct {
+		Thousand uint64 `ch:"thousand"`
+		Rows     uint64 `ch:"rows"`
+		Print    uint64 `ch:"print"`
+	}
+	err := v.conn.Select(readmodel.Parameters(ctx, numbers{"to": v.report.Seq}), &rows, question("prints", "{line}", lineSQL()))
 	if err != nil {
 		return nil, fmt.Errorf("take the fingerprints of events: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var thousand uint64
-		var f fingerprint
-		if err := rows.Scan(&thousand, &f.rows, &f.hash); err != nil {
-			return nil, fmt.Errorf("take the fingerprints of events: %w", err)
-		}
-		found[thousand] = f
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("take the fingerprints of events: %w", err)
+	found := map[uint64]fingerprint{}
+	for _, r := range rows {
+		found[r.Thousand] = fingerprint{r.Rows, r.Print}
 	}
 	return found, nil
 }

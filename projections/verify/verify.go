@@ -121,18 +121,6 @@ func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch r
 	return v.report, v.all(ctx, chainID, kafka)
 }
 
-// Records compares the tables of a database with records that were never written to a log: for tests of code that
-// writes the tables.
-func Records(ctx context.Context, ch readmodel.Config, database string, records []*event.Record, options Options) (*Report, error) {
-	c, err := connect(ch, database)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	v := newVerifier(c, recordsLog(records), options)
-	return v.report, v.tables(ctx)
-}
-
 // readLog calls visit for the records after a position, up to a seq that the log has, in order.
 type readLog func(ctx context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error
 
@@ -153,24 +141,6 @@ func kafkaLog(chainID uint64, kafka chainlog.Config) readLog {
 					return err
 				}
 				seq = e.GetSeq()
-			}
-		}
-		return nil
-	}
-}
-
-func recordsLog(records []*event.Record) readLog {
-	return func(_ context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error {
-		if to > uint64(len(records)) {
-			return fmt.Errorf("the tables are at seq %d and the log has %d records", to, len(records))
-		}
-		for _, r := range records[after.Seq:max(to, after.Seq)] {
-			value, err := proto.Marshal(r)
-			if err != nil {
-				return fmt.Errorf("encode record %d: %w", r.GetSeq(), err)
-			}
-			if err := visit(chainlog.Entry{Record: r, Offset: int64(r.GetSeq()), Value: value}); err != nil {
-				return err
 			}
 		}
 		return nil

@@ -108,22 +108,19 @@ func (w *Writer) fits(ctx context.Context) error {
 	if w.events.cursor.seq == w.cursor.Seq {
 		return nil
 	}
-	rows, err := w.conn.Query(w.written(ctx), sqlPassed)
-	if err != nil {
+	var rows []struct {
+		Vault  common.Address `ch:"vault"`
+		Passed bool           `ch:"passed"`
+	}
+	if err := w.conn.Select(w.written(ctx), &rows, sqlPassed); err != nil {
 		return fmt.Errorf("read what %s.events has after seq %d: %w", w.database, w.Position(), err)
 	}
-	defer rows.Close()
 	fits := true
-	for rows.Next() {
-		var vault common.Address
-		var passed bool
-		if err := rows.Scan(&vault, &passed); err != nil {
-			return fmt.Errorf("read what %s.events has after seq %d: %w", w.database, w.Position(), err)
-		}
-		fits = fits && passed != w.vaults[vault]
+	for _, r := range rows {
+		fits = fits && r.Passed != w.vaults[r.Vault]
 	}
-	if err := rows.Err(); err != nil || fits {
-		return err
+	if fits {
+		return nil
 	}
 	w.log.Warn("lists lacks a vault that events has, building it again",
 		"cursor", w.cursor.Seq, "events", w.events.cursor.seq)

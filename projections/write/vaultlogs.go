@@ -17,29 +17,25 @@ import (
 var sqlVaultLogs string
 
 // VaultLogs counts the live logs of a vault: those of known events, and the others.
-type VaultLogs struct{ Known, Unknown int64 }
+type VaultLogs struct {
+	Known   int64 `ch:"known"`
+	Unknown int64 `ch:"unknown"`
+}
 
 // CountLogs reads the counts of all vaults, over a connection with long timeouts. Without it, Foreign returns
 // nothing.
 func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
-	rows, err := patient.Query(ctx, sqlVaultLogs)
-	if err != nil {
+	var rows []struct {
+		Vault common.Address `ch:"vault"`
+		VaultLogs
+	}
+	if err := patient.Select(ctx, &rows, sqlVaultLogs); err != nil {
 		return fmt.Errorf("count the logs of the vaults in %s: %w", w.database, err)
 	}
-	defer rows.Close()
-	logs := map[common.Address]*VaultLogs{}
-	for rows.Next() {
-		var vault string
-		var n VaultLogs
-		if err := rows.Scan(&vault, &n.Known, &n.Unknown); err != nil {
-			return fmt.Errorf("count the logs of the vaults in %s: %w", w.database, err)
-		}
-		logs[common.BytesToAddress([]byte(vault))] = &n
+	w.logs = map[common.Address]*VaultLogs{}
+	for i := range rows {
+		w.logs[rows[i].Vault] = &rows[i].VaultLogs
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("count the logs of the vaults in %s: %w", w.database, err)
-	}
-	w.logs = logs
 	return nil
 }
 

@@ -151,6 +151,10 @@ func TestSession(t *testing.T) {
 			must(t, rows.Scan(&one))
 		}
 		must(t, rows.Err())
+		var all []struct {
+			One uint8 `ch:"one"`
+		}
+		must(t, session.Select(t.Context(), &all, "SELECT one FROM kept"))
 		var one uint8
 		must(t, session.QueryRow(t.Context(), "SELECT one FROM kept").Scan(&one))
 	}

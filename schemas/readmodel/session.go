@@ -90,6 +90,14 @@ func (s *session) Query(ctx context.Context, query string, args ...any) (rows dr
 	}
 }
 
+func (s *session) Select(ctx context.Context, dest any, query string, args ...any) (err error) {
+	for try := 0; ; {
+		if err = s.Conn.Select(ctx, dest, query, args...); !again(ctx, err, &try) {
+			return err
+		}
+	}
+}
+
 func (s *session) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
 	for try := 0; ; {
 		if row := s.Conn.QueryRow(ctx, query, args...); !again(ctx, row.Err(), &try) {
