@@ -120,17 +120,15 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 
 // totals compares what follows from the rows of events.
 func (c *comparer) totals(ctx context.Context) error {
-	for _, lines := range []struct{ name, question string }{
-		{"totals by vault", "totals_by_vault"},
-		{"totals by partner", "totals_by_partner"},
-		{"totals by user", "totals_by_user"},
-		{"quarantined logs", "quarantined"},
+	for _, of := range []struct{ owner, text, where string }{
+		{"vault", "lower(hex(vault))", "1"}, {"partner", "toString(partner)", "partner > 0"}, {"user", "lower(hex(user))", "1"},
 	} {
-		if err := c.lines(ctx, lines.name, lines.question); err != nil {
+		ask := question("totals", "{both}", c.both, "{owner}", of.owner, "{text}", of.text, "{where}", of.where)
+		if err := c.lines(ctx, "totals by "+of.owner, ask); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.lines(ctx, "quarantined logs", question("quarantined"))
 }
 
 type comparer struct {
@@ -195,7 +193,7 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 	ctx = c.progress.Asked(ctx, name)
 	var next [2]func() (string, error, bool)
 	for i, s := range c.sides {
-		n, stop := iter.Pull2(texts(ctx, s.conn, question(ask, "{both}", c.both), numbers{"seq": c.report.Seq}))
+		n, stop := iter.Pull2(texts(ctx, s.conn, ask, numbers{"seq": c.report.Seq}))
 		defer stop()
 		next[i] = n
 	}
