@@ -57,9 +57,12 @@ func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 // merged. A table that the engine refuses to merge, perhaps always, does not stop the others. New rows may arrive at
 // the same time.
 func mergeScattered(ctx context.Context, conn driver.Conn, database string, least uint64) (merged []string, err error) {
-	tables, err := scattered(ctx, conn, database, least)
-	if err != nil {
-		return nil, err
+	var tables []struct {
+		Table string `ch:"table"`
+		Rows  uint64 `ch:"total"`
+	}
+	if err := conn.Select(ctx, &tables, sqlScattered, clickhouse.Named("database", database), clickhouse.Named("least", least)); err != nil {
+		return nil, fmt.Errorf("read the parts of %s: %w", database, err)
 	}
 	for _, t := range tables {
 		if failed := mergeTable(ctx, conn, database, t.Table); failed != nil {
@@ -75,16 +78,4 @@ func mergeScattered(ctx context.Context, conn driver.Conn, database string, leas
 // reports success.
 func mergeTable(ctx context.Context, conn driver.Conn, database, table string) error {
 	return conn.Exec(ctx, "OPTIMIZE TABLE "+database+"."+table+" FINAL SETTINGS optimize_throw_if_noop = 1")
-}
-
-type scatteredTable struct {
-	Table string `ch:"table"`
-	Rows  uint64 `ch:"total"`
-}
-
-func scattered(ctx context.Context, conn driver.Conn, database string, least uint64) (tables []scatteredTable, err error) {
-	if err := conn.Select(ctx, &tables, sqlScattered, clickhouse.Named("database", database), clickhouse.Named("least", least)); err != nil {
-		return nil, fmt.Errorf("read the parts of %s: %w", database, err)
-	}
-	return tables, nil
 }

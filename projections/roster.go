@@ -33,8 +33,6 @@ type roster struct {
 	retried  time.Time
 }
 
-func (r *roster) set(state string, err error) { r.none.set(state, err) }
-
 // live returns the board of the live generation.
 func (r *roster) live() *board {
 	r.mu.Lock()
@@ -78,7 +76,7 @@ func (p *Projections) supervise(ctx context.Context) {
 			<-p.roster.retiring
 		}
 	}()
-	p.roster.set(Waiting, nil)
+	p.roster.none.set(Waiting, nil)
 	var origin *event.Origin
 	for told := ""; ; {
 		var err error
@@ -92,9 +90,9 @@ func (p *Projections) supervise(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case permanent(err):
-			p.roster.set(Bad, err)
+			p.roster.none.set(Bad, err)
 		case err != nil: // the keepers continue
-			p.roster.set(Retrying, err)
+			p.roster.none.set(Retrying, err)
 		}
 		s := p.roster.none.get()
 		if s.Reason != told && s.Reason != "" { // once, not every second
@@ -149,10 +147,10 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		refusal = p.roster.allEnded()
 	}
 	if refusal == nil {
-		p.roster.set(Waiting, nil) // also if an earlier call had an error or a refusal
+		p.roster.none.set(Waiting, nil) // also if an earlier call had an error or a refusal
 		return nil
 	}
-	p.roster.set(Bad, refusal)
+	p.roster.none.set(Bad, refusal)
 	return nil
 }
 
@@ -222,7 +220,7 @@ func (p *Projections) dismiss(wanted map[int32]generation, l *list) {
 		if k.id == r.liveID && l.live == 0 {
 			r.fault = k.fault()
 			if why := cmp.Or(r.fault, l.refusal); why != nil {
-				r.set(Bad, why) // before the keeper that knows the reason is gone
+				r.none.set(Bad, why) // before the keeper that knows the reason is gone
 			}
 		}
 		r.mu.Lock()

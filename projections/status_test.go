@@ -293,7 +293,7 @@ func TestLiveGoesBad(t *testing.T) {
 	standby, bad := ended(1, nil), ended(2, errors.New("generation 2 is marked bad"))
 	standby.board.set(StandingBy, nil)
 	bad.board.set(Bad, bad.err)
-	p.roster.set(Waiting, nil)
+	p.roster.none.set(Waiting, nil)
 	p.roster.keepers, p.roster.liveID = map[int32]*keeper{1: standby, 2: bad}, 2
 	asked := 0
 	p.log = slog.New(whenSaid{sentence: "generation out of service", call: func() {
