@@ -138,15 +138,17 @@ func effectsOf(e contracts.Event) []mapping.Effect {
 		return []mapping.Effect{{Kind: mapping.Claimed, Has: id | owner | other | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
 			Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalCancelled:
-		return []mapping.Effect{{Kind: mapping.Cancelled, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
+		return []mapping.Effect{{Kind: mapping.Cancelled, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
+			Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalExpired:
-		return []mapping.Effect{{Kind: mapping.Expired, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
+		return []mapping.Effect{{Kind: mapping.Expired, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
+			Shares: amountOf(e.Shares)}}
 	case contracts.NavUpdated:
 		return []mapping.Effect{{Kind: mapping.Valuation, Has: nav | other | assets | shares, Other: e.Updater, Nav: amountOf(e.NavPerShare),
 			Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply), NavDigits: 18}}
 	case contracts.DepositsSwept:
-		return []mapping.Effect{{Kind: mapping.Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(),
-			Other: e.Custodian, Assets: amountOf(e.Assets)}}
+		return []mapping.Effect{{Kind: mapping.Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(),
+			To: e.ToDepositID.Uint64(), Other: e.Custodian, Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalsSettled:
 		return []mapping.Effect{{Kind: mapping.Settled, Has: nav | other | assets | shares, Other: e.Funder, Shares: amountOf(e.Shares),
 			Assets: amountOf(e.Assets), Nav: amountOf(e.NavPerShare)}}

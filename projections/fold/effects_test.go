@@ -202,7 +202,8 @@ func (c *chain) mine() (facts []decode.Fact) {
 			f.Effects = append(f.Effects, c.effect(vault, block*64+uint64(i)*8+uint64(j)))
 		}
 		if vault == vaults[1] && c.rng.IntN(2) == 0 { // one log values the vault twice and sweeps it
-			twice := mapping.Effect{Kind: mapping.Valuation, Has: mapping.Assets | mapping.Shares, Assets: c.amount(50), Shares: c.amount(50), NavDigits: 18}
+			twice := mapping.Effect{Kind: mapping.Valuation, Has: mapping.Assets | mapping.Shares, Assets: c.amount(50),
+				Shares: c.amount(50), NavDigits: 18}
 			f.Effects = []mapping.Effect{twice, twice, {Kind: mapping.Sweep, Has: mapping.To, To: c.number(int(block) * 64)}}
 			f.Effects[1].Assets.AddUint64(&twice.Assets, 1)
 		}

@@ -30,7 +30,8 @@ var (
 
 // effect returns a log with one effect, in the block with its number.
 func effect(kind mapping.Kind, block, id, assets uint64) decode.Fact {
-	e := mapping.Effect{Kind: kind, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Shares | mapping.Nav, ID: id, Owner: alice, Partner: 7}
+	const has = mapping.ID | mapping.Owner | mapping.Assets | mapping.Shares | mapping.Nav
+	e := mapping.Effect{Kind: kind, Has: has, ID: id, Owner: alice, Partner: 7}
 	e.Assets.SetUint64(assets)
 	if kind == mapping.Sweep {
 		e.ID, e.To, e.Owner, e.Partner = 1, id, common.Address{}, 0
@@ -195,7 +196,8 @@ events:
 
 // everything returns logs of all kinds, one in each block from block 1 on.
 func everything() []decode.Fact {
-	kinds := []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Sweep, mapping.Deposit, mapping.Deposit, mapping.Funded, mapping.Claimed,
+	kinds := []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Sweep, mapping.Deposit, mapping.Deposit, mapping.Funded,
+		mapping.Claimed,
 		mapping.Requested, mapping.Sweep, mapping.Sweep, mapping.Deposit, mapping.Cancelled, mapping.Claimed, mapping.Valuation}
 	ids := []uint64{1, 5, 1, 2, 9, 5, 5, 6, 3, 2, 3, 6, 77, 0}
 	var facts []decode.Fact

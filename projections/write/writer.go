@@ -337,10 +337,10 @@ func (w *Writer) wrote(e *encoded) {
 	w.keep(e)
 }
 
-// skip marks the records of units that the generation skips: those of vaults that it does not have, and blocks below the
-// newest one in a unit that retracts nothing. Such blocks come with the history of a vault that joined later. They would
-// give indexed blocks another time, which decides what has lapsed there. skip returns an *OutdatedError if another
-// record would change what the lists contain about an indexed block, which only a unit that retracts may do.
+// skip marks the records of units that the generation skips: those of vaults that it does not have, and blocks below
+// the newest one in a unit that retracts nothing. Such blocks come with the history of a vault that joined later. They
+// would give indexed blocks another time, which decides what has lapsed there. skip returns an *OutdatedError if
+// another record would change what the lists contain about an indexed block, which only a unit that retracts may do.
 func (w *Writer) skip(units []decode.Unit) error {
 	newest := w.cursor.Block
 	for i := range units {
