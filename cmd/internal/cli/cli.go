@@ -77,6 +77,13 @@ var errHelp = errors.New("help was printed")
 // Run is Main without the process around it, so that tests can call it. commands is a pointer to a struct in the form
 // that package kong expects.
 func Run(ctx context.Context, name, description string, commands any, args []string, stdout, stderr io.Writer, options ...kong.Option) (err error) {
+	out, other := NewScreen(stdout), NewScreen(stderr)
+	defer func() {
+		_ = other.Flush()
+		if fault := out.Flush(); fault != nil && err == nil { // as on a full disk
+			err = fmt.Errorf("write the result: %w", fault)
+		}
+	}()
 	defer func() {
 		if r := recover(); r != nil {
 			if e, ok := r.(error); ok && errors.Is(e, errHelp) {
@@ -94,9 +101,6 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	case args[0] == "--version":
 		args = append([]string{"version"}, args[1:]...)
 	}
-	out, other := NewScreen(stdout), NewScreen(stderr)
-	defer out.Flush()
-	defer other.Flush()
 	parser, err := kong.New(commands, append(append(values(), options...),
 		kong.Name(name),
 		kong.Description(description),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,8 @@ type Screen struct {
 	mu   sync.Mutex
 	raw  io.Writer
 	tail []byte // the beginning of a character that is not complete yet
+	// fault is the first error of the stream.
+	fault error
 }
 
 // NewScreen wraps a stream, unless it is a Screen already.
@@ -47,20 +50,28 @@ func (s *Screen) Write(p []byte) (int, error) {
 		}
 	}
 	s.tail = append([]byte(nil), text[whole:]...)
-	if _, err := s.raw.Write(Escape(text[:whole])); err != nil {
+	if err := s.put(text[:whole]); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// Flush writes the bytes of a character that was never completed.
-func (s *Screen) Flush() {
+func (s *Screen) put(text []byte) error {
+	_, err := s.raw.Write(Escape(text))
+	s.fault = cmp.Or(s.fault, err)
+	return err
+}
+
+// Flush writes the bytes of a character that was never completed. It returns the first error of the stream since its
+// beginning, so that a command need not look at the error of each line.
+func (s *Screen) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.tail) > 0 {
-		_, _ = s.raw.Write(Escape(s.tail))
+		_ = s.put(s.tail)
 		s.tail = nil
 	}
+	return s.fault
 }
 
 // Terminal returns the underlying stream if it is a terminal, for the control sequences that navlog itself writes

@@ -85,6 +85,27 @@ func TestScreenPutsCharactersTogether(t *testing.T) {
 	}
 }
 
+type quietCmd struct{}
+
+func (quietCmd) Run(s *Streams) error {
+	fmt.Fprintln(s.Out, "the result")
+	return nil
+}
+
+// A result that cannot be written, as on a full disk, is an error of every command, also of one that does not look at
+// the errors of its lines.
+func TestLostResult(t *testing.T) {
+	commands := new(struct {
+		Quiet quietCmd `cmd:""`
+	})
+	if err := Run(t.Context(), "tool", "A tool.", commands, []string{"quiet"}, broken{}, io.Discard); CodeOf(err) != Failed || fmt.Sprint(err) != "write the result: broken" {
+		t.Error(err)
+	}
+	if err := Run(t.Context(), "tool", "A tool.", commands, []string{"quiet"}, io.Discard, broken{}); err != nil {
+		t.Errorf("without standard error: %v", err)
+	}
+}
+
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
