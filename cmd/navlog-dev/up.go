@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -81,9 +79,7 @@ type up struct {
 func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	screen := console.New(s.Err)
 	log := cmd.Logger(screen)
-	// A second Ctrl-C ends the process at once.
 	defer telemetry.Start(ctx, "navlog-dev", cli.BuildVersion(), log)()
-	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	c, err := config.Load(cmd.Config, os.Environ())
 	if err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))

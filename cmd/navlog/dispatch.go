@@ -71,7 +71,7 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 				return err
 			}
 			question := "The referral topics are read again from there. An event that is known is not sent again, one that is missing is.\n"
-			if err := confirm(s, question); err != nil {
+			if err := confirm(ctx, s, question); err != nil {
 				return err
 			}
 		}
@@ -155,11 +155,21 @@ func (cmd dispatchRewindCmd) print(out io.Writer, rows []rewindRow) error {
 	return w.Flush()
 }
 
-// confirm asks a person to type yes, after a text that ends with a newline.
-func confirm(s *cli.Streams, text string) error {
+// confirm asks a person to type yes, after a text that ends with a newline. A signal ends the wait for the answer.
+func confirm(ctx context.Context, s *cli.Streams, text string) error {
 	fmt.Fprintf(s.Err, "%sType yes to continue: ", text)
-	if answer, _ := bufio.NewReader(stdin).ReadString('\n'); strings.TrimSpace(answer) != "yes" {
-		return cli.Usage.With(errors.New("nothing was changed: type yes, or give --yes"))
+	in, answer := bufio.NewReader(stdin), make(chan string, 1)
+	go func() {
+		line, _ := in.ReadString('\n')
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("nothing was changed: %w", ctx.Err())
+	case line := <-answer:
+		if line != "yes" {
+			return cli.Usage.With(errors.New("nothing was changed: type yes, or give --yes"))
+		}
+		return nil
 	}
-	return nil
 }

@@ -119,7 +119,7 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return fmt.Errorf("partner %d has no alias: add one with `navlog partner aliases add`", cmd.Partner)
 		}
 		if !cmd.Yes {
-			if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not got yet.\n",
+			if err := confirm(ctx, s, fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not got yet.\n",
 				what, strings.Join(names, ", "), c.Chain.ID)); err != nil {
 				return err
 			}

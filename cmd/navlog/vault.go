@@ -148,7 +148,7 @@ type vaultOrder struct {
 func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrder) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		if !f.Yes {
-			if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
+			if err := confirm(ctx, s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
 				return err
 			}
 		}

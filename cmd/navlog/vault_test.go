@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,6 +99,20 @@ func TestVaultRemove(t *testing.T) {
 	}
 	if out, err := c.run("vault", "restore", address, "--yes"); err == nil || !strings.Contains(err.Error(), "there are six") || out != "" {
 		t.Errorf("a rejected command: %q, %v", out, err)
+	}
+}
+
+// A signal ends a command that waits for the answer of a person.
+func TestConfirmIsInterrupted(t *testing.T) {
+	before := stdin
+	t.Cleanup(func() { stdin = before })
+	silent, end := io.Pipe()
+	defer end.Close()
+	stdin = silent
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := confirm(ctx, &cli.Streams{Out: io.Discard, Err: io.Discard}, "Remove it.\n"); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Error(err)
 	}
 }
 
