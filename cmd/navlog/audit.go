@@ -3,12 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,7 +21,7 @@ import (
 // registryFlags are shared by the operator's commands that work on the registry.
 type registryFlags struct {
 	cli.Flags
-	JSON bool `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // withRegistry runs do with the registry opened for reading: a read-only command changes nothing, not even the version
@@ -146,14 +145,11 @@ func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, r := range found {
 			rows[i] = auditRow(r)
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(rows)
-		}
-		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
-		for _, r := range rows {
-			cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)
-		}
-		return w.Flush()
+		return cmd.Print(s.Out, rows, func(w io.Writer) {
+			fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
+			for _, r := range rows {
+				cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)
+			}
+		})
 	})
 }

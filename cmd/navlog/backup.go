@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
@@ -19,7 +17,7 @@ import (
 // backupCmd copies the log of the chain, while ingest runs.
 type backupCmd struct {
 	cli.Flags
-	JSON   bool   `name:"json" help:"Print JSON."`
+	cli.Output
 	Dir    string `arg:"" help:"Folder of the backup. An earlier or interrupted backup in it is continued."`
 	Verify bool   `help:"Only check the backup: every file, record and hash. Needs neither Kafka nor a configuration."`
 }
@@ -52,15 +50,15 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Verify {
 		what = "complete: every file, record and hash is correct"
 	}
-	return printBackup(s.Out, cmd.JSON, r, what)
+	return cmd.Print(s.Out, r, func(w io.Writer) { writeBackup(w, r, what) })
 }
 
 // restoreCmd writes a backup into empty topics.
 type restoreCmd struct {
 	cli.Flags
 	signature
-	JSON bool   `name:"json" help:"Print JSON."`
-	Dir  string `arg:"" help:"Folder of the backup."`
+	cli.Output
+	Dir string `arg:"" help:"Folder of the backup."`
 }
 
 // Run restores. The audit records it, if the registry can be reached.
@@ -83,7 +81,9 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return backupFault(err)
 	}
-	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)", r.Done))
+	return cmd.Print(s.Out, r, func(w io.Writer) {
+		writeBackup(w, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)", r.Done))
+	})
 }
 
 // backupFault attaches the exit code to an error.
@@ -97,11 +97,7 @@ func backupFault(err error) error {
 	return err
 }
 
-func printBackup(out io.Writer, asJSON bool, r *backup.Report, what string) error {
-	if asJSON {
-		return json.NewEncoder(out).Encode(r)
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writeBackup(w io.Writer, r *backup.Report, what string) {
 	cli.Fprintf(w, "%s\n", what)
 	cli.Fprintf(w, "log\t%s of chain %d, up to seq %d, block %d\n", r.LogID, r.ChainID, r.Seq, r.Block)
 	cli.Fprintf(w, "records\t%d of the log, %d referrals of deposits, %d of withdrawals\n", r.Log, r.Deposits, r.Withdrawals)
@@ -110,5 +106,4 @@ func printBackup(out io.Writer, asJSON bool, r *backup.Report, what string) erro
 		cli.Fprintf(w, "unfinished\t%d more segments, which are not restored: run `navlog backup` again\n", r.Unfinished)
 	}
 	cli.Fprintf(w, "seal\t%s\n", r.Seal)
-	return w.Flush()
 }

@@ -19,7 +19,7 @@ type configCheckCmd struct {
 	cli.Flags
 	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
 	Connect bool   `help:"Also check that each node and engine that it names responds and accepts the login."`
-	JSON    bool   `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // Run exits with 0 and one line, or prints every mistake on its own line. With --connect it prints a line for each
@@ -32,24 +32,18 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.Connect {
 			e.reach(ctx, false)
 		}
-		return e.report(s.Out, true)
+		return e.report(s.Out, cmd.Output)
 	}
 	sections, nodes := e.withoutNodes(e.sections())
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
-	if _, err = fmt.Fprintf(s.Out, "configuration is sound: chain %d, %d vaults\n", c.Chain.ID, len(c.Chain.Vaults)); err != nil {
-		return err
-	}
+	fmt.Fprintf(s.Out, "configuration is sound: chain %d, %d vaults\n", c.Chain.ID, len(c.Chain.Vaults))
 	if !nodes {
-		if _, err = fmt.Fprintln(s.Out, "no node is given: ingest needs one, and so does verify with the chain"); err != nil {
-			return err
-		}
+		fmt.Fprintln(s.Out, "no node is given: ingest needs one, and so does verify with the chain")
 	}
 	if cmd.Program == "" && c.SecretKey == "" {
-		if _, err = fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands about partners"); err != nil {
-			return err
-		}
+		fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands about partners")
 	}
 	if !cmd.Connect {
 		return nil
@@ -58,5 +52,5 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	steps.Tell("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, false)
 	steps.End()
-	return e.report(s.Out, false)
+	return e.report(s.Out, cmd.Output)
 }

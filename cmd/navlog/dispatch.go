@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -67,7 +65,7 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		if !cmd.Yes {
-			if err := cmd.print(s.Err, rows); err != nil {
+			if err := (cli.Output{}).Print(s.Err, rows, func(w io.Writer) { writePositions(w, rows) }); err != nil {
 				return err
 			}
 			question := "The referral topics are read again from there. An event that is known is not sent again, one that is missing is.\n"
@@ -94,14 +92,10 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(rows)
-		}
-		if err := cmd.print(s.Out, rows); err != nil {
-			return err
-		}
-		_, err = cli.Fprintf(s.Out, "%d partitions are read again when dispatch starts\n", len(rows))
-		return err
+		return cmd.Print(s.Out, rows, func(w io.Writer) {
+			writePositions(w, rows)
+			cli.Fprintf(w, "%d partitions are read again when dispatch starts\n", len(rows))
+		})
 	}, config.NeedChainID)
 }
 
@@ -146,13 +140,11 @@ func (cmd dispatchRewindCmd) plan(ctx context.Context, q *db.Queries, p db.Rewin
 	return rows, nil
 }
 
-func (cmd dispatchRewindCmd) print(out io.Writer, rows []rewindRow) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writePositions(w io.Writer, rows []rewindRow) {
 	fmt.Fprintln(w, "TOPIC\tPARTITION\tFROM\tTO\tTOPIC ID")
 	for _, r := range rows {
 		cli.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", r.Topic, r.Partition, r.From, r.To, r.TopicID)
 	}
-	return w.Flush()
 }
 
 // confirm asks a person to type yes, after a text that ends with a newline. A signal ends the wait for the answer.

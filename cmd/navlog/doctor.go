@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -660,7 +659,7 @@ func (e *examination) clock(check string, theirs time.Time) {
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // report prints the findings, and returns the error that ends the command.
-func (e *examination) report(out io.Writer, asJSON bool) error {
+func (e *examination) report(out io.Writer, o cli.Output) error {
 	failures, code := 0, cli.Failed
 	for _, f := range e.findings {
 		if f.Verdict == failing {
@@ -670,19 +669,14 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 			failures++
 		}
 	}
-	var err error
-	if asJSON {
-		err = json.NewEncoder(out).Encode(map[string]any{"ok": failures == 0, "findings": e.findings})
-	} else {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	err := o.Print(out, map[string]any{"ok": failures == 0, "findings": e.findings}, func(w io.Writer) {
 		for _, f := range e.findings {
 			cli.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Found)
 			if f.Advice != "" {
 				cli.Fprintf(w, "\t\t-> %s\n", f.Advice)
 			}
 		}
-		err = w.Flush()
-	}
+	})
 	if failures == 0 {
 		return err
 	}
@@ -693,7 +687,7 @@ type doctorCmd struct {
 	cli.Flags
 	Program   string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
 	KafkaUser string `enum:",ingest,project,dispatch,operator" default:"" placeholder:"USER" help:"Kafka user whose rights are checked: ingest, project, dispatch or operator (default: the one that logs in as navlog_USER; otherwise all)."`
-	JSON      bool   `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // Help says what the command does not do.
@@ -710,5 +704,5 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	steps.Tell("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, true)
 	steps.End()
-	return e.report(s.Out, cmd.JSON)
+	return e.report(s.Out, cmd.Output)
 }

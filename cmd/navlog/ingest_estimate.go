@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +20,8 @@ import (
 // ingestEstimateCmd calls only the first endpoint of the chain that responds.
 type ingestEstimateCmd struct {
 	cli.Flags
-	JSON    bool `name:"json" help:"Print JSON."`
-	Samples int  `default:"10" help:"Number of ranges of the chain to sample: 1 to 1000."`
+	cli.Output
+	Samples int `default:"10" help:"Number of ranges of the chain to sample: 1 to 1000."`
 }
 
 // Run estimates the cost of a backfill into a new log.
@@ -43,14 +41,10 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(e)
-	}
-	return printEstimate(s.Out, e, e.Total.Units > 0 || len(c.Chain.Prices) > 0)
+	return cmd.Print(s.Out, e, func(w io.Writer) { writeEstimate(w, e, e.Total.Units > 0 || len(c.Chain.Prices) > 0) })
 }
 
-func printEstimate(out io.Writer, e *operate.Estimate, priced bool) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 	if e.FromBlock > e.ToBlock {
 		cli.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID, e.Endpoint, e.FromBlock)
 	} else {
@@ -70,7 +64,6 @@ func printEstimate(out io.Writer, e *operate.Estimate, priced bool) error {
 		cli.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
 	}
 	cli.Fprintf(w, "This estimate made %d calls (%d samples).\n", registry.Spent(e.Sampling).Calls, e.Samples)
-	return w.Flush()
 }
 
 // bill lists calls by method. The bytes of a day are unknown.

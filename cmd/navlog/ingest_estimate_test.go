@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -20,7 +22,7 @@ func TestEstimateForPeople(t *testing.T) {
 	}
 	text := func(e *operate.Estimate, priced bool) string {
 		var out bytes.Buffer
-		if err := printEstimate(&out, e, priced); err != nil {
+		if err := (cli.Output{}).Print(&out, e, func(w io.Writer) { writeEstimate(w, e, priced) }); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(strings.Fields(out.String()), " ")

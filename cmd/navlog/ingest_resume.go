@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,7 +21,7 @@ import (
 type ingestResumeCmd struct {
 	cli.Flags
 	signature
-	JSON        bool `name:"json" help:"Print JSON."`
+	cli.Output
 	AcceptReorg bool `help:"Retract everything that is no longer in the chain, and continue with the chain. Without this flag, only show what would be retracted."`
 }
 
@@ -56,19 +54,14 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		err = json.NewEncoder(s.Out).Encode(r)
-	} else {
-		err = printResumption(s.Out, r)
-	}
+	err = cmd.Print(s.Out, r, func(w io.Writer) { writeResumption(w, r) })
 	if err == nil && !r.Accepted {
 		err = cli.Frozen.With(errNotAccepted)
 	}
 	return err
 }
 
-func printResumption(out io.Writer, r *operate.Resumption) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writeResumption(w io.Writer, r *operate.Resumption) {
 	cli.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
 	cli.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
 	cli.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
@@ -89,5 +82,4 @@ func printResumption(out io.Writer, r *operate.Resumption) error {
 	if r.Accepted {
 		cli.Fprintf(w, "A running ingest continues from block %d by itself; otherwise start it.\n", r.Ancestor.Number)
 	}
-	return w.Flush()
 }

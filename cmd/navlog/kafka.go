@@ -3,14 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -49,8 +47,8 @@ func (f loginFlags) logins() (map[string]string, error) {
 type kafkaRightsCmd struct {
 	cli.Flags
 	loginFlags
+	cli.Output
 	Commands bool `help:"Print the kafka-acls.sh commands that grant them: set KAFKA_ACLS to the command with --bootstrap-server and --command-config, such as KAFKA_ACLS='kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties'."`
-	JSON     bool `name:"json" help:"Print JSON."`
 }
 
 // rightRow is one right of one user.
@@ -78,22 +76,20 @@ func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
 			rows = append(rows, rightRow{user, logins[user], r.KindName(), r.Name, r.OperationName()})
 		}
 	}
-	switch {
-	case cmd.JSON:
-		return json.NewEncoder(s.Out).Encode(rows)
-	case cmd.Commands:
-		return printACLCommands(s.Out, rows)
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "USER\tPRINCIPAL\tRESOURCE\tNAME\tOPERATION")
-	for _, r := range rows {
-		cli.Fprintf(w, "%s\tUser:%s\t%s\t%s\t%s\n", r.User, r.Login, r.Resource, r.Name, r.Operation)
-	}
-	return w.Flush()
+	return cmd.Print(s.Out, rows, func(w io.Writer) {
+		if cmd.Commands {
+			writeACLCommands(w, rows)
+			return
+		}
+		fmt.Fprintln(w, "USER\tPRINCIPAL\tRESOURCE\tNAME\tOPERATION")
+		for _, r := range rows {
+			cli.Fprintf(w, "%s\tUser:%s\t%s\t%s\t%s\n", r.User, r.Login, r.Resource, r.Name, r.Operation)
+		}
+	})
 }
 
-// printACLCommands prints one command for each user and resource.
-func printACLCommands(out io.Writer, rows []rightRow) error {
+// writeACLCommands writes one command for each user and resource.
+func writeACLCommands(w io.Writer, rows []rightRow) {
 	for len(rows) > 0 {
 		r, operations := rows[0], ""
 		var rest []rightRow
@@ -105,19 +101,16 @@ func printACLCommands(out io.Writer, rows []rightRow) error {
 			}
 		}
 		rows = rest
-		if _, err := cli.Fprintf(out, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations); err != nil {
-			return err
-		}
+		cli.Fprintf(w, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations)
 	}
-	return nil
 }
 
 type kafkaGrantCmd struct {
 	cli.Flags
 	signature
 	loginFlags
+	cli.Output
 	Passwords string `type:"path" placeholder:"DIR" help:"Create the users too, with SCRAM-SHA-512: each gets the password in the file kafka_ingest, kafka_project, kafka_dispatch or kafka_operator of this folder."`
-	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
 // Help says which login the command needs.
@@ -154,11 +147,8 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(map[string]any{"chainId": c.Chain.ID, "logins": logins, "passwords": cmd.Passwords != ""})
-	}
-	_, err = cli.Fprintf(s.Out, "%s\n", d.Detail)
-	return err
+	result := map[string]any{"chainId": c.Chain.ID, "logins": logins, "passwords": cmd.Passwords != ""}
+	return cmd.Print(s.Out, result, func(w io.Writer) { cli.Fprintf(w, "%s\n", d.Detail) })
 }
 
 func grant(ctx context.Context, c config.Config, logins, passwords map[string]string) error {

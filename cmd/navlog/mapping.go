@@ -11,7 +11,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
@@ -32,7 +31,7 @@ type mappingCmd struct {
 
 type mappingCheckCmd struct {
 	File string `arg:"" type:"existingfile" help:"A mapping, or the description of a vault."`
-	JSON bool   `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // Run prints the mistakes of a file.
@@ -76,7 +75,7 @@ type mappingTryCmd struct {
 	RPCFile string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node that has the logs of these blocks (default: the URL in NAVLOG_MAPPING_RPC)."`
 	RPC     string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
 	Limit   int      `default:"100" help:"Maximum number of effects and of quarantined logs to print; all are counted."`
-	JSON    bool     `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // tried is the result of applying a mapping to logs.
@@ -148,10 +147,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		return code.With(contracts.Discreet(err, url))
 	}
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(t.tried)
-	}
-	return t.print(s.Out)
+	return cmd.Print(s.Out, t.tried, t.write)
 }
 
 // maxTried limits how many results are kept in memory for printing.
@@ -328,8 +324,7 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 	}
 }
 
-func (t *trial) print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func (t *trial) write(w io.Writer) {
 	cli.Fprintf(w, "Blocks %d to %d have %d logs of these contracts. Nothing was stored.\n", t.From, t.To, t.Logs)
 	if len(t.First) > 0 {
 		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tEFFECT\tFIELDS")
@@ -369,5 +364,4 @@ func (t *trial) print(out io.Writer) error {
 		fmt.Fprintln(w, "\nThe mapping knows none of these events: it is for another protocol,"+
 			" or for another contract of the vault.")
 	}
-	return w.Flush()
 }

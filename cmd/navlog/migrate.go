@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -55,10 +55,7 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 				return err
 			}
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(map[string]any{"before": before, "version": after, "roles": cmd.Roles})
-		}
-		_, err = cli.Fprintf(s.Out, "%s\n", d.Detail)
-		return err
+		result := map[string]any{"before": before, "version": after, "roles": cmd.Roles}
+		return cmd.Print(s.Out, result, func(w io.Writer) { cli.Fprintf(w, "%s\n", d.Detail) })
 	}, config.NeedSession)
 }

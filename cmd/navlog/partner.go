@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,20 +32,18 @@ type partnerCmd struct {
 	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
 }
 
-// printPartner prints what is shown only once.
-func printPartner(w io.Writer, p registry.NewPartner, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(p)
-	}
-	cli.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
-	if p.APIKey != "" {
-		cli.Fprintf(w, "  API key         %s\n", p.APIKey)
-	}
-	if p.SigningSecret != "" {
-		cli.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
-	}
-	_, err := fmt.Fprintln(w, "Keep what is shown here: navlog never shows it again.")
-	return err
+// once prints what is shown only once.
+func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
+	return f.Print(s.Out, p, func(w io.Writer) {
+		cli.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
+		if p.APIKey != "" {
+			cli.Fprintf(w, "  API key         %s\n", p.APIKey)
+		}
+		if p.SigningSecret != "" {
+			cli.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
+		}
+		fmt.Fprintln(w, "Keep what is shown here: navlog never shows it again.")
+	})
 }
 
 type partnerCreateCmd struct {
@@ -74,7 +70,7 @@ func (cmd partnerCreateCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		return printPartner(s.Out, created, cmd.JSON)
+		return cmd.once(s, created)
 	}, config.NeedSecretKey)
 }
 
@@ -101,15 +97,12 @@ func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, p := range found {
 			rows[i] = partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, p.LiveKeys, p.Url, p.CreatedAt}
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(rows)
-		}
-		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
-		for _, p := range rows {
-			cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL))
-		}
-		return w.Flush()
+		return cmd.Print(s.Out, rows, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
+			for _, p := range rows {
+				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL))
+			}
+		})
 	})
 }
 
@@ -160,18 +153,17 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, k := range live {
 			keys[i] = keyRow{k.Last4, k.CreatedAt}
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(struct {
-				partnerRow
-				Keys []keyRow `json:"keys"`
-			}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys})
-		}
-		cli.Fprintf(s.Out, "partner      %d (%s), %s, created %s\nlimit        %s requests a minute\nwebhook URL  %s (version %d, changed %s)\n",
-			p.ID, p.Name, partnerState(p.Disabled), p.CreatedAt.UTC().Format(time.RFC3339), orDefault(p.RateLimit), orNone(p.Url), p.Version, p.UpdatedAt.UTC().Format(time.RFC3339))
-		for _, k := range keys {
-			cli.Fprintf(s.Out, "key          ...%s, issued %s\n", k.Last4, k.CreatedAt.UTC().Format(time.RFC3339))
-		}
-		return nil
+		result := struct {
+			partnerRow
+			Keys []keyRow `json:"keys"`
+		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys}
+		return cmd.Print(s.Out, result, func(w io.Writer) {
+			cli.Fprintf(w, "partner      %d (%s), %s, created %s\nlimit        %s requests a minute\nwebhook URL  %s (version %d, changed %s)\n",
+				p.ID, p.Name, partnerState(p.Disabled), clock(&p.CreatedAt), orDefault(p.RateLimit), orNone(p.Url), p.Version, clock(&p.UpdatedAt))
+			for _, k := range keys {
+				cli.Fprintf(w, "key          ...%s, issued %s\n", k.Last4, clock(&k.CreatedAt))
+			}
+		})
 	})
 }
 
@@ -225,11 +217,9 @@ func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed
 		if err != nil {
 			return err
 		}
-		if f.JSON {
-			return json.NewEncoder(s.Out).Encode(map[string]any{"id": d.Partner, "changed": d.Detail})
-		}
-		_, err = cli.Fprintf(s.Out, "partner %d: %s\n", d.Partner, d.Detail)
-		return err
+		return f.Print(s.Out, map[string]any{"id": d.Partner, "changed": d.Detail}, func(w io.Writer) {
+			cli.Fprintf(w, "partner %d: %s\n", d.Partner, d.Detail)
+		})
 	})
 }
 
@@ -266,7 +256,7 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		return printPartner(s.Out, issued, cmd.JSON)
+		return cmd.once(s, issued)
 	})
 }
 
@@ -290,11 +280,9 @@ func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(map[string]any{"id": cmd.ID, "revoked": append([]string{}, revoked...)})
-		}
-		_, err = cli.Fprintf(s.Out, "partner %d: revoked %s; no instance accepts it after %s\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
-		return err
+		return cmd.Print(s.Out, map[string]any{"id": cmd.ID, "revoked": append([]string{}, revoked...)}, func(w io.Writer) {
+			cli.Fprintf(w, "partner %d: revoked %s; no instance accepts it after %s\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
+		})
 	})
 }
 
@@ -313,16 +301,14 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(resealed)
-		}
 		next := "the other keys can be removed from NAVLOG_SECRET_KEY"
 		if resealed.Secrets > 0 { // a program that still encrypts with another key may have done so meanwhile
 			next = "run it again until it reports 0, before you remove the other keys from NAVLOG_SECRET_KEY"
 		}
-		_, err = cli.Fprintf(s.Out, "all secrets and client keys of %d partners are encrypted with key %s, %d of them by this command: %s\n",
-			resealed.Partners, resealed.KeyID, resealed.Secrets, next)
-		return err
+		return cmd.Print(s.Out, resealed, func(w io.Writer) {
+			cli.Fprintf(w, "all secrets and client keys of %d partners are encrypted with key %s, %d of them by this command: %s\n",
+				resealed.Partners, resealed.KeyID, resealed.Secrets, next)
+		})
 	}, config.NeedSecretKey)
 }
 
@@ -351,7 +337,7 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error
 		if err != nil {
 			return err
 		}
-		return printPartner(s.Out, p, cmd.JSON)
+		return cmd.once(s, p)
 	}, config.NeedSecretKey)
 }
 

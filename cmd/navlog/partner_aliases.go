@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -128,20 +127,17 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 		var faults []error
 		for _, one := range given {
 			o, err := cmd.leave(ctx, s, pool, c, one)
-			switch {
-			case err != nil:
+			if err != nil {
 				faults = append(faults, fmt.Errorf("vault %s: %w", one.vault, err))
 				continue
-			case cmd.JSON:
-				faults = append(faults, o.refusal())
-			default:
-				faults = append(faults, o.print(s.Out))
 			}
-			all = append(all, o)
+			all, faults = append(all, o), append(faults, o.refusal())
 		}
-		if cmd.JSON {
-			faults = append(faults, json.NewEncoder(s.Out).Encode(all))
-		}
+		faults = append(faults, cmd.Print(s.Out, all, func(w io.Writer) {
+			for _, o := range all {
+				o.write(w)
+			}
+		}))
 		return errors.Join(faults...)
 	}, config.NeedChainID, config.NeedKafka)
 }
@@ -189,15 +185,12 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 			rows = append(rows, aliasRow{common.BytesToAddress(v.GetAddress()).Hex(), common.BytesToHash(a.GetValue()), a.GetPartnerId()})
 		}
 	}
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(rows)
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "VAULT\tVALUE\tPARTNER")
-	for _, r := range rows {
-		cli.Fprintf(w, "%s\t%s\t%d\n", r.Vault, mapping.AttributionText(r.Value), r.Partner)
-	}
-	return w.Flush()
+	return cmd.Print(s.Out, rows, func(w io.Writer) {
+		fmt.Fprintln(w, "VAULT\tVALUE\tPARTNER")
+		for _, r := range rows {
+			cli.Fprintf(w, "%s\t%s\t%d\n", r.Vault, mapping.AttributionText(r.Value), r.Partner)
+		}
+	})
 }
 
 // unknown lists the values that are in the live generation and have no alias in the log.
@@ -232,13 +225,10 @@ func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
 			rows = append(rows, unknownRow{a.Vault.Hex(), a.Value, a.Deposits, a.Requests, a.First, time.Unix(int64(a.Since), 0).UTC()})
 		}
 	}
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(rows)
-	}
-	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "VAULT\tVALUE\tDEPOSITS\tREQUESTS\tSINCE")
-	for _, r := range rows {
-		cli.Fprintf(w, "%s\t%s\t%d\t%d\tblock %d, %s\n", r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests, r.Block, r.Since.Format(time.RFC3339))
-	}
-	return w.Flush()
+	return cmd.Print(s.Out, rows, func(w io.Writer) {
+		fmt.Fprintln(w, "VAULT\tVALUE\tDEPOSITS\tREQUESTS\tSINCE")
+		for _, r := range rows {
+			cli.Fprintf(w, "%s\t%s\t%d\t%d\tblock %d, %s\n", r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests, r.Block, clock(&r.Since))
+		}
+	})
 }

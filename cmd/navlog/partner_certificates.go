@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -118,14 +116,12 @@ func (f changeFlags) tell(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 			rows = append(rows, r)
 		}
 	}
-	if f.JSON {
-		return json.NewEncoder(s.Out).Encode(rows)
-	}
-	if len(rows) == 0 {
-		_, err := cli.Fprintf(s.Out, "partner %d has no certificates for %s any more\n", id, url)
-		return err
-	}
-	return printCertificates(s.Out, id, rows)
+	return f.Print(s.Out, rows, func(w io.Writer) {
+		if len(rows) == 0 {
+			cli.Fprintf(w, "partner %d has no certificates for %s any more\n", id, url)
+		}
+		writeCertificates(w, id, rows)
+	})
 }
 
 type certificatesShowCmd struct {
@@ -155,14 +151,12 @@ func (cmd certificatesShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(rows)
-		}
-		if len(rows) == 0 {
-			_, err := cli.Fprintf(s.Out, "partner %d has no certificates: the system's authorities are trusted, and no client certificate is sent\n", cmd.ID)
-			return err
-		}
-		return printCertificates(s.Out, cmd.ID, rows)
+		return cmd.Print(s.Out, rows, func(w io.Writer) {
+			if len(rows) == 0 {
+				cli.Fprintf(w, "partner %d has no certificates: the system's authorities are trusted, and no client certificate is sent\n", cmd.ID)
+			}
+			writeCertificates(w, cmd.ID, rows)
+		})
 	})
 }
 
@@ -190,8 +184,7 @@ func described(certificates []*x509.Certificate) []certificateRow {
 	return rows
 }
 
-func printCertificates(out io.Writer, id int64, rows []certificatesRow) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writeCertificates(w io.Writer, id int64, rows []certificatesRow) {
 	for _, r := range rows {
 		state := "not used: it is not the partner's URL"
 		if r.Used {
@@ -208,7 +201,6 @@ func printCertificates(out io.Writer, id int64, rows []certificatesRow) error {
 			}
 		}
 	}
-	return w.Flush()
 }
 
 type certificatesRemoveCmd struct {

@@ -8,8 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -65,18 +63,11 @@ func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d regist
 
 // did prints the outcome of a command, with a note unless that is empty.
 func (f projectionChangeFlags) did(s *cli.Streams, id int32, what, note string) error {
-	if f.JSON {
-		out := map[string]any{"generation": id, "changed": what}
-		if note != "" {
-			out["note"] = note
-		}
-		return json.NewEncoder(s.Out).Encode(out)
+	result := map[string]any{"generation": id, "changed": what}
+	if note != "" {
+		result["note"], note = note, note+"\n"
 	}
-	_, err := cli.Fprintf(s.Out, "generation %d: %s\n", id, what)
-	if err == nil && note != "" {
-		_, err = cli.Fprintf(s.Out, "%s\n", note)
-	}
-	return err
+	return f.Print(s.Out, result, func(w io.Writer) { fmt.Fprintf(w, "generation %d: %s\n%s", id, what, note) })
 }
 
 // isLive prints that a generation is live now, and what happens to it if it is outdated.
@@ -98,19 +89,16 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(all)
-		}
-		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED\tNOTE")
-		for _, g := range all {
-			seq := "none" // no tables
-			if g.Seq != nil {
-				seq = fmt.Sprint(*g.Seq)
+		return cmd.Print(s.Out, all, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED\tNOTE")
+			for _, g := range all {
+				seq := "none" // no tables
+				if g.Seq != nil {
+					seq = fmt.Sprint(*g.Seq)
+				}
+				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, clock(&g.CreatedAt), g.Note)
 			}
-			cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339), g.Note)
-		}
-		return w.Flush()
+		})
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,13 +40,15 @@ func TestNothingForgesALine(t *testing.T) {
 	for what, print := range map[string]func(out *cli.Screen) error{
 		"status": func(out *cli.Screen) error {
 			rows := []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status}, {registry.Dispatch, forged, 0, true, measured}}
-			return writeStatus(out, rows)
+			return cli.Output{}.Print(out, nil, func(w io.Writer) { writeStatus(w, rows) })
 		},
 		"attempts": func(out *cli.Screen) error {
-			return printAttempts(out, []attemptRow{{Number: 1, Error: &why, URL: forged, Response: answer}})
+			return cli.Output{}.Print(out, nil, func(w io.Writer) {
+				writeAttempts(w, []attemptRow{{Number: 1, Error: &why, URL: forged, Response: answer}})
+			})
 		},
 		"doctor": func(out *cli.Screen) error {
-			if err := failing.report(out, false); cli.CodeOf(err) != cli.Failed {
+			if err := failing.report(out, cli.Output{}); cli.CodeOf(err) != cli.Failed {
 				return err
 			}
 			return nil

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -97,11 +96,7 @@ func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		err = json.NewEncoder(out).Encode(map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)})
-	} else {
-		err = writeStatus(out, rows)
-	}
+	err = cmd.Print(out, map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)}, func(w io.Writer) { writeStatus(w, rows) })
 	return errors.Join(err, frozen(rows))
 }
 
@@ -149,7 +144,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 	if cmd.JSON {
 		_, err = fmt.Fprintf(out, "%s\n", document)
 	} else {
-		err = printPublicStatus(out, st)
+		err = cmd.Print(out, nil, func(w io.Writer) { writePublicStatus(w, st) })
 	}
 	if st.FrozenReason != nil {
 		err = errors.Join(err, errFrozen(cli.Printable(*st.FrozenReason)))
@@ -158,8 +153,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 }
 
 // writeStatus prints the status for people.
-func writeStatus(out io.Writer, rows []statusRow) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writeStatus(w io.Writer, rows []statusRow) {
 	fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATE\t")
 	for _, r := range withoutEnded(rows) {
 		var st registry.ProgramStatus
@@ -185,7 +179,6 @@ func writeStatus(out io.Writer, rows []statusRow) error {
 			cli.Fprintf(w, "%s\t%d%s\n", state, deliveries[state], orMore(state, deliveries[state]))
 		}
 	}
-	return w.Flush()
 }
 
 // deliveriesOf returns how many deliveries are in each state but delivered, as a dispatcher measured last: empty if none

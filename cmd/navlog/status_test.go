@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
 )
 
 func TestStatusForPeople(t *testing.T) {
@@ -25,7 +28,7 @@ func TestStatusForPeople(t *testing.T) {
 		{"dispatch", "host:9", 60000, false, []byte(`{"state":"waiting","reason":"no lease","deliveries":{"pending":4},"measuredAt":"2026-01-02T03:04:06Z"}`)},
 	}
 	var out bytes.Buffer
-	if err := writeStatus(&out, rows); err != nil {
+	if err := (cli.Output{}).Print(&out, nil, func(w io.Writer) { writeStatus(w, rows) }); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/api"
@@ -33,8 +32,7 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 	return answer.Is.Data, st, nil
 }
 
-func printPublicStatus(out io.Writer, st client.Status) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func writePublicStatus(w io.Writer, st client.Status) {
 	row := func(cells ...string) { // everything in it comes from the API
 		for i := range cells {
 			cells[i] = cli.Printable(cells[i])
@@ -79,7 +77,6 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 	for _, v := range st.Vaults {
 		row(v.Address, v.Name, clock(v.LastNavAt), v.State, strings.Join(v.Warnings, "; "))
 	}
-	return w.Flush()
 }
 
 func blockOrUnknown(number *string) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -153,13 +152,10 @@ func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrde
 			}
 		}
 		o, err := f.leave(ctx, s, pool, c, given)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case f.JSON:
-			return errors.Join(json.NewEncoder(s.Out).Encode(o), o.refusal())
 		}
-		return o.print(s.Out)
+		return errors.Join(f.Print(s.Out, o, o.write), o.refusal())
 	}, config.NeedChainID)
 }
 
@@ -222,21 +218,19 @@ func (f ingestFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) er
 }
 
 // refusal returns why ingest rejected the command; nil if it did not.
-func (o *vaultOrder) refusal() error {
+func (o vaultOrder) refusal() error {
 	if o.Outcome != registry.CommandRefused {
 		return nil
 	}
 	return fmt.Errorf("command %d about vault %s was rejected: %s", o.Command, o.Vault, cli.Printable(o.Detail))
 }
 
-func (o *vaultOrder) print(out io.Writer) error {
-	err := o.refusal()
-	switch {
-	case err != nil:
-	case o.Outcome == "":
-		_, err = fmt.Fprintf(out, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.what, o.Vault, o.Command)
+func (o vaultOrder) write(w io.Writer) {
+	switch o.Outcome {
+	case registry.CommandRefused: // an error
+	case "":
+		cli.Fprintf(w, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.what, o.Vault, o.Command)
 	default:
-		_, err = fmt.Fprintf(out, "%s vault %s: done, %s\n", o.what, o.Vault, cli.Printable(o.Detail))
+		cli.Fprintf(w, "%s vault %s: done, %s\n", o.what, o.Vault, o.Detail)
 	}
-	return err
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"slices"
 	"strings"
@@ -26,7 +26,7 @@ type vaultDetectCmd struct {
 	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
 	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node (default: the URL in NAVLOG_MAPPING_RPC)."`
 	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
-	JSON    bool    `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // detected is what was found out about a contract.
@@ -81,11 +81,7 @@ func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return cli.Unreachable.With(contracts.Discreet(err, url))
 	}
-	if cmd.JSON {
-		err = json.NewEncoder(s.Out).Encode(d)
-	} else if d.CodeBytes > 0 {
-		err = d.print(s, cmd.sameNode(url))
-	}
+	err = cmd.Print(s.Out, d, func(w io.Writer) { d.write(w, cmd.sameNode(url)) })
 	if err == nil && d.CodeBytes == 0 {
 		err = fmt.Errorf("%s has no code: it is not a contract on this chain", d.Address)
 	}
@@ -228,23 +224,25 @@ func (c *candidate) add(v *mapping.Vault, role uint8, tx []types.Log) {
 	}
 }
 
-// print prints what was found. node is the flag that names the node.
-func (d *detected) print(s *cli.Streams, node string) error {
-	cli.Fprintf(s.Out, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
-	if d.Implementation != "" {
-		cli.Fprintf(s.Out, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
+// write prints what was found. node is the flag that names the node.
+func (d *detected) write(w io.Writer, node string) {
+	if d.CodeBytes == 0 {
+		return
 	}
-	cli.Fprintf(s.Out, "Blocks %d to %d have %d logs of it, of %d events.\n", d.From, d.To, d.Logs, d.Topics)
+	cli.Fprintf(w, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
+	if d.Implementation != "" {
+		cli.Fprintf(w, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
+	}
+	cli.Fprintf(w, "Blocks %d to %d have %d logs of it, of %d events.\n", d.From, d.To, d.Logs, d.Topics)
 	for _, c := range d.Presets {
 		if len(c.Events) > 0 {
-			cli.Fprintf(s.Out, "%s: %d logs with an effect, %d laid out otherwise; %s\n", c.Preset, c.Known, c.Wrong, strings.Join(c.Events, ", "))
+			cli.Fprintf(w, "%s: %d logs with an effect, %d laid out otherwise; %s\n", c.Preset, c.Known, c.Wrong, strings.Join(c.Events, ", "))
 		}
 	}
 	if d.Proposal == "" {
-		_, err := cli.Fprintf(s.Out, "No preset fits: give more blocks (--blocks), or write a mapping.\n")
-		return err
+		cli.Fprintf(w, "No preset fits: give more blocks (--blocks), or write a mapping.\n")
+		return
 	}
-	_, err := cli.Fprintf(s.Out, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to %d%s\n",
+	cli.Fprintf(w, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to %d%s\n",
 		d.Proposal, d.Proposal, d.Address, d.From, d.To, node)
-	return err
 }

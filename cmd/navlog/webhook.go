@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,15 +80,12 @@ func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, d := range found {
 			rows[i] = deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(rows)
-		}
-		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
-		for _, d := range rows {
-			cli.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
-		}
-		return w.Flush()
+		return cmd.Print(s.Out, rows, func(w io.Writer) {
+			fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
+			for _, d := range rows {
+				cli.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
+			}
+		})
 	})
 }
 
@@ -158,27 +154,27 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 			before[i] = r.Body
 		}
 		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(struct {
-				deliveryRow
-				Body        json.RawMessage   `json:"body"`
-				CorrectedAt *time.Time        `json:"correctedAt,omitempty"`
-				Before      []json.RawMessage `json:"bodiesBefore,omitempty"` // oldest first
-				TraceID     string            `json:"traceId,omitempty"`
-				Log         []attemptRow      `json:"attemptLog"`
-			}{row, d.Body, d.CorrectedAt, before, telemetry.TraceID(d.Traceparent), attempts})
-		}
-		row.print(s.Out, d.Body)
-		if id := telemetry.TraceID(d.Traceparent); id != "" {
-			cli.Fprintf(s.Out, "trace     %s\n", id)
-		}
-		if d.CorrectedAt != nil {
-			cli.Fprintf(s.Out, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
-		}
-		for _, body := range before {
-			cli.Fprintf(s.Out, "before    %s\n", string(body))
-		}
-		return printAttempts(s.Out, attempts)
+		result := struct {
+			deliveryRow
+			Body        json.RawMessage   `json:"body"`
+			CorrectedAt *time.Time        `json:"correctedAt,omitempty"`
+			Before      []json.RawMessage `json:"bodiesBefore,omitempty"` // oldest first
+			TraceID     string            `json:"traceId,omitempty"`
+			Log         []attemptRow      `json:"attemptLog"`
+		}{row, d.Body, d.CorrectedAt, before, telemetry.TraceID(d.Traceparent), attempts}
+		return cmd.Print(s.Out, result, func(w io.Writer) {
+			row.write(w, d.Body)
+			if result.TraceID != "" {
+				cli.Fprintf(w, "trace     %s\n", result.TraceID)
+			}
+			if d.CorrectedAt != nil {
+				cli.Fprintf(w, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
+			}
+			for _, body := range before {
+				cli.Fprintf(w, "before    %s\n", string(body))
+			}
+			writeAttempts(w, attempts)
+		})
 	})
 }
 
@@ -194,16 +190,15 @@ func inMs(us *int32) *float64 {
 	return &ms
 }
 
-func (d deliveryRow) print(out io.Writer, body []byte) {
-	cli.Fprintf(out, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
+func (d deliveryRow) write(w io.Writer, body []byte) {
+	cli.Fprintf(w, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
 		d.ID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt), string(body))
 }
 
-func printAttempts(out io.Writer, attempts []attemptRow) error {
+func writeAttempts(w io.Writer, attempts []attemptRow) {
 	if len(attempts) == 0 {
-		return nil
+		return
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTARTED\tRESULT\tTOOK\tDNS\tCONNECT\tTLS\tFIRST BYTE\tURL")
 	for _, a := range attempts {
 		result := "no answer"
@@ -216,15 +211,11 @@ func printAttempts(out io.Writer, attempts []attemptRow) error {
 		cli.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
 			phase(a.DNSMs), phase(a.ConnectMs), phase(a.TLSMs), phase(a.FirstByteMs), a.URL)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	for _, a := range attempts {
 		if a.Response != "" {
-			cli.Fprintf(out, "answer %d  %s\n", a.Number, a.Response)
+			cli.Fprintf(w, "answer %d  %s\n", a.Number, a.Response)
 		}
 	}
-	return nil
 }
 
 func phase(ms *float64) string {

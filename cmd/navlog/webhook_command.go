@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,19 +96,16 @@ func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64,
 
 // report prints the outcome of a command.
 func (f orderFlags) report(s *cli.Streams, o order, what string) error {
-	if f.JSON {
-		return json.NewEncoder(s.Out).Encode(o)
-	}
-	var err error
-	switch {
-	case o.Done:
-		_, err = cli.Fprintf(s.Out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
-	case o.Deliveries > 0:
-		_, err = cli.Fprintf(s.Out, "partner %d: %s continues as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
-	default:
-		_, err = cli.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
-	}
-	return err
+	return f.Print(s.Out, o, func(w io.Writer) {
+		switch {
+		case o.Done:
+			cli.Fprintf(w, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
+		case o.Deliveries > 0:
+			cli.Fprintf(w, "partner %d: %s continues as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
+		default:
+			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
+		}
+	})
 }
 
 type webhookReplayCmd struct {
@@ -228,10 +225,8 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(map[string]any{"log": cmd.Log})
-		}
-		_, err = cli.Fprintf(s.Out, "deliveries are made from the log %x from now on\n", id)
-		return err
+		return cmd.Print(s.Out, map[string]any{"log": cmd.Log}, func(w io.Writer) {
+			cli.Fprintf(w, "deliveries are made from the log %x from now on\n", id)
+		})
 	})
 }

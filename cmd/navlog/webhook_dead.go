@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,15 +64,12 @@ func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, r := range found {
 			rows[i] = deadRow{ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error, At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt}
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(rows)
-		}
-		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
-		for _, r := range rows {
-			cli.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
-		}
-		return w.Flush()
+		return cmd.Print(s.Out, rows, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
+			for _, r := range rows {
+				cli.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
+			}
+		})
 	})
 }
 
@@ -95,16 +92,14 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 			ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error,
 			At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt, Value: hex.EncodeToString(r.Value), Referral: readReferral(r.Value),
 		}
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(row)
-		}
 		held := "nothing that this navlog can read"
 		if row.Referral != nil {
 			held = string(row.Referral)
 		}
-		_, err = cli.Fprintf(s.Out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     found %s, retried %s, resolved %s\nholds     %s\nbytes     %s\n",
-			row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
-		return err
+		return cmd.Print(s.Out, row, func(w io.Writer) {
+			cli.Fprintf(w, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     found %s, retried %s, resolved %s\nholds     %s\nbytes     %s\n",
+				row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
+		})
 	})
 }
 
@@ -161,12 +156,11 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		still := int64(len(asked)) - found.Waiting - found.Resolved
-		if cmd.JSON {
-			return json.NewEncoder(s.Out).Encode(map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting})
-		}
-		_, err = cli.Fprintf(s.Out, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
-			len(asked), found.Resolved, still, found.Waiting)
-		return err
+		result := map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
+		return cmd.Print(s.Out, result, func(w io.Writer) {
+			cli.Fprintf(w, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
+				len(asked), found.Resolved, still, found.Waiting)
+		})
 	})
 }
 

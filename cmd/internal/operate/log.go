@@ -12,7 +12,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -378,10 +377,7 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(st)
-	}
-	return st.print(s.Out)
+	return cli.Output{JSON: cmd.JSON}.Print(s.Out, st, st.write)
 }
 
 func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) {
@@ -406,8 +402,7 @@ func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) {
 	}
 }
 
-func (st *logStats) print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func (st *logStats) write(w io.Writer) {
 	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\nretracted\t%d\n",
 		st.LogID, st.ChainID, st.Records, st.Units, st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
 	if st.Frozen != "" {
@@ -421,5 +416,4 @@ func (st *logStats) print(out io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(st.Events)) {
 		cli.Fprintf(w, "%s\t%d\n", name, st.Events[name])
 	}
-	return w.Flush()
 }

@@ -14,7 +14,7 @@ func TestStatsForgeNoLine(t *testing.T) {
 	const forged = "\x1b[2J\u009b1A\r\u202eno\nserve\tx\t0s\tserving\n"
 	st := &logStats{LogID: forged, Frozen: forged, Types: map[string]uint64{forged: 1}, Events: map[string]int64{forged: 1}}
 	var text bytes.Buffer
-	if err := st.print(cli.NewScreen(&text)); err != nil {
+	if err := (cli.Output{}).Print(cli.NewScreen(&text), st, st.write); err != nil {
 		t.Fatal(err)
 	}
 	got := text.String()

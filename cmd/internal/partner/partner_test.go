@@ -62,7 +62,7 @@ func TestNothingForgesALine(t *testing.T) {
 	v := &verified{From: forged, To: forged, Vaults: []statement.Vault{{}}, Totals: totals, Unproven: []string{forged}}
 	for _, asJSON := range []bool{false, true} {
 		var text bytes.Buffer
-		if err := (statementVerifyCmd{JSON: asJSON}).print(cli.NewScreen(&text), v); err != nil {
+		if err := (statementVerifyCmd{Output: cli.Output{JSON: asJSON}}).print(cli.NewScreen(&text), v); err != nil {
 			t.Error(err)
 		}
 		got := text.String()

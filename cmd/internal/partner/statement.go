@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -161,7 +160,7 @@ type statementVerifyCmd struct {
 	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must contain; may be repeated."`
 	Ignore   []string `placeholder:"ADDRESS" help:"A contract that emits events for the partner and is not a vault; may be repeated."`
 	Mapping  []string `type:"existingfile" placeholder:"FILE" help:"A mapping that the statement names and that is not a preset; may be repeated."`
-	JSON     bool     `name:"json" help:"Print JSON."`
+	cli.Output
 }
 
 // verified is the result of a verification.
@@ -367,10 +366,24 @@ func excerpt(text []byte) string {
 }
 
 func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
-	if cmd.JSON {
-		return json.NewEncoder(out).Encode(v)
+	var totals []total
+	if err := json.Unmarshal(v.Totals, &totals); err != nil {
+		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	return cmd.Print(out, v, func(w io.Writer) { v.write(w, totals) })
+}
+
+// total is the sum of the events of a vault, as in a statement.
+type total struct {
+	VaultAddress   string `json:"vaultAddress"`
+	Deposits       int64  `json:"deposits"`
+	Assets         string `json:"assets"`
+	Withdrawals    int64  `json:"withdrawals"`
+	AssetsEstimate string `json:"assetsEstimate"`
+}
+
+// write prints a result for people. totals are in the order of the vaults.
+func (v *verified) write(w io.Writer, totals []total) {
 	cli.Fprintf(w, "%s\n", firstLine(v))
 	cli.Fprintf(w, "\nproven\tits events, totals and root are what the chain says, byte for byte,"+
 		" for its vaults from their first blocks on\n")
@@ -392,21 +405,10 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 			cli.Fprintf(w, "claimed\t%s names the partner in vault %s, according to the signer\n", mapping.AttributionText(value), vault.Address)
 		}
 	}
-	var totals []struct {
-		VaultAddress   string `json:"vaultAddress"`
-		Deposits       int64  `json:"deposits"`
-		Assets         string `json:"assets"`
-		Withdrawals    int64  `json:"withdrawals"`
-		AssetsEstimate string `json:"assetsEstimate"`
-	}
-	if err := json.Unmarshal(v.Totals, &totals); err != nil {
-		return err
-	}
 	fmt.Fprintln(w, "\nVAULT\tFROM BLOCK\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
-	for i, t := range totals { // totals are in the order of the vaults
+	for i, t := range totals {
 		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
 	}
-	return w.Flush()
 }
 
 // firstLine says whether the statement is verified.
