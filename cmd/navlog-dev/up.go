@@ -34,7 +34,7 @@ type upCmd struct {
 	Listen     string        `placeholder:"ADDR" help:"Address of the HTTP API (default: 127.0.0.1:8080, or http.listen)."`
 	ReadyFile  string        `type:"path" placeholder:"FILE" help:"When everything is ready, write a JSON document with all addresses, contracts and demo keys to this file."`
 	NoScenario bool          `help:"Start the chain and the contracts without traffic; each transaction mines a block."`
-	Interval   time.Duration `default:"1s" help:"Time between two steps of the scenario; also the block time."`
+	Interval   time.Duration `default:"1s" range:"100ms to 1h" help:"Time between two steps of the scenario, 100ms to 1h; also the block time."`
 	Preset     []string      `sep:"none" placeholder:"NAME" help:"Add a vault that emits the events of this preset (${presets}), with its own traffic; may be given several times."`
 	Seed       int64         `default:"1" help:"Seed of the scenario."`
 	RPC        string        `secret:"NAVLOG_CHAIN_RPC" placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`
@@ -83,9 +83,6 @@ func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	c, err := config.Load(cmd.Config, os.Environ())
 	if err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
-	}
-	if cmd.Interval < 100*time.Millisecond || cmd.Interval > time.Hour {
-		return cli.Usage.With(fmt.Errorf("--interval is %s and must be 100ms to 1h", cmd.Interval))
 	}
 	release, err := engines.Reserve(cmd.Data)
 	if err != nil {

@@ -24,6 +24,11 @@ type registryFlags struct {
 	cli.Output
 }
 
+// rowsFlag limits a list.
+type rowsFlag struct {
+	Limit int32 `default:"50" range:"1 to 10000" help:"Maximum number of rows, 1 to 10000."`
+}
+
 // withRegistry runs do with the registry opened for reading: a read-only command changes nothing, not even the version
 // of the tables.
 func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
@@ -117,7 +122,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 type auditCmd struct {
 	registryFlags
 	Partner int64 `placeholder:"ID" help:"Only changes of this partner (default: all)."`
-	Limit   int32 `default:"50" help:"Maximum number of rows, 1 to 10000."`
+	rowsFlag
 }
 
 type auditRow struct {
@@ -133,9 +138,6 @@ type auditRow struct {
 
 // Run lists the operators' changes, newest first.
 func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
-	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListAudit(ctx, db.ListAuditParams{PartnerID: cmd.Partner, Limit: cmd.Limit})
 		if err != nil {

@@ -174,6 +174,9 @@ func TestFlagsAreUniform(t *testing.T) {
 			if !strings.HasPrefix(f.Help, begin[f.Name]) {
 				t.Errorf("%s --%s: the help is %q and must begin with %q", n.FullPath(), f.Name, f.Help, begin[f.Name])
 			}
+			if limits := f.Tag.Get("range"); !strings.Contains(f.Help, limits) {
+				t.Errorf("%s --%s: the help does not name the range %s", n.FullPath(), f.Name, limits)
+			}
 			if !f.IsBool() && unclear.MatchString(f.FormatPlaceHolder()) {
 				t.Errorf("%s --%s has the placeholder %s", n.FullPath(), f.Name, f.FormatPlaceHolder())
 			}

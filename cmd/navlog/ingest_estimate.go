@@ -21,14 +21,11 @@ import (
 type ingestEstimateCmd struct {
 	cli.Flags
 	cli.Output
-	Samples int `default:"10" help:"Number of ranges of the chain to sample: 1 to 1000."`
+	Samples int `default:"10" range:"1 to 1000" help:"Number of ranges of the chain to sample: 1 to 1000."`
 }
 
 // Run estimates the cost of a backfill into a new log.
 func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Samples < 1 || cmd.Samples > 1000 {
-		return cli.Usage.With(fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples))
-	}
 	c, err := config.Read(cmd.Flags, config.NeedChain)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestEstimateForPeople(t *testing.T) {
 		t.Errorf("without a history it prints %s", got)
 	}
 	for _, wrong := range []string{"0", "1001"} {
-		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples is "+wrong) {
+		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples: it is "+wrong) {
 			t.Errorf("%s samples give %v", wrong, err)
 		}
 	}

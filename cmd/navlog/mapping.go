@@ -74,7 +74,7 @@ type mappingTryCmd struct {
 	To      uint64   `required:"" placeholder:"BLOCK" help:"Last block, included."`
 	RPCFile string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node that has the logs of these blocks (default: the URL in NAVLOG_MAPPING_RPC)."`
 	RPC     string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
-	Limit   int      `default:"100" help:"Maximum number of effects and of quarantined logs to print; all are counted."`
+	Limit   int      `default:"100" range:"0 to 100000" help:"Maximum number of effects and of quarantined logs to print, 0 to 100000; all are counted."`
 	cli.Output
 }
 
@@ -116,9 +116,6 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From > cmd.To {
 		return cli.Usage.With(fmt.Errorf("--from is %d and must not be after --to, %d", cmd.From, cmd.To))
 	}
-	if cmd.Limit < 0 || cmd.Limit > maxTried {
-		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 0 to %d", cmd.Limit, maxTried))
-	}
 	t, err := cmd.vault(s)
 	if err != nil {
 		return err
@@ -150,8 +147,8 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.Print(s.Out, t.tried, t.write)
 }
 
-// maxTried limits how many results are kept in memory for printing.
-const maxTried = 100_000
+// maxUnknown limits how many unknown topics are counted apart.
+const maxUnknown = 100_000
 
 // vault compiles the mapping, and returns a trial of it without a node.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
@@ -316,7 +313,7 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 			t.Without[e.Name]++
 		case len(tx[i].Topics) == 0:
 			t.Unknown["no topic"]++
-		case len(t.Unknown) < maxTried || t.Unknown[tx[i].Topics[0].Hex()] > 0:
+		case len(t.Unknown) < maxUnknown || t.Unknown[tx[i].Topics[0].Hex()] > 0:
 			t.Unknown[tx[i].Topics[0].Hex()]++
 		default:
 			t.Unknown["more topics"]++

@@ -49,15 +49,12 @@ func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
 type partnerCreateCmd struct {
 	changeFlags
 	Name string `arg:"" help:"Name shown in the partner's statistics."`
-	ID   int64  `placeholder:"ID" help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
+	ID   int64  `placeholder:"ID" range:"1 to 4294967295" help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
 	Test bool   `help:"Issue a test key (nk_test_), for a development chain."`
 }
 
 // Run creates the partner.
 func (cmd partnerCreateCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.ID < 0 || cmd.ID > 1<<32-1 {
-		return cli.Usage.With(fmt.Errorf("--id is %d and must be 1 to 4294967295, the range of the id on chain", cmd.ID))
-	}
 	if err := registry.CheckName(cmd.Name); err != nil {
 		return cli.Usage.With(err)
 	}
@@ -226,14 +223,11 @@ func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed
 type partnerSetLimitCmd struct {
 	changeFlags
 	ID    int64 `arg:"" help:"Partner id."`
-	Limit int32 `arg:"" help:"Requests a minute, 1 to 1000000; 0 restores the default."`
+	Limit int32 `arg:"" range:"0 to 1000000" help:"Requests a minute, 0 to 1000000; 0 restores the default."`
 }
 
 // Run sets the limit.
 func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Limit < 0 || cmd.Limit > 1_000_000 {
-		return cli.Usage.With(fmt.Errorf("the limit is %d and must be 0 to 1000000 requests a minute", cmd.Limit))
-	}
 	p := db.SetPartnerRateLimitParams{ID: cmd.ID}
 	if cmd.Limit > 0 {
 		p.RateLimit = &cmd.Limit

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,16 +33,13 @@ type partnerAliasesCmd struct {
 
 type aliasAddCmd struct {
 	ingestFlags
-	Partner int64  `arg:"" help:"Partner id."`
+	Partner int64  `arg:"" range:"1 to 4294967295" help:"Partner id, 1 to 4294967295."`
 	Value   string `arg:"" help:"The value in the logs: a decimal number, an address, or 0x and 64 hex digits."`
 	Vault   string `required:"" placeholder:"ADDRESS" help:"The vault whose logs have it."`
 }
 
 // Run adds an alias.
 func (cmd aliasAddCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Partner < 1 || cmd.Partner > math.MaxUint32 {
-		return cli.Usage.With(fmt.Errorf("the partner is %d and must be 1 to 4294967295", cmd.Partner))
-	}
 	given, err := aliasOrder(registry.SetAlias, "partner aliases add", cmd.Vault, cmd.Value, cmd.Partner)
 	if err != nil {
 		return err
@@ -145,7 +141,7 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 type aliasListCmd struct {
 	projectionFlags
 	Unknown bool   `help:"List the values in the logs that have no alias, the most frequent first."`
-	Limit   uint64 `default:"100" help:"How many unknown values to list, 1 to 10000."`
+	Limit   uint64 `default:"100" range:"1 to 10000" help:"How many unknown values to list, 1 to 10000."`
 }
 
 type aliasRow struct {
@@ -162,9 +158,6 @@ type unknownRow struct {
 	Block    uint64      `json:"firstBlock"`
 	Since    time.Time   `json:"since"`
 }
-
-// mostUnknown is the maximum number of values in one list.
-const mostUnknown = 10_000
 
 // Run lists the aliases, or the unknown values.
 func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
@@ -195,9 +188,6 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 // unknown lists the values that are in the live generation and have no alias in the log.
 func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
-	if cmd.Limit < 1 || cmd.Limit > mostUnknown {
-		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to %d", cmd.Limit, mostUnknown))
-	}
 	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err

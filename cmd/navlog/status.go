@@ -30,7 +30,7 @@ type statusCmd struct {
 	registryFlags
 	URL   string        `placeholder:"URL" help:"Read the status from this API, without a configuration, instead of from the registry."`
 	Watch bool          `short:"w" help:"Refresh the screen until a signal arrives."`
-	Every time.Duration `default:"2s" help:"Interval of --watch: 200ms to 1h."`
+	Every time.Duration `default:"2s" range:"200ms to 1h" help:"Interval of --watch: 200ms to 1h."`
 }
 
 type statusRow struct {
@@ -44,9 +44,6 @@ type statusRow struct {
 // Run prints one line per program, the state of the chain and its endpoints, and the number of undelivered
 // deliveries in each state. It fails if the chain is frozen, so that scripts notice.
 func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Every < 200*time.Millisecond || cmd.Every > time.Hour {
-		return cli.Usage.With(fmt.Errorf("--every is %s and must be 200ms to 1h", cmd.Every))
-	}
 	if cmd.URL != "" {
 		return cmd.repeat(ctx, s, func(out io.Writer) error { return cmd.showPublic(ctx, out) })
 	}

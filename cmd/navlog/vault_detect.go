@@ -22,7 +22,7 @@ import (
 
 type vaultDetectCmd struct {
 	Address string  `arg:"" help:"Address of the contract."`
-	Blocks  uint64  `default:"10000" help:"How many of the newest blocks are searched for its logs, 1 to 1000000."`
+	Blocks  uint64  `default:"10000" range:"1 to 1000000" help:"How many of the newest blocks are searched for its logs, 1 to 1000000."`
 	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
 	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node (default: the URL in NAVLOG_MAPPING_RPC)."`
 	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
@@ -60,9 +60,6 @@ var (
 func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !common.IsHexAddress(cmd.Address) || !strings.HasPrefix(cmd.Address, "0x") {
 		return cli.Usage.With(fmt.Errorf("%q is not an address: it must be 0x and 40 hex digits", cmd.Address))
-	}
-	if cmd.Blocks < 1 || cmd.Blocks > 1_000_000 {
-		return cli.Usage.With(fmt.Errorf("--blocks is %d and must be 1 to 1000000", cmd.Blocks))
 	}
 	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}
 	url, err := node.Read()

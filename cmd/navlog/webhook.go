@@ -50,7 +50,7 @@ type webhookListCmd struct {
 	registryFlags
 	Partner int64  `placeholder:"ID" help:"Only this partner's (default: all partners')."`
 	State   string `placeholder:"STATE" help:"Only in this state: pending, parked, delivered, failed, no_endpoint."`
-	Limit   int32  `default:"50" help:"Maximum number of rows, 1 to 10000."`
+	rowsFlag
 }
 
 // deliveryStates are the values of --state.
@@ -65,9 +65,6 @@ func checkState(state string, allowed []string) error {
 
 // Run lists deliveries.
 func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
-	}
 	if err := checkState(cmd.State, deliveryStates); err != nil {
 		return err
 	}

@@ -46,15 +46,12 @@ type deadRow struct {
 
 type deadListCmd struct {
 	registryFlags
-	All   bool  `help:"Include those that have become deliveries since."`
-	Limit int32 `default:"50" help:"Maximum number of rows, 1 to 10000."`
+	All bool `help:"Include those that have become deliveries since."`
+	rowsFlag
 }
 
 // Run lists dead records.
 func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
-	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListDeadRecords(ctx, db.ListDeadRecordsParams{ResolvedToo: cmd.All, Limit: cmd.Limit})
 		if err != nil {

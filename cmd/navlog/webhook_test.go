@@ -135,7 +135,7 @@ func TestWebhookCommands(t *testing.T) {
 		"there is no partner 8": {"test", "8"},
 		"no partner 9":          {"park", "9"},
 		"--state is":            {"list", "--state", "lost"},
-		"--limit is 0":          {"list", "--limit", "0"},
+		"--limit: it is 0":      {"list", "--limit", "0"},
 		"the range is 3 to 2":   {"replay-range", "7", "3", "2"},
 		"sent anyway":           {"replay", pending(t, c)},
 	} {

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/uuid"
@@ -14,10 +17,12 @@ import (
 
 // values are the parsers of arguments and flags, including those from the environment: leading and trailing white space
 // is ignored, and invisible characters are an error. An argument is never empty; a flag may be, as if it was left out.
+// The tag range of a number or duration, such as "1 to 100", limits its values.
 func values() []kong.Option {
 	options := []kong.Option{
 		kong.KindMapper(reflect.String, kong.MapperFunc(text)),
 		kong.TypeMapper(reflect.TypeFor[uuid.UUID](), kong.MapperFunc(id)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
 	}
 	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
 		options = append(options, kong.KindMapper(kind, kong.MapperFunc(signed)))
@@ -49,20 +54,50 @@ func id(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
+// Numbers have decimal digits: 010 means ten to everyone but a C programmer, so no other base is guessed.
+
 func signed(ctx *kong.DecodeContext, target reflect.Value) error {
-	return number(ctx, target, func(text string, bits int) error {
-		n, err := strconv.ParseInt(text, 10, bits)
-		target.SetInt(n)
-		return err
-	})
+	parse := func(text string) (int64, error) { return strconv.ParseInt(text, 10, target.Type().Bits()) }
+	return ordered(ctx, whole(target), parse, target.SetInt)
 }
 
 func unsigned(ctx *kong.DecodeContext, target reflect.Value) error {
-	return number(ctx, target, func(text string, bits int) error {
-		n, err := strconv.ParseUint(text, 10, bits)
-		target.SetUint(n)
+	parse := func(text string) (uint64, error) { return strconv.ParseUint(text, 10, target.Type().Bits()) }
+	return ordered(ctx, whole(target), parse, target.SetUint)
+}
+
+func whole(target reflect.Value) string {
+	return fmt.Sprintf("a whole number in decimal digits, of at most %d bits", target.Type().Bits())
+}
+
+func duration(ctx *kong.DecodeContext, target reflect.Value) error {
+	set := func(d time.Duration) { target.SetInt(int64(d)) }
+	return ordered(ctx, "a duration, such as 90s or 1h30m", time.ParseDuration, set)
+}
+
+// ordered reads a value, and compares it with its range. what says what the value must be.
+func ordered[T cmp.Ordered](ctx *kong.DecodeContext, what string, parse func(string) (T, error), set func(T)) error {
+	text, err := pop(ctx, "value")
+	if err != nil {
 		return err
-	})
+	}
+	value, err := parse(text)
+	if err != nil {
+		return fmt.Errorf("%q must be %s", text, what)
+	}
+	limits := ctx.Value.Tag.Get("range")
+	if from, to, limited := strings.Cut(limits, " to "); limited {
+		least, noLeast := parse(from)
+		most, noMost := parse(to)
+		if err := errors.Join(noLeast, noMost); err != nil {
+			return fmt.Errorf("the range %q of the program: %w", limits, err)
+		}
+		if value < least || value > most {
+			return fmt.Errorf("it is %s and must be %s", text, limits)
+		}
+	}
+	set(value)
+	return nil
 }
 
 // pop returns the next value of the command line.
@@ -82,16 +117,4 @@ func pop(ctx *kong.DecodeContext, expected string) (string, error) {
 		return "", errors.New("the value is empty")
 	}
 	return value, nil
-}
-
-// number parses decimal digits: 010 means ten to everyone but a C programmer, so no other base is guessed.
-func number(ctx *kong.DecodeContext, target reflect.Value, parse func(text string, bits int) error) error {
-	text, err := pop(ctx, "number")
-	if err != nil {
-		return err
-	}
-	if err := parse(text, target.Type().Bits()); err != nil {
-		return fmt.Errorf("%q must be a whole number in decimal digits, of at most %d bits", text, target.Type().Bits())
-	}
-	return nil
 }

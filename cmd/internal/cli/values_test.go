@@ -15,10 +15,10 @@ type sloppyCmd struct {
 	URL    string        `name:"url" env:"SLOPPY_URL"`
 	Name   string        `arg:"" optional:""`
 	ID     int64         `name:"id"`
-	Limit  uint16        `name:"limit"`
+	Limit  uint16        `name:"limit" range:"1 to 1000"`
 	State  string        `enum:",failed" default:""`
 	Many   []string      `name:"many"`
-	Within time.Duration `name:"within"`
+	Within time.Duration `name:"within" range:"200ms to 1h"`
 }
 
 func (cmd sloppyCmd) Run(s *Streams) error {
@@ -37,16 +37,17 @@ func TestSloppyArguments(t *testing.T) {
 		return out.String(), err
 	}
 	out, err := run("--url", " https://a.example/ ", " Acme Inc. \n", "--id", " 10 ", "--limit= 7",
-		"--state=failed ", "--many=a, b ", "--within=5s")
+		"--state=failed ", "--many=a, b ", "--within= 5s")
 	if want := `"https://a.example/" "Acme Inc." 10 7 "failed" ["a" "b"]`; err != nil || out != want {
 		t.Errorf("%s, want %s: %v", out, want, err)
 	}
 	for flag, values := range map[string][]string{
-		"--url":   {"https://a.example/a b", "https://a.example/\u200b", "\ufeffhttps://a.example", " ", "\u00a0"},
-		"--id":    {"010x", "0x10", "1_000", "1e3", "", " ", "9223372036854775808", "１"},
-		"--limit": {"65536", "-1", "0b1"},
-		"--state": {"failed\u202e", "FAILED"},
-		"--many":  {"a,\x00"},
+		"--url":    {"https://a.example/a b", "https://a.example/\u200b", "\ufeffhttps://a.example", " ", "\u00a0"},
+		"--id":     {"010x", "0x10", "1_000", "1e3", "", " ", "9223372036854775808", "１"},
+		"--limit":  {"65536", "-1", "0b1", "0", "1001"},
+		"--within": {"199ms", "1h1ns", "-5s", "5", "", "5 s"},
+		"--state":  {"failed\u202e", "FAILED"},
+		"--many":   {"a,\x00"},
 	} {
 		for _, value := range values {
 			if out, err := run(flag + "=" + value); CodeOf(err) != Usage || !strings.Contains(err.Error(), flag) || out != "" {
@@ -56,6 +57,14 @@ func TestSloppyArguments(t *testing.T) {
 	}
 	if out, err := run("--id=010", "\u202eAcme"); CodeOf(err) != Usage || out != "" {
 		t.Errorf("a name that cannot be read: %v, %s", err, out)
+	}
+	for _, bound := range [][2]string{{"--limit=1", "--within=200ms"}, {"--limit=1000", "--within=1h"}} {
+		if _, err := run(bound[:]...); err != nil {
+			t.Errorf("%v: %v", bound, err)
+		}
+	}
+	if _, err := run("--limit=1001"); err == nil || !strings.Contains(err.Error(), "--limit: it is 1001 and must be 1 to 1000 (try `tool do --help`)") {
+		t.Errorf("out of its range: %v", err)
 	}
 	if out, err := run("--id=010"); err != nil || !strings.Contains(out, " 10 ") {
 		t.Errorf("010 is %s: %v", out, err)

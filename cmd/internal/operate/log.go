@@ -196,15 +196,12 @@ func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
 
 type logTailCmd struct {
 	logFlags
-	Limit  uint64 `short:"n" default:"20" placeholder:"N" help:"Number of newest records to show, 0 to 1000000 (default: 20)."`
+	Limit  uint64 `short:"n" default:"20" range:"0 to 1000000" placeholder:"N" help:"Number of newest records to show, 0 to 1000000 (default: 20)."`
 	Follow bool   `short:"f" help:"Keep printing appended records, including the retractions of a reorganisation, until a signal arrives."`
 }
 
 // Run reads committed records only.
 func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Limit > 1_000_000 {
-		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 0 to 1000000", cmd.Limit))
-	}
 	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
 		return err
