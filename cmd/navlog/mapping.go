@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -40,7 +39,7 @@ func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	err = mapping.Check(cmd.File, text)
+	_, _, err = mapping.ParseFile(cmd.File, text)
 	if cmd.JSON {
 		return cmd.printJSON(s, err)
 	}
@@ -72,9 +71,8 @@ type mappingTryCmd struct {
 	Address []string `placeholder:"[ROLE=]ADDRESS" help:"A contract of the vault, and which of the mapping's sources it is (default: vault); may be repeated. The description of a vault already lists them."`
 	From    uint64   `required:"" placeholder:"BLOCK" help:"First block."`
 	To      uint64   `required:"" placeholder:"BLOCK" help:"Last block, included."`
-	RPCFile string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node that has the logs of these blocks (default: the URL in NAVLOG_MAPPING_RPC)."`
-	RPC     string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
-	Limit   int      `default:"100" range:"0 to 100000" help:"Maximum number of effects and of quarantined logs to print, 0 to 100000; all are counted."`
+	nodeFlags
+	Limit int `default:"100" range:"0 to 100000" help:"Maximum number of effects and of quarantined logs to print, 0 to 100000; all are counted."`
 	cli.Output
 }
 
@@ -120,17 +118,9 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}
-	url, err := node.Read()
+	client, url, err := cmd.dial(ctx)
 	if err != nil {
 		return err
-	}
-	if url == "" {
-		return node.Missing("node of the chain")
-	}
-	client, err := ethclient.DialContext(ctx, url)
-	if err != nil {
-		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
 	}
 	defer client.Close()
 	t.node = client
@@ -138,11 +128,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	err = t.run(ctx, func(done uint64) { steps.Tell("mapping: blocks", done, cmd.To-cmd.From+1) })
 	steps.End()
 	if err != nil {
-		code := cli.Unreachable
-		if ctx.Err() != nil {
-			code = cli.Failed
-		}
-		return code.With(contracts.Discreet(err, url))
+		return cli.Unreachable.With(contracts.Discreet(err, url))
 	}
 	return cmd.Print(s.Out, t.tried, t.write)
 }
@@ -155,19 +141,11 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
 	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}}
 	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
 		Unknown: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
-	text, err := cli.MappingText(cmd.Mapping)
+	m, d, err := cli.Mapping(s.Err, cmd.Mapping)
 	if err != nil {
 		return nil, err
 	}
-	if err := mapping.Check(cmd.Mapping, text); err != nil {
-		return nil, cli.MappingMistakes(s.Err, cmd.Mapping, err)
-	}
-	m, err := mapping.Parse(cmd.Mapping, text)
-	if err != nil { // no mistakes were found, so it is the description of a vault
-		d, err := mapping.ParseVault(cmd.Mapping, text, mapping.Preset)
-		if err != nil {
-			return nil, err
-		}
+	if d != nil {
 		if len(cmd.Address) > 0 {
 			return nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: omit --address", cmd.Mapping))
 		}
@@ -210,65 +188,27 @@ type trial struct {
 	limit     int
 }
 
-// widestTry is the number of blocks in one request for logs, until the node rejects it. Many providers allow this many.
-const widestTry = 10_000
-
 func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 	addresses := slices.SortedFunc(maps.Keys(t.sources), func(a, b common.Address) int { return a.Cmp(b) })
-	for at, width := t.From, uint64(widestTry); ; {
-		end := t.To
-		if end-at >= width {
-			end = at + width - 1
-		}
-		logs, err := t.node.FilterLogs(ctx, ethereum.FilterQuery{Addresses: addresses,
-			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end)})
-		if err != nil && width > 1 && ctx.Err() == nil {
-			width /= 2
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("request the logs of blocks %d to %d from the node: %w", at, end, err)
-		}
-		if err := t.add(ctx, logs, at, end); err != nil {
-			return err
-		}
-		progress(end - t.From + 1)
-		if end == t.To {
-			return nil
-		}
-		at, width = end+1, min(2*width, widestTry)
-	}
+	return readLogs(ctx, t.node, addresses, t.From, t.To, func(logs []types.Log, to uint64) error {
+		progress(to - t.From + 1)
+		return t.add(ctx, logs)
+	})
 }
 
-// add maps the logs of some blocks, one transaction at a time.
-func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) error {
-	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
-	for i := range logs {
-		l := &logs[i]
-		if _, ours := t.sources[l.Address]; !ours || l.BlockNumber < from || l.BlockNumber > to || l.Index >= 1<<24 {
-			return fmt.Errorf("the request was for the logs of blocks %d to %d, but the node returned log %d of block %d, of contract %s",
-				from, to, l.Index, l.BlockNumber, l.Address)
-		}
-	}
+// add maps logs, one transaction at a time.
+func (t *trial) add(ctx context.Context, logs []types.Log) error {
 	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return t.described != nil && !t.described.TakesLog(l.Address, l.Topics) })
-	slices.SortStableFunc(logs, func(a, b types.Log) int {
-		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
-	})
-	for len(logs) > 0 {
-		n := 1
-		for n < len(logs) && logs[n].BlockNumber == logs[0].BlockNumber && logs[n].TxHash == logs[0].TxHash {
-			n++
-		}
-		seconds := logs[0].BlockTimestamp
+	for _, tx := range transactions(logs) {
+		seconds := tx[0].BlockTimestamp
 		if seconds == 0 { // an older node does not send it
-			header, err := t.node.HeaderByNumber(ctx, new(big.Int).SetUint64(logs[0].BlockNumber))
+			header, err := t.node.HeaderByNumber(ctx, new(big.Int).SetUint64(tx[0].BlockNumber))
 			if err != nil {
-				return fmt.Errorf("request block %d from the node: %w", logs[0].BlockNumber, err)
+				return fmt.Errorf("request block %d from the node: %w", tx[0].BlockNumber, err)
 			}
 			seconds = header.Time
 		}
-		t.transaction(logs[:n], seconds)
-		logs = logs[n:]
+		t.transaction(tx, seconds)
 	}
 	return nil
 }

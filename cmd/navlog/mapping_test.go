@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -188,6 +191,13 @@ func TestVaultDetect(t *testing.T) {
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user, itself}}
 	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil || !strings.Contains(out, "yo: 1 logs with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
 		t.Errorf("of logs that belong together: %v\n%s", err, out)
+	}
+	// The last block numbers are searched once.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	last := []string{"vault", "detect", vault.Hex(), "--to", fmt.Sprint(uint64(math.MaxUint64)), "--blocks", "10", "--rpc", node}
+	if err := run(ctx, last, io.Discard, io.Discard); err != nil {
+		t.Errorf("up to the last block number: %v", err)
 	}
 	if _, err := detect("--rpc", "http://127.0.0.1:1"); cli.CodeOf(err) != cli.Unreachable {
 		t.Errorf("of no node: %v", err)

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"slices"
 	"strings"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -24,8 +22,7 @@ type vaultDetectCmd struct {
 	Address string  `arg:"" help:"Address of the contract."`
 	Blocks  uint64  `default:"10000" range:"1 to 1000000" help:"How many of the newest blocks are searched for its logs, 1 to 1000000."`
 	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
-	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node (default: the URL in NAVLOG_MAPPING_RPC)."`
-	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
+	nodeFlags
 	cli.Output
 }
 
@@ -58,23 +55,16 @@ var (
 
 // Run examines a contract.
 func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if !common.IsHexAddress(cmd.Address) || !strings.HasPrefix(cmd.Address, "0x") {
-		return cli.Usage.With(fmt.Errorf("%q is not an address: it must be 0x and 40 hex digits", cmd.Address))
-	}
-	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}
-	url, err := node.Read()
+	address, err := vaultAddress(cmd.Address)
 	if err != nil {
 		return err
 	}
-	if url == "" {
-		return node.Missing("node of the chain")
-	}
-	client, err := ethclient.DialContext(ctx, url)
+	client, url, err := cmd.dial(ctx)
 	if err != nil {
-		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
+		return err
 	}
 	defer client.Close()
-	d, err := cmd.look(ctx, client)
+	d, err := cmd.look(ctx, client, address)
 	if err != nil {
 		return cli.Unreachable.With(contracts.Discreet(err, url))
 	}
@@ -99,8 +89,7 @@ func (cmd vaultDetectCmd) sameNode(url string) string {
 	return " --rpc URL"
 }
 
-func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*detected, error) {
-	address := common.HexToAddress(cmd.Address)
+func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client, address common.Address) (*detected, error) {
 	d := &detected{Address: address.Hex(), Presets: []candidate{}}
 	code, err := client.CodeAt(ctx, address, nil)
 	if err != nil {
@@ -126,38 +115,19 @@ func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*
 		d.To = *cmd.To
 	}
 	d.From = d.To - min(d.To, cmd.Blocks-1)
-	logs, err := logsOf(ctx, client, address, d.From, d.To)
+	var logs []types.Log
+	err = readLogs(ctx, client, []common.Address{address}, d.From, d.To, func(some []types.Log, _ uint64) error {
+		logs = append(logs, some...)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return d, d.weigh(address, logs)
-}
-
-// logsOf reads the logs of a contract, in shorter ranges if the node rejects a range.
-func logsOf(ctx context.Context, client *ethclient.Client, address common.Address, from, to uint64) (all []types.Log, err error) {
-	for at, width := from, uint64(widestTry); at <= to; {
-		end := min(to, at+width-1)
-		logs, err := client.FilterLogs(ctx, ethereum.FilterQuery{Addresses: []common.Address{address},
-			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end)})
-		if err != nil && width > 1 && ctx.Err() == nil {
-			width /= 2
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("request the logs of blocks %d to %d: %w", at, end, err)
-		}
-		for _, l := range logs {
-			if l.Address != address {
-				return nil, errors.New("the node returned logs of another contract than requested")
-			}
-		}
-		all, at, width = append(all, logs...), end+1, min(2*width, widestTry)
-	}
-	return all, nil
+	return d, d.weigh(logs)
 }
 
 // weigh compares logs with every preset, as those of its source `vault`.
-func (d *detected) weigh(address common.Address, logs []types.Log) error {
+func (d *detected) weigh(logs []types.Log) error {
 	topics := map[common.Hash]bool{}
 	for _, l := range logs {
 		if len(l.Topics) > 0 {
@@ -188,17 +158,6 @@ func (d *detected) weigh(address common.Address, logs []types.Log) error {
 		d.Proposal = d.Presets[0].Preset
 	}
 	return nil
-}
-
-// transactions splits logs, which are in the order of the chain, by their transactions.
-func transactions(logs []types.Log) (out [][]types.Log) {
-	for start, i := 0, 1; i <= len(logs); i++ {
-		if i == len(logs) || logs[i].TxHash != logs[start].TxHash || logs[i].BlockNumber != logs[start].BlockNumber {
-			out = append(out, logs[start:i])
-			start = i
-		}
-	}
-	return out
 }
 
 // add counts the logs of a transaction.

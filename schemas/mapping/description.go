@@ -41,38 +41,33 @@ type Range struct {
 	Hash common.Hash
 }
 
-// ParseVault parses and checks the description of a vault. The error is Mistakes. preset returns a mapping by its name;
-// its mistakes count as mistakes of the description.
-func ParseVault(file string, text []byte, preset func(name string) (*Mapping, error)) (*Description, error) {
-	c := &checker{file: file}
-	d := &Description{}
-	if root := c.document(text); root != nil {
-		c.vault(d, root, preset)
-	}
-	if err := c.result(); err != nil {
-		return nil, err
-	}
-	return d, nil
+// ParseFile parses and checks a mapping, or the description of a vault, which has the key `presets`; the other one is
+// nil. The error is Mistakes.
+func ParseFile(file string, text []byte) (*Mapping, *Description, error) {
+	return (&checker{file: file}).either(text, Preset)
 }
 
-// Check returns the mistakes of a file: a mapping, or the description of a vault, which has the key `presets`. It
-// returns nil if there are none.
-func Check(file string, text []byte) error {
-	c := &checker{file: file}
-	root := c.document(text)
-	if root == nil {
-		return c.result()
+// either is ParseFile. preset returns a mapping by its name; its mistakes count as mistakes of the description.
+func (c *checker) either(text []byte, preset func(name string) (*Mapping, error)) (m *Mapping, d *Description, err error) {
+	if root := c.document(text); root != nil && describes(root) {
+		d = c.vault(root, preset)
+	} else if root != nil {
+		m = c.mapping(root)
 	}
-	if root.Kind == yaml.MappingNode {
-		for i := 0; i < len(root.Content); i += 2 {
-			if root.Content[i].Value == "presets" {
-				c.vault(&Description{}, root, Preset)
-				return c.result()
-			}
+	if err := c.result(); err != nil {
+		return nil, nil, err
+	}
+	return m, d, nil
+}
+
+// describes reports whether a file is the description of a vault.
+func describes(root *yaml.Node) bool {
+	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
+		if root.Content[i].Value == "presets" {
+			return true
 		}
 	}
-	c.mapping(root)
-	return c.result()
+	return false
 }
 
 // Compile compiles a description of a vault whose shares have as many decimals as its asset.
@@ -91,11 +86,10 @@ func (d *Description) compile(navDigits uint8) *Vault {
 	return v
 }
 
-func (c *checker) vault(d *Description, root *yaml.Node, preset func(string) (*Mapping, error)) {
+// vault parses a YAML mapping.
+func (c *checker) vault(root *yaml.Node, preset func(string) (*Mapping, error)) *Description {
+	d := &Description{}
 	entries := c.entries(root, "a vault", []string{"sources", "presets"})
-	if root.Kind != yaml.MappingNode {
-		return
-	}
 	for _, required := range []string{"sources", "presets"} {
 		if named(entries, required) == nil {
 			c.at(root, 0, "the key `%s` is missing", required)
@@ -114,6 +108,7 @@ func (c *checker) vault(d *Description, root *yaml.Node, preset func(string) (*M
 	if e := named(entries, "sources"); e != nil {
 		c.addresses(d, e.value)
 	}
+	return d
 }
 
 // blockRange parses one preset with its blocks.

@@ -10,8 +10,21 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// MappingText reads a preset or a file.
-func MappingText(name string) ([]byte, error) {
+// Mapping reads a mapping, by the name of a preset or of a file, or the description of a vault; the other one is nil. It
+// prints the mistakes.
+func Mapping(out io.Writer, name string) (*mapping.Mapping, *mapping.Description, error) {
+	text, err := mappingText(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, d, err := mapping.ParseFile(name, text)
+	if err != nil {
+		return nil, nil, MappingMistakes(out, name, err)
+	}
+	return m, d, nil
+}
+
+func mappingText(name string) ([]byte, error) {
 	text, err := mapping.PresetText(name)
 	if err == nil {
 		return text, nil

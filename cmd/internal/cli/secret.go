@@ -1,36 +1,39 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// Secret is a value that may contain a secret, such as the URL of a provider's node. It comes from a flag, from a file
-// that another flag names, or from the environment: every user of a machine can read the arguments of its processes.
-type Secret struct {
-	Flag     string // such as --rpc; the flag of the file is the same with -file
-	Given    string // value of the flag
-	File     string // value of the flag of the file
-	Variable string // environment variable with the value; with the suffix _FILE, it names a file
+// Node is the node of a command that needs no configuration. Its URL may contain a key, and every user of a machine can
+// read the arguments of its processes. So it comes from the flag --rpc, from a file that --rpc-file names, or from the
+// environment.
+type Node struct {
+	RPC      string // value of --rpc
+	File     string // value of --rpc-file
+	Variable string // environment variable with the URL; with the suffix _FILE, it names a file
 }
 
-// Read returns the value, or "" if there is none. Its errors do not contain the value.
-func (s Secret) Read() (string, error) {
-	if s.Given != "" && s.File != "" {
-		return "", Usage.With(fmt.Errorf("%s and %s-file are both given: give one of them", s.Flag, s.Flag))
+// URL returns the URL, or "" if there is none. Its errors do not contain it.
+func (n Node) URL() (string, error) {
+	if n.RPC != "" && n.File != "" {
+		return "", Usage.With(errors.New("--rpc and --rpc-file are both given: give one of them"))
 	}
-	value, from := s.Given, s.Flag
-	file, named := s.File, s.Flag+"-file"
+	value, from := n.RPC, "--rpc"
+	file, named := n.File, "--rpc-file"
 	if value == "" && file == "" {
-		value, from = os.Getenv(s.Variable), s.Variable
-		file, named = os.Getenv(s.Variable+FileSuffix), s.Variable+FileSuffix
+		value, from = os.Getenv(n.Variable), n.Variable
+		file, named = os.Getenv(n.Variable+FileSuffix), n.Variable+FileSuffix
 		if value != "" && file != "" {
 			return "", Usage.With(fmt.Errorf("%s and %s are both given: give one of them", from, named))
 		}
@@ -49,10 +52,21 @@ func (s Secret) Read() (string, error) {
 	return value, nil
 }
 
-// Missing returns the error for a command that needs the value.
-func (s Secret) Missing(what string) error {
-	return Usage.With(fmt.Errorf("there is no %s: name a file with its URL as %s-file, set %s, or give a URL without a key as %s",
-		what, s.Flag, s.Variable, s.Flag))
+// Dial connects to the node. It returns the URL too, which contracts.Discreet hides in later errors.
+func (n Node) Dial(ctx context.Context) (*ethclient.Client, string, error) {
+	url, err := n.URL()
+	if err != nil {
+		return nil, "", err
+	}
+	if url == "" {
+		return nil, "", Usage.With(fmt.Errorf("there is no node of the chain: name a file with its URL as --rpc-file, set %s, or give a URL "+
+			"without a key as --rpc", n.Variable))
+	}
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		return nil, "", Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
+	}
+	return client, url, nil
 }
 
 // FileSuffix ends the name of a variable that names a file with the value of a setting.

@@ -62,35 +62,35 @@ func TestSecretInAFlagIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A secret is read from one place; several places are an error.
-func TestSecretIsReadFromOnePlace(t *testing.T) {
+// The URL of a node is read from one place; several places are an error.
+func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rpc")
 	if err := os.WriteFile(file, []byte("https://node.example/sesame\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const url = "https://node.example/sesame"
 	for what, c := range map[string]struct {
-		secret      Secret
+		node        Node
 		environment map[string]string
 		want, fault string
 	}{
-		"nowhere":              {Secret{}, nil, "", ""},
-		"a flag":               {Secret{Given: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
-		"a file":               {Secret{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
-		"a variable":           {Secret{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
-		"a file of a variable": {Secret{}, map[string]string{"X_RPC_FILE": file}, url, ""},
-		"two flags":            {Secret{Given: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
-		"two variables":        {Secret{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "", "X_RPC and X_RPC_FILE are both given"},
-		"no file":              {Secret{File: file + "s"}, nil, "", "--rpc-file: open"},
-		"no file of that name": {Secret{}, map[string]string{"X_RPC_FILE": file + "s"}, "", "X_RPC_FILE: open"},
-		"white space in it":    {Secret{Given: "https://node.example/ses ame"}, nil, "", "the value of --rpc has white space in it"},
+		"nowhere":              {Node{}, nil, "", ""},
+		"a flag":               {Node{RPC: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a file":               {Node{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a variable":           {Node{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
+		"a file of a variable": {Node{}, map[string]string{"X_RPC_FILE": file}, url, ""},
+		"two flags":            {Node{RPC: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
+		"two variables":        {Node{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "", "X_RPC and X_RPC_FILE are both given"},
+		"no file":              {Node{File: file + "s"}, nil, "", "--rpc-file: open"},
+		"no file of that name": {Node{}, map[string]string{"X_RPC_FILE": file + "s"}, "", "X_RPC_FILE: open"},
+		"white space in it":    {Node{RPC: "https://node.example/ses ame"}, nil, "", "the value of --rpc has white space in it"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for name, value := range c.environment {
 				t.Setenv(name, value)
 			}
-			c.secret.Flag, c.secret.Variable = "--rpc", "X_RPC"
-			got, err := c.secret.Read()
+			c.node.Variable = "X_RPC"
+			got, err := c.node.URL()
 			if got != c.want || (err != nil) != (c.fault != "") {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -99,7 +99,7 @@ func TestSecretIsReadFromOnePlace(t *testing.T) {
 			}
 		})
 	}
-	err := Secret{Flag: "--rpc", Variable: "X_RPC"}.Missing("node")
+	_, _, err := Node{Variable: "X_RPC"}.Dial(t.Context())
 	if CodeOf(err) != Usage || !strings.Contains(err.Error(), "--rpc-file, set X_RPC") {
 		t.Error(err)
 	}

@@ -12,13 +12,11 @@ import (
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/client"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -111,21 +109,19 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		return cli.Usage.With(errors.New("--rpc and --rpc-file name the node that confirms the hashes of proofs: give --proof too"))
 	}
 	if f.Proof {
-		node := cli.Secret{Flag: "--rpc", Given: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
-		if x.RPC, err = node.Read(); err != nil {
+		node := cli.Node{RPC: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
+		if x.RPC, err = node.URL(); err != nil {
 			return err
 		}
-	}
-	if f.Proof {
 		if x.mapped, err = mappedBy(s, f.Mapping); err != nil {
 			return err
 		}
-	}
-	if x.RPC != "" {
-		if x.node, err = ethclient.DialContext(ctx, x.RPC); err != nil {
-			return cli.Unreachable.With(fmt.Errorf("reach the node of --rpc: %w", contracts.Discreet(err, x.RPC)))
+		if x.RPC != "" { // without one the reader compares the hashes
+			if x.node, _, err = node.Dial(ctx); err != nil {
+				return err
+			}
+			defer x.node.Close()
 		}
-		defer x.node.Close()
 	}
 	if err := x.readUnit(ctx); err != nil {
 		return err

@@ -236,21 +236,13 @@ type mapped struct {
 
 // mappedBy reads a mapping or a description.
 func mappedBy(s *cli.Streams, name string) (*mapped, error) {
-	text, err := cli.MappingText(name)
+	m, d, err := cli.Mapping(s.Err, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := mapping.Check(name, text); err != nil {
-		return nil, cli.MappingMistakes(s.Err, name, err)
-	}
-	m, err := mapping.Parse(name, text)
-	if err == nil {
+	if m != nil {
 		role, _ := m.Role("vault")
 		return &mapped{vault: m.Compile(), itself: role}, nil
-	}
-	d, err := mapping.ParseVault(name, text, mapping.Preset)
-	if err != nil {
-		return nil, err
 	}
 	v := d.Compile()
 	return &mapped{vault: v, described: &mapping.Sources{Vault: v, Description: d}}, nil

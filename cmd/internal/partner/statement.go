@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -258,17 +257,9 @@ func addresses(flag string, texts []string) (out []string, err error) {
 // compare rebuilds a statement from a node's responses, and compares every byte.
 func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 	d *statement.Document) (*statement.Findings, error) {
-	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}
-	rpc, err := node.Read()
+	chain, rpc, err := cli.Node{RPC: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}.Dial(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if rpc == "" {
-		return nil, node.Missing("node of the chain")
-	}
-	chain, err := ethclient.DialContext(ctx, rpc)
-	if err != nil {
-		return nil, cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, rpc)))
 	}
 	defer chain.Close()
 	texts, err := cmd.mappings()
@@ -287,8 +278,6 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 		return nil, cli.Usage.With(fmt.Errorf("%w: give its file as --mapping", err))
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return nil, cli.Different.With(fmt.Errorf("%s does not match the chain: %w", cmd.File, err))
-	case ctx.Err() != nil: // the command was cancelled, and the node may well be up
-		return nil, cli.Failed.With(contracts.Discreet(err, rpc))
 	case err != nil:
 		return nil, cli.Unreachable.With(contracts.Discreet(err, rpc))
 	case len(same.want) > 0:
