@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -80,6 +81,31 @@ func (s signature) operator() string {
 type changeFlags struct {
 	registryFlags
 	signature
+}
+
+// await calls done ten times a second until it returns true, the time limit is over, or a signal arrives: what it waits
+// for happens in any case. done reports the progress.
+func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Duration, done func(context.Context, *console.Steps) (bool, error)) error {
+	steps := console.Progress(f.Flags, s)
+	defer steps.End()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		is, err := done(ctx, steps)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if is || err != nil {
+			return err
+		}
+	}
 }
 
 // around runs a change to a store other than the registry. Its audit row is written first, so the attempt is recorded

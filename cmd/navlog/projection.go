@@ -30,15 +30,20 @@ type projectionCmd struct {
 // projectionFlags are shared by the projection commands.
 type projectionFlags struct{ registryFlags }
 
-// withOperator runs do with an open operator.
+// withOperator runs do with an open operator, on a registry that is opened for reading.
 func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error, sections ...config.Section) error {
-	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+	return f.openOperator(ctx, registry.OpenAsItIs, func(o *projections.Operator, _ *pgxpool.Pool) error { return do(o) }, sections)
+}
+
+func (f projectionFlags) openOperator(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
+	do func(*projections.Operator, *pgxpool.Pool) error, sections []config.Section) error {
+	return f.withOpened(ctx, open, func(pool *pgxpool.Pool, c config.Config) error {
 		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
 		if err != nil {
 			return err
 		}
 		defer o.Close()
-		return do(o)
+		return do(o, pool)
 	}, append(sections, config.NeedClickHouse)...)
 }
 
@@ -51,33 +56,35 @@ type projectionChangeFlags struct {
 // withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
 // rows of the registry.
 func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d registry.Deed, do func(*projections.Operator) error, sections ...config.Section) error {
-	return f.withOpened(ctx, registry.Open, func(pool *pgxpool.Pool, c config.Config) error {
-		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
+	return f.openOperator(ctx, registry.Open, func(o *projections.Operator, pool *pgxpool.Pool) error {
+		return f.around(ctx, pool, d, func() error { return do(o) })
+	}, sections)
+}
+
+// change changes one generation, which do returns, and prints what it is now, with a note if it is live and outdated.
+func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d registry.Deed, what string, do func(*projections.Operator) (int32, error)) error {
+	return f.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
+		steps := console.Progress(f.Flags, s)
+		o.Progress = steps.Tell
+		id, err := do(o)
+		steps.End()
 		if err != nil {
 			return err
 		}
-		defer o.Close()
-		return f.around(ctx, pool, d, func() error { return do(o) })
-	}, append(sections, config.NeedClickHouse)...)
-}
-
-// did prints the outcome of a command, with a note unless that is empty.
-func (f projectionChangeFlags) did(s *cli.Streams, id int32, what, note string) error {
-	result := map[string]any{"generation": id, "changed": what}
-	if note != "" {
-		result["note"], note = note, note+"\n"
-	}
-	return f.Print(s.Out, result, func(w io.Writer) { fmt.Fprintf(w, "generation %d: %s\n%s", id, what, note) })
-}
-
-// isLive prints that a generation is live now, and what happens to it if it is outdated.
-func (f projectionChangeFlags) isLive(ctx context.Context, s *cli.Streams, o *projections.Operator, id int32) error {
-	note := ""
-	all, err := o.List(ctx) // without a list there is no note, but the generation is live
-	if err == nil && slices.ContainsFunc(all, func(g projections.Generation) bool { return g.ID == id && g.Outdated }) {
-		note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live by itself"
-	}
-	return f.did(s, id, "live", note)
+		result, note := map[string]any{"generation": id, "changed": what}, ""
+		all, err := o.List(ctx) // without a list there is no note
+		isOutdated := func(g projections.Generation) bool { return g.ID == id && g.State == registry.Live && g.Outdated }
+		if err == nil && slices.ContainsFunc(all, isOutdated) {
+			note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live by itself"
+			result["note"] = note
+		}
+		return f.Print(s.Out, result, func(w io.Writer) {
+			fmt.Fprintf(w, "generation %d: %s\n", id, what)
+			if note != "" {
+				fmt.Fprintln(w, note)
+			}
+		})
+	})
 }
 
 type projectionListCmd struct{ projectionFlags }
@@ -175,16 +182,7 @@ type projectionSwitchCmd struct {
 // Run switches to a generation.
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
-	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		steps := console.Progress(cmd.Flags, s)
-		o.Progress = steps.Tell
-		err := o.Switch(ctx, cmd.ID)
-		steps.End()
-		if err != nil {
-			return err
-		}
-		return cmd.isLive(ctx, s, o, cmd.ID)
-	})
+	return cmd.change(ctx, s, d, registry.Live, func(o *projections.Operator) (int32, error) { return cmd.ID, o.Switch(ctx, cmd.ID) })
 }
 
 type projectionRollbackCmd struct{ projectionChangeFlags }
@@ -192,16 +190,7 @@ type projectionRollbackCmd struct{ projectionChangeFlags }
 // Run rolls back.
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
-	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		steps := console.Progress(cmd.Flags, s)
-		o.Progress = steps.Tell
-		id, err := o.Rollback(ctx)
-		steps.End()
-		if err != nil {
-			return err
-		}
-		return cmd.isLive(ctx, s, o, id)
-	})
+	return cmd.change(ctx, s, d, registry.Live, func(o *projections.Operator) (int32, error) { return o.Rollback(ctx) })
 }
 
 type projectionDropCmd struct {
@@ -212,14 +201,5 @@ type projectionDropCmd struct {
 // Run drops a generation.
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
-	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		steps := console.Progress(cmd.Flags, s)
-		o.Progress = steps.Tell
-		err := o.Drop(ctx, cmd.ID)
-		steps.End()
-		if err != nil {
-			return err
-		}
-		return cmd.did(s, cmd.ID, "dropped", "")
-	})
+	return cmd.change(ctx, s, d, registry.Dropped, func(o *projections.Operator) (int32, error) { return cmd.ID, o.Drop(ctx, cmd.ID) })
 }

@@ -185,36 +185,17 @@ func (f ingestFlags) leave(
 	if err != nil {
 		return o, err
 	}
-	steps := console.Progress(f.Flags, s)
-	steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
-	err = f.await(ctx, db.New(pool), &o)
-	steps.End()
-	return o, err
-}
-
-// await waits until ingest has an outcome, or until the time limit.
-func (f ingestFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) error {
-	ctx, cancel := context.WithTimeout(ctx, f.Wait)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	q := db.New(pool)
+	err = f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+		steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
 		row, err := q.VaultCommand(ctx, o.Command)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err != nil {
-			return fmt.Errorf("read command %d: %w", o.Command, err)
+			return false, fmt.Errorf("read command %d: %w", o.Command, err)
 		}
-		if o.Outcome, o.Detail = row.Outcome, row.Detail; o.Outcome != "" {
-			return nil
-		}
-	}
+		o.Outcome, o.Detail = row.Outcome, row.Detail
+		return o.Outcome != "", nil
+	})
+	return o, err
 }
 
 // refusal returns why ingest rejected the command; nil if it did not.

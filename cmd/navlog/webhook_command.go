@@ -56,42 +56,20 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	if err != nil {
 		return err
 	}
-	steps := console.Progress(f.Flags, s)
-	o, err := f.await(ctx, db.New(pool), d.Partner, id, func(sent int64) {
-		steps.Tell(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(sent), 0)
+	o, q := order{Command: id, PartnerID: d.Partner}, db.New(pool)
+	err = f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+		r, err := q.CommandResult(ctx, id)
+		if err != nil {
+			return false, fmt.Errorf("read command %d: %w", id, err)
+		}
+		o.Done, o.Deliveries = r.DoneAt != nil, r.Deliveries
+		steps.Tell(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(o.Deliveries), 0)
+		return o.Done, nil
 	})
-	steps.End()
 	if err != nil {
 		return err
 	}
 	return f.report(s, o, d.Detail)
-}
-
-// await waits until the command is done, and meanwhile reports how many deliveries were sent for it.
-func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64, tell func(sent int64)) (order, error) {
-	o := order{Command: id, PartnerID: partner}
-	ctx, cancel := context.WithTimeout(ctx, f.Wait)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return o, nil
-		case <-tick.C:
-		}
-		r, err := q.CommandResult(ctx, id)
-		if ctx.Err() != nil {
-			return o, nil
-		}
-		if err != nil {
-			return o, fmt.Errorf("read command %d: %w", id, err)
-		}
-		tell(r.Deliveries)
-		if o.Done, o.Deliveries = r.DoneAt != nil, r.Deliveries; o.Done {
-			return o, nil
-		}
-	}
 }
 
 // report prints the outcome of a command.

@@ -146,13 +146,21 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		steps := console.Progress(cmd.Flags, s)
-		found, err := cmd.await(ctx, db.New(pool), asked, steps.Tell)
-		steps.End()
+		all, q := int64(len(asked)), db.New(pool)
+		found := db.RetriedDeadRecordsRow{Waiting: all}
+		err = cmd.await(ctx, s, cmd.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+			now, err := q.RetriedDeadRecords(ctx, asked)
+			if err != nil {
+				return false, fmt.Errorf("read the outcome of %d dead records: %w", all, err)
+			}
+			found = now
+			steps.Tell("waiting for a dispatcher: dead records", uint64(all-found.Waiting), uint64(all))
+			return found.Waiting == 0, nil
+		})
 		if err != nil {
 			return err
 		}
-		still := int64(len(asked)) - found.Waiting - found.Resolved
+		still := all - found.Waiting - found.Resolved
 		result := map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
 			cli.Fprintf(w, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
@@ -168,27 +176,4 @@ func firstOf(ids []int64) string {
 		return fmt.Sprintf("%v and %d more", ids[:most], len(ids)-most)
 	}
 	return fmt.Sprint(ids)
-}
-
-// await waits until each record was retried, and reports how many were.
-func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64, tell func(what string, done, of uint64)) (db.RetriedDeadRecordsRow, error) {
-	waiting, cancel := context.WithTimeout(ctx, cmd.Wait)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		found, err := q.RetriedDeadRecords(ctx, ids)
-		if err != nil {
-			return found, fmt.Errorf("read the outcome of %d dead records: %w", len(ids), err)
-		}
-		if found.Waiting == 0 {
-			return found, nil
-		}
-		tell("waiting for a dispatcher: dead records", uint64(int64(len(ids))-found.Waiting), uint64(len(ids)))
-		select {
-		case <-waiting.Done():
-			return found, ctx.Err()
-		case <-tick.C:
-		}
-	}
 }
