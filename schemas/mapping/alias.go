@@ -126,23 +126,15 @@ func (v *Vault) resolveOne(e *Effect) {
 
 // Attributes reports whether a deposit or request of the vault can have an attribution.
 func (d *Description) Attributes() bool {
-	for _, r := range d.Ranges {
-		for i := range r.Mapping.rules {
-			if r.Mapping.rules[i].names()&Attribution != 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool {
+		return slices.ContainsFunc(r.Mapping.rules, func(r rule) bool { return r.names()&Attribution != 0 })
+	})
 }
 
 // names returns the fields by which a rule can name a partner, itself or by its companion.
 func (r *rule) names() (fields Fields) {
-	for _, e := range r.effects {
-		fields |= given(e.sets, e.side)
-	}
-	if r.with != nil {
-		fields |= given(r.with.sets, 0)
+	for i := range r.effects {
+		fields |= r.possibly(&r.effects[i])
 	}
 	return fields & (Partner | Attribution)
 }

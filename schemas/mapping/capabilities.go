@@ -22,9 +22,9 @@ func (d *Description) Capabilities() (c Capabilities) {
 	c.NAV = d.Samples()
 	for m, rule := range d.rules() {
 		for _, e := range rule.effects {
-			fields := given(e.sets, e.side)
+			fields := e.has
 			if rule.with != nil && d.has(m, rule.with.role) {
-				fields |= given(rule.with.sets, 0)
+				fields |= rule.with.has
 			}
 			c.add(e.kind, fields)
 		}
@@ -95,64 +95,25 @@ type Single struct {
 func (d *Description) Single() Single {
 	out := Single{true, true, true}
 	for _, r := range d.Ranges {
-		for i := range r.Mapping.rules {
-			rule := &r.Mapping.rules[i]
-			for _, e := range rule.effects {
-				fields := rule.surely(e)
-				switch e.kind {
-				case Void:
-					out.Deposits = false
-				case Claimed:
-					out.Claims = out.Claims && fields&Owner != 0 && fields&Assets != 0
-					out.Queue = out.Queue && fields&ID != 0
-				case Funded, Cancelled, Expired:
-					out.Queue = out.Queue && fields&ID != 0
-				}
-			}
-		}
+		m := r.Mapping
+		out.Deposits = out.Deposits && !m.emits(Void)
+		out.Claims = out.Claims && !m.lacks(Claimed, Owner) && !m.lacks(Claimed, Assets)
+		out.Queue = out.Queue && !m.lacks(Claimed, ID) && !m.lacks(Funded, ID) && !m.lacks(Cancelled, ID) && !m.lacks(Expired, ID)
 	}
 	return out
-}
-
-// surely returns the fields that an effect of the rule always has: those of the log, and those of a companion that must
-// be there.
-func (r *rule) surely(e emission) Fields {
-	fields := given(e.sets, e.side)
-	if r.with != nil && r.with.needed {
-		fields |= given(r.with.sets, 0)
-	}
-	return fields
 }
 
 // MayLack reports whether a log of a block can have an effect of a kind without a field that a rule does not surely
 // give. The field is zero then, which is not a value.
 func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
-	for _, r := range d.Ranges {
-		if block < r.From || block > r.To {
-			continue
-		}
-		for i := range r.Mapping.rules {
-			rule := &r.Mapping.rules[i]
-			for _, e := range rule.effects {
-				if e.kind == kind && rule.surely(e)&field == 0 {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool {
+		return r.From <= block && block <= r.To && r.Mapping.lacks(kind, field)
+	})
 }
 
 // Emits reports whether a rule of the vault emits an effect of a kind.
 func (d *Description) Emits(kind Kind) bool {
-	for _, r := range d.Ranges {
-		for i := range r.Mapping.rules {
-			if slices.ContainsFunc(r.Mapping.rules[i].effects, func(e emission) bool { return e.kind == kind }) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.emits(kind) })
 }
 
 // Derives reports whether a valuation or a sample of the vault lacks an amount, which follows from the others and from
@@ -164,18 +125,7 @@ func (d *Description) Derives() bool {
 // ValuationsSay reports whether every valuation of the vault has a field: Nav, Assets or Shares. A sample has Nav.
 // Missing fields follow from other logs.
 func (d *Description) ValuationsSay(field Fields) bool {
-	for _, r := range d.Ranges {
-		if r.Mapping.Sampling != nil && field != Nav {
-			return false
-		}
-		for i := range r.Mapping.rules {
-			rule := &r.Mapping.rules[i]
-			for _, e := range rule.effects {
-				if e.kind == Valuation && rule.surely(e)&field == 0 {
-					return false
-				}
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.Ranges, func(r Range) bool {
+		return r.Mapping.Sampling != nil && field != Nav || r.Mapping.lacks(Valuation, field)
+	})
 }

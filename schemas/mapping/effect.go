@@ -312,7 +312,8 @@ func (e *Effect) text(f field) string {
 		}
 		return v.Dec()
 	}
-	numbers := map[Field]uint64{ID: e.ID, To: e.To, Group: e.Group, GroupTo: e.GroupTo, Matures: e.Matures,
-		Expires: e.Expires, Count: e.Count, Partner: uint64(e.Partner)}
-	return strconv.FormatUint(numbers[f.field], 10)
+	if f.field == Partner {
+		return strconv.FormatUint(uint64(e.Partner), 10)
+	}
+	return strconv.FormatUint(*e.number(f.field), 10)
 }

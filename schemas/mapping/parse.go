@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,6 +59,56 @@ type rule struct {
 	with    *companion
 }
 
+// emissions yields the effects of all rules, in the order of the file, each with its rule.
+func (m *Mapping) emissions() iter.Seq2[*rule, *emission] {
+	return func(yield func(*rule, *emission) bool) {
+		for i := range m.rules {
+			for j := range m.rules[i].effects {
+				if !yield(&m.rules[i], &m.rules[i].effects[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// emits reports whether a rule emits an effect of a kind.
+func (m *Mapping) emits(kind Kind) bool {
+	for _, e := range m.emissions() {
+		if e.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks reports whether a rule emits an effect of a kind that it does not surely give a field.
+func (m *Mapping) lacks(kind Kind, field Fields) bool {
+	for r, e := range m.emissions() {
+		if e.kind == kind && r.surely(e)&field == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// surely returns the fields that an effect of the rule always has: those of the log, and those of a companion that must
+// be there.
+func (r *rule) surely(e *emission) Fields {
+	if r.with != nil && r.with.needed {
+		return e.has | r.with.has
+	}
+	return e.has
+}
+
+// possibly returns the fields that an effect of the rule can have.
+func (r *rule) possibly(e *emission) Fields {
+	if r.with != nil {
+		return e.has | r.with.has
+	}
+	return e.has
+}
+
 // condition is an equality of two words.
 type condition struct {
 	parameter *parameter
@@ -69,6 +120,7 @@ type condition struct {
 type emission struct {
 	kind Kind
 	side Side
+	has  Fields
 	sets []assignment
 }
 
@@ -84,6 +136,7 @@ type companion struct {
 	of    *signature
 	match []condition // parameter is the companion's, other the primary log's
 	set   *yaml.Node
+	has   Fields
 	sets  []assignment
 	// needed is set if the effect lacks a required field without the companion.
 	needed bool
@@ -342,20 +395,8 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 	if with != nil && r.with == nil {
 		return // its mistakes are reported, and some fields of the effect are unknown
 	}
-	r.event = m.event(of)
+	r.event = addEvent(&m.events, of.Event)
 	m.rules = append(m.rules, r)
-}
-
-// event returns the event of a declaration, and adds it if it is new.
-func (m *Mapping) event(of *signature) *Event {
-	for _, e := range m.events {
-		if e.Topic == of.Topic {
-			return e
-		}
-	}
-	of.Number = len(m.events)
-	m.events = append(m.events, &of.Event)
-	return &of.Event
 }
 
 // with parses a companion; nil if there is a mistake. Its fields are parsed with those of the effect.
@@ -406,7 +447,7 @@ func (c *checker) companions(m *Mapping) {
 			return other.role == w.role && other.of.Topic == w.of.Topic && other.of.topics == w.of.topics
 		})
 		if !claimed {
-			m.rules = append(m.rules, rule{node: r.node, of: w.of, role: w.role, event: m.event(w.of)})
+			m.rules = append(m.rules, rule{node: r.node, of: w.of, role: w.role, event: addEvent(&m.events, w.of.Event)})
 		}
 	}
 }
@@ -436,24 +477,25 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 		e.sets, e.side = c.sets(fields, r.of, kind)
 		good = c.found == before
 	}
-	own := given(e.sets, e.side)
-	all, sets := own, e.sets
+	e.has = given(e.sets, e.side)
+	all, sets := e.has, e.sets
 	if r.with != nil {
 		before := c.found
 		var side Side
 		r.with.sets, side = c.sets(r.with.set, r.with.of, kind)
 		good = good && c.found == before
-		all |= given(r.with.sets, side)
+		r.with.has = given(r.with.sets, side)
+		all |= r.with.has
 		sets = slices.Concat(sets, r.with.sets)
 		if side != 0 {
 			c.at(r.with.set, 0, "`side` is set by the rule itself")
 		}
 		for _, s := range r.with.sets {
-			if own&s.field.field != 0 {
+			if e.has&s.field.field != 0 {
 				c.at(r.with.set, 0, "`%s` is set by the rule and by its companion", s.field.name)
 			}
 		}
-		r.with.needed = !satisfied(kind, own)
+		r.with.needed = !satisfied(kind, e.has)
 	}
 	if kind == Priced {
 		c.pricedGroups(name, sets)
@@ -667,10 +709,7 @@ func (c *checker) navFrom(m *Mapping, n *yaml.Node) {
 		c.at(n, 0, "`nav` can only come `from: valuation`, and not from %q", n.Value)
 		return
 	}
-	values := slices.ContainsFunc(m.rules, func(r rule) bool {
-		return slices.ContainsFunc(r.effects, func(e emission) bool { return e.kind == Valuation })
-	})
-	if !values && c.found == 0 {
+	if !m.emits(Valuation) && c.found == 0 {
 		c.at(n, 0, "`nav` comes from valuations, and no rule emits one")
 	}
 }

@@ -20,15 +20,8 @@ type told struct {
 
 // told returns the effects of all rules, in the order of the file.
 func (m *Mapping) told() (out []told) {
-	for i := range m.rules {
-		r := &m.rules[i]
-		for _, e := range r.effects {
-			has := given(e.sets, e.side)
-			if r.with != nil {
-				has |= given(r.with.sets, 0)
-			}
-			out = append(out, told{r.node, e.kind, e.side, has})
-		}
+	for r, e := range m.emissions() {
+		out = append(out, told{r.node, e.kind, e.side, r.possibly(e)})
 	}
 	return out
 }

@@ -39,15 +39,16 @@ func isVault(s Source) bool { return s.Role == "vault" }
 
 // SampledIn returns the blocks from first to last at which NAV is sampled.
 func (d *Description) SampledIn(first, last uint64) (blocks []uint64) {
+	if !d.Samples() {
+		return nil
+	}
 	for _, r := range d.Ranges {
 		if r.Mapping.Sampling == nil {
 			continue
 		}
 		every, from, to := r.Mapping.Sampling.Every, max(first, r.From), min(last, r.To)
 		for n := from + (every-from%every)%every; n >= from && n <= to; n += every {
-			if _, due := d.Sampled(n); due {
-				blocks = append(blocks, n)
-			}
+			blocks = append(blocks, n)
 		}
 	}
 	slices.Sort(blocks)

@@ -19,6 +19,18 @@ type Event struct {
 	Number int
 }
 
+// addEvent returns the event with a topic in a list, and adds it if it is new.
+func addEvent(events *[]*Event, of Event) *Event {
+	for _, e := range *events {
+		if e.Topic == of.Topic {
+			return e
+		}
+	}
+	of.Number = len(*events)
+	*events = append(*events, &of)
+	return &of
+}
+
 // signature is a parsed event declaration.
 type signature struct {
 	Event

@@ -102,8 +102,7 @@ type known struct {
 // compiled is a compiled rule.
 type compiled struct {
 	event   *Event
-	words   int
-	dynamic bool
+	of      *signature
 	when    []condition
 	checks  []check
 	effects []program
@@ -203,7 +202,7 @@ func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 	source := func(role uint8) int { return slices.Index(sources, m.Roles[role].Name) }
 	for i := range m.rules {
 		r := &m.rules[i]
-		event := v.event(r.event)
+		event := addEvent(&v.events, *r.event)
 		at := source(r.role)
 		if at < 0 {
 			continue
@@ -242,19 +241,6 @@ func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 		s.roles[i] = newTable(of[i])
 	}
 	v.spans = append(v.spans, s)
-}
-
-// event returns the vault's event of a topic, and adds it if it is new.
-func (v *Vault) event(of *Event) *Event {
-	for _, e := range v.events {
-		if e.Topic == of.Topic {
-			return e
-		}
-	}
-	e := *of
-	e.Number = len(v.events)
-	v.events = append(v.events, &e)
-	return &e
 }
 
 // table finds events by their first topic. A topic is a hash already, so its own bits select the slot: a map, which
@@ -297,10 +283,10 @@ func (t table) find(topic *common.Hash) *known {
 }
 
 func compileRule(r *rule, event *Event) compiled {
-	out := compiled{event: event, words: r.of.words, dynamic: r.of.dynamic, when: r.when}
+	out := compiled{event: event, of: r.of, when: r.when}
 	var read []assignment
 	for _, e := range r.effects {
-		p := program{kind: e.kind, side: e.side, has: given(e.sets, e.side), steps: steps(e.sets)}
+		p := program{kind: e.kind, side: e.side, has: e.has, steps: steps(e.sets)}
 		out.effects = append(out.effects, p)
 		read = append(read, e.sets...)
 	}
@@ -318,14 +304,8 @@ func compileRule(r *rule, event *Event) compiled {
 func checks(of *signature, read []assignment) (out []check) {
 	for i := range of.parameters {
 		p := &of.parameters[i]
-		narrow := p.typ.base == baseUint && p.typ.bits < 256 || p.typ.base == baseInt && p.typ.bits < 256 ||
-			p.typ.base == baseBytes && p.typ.bits < 256 || p.typ.base == baseAddress || p.typ.base == baseBool
-		for _, a := range read {
-			if q := a.value.parameter; q == p && a.step().checks() {
-				narrow = false
-			}
-		}
-		if narrow {
+		checked := slices.ContainsFunc(read, func(a assignment) bool { return a.value.parameter == p && a.step().checks() })
+		if p.typ.base != baseOther && p.typ.bits < 256 && !checked {
 			out = append(out, check{place: p.place, base: p.typ.base, bits: p.typ.bits,
 				why: fmt.Sprintf("the word of `%s` is not a valid %s", p.name, p.typ.text)})
 		}
@@ -407,7 +387,7 @@ func (v *Vault) Map(tx []Log, out []Effect) ([]Effect, error) {
 	t := transaction{v: v, logs: tx}
 	for i := range tx {
 		var fault *Fault
-		if _, out, fault = t.one(i, out); fault != nil {
+		if _, out, fault = v.one(&tx[i], i, &t, out); fault != nil {
 			quarantine = append(quarantine, fault)
 		}
 	}
@@ -420,16 +400,25 @@ func (v *Vault) Map(tx []Log, out []Effect) ([]Effect, error) {
 // One maps a transaction with a single log. It returns the event that the log announces, nil if the mapping does not
 // know it. If the log is quarantined, it returns the fault, and out is unchanged.
 func (v *Vault) One(l *Log, out []Effect) (*Event, []Effect, *Fault) {
+	return v.one(l, 0, nil, out)
+}
+
+// one is One for the log with an index of a transaction; tx is nil if the other logs are not known.
+func (v *Vault) one(l *Log, index int, tx *transaction, out []Effect) (*Event, []Effect, *Fault) {
 	k := v.known(l)
 	if k == nil {
 		return nil, out, nil
 	}
-	r, fault := k.rule(l, 0)
+	r, fault := k.rule(l, index)
 	if r == nil || fault != nil {
 		return k.event, out, fault
 	}
+	var companion *Log
+	if r.with != nil && tx != nil {
+		companion = tx.companion(r.with, l)
+	}
 	before := len(out)
-	if out, fault = r.run(l, nil, 0, out); v.aliases != nil {
+	if out, fault = r.run(l, companion, index, out); v.aliases != nil {
 		v.resolve(out[before:], fault)
 	}
 	return k.event, out, fault
@@ -446,27 +435,6 @@ type transaction struct {
 type companionKey struct {
 	with  int
 	words [maxMatch]common.Hash
-}
-
-func (t *transaction) one(i int, out []Effect) (*Event, []Effect, *Fault) {
-	l := &t.logs[i]
-	k := t.v.known(l)
-	if k == nil {
-		return nil, out, nil
-	}
-	r, fault := k.rule(l, i)
-	if r == nil || fault != nil {
-		return k.event, out, fault
-	}
-	var companion *Log
-	if r.with != nil {
-		companion = t.companion(r.with, l)
-	}
-	before := len(out)
-	if out, fault = r.run(l, companion, i, out); t.v.aliases != nil {
-		t.v.resolve(out[before:], fault)
-	}
-	return k.event, out, fault
 }
 
 // companion returns the log that completes another one: the first match that has not completed a log yet. A transaction
@@ -521,9 +489,9 @@ func (k *known) rule(l *Log, index int) (*compiled, *Fault) {
 	var fault *Fault
 	for i := range rules {
 		r := &rules[i]
-		if want := 32 * r.words; len(l.Data) != want && !(r.dynamic && len(l.Data) > want) {
+		if !r.of.laidOut(len(l.Data)) {
 			if r.effects != nil && fault == nil {
-				fault = &Fault{Log: index, Event: k.event, Why: fmt.Sprintf("%d bytes of data instead of %d", len(l.Data), want)}
+				fault = &Fault{Log: index, Event: k.event, Why: fmt.Sprintf("%d bytes of data instead of %d", len(l.Data), 32*r.of.words)}
 			}
 			continue
 		}
@@ -719,26 +687,30 @@ func (e *Effect) address(f Field) *common.Address {
 	return &e.Asset
 }
 
-func (e *Effect) setNumber(f Field, v uint64) {
+// number is for the numbers of 64 bits: all but Partner.
+func (e *Effect) number(f Field) *uint64 {
 	switch f {
 	case ID:
-		e.ID = v
+		return &e.ID
 	case To:
-		e.To = v
+		return &e.To
 	case Group:
-		e.Group = v
+		return &e.Group
 	case GroupTo:
-		e.GroupTo = v
+		return &e.GroupTo
 	case Matures:
-		e.Matures = v
+		return &e.Matures
 	case Expires:
-		e.Expires = v
-	case Count:
-		e.Count = v
-	case Partner:
-		if e.Partner = uint32(v); v == 0 {
-			e.Has &^= Partner // no partner is named
-		}
+		return &e.Expires
+	}
+	return &e.Count
+}
+
+func (e *Effect) setNumber(f Field, v uint64) {
+	if f != Partner {
+		*e.number(f) = v
+	} else if e.Partner = uint32(v); v == 0 {
+		e.Has &^= Partner // no partner is named
 	}
 }
 

@@ -361,7 +361,7 @@ func TestManyLogs(t *testing.T) {
 	m := transaction{v: v, logs: tx}
 	var out []Effect
 	for i := range tx {
-		_, out, _ = m.one(i, out)
+		_, out, _ = v.one(&tx[i], i, &m, out)
 	}
 	if len(out) != logs || len(m.found) != 1 {
 		t.Errorf("%d effects, %d groups of companions", len(out), len(m.found))
