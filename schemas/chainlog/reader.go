@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -85,12 +84,23 @@ func (r *Reader) Left() int64 { return max(0, r.stable-r.next) }
 // them. It returns ctx's error if ctx ends first, a *CorruptError for a record that cannot be
 // decoded, and a *HoleError if seq is not contiguous: a hole, or a repeated seq.
 func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
-	for {
-		entries, err := r.poll(ctx, limit)
-		if err != nil || len(entries) > 0 {
-			return entries, err
+	raw, err := r.PollRaw(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(raw))
+	for i := range raw {
+		if entries[i], err = raw[i].entry(r.chainID); err != nil {
+			return nil, err
 		}
 	}
+	return entries, nil
+}
+
+// entry decodes the whole record.
+func (r *Raw) entry(chainID uint64) (Entry, error) {
+	record, err := Decode(chainID, &kgo.Record{Topic: LogTopic(chainID), Offset: r.Offset, Value: r.Value})
+	return Entry{record, r.Offset, r.Value, Parent(r.Kafka)}, err
 }
 
 // PollRaw is Poll, but decodes only what the order of the records needs.
@@ -103,23 +113,7 @@ func (r *Reader) PollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	}
 }
 
-// poll fetches once, and may return nothing.
-func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
-	raw, err := r.pollRaw(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, len(raw))
-	for i, in := range raw {
-		record, err := Decode(r.chainID, &kgo.Record{Topic: LogTopic(r.chainID), Offset: in.Offset, Value: in.Value})
-		if err != nil {
-			return nil, err
-		}
-		entries[i] = Entry{record, in.Offset, in.Value, Parent(in.Kafka)}
-	}
-	return entries, nil
-}
-
+// pollRaw fetches once, and may return nothing.
 func (r *Reader) pollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	fetches := r.client.PollRecords(ctx, limit)
 	if err := fetchError(ctx, fetches); err != nil {
@@ -189,11 +183,11 @@ func (e *HoleError) Error() string {
 // returns at the end or with the first error of visit. It fails like Reader.Poll.
 func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(Entry) error, options ...kgo.Opt) error {
 	return ReadRawAfter(ctx, chainID, from, func(in Raw) error {
-		record, err := Decode(chainID, &kgo.Record{Topic: LogTopic(chainID), Offset: in.Offset, Value: in.Value})
+		e, err := in.entry(chainID)
 		if err != nil {
 			return err
 		}
-		return visit(Entry{record, in.Offset, in.Value, Parent(in.Kafka)})
+		return visit(e)
 	}, options...)
 }
 
@@ -258,7 +252,7 @@ func ReadVaults(
 		if v.GetRecordSeq() == 0 {
 			continue
 		}
-		r, err := ReadRecord(ctx, chainID, Position{Seq: v.GetRecordSeq(), Offset: v.GetRecordOffset()}, options...)
+		r, err := readRecord(ctx, chainID, Position{Seq: v.GetRecordSeq(), Offset: v.GetRecordOffset()}, options...)
 		if err != nil {
 			return nil, fmt.Errorf("read the record of vault 0x%x: %w", v.GetAddress(), err)
 		}
@@ -271,8 +265,8 @@ func ReadVaults(
 	return all, nil
 }
 
-// ReadRecord returns the record at a position, whose offset is a hint.
-func ReadRecord(ctx context.Context, chainID uint64, at Position, options ...kgo.Opt) (*event.Record, error) {
+// readRecord returns the record at a position, whose offset is a hint.
+func readRecord(ctx context.Context, chainID uint64, at Position, options ...kgo.Opt) (*event.Record, error) {
 	var found *event.Record
 	enough := errors.New("the record is enough")
 	err := ReadAfter(ctx, chainID, Position{Seq: at.Seq - 1, Offset: at.Offset}, func(e Entry) error {
@@ -365,22 +359,12 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	defer client.Close()
 	adm := kadm.NewClient(client)
 	topics := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
-	list := func(ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (kadm.ListedOffsets, error) {
-		offsets, err := ask(ctx, topics...)
-		if err == nil {
-			err = offsets.Error()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), Explain(err))
-		}
-		return offsets, nil
-	}
-	written, err := list(adm.ListEndOffsets)
+	written, err := listEnds(ctx, adm.ListEndOffsets, topics)
 	if err != nil {
 		return err
 	}
 	for {
-		committed, err := list(adm.ListCommittedOffsets)
+		committed, err := listEnds(ctx, adm.ListCommittedOffsets, topics)
 		if err != nil || !behind(committed, written) {
 			return err
 		}

@@ -48,11 +48,11 @@ func NewWatch(adm *kadm.Client, after time.Duration, topics ...string) *Watch {
 
 // Ends returns the ends per topic and partition.
 func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
-	written, err := w.list(ctx, w.adm.ListEndOffsets)
+	written, err := listEnds(ctx, w.adm.ListEndOffsets, w.topics)
 	if err != nil {
 		return nil, err
 	}
-	stable, err := w.list(ctx, w.adm.ListCommittedOffsets)
+	stable, err := listEnds(ctx, w.adm.ListCommittedOffsets, w.topics)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +70,14 @@ func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 	return ends, nil
 }
 
-func (w *Watch) list(ctx context.Context, ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (
-	kadm.ListedOffsets, error,
-) {
-	offsets, err := ask(ctx, w.topics...)
+// listEnds requests one kind of ends of topics.
+func listEnds(ctx context.Context, ask func(context.Context, ...string) (kadm.ListedOffsets, error), topics []string) (kadm.ListedOffsets, error) {
+	offsets, err := ask(ctx, topics...)
 	if err == nil {
 		err = offsets.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(w.topics, ", "), Explain(err))
+		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), Explain(err))
 	}
 	return offsets, nil
 }
