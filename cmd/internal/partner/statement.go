@@ -69,16 +69,14 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return fmt.Errorf("the statement from %s is not complete: %w; run this again", cmd.URL, err)
 	}
-	out, done, err := cmd.output(s.Out)
-	if err != nil {
-		return err
-	}
 	if cmd.CSV {
-		err = writeCSV(out, d)
-	} else {
-		_, err = out.Write(text)
+		var lines bytes.Buffer
+		if err := writeCSV(&lines, d); err != nil {
+			return err
+		}
+		text = lines.Bytes()
 	}
-	return errors.Join(err, done())
+	return cmd.keep(s.Out, text)
 }
 
 // maxStatement is the maximum size of a statement, in bytes: enough for more than a million events.
@@ -109,15 +107,23 @@ func (f keyFlags) key() (string, error) {
 	return key, nil
 }
 
-func (cmd statementGetCmd) output(screen io.Writer) (out io.Writer, done func() error, err error) {
+// keep writes to the file or the screen. A file that cannot be completed, as on a full disk, is removed.
+func (cmd statementGetCmd) keep(screen io.Writer, text []byte) error {
 	if cmd.Output == "" {
-		return cli.Data(screen), func() error { return nil }, nil
+		_, err := cli.Data(screen).Write(text)
+		return err
 	}
 	f, err := os.OpenFile(cmd.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, nil, fmt.Errorf("keep the statement: %w", err)
+	if err == nil {
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(cmd.Output))
+		}
 	}
-	return f, f.Close, nil
+	if err != nil {
+		return fmt.Errorf("keep the statement: %w", err)
+	}
+	return nil
 }
 
 // writeCSV writes the events of a statement, one per line. Both kinds share their columns: for a withdrawal, assets is

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +86,19 @@ func TestStatementGet(t *testing.T) {
 	}
 	if _, err := get("-o", "kept.json"); err == nil || !strings.Contains(err.Error(), "kept.json") {
 		t.Errorf("over an existing file: %v", err)
+	}
+	// A statement that cannot be written leaves no file behind, which the next try would not overwrite.
+	body, _, _ := bytes.Cut(whole, []byte(",\n\"publicKey\""))
+	body = regexp.MustCompile(`"data":\{[^}]*\}`).ReplaceAll(body, []byte(`"data":5`))
+	digest := sha256.Sum256(body)
+	encode := base64.StdEncoding.EncodeToString
+	signature := ed25519.Sign(statementKey, append([]byte(statement.Context), digest[:]...))
+	answer = fmt.Appendf(body, ",\n\"publicKey\":%q,\"signature\":%q}\n", encode(statementKey.Public().(ed25519.PublicKey)), encode(signature))
+	if _, err := get("-o", "events.csv", "--csv"); err == nil || !strings.Contains(err.Error(), "of the statement") {
+		t.Errorf("events that are none, as CSV: %v", err)
+	}
+	if _, err := os.Stat("events.csv"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
 	}
 	fails := func(what, part string, code cli.Code, args ...string) {
 		t.Helper()
