@@ -144,6 +144,13 @@ func TestPresetLogs(t *testing.T) {
 			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
 			emitted("Referral(address,address,uint256,uint256)", 3, common.Address{}, bob, 0, 50)},
 			[]string{"deposit key=1677721600 owner=alice sender=bob assets=50 shares=49"}},
+		"Lagoon, two deposits of one owner and amount, each with its referral": {"lagoon-v0.6", []Log{
+			emitted("DepositRequest(address,address,uint256,address,uint256)", 3, bob, bob, 1, bob, 50),
+			emitted("Referral(address,address,uint256,uint256)", 3, vault, bob, 1, 50),
+			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
+			emitted("Referral(address,address,uint256,uint256)", 3, gateway, bob, 0, 50)},
+			[]string{"deposit key=1677721600 owner=bob sender=bob assets=50 group=1 attribution=" + common.BytesToHash(vault[:]).Hex(),
+				"deposit key=1677721602 owner=alice sender=bob assets=50 shares=49 attribution=" + common.BytesToHash(gateway[:]).Hex()}},
 		"Lagoon, a settlement without requests: the fees come after its assets": {"lagoon-v0.6", []Log{
 			emitted("TotalAssetsUpdated(uint256)", 0, 1100), emitted("Transfer(address,address,uint256)", 2, common.Address{}, bob, 18)},
 			[]string{"supply shares=18"}},

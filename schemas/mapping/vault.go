@@ -429,6 +429,7 @@ type transaction struct {
 	v     *Vault
 	logs  []Log
 	found map[companionKey][]int
+	taken map[int]bool // logs that complete another one
 }
 
 // companionKey is the data that a log and its companion share.
@@ -441,7 +442,7 @@ type companionKey struct {
 // with thousands of logs is indexed once, so it costs no more per log than a small one.
 func (t *transaction) companion(w *compiledWith, l *Log) *Log {
 	if t.found == nil {
-		t.found = map[companionKey][]int{}
+		t.found, t.taken = map[companionKey][]int{}, map[int]bool{}
 		for i := range t.logs {
 			c := &t.logs[i]
 			for _, w := range t.v.companions {
@@ -461,12 +462,14 @@ func (t *transaction) companion(w *compiledWith, l *Log) *Log {
 	for n, m := range w.match {
 		key.words[n] = *m.other.word(l)
 	}
-	left := t.found[key]
-	if len(left) == 0 {
-		return nil
+	for left := t.found[key]; len(left) > 0; left = left[1:] {
+		t.found[key] = left[1:]
+		if at := left[0]; !t.taken[at] { // by another rule with the same companion
+			t.taken[at] = true
+			return &t.logs[at]
+		}
 	}
-	t.found[key] = left[1:]
-	return &t.logs[left[0]]
+	return nil
 }
 
 // laidOut reports whether the length of a log's data fits the event.

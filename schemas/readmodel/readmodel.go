@@ -233,7 +233,7 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 
 // FoldVersion is the version of the fold. It is raised with every change that produces other rows for the same records:
 // one version never continues a generation of another.
-const FoldVersion = 9
+const FoldVersion = 10
 
 // Schema identifies the tables that this binary reads and writes, and their content: a hash of their DDL, of the
 // definitions of lists and of the views without comments, and of FoldVersion. The registry stores it with each
