@@ -145,9 +145,13 @@ func (a *Access) charge(r *serve.Request, policy string, use quota) error {
 	if use.ok {
 		return nil
 	}
-	a.limited.WithLabelValues(policy).Inc()
-	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited,
-		Message: fmt.Sprintf("More than %d requests a minute. Retry-After says when to come back.", use.limit), Retry: max(use.retry, time.Second)}
+	return a.refuse(policy, use.retry, fmt.Sprintf("More than %d requests a minute. Retry-After says when to come back.", use.limit))
+}
+
+// refuse counts and returns the rejection of a request by a limit. It is not the error of equal requests.
+func (a *Access) refuse(limit string, retry time.Duration, message string) error {
+	a.limited.WithLabelValues(limit).Inc()
+	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Message: message, Retry: max(retry, time.Second), Crowd: true}
 }
 
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
@@ -171,9 +175,7 @@ func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
 func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
 	if failed := takeOf(a.byFailure, client, failedKeysPerMinute, a.Now()); !failed.ok {
-		a.limited.WithLabelValues(limitFailedKeys).Inc()
-		return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited,
-			Message: "Too many requests without a valid key. Retry-After says when to come back.", Retry: max(failed.retry, time.Second)}
+		return a.refuse(limitFailedKeys, failed.retry, "Too many requests without a valid key. Retry-After says when to come back.")
 	}
 	return &serve.Failure{Status: http.StatusUnauthorized, Code: serve.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
 }

@@ -210,7 +210,7 @@ func TestLimiterForgets(t *testing.T) {
 		if old := step - 59; old >= 0 && l.take(fmt.Sprint(old), limit, now).ok {
 			t.Fatalf("key %d is forgotten before its window ends", old)
 		}
-		if n := len(l.recent) + len(l.older); n > 121 {
+		if n := len(l.used.recent) + len(l.used.older); n > 121 {
 			t.Fatalf("%d keys are remembered of the %d of a minute", n, 60)
 		}
 	}
@@ -225,7 +225,7 @@ func TestLimiterUnderAFlood(t *testing.T) {
 		if q := l.take(i, 1, now); !q.ok {
 			t.Fatalf("%+v", q)
 		}
-		if n := len(l.recent) + len(l.older); n > maxAddresses {
+		if n := len(l.used.recent) + len(l.used.older); n > maxAddresses {
 			t.Fatalf("%d addresses are remembered", n)
 		}
 	}

@@ -2,7 +2,6 @@ package access
 
 import (
 	"fmt"
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -21,34 +20,15 @@ const (
 	timeOfBlock      = 4
 )
 
-// multiple returns the factor that applies to a prefix.
-func multiple(prefix netip.Prefix, subnet, site, block int) int {
-	switch prefix.Bits() {
-	case 56:
-		return subnet
-	case 48:
-		return site
-	case 24:
-		return block
-	}
-	return 1
-}
-
 // budget tracks how much engine time the requests of each address and prefix used. Used time decays at the rate of
 // the budget, and a request is rejected while more than a minute's budget is used. A single request may overdraw the
 // budget; the resulting wait is never longer than half a minute.
-//
-// As in limiter, there are two maps, and the older one is dropped as a whole: its entries have decayed, or belong to
-// the addresses seen longest ago.
 type budget struct {
 	perMinute time.Duration // per address
 	now       func() time.Time
-	maxKeys   int // total of both maps
 
-	mu     sync.Mutex
-	recent map[netip.Prefix]spent
-	older  map[netip.Prefix]spent
-	turned time.Time
+	mu    sync.Mutex
+	spent aging[netip.Prefix, spent] // what is forgotten has decayed
 }
 
 // spent is the time used, as of at.
@@ -64,11 +44,11 @@ func (s spent) decayed(now time.Time, perMinute time.Duration) time.Duration {
 }
 
 func newBudget(perMinute time.Duration, now func() time.Time) *budget {
-	return &budget{perMinute: perMinute, now: now, maxKeys: maxAddresses, recent: make(map[netip.Prefix]spent)}
+	return &budget{perMinute: perMinute, now: now, spent: aging[netip.Prefix, spent]{every: 2 * time.Minute, maxKeys: maxAddresses}}
 }
 
 func (b *budget) of(prefix netip.Prefix) time.Duration {
-	return b.perMinute * time.Duration(multiple(prefix, timeOfSubnet, timeOfSite, timeOfBlock))
+	return b.perMinute * time.Duration(serve.Multiple(prefix, timeOfSubnet, timeOfSite, timeOfBlock))
 }
 
 // wait returns how long an address must wait until it has budget again, or 0 if it has some.
@@ -78,7 +58,7 @@ func (b *budget) wait(client netip.Addr) (wait time.Duration) {
 	defer b.mu.Unlock()
 	for _, prefix := range serve.Prefixes(client) {
 		perMinute := b.of(prefix)
-		if over := b.look(prefix).decayed(now, perMinute) - perMinute; over > 0 {
+		if over := b.spent.get(prefix).decayed(now, perMinute) - perMinute; over > 0 {
 			wait = max(wait, time.Duration(float64(over)/float64(perMinute)*float64(time.Minute)))
 		}
 	}
@@ -90,20 +70,11 @@ func (b *budget) charge(client netip.Addr, used time.Duration) {
 	now := b.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.turned) >= 2*time.Minute || len(b.recent) >= b.maxKeys/2 {
-		b.older, b.recent, b.turned = b.recent, make(map[netip.Prefix]spent), now
-	}
+	b.spent.turn(now)
 	for _, prefix := range serve.Prefixes(client) {
 		perMinute := b.of(prefix)
-		b.recent[prefix] = spent{min(b.look(prefix).decayed(now, perMinute)+used, perMinute*3/2), now}
+		b.spent.recent[prefix] = spent{min(b.spent.get(prefix).decayed(now, perMinute)+used, perMinute*3/2), now}
 	}
-}
-
-func (b *budget) look(prefix netip.Prefix) spent {
-	if s, ok := b.recent[prefix]; ok {
-		return s
-	}
-	return b.older[prefix]
 }
 
 // EngineTime limits the engine time per minute that the requests of an address use. An IPv6 /56 gets twice as much, a
@@ -123,9 +94,8 @@ func (e engineTime) Afford(client netip.Addr) error {
 	if wait == 0 {
 		return nil
 	}
-	e.access.limited.WithLabelValues(limitEngineTime).Inc()
-	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Crowd: true, Retry: max(wait, time.Second),
-		Message: fmt.Sprintf("The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when to come back.", e.budget.perMinute)}
+	return e.access.refuse(limitEngineTime, wait, fmt.Sprintf(
+		"The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when to come back.", e.budget.perMinute))
 }
 
 // Charge implements serve.Budget.

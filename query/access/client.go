@@ -3,6 +3,7 @@ package access
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -142,10 +143,5 @@ func (a *Access) warnOfHop(peer netip.Addr, hop string) {
 
 // Trusted reports whether an address belongs to one of the operator's proxies.
 func (a *Access) Trusted(ip netip.Addr) bool {
-	for _, p := range a.Proxies {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

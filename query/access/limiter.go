@@ -12,21 +12,40 @@ import (
 // ended, and grants the limit however its requests are spread.
 const window = time.Minute
 
-// limiter counts requests per key in windows.
-//
-// A key whose window has ended needs no entry. So there are two maps, and each time a window's length has passed, or
-// earlier if there are very many keys, the older one is dropped as a whole: no request ever pays for a scan. Under an
-// attack from more addresses than are remembered, those seen longest ago are dropped first.
+// aging is a map that forgets: no request ever pays for a scan. There are two maps, and whenever some time has passed, or
+// earlier if there are very many keys, the older one is dropped as a whole. Under an attack from more addresses than are
+// remembered, those seen longest ago are dropped first.
+type aging[K comparable, V any] struct {
+	every   time.Duration // an entry is kept for at least this long, if there are few
+	maxKeys int           // total of both maps
+
+	recent map[K]V
+	older  map[K]V // the previous recent map
+	turned time.Time
+}
+
+func (a *aging[K, V]) get(key K) V {
+	if v, ok := a.recent[key]; ok {
+		return v
+	}
+	return a.older[key]
+}
+
+// turn makes room for new entries.
+func (a *aging[K, V]) turn(now time.Time) {
+	if now.Sub(a.turned) >= a.every || len(a.recent) >= a.maxKeys/2 {
+		a.older, a.recent, a.turned = a.recent, make(map[K]V), now
+	}
+}
+
+// limiter counts requests per key in windows. A key whose window has ended needs no entry.
 //
 // The limit applies to this process only, for requests counted by IP address. A partner's limit is shared by all
 // instances: see lease.go.
 type limiter[K comparable] struct {
-	mu      sync.Mutex
-	recent  map[K]use
-	older   map[K]use // the previous recent map
-	turned  time.Time
-	maxKeys int           // total of both maps
-	window  time.Duration // length of a window
+	mu     sync.Mutex
+	used   aging[K, use]
+	window time.Duration // length of a window
 }
 
 // use is how much of a window has been used.
@@ -38,14 +57,14 @@ type use struct {
 func newLimiter[K comparable](maxKeys int) *limiter[K] { return newLimiterOf[K](maxKeys, window) }
 
 func newLimiterOf[K comparable](maxKeys int, window time.Duration) *limiter[K] {
-	return &limiter[K]{recent: make(map[K]use), maxKeys: maxKeys, window: window}
+	return &limiter[K]{used: aging[K, use]{every: window, maxKeys: maxKeys}, window: window}
 }
 
 // takeOf takes one request of an address, which also counts against its prefixes. The quota returned is that of the
 // address, or of the prefix that is exhausted.
 func takeOf(l *limiter[netip.Prefix], client netip.Addr, perMinute int, now time.Time) (of quota) {
 	for i, prefix := range serve.Prefixes(client) {
-		q := l.take(prefix, perMinute*multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock), now)
+		q := l.take(prefix, perMinute*serve.Multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock), now)
 		if i == 0 || !q.ok {
 			of = q
 		}
@@ -69,26 +88,17 @@ type quota struct {
 func (l *limiter[K]) take(key K, most int, now time.Time) quota {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u, ok := l.recent[key]
-	if !ok {
-		u = l.older[key]
-	}
+	u := l.used.get(key)
 	if !now.Before(u.end) {
 		u = use{end: now.Add(l.window)}
 	}
 	granted := u.used < most
 	if granted {
 		u.used++
-		l.keep(key, u, now)
+		l.used.turn(now)
+		l.used.recent[key] = u
 	}
 	return u.quota(most, granted, now)
-}
-
-func (l *limiter[K]) keep(key K, u use, now time.Time) {
-	if now.Sub(l.turned) >= l.window || len(l.recent) >= l.maxKeys/2 {
-		l.older, l.recent, l.turned = l.recent, make(map[K]use), now
-	}
-	l.recent[key] = u
 }
 
 func (u use) quota(limit int, granted bool, now time.Time) quota {

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -49,7 +48,7 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 		}
 	} else {
 		for _, prefix := range serve.Prefixes(r.Client) {
-			of := callsOfAddress / multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock)
+			of := callsOfAddress / serve.Multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock)
 			if q := p.address.take(prefix, share(of), now); !q.ok {
 				return p.refuse(q, "This address has")
 			}
@@ -65,7 +64,6 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 }
 
 func (p *ProofCalls) refuse(q quota, whose string) error {
-	p.access.limited.WithLabelValues(limitProofs).Inc()
-	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Crowd: true, Retry: max(q.retry, time.Second),
-		Message: whose + " used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses without proof=true."}
+	return p.access.refuse(limitProofs, q.retry,
+		whose+" used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses without proof=true.")
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,7 +146,7 @@ func (c *Conns) take(raw net.Conn) net.Conn {
 		if c.of[prefix] < c.share(prefix) {
 			continue
 		}
-		old, why := c.oldest(func(other *conn) bool { return other.counts(prefix) })
+		old, why := c.oldest(func(other *conn) bool { return slices.Contains(other.prefixes, prefix) })
 		if old == nil {
 			c.closed.WithLabelValues("address").Inc()
 			return nil
@@ -188,22 +189,7 @@ func (c *Conns) counted(addr net.Addr) []netip.Prefix {
 }
 
 func (c *Conns) share(prefix netip.Prefix) int {
-	switch prefix.Bits() {
-	case 56, 48:
-		return connsOfSite * c.perAddress
-	case 24:
-		return connsOfBlock * c.perAddress
-	}
-	return c.perAddress
-}
-
-func (c *conn) counts(prefix netip.Prefix) bool {
-	for _, own := range c.prefixes {
-		if own == prefix {
-			return true
-		}
-	}
-	return false
+	return c.perAddress * Multiple(prefix, connsOfSite, connsOfSite, connsOfBlock)
 }
 
 // oldest returns the connection to close first among those without a request being handled, or nil if there is none.

@@ -66,6 +66,20 @@ func Prefixes(ip netip.Addr) []netip.Prefix {
 	return prefixes
 }
 
+// Multiple returns how many times as much as an address a prefix may have: an IPv6 /56 is a subnet, a /48 a site, and an
+// IPv4 /24 a block.
+func Multiple(prefix netip.Prefix, subnet, site, block int) int {
+	switch prefix.Bits() {
+	case 56:
+		return subnet
+	case 48:
+		return site
+	case 24:
+		return block
+	}
+	return 1
+}
+
 // member takes turns with others: a partner, an address, or a prefix of addresses, or all live responses together.
 type member struct {
 	partner uint32
