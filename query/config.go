@@ -136,29 +136,35 @@ func (c Config) Validate() error {
 	if err := vaults.CheckAbout(c.Vaults); err != nil {
 		faults = append(faults, err)
 	}
-	if c.PublicRateLimit < 0 || c.PublicRateLimit > access.MaxRateLimit {
-		fault("http.publicRateLimit is %d and must be 0 (off) to %d requests a minute", c.PublicRateLimit, access.MaxRateLimit)
-	}
-	if c.PartnerRateLimit < 1 || c.PartnerRateLimit > access.MaxRateLimit {
-		fault("http.partnerRateLimit is %d and must be 1 to %d requests a minute", c.PartnerRateLimit, access.MaxRateLimit)
-	}
-	if c.CacheBytes < 0 || c.CacheBytes > 1<<30 {
-		fault("http.cacheBytes is %d and must be 0 (off) to 1 GiB", c.CacheBytes)
-	}
-	if c.Concurrency < 0 || c.Concurrency > 1000 {
-		fault("http.concurrency is %d and must be 1 to 1000, or 0 for a number that suits the processors", c.Concurrency)
+	for _, number := range []struct {
+		name            string
+		value           int
+		lowest, highest int
+		zero            string // what 0 means, if it is below the lowest
+	}{
+		{"publicRateLimit", c.PublicRateLimit, 1, access.MaxRateLimit, "off"},
+		{"partnerRateLimit", c.PartnerRateLimit, 1, access.MaxRateLimit, ""},
+		{"cacheBytes", c.CacheBytes, 1, 1 << 30, "off"},
+		{"concurrency", c.Concurrency, 1, 1000, "a number that suits the processors"},
+		{"maxConnections", c.MaxConnections, 16, 1_000_000, ""},
+		{"maxConnectionsPerAddress", c.MaxConnectionsPerAddress, 1, 1_000_000, "any number"},
+		{"proofCallsPerSecond", c.ProofCallsPerSecond, 1, 10_000, ""},
+		{"proofCallsPerDay", c.ProofCallsPerDay, 40, 1_000_000_000, "any number"},
+		{"statementConfirmations", c.StatementConfirmations, 0, 1_000_000, ""},
+	} {
+		switch within := number.value >= number.lowest && number.value <= number.highest; {
+		case within, number.value == 0 && number.zero != "":
+		case number.zero != "":
+			fault("http.%s is %d and must be %d to %d, or 0 (%s)", number.name, number.value, number.lowest, number.highest, number.zero)
+		default:
+			fault("http.%s is %d and must be %d to %d", number.name, number.value, number.lowest, number.highest)
+		}
 	}
 	if c.PublicEngineTime != 0 && (c.PublicEngineTime < time.Second || c.PublicEngineTime > 10*time.Minute) {
 		fault("http.publicEngineTime is %s and must be 1s to 10m of each minute, or 0 (off)", c.PublicEngineTime)
 	}
 	if c.ForwardedHeader != access.XForwardedFor && c.ForwardedHeader != access.Forwarded {
 		fault("http.forwardedHeader is %q and must be %s or %s", c.ForwardedHeader, access.XForwardedFor, access.Forwarded)
-	}
-	if c.MaxConnections < 16 || c.MaxConnections > 1_000_000 {
-		fault("http.maxConnections is %d and must be 16 to 1000000", c.MaxConnections)
-	}
-	if c.MaxConnectionsPerAddress < 0 || c.MaxConnectionsPerAddress > 1_000_000 {
-		fault("http.maxConnectionsPerAddress is %d and must be 0 (any number) to 1000000", c.MaxConnectionsPerAddress)
 	}
 	for _, proxy := range c.TrustedProxies {
 		if _, err := netip.ParsePrefix(proxy); err != nil {
@@ -169,15 +175,6 @@ func (c Config) Validate() error {
 		if err := explain.CheckNodeURL(c.ProofRPC); err != nil {
 			fault("http.proofRpc %w", err)
 		}
-	}
-	if c.ProofCallsPerSecond < 1 || c.ProofCallsPerSecond > 10_000 {
-		fault("http.proofCallsPerSecond is %d and must be 1 to 10000", c.ProofCallsPerSecond)
-	}
-	if c.StatementConfirmations < 0 || c.StatementConfirmations > 1_000_000 {
-		fault("http.statementConfirmations is %d and must be 0 to 1000000", c.StatementConfirmations)
-	}
-	if c.ProofCallsPerDay != 0 && (c.ProofCallsPerDay < 40 || c.ProofCallsPerDay > 1_000_000_000) {
-		fault("http.proofCallsPerDay is %d and must be 40 to 1000000000, or 0 for any number", c.ProofCallsPerDay)
 	}
 	if c.StatementKey != "" {
 		if _, err := statement.Key(c.StatementKey); err != nil {
