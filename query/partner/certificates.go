@@ -88,12 +88,9 @@ func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()
 	}
-	body := []byte("{}")
-	if r.HasBody() {
-		var err error
-		if body, err = r.JSONBody(); err != nil {
-			return nil, err
-		}
+	body, err := optionalBody(r)
+	if err != nil {
+		return nil, err
 	}
 	fields, err := textFields(body, "only", "url")
 	if err != nil {
@@ -134,11 +131,27 @@ func parseCertificates(body []byte) (given certs.Pinned, url string, err error) 
 	return given, url, err
 }
 
+// object parses a JSON object; otherwise is the message about any other body.
+func object(body []byte, otherwise string) (fields map[string]json.RawMessage, err error) {
+	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
+		return nil, serve.InvalidBody(otherwise)
+	}
+	return fields, nil
+}
+
+// optionalBody returns the body of a request, or an empty object if it has none.
+func optionalBody(r *serve.Request) ([]byte, error) {
+	if !r.HasBody() {
+		return []byte("{}"), nil
+	}
+	return r.JSONBody()
+}
+
 // textFields returns those of the named fields that a JSON object has; each must be a text that is not empty.
 func textFields(body []byte, names ...string) (map[string]string, error) {
-	var fields map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
-		return nil, serve.InvalidBody("The body must be a JSON object.")
+	fields, err := object(body, "The body must be a JSON object.")
+	if err != nil {
+		return nil, err
 	}
 	found := make(map[string]string)
 	for _, name := range names {

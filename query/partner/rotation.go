@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -84,20 +83,13 @@ const overlapRange = "The body must be a JSON object; its field overlapSeconds i
 
 // readOverlap reads {"overlapSeconds": n}. The body may be absent, and unknown fields are ignored.
 func readOverlap(r *serve.Request) (time.Duration, error) {
-	if !r.HasBody() {
-		return registry.DefaultOverlap, nil
-	}
-	body, err := r.JSONBody()
+	body, err := optionalBody(r)
 	if err != nil {
 		return 0, err
 	}
-	return parseOverlap(body)
-}
-
-func parseOverlap(body []byte) (time.Duration, error) {
-	var fields map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
-		return 0, serve.InvalidBody(overlapRange)
+	fields, err := object(body, overlapRange)
+	if err != nil {
+		return 0, err
 	}
 	raw, given := fields["overlapSeconds"]
 	if !given {

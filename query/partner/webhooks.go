@@ -93,9 +93,9 @@ func (w *Webhooks) refused(r *serve.Request, refusal *guard.Refusal) error {
 
 // parseWebhookBody parses {"url": "..."}. Unknown fields are ignored, and names are case-sensitive.
 func parseWebhookBody(body []byte) (string, error) {
-	var fields map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
-		return "", serve.InvalidBody("The body must be a JSON object like {\"url\": \"https://example.com/hook\"}.")
+	fields, err := object(body, `The body must be a JSON object like {"url": "https://example.com/hook"}.`)
+	if err != nil {
+		return "", err
 	}
 	var url *string
 	if raw, ok := fields["url"]; !ok || json.Unmarshal(raw, &url) != nil || url == nil || *url == "" {
