@@ -12,13 +12,11 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// DefaultConcurrency returns the number of cheap requests handled at once if the operator does not configure it: two
-// per processor, because a request spends half of its time waiting for the engine, and at least four.
-func DefaultConcurrency() int { return max(4, 2*runtime.GOMAXPROCS(0)) }
-
+// orDefault returns the number of cheap requests handled at once. If the operator does not configure it, it is two per
+// processor, because a request spends half of its time waiting for the engine, and at least four.
 func orDefault(concurrency int) int {
 	if concurrency == 0 {
-		return DefaultConcurrency()
+		return max(4, 2*runtime.GOMAXPROCS(0))
 	}
 	return concurrency
 }

@@ -110,7 +110,7 @@ type Server struct {
 }
 
 // New returns a server that handles concurrency cheap requests at once, a quarter more for partners, and a quarter of
-// that for expensive ones; 0 means DefaultConcurrency. It caches up to cacheBytes of responses. The caller sets the
+// that for expensive ones; 0 means the default. It caches up to cacheBytes of responses. The caller sets the
 // other fields.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: newCache(cacheBytes)}
