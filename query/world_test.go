@@ -143,7 +143,7 @@ func (w *world) serve(change ...func(*Config)) {
 }
 
 func (w *world) setClock(now func() time.Time) {
-	w.watcher.Now, w.access.Now, w.health.Now, w.server.Now = now, now, now, now
+	w.watcher.Now, w.access.Now, w.server.Now = now, now, now
 }
 
 // acceptHTTPS replaces the guard: it only rejects by scheme, with the guard's message.

@@ -225,7 +225,7 @@ func (d *deposit) json(p *ask.Pin) depositJSON {
 	tx := d.Tx.Hex()
 	out := depositJSON{
 		ID: serve.EffectID(tx, d.LogIndex, d.Sub), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
-		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: serve.PartnerOrAbsent(d.Partner),
+		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: serve.OrNull(d.Partner),
 		TxHash: tx, BlockNumber: serve.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: serve.Time(uint64(d.Time)),
 	}
 	if d.ClosedBlock <= p.Block && d.PricedBlock == 0 { // no sweep closes a deposit that is priced later

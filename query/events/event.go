@@ -148,7 +148,7 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	id := serve.Decimal(r.ID)
 	switch r.Effect {
 	case "deposit":
-		out.DepositID, out.PartnerID, out.Assets = &id, serve.PartnerOrAbsent(r.Partner), &r.Assets
+		out.DepositID, out.PartnerID, out.Assets = &id, serve.OrNull(r.Partner), &r.Assets
 		if !r.Grouped { // the log does not say what the price of the group will
 			out.Shares = said(mapping.Deposit, mapping.Shares, r.Shares)
 		}
@@ -156,7 +156,7 @@ func (r *row) json(p *ask.Pin) eventJSON {
 		kind := onRequests[r.Effect]
 		out.RequestIndex, out.Shares = said(kind, mapping.ID, id), said(kind, mapping.Shares, r.Shares)
 		if r.Effect != "cancelled" && r.Effect != "expired" { // these name no assets
-			out.PartnerID, out.Assets = serve.PartnerOrAbsent(r.Partner), said(kind, mapping.Assets, r.Assets)
+			out.PartnerID, out.Assets = serve.OrNull(r.Partner), said(kind, mapping.Assets, r.Assets)
 		}
 	case "instant":
 		out.Assets, out.Shares = &r.Assets, &r.Shares

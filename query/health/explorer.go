@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/navlog/navlog/query/serve"
 )
 
 // Explorer is the section http.explorer of navlog.yaml: the block explorer that the pages link to. Each URL is either
@@ -69,11 +71,5 @@ func (e Explorer) public() *explorerJSON {
 	if e == (Explorer{}) {
 		return nil
 	}
-	given := func(template string) *string {
-		if template == "" {
-			return nil
-		}
-		return &template
-	}
-	return &explorerJSON{given(e.Tx), given(e.Address), given(e.Block)}
+	return &explorerJSON{serve.OrNull(e.Tx), serve.OrNull(e.Address), serve.OrNull(e.Block)}
 }

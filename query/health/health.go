@@ -25,7 +25,6 @@ import (
 type Health struct {
 	Watcher *state.Watcher
 	Listen  func() string // the address of the listener
-	Now     func() time.Time
 
 	ending   atomic.Bool
 	explorer *explorerJSON
@@ -34,7 +33,7 @@ type Health struct {
 
 // New returns a Health; listen returns the address of the listener, and /status shows explorer.
 func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Health {
-	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, explorer: explorer.public(), navs: lastNavs{read: readLastNavs}}
+	return &Health{Watcher: watcher, Listen: listen, explorer: explorer.public(), navs: lastNavs{read: readLastNavs}}
 }
 
 // End makes the program unready for good, because it is about to end.
@@ -85,7 +84,7 @@ func (h *Health) unready() []reason {
 	if h.ending.Load() {
 		reasons = append(reasons, reason{"the program is ending", nil})
 	}
-	now := h.Now()
+	now := h.Watcher.Now()
 	seen, fault := h.Watcher.Seen()
 	switch s := h.Watcher.Snapshot(); {
 	case s == nil:
@@ -146,7 +145,7 @@ func (h *Health) Status() Status {
 	if s != nil {
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = s.Generation, s.Seq, s.Block, serve.TimeOrNull(s.Time)
 		seen, _ := h.Watcher.Seen()
-		out.SnapshotAge = h.Now().Sub(seen).Milliseconds()
+		out.SnapshotAge = h.Watcher.Now().Sub(seen).Milliseconds()
 	}
 	return out
 }
@@ -244,11 +243,8 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 // their states are only shown to operators, by `navlog status`.
 func (h *Health) status(r *serve.Request) (*serve.Answer, error) {
 	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
-	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, FirstSync: h.Watcher.FirstSync(),
+	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, ChainReason: serve.OrNull(chain.Reason), FirstSync: h.Watcher.FirstSync(),
 		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}, Explorer: h.explorer}
-	if chain.Reason != "" {
-		out.ChainReason = &chain.Reason
-	}
 	warnings := h.describePrograms(&out, s)
 	out.Uptime = describeUptime(h.Watcher.Registry().Uptime())
 	out.LagBlocks, out.LagSeconds = chain.Lag(s)
@@ -266,7 +262,7 @@ func (h *Health) describePrograms(out *statusJSON, s *state.Snapshot) (warnings 
 	view := h.Watcher.Registry()
 	for _, program := range registry.Programs {
 		out.Programs[program] = registry.Unknown
-		report := view.Report(program, h.Now())
+		report := view.Report(program, h.Watcher.Now())
 		if report == nil || report.State == "" {
 			continue
 		}

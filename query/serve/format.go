@@ -36,12 +36,13 @@ func MillisOrNull(t *time.Time) *string {
 	return &s
 }
 
-// PartnerOrAbsent returns nil for partner 0, which means none.
-func PartnerOrAbsent(id uint32) *uint32 {
-	if id == 0 {
+// OrNull returns nil for the zero value, which means none.
+func OrNull[T comparable](value T) *T {
+	var none T
+	if value == none {
 		return nil
 	}
-	return &id
+	return &value
 }
 
 // SampleID returns the id of a NAV sample, which has no log. It is opaque to clients.

@@ -127,7 +127,7 @@ type cursorRow struct {
 // look reads how far a generation is, and calls see with what each unit after seq after touched, in order.
 func look(ctx context.Context, source *Source, after uint64, see func(seq, ancestor uint64, keys []readmodel.TouchedKey)) (*Snapshot, error) {
 	var rows []cursorRow
-	if err := source.Select(ctx, &rows, sqlCursor, numbers{"after": after}.parameters()); err != nil {
+	if err := source.Select(ctx, &rows, sqlCursor, number("after", after)); err != nil {
 		return nil, fmt.Errorf("read how far %s is: %w", source.Database, err)
 	}
 	var at *cursorRow
@@ -179,15 +179,9 @@ func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 	return &Snapshot{Generation: source.ID, Seq: r.Seq, Block: r.Block, Time: uint64(r.Time), First: r.First, Partial: true, Source: source}, nil
 }
 
-// numbers are numeric query parameters.
-type numbers map[string]uint64
-
-func (n numbers) parameters() clickhouse.Parameters {
-	p := clickhouse.Parameters{}
-	for name, v := range n {
-		p[name] = strconv.FormatUint(v, 10)
-	}
-	return p
+// number is a numeric query parameter.
+func number(name string, value uint64) clickhouse.Parameters {
+	return clickhouse.Parameters{name: strconv.FormatUint(value, 10)}
 }
 
 // read completes a snapshot with the first block and the vaults.
@@ -201,7 +195,7 @@ func (s *Snapshot) read(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		var rows []vaultRecord
-		if err := s.Source.Select(ctx, &rows, sqlVaults, numbers{"seq": s.Seq}.parameters()); err != nil {
+		if err := s.Source.Select(ctx, &rows, sqlVaults, number("seq", s.Seq)); err != nil {
 			return fmt.Errorf("read the vaults of %s: %w", s.Source.Database, err)
 		}
 		var err error
@@ -227,7 +221,7 @@ func firstBlock(ctx context.Context, source *Source) (uint64, error) {
 			Block uint64 `ch:"block"`
 			Sign  int8   `ch:"sign"`
 		}
-		if err := source.Select(ctx, &rows, sqlFirstBlocks, numbers{"few": few}.parameters()); err != nil {
+		if err := source.Select(ctx, &rows, sqlFirstBlocks, number("few", few)); err != nil {
 			return 0, fmt.Errorf("read the first block of %s: %w", source.Database, err)
 		}
 		live := map[uint64]int{}
@@ -303,7 +297,7 @@ func (s *Snapshot) fold(records []vaultRecord) (here, absent []Vault, err error)
 // records.
 func (s *Snapshot) VaultsAt(ctx context.Context, seq uint64) ([]Vault, error) {
 	var records []vaultRecord
-	if err := s.Source.Select(ctx, &records, sqlVaults, numbers{"seq": s.Seq}.parameters()); err != nil {
+	if err := s.Source.Select(ctx, &records, sqlVaults, number("seq", s.Seq)); err != nil {
 		return nil, fmt.Errorf("read the vaults at record %d: %w", seq, err)
 	}
 	records = slices.DeleteFunc(records, func(r vaultRecord) bool { return r.Sign > 0 && r.Seq > seq })

@@ -117,12 +117,6 @@ func ByVault(entries []About) Abouts {
 }
 
 func (a Abouts) of(vault common.Address) aboutJSON {
-	given := func(text string) *string {
-		if text == "" {
-			return nil
-		}
-		return &text
-	}
 	e := a[vault]
-	return aboutJSON{given(e.Description), given(e.ManagementFee), given(e.PerformanceFee), given(e.Link)}
+	return aboutJSON{serve.OrNull(e.Description), serve.OrNull(e.ManagementFee), serve.OrNull(e.PerformanceFee), serve.OrNull(e.Link)}
 }

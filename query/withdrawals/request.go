@@ -88,7 +88,7 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 		ID: serve.EffectID(tx, r.LogIndex, r.Sub), VaultAddress: address, VaultName: name,
 		UserAddress: user, ReceiverAddress: receiver, RequestIndex: serve.Decimal(r.Index),
 		Shares: r.Shares, AssetsEstimate: p.NumberOrNil(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
-		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: serve.PartnerOrAbsent(r.Partner),
+		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: serve.OrNull(r.Partner),
 		RequestedAt: at, ExpiresAt: serve.TimeOrNull(r.Expires),
 		TxHash: tx, BlockNumber: serve.Decimal(r.Block), LogIndex: r.LogIndex, Timestamp: at,
 	}
