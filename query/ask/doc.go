@@ -9,7 +9,7 @@
 // A Pin is a snapshot, a block (the newest one or that of asOfBlock), and the number of rewriting units so far
 // (rewrites). A Question is one statement: a struct of arguments, a file of SQL and a struct of rows. A Page is a
 // question for consecutive entries of a list. The same question about several owners or times is one statement, too,
-// with a part for each (Question.Each, Page.FirstOfEach).
+// with a part for each (Question.RowsOfEach, Page.FirstOfEach).
 //
 // Answers about the newest block of one snapshot share statements for totals and for the queue (lookups): what several
 // of them want at the same time is read together, and the totals of vaults and partners are read once per snapshot.

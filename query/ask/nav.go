@@ -14,16 +14,15 @@ var sqlVaultEvents string
 // Valuation is the kind of NAV updates among the events of a vault.
 const Valuation Word = "valuation"
 
-// OfVault selects the events of one kind of a vault in the blocks First to Last, both included. If Timed is set, only
-// those with a time of at most At (Unix seconds) count.
+// OfVault selects the events of one kind of a vault in some blocks. If Timed is set, only those with a time of at most At
+// (Unix seconds) count.
 type OfVault struct {
-	Vault  common.Address `ask:"vault" reads:"vault_events.*"`
-	Kind   Word           `ask:"kind"`
-	First  uint64         `ask:"first"`
-	Last   uint64         `ask:"last"`
-	Timed  bool           `ask:"timed"`
-	At     int64          `ask:"at"`
-	Oldest bool           `ask:"oldest"` // oldest first; for FirstOfEach only
+	Vault common.Address `ask:"vault" reads:"page.*"`
+	Kind  Word           `ask:"kind"`
+	Blocks
+	Timed  bool  `ask:"timed"`
+	At     int64 `ask:"at"`
+	Oldest bool  `ask:"oldest"` // oldest first; for FirstOfEach only
 }
 
 // VaultEvent is an event of a vault. Of a NAV update it has the price per share with 18 decimals, assets and shares in
@@ -32,14 +31,14 @@ type VaultEvent struct {
 	Entry
 	Time        uint32      `ch:"ts"`
 	Tx          common.Hash `ch:"hash"`
-	NavPerShare string      `ch:"nav_per_share"`
-	TotalAssets string      `ch:"total_assets"`
-	TotalSupply string      `ch:"total_supply"`
+	NavPerShare string      `ch:"nav_per_share" sql:"toString(nav)"`
+	TotalAssets string      `ch:"total_assets" sql:"toString(assets)"`
+	TotalSupply string      `ch:"total_supply" sql:"toString(shares)"`
 }
 
 // VaultEvents is a page of a vault's events of one kind, newest first.
 var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, NewestFirst).Deep(func(_ *Pin, a OfVault) (Filter, bool) {
-	return Filter{Owner: a.Vault, Kind: a.Kind, Above: LowestKey, UpTo: HighestKey, First: a.First, Last: a.Last}, !a.Timed
+	return Filter{Owner: a.Vault, Kind: a.Kind, Blocks: a.Blocks}, !a.Timed
 }).Long()
 
 // NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native units,

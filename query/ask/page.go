@@ -48,12 +48,11 @@ func InOrder(sql string, order Order) string {
 		"{reverse order}", down[1], "{reverse cursor}", down[2], "{beyond}", beyond, "{desc}", desc).Replace(sql)
 }
 
-// Entry is embedded in the rows of a page. The SQL selects list, seq, rewrites, toString(key) AS sort_key (unless all
-// keys are 0), block, log_index, sub, user and sign.
+// Entry is embedded in the rows of a page.
 type Entry struct {
 	Signed
 	Part
-	Key      string         `ch:"sort_key"`
+	Key      string         `ch:"sort_key" sql:"toString(key)"`
 	Block    uint64         `ch:"block"`
 	LogIndex uint32         `ch:"log_index"`
 	Sub      uint8          `ch:"sub"`
@@ -71,7 +70,8 @@ type entry interface{ entry() *Entry }
 
 // Page is a question for consecutive entries of one list, in its order. The SQL reads
 //
-//	WHERE (list = '...' AND owner = ...
+//	SELECT {columns} FROM lists
+//	WHERE (list = {list} AND owner = ...
 //	    AND (key, block, log_index, sub, user) {beyond} ({after_key:Int256}, ..., {after_user:FixedString(20)}) -- if after
 //	  ) OR list = {cursor}
 //	ORDER BY {order} LIMIT {rows:UInt64}
@@ -92,19 +92,14 @@ type Page[A any, R comparable] struct {
 
 // NewPage returns a page question for the entries of the named list; see New.
 func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
-	of := listNamed(list)
+	listNamed(list)
 	if _, ok := any(new(R)).(entry); !ok {
 		panic("the rows of a page embed Entry")
 	}
-	q := New[A, R](InOrder(sql, order))
+	q := newQuestion[A, R](strings.ReplaceAll(InOrder(sql, order), "{list}", "'"+list+"'"), list)
 	for _, l := range q.lines {
 		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{behind}) {
 			panic("a page begins behind a place only if there is one (-- if after): " + l.text)
-		}
-	}
-	for i := range q.reads {
-		if q.reads[i].page {
-			q.reads[i].list = of
 		}
 	}
 	return &Page[A, R]{list: list, question: q, order: order}
@@ -112,9 +107,9 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 
 // Newest marks the page as one of a list that only knows the newest block: its rows must be of the pin's seq,
 // otherwise the answer is rebuilt.
-func (q Page[A, R]) Newest() *Page[A, R] {
+func (q *Page[A, R]) Newest() *Page[A, R] {
 	q.newest = true
-	return &q
+	return q
 }
 
 // Long marks the page as one of lists that are usually longer than a page: even for the first page, the count runs
@@ -127,17 +122,16 @@ func (q *Page[A, R]) Long() *Page[A, R] {
 // Filter describes a page's rows in a generic form, so that an entry far from the beginning can be found without
 // reading all columns of the entries before it.
 type Filter struct {
-	Owner, Scope common.Address
-	Kind         Word
-	// Above (exclusive) and UpTo (inclusive) limit the key.
-	Above, UpTo Decimal
-	First, Last uint64         // blocks, both included
-	Vault       common.Address // zero: all vaults
-	NotLapsed   bool           // excludes open requests that lapsed
-	NotVoid     bool           // excludes deposits that were void by block Last
+	Owner common.Address `ask:"owner"`
+	Kind  Word           `ask:"kind"`
+	Above Decimal        `ask:"above"` // the key is above it
+	Blocks
+	Vault     common.Address `ask:"vault"`   // zero: all vaults
+	NotLapsed bool           `ask:"lasting"` // excludes open requests that lapsed
+	NotVoid   bool           `ask:"valid"`   // excludes deposits that were void by block Last
 }
 
-// Bounds of a Filter that does not limit the key.
+// The lowest and the highest key.
 const (
 	LowestKey  Decimal = "-57896044618658097711785492504343953926634992332820282019728792003956564819968"
 	HighestKey Decimal = "57896044618658097711785492504343953926634992332820282019728792003956564819967"
@@ -153,18 +147,9 @@ func (q *Page[A, R]) Deep(filter func(p *Pin, args A) (Filter, bool)) *Page[A, R
 var sqlDeep string
 
 type deepArgs struct {
-	List   Word           `ask:"list"`
-	Owner  common.Address `ask:"owner"`
-	Scope  common.Address `ask:"scope"`
-	Kind   Word           `ask:"kind"`
-	Above  Decimal        `ask:"above"`
-	UpTo   Decimal        `ask:"upto"`
-	First  uint64         `ask:"first"`
-	Last   uint64         `ask:"last"`
-	Vault  common.Address `ask:"vault"`
-	Lapsed bool           `ask:"lapsed"`
-	Void   bool           `ask:"void"`
-	_      struct{}       `reads:"-"` // the page declares what it reads
+	List Word `ask:"list"`
+	Filter
+	_ struct{} `reads:"-"` // the page declares what it reads
 }
 
 // deepRow is the place of an entry, and how many rows were read to find it.
@@ -210,13 +195,13 @@ func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, si
 	return q.read(ctx, p, args, before, 0, size)
 }
 
-// Far reports whether a page at the offset needs a question of its own, which reads all entries before it. If the
+// far reports whether a page at the offset needs a question of its own, which reads all entries before it. If the
 // list is shorter, that question reads the whole list several times, so count first.
-func (q *Page[A, R]) Far(offset uint64) bool { return q.filter != nil && offset >= deepFrom }
+func (q *Page[A, R]) far(offset uint64) bool { return q.filter != nil && offset >= deepFrom }
 
 // deep returns the filter that finds the entries at an offset, or false if the offset is near.
 func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
-	if !q.Far(offset) {
+	if !q.far(offset) {
 		return Filter{}, false
 	}
 	return q.filter(p, args)
@@ -237,8 +222,7 @@ func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, si
 // result is certain if another entry follows or the list ends: only the last place that was read may lack some of its
 // rows.
 func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
-	deep := deepArgs{List: Word(q.list), Owner: f.Owner, Scope: f.Scope, Kind: f.Kind, Above: f.Above, UpTo: f.UpTo,
-		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed, Void: !f.NotVoid}
+	deep := deepArgs{List: Word(q.list), Filter: f}
 	for rows := withSpare(offset); ; rows *= 2 {
 		parameters := clickhouse.Parameters{"rows": strconv.FormatUint(rows, 10), "offset": strconv.FormatUint(offset, 10)}
 		found, err := deepest[q.order].rows(ctx, p, deep, parameters)
@@ -259,7 +243,7 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) 
 // Counted is Read that also returns the number of entries in the list. It is counted from the first page if that
 // holds the whole list and the list is not Long, otherwise by count.
 func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int, count func() (int64, error)) (rows []R, total int64, err error) {
-	if q.Far(offset) {
+	if q.far(offset) {
 		if total, err = count(); err != nil || int64(offset) >= total {
 			return nil, total, err
 		}
@@ -329,14 +313,9 @@ func (q *Page[A, R]) parts(ctx context.Context, p *Pin, args []A, place *Place, 
 		}
 		parameters := after(place)
 		parameters["rows"] = strconv.FormatUint(rows, 10)
-		raw, err := q.question.all(ctx, p, parameters, asked...)
+		of, err := q.question.each(ctx, p, parameters, asked)
 		if err != nil {
 			return out, err
-		}
-		of := make([][]R, len(asked))
-		for _, row := range raw {
-			n := any(&row).(parted).part()
-			of[n] = append(of[n], row)
 		}
 		var again []int
 		for i, n := range missing {

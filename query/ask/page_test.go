@@ -19,7 +19,6 @@ import (
 
 // ofUsers selects the users of an owner in a list.
 type ofUsers struct {
-	List  ask.Word       `ask:"list"`
 	Owner common.Address `ask:"owner" reads:"page"`
 }
 
@@ -28,8 +27,8 @@ type aUser struct {
 	Time uint32 `ch:"ts"`
 }
 
-const usersSQL = `SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts FROM lists
-	WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
+const usersSQL = `SELECT {columns} FROM lists
+	WHERE (list = {list} AND owner = {owner:FixedString(20)}
 		AND (key, block, user) {beyond} ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
 	) OR list = {cursor}
 	ORDER BY {order} LIMIT {rows:UInt64}`
@@ -42,7 +41,7 @@ func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
 // deep adds a filter, so that pages far from the beginning use the deep question.
 func deep(p *ask.Page[ofUsers, aUser]) *ask.Page[ofUsers, aUser] {
 	return p.Deep(func(p *ask.Pin, a ofUsers) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.Owner, Kind: "none", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block}, true
+		return ask.Filter{Owner: a.Owner, Kind: "none", Blocks: ask.Blocks{Last: p.Block}}, true
 	})
 }
 
@@ -106,7 +105,7 @@ func TestPagesAmidPairs(t *testing.T) {
 	if len(want) < 550 || len(want) > 880 {
 		t.Fatalf("%d entries are left", len(want))
 	}
-	args := ofUsers{List: "first_seen", Owner: readtest.VaultC}
+	args := ofUsers{Owner: readtest.VaultC}
 	reads := 0 // ten offsets at a time, so the same offset is read with another size the next time
 	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
 		page, p := newPage("first_seen", order), pinned(t, s, nil)
@@ -160,7 +159,7 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 		w.Gen.InsertLists(rows)
 	}
 	for size := 1; size <= entries; size += 1 + size/9 {
-		rows, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, size)
+		rows, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{Owner: readtest.VaultC}, 0, size)
 		if err != nil || len(rows) != size {
 			t.Fatalf("a page of %d has %d, %v", size, len(rows), err)
 		}
@@ -172,7 +171,7 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 	}
 	// A duplicate entry is a fault of the generation, and must not appear on a page.
 	w.Gen.InsertLists([]readmodel.ListRow{entry(7, 3, 1)})
-	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, 20); err == nil {
+	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{Owner: readtest.VaultC}, 0, 20); err == nil {
 		t.Error("a duplicate entry is shown")
 	}
 }
@@ -194,7 +193,7 @@ func TestFirstOfEach(t *testing.T) {
 		w.Gen.InsertLists(rows)
 	}
 	p := pinned(t, s, nil)
-	of := func(owner common.Address) ofUsers { return ofUsers{List: "first_seen", Owner: owner} }
+	of := func(owner common.Address) ofUsers { return ofUsers{Owner: owner} }
 	asked := []ofUsers{of(readtest.VaultC), of(readtest.VaultA), of(readtest.Nobody), of(readtest.VaultB)}
 	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
 		page := newPage("first_seen", order)
@@ -233,7 +232,7 @@ func TestPagePastTheEnd(t *testing.T) {
 	s := w.BeforeReorganisation()
 	p := pinned(t, s, nil)
 	w.Pass(8)
-	rows, err := deep(newPage("first_seen", ask.NewestFirst)).Read(t.Context(), p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 600, 20)
+	rows, err := deep(newPage("first_seen", ask.NewestFirst)).Read(t.Context(), p, ofUsers{Owner: readtest.VaultA}, 600, 20)
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
@@ -252,7 +251,7 @@ func TestManyCursors(t *testing.T) {
 	}
 	p := pinned(t, w.Look(), nil)
 	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
-		rows, err := newPage("first_seen", order).Read(t.Context(), p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 0, 2)
+		rows, err := newPage("first_seen", order).Read(t.Context(), p, ofUsers{Owner: readtest.VaultA}, 0, 2)
 		if err != nil || len(rows) != 2 {
 			t.Errorf("%d rows, %v", len(rows), err)
 		}

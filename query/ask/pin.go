@@ -108,6 +108,18 @@ func (p *Pin) Wanted(filter *common.Address) []state.Vault {
 	return nil
 }
 
+// Only returns the vault that a list is filtered by, as an argument of a question: the zero address for none, which
+// selects all vaults, and an address that no row has for an unknown vault.
+func (p *Pin) Only(filter *common.Address) common.Address {
+	switch {
+	case filter == nil:
+		return common.Address{}
+	case p.Rank(*filter) < 0:
+		return common.MaxAddress
+	}
+	return *filter
+}
+
 // saw compares the cursor that a question read with the pin.
 func (p *Pin) saw(m *Mark) {
 	p.mu.Lock()

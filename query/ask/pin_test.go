@@ -17,8 +17,8 @@ import (
 
 // users returns the number of users at the pin. It uses a statement that answers do not share.
 func users(ctx context.Context, p *ask.Pin) (uint64, error) {
-	totals, _, err := ask.TotalsBetween(ctx, p, 1, p.Block, common.Address{})
-	return totals.Of(common.Address{}, common.Address{}).Users, err
+	sums, _, err := ask.Between(ctx, p, ask.Whose{Owners: []common.Address{{}}}, ask.Blocks{First: 1, Last: p.Block})
+	return sums.Owners.Of(common.Address{}, common.Address{}).Users, err
 }
 
 // usersAt returns the expected number of users.
@@ -155,7 +155,7 @@ func TestNewestBlockDecides(t *testing.T) {
 		tries, found := 0, 0
 		p, err := ask.Answer(t.Context(), w.Watcher, s, nil, func(ctx context.Context, p *ask.Pin) error {
 			tries++
-			rows, err := c.page.Read(ctx, p, ofUsers{Owner: readtest.VaultA, List: ask.Word(name)}, 0, 100)
+			rows, err := c.page.Read(ctx, p, ofUsers{Owner: readtest.VaultA}, 0, 100)
 			found = len(rows)
 			return err
 		})

@@ -27,10 +27,10 @@ import (
 // names is {name} without a type, a list of literals, because the engine can only select the rows to read by
 // literals. With ,optional the SQL need not use it.
 //
-// A field tagged `reads:"list,list"` is the owner of rows of those lists that the question reads: an address,
-// addresses or a Partner. For lists of events the tag also names the kind (vault_events.deposit; * is the argument
-// kind), and page stands for the list of the Page. A blank field with the tag stands for the owner of everything. An
-// answer is cached for as long as nothing that it read changes, so a question must declare everything that it reads;
+// A field tagged `reads:"list,list"` is the owner of rows of those lists that the question reads: an address or
+// addresses. For lists of events the tag also names the kind (vault_events.deposit; * is the argument kind), and page
+// stands for the list of the Page (page, page.deposit). A blank field with the tag stands for the owner of everything.
+// An answer is cached for as long as nothing that it read changes, so a question must declare everything that it reads;
 // one that declares nothing depends on everything, and `reads:"-"` adds no dependency.
 //
 // The SQL may also use {block}, {seq}, {now} (the time of the pin's block, Unix seconds), {lately} (a block that is
@@ -41,7 +41,8 @@ import (
 // with "-- unless a, b" only if both have their zero values. after is true for a page that begins after a place. The
 // engine takes a tenth of a millisecond to plan a condition that has no effect.
 //
-// R is a struct whose fields are columns, named by their `ch` tags. If it embeds Mark, the question reads the list
+// R is a struct whose fields are columns, named by their `ch` tags. {columns} in the SQL stands for all of them: a column
+// of the table, or the expression in the tag `sql` under the name in the tag `ch`. If R embeds Mark, the question reads the list
 // cursor (or cursor_end) in the same statement as its rows, net of rows that cancel each other; the cursor row goes
 // to the pin, which uses it to check that the rows belong to its state. If R embeds Signed, its rows are those of the
 // table, and the caller adds them up.
@@ -126,15 +127,14 @@ type read struct {
 	kind  readmodel.EffectKind // of a list of events
 	named bool                 // the kind is the argument kind
 	field []int                // nil: the owner of everything
-	page  bool                 // the list of the page
 }
 
-// newRead parses one list of the tag reads.
-func newRead(tag string, field []int) read {
-	if tag == "page" {
-		return read{page: true, field: field}
-	}
+// newRead parses one list of the tag reads. page is the list of the Page.
+func newRead(tag, page string, field []int) read {
 	name, kind, _ := strings.Cut(tag, ".")
+	if name == "page" {
+		name = page
+	}
 	r := read{list: listNamed(name), field: field}
 	if !r.list.ByKind() && kind == "" {
 		return r
@@ -170,8 +170,13 @@ const behind = "after"
 
 // New returns a question. It panics if the SQL and the fields of A do not match: a programming error, which the first
 // test finds.
-func New[A, R any](sql string) *Question[A, R] {
-	q := &Question[A, R]{lines: parsed(sql), named: map[string]bool{}, name: reflect.TypeFor[R]().String()}
+func New[A, R any](sql string) *Question[A, R] { return newQuestion[A, R](sql, "") }
+
+// newQuestion is New for the entries of a list; empty: for any other rows.
+func newQuestion[A, R any](sql, page string) *Question[A, R] {
+	row := reflect.TypeFor[R]()
+	sql = strings.ReplaceAll(sql, "{columns}", columns(row))
+	q := &Question[A, R]{lines: parsed(sql), named: map[string]bool{}, name: row.String()}
 	named := map[string]bool{} // true: without a type
 	conditions := map[string]bool{}
 	for _, l := range q.lines {
@@ -187,10 +192,10 @@ func New[A, R any](sql string) *Question[A, R] {
 		if tag, ok := field.Tag.Lookup("ask"); ok {
 			name, optional := strings.CutSuffix(tag, ",optional")
 			literal, used := named[name]
-			switch {
-			case !used && optional:
+			switch needed := used || conditions[name]; {
+			case !needed && optional:
 				continue
-			case !used && !conditions[name]:
+			case !needed:
 				panic(fmt.Sprintf("the question has no parameter %s: %s", name, sql))
 			}
 			if used && !suits(field.Type, literal) {
@@ -212,7 +217,7 @@ func New[A, R any](sql string) *Question[A, R] {
 			if field.Name == "_" {
 				index = nil
 			}
-			q.reads = append(q.reads, newRead(list, index))
+			q.reads = append(q.reads, newRead(list, page, index))
 		}
 	}
 	for name := range named {
@@ -227,6 +232,23 @@ func New[A, R any](sql string) *Question[A, R] {
 	}
 	_, q.marked = any(new(R)).(marked)
 	return q
+}
+
+// columns returns the columns of rows as SQL.
+func columns(row reflect.Type) string {
+	var out []string
+	for _, field := range reflect.VisibleFields(row) {
+		column, ok := field.Tag.Lookup("ch")
+		expression := field.Tag.Get("sql")
+		switch {
+		case !ok, expression == "-":
+			continue
+		case expression != "":
+			column = expression + " AS " + column
+		}
+		out = append(out, column)
+	}
+	return strings.Join(out, ", ")
 }
 
 // suits reports whether values of a type can be an argument, or a list of literals.
@@ -271,7 +293,22 @@ func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhou
 
 // RowsOfEach is Rows for each of some arguments, in one statement. The rows embed Part.
 func (q *Question[A, R]) RowsOfEach(ctx context.Context, p *Pin, args ...A) ([][]R, error) {
-	rows, err := q.all(ctx, p, nil, args...)
+	out, err := q.each(ctx, p, nil, args)
+	if err != nil || !q.marked {
+		return out, err
+	}
+	for i := range out {
+		out[i] = withoutCursors(p, out[i])
+	}
+	return out, nil
+}
+
+// each returns the rows for each of some arguments, including those of the cursors.
+func (q *Question[A, R]) each(ctx context.Context, p *Pin, more clickhouse.Parameters, args []A) ([][]R, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	rows, err := q.all(ctx, p, more, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -279,9 +316,6 @@ func (q *Question[A, R]) RowsOfEach(ctx context.Context, p *Pin, args ...A) ([][
 	for i := range rows {
 		n := any(&rows[i]).(parted).part()
 		out[n] = append(out[n], rows[i])
-	}
-	for i := range out {
-		out[i] = withoutCursors(p, out[i])
 	}
 	return out, nil
 }
@@ -423,23 +457,9 @@ func (q *Question[A, R]) One(ctx context.Context, p *Pin, args A) (row R, ok boo
 	return rows[0], true, nil
 }
 
-// Each is One for each of some arguments, in one statement. The question has one row for each, which embeds Part, and
-// reads no cursor.
-func (q *Question[A, R]) Each(ctx context.Context, p *Pin, args []A) ([]R, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	rows, err := q.all(ctx, p, nil, args...)
-	out := make([]R, len(args))
-	for i := range rows {
-		out[any(&rows[i]).(parted).part()] = rows[i]
-	}
-	return out, err
-}
-
 // Part is embedded in the rows of a question about several arguments: the index of those that a row is about.
 type Part struct {
-	Part uint8 `ch:"part"`
+	Part uint8 `ch:"part" sql:"-"`
 }
 
 func (p *Part) part() uint8 { return p.Part }
@@ -457,8 +477,6 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 		switch owner := args.FieldByIndex(r.field).Interface().(type) {
 		case common.Address:
 			keys = append(keys, r.key(owner, kind))
-		case Partner:
-			keys = append(keys, r.key(readmodel.PartnerOwner(uint32(owner)), kind))
 		case []common.Address:
 			for _, o := range owner {
 				keys = append(keys, r.key(o, kind))
@@ -487,9 +505,6 @@ func (q *Question[A, R]) kind(args reflect.Value) (kind readmodel.EffectKind) {
 	return kind
 }
 
-// Partner is a partner's number as the owner of a list, {name:FixedString(20)} in the SQL.
-type Partner uint32
-
 // Word is one of the program's keywords, made of a-z and _.
 type Word string
 
@@ -509,29 +524,11 @@ type Above struct {
 // IsName reports whether s is a valid name of a contract event.
 func IsName(s string) bool { return name.MatchString(s) }
 
-// Numbered is a vault's number for something, such as a request.
-type Numbered struct {
-	Vault  common.Address
-	Number uint64
-}
-
 // written returns a value as the text of a query parameter, in which bytes may be escaped by their number.
 func written(value any) (string, error) {
 	switch v := value.(type) {
-	case uint64:
-		return strconv.FormatUint(v, 10), nil
-	case uint32:
-		return strconv.FormatUint(uint64(v), 10), nil
-	case uint8:
-		return strconv.FormatUint(uint64(v), 10), nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
-	case int:
-		return strconv.Itoa(v), nil
-	case bool:
-		return strconv.FormatBool(v), nil
-	case readmodel.Amount:
-		return v.ToBig().String(), nil
+	case uint64, uint32, uint8, int64, bool:
+		return fmt.Sprint(v), nil
 	case Decimal:
 		if !decimal.MatchString(string(v)) {
 			return "", fmt.Errorf("%q is not a number", string(v))
@@ -539,9 +536,6 @@ func written(value any) (string, error) {
 		return string(v), nil
 	case common.Address:
 		return escaped(v[:]), nil
-	case Partner:
-		owner := readmodel.PartnerOwner(uint32(v))
-		return escaped(owner[:]), nil
 	case common.Hash:
 		return escaped(v[:]), nil
 	case Word:
@@ -573,27 +567,20 @@ func escaped(bytes []byte) string {
 // literals returns a list as SQL text. An empty list becomes a value that no row has.
 func literals(value any) (string, error) {
 	var out []string
+	separator, none := ",", "NULL" // not '', which is the zero address
 	switch v := value.(type) {
 	case []common.Address:
 		for _, a := range v {
 			out = append(out, literal(a[:]))
 		}
-		if len(out) == 0 {
-			out = append(out, "NULL") // not '', which is the zero address
-		}
 	case []uint64:
 		for _, n := range v {
 			out = append(out, strconv.FormatUint(n, 10))
 		}
-		if len(out) == 0 {
-			out = append(out, "NULL")
-		}
 	case []Member:
+		none = "(" + literal(common.MaxAddress[:]) + ",toInt256('-1'))"
 		for _, m := range v {
 			out = append(out, "("+literal(m.Vault[:])+",toInt256('"+new(big.Int).SetBytes(m.User[:]).String()+"'))")
-		}
-		if len(out) == 0 {
-			out = append(out, "("+literal(common.MaxAddress[:])+",toInt256('-1'))")
 		}
 	case []Name:
 		for _, n := range v {
@@ -602,31 +589,21 @@ func literals(value any) (string, error) {
 			}
 			out = append(out, "'"+string(n)+"'")
 		}
-		if len(out) == 0 {
-			out = append(out, "NULL")
-		}
-	case []Numbered:
-		for _, n := range v {
-			out = append(out, fmt.Sprintf("(%s,%d)", literal(n.Vault[:]), n.Number))
-		}
-		if len(out) == 0 {
-			out = append(out, fmt.Sprintf("(%s,%d)", literal(common.MaxAddress[:]), readmodel.Never))
-		}
 	case []Above:
+		separator, none = " OR ", "false"
 		for _, a := range v {
 			if !decimal.MatchString(string(a.Key)) {
 				return "", fmt.Errorf("%q is not a number", string(a.Key))
 			}
 			out = append(out, fmt.Sprintf("owner = %s AND key > toInt256('%s')", literal(a.Owner[:]), a.Key))
 		}
-		if len(out) == 0 {
-			return "false", nil
-		}
-		return strings.Join(out, " OR "), nil
 	default:
 		return "", fmt.Errorf("%w: %T", errNoArgument, value)
 	}
-	return strings.Join(out, ","), nil
+	if len(out) == 0 {
+		return none, nil
+	}
+	return strings.Join(out, separator), nil
 }
 
 func literal(b []byte) string { return "x'" + hex.EncodeToString(b) + "'" }

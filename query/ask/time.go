@@ -61,17 +61,24 @@ func (p *Pin) Now(ctx context.Context) (uint64, error) {
 	return p.time, err
 }
 
-// Blocks returns the blocks whose logs have times between from and to, both included, in Unix seconds: first to last,
-// and last is at most Block. The range is empty if last < first.
-func (p *Pin) Blocks(ctx context.Context, from, to int64) (first, last uint64, err error) {
+// Blocks is an argument of questions: the blocks First to Last, both included; none if Last < First.
+type Blocks struct {
+	First uint64 `ask:"first"`
+	Last  uint64 `ask:"last"`
+}
+
+// Blocks returns the blocks whose logs have times between from and to, both included, in Unix seconds. The last one is at
+// most the pin's.
+func (p *Pin) Blocks(ctx context.Context, from, to int64) (b Blocks, err error) {
 	at, err := p.dividing(ctx, from-1, to)
 	if err != nil {
-		return 0, 0, err
+		return b, err
 	}
 	if from > 0 {
-		first = at[0].block + 1
+		b.First = at[0].block + 1
 	}
-	return first, min(at[1].block, p.Block), nil
+	b.Last = min(at[1].block, p.Block)
+	return b, nil
 }
 
 // BlockAt returns the block to use as asOfBlock for the state at a time in Unix seconds, and the time of the newest
@@ -134,10 +141,10 @@ func (p *Pin) dividing(ctx context.Context, times ...int64) ([]division, error) 
 			gaps, withGap = append(gaps, gap), append(withGap, n)
 		}
 	}
-	last, err := lastLog.Each(ctx, p, gaps)
-	for i, row := range last {
+	last, err := lastLog.RowsOfEach(ctx, p, gaps...)
+	for i, rows := range last {
 		at := &out[withGap[i]]
-		at.block = max(at.block, row.Block)
+		at.block = max(at.block, rows[0].Block)
 	}
 	return out, err
 }

@@ -36,14 +36,14 @@ func TestBlocksOfATime(t *testing.T) {
 	s := w.Look()
 	check := func(p *ask.Pin, from, to int64) {
 		t.Helper()
-		first, last, err := p.Blocks(t.Context(), from, to)
-		if err != nil || last > p.Block {
-			t.Fatalf("from %d to %d: %d to %d, %v", from, to, first, last, err)
+		in, err := p.Blocks(t.Context(), from, to)
+		if err != nil || in.Last > p.Block {
+			t.Fatalf("from %d to %d: %+v, %v", from, to, in, err)
 		}
 		for _, e := range w.Log.Live(s.Seq, p.Block) {
 			within := int64(e.At()) >= from && int64(e.At()) <= to
-			if e.Kind == readtest.Deposit && within != (e.Block >= first && e.Block <= last) {
-				t.Errorf("of block %d, from %d to %d: block %d is among %d to %d: %t", p.Block, from, to, e.Block, first, last, !within)
+			if e.Kind == readtest.Deposit && within != (e.Block >= in.First && e.Block <= in.Last) {
+				t.Errorf("of block %d, from %d to %d: block %d is in %+v: %t", p.Block, from, to, e.Block, in, !within)
 			}
 		}
 	}
@@ -73,15 +73,15 @@ func TestTimesOfALongChain(t *testing.T) {
 	p := pinned(t, w.Look(), nil)
 	rows := uint64(0)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rows += p.Rows }))
-	first, last, err := p.Blocks(ctx, int64(readtest.BlockTime(10_000)), int64(readtest.BlockTime(30_000))+11)
-	if err != nil || first != 10_000 || last != 30_000 {
-		t.Errorf("blocks %d to %d, %v", first, last, err)
+	in, err := p.Blocks(ctx, int64(readtest.BlockTime(10_000)), int64(readtest.BlockTime(30_000))+11)
+	if err != nil || in != (ask.Blocks{First: 10_000, Last: 30_000}) {
+		t.Errorf("blocks %+v, %v", in, err)
 	}
 	if rows > 10_000 {
 		t.Errorf("%d rows were read to find two of %d blocks", rows, count)
 	}
 	rows = 0
-	found, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Last: p.Block, Timed: true, At: int64(readtest.BlockTime(20_000))}})
+	found, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}, Timed: true, At: int64(readtest.BlockTime(20_000))}})
 	if err != nil || found[0] == nil || found[0].Block != 20_000 {
 		t.Errorf("the newest update: %+v, %v", found, err)
 	}

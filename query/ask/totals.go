@@ -266,20 +266,6 @@ func (a *ofSteps) together(ctx context.Context, p *Pin) (*Sums, error) {
 	return validAt(rows, p.Block), nil
 }
 
-// between reads the totals at block last, which is at most the pin's, and before block first.
-func (w *Whose) between(ctx context.Context, p *Pin, first, last uint64) (upTo, before *Sums, err error) {
-	switch {
-	case first == 0 && last == p.Block:
-		upTo, err = SumsOf(ctx, p, *w)
-		return upTo, newSums(), err
-	case first == 0:
-		sums, err := w.at(ctx, p, last)
-		return sums[0], newSums(), err
-	}
-	sums, err := w.at(ctx, p, last, first-1)
-	return sums[0], sums[1], err
-}
-
 // TotalsOf reads the totals of vaults and partners (readmodel.PartnerOwner), or of everything (zero), at the pin's
 // block.
 func TotalsOf(ctx context.Context, p *Pin, owners ...common.Address) (AllTotals, error) {
@@ -287,23 +273,34 @@ func TotalsOf(ctx context.Context, p *Pin, owners ...common.Address) (AllTotals,
 	return sums.Owners, err
 }
 
-// TotalsBetween reads their totals at block last, which is at most the pin's, and before block first: the difference
-// covers the blocks first to last.
-func TotalsBetween(ctx context.Context, p *Pin, first, last uint64, owners ...common.Address) (upTo, before AllTotals, err error) {
-	now, earlier, err := (&Whose{Owners: owners}).between(ctx, p, first, last)
-	return now.Owners, earlier.Owners, err
+// Between reads totals at the last of some blocks, which is at most the pin's, and before the first: the difference
+// covers these blocks.
+func Between(ctx context.Context, p *Pin, of Whose, in Blocks) (upTo, before *Sums, err error) {
+	switch {
+	case in.First == 0 && in.Last == p.Block:
+		upTo, err = SumsOf(ctx, p, of)
+		return upTo, newSums(), err
+	case in.First == 0:
+		sums, err := of.at(ctx, p, in.Last)
+		return sums[0], newSums(), err
+	}
+	sums, err := of.at(ctx, p, in.Last, in.First-1)
+	return sums[0], sums[1], err
+}
+
+// Growth returns by how much a number of the totals grew in some blocks, which may be none.
+func Growth(ctx context.Context, p *Pin, of Whose, in Blocks, number func(*Sums) uint64) (int64, error) {
+	if in.Last < in.First {
+		return 0, nil
+	}
+	upTo, before, err := Between(ctx, p, of, in)
+	return int64(number(upTo)) - int64(number(before)), err
 }
 
 // UserTotals reads the totals of users at the pin's block.
 func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals, error) {
 	sums, err := SumsOf(ctx, p, Whose{Users: users})
 	return sums.Users, err
-}
-
-// UserTotalsBetween is TotalsBetween for users.
-func UserTotalsBetween(ctx context.Context, p *Pin, first, last uint64, users ...common.Address) (upTo, before AllTotals, err error) {
-	now, earlier, err := (&Whose{Users: users}).between(ctx, p, first, last)
-	return now.Users, earlier.Users, err
 }
 
 // IsMember reports whether an address is a user of a vault, or of any vault if it is zero.

@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestTotalsBetween: the change over some blocks is the difference of the totals at their end and before them, even
+// TestTotalsBetween: the growth over some blocks is the difference of the totals at their end and before them, even
 // if no step begins or ends there.
 func TestTotalsBetween(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
@@ -33,11 +33,8 @@ func TestTotalsBetween(t *testing.T) {
 	for last := uint64(3); last <= 11; last += 2 {
 		for first := uint64(0); first <= last; first += 3 {
 			p := pinned(t, s, nil)
-			ofVault, before, err := ask.TotalsBetween(t.Context(), p, first, last, a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ofUser, userBefore, err := ask.UserTotalsBetween(t.Context(), p, first, last, readtest.Bob, readtest.Alice)
+			of := ask.Whose{Owners: []common.Address{a}, Users: []common.Address{readtest.Bob, readtest.Alice}}
+			end, before, err := ask.Between(t.Context(), p, of, ask.Blocks{First: first, Last: last})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,13 +50,20 @@ func TestTotalsBetween(t *testing.T) {
 					bobs++
 				}
 			}
-			upTo, from := ofVault.Of(a, a), before.Of(a, a)
+			upTo, from := end.Owners.Of(a, a), before.Owners.Of(a, a)
 			got := [4]uint64{upTo.Deposits - from.Deposits, upTo.Deposited.Uint64() - from.Deposited.Uint64(), upTo.Navs - from.Navs,
-				ofUser.Sum(readtest.Bob, &a).Requests - userBefore.Sum(readtest.Bob, nil).Requests}
+				end.Users.Sum(readtest.Bob, &a).Requests - before.Users.Sum(readtest.Bob, nil).Requests}
 			if want := [4]uint64{deposits, assets, navs, bobs}; got != want {
 				t.Errorf("blocks %d to %d: %v, want %v", first, last, got, want)
 			}
+			growth, err := ask.Growth(t.Context(), p, of, ask.Blocks{First: first, Last: last}, func(s *ask.Sums) uint64 { return s.Owners.Of(a, a).Deposits })
+			if err != nil || growth != int64(deposits) {
+				t.Errorf("blocks %d to %d: %d deposits, want %d, %v", first, last, growth, deposits, err)
+			}
 		}
+	}
+	if growth, err := ask.Growth(t.Context(), pinned(t, s, nil), ask.Whose{}, ask.Blocks{First: 6, Last: 5}, nil); err != nil || growth != 0 {
+		t.Errorf("in no block: %d, %v", growth, err)
 	}
 	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Nobody)
 	if sum := none.Sum(readtest.Nobody, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
@@ -108,7 +112,7 @@ func TestNewestNavs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				kind := ask.OfVault{Vault: v.Address, Kind: "sweep", Last: x}
+				kind := ask.OfVault{Vault: v.Address, Kind: "sweep", Blocks: ask.Blocks{Last: x}}
 				first := []ask.OfVault{kind, kind}
 				first[0].Kind = ask.Valuation
 				events, err := ask.VaultEvents.FirstOfEach(t.Context(), p, first)
@@ -189,11 +193,11 @@ func TestTotalsOfALongPast(t *testing.T) {
 	p := pinned(t, w.Look(), nil)
 	rows := uint64(0)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rows += p.Rows }))
-	upTo, before, err := ask.TotalsBetween(ctx, p, 2000, 45_000, readtest.VaultA)
+	upTo, before, err := ask.Between(ctx, p, ask.Whose{Owners: []common.Address{readtest.VaultA}}, ask.Blocks{First: 2000, Last: 45_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := [2]uint64{before.Of(readtest.VaultA, readtest.VaultA).Deposits, upTo.Of(readtest.VaultA, readtest.VaultA).Deposits}
+	got := [2]uint64{before.Owners.Of(readtest.VaultA, readtest.VaultA).Deposits, upTo.Owners.Of(readtest.VaultA, readtest.VaultA).Deposits}
 	if got != [2]uint64{1999, 45_000} {
 		t.Errorf("before and at the end: %v", got)
 	}

@@ -124,15 +124,15 @@ func TestValidityByKind(t *testing.T) {
 	page := newPage("first_seen", ask.OldestFirst)
 	answers := map[string]*ask.Validity{
 		"NAV": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Last: p.Block}})
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}}})
 			return err
 		}),
 		"sweep": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: "sweep", Last: p.Block}})
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: "sweep", Blocks: ask.Blocks{Last: p.Block}}})
 			return err
 		}),
 		"users": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := page.Read(ctx, p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 0, 5)
+			_, err := page.Read(ctx, p, ofUsers{Owner: readtest.VaultA}, 0, 5)
 			return err
 		}),
 	}

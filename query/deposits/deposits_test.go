@@ -1,7 +1,6 @@
 package deposits
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // TestHeavyKeys: reading a page of a user, a partner or a vault with many deposits does not read rows outside the
@@ -36,16 +36,11 @@ func TestHeavyKeys(t *testing.T) {
 		}
 	}
 	s := w.Look()
-	for name, read := range map[string]func(context.Context, *ask.Pin, blocks, uint64) ([]deposit, error){
-		"user": func(ctx context.Context, p *ask.Pin, in blocks, offset uint64) ([]deposit, error) {
-			return userPage.Read(ctx, p, ofUser{User: readtest.Alice, blocks: in}, offset, 20)
-		},
-		"partner": func(ctx context.Context, p *ask.Pin, in blocks, offset uint64) ([]deposit, error) {
-			return partnerPage.Read(ctx, p, ofPartner{Partner: 7, blocks: in}, offset, 20)
-		},
-		"vault": func(ctx context.Context, p *ask.Pin, in blocks, offset uint64) ([]deposit, error) {
-			return vaultPage.Read(ctx, p, ofVault{Vault: readtest.VaultA, blocks: in}, offset, 20)
-		},
+	for name, of := range map[string]struct {
+		page  *ask.Page[ofList, deposit]
+		owner common.Address
+	}{
+		"user": {userPage, readtest.Alice}, "partner": {partnerPage, readmodel.PartnerOwner(7)}, "vault": {vaultPage, readtest.VaultA},
 	} {
 		for _, block := range []uint64{newest, 1200} {
 			for _, offset := range []uint64{0, 1000} {
@@ -55,7 +50,7 @@ func TestHeavyKeys(t *testing.T) {
 				}
 				rowsRead := uint64(0)
 				ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rowsRead += p.Rows }))
-				rows, err := read(ctx, p, blocks{Last: block}, offset)
+				rows, err := of.page.Read(ctx, p, ofList{Owner: of.owner, Blocks: ask.Blocks{Last: block}}, offset, 20)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +180,7 @@ func TestTotalsWithVoidDeposits(t *testing.T) {
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   inVault(readtest.VaultA),
 		"/api/v1/vaults/" + readtest.VaultB.Hex() + "/deposits?":                                   inVault(readtest.VaultB),
 	} {
-		for _, in := range []blocks{{50, 61}, {60, 70}, {60, 71}, {70, 71}, {71, 71}} {
+		for _, in := range []ask.Blocks{{First: 50, Last: 61}, {First: 60, Last: 70}, {First: 60, Last: 71}, {First: 70, Last: 71}, {First: 71, Last: 71}} {
 			span := fmt.Sprintf("from=%d&to=%d&", readtest.BlockTime(in.First), readtest.BlockTime(in.Last))
 			compareVoid(t, c, path+span, all, in.First, in.Last, has)
 		}

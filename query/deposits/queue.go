@@ -38,7 +38,7 @@ type groupJSON struct {
 // unswept selects the deposits that no sweep has reached, of some vaults.
 type unswept struct {
 	Groups []ask.Above      `ask:"groups"`
-	Vaults []common.Address `ask:"vaults" reads:"vault_events.deposit"`
+	Vaults []common.Address `ask:"vaults" reads:"page.deposit"`
 	Past   bool             `ask:"past"` // most deposits with higher numbers are later: the index of blocks skips them
 }
 
@@ -85,7 +85,7 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 // response is read while it is sent, one vault after another, so that memory never holds more deposits than are shown
 // for one vault.
 func Queue(r *serve.Request) (*serve.Answer, error) {
-	filter := r.Params.Vault()
+	filter := r.Params.Filter("vault")
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		all, err := groups(ctx, p, p.Wanted(filter))
 		if err != nil {
@@ -141,7 +141,7 @@ func shown(p *ask.Pin, groups []group, deposits []deposit) []groupJSON {
 	})
 	of := make(map[common.Address][]depositJSON, len(groups))
 	for i := range deposits {
-		of[deposits[i].Vault] = append(of[deposits[i].Vault], deposits[i].json(p))
+		of[deposits[i].Vault] = append(of[deposits[i].Vault], deposits[i].json(p, p.Block))
 	}
 	out := make([]groupJSON, len(groups))
 	for i, g := range groups {
@@ -162,7 +162,7 @@ func queueFile(ctx context.Context, r *serve.Request, p *ask.Pin, groups []group
 			var rows []deposit
 			rows, last, err = unsweptPage.After(ctx, p, of(p, groups[0]), last, size)
 			if err != nil || len(rows) > 0 {
-				return described(p, rows, p.Block), err
+				return serve.Each(rows, func(d *deposit) depositJSON { return d.json(p, p.Block) }), err
 			}
 		}
 		return nil, nil

@@ -1,9 +1,8 @@
 -- The first deposits of some vaults that no sweep has reached, ordered by vault and number. At a past block the index
 -- of blocks skips granules of later deposits, but not the cursor, whose block is one of the newest.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
-  vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash, closed_block, closed_ts
+SELECT {columns}
 FROM lists
-WHERE ((list = 'vault_events' AND owner IN ({vaults}) AND kind = 'deposit' AND NOT grouped AND ({groups}) AND block <= {block:UInt64}
+WHERE ((list = {list} AND owner IN ({vaults}) AND kind = 'deposit' AND NOT grouped AND ({groups}) AND block <= {block:UInt64}
     AND key >= {after_key:Int256} AND (key, block, log_index, sub) > ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
   OR list = {cursor})

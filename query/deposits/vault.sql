@@ -1,10 +1,9 @@
 -- A page of the deposits of a vault in a block range, by their number, newest first, without deposits that were void
 -- by the last block. The index of blocks skips granules of other blocks, but not the cursor, whose block is one of
 -- the newest.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
-  vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, priced_block, ts, hash, closed_block, closed_ts
+SELECT {columns}
 FROM lists
-WHERE ((list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = 'deposit'
+WHERE ((list = {list} AND owner = {owner:FixedString(20)} AND kind = 'deposit'
     AND block <= {last:UInt64} AND (closed_by != 'void' OR closed_block > {last:UInt64})
     AND block >= {first:UInt64} -- if first
     AND key <= {after_key:Int256} AND (key, block, log_index, sub) < ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after

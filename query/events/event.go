@@ -19,7 +19,7 @@ var sqlRetractions string
 type row struct {
 	Seq         uint64         `ch:"seq"`
 	Sub         uint8          `ch:"sub"`
-	Kind        string         `ch:"name"`
+	Kind        string         `ch:"name" sql:"event"`
 	Effect      string         `ch:"effect"`
 	Quarantined bool           `ch:"quarantined"`
 	Vault       common.Address `ch:"vault"`
@@ -31,17 +31,17 @@ type row struct {
 	Partner     uint32         `ch:"partner"`
 	ID          uint64         `ch:"id"`
 	IDTo        uint64         `ch:"id_to"`
-	Assets      string         `ch:"amount"`
-	Shares      string         `ch:"share_amount"`
+	Assets      string         `ch:"amount" sql:"toString(assets)"`
+	Shares      string         `ch:"share_amount" sql:"toString(shares)"`
 	Grouped     bool           `ch:"grouped"`
-	NavPerShare string         `ch:"nav_per_share"`
+	NavPerShare string         `ch:"nav_per_share" sql:"toString(nav)"`
 }
 
 // place returns the row's position in a list, either of live logs or of all logs.
 func (r *row) place(retracted bool) place {
-	at := place{block: r.Block, index: uint64(r.LogIndex), sub: r.Sub}
+	at := place{Block: r.Block, Index: uint64(r.LogIndex), Sub: r.Sub}
 	if retracted {
-		at.seq = r.Seq
+		at.Seq = r.Seq
 	}
 	return at
 }

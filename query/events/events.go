@@ -26,22 +26,33 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 )
 
 //go:embed page.sql
 var sqlPage string
 
-// filter selects the logs of a list.
+// filter selects the logs of a page of a list.
 type filter struct {
-	kinds     kinds
-	vault     *common.Address
-	user      *common.Address
-	tx        *common.Hash
-	span      serve.Span
-	retracted bool
-	before    place
-	size      int
+	ofPage
+	vault *common.Address // nil: all
+	size  int
 }
+
+// ofPage selects the logs of a page; no kinds, and a zero vault, user or transaction, match any.
+type ofPage struct {
+	Kinds     kinds          `ask:"kinds"`
+	Vault     common.Address `ask:"vault"`
+	User      common.Address `ask:"user"`
+	Tx        common.Hash    `ask:"tx"`
+	From      int64          `ask:"from"`
+	To        int64          `ask:"to"`
+	Retracted bool           `ask:"retracted"`
+	Limit     uint64         `ask:"limit"`
+	place
+}
+
+var logs = ask.New[ofPage, row](sqlPage)
 
 // meta is the metadata of a list whose pages are identified by a position.
 type meta struct {
@@ -53,7 +64,7 @@ type meta struct {
 // List returns a page of the logs of all vaults or one, newest first.
 func List(r *serve.Request) (*serve.Answer, error) {
 	f := newFilter(r.Params)
-	f.vault = r.Params.Vault()
+	f.vault = r.Params.Filter("vault")
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) { return f.answer(ctx, r, p) })
 }
 
@@ -61,54 +72,53 @@ func List(r *serve.Request) (*serve.Answer, error) {
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	address, f := r.PathAddress(), newFilter(r.Params)
 	f.vault = &address
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		if _, ok := p.Vault(address); !ok {
-			return nil, serve.NoSuchVault()
-		}
+	return r.WithVault(address, func(ctx context.Context, p *ask.Pin, _ *state.Vault) (*serve.Answer, error) {
 		return f.answer(ctx, r, p)
 	})
 }
 
 func newFilter(params *serve.Params) *filter {
-	retracted := params.OneOf("retracted", "false", "true", "false") == "true"
-	return &filter{
-		kinds: kindsOf(params), user: params.Filter("user"), tx: params.Hash("tx"), span: params.Span(),
-		retracted: retracted, before: before(params, retracted), size: params.PageSize(),
+	f := &filter{ofPage: ofPage{Retracted: params.OneOf("retracted", "false", "true", "false") == "true", Kinds: kindsOf(params)}}
+	user, tx, span := params.Filter("user"), params.Hash("tx"), params.Span()
+	f.From, f.To, f.place, f.size = span.From, span.To, before(params, f.Retracted), params.PageSize()
+	f.Limit = uint64(f.size) + 1
+	if user != nil {
+		f.User = *user
 	}
+	if tx != nil {
+		f.Tx = *tx
+	}
+	if user != nil && f.User == (common.Address{}) || tx != nil && f.Tx == (common.Hash{}) {
+		f.To = -1 // they stand for no user and no transaction: nothing matches
+	}
+	return f
 }
 
-// kinds are the requested contract events: some, or all that have an effect or are quarantined. The valid names come
-// from the mappings of the vaults.
-type kinds struct {
-	all   bool
-	names []ask.Name
-}
+// kinds are the names of the requested contract events; none: all that have an effect or are quarantined. The valid names
+// come from the mappings of the vaults.
+type kinds = []ask.Name
 
 // mostKinds is the maximum number of kinds in a query.
 const mostKinds = 32
 
 // kindsOf parses the requested kinds; absent means all.
-func kindsOf(params *serve.Params) kinds {
+func kindsOf(params *serve.Params) (k kinds) {
 	value := params.Get("kind")
 	if value == "" {
-		return kinds{all: true}
+		return nil
 	}
-	k := kinds{}
 	for name := range strings.SplitSeq(value, ",") {
-		if !ask.IsName(name) || slices.Contains(k.names, ask.Name(name)) {
+		if !ask.IsName(name) || slices.Contains(k, ask.Name(name)) {
 			params.Fault("kind", "must be different names of contract events, such as DepositAccepted, joined by commas")
-			return kinds{}
+			return nil
 		}
-		k.names = append(k.names, ask.Name(name))
+		k = append(k, ask.Name(name))
 	}
-	if len(k.names) > mostKinds {
+	if len(k) > mostKinds {
 		params.Fault("kind", fmt.Sprintf("must be at most %d names of contract events", mostKinds))
 	}
 	return k
 }
-
-// have reports whether a row that has an effect or is quarantined was requested.
-func (k kinds) have(name ask.Name) bool { return k.all || slices.Contains(k.names, name) }
 
 // answer returns a page, or all pages as a file.
 func (f *filter) answer(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve.Answer, error) {
@@ -122,60 +132,20 @@ func (f *filter) answer(ctx context.Context, r *serve.Request, p *ask.Pin) (*ser
 	}
 	if len(rows) > f.size {
 		rows = rows[:f.size]
-		next := rows[f.size-1].place(f.retracted).String()
+		next := rows[f.size-1].place(f.Retracted).String()
 		m.Next, m.HasNextPage = &next, true
 	}
-	out, err := describe(ctx, p, rows, f.retracted)
+	out, err := describe(ctx, p, rows, f.Retracted)
 	if err != nil {
 		return nil, err
 	}
 	return &serve.Answer{Data: out, Meta: m}, nil
 }
 
-// ofPage selects the logs of a page; a zero vault, user or transaction matches any.
-type ofPage struct {
-	Kinds       []ask.Name     `ask:"kinds"`
-	All         bool           `ask:"all"`
-	Vault       common.Address `ask:"vault"`
-	User        common.Address `ask:"user"`
-	Tx          common.Hash    `ask:"tx"`
-	From        int64          `ask:"from"`
-	To          int64          `ask:"to"`
-	BeforeBlock uint64         `ask:"before_block"`
-	BeforeIndex uint64         `ask:"before_index"`
-	BeforeSeq   uint64         `ask:"before_seq"`
-	BeforeSub   uint8          `ask:"before_sub"`
-	Retracted   bool           `ask:"retracted"`
-	Limit       uint64         `ask:"limit"`
-}
-
-var logs = ask.New[ofPage, row](sqlPage)
-
 // page reads the logs of a page and one more, if there is one.
 func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
-	args := ofPage{
-		Kinds: f.kinds.names, All: f.kinds.all, From: f.span.From, To: f.span.To,
-		BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq, BeforeSub: f.before.sub,
-		Retracted: f.retracted, Limit: uint64(f.size) + 1,
-	}
-	if f.vault != nil {
-		if _, known := p.Vault(*f.vault); !known {
-			return nil, nil
-		}
-		args.Vault = *f.vault
-	}
-	if f.user != nil {
-		if *f.user == (common.Address{}) {
-			return nil, nil // the zero address, which stands for no user
-		}
-		args.User = *f.user
-	}
-	if f.tx != nil {
-		if *f.tx == (common.Hash{}) {
-			return nil, nil
-		}
-		args.Tx = *f.tx
-	}
+	args := f.ofPage
+	args.Vault = p.Only(f.vault)
 	return logs.Rows(ctx, p, args)
 }
 
@@ -189,7 +159,7 @@ func (f *filter) file(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve
 			return nil, err
 		}
 		rows = rows[:min(len(rows), some.size)]
-		some.before = rows[len(rows)-1].place(some.retracted)
-		return describe(ctx, p, rows, some.retracted)
+		some.place = rows[len(rows)-1].place(some.Retracted)
+		return describe(ctx, p, rows, some.Retracted)
 	})
 }

@@ -1,8 +1,7 @@
 -- A page of the logs, newest first: of the rows at one place, the newest one shows whether a log is live. The query
 -- reads in the order of the table and stops at the end of the page. If retracted logs are requested too, each log has
 -- its own rows, live or retracted.
-SELECT seq, sub, event AS name, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to,
-  toString(assets) AS amount, toString(shares) AS share_amount, grouped, toString(nav) AS nav_per_share
+SELECT {columns}
 FROM (
   SELECT seq, sub, event, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to, assets, shares, grouped, nav, sign
   FROM events
@@ -10,12 +9,12 @@ FROM (
     AND block <= {before_block:UInt64}
     AND (block < {before_block:UInt64} OR log_index < {before_index:UInt64}
       OR log_index = {before_index:UInt64} AND (seq * {retracted:Bool}, sub) < ({before_seq:UInt64}, {before_sub:UInt8}))
-    AND (effect != 'none' OR quarantined) AND ({all:Bool} OR event IN ({kinds}))
-    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-    AND ({user:FixedString(20)} = toFixedString('', 20) OR user = {user:FixedString(20)})
-    AND ({tx:FixedString(32)} = toFixedString('', 32) OR tx = {tx:FixedString(32)})
-    AND ts >= {from:Int64} AND ts <= {to:Int64}
-    AND (sign = 1 OR NOT {retracted:Bool})
+    AND (effect != 'none' OR quarantined) AND ts >= {from:Int64} AND ts <= {to:Int64}
+    AND event IN ({kinds}) -- if kinds
+    AND vault = {vault:FixedString(20)} -- if vault
+    AND user = {user:FixedString(20)} -- if user
+    AND tx = {tx:FixedString(32)} -- if tx
+    AND sign = 1 -- if retracted
   ORDER BY record DESC, block DESC, log_index DESC, seq DESC, sub DESC
   LIMIT 1 BY block, log_index, sub, seq * {retracted:Bool}
 )

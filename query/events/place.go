@@ -10,16 +10,17 @@ import (
 
 // place is the position at which a page ends: the next page begins before it.
 type place struct {
-	block, index uint64
-	// seq distinguishes logs at the same place of the chain; it is 0 in a list of live logs, which has at most one
+	Block uint64 `ask:"before_block"`
+	Index uint64 `ask:"before_index"`
+	// Seq distinguishes logs at the same place of the chain; it is 0 in a list of live logs, which has at most one
 	// there.
-	seq uint64
-	// sub distinguishes the effects of a log: a page may end between two of them.
-	sub uint8
+	Seq uint64 `ask:"before_seq"`
+	// Sub distinguishes the effects of a log: a page may end between two of them.
+	Sub uint8 `ask:"before_sub"`
 }
 
 // newest is the position before the newest log.
-var newest = place{block: math.MaxUint64}
+var newest = place{Block: math.MaxUint64}
 
 // before parses the parameter that requests the next page. A place with a seq is only valid in a list with retracted
 // logs: in a list of live logs it would exclude the record at that place.
@@ -29,7 +30,7 @@ func before(params *serve.Params, retracted bool) place {
 		return newest
 	}
 	at, ok := parsePlace(value)
-	if !ok || at.seq != 0 && !retracted {
+	if !ok || at.Seq != 0 && !retracted {
 		params.Fault("before", "must be the meta.next of an earlier response")
 		return newest
 	}
@@ -39,11 +40,11 @@ func before(params *serve.Params, retracted bool) place {
 // String encodes a place for clients, the first effect of a log without its number.
 func (p place) String() string {
 	var b []byte
-	for _, n := range []uint64{p.block, p.index, p.seq} {
+	for _, n := range []uint64{p.Block, p.Index, p.Seq} {
 		b = binary.AppendUvarint(b, n)
 	}
-	if p.sub > 0 {
-		b = binary.AppendUvarint(b, uint64(p.sub))
+	if p.Sub > 0 {
+		b = binary.AppendUvarint(b, uint64(p.Sub))
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -54,7 +55,7 @@ func parsePlace(s string) (p place, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	for _, n := range []*uint64{&p.block, &p.index, &p.seq} {
+	for _, n := range []*uint64{&p.Block, &p.Index, &p.Seq} {
 		v, length := binary.Uvarint(b)
 		if length <= 0 {
 			return p, false
@@ -62,6 +63,6 @@ func parsePlace(s string) (p place, ok bool) {
 		*n, b = v, b[length:]
 	}
 	sub, _ := binary.Uvarint(b) // 0 if there is none
-	p.sub = uint8(sub)
+	p.Sub = uint8(sub)
 	return p, p.String() == s
 }

@@ -33,7 +33,7 @@ type only struct {
 
 // Stream sends the log after a seq as server-sent events, for as long as the client stays connected.
 func (f *Feed) Stream(r *serve.Request) (*serve.Answer, error) {
-	told := &only{kinds: kindsOf(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}
+	told := &only{kinds: kindsOf(r.Params), vault: r.Params.Filter("vault"), user: r.Params.Filter("user")}
 	after, given := position(r)
 	return r.Following(func(newest uint64) *serve.Answer {
 		if !given {
@@ -156,7 +156,7 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 }
 
 func (o *only) lets(kind ask.Name, vault, user common.Address) bool {
-	return o.kinds.have(kind) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
+	return (len(o.kinds) == 0 || slices.Contains(o.kinds, kind)) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
 }
 
 // stretchRow is an effect of a record of the log, or a record without effect.
@@ -164,7 +164,7 @@ type stretchRow struct {
 	row
 	Retracts uint64 `ch:"retracts"`
 	Boundary bool   `ch:"boundary"`
-	Indexed  bool   `ch:"indexed"` // the record belongs to a block that is still in the chain
+	Indexed  bool   `ch:"indexed" sql:"record = 'block' AND sign = 1"` // the record belongs to a block that is still in the chain
 	Told     bool   `ch:"told"`
 }
 

@@ -291,8 +291,8 @@ type statementEvent struct {
 	Kind    string         `ch:"kind"`
 	Vault   common.Address `ch:"vault"`
 	ID      uint64         `ch:"id"`
-	Assets  string         `ch:"amount"`
-	Shares  string         `ch:"share_amount"`
+	Assets  string         `ch:"amount" sql:"toString(assets)"`
+	Shares  string         `ch:"share_amount" sql:"toString(shares)"`
 	Grouped bool           `ch:"grouped"`
 	Time    uint32         `ch:"ts"`
 	Tx      common.Hash    `ch:"hash"`

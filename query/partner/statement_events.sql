@@ -1,8 +1,7 @@
 -- The deposits or the withdrawal requests that name a partner, after a place in the chain, in the order of the chain.
-SELECT list, seq, rewrites, block, log_index, sub, user, sign,
-  kind, vault, id, toString(assets) AS amount, toString(shares) AS share_amount, grouped, ts, hash
+SELECT {columns}
 FROM lists
-WHERE (list = 'partner_events' AND owner = {partner:FixedString(20)} AND kind = {kind:String} AND block >= {first:UInt64} AND block <= {last:UInt64}
+WHERE (list = {list} AND owner = {partner:FixedString(20)} AND kind = {kind:String} AND block >= {first:UInt64} AND block <= {last:UInt64}
     AND block >= {after_block:UInt64} AND (block, log_index, sub) > ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
   OR list = {cursor}

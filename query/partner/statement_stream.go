@@ -5,18 +5,20 @@ import (
 	"context"
 	"slices"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // atOnce is how many events are read at once.
 const atOnce = 5000
 
 type ofPartner struct {
-	Partner ask.Partner `ask:"partner" reads:"partner_events.deposit,partner_events.requested"`
-	Kind    ask.Word    `ask:"kind"`
-	First   uint64      `ask:"first"`
-	Last    uint64      `ask:"last"`
+	Partner common.Address `ask:"partner" reads:"page.*"`
+	Kind    ask.Word       `ask:"kind"`
+	ask.Blocks
 }
 
 var statementEvents = ask.NewPage[ofPartner, statementEvent]("partner_events", sqlStatementEvents, ask.OldestFirst)
@@ -32,9 +34,9 @@ type statementStream struct {
 // streams returns streams of all events that may be in the statement: the partner's deposits and requests in the
 // blocks of the range.
 func (b *building) streams(ctx context.Context) (out []*statementStream, err error) {
-	first, last, err := b.pin.Blocks(ctx, b.span.From, b.span.To)
+	blocks, err := b.pin.Blocks(ctx, b.span.From, b.span.To)
 	for _, kind := range []ask.Word{"deposit", "requested"} {
-		out = append(out, &statementStream{args: ofPartner{ask.Partner(b.header.PartnerID), kind, first, last}})
+		out = append(out, &statementStream{args: ofPartner{readmodel.PartnerOwner(b.header.PartnerID), kind, blocks}})
 	}
 	return out, err
 }

@@ -128,30 +128,31 @@ func whole[T any](ctx context.Context, r *Request, name string, next func(contex
 }
 
 // Listed returns a page of a list, or all of it as a file, which is read page by page: each begins after the last entry
-// of the previous one. count returns the number of entries.
+// of the previous one. count returns the number of entries, and describe what the answer has of one.
 func Listed[A any, R comparable, T any](ctx context.Context, r *Request, p *ask.Pin, page Page, question *ask.Page[A, R], args A,
-	count func() (int64, error), described func([]R) []T) (*Answer, error) {
+	count func() (int64, error), describe func(*R) T) (*Answer, error) {
 	if r.AsFile() {
 		var last *ask.Place
 		return Whole(ctx, r, p, func(ctx context.Context) (_ []T, err error) {
 			var rows []R
 			rows, last, err = question.After(ctx, p, args, last, page.Size)
-			return described(rows), err
+			return Each(rows, describe), err
 		})
 	}
 	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
 	if err != nil {
 		return nil, err
 	}
-	return r.List(described(rows), page, total), nil
+	return r.List(Each(rows, describe), page, total), nil
 }
 
-// Nothing returns a list of T without entries.
-func Nothing[T any](ctx context.Context, r *Request, p *ask.Pin, page Page) (*Answer, error) {
-	if r.AsFile() {
-		return Whole(ctx, r, p, Once[T](nil))
+// Each returns what describe makes of each row.
+func Each[R, T any](rows []R, describe func(*R) T) []T {
+	out := make([]T, len(rows))
+	for i := range rows {
+		out[i] = describe(&rows[i])
 	}
-	return r.List([]T{}, page, 0), nil
+	return out
 }
 
 // Once returns a next function for a short list whose rows are all in memory.

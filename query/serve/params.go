@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,9 +78,6 @@ func (p *Params) Address(field, value string) common.Address {
 	}
 	return common.HexToAddress(value)
 }
-
-// Vault returns the filter vault, or nil if absent.
-func (p *Params) Vault() *common.Address { return p.Filter("vault") }
 
 // Filter returns an address that a list is filtered by, or nil if absent.
 func (p *Params) Filter(field string) *common.Address {
@@ -177,10 +175,8 @@ func (p *Params) OneOf(field, absent string, allowed ...string) string {
 	if value == "" {
 		return absent
 	}
-	for _, a := range allowed {
-		if value == a {
-			return value
-		}
+	if slices.Contains(allowed, value) {
+		return value
 	}
 	p.Fault(field, "must be one of "+strings.Join(allowed, ", "))
 	return absent

@@ -107,26 +107,26 @@ func TestAddresses(t *testing.T) {
 	want := common.HexToAddress("0xAbcdefABCDEF0123456789abcdef0123456789aB")
 	for _, good := range []string{"0xabcdefabcdef0123456789abcdef0123456789ab", "0xABCDEFABCDEF0123456789ABCDEF0123456789AB", "0xAbcdefABCDEF0123456789abcdef0123456789aB"} {
 		p := newParams("vault=" + good)
-		if got := p.Vault(); got == nil || *got != want || p.Err() != nil {
+		if got := p.Filter("vault"); got == nil || *got != want || p.Err() != nil {
 			t.Errorf("%s: %v, %v", good, got, p.Err())
 		}
 	}
 	for _, bad := range []string{"abcdefabcdef0123456789abcdef0123456789ab", "0Xabcdefabcdef0123456789abcdef0123456789ab", "0xabcdefabcdef0123456789abcdef0123456789a",
 		"0xabcdefabcdef0123456789abcdef0123456789abc", "0xabcdefabcdef0123456789abcdef0123456789ag", "0x", "vitalik.eth", "%000"} {
 		p := newParams("vault=" + bad)
-		p.Vault()
+		p.Filter("vault")
 		if f, ok := p.Err().(*Failure); !ok || f.Code != "INVALID_ADDRESS" || f.Status != 400 {
 			t.Errorf("%s: %v", bad, p.Err())
 		}
 	}
 	p := newParams("page=x&vault=y&status=z")
 	p.Page()
-	p.Vault()
+	p.Filter("vault")
 	p.OneOf("status", "", "queued", "claimed", "cancelled")
 	if f := p.Err().(*Failure); f.Code != "INVALID_ADDRESS" || fields(p) != "page vault status" {
 		t.Errorf("all mistakes of a request should be reported at once: %v %q", f, fields(p))
 	}
-	if newParams("vault=").Vault() != nil {
+	if newParams("vault=").Filter("vault") != nil {
 		t.Error("an empty vault is not a filter")
 	}
 }
@@ -138,7 +138,7 @@ func FuzzParams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		p := newParams(query)
 		page, span := p.Page(), p.Span()
-		p.Vault()
+		p.Filter("vault")
 		order := p.OneOf("sortOrder", "desc", "asc", "desc")
 		block := p.asOfBlock(&state.Snapshot{First: 5, Block: 10})
 		if page.Number < 1 || page.Size < 1 || page.Size > 100 || page.Number*page.Size > 100_000 {
@@ -194,7 +194,7 @@ func TestSloppyParameters(t *testing.T) {
 	}{
 		"page":      {"1", func(p *Params) { p.Page() }},
 		"pageSize":  {"5", func(p *Params) { p.Page() }},
-		"vault":     {"0x00000000000000000000000000000000000000A1", func(p *Params) { p.Vault() }},
+		"vault":     {"0x00000000000000000000000000000000000000A1", func(p *Params) { p.Filter("vault") }},
 		"tx":        {"0x" + strings.Repeat("0", 64), func(p *Params) { p.Hash("tx") }},
 		"order":     {"asc", func(p *Params) { p.OneOf("order", "asc", "asc", "desc") }},
 		"from":      {"2024-02-29", func(p *Params) { p.Span() }},

@@ -76,6 +76,17 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 	return r.pinned(block, answer)
 }
 
+// WithVault is Pinned for an answer about a vault, or 404 if there is no such vault.
+func (r *Request) WithVault(address common.Address, answer func(context.Context, *ask.Pin, *state.Vault) (*Answer, error)) (*Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*Answer, error) {
+		v, known := p.Vault(address)
+		if !known {
+			return nil, NoSuchVault()
+		}
+		return answer(ctx, p, v)
+	})
+}
+
 // PinnedToFinal is Pinned to the newest indexed block that is final. ingest reports which one that is in the
 // registry, where only its login may write that row (roles.sql). The handler gets the report, too.
 //

@@ -1,8 +1,8 @@
 -- A page of the users of a vault (zero: of all vaults) at the newest block, by their first block or by their deposits or
 -- claims.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts
+SELECT {columns}
 FROM lists
-WHERE (list = {list:String} AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND block <= {block:UInt64}
+WHERE (list = {list} AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND block <= {block:UInt64}
     AND key {beyond}= {after_key:Int256} AND (key, block, user) {beyond} ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
   )
   OR list = {cursor}

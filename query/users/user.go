@@ -64,7 +64,6 @@ func Detail(r *serve.Request) (*serve.Answer, error) {
 			}
 		}
 		sum := totals.Sum(address, nil)
-		return &serve.Answer{Data: detailJSON{userJSON{Address: address.Hex(), FirstSeen: serve.Time(first),
-			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}, holdings}}, nil
+		return &serve.Answer{Data: detailJSON{describe(address, first, sum.Deposited, sum.Claimed), holdings}}, nil
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 )
 
 var (
@@ -43,9 +44,8 @@ const firstSeen = "firstSeen"
 // lists are the lists of the read model, by the client's name for their order.
 var lists = map[string]ask.Word{firstSeen: "first_seen", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"}
 
-// ofVault selects the users of a vault, or of all vaults if it is zero, in a list.
+// ofVault selects the users of a vault, or of all vaults if it is zero.
 type ofVault struct {
-	List  ask.Word       `ask:"list"`
 	Vault common.Address `ask:"vault" reads:"page"`
 }
 
@@ -66,7 +66,12 @@ type addedUp struct {
 }
 
 func (u *addedUp) json() userJSON {
-	return userJSON{Address: u.Address.Hex(), FirstSeen: serve.Time(uint64(u.FirstSeen)), TotalDeposited: u.Deposited.String(), TotalWithdrawn: u.Withdrawn.String()}
+	return describe(u.Address, uint64(u.FirstSeen), &u.Deposited, &u.Withdrawn)
+}
+
+// describe returns a user with the totals in a vault or in all.
+func describe(user common.Address, first uint64, deposited, withdrawn *big.Int) userJSON {
+	return userJSON{Address: user.Hex(), FirstSeen: serve.Time(first), TotalDeposited: deposited.String(), TotalWithdrawn: withdrawn.String()}
 }
 
 type ofWhole struct {
@@ -85,32 +90,40 @@ type place struct {
 }
 
 var (
-	pages = map[bool]map[string]*ask.Page[ofVault, user]{true: {}, false: {}} // descending, by
-	whole = map[bool]*ask.Question[ofWhole, addedUp]{true: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.NewestFirst)), false: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.OldestFirst))}
+	pages = map[ask.Order]map[string]*ask.Page[ofVault, user]{ask.NewestFirst: {}, ask.OldestFirst: {}}
+	whole = map[ask.Order]*ask.Question[ofWhole, addedUp]{
+		ask.NewestFirst: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.NewestFirst)),
+		ask.OldestFirst: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.OldestFirst)),
+	}
 )
 
 func init() {
 	for by, list := range lists {
-		filter := func(p *ask.Pin, a ofVault) (ask.Filter, bool) {
-			return ask.Filter{Owner: a.Vault, Kind: "none", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block}, true
+		for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
+			page := ask.NewPage[ofVault, user](string(list), sqlPage, order).Deep(func(p *ask.Pin, a ofVault) (ask.Filter, bool) {
+				return ask.Filter{Owner: a.Vault, Kind: "none", Blocks: ask.Blocks{Last: p.Block}}, true
+			}).Long()
+			if by != firstSeen {
+				page.Newest()
+			}
+			pages[order][by] = page
 		}
-		pages[true][by] = ask.NewPage[ofVault, user](string(list), sqlPage, ask.NewestFirst).Deep(filter)
-		pages[false][by] = ask.NewPage[ofVault, user](string(list), sqlPage, ask.OldestFirst).Deep(filter)
 	}
 }
 
 // order is the order of a list.
 type order struct {
-	by         string // the client's name for it
-	descending bool
-	page       serve.Page
+	by   string // the client's name for it
+	of   ask.Order
+	page serve.Page
 }
 
 func newOrder(params *serve.Params) order {
-	return order{
-		page: params.Page(), by: params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn"),
-		descending: params.OneOf("sortOrder", "desc", "asc", "desc") == "desc",
+	o := order{page: params.Page(), by: params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn")}
+	if params.OneOf("sortOrder", "desc", "asc", "desc") == "desc" {
+		o.of = ask.NewestFirst
 	}
+	return o
 }
 
 // List returns a page of the users.
@@ -122,36 +135,42 @@ func List(r *serve.Request) (*serve.Answer, error) {
 // OfVault returns a page of the users of a vault.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, o := r.PathAddress(), newOrder(r.Params)
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		if _, ok := p.Vault(vault); !ok {
-			return nil, serve.NoSuchVault()
-		}
+	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, _ *state.Vault) (*serve.Answer, error) {
 		return o.answer(ctx, r, p, vault)
 	})
 }
 
 func (o order) answer(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
-	if r.AsFile() {
+	switch {
+	case r.AsFile():
 		return o.file(ctx, r, p, vault)
-	}
-	if o.by != firstSeen && p.AsOf {
+	case o.by != firstSeen && p.AsOf:
 		return o.past(ctx, r, p, vault)
 	}
-	users, err := o.read(ctx, p, vault)
+	count := func() (int64, error) { return count(ctx, p, vault) }
+	users, total, err := pages[o.of][o.by].Counted(ctx, p, ofVault{vault}, o.page.Offset(), o.page.Size, count)
 	if err != nil {
 		return nil, err
 	}
-	out, total, err := describe(ctx, p, vault, users)
+	addresses := serve.Each(users, func(u *user) common.Address { return u.User })
+	totals, err := ask.UserTotals(ctx, p, addresses...)
 	if err != nil {
 		return nil, err
 	}
-	return r.List(out, o.page, total), nil
+	var only *common.Address
+	if vault != allVaults {
+		only = &vault
+	}
+	return r.List(serve.Each(users, func(u *user) userJSON {
+		sum := totals.Sum(u.User, only)
+		return describe(u.User, uint64(u.FirstSeen), sum.Deposited, sum.Claimed)
+	}), o.page, total), nil
 }
 
 // past returns a page of a list by amounts at a past block.
 func (o order) past(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
 	var users []addedUp
-	var total uint64
+	var total int64
 	err := ask.Together(
 		func() (err error) {
 			users, _, err = o.rank(ctx, p, vault, o.page.Offset(), uint64(o.page.Size), o.beginning())
@@ -162,44 +181,18 @@ func (o order) past(ctx context.Context, r *serve.Request, p *ask.Pin, vault com
 	if err != nil {
 		return nil, err
 	}
-	return r.List(described(users), o.page, int64(total)), nil
-}
-
-func described(users []addedUp) []userJSON {
-	out := make([]userJSON, len(users))
-	for i := range users {
-		out[i] = users[i].json()
-	}
-	return out
+	return r.List(serve.Each(users, (*addedUp).json), o.page, total), nil
 }
 
 // count returns the number of users.
-func count(ctx context.Context, p *ask.Pin, vault common.Address) (uint64, error) {
+func count(ctx context.Context, p *ask.Pin, vault common.Address) (int64, error) {
 	totals, err := ask.TotalsOf(ctx, p, vault)
-	return totals.Of(vault, vault).Users, err
-}
-
-// read returns a page of the list.
-func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) ([]user, error) {
-	question, offset := o.question(), o.page.Offset()
-	if question.Far(offset) {
-		if total, err := count(ctx, p, vault); err != nil || offset >= total {
-			return nil, err
-		}
-	}
-	return question.Read(ctx, p, ofVault{lists[o.by], vault}, offset, o.page.Size)
-}
-
-func (o order) question() *ask.Page[ofVault, user] {
-	if o.by != firstSeen {
-		return pages[o.descending][o.by].Newest()
-	}
-	return pages[o.descending][o.by]
+	return int64(totals.Of(vault, vault).Users), err
 }
 
 // beginning is the place before the first user of a list.
 func (o order) beginning() place {
-	if o.descending {
+	if o.of == ask.NewestFirst {
 		return place{Key: ask.HighestKey, User: common.MaxAddress}
 	}
 	return place{Key: ask.LowestKey}
@@ -209,35 +202,12 @@ func (o order) beginning() place {
 // the last one.
 func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offset, rows uint64, after place) ([]addedUp, place, error) {
 	after.Offset, after.Rows = offset, rows
-	users, err := whole[o.descending].Rows(ctx, p, ofWhole{lists[o.by], vault, o.by == firstSeen, after})
+	users, err := whole[o.of].Rows(ctx, p, ofWhole{lists[o.by], vault, o.by == firstSeen, after})
 	if len(users) > 0 {
 		last := &users[len(users)-1]
 		after.Key, after.User = ask.Decimal(last.Place.String()), last.Address
 	}
 	return users, after, err
-}
-
-// describe adds what users deposited and withdrew, in a vault or in all; total is the number of users.
-func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user) (out []userJSON, total int64, err error) {
-	addresses := make([]common.Address, len(users))
-	for i := range users {
-		addresses[i] = users[i].User
-	}
-	sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: addresses, Owners: []common.Address{vault}})
-	if err != nil {
-		return nil, 0, err
-	}
-	var only *common.Address
-	if vault != allVaults {
-		only = &vault
-	}
-	out = make([]userJSON, len(users))
-	for i := range users {
-		sum := sums.Users.Sum(users[i].User, only)
-		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: serve.Time(uint64(users[i].FirstSeen)),
-			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}
-	}
-	return out, int64(sums.Owners.Of(vault, vault).Users), nil
 }
 
 // addedAtOnce is how many pages of a file are sorted at once, because sorting a list by amounts reads the totals of
@@ -257,6 +227,6 @@ func (o order) file(ctx context.Context, r *serve.Request, p *ask.Pin, vault com
 		}
 		users := ahead[:min(len(ahead), o.page.Size)]
 		ahead = ahead[len(users):]
-		return described(users), nil
+		return serve.Each(users, (*addedUp).json), nil
 	})
 }

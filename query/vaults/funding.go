@@ -9,6 +9,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 )
 
 //go:embed funding.sql
@@ -29,8 +30,7 @@ type fundingJSON struct {
 
 type ofFunding struct {
 	Vault common.Address `ask:"vault" reads:"requests"`
-	First uint64         `ask:"first"`
-	Last  uint64         `ask:"last"`
+	ask.Blocks
 }
 
 type fundingRow struct {
@@ -47,18 +47,14 @@ var funding = ask.New[ofFunding, fundingRow](sqlFunding)
 // days before the block of the answer.
 func Funding(r *serve.Request) (*serve.Answer, error) {
 	address := r.PathAddress()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		v, ok := p.Vault(address)
-		if !ok {
-			return nil, serve.NoSuchVault()
-		}
+	return r.WithVault(address, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
 		now, err := p.Now(ctx)
 		if err != nil {
 			return nil, err
 		}
 		since := max(0, int64(now)-fundingDays*day)
 		args := ofFunding{Vault: address}
-		if args.First, args.Last, err = p.Blocks(ctx, since, math.MaxInt64); err != nil {
+		if args.Blocks, err = p.Blocks(ctx, since, math.MaxInt64); err != nil {
 			return nil, err
 		}
 		row, _, err := funding.One(ctx, p, args)

@@ -3,6 +3,8 @@ package vaults
 import (
 	"context"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
@@ -54,36 +56,18 @@ func worth(v *state.Vault, block uint64, logIndex uint32, assets, supply string)
 	return &assets, nil
 }
 
-func navsOf(rows []ask.VaultEvent, v *state.Vault) []navJSON {
-	out := make([]navJSON, len(rows))
-	for i := range rows {
-		out[i] = navOf(&rows[i], v)
-	}
-	return out
-}
-
 // Navs returns a page of the NAV updates of a vault, newest first.
 func Navs(r *serve.Request) (*serve.Answer, error) {
 	address, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		v, ok := p.Vault(address)
-		if !ok {
-			return nil, serve.NoSuchVault()
-		}
+	return r.WithVault(address, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
 		args, err := ask.OfVault{Vault: address, Kind: ask.Valuation}, error(nil)
-		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
+		if args.Blocks, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		return serve.Listed(ctx, r, p, page, ask.VaultEvents, args, func() (int64, error) { return countNavs(ctx, p, args) },
-			func(rows []ask.VaultEvent) []navJSON { return navsOf(rows, v) })
+		count := func() (int64, error) {
+			return ask.Growth(ctx, p, ask.Whose{Owners: []common.Address{address}}, args.Blocks,
+				func(s *ask.Sums) uint64 { return s.Owners.Of(address, address).Navs })
+		}
+		return serve.Listed(ctx, r, p, page, ask.VaultEvents, args, count, func(n *ask.VaultEvent) navJSON { return navOf(n, v) })
 	})
-}
-
-// countNavs returns how many NAV updates a vault has in a range of blocks.
-func countNavs(ctx context.Context, p *ask.Pin, in ask.OfVault) (int64, error) {
-	if in.Last < in.First {
-		return 0, nil
-	}
-	upTo, before, err := ask.TotalsBetween(ctx, p, in.First, in.Last, in.Vault)
-	return int64(upTo.Of(in.Vault, in.Vault).Navs) - int64(before.Of(in.Vault, in.Vault).Navs), err
 }

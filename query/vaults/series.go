@@ -74,11 +74,7 @@ type flowJSON struct {
 func Series(r *serve.Request) (*serve.Answer, error) {
 	address, span := r.PathAddress(), r.Params.Span()
 	interval := r.Params.OneOf("interval", "day", "hour", "day", "week")
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		v, ok := p.Vault(address)
-		if !ok {
-			return nil, serve.NoSuchVault()
-		}
+	return r.WithVault(address, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
 		out := seriesJSON{VaultAddress: v.Written, VaultName: v.Name, Interval: interval}
 		now, err := p.Now(ctx)
 		if err != nil {
@@ -87,7 +83,7 @@ func Series(r *serve.Request) (*serve.Answer, error) {
 		b := intervals[interval]
 		p.Lapses(uint64(b.start(b.of(int64(now)) + 1))) // when the current bucket ends and the next one begins
 		asking := []func() error{func() (err error) {
-			out.Points, err = points(ctx, p, address, b, span, int64(now))
+			out.Points, err = points(ctx, p, v, b, span, int64(now))
 			return
 		}}
 		if !r.AsFile() { // the columns of a file are those of points
@@ -202,9 +198,9 @@ type found struct {
 }
 
 // points reads the buckets of a time range, and makes points of them.
-func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, span serve.Span, now int64) ([]pointJSON, error) {
+func points(ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span serve.Span, now int64) ([]pointJSON, error) {
 	e := b.within(span)
-	f, err := find(ctx, p, vault, b, e)
+	f, err := find(ctx, p, v.Address, b, e)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +212,6 @@ func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, sp
 		return nil, serve.InvalidParameter(serve.Fault{Field: "from",
 			Reason: fmt.Sprintf("would give %d points, and at most %d are given: choose a later from, an earlier to, or a longer interval", n, maxPoints)})
 	}
-	v, _ := p.Vault(vault) // the caller has found it
 	return f.points(v, b, e, now), nil
 }
 

@@ -81,40 +81,27 @@ func List(r *serve.Request) (*serve.Answer, error) {
 func Detail(abouts Abouts) serve.Handler {
 	return func(r *serve.Request) (*serve.Answer, error) {
 		address := r.PathAddress()
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-			out, err := detail(ctx, p, address)
+		return r.WithVault(address, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
+			var totals ask.AllTotals
+			var queue map[common.Address]ask.Queued
+			err := ask.Together(
+				func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
+				func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
+			)
 			if err != nil {
 				return nil, err
 			}
-			out.aboutJSON = abouts.of(address)
+			t := totals.Of(address, address)
+			out := detailJSON{vaultJSON: describe(p, v, t.NewestNav()), aboutJSON: abouts.of(address),
+				Stats: statsJSON{UserCount: int64(t.Users), LastSweepAt: serve.TimeOrNull(t.LastSweep)}}
+			if out.Capabilities.Queue {
+				waiting := int64(queue[address].Total)
+				out.Stats.PendingWithdrawals = &waiting
+			}
+			out.Stats.LastNavAt = out.NavUpdatedAt
 			return &serve.Answer{Data: out}, nil
 		})
 	}
-}
-
-func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSON, error) {
-	v, ok := p.Vault(address)
-	if !ok {
-		return nil, serve.NoSuchVault()
-	}
-	var totals ask.AllTotals
-	var queue map[common.Address]ask.Queued
-	err := ask.Together(
-		func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
-		func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
-	)
-	if err != nil {
-		return nil, err
-	}
-	t := totals.Of(address, address)
-	out := &detailJSON{vaultJSON: describe(p, v, t.NewestNav()),
-		Stats: statsJSON{UserCount: int64(t.Users), LastSweepAt: serve.TimeOrNull(t.LastSweep)}}
-	if out.Capabilities.Queue {
-		waiting := int64(queue[address].Total)
-		out.Stats.PendingWithdrawals = &waiting
-	}
-	out.Stats.LastNavAt = out.NavUpdatedAt
-	return out, nil
 }
 
 // describe returns the properties of a vault, and its newest NAV if it has one.

@@ -29,7 +29,7 @@ var yieldDays = [...]int64{1, 7, 30, 90}
 // first NAV counts complete days. The next block may change a yield if its first NAV is not the newest one, and may add
 // one if there was no NAV early enough; the time since the first NAV grows with each block.
 func gains(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (last []yieldJSON, sinceFirst *yieldJSON, err error) {
-	all := ask.OfVault{Vault: v.Address, Kind: ask.Valuation, Last: p.Block}
+	all := ask.OfVault{Vault: v.Address, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}}
 	first := all
 	first.Oldest = true
 	of := []ask.OfVault{all, first}

@@ -56,7 +56,7 @@ func TestPageAmidUnit(t *testing.T) {
 			return userPage.Read(ctx, p, ofUser{User: readtest.Alice, Status: queued}, 0, size)
 		}, nil},
 		{"vault", backwards, readtest.Expiry, func(ctx context.Context, p *ask.Pin) ([]request, error) {
-			return vaultPage.Read(ctx, p, ofVault{Vault: readtest.VaultA, Last: 2}, 0, size)
+			return vaultPage.Read(ctx, p, ofVault{Vault: readtest.VaultA, Blocks: ask.Blocks{Last: 2}}, 0, size)
 		}, nil},
 	} {
 		p, err := ask.At(s, nil)

@@ -15,18 +15,18 @@ type request struct {
 	Receiver      common.Address `ch:"other"`
 	Partner       uint32         `ch:"partner"`
 	Index         uint64         `ch:"id"`
-	Shares        string         `ch:"share_amount"`
-	Estimate      string         `ch:"estimate"`
+	Shares        string         `ch:"share_amount" sql:"toString(shares)"`
+	Estimate      string         `ch:"estimate" sql:"toString(assets)"`
 	Expires       uint64         `ch:"expires"`
 	Time          uint32         `ch:"ts"`
 	Tx            common.Hash    `ch:"hash"`
 	FundedBlock   uint64         `ch:"funded_block"`
 	FundedTime    uint32         `ch:"funded_ts"`
-	FundedAssets  string         `ch:"funded_amount"`
+	FundedAssets  string         `ch:"funded_amount" sql:"toString(funded_assets)"`
 	ClosedBlock   uint64         `ch:"closed_block"`
 	ClosedTime    uint32         `ch:"closed_ts"`
 	ClosedBy      string         `ch:"closed_by"`
-	ClaimedAssets string         `ch:"closed_amount"`
+	ClaimedAssets string         `ch:"closed_amount" sql:"toString(closed_assets)"`
 }
 
 // Values of the status of a request. All but the first are also the effects that close it.

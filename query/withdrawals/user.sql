@@ -1,9 +1,7 @@
 -- A page of the requests of a user, newest first, in all vaults or one, with any status or one.
-SELECT list, seq, rewrites, block, log_index, sub, user, sign,
-  vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
-  funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount
+SELECT {columns}
 FROM lists
-WHERE (list = 'user_requests' AND owner = {user:FixedString(20)} AND block <= {block:UInt64}
+WHERE (list = {list} AND owner = {user:FixedString(20)} AND block <= {block:UInt64}
     AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
     AND vault = {vault:FixedString(20)} -- if vault
     AND {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by), expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired') -- if status

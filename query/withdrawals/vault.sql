@@ -1,10 +1,8 @@
 -- A page of the requests of a vault in a block range, by their number, newest first. The index of blocks skips
 -- granules of other blocks, but not the cursor, whose block is one of the newest.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
-  vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
-  funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount
+SELECT {columns}
 FROM lists
-WHERE ((list = 'requests' AND owner = {vault:FixedString(20)} AND block >= {first:UInt64} AND block <= {last:UInt64}
+WHERE ((list = {list} AND owner = {vault:FixedString(20)} AND block >= {first:UInt64} AND block <= {last:UInt64}
     AND key <= {after_key:Int256} AND (key, block, log_index, sub) < ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
   OR list = {cursor})

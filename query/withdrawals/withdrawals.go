@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 )
 
 var (
@@ -36,8 +37,7 @@ type ofUser struct {
 
 type ofVault struct {
 	Vault common.Address `ask:"vault" reads:"requests"`
-	First uint64         `ask:"first"`
-	Last  uint64         `ask:"last"`
+	ask.Blocks
 }
 
 // inQueue selects the queue of a vault, or of all if it is zero.
@@ -55,36 +55,30 @@ const anyStatus = "any"
 
 var (
 	userPage = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep(func(p *ask.Pin, a ofUser) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.User, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault}, a.Status == ""
+		return ask.Filter{Owner: a.User, Kind: "requested", Blocks: ask.Blocks{Last: p.Block}, Vault: a.Vault}, a.Status == ""
 	})
 	userCount = ask.New[ofUser, counted](sqlUserCount)
 	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.Vault, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
+		return ask.Filter{Owner: a.Vault, Kind: "requested", Blocks: a.Blocks}, true
 	}).Long()
 	// A request that a later unit closes is missing from the list of open ones, so the page only knows the newest
 	// block.
 	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
-		return ask.Filter{Kind: "requested", Above: ask.Decimal(serve.Decimal(p.Block)), UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault, NotLapsed: true}, true
+		return ask.Filter{Kind: "requested", Above: ask.Decimal(serve.Decimal(p.Block)), Blocks: ask.Blocks{Last: p.Block}, Vault: a.Vault, NotLapsed: true}, true
 	}).Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
 
 // OfUser returns a page of a user's requests, newest first, in all vaults or in one, and with any status or with one.
 func OfUser(r *serve.Request) (*serve.Answer, error) {
-	user, page, vault := r.PathAddress(), r.Params.Page(), r.Params.Vault()
+	user, page, vault := r.PathAddress(), r.Params.Page(), r.Params.Filter("vault")
 	status := r.Params.OneOf("status", anyStatus, queued, claimed, cancelled)
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		args := ofUser{User: user}
+		args := ofUser{User: user, Vault: p.Only(vault)}
 		if status != anyStatus {
 			args.Status = ask.Word(status)
 		}
-		if vault != nil {
-			if _, known := p.Vault(*vault); !known {
-				return serve.Nothing[requestJSON](ctx, r, p, page)
-			}
-			args.Vault = *vault
-		}
-		return answer(ctx, r, p, page, userPage, args, func() (int64, error) {
+		return list(ctx, r, p, page, userPage, args, func() (int64, error) {
 			if status == anyStatus {
 				totals, err := ask.UserTotals(ctx, p, user)
 				return int64(totals.Sum(user, vault).Requests), err
@@ -99,40 +93,27 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 // OfVault returns a page of a vault's requests, newest first, in the order of the vault's numbers.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		if _, known := p.Vault(vault); !known {
-			return nil, serve.NoSuchVault()
-		}
+	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, _ *state.Vault) (*serve.Answer, error) {
 		args, err := ofVault{Vault: vault}, error(nil)
-		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
+		if args.Blocks, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		return answer(ctx, r, p, page, vaultPage, args, func() (int64, error) {
-			if args.Last < args.First {
-				return 0, nil
-			}
-			upTo, before, err := ask.TotalsBetween(ctx, p, args.First, args.Last, vault)
-			return int64(upTo.Of(vault, vault).Requests) - int64(before.Of(vault, vault).Requests), err
+		return list(ctx, r, p, page, vaultPage, args, func() (int64, error) {
+			return ask.Growth(ctx, p, ask.Whose{Owners: []common.Address{vault}}, args.Blocks,
+				func(s *ask.Sums) uint64 { return s.Owners.Of(vault, vault).Requests })
 		})
 	})
 }
 
 // Queue returns a page of the requests that are pending or claimable, oldest first, of all vaults or of one.
 func Queue(r *serve.Request) (*serve.Answer, error) {
-	page, vault := r.Params.Page(), r.Params.Vault()
+	page, vault := r.Params.Page(), r.Params.Filter("vault")
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		var args inQueue
-		if vault != nil {
-			if _, known := p.Vault(*vault); !known {
-				return serve.Nothing[requestJSON](ctx, r, p, page)
-			}
-			args.Vault = *vault
-		}
 		question := queuePage
 		if p.AsOf || r.AsFile() { // a file stays at its block, however long it takes to send
 			question = pastQueuePage
 		}
-		return answer(ctx, r, p, page, question, args, func() (total int64, err error) {
+		return list(ctx, r, p, page, question, inQueue{p.Only(vault)}, func() (total int64, err error) {
 			vaults, err := ask.Queue(ctx, p, vault)
 			for _, v := range vaults {
 				total += int64(v.Total)
@@ -142,21 +123,12 @@ func Queue(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// answer returns a list of requests. count returns the total.
-func answer[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request], args A,
+// list returns a list of requests. count returns the total.
+func list[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request], args A,
 	count func() (int64, error)) (*serve.Answer, error) {
 	now, err := p.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return serve.Listed(ctx, r, p, page, question, args, count, func(rows []request) []requestJSON { return described(rows, p, now) })
-}
-
-// described returns requests as they appear in answers.
-func described(rows []request, p *ask.Pin, now uint64) []requestJSON {
-	out := make([]requestJSON, len(rows))
-	for i := range rows {
-		out[i] = rows[i].json(p, now)
-	}
-	return out
+	return serve.Listed(ctx, r, p, page, question, args, count, func(q *request) requestJSON { return q.json(p, now) })
 }

@@ -1,8 +1,8 @@
 -- The block records up to a block, newest first, those with at most a time if timed; or (later) those with a later time,
 -- oldest first. The index of times skips granules of other times, but not the cursor, whose block is one of the newest.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts
+SELECT {columns}
 FROM lists
-WHERE ((list = 'blocks'
+WHERE ((list = {list}
     AND key <= {block:UInt64} -- unless later
     AND ts <= {time:UInt64} -- if timed
     AND ts > {time:UInt64} -- if later

@@ -6,11 +6,12 @@ FROM (
   FROM (
     SELECT key, block, log_index, sub, user, sign
     FROM lists
-    WHERE list = {list:String} AND owner = {owner:FixedString(20)} AND scope = {scope:FixedString(20)} AND kind = {kind:String}
-      AND key > {above:Int256} AND key <= {upto:Int256} AND block >= {first:UInt64} AND block <= {last:UInt64}
-      AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-      AND ({lapsed:Bool} OR expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64})
-      AND (closed_by != 'void' OR closed_block > {last:UInt64}) -- unless void
+    WHERE list = {list:String} AND owner = {owner:FixedString(20)} AND scope = toFixedString('', 20) AND kind = {kind:String}
+      AND block >= {first:UInt64} AND block <= {last:UInt64}
+      AND key > {above:Int256} -- if above
+      AND vault = {vault:FixedString(20)} -- if vault
+      AND (expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}) -- if lasting
+      AND (closed_by != 'void' OR closed_block > {last:UInt64}) -- if valid
     ORDER BY {order}
     LIMIT {rows:UInt64}
   )

@@ -1,9 +1,8 @@
 -- The events of one kind of a vault in a block range, up to a time: newest first, or (oldest) oldest first. The index of
 -- times skips granules of later times, but not the cursor, whose block is one of the newest.
-SELECT list, seq, rewrites, block, log_index, sub, user, sign, ts, hash,
-  toString(nav) AS nav_per_share, toString(assets) AS total_assets, toString(shares) AS total_supply
+SELECT {columns}
 FROM lists
-WHERE ((list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = {kind:String} AND block <= {last:UInt64}
+WHERE ((list = {list} AND owner = {vault:FixedString(20)} AND kind = {kind:String} AND block <= {last:UInt64}
     AND block >= {first:UInt64} -- if first
     AND ts <= {at:Int64} -- if timed
     AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after

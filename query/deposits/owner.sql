@@ -1,8 +1,8 @@
--- A page of the deposits of a user in a block range, newest first, without deposits that were void by the last block.
-SELECT list, seq, rewrites, block, log_index, sub, user, sign,
-  vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, priced_block, ts, hash, closed_block, closed_ts
+-- A page of the deposits of a user or a partner in a block range, newest first, without deposits that were void by the
+-- last block.
+SELECT {columns}
 FROM lists
-WHERE (list = 'user_events' AND owner = {user:FixedString(20)} AND kind = 'deposit'
+WHERE (list = {list} AND owner = {owner:FixedString(20)} AND kind = 'deposit'
     AND block <= {last:UInt64} AND (closed_by != 'void' OR closed_block > {last:UInt64})
     AND block >= {first:UInt64} -- if first
     AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
