@@ -41,11 +41,11 @@ import (
 // with "-- unless a, b" only if both have their zero values. after is true for a page that begins after a place. The
 // engine takes a tenth of a millisecond to plan a condition that has no effect.
 //
-// R is a struct whose fields are columns, named by their `ch` tags. {columns} in the SQL stands for all of them: a column
-// of the table, or the expression in the tag `sql` under the name in the tag `ch`. If R embeds Mark, the question reads the list
-// cursor (or cursor_end) in the same statement as its rows, net of rows that cancel each other; the cursor row goes
-// to the pin, which uses it to check that the rows belong to its state. If R embeds Signed, its rows are those of the
-// table, and the caller adds them up.
+// R is a struct whose fields are columns, named by their `ch` tags. {columns} in the SQL stands for all of them: a
+// column of the table, or the expression in the tag `sql` under the name in the tag `ch`. If R embeds Mark, the
+// question reads the list cursor (or cursor_end) in the same statement as its rows, net of rows that cancel each
+// other; the cursor row goes to the pin, which uses it to check that the rows belong to its state. If R embeds
+// Signed, its rows are those of the table, and the caller adds them up.
 type Question[A, R any] struct {
 	lines     []line
 	named     map[string]bool // names of the parameters
