@@ -42,7 +42,7 @@ func TestKillAtEveryStep(t *testing.T) {
 				r.reorg(3) // the next transaction is the reorganisation
 				r.steps(2)
 				r.killed(killAt(at, 2))
-				p = r.follow()
+				r.follow()
 				r.verify()
 			})
 		}

@@ -277,7 +277,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			// A third one agrees with the first.
 			p.halt()
 			r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.liar(honest).URL})
-			p = r.follow()
+			r.follow()
 			r.verify()
 		})
 	}

@@ -176,7 +176,7 @@ func TestResume(t *testing.T) {
 			r.verify()
 			p.halt()
 			r.steps(3)
-			p = r.follow()
+			r.follow()
 			r.verify()
 		})
 	}
@@ -269,7 +269,7 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 				}
 				_, err := r.resume(true, inSmallPieces)
 				r.must(err)
-				p = r.follow()
+				r.follow()
 				betweenDecisions(t, r.verify())
 			})
 		}
@@ -293,7 +293,7 @@ func TestReorganisationAfterAResume(t *testing.T) {
 		}
 	}
 	r.reorg(7) // from the ancestor
-	p = r.follow()
+	r.follow()
 	r.verify()
 }
 
