@@ -59,5 +59,6 @@ func (i *Ingest) Resume(ctx context.Context, accept bool, progress backup.Progre
 	defer i.nodes.Close()
 	s := i.newSession()
 	defer s.close()
-	return operate.Resume{Nodes: i.nodes, Writer: s.writer, Logger: i.log, AtOnce: i.retract.atOnce, AsUnit: i.retract.asUnit}.Run(ctx, accept, progress)
+	resume := operate.Resume{Nodes: i.nodes, Writer: s.writer, Logger: i.log, AtOnce: i.retract.atOnce, AsUnit: i.retract.asUnit}
+	return resume.Run(ctx, accept, progress)
 }

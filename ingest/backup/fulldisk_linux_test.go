@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A backup onto a full disk ends with the reason, and what it wrote is intact. With space again, it is continued. It can
-// be verified and restored from a file system that is mounted read-only.
+// A backup onto a full disk ends with the reason, and what it wrote is intact. With space again, it is continued. It
+// can be verified and restored from a file system that is mounted read-only.
 func TestBackupOnAFullDisk(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32k"); err != nil {

@@ -114,8 +114,8 @@ func (m *Manifest) cursor() (*event.Cursor, error) {
 // ErrNone means that a folder holds no backup, or does not exist.
 var ErrNone = errors.New("there is no backup")
 
-// open locks a backup and reads its manifest. The manifest is nil if there is none. On a read-only file system nothing is
-// written, so nothing is locked.
+// open locks a backup and reads its manifest. The manifest is nil if there is none. On a read-only file system nothing
+// is written, so nothing is locked.
 func open(dir string) (m *Manifest, unlock func(), err error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	switch {

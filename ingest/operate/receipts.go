@@ -59,8 +59,8 @@ type ReceiptsReport struct {
 	Calls  []registry.MethodCalls `json:"calls"`
 }
 
-// Finding is a block that an endpoint does not prove. As an error it is the endpoint's verdict; any other error means that
-// the endpoint failed, and may prove the block later.
+// Finding is a block that an endpoint does not prove. As an error it is the endpoint's verdict; any other error means
+// that the endpoint failed, and may prove the block later.
 type Finding struct {
 	Block    uint64 `json:"block"`
 	Hash     string `json:"hash"`
@@ -278,9 +278,9 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 	return err
 }
 
-// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have answered.
-// findings are the verdicts against the block, that of n included if it is one. open reports whether an endpoint
-// failed, and so may prove the block later.
+// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have
+// answered. findings are the verdicts against the block, that of n included if it is one. open reports whether an
+// endpoint failed, and so may prove the block later.
 func (l Log) byOthers(
 	ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
 ) (by *rpc.Node, findings []*Finding, open bool) {
@@ -454,7 +454,7 @@ func differs(ours []digest, chain []*event.Log) string {
 		case i >= len(chain):
 			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].vault)
 		case ours[i] != digestOf(chain[i]):
-			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: an amount, a topic, a transaction or a time differs",
+			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: a field differs",
 				ours[i].index, ours[i].vault, chain[i].LogIndex, mapping.VaultOf(chain[i]))
 		}
 	}

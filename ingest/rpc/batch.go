@@ -47,7 +47,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any,
 	})
 	switch {
 	case err == nil:
-		n.limits.takesBatches()
+		n.limits.takesBatches(n.health.now())
 		return nil
 	case ctx.Err() != nil:
 		return err
@@ -102,8 +102,8 @@ func isHTTP(err error) bool {
 	return errors.As(err, &status)
 }
 
-// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to read,
-// in any order and perhaps at the same time.
+// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to
+// read, in any order and perhaps at the same time.
 //
 // Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
 // was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw

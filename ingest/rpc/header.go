@@ -48,10 +48,14 @@ func (n *Node) read(ctx context.Context, c call) (*Header, error) {
 	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })
 }
 
+func (n *Node) latest(ctx context.Context) (*Header, error) {
+	return n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{"latest", false}, vital: true})
+}
+
 // Latest returns the newest block, and lets the pool compare it with other endpoints to find those that lag. A head far
 // above those of other endpoints is an error unless the node proves that it has such blocks.
 func (n *Node) Latest(ctx context.Context) (*Header, error) {
-	h, err := n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{"latest", false}, vital: true})
+	h, err := n.latest(ctx)
 	if err != nil {
 		return nil, err
 	}

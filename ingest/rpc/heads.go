@@ -88,7 +88,7 @@ func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Hea
 	if n.backs(ctx, head, lacked) == nil {
 		return head
 	}
-	head, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	head, err := n.latest(ctx)
 	if err == nil && head.Number >= lacked {
 		err = n.doubt(n.provesHead(ctx, head, lacked))
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -181,8 +182,8 @@ func (h *health) admit(ctx context.Context, questions int) error {
 	return nil
 }
 
-// end updates the health from an exchange with calls like c that began at began. It turns a rate limit into a *limitedError, so that
-// callers do not mistake it for a call that requests too much.
+// end updates the health from an exchange with calls like c that began at began. It turns a rate limit into a
+// *limitedError, so that callers do not mistake it for a call that requests too much.
 func (h *health) end(ctx context.Context, c call, began time.Time, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -286,8 +287,18 @@ func limitOf(err error) (time.Duration, bool) {
 	if !errors.As(err, &answer) {
 		return 0, false
 	}
-	// A contract reverts with any text it likes, such as "rate limit exceeded".
-	return 0, answer.Code == http.StatusTooManyRequests || !reverted(err) && read(answer).kind == tooOften
+	switch words := strings.ToLower(beginning(answer.Message)); {
+	case answer.Code == http.StatusTooManyRequests:
+		return 0, true
+	case reverted(err): // a contract reverts with any text it likes, such as "rate limit exceeded"
+		return 0, false
+	case ofCalls.MatchString(words):
+		return 0, true
+	case lacksState(err), strings.Contains(words, "batch"): // the same words may be about an archive or about batches
+		return 0, false
+	default:
+		return 0, read(answer).kind == tooOften
+	}
 }
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.
@@ -344,8 +355,8 @@ func (h *health) sawHead(head, best *Header) {
 
 // status returns the health for the status page.
 func (h *health) status(name string) registry.EndpointStatus {
-	f := h.look()
-	s, until := f.state(h.now())
+	f, now := h.look(), h.now()
+	s, _ := f.state(now)
 	st := registry.EndpointStatus{Name: name, State: stateNames[s], Subscribed: f.subscribed, LastError: f.lastError}
 	switch s {
 	case wrong:
@@ -353,13 +364,14 @@ func (h *health) status(name string) registry.EndpointStatus {
 	case failed:
 		since := f.failures.since.UTC()
 		st.FailingSince = &since
-	case limited:
-		until = until.UTC()
-		st.LimitedUntil = &until
 	case usable:
 		if !f.answered {
 			st.State = registry.EndpointUntried
 		}
+	}
+	if f.limits.until.Sub(now) > shortPause { // also while it is down
+		until := f.limits.until.UTC()
+		st.LimitedUntil = &until
 	}
 	if f.answered {
 		ms := float64(f.latency.Microseconds()) / 1000

@@ -202,6 +202,21 @@ func TestFailuresOfOneMoment(t *testing.T) {
 	}
 }
 
+// An endpoint that is both limited and down shows until when it must not be called.
+func TestLimitedAndDown(t *testing.T) {
+	f := newFakeTime()
+	h := newHealth(Endpoint{}, f.clock())
+	began := h.now()
+	f.pass(time.Second)
+	_ = h.end(t.Context(), call{}, began, &httpError{Status: http.StatusTooManyRequests, RetryAfter: 5 * time.Minute})
+	until := f.now().Add(5 * time.Minute)
+	f.pass(time.Second)
+	_ = h.end(t.Context(), call{}, f.now(), errCut)
+	if st := h.status("x"); st.State != registry.EndpointDown || st.LimitedUntil == nil || !st.LimitedUntil.Equal(until) {
+		t.Errorf("it is %+v, want down and limited until %s", st, until)
+	}
+}
+
 func TestRateLimitAnswers(t *testing.T) {
 	f := newFakeTime()
 	h := newHealth(Endpoint{}, f.clock())
@@ -254,6 +269,9 @@ func TestTooOftenOrTooMuch(t *testing.T) {
 		"query timeout exceeded":                                                                    false,
 		"eth_getLogs is limited to a 10k range":                                                     false,
 		"limit exceeded":                                                                            false,
+		"archive requests need a plan with more compute units":                                      false,
+		"batch request limit exceeded":                                                              false,
+		"batch requests are limited by credits":                                                     false,
 	} {
 		if _, got := limitOf(&rpcError{Code: -32005, Message: message}); got != want {
 			t.Errorf("%q is a rate limit: %v", message, got)

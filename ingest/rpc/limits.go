@@ -316,8 +316,8 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	if r.results > 0 {
 		l.results = r.results
 	}
-	// A limit on the length of a response does not bound later ranges, but a limit on the blocks does, and an unnamed limit
-	// may be one.
+	// A limit on the length of a response does not bound later ranges, but a limit on the blocks does, and an unnamed
+	// limit may be one.
 	if r.results == 0 && !r.ours || r.blocks > 0 && r.blocks < blocks {
 		fewer = l.ranges.refused(blocks, r.blocks)
 	}
@@ -361,11 +361,14 @@ func (l *limits) callsAtOnce() int {
 	return int(l.batch.at)
 }
 
-// takesBatches notes that the endpoint accepted a batch.
-func (l *limits) takesBatches() {
+// takesBatches notes that the endpoint accepted a batch. One that was sent before another one was rejected proves
+// nothing.
+func (l *limits) takesBatches(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.singles = rest{}
+	if !now.Before(l.singles.until) {
+		l.singles = rest{}
+	}
 }
 
 // gaveCalls notes a successful batch, or as many single calls.

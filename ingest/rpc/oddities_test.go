@@ -684,6 +684,8 @@ func TestBatchesAreTriedAgain(t *testing.T) {
 	}
 	rejects = true
 	reads(1, "after one was accepted")
+	n.limits.takesBatches(f.now()) // one that was sent before
+	reads(0, "after a batch in flight was accepted")
 	f.pass(time.Minute)
 	reads(1, "and a minute later")
 }

@@ -254,14 +254,14 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 		return nil, err // another endpoint has the blocks, or this one will: the range keeps its width
 	}
 	if asked > 1 {
-		if refusal.kind == notRefused || refusal.kind == unanswered {
+		if !refusal.kind.splits() || refusal.kind == unanswered {
 			j.step = asked / 2
 			return nil, err
 		}
 		j.step = n.limits.refused(asked, refusal)
 		return nil, nil
 	}
-	if refusal.kind == notRefused {
+	if !refusal.kind.splits() {
 		return nil, err
 	}
 	if refusal.kind != tooMuch {

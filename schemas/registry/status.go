@@ -194,14 +194,15 @@ type EndpointStatus struct {
 	// the first response.
 	LatencyMs *float64 `json:"latencyMs,omitempty"`
 	HeadBlock uint64   `json:"headBlock,omitempty"` // 0 before it is known
-	// LimitedUntil is when it may be called again; nil if it may be called now.
+	// LimitedUntil is when it may be called again; nil if it may be called within two seconds.
 	LimitedUntil *time.Time `json:"limitedUntil,omitempty"`
 	Subscribed   bool       `json:"subscribed"` // it notifies of new blocks
 	// Calls counts its calls since the start of the process, Units their cost; 0 without
 	// prices.
 	Calls uint64 `json:"calls"`
 	Units uint64 `json:"units,omitempty"`
-	// FailingSince is when the first of its failures without a response since occurred; nil while it is not down.
+	// FailingSince is when the first of its failures occurred; nil while it is not down. Failures are forgotten after 8
+	// responses in a row, or a minute without one.
 	FailingSince *time.Time `json:"failingSince,omitempty"`
 	// LastError is for operators: it may contain the provider's own words.
 	LastError   string     `json:"lastError,omitempty"`
