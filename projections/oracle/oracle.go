@@ -118,12 +118,28 @@ func (f *Fold) follow(r *event.Record) {
 	if !r.GetBoundary() {
 		return
 	}
-	if f.retracts {
+	switch {
+	case f.retracts && f.highest == 0:
 		f.rewrites++
-		f.newest = min(f.newest, max(f.lowest, 1)-1)
+		f.newest = f.below(f.lowest)
+	case f.retracts:
+		f.rewrites++
+		f.newest = f.highest
+	default:
+		f.newest = max(f.newest, f.highest)
 	}
-	f.newest = max(f.newest, f.highest)
 	f.retracts, f.lowest, f.highest = false, math.MaxUint64, 0
+}
+
+// below returns the newest live block below a number that the generation does not skip: a retraction without a new
+// branch makes it the newest one. There are gaps between the records of old blocks.
+func (f *Fold) below(number uint64) (newest uint64) {
+	for _, r := range f.live {
+		if b := r.GetBlock(); b != nil && b.GetNumber() < number && !f.Skips(r) {
+			newest = max(newest, b.GetNumber())
+		}
+	}
+	return newest
 }
 
 // Skip sets what the generation skips.

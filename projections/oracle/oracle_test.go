@@ -261,6 +261,25 @@ func TestImpossibleSweeps(t *testing.T) {
 	}
 }
 
+// After a retraction without a new branch, the newest block is the last one that remains: there are gaps between the
+// records of old blocks, and a block in one of them is no late one.
+func TestBlocksAfterARetraction(t *testing.T) {
+	b := newBook(t)
+	unit := func(number uint64) uint64 {
+		return b.put(&event.Record{Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: number}}})
+	}
+	unit(1000)
+	gone := []uint64{b.log(1004, 1004, vaultA, deposit(1, alice, 0, n(1))), unit(1005)}
+	late := unit(500)
+	b.retract(gone[0])
+	b.put(&event.Record{Boundary: true, Retracts: gone[1], Fact: b.said[gone[1]].Fact})
+	again := unit(1002)
+	b.fold.Skip(oracle.Skipped{From: late})
+	if !b.fold.Skips(b.said[late]) || b.fold.Skips(b.said[again]) {
+		t.Error("block 500 came late, and block 1002 did not")
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	b := newBook(t)
 	first := b.log(1, 1, vaultA, deposit(1, alice, 0, n(1)))

@@ -55,13 +55,16 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 	if err := conn.Select(ctx, &rows, question("cursor")); err != nil {
 		return "", fmt.Errorf("read the cursor of lists: %w", err)
 	}
+	var found []string
 	for _, r := range rows {
 		if r.Live != 1 {
 			return fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", r.List, r.Seq, r.Live), nil
 		}
+		found = append(found, fmt.Sprintf("%s of seq %d", r.List, r.Seq))
 	}
 	if len(rows) != 2 || rows[0].List == rows[1].List || rows[0].Seq != rows[1].Seq {
-		return fmt.Sprintf("lists have %d live cursor rows: %v, and must have one cursor and one cursor_end, of one seq", len(rows), rows), nil
+		return fmt.Sprintf("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of one seq",
+			len(rows), strings.Join(found, ", ")), nil
 	}
 	return "", nil
 }

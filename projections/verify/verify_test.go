@@ -301,7 +301,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		{"doubled cursor", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'cursor'", "cursor: the definition", "which the list has 2 times"},
 		{"doubled cursor", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'cursor'", "lists: one cursor", "appears 2 times"},
 		{"older cursor", "lists", "INSERT INTO lists SELECT * REPLACE (seq - 1 AS seq) FROM lists WHERE list = 'cursor'", "lists: one cursor", "3 live cursor rows"},
-		{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "lists: one cursor", "1 live cursor rows (seq "},
+		{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "lists: one cursor", "1 live cursor rows: cursor of seq "},
 
 		{"lost member", "lists", "ALTER TABLE lists DELETE WHERE list = 'members' AND owner = unhex('0000000000000000000000000000000000000007')", "members: the definition", "which the list has 0 times"},
 		{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the fold of the log", "but the log gives"},
