@@ -140,24 +140,26 @@ func (c Config) Validate() error {
 		name            string
 		value           int
 		lowest, highest int
+		unit            string
 		zero            string // what 0 means, if it is below the lowest
 	}{
-		{"publicRateLimit", c.PublicRateLimit, 1, access.MaxRateLimit, "off"},
-		{"partnerRateLimit", c.PartnerRateLimit, 1, access.MaxRateLimit, ""},
-		{"cacheBytes", c.CacheBytes, 1, 1 << 30, "off"},
-		{"concurrency", c.Concurrency, 1, 1000, "a number that suits the processors"},
-		{"maxConnections", c.MaxConnections, 16, 1_000_000, ""},
-		{"maxConnectionsPerAddress", c.MaxConnectionsPerAddress, 1, 1_000_000, "any number"},
-		{"proofCallsPerSecond", c.ProofCallsPerSecond, 1, 10_000, ""},
-		{"proofCallsPerDay", c.ProofCallsPerDay, 40, 1_000_000_000, "any number"},
-		{"statementConfirmations", c.StatementConfirmations, 0, 1_000_000, ""},
+		{"publicRateLimit", c.PublicRateLimit, 1, access.MaxRateLimit, " requests a minute", "off"},
+		{"partnerRateLimit", c.PartnerRateLimit, 1, access.MaxRateLimit, " requests a minute", ""},
+		{"cacheBytes", c.CacheBytes, 1, 1 << 30, " bytes", "off"},
+		{"concurrency", c.Concurrency, 1, 1000, " requests", "a number that suits the processors"},
+		{"maxConnections", c.MaxConnections, 16, 1_000_000, "", ""},
+		{"maxConnectionsPerAddress", c.MaxConnectionsPerAddress, 1, 1_000_000, "", "any number"},
+		{"proofCallsPerSecond", c.ProofCallsPerSecond, 1, 10_000, "", ""},
+		{"proofCallsPerDay", c.ProofCallsPerDay, 40, 1_000_000_000, "", "any number"},
+		{"statementConfirmations", c.StatementConfirmations, 0, 1_000_000, " blocks", ""},
 	} {
 		switch within := number.value >= number.lowest && number.value <= number.highest; {
 		case within, number.value == 0 && number.zero != "":
 		case number.zero != "":
-			fault("http.%s is %d and must be %d to %d, or 0 (%s)", number.name, number.value, number.lowest, number.highest, number.zero)
+			fault("http.%s is %d and must be %d to %d%s, or 0 (%s)",
+				number.name, number.value, number.lowest, number.highest, number.unit, number.zero)
 		default:
-			fault("http.%s is %d and must be %d to %d", number.name, number.value, number.lowest, number.highest)
+			fault("http.%s is %d and must be %d to %d%s", number.name, number.value, number.lowest, number.highest, number.unit)
 		}
 	}
 	if c.PublicEngineTime != 0 && (c.PublicEngineTime < time.Second || c.PublicEngineTime > 10*time.Minute) {

@@ -27,7 +27,7 @@ var observedElsewhere = []struct {
 	{9, "the bodies are made where events are delivered", "../schemas/webhook/webhook_test.go", "TestBodies"},
 	{24, "the warning is in the log of the program", "failure_test.go", "TestUnlikeAssetsAreWarnedOf"},
 	{29, "every spelling of a host, and the address at each connection", "../schemas/webhook/guard/guard_test.go", "TestURLs"},
-	{29, "judged again at every connection", "../dispatch/send_test.go", "TestGuardAtDialTime"},
+	{29, "judged again at every connection", "../dispatch/dns_test.go", "TestDNSGames"},
 	{31, "the limit of all instances together", "lease_test.go", "TestLimitHoldsOverInstances"},
 	{33, "keys are made by the command line", "../schemas/registry/secrets_test.go", "TestAPIKeys"},
 	{34, "secrets are made by the command line, and never shown by the API", "../schemas/registry/secrets_test.go", "TestSigningSecret"},

@@ -151,7 +151,8 @@ func (a *Access) charge(r *serve.Request, policy string, use quota) error {
 // refuse counts and returns the rejection of a request by a limit. It is not the error of equal requests.
 func (a *Access) refuse(limit string, retry time.Duration, message string) error {
 	a.limited.WithLabelValues(limit).Inc()
-	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Message: message, Retry: max(retry, time.Second), Crowd: true}
+	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Message: message,
+		Retry: max(retry, time.Second), Crowd: true}
 }
 
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

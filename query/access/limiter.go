@@ -12,9 +12,9 @@ import (
 // ended, and grants the limit however its requests are spread.
 const window = time.Minute
 
-// aging is a map that forgets: no request ever pays for a scan. There are two maps, and whenever some time has passed, or
-// earlier if there are very many keys, the older one is dropped as a whole. Under an attack from more addresses than are
-// remembered, those seen longest ago are dropped first.
+// aging is a map that forgets: no request ever pays for a scan. There are two maps, and whenever some time has passed,
+// or earlier if there are very many keys, the older one is dropped as a whole. Under an attack from more addresses than
+// are remembered, those seen longest ago are dropped first.
 type aging[K comparable, V any] struct {
 	every   time.Duration // an entry is kept for at least this long, if there are few
 	maxKeys int           // total of both maps

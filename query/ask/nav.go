@@ -14,8 +14,8 @@ var sqlVaultEvents string
 // Valuation is the kind of NAV updates among the events of a vault.
 const Valuation Word = "valuation"
 
-// OfVault selects the events of one kind of a vault in some blocks. If Timed is set, only those with a time of at most At
-// (Unix seconds) count.
+// OfVault selects the events of one kind of a vault in some blocks. If Timed is set, only those with a time of at most
+// At (Unix seconds) count.
 type OfVault struct {
 	Vault common.Address `ask:"vault" reads:"page.*"`
 	Kind  Word           `ask:"kind"`

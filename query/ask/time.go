@@ -67,8 +67,8 @@ type Blocks struct {
 	Last  uint64 `ask:"last"`
 }
 
-// Blocks returns the blocks whose logs have times between from and to, both included, in Unix seconds. The last one is at
-// most the pin's.
+// Blocks returns the blocks whose logs have times between from and to, both included, in Unix seconds. The last one is
+// at most the pin's.
 func (p *Pin) Blocks(ctx context.Context, from, to int64) (b Blocks, err error) {
 	at, err := p.dividing(ctx, from-1, to)
 	if err != nil {
@@ -144,7 +144,9 @@ func (p *Pin) dividing(ctx context.Context, times ...int64) ([]division, error) 
 	last, err := lastLog.RowsOfEach(ctx, p, gaps...)
 	for i, rows := range last {
 		at := &out[withGap[i]]
-		at.block = max(at.block, rows[0].Block)
+		for _, row := range rows { // at most one
+			at.block = max(at.block, row.Block)
+		}
 	}
 	return out, err
 }

@@ -165,8 +165,8 @@ func count(ctx context.Context, p *ask.Pin, whose ask.Whose, in ofVoided, number
 	return total + int64(void.Total), err
 }
 
-// json returns the deposit as it was at block last: one that had no price by then has no shares yet. Whether it is swept
-// is shown as at the pin's block.
+// json returns the deposit as it was at block last: one that had no price by then has no shares yet. Whether it is
+// swept is shown as at the pin's block.
 func (d *deposit) json(p *ask.Pin, last uint64) depositJSON {
 	user := d.User.Hex()
 	sender := &user // mostly, and its checksum takes as long as the rest of the row

@@ -156,7 +156,9 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 }
 
 func (o *only) lets(kind ask.Name, vault, user common.Address) bool {
-	return (len(o.kinds) == 0 || slices.Contains(o.kinds, kind)) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
+	return (len(o.kinds) == 0 || slices.Contains(o.kinds, kind)) &&
+		(o.vault == nil || *o.vault == vault) &&
+		(o.user == nil || *o.user == user && user != common.Address{})
 }
 
 // stretchRow is an effect of a record of the log, or a record without effect.

@@ -243,8 +243,8 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 // their states are only shown to operators, by `navlog status`.
 func (h *Health) status(r *serve.Request) (*serve.Answer, error) {
 	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
-	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, ChainReason: serve.OrNull(chain.Reason), FirstSync: h.Watcher.FirstSync(),
-		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}, Explorer: h.explorer}
+	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, ChainReason: serve.OrNull(chain.Reason),
+		FirstSync: h.Watcher.FirstSync(), Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}, Explorer: h.explorer}
 	warnings := h.describePrograms(&out, s)
 	out.Uptime = describeUptime(h.Watcher.Registry().Uptime())
 	out.LagBlocks, out.LagSeconds = chain.Lag(s)

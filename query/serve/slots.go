@@ -66,8 +66,8 @@ func Prefixes(ip netip.Addr) []netip.Prefix {
 	return prefixes
 }
 
-// Multiple returns how many times as much as an address a prefix may have: an IPv6 /56 is a subnet, a /48 a site, and an
-// IPv4 /24 a block.
+// Multiple returns the factor by which the limit of a prefix exceeds that of one address: an IPv6 /56 is a subnet, a
+// /48 a site, and an IPv4 /24 a block. For any other prefix it is 1.
 func Multiple(prefix netip.Prefix, subnet, site, block int) int {
 	switch prefix.Bits() {
 	case 56:

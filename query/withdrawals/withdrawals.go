@@ -64,7 +64,8 @@ var (
 	// A request that a later unit closes is missing from the list of open ones, so the page only knows the newest
 	// block.
 	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
-		return ask.Filter{Kind: "requested", Above: ask.Decimal(serve.Decimal(p.Block)), Blocks: ask.Blocks{Last: p.Block}, Vault: a.Vault, NotLapsed: true}, true
+		return ask.Filter{Kind: "requested", Above: ask.Decimal(serve.Decimal(p.Block)), Blocks: ask.Blocks{Last: p.Block},
+			Vault: a.Vault, NotLapsed: true}, true
 	}).Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
