@@ -118,10 +118,9 @@ func (r *reader) readAgain(ctx context.Context, partners []int64, ends map[place
 		wanted[p] = registry.NoEndpoint
 	}
 	for p, end := range ends {
-		// Otherwise it was never read, or is deleted from the topic.
 		if start, _ := starts.Lookup(p.topic, p.partition); start.Offset < end {
 			r.next[p] = start.Offset
-		}
+		} // else nothing of it was read, or all of that was deleted from the topic
 	}
 	if len(r.next) == 0 {
 		return 0, nil

@@ -125,6 +125,8 @@ func (r *reader) standBy(ctx context.Context) {
 }
 
 func (r *reader) lookAround(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database) // of all steps: less than timing.proof
+	defer cancel()
 	if r.topics, err = r.findTopics(ctx); err != nil {
 		return err
 	}
@@ -153,12 +155,16 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 		return err
 	}
 	defer r.client.Close()
-	for checked := time.Now(); ; {
+	for checked, proven := time.Now(), time.Now(); ; {
 		if err := r.poll(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
+		if took := time.Since(proven); took > d.timing.proof { // another dispatcher may be faster
+			return fmt.Errorf("a read of the referral topics took %s: check Kafka and PostgreSQL", took.Round(time.Second))
+		}
+		proven = time.Now()
 		d.health.set("read the referral topics", nil)
-		d.health.prove(time.Now())
+		d.health.prove(proven)
 		if time.Since(checked) < d.timing.topics {
 			continue
 		}
@@ -367,6 +373,7 @@ func (r *reader) lookAhead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	clear(r.ends) // a recreated topic may have fewer partitions
 	for name, partitions := range ends {
 		for p, end := range partitions {
 			r.ends[place{name, p}] = end.Written

@@ -258,8 +258,8 @@ func (f *fixture) exec(sql string, args ...any) {
 	f.check(err)
 }
 
-// refuse makes PostgreSQL reject an operation, such as "INSERT ON delivery", for the rows of a condition, until the caller
-// calls allow.
+// refuse makes PostgreSQL reject an operation, such as "INSERT ON delivery", for the rows of a condition, until the
+// caller calls allow.
 func (f *fixture) refuse(operation, when string) (allow func()) {
 	f.Helper()
 	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")

@@ -14,8 +14,8 @@ import (
 
 // TestTraces: a delivery and each of its attempts, also by another dispatcher, belong to the trace that the record
 // carries. A record without one, one whose trace context cannot be read, and a dead record that was retried are
-// delivered as well, each in a trace of its own. No span holds a secret of the partner, and the partner is sent no trace
-// context.
+// delivered as well, each in a trace of its own. No span holds a secret of the partner, and the partner is sent no
+// trace context.
 func TestTraces(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	f := newFixture(t)

@@ -220,8 +220,8 @@ var ofSessions = map[string]string{
 // statement and sends its text each time.
 const withoutSession = pgx.QueryExecModeCacheDescribe
 
-// Replanned returns queries that PostgreSQL plans again for each call. After five calls of a prepared statement it may
-// take one plan for all arguments: that of a query whose filters may be absent uses the index of none.
+// Replanned returns Queries whose statements PostgreSQL plans for each call. After five calls of a prepared statement
+// it may use one plan for all arguments. If a filter may be absent, that plan cannot use the index of the filter.
 func Replanned(on db.DBTX) *db.Queries { return db.New(replanned{on}) }
 
 type replanned struct{ db.DBTX }
