@@ -20,8 +20,8 @@ func needApacheKafka(t *testing.T) {
 	}
 }
 
-// Apache Kafka must keep, through a crash inside a transaction and a graceful stop, what kfake is required to keep. After
-// the crash it comes back at its address.
+// Apache Kafka must keep, through a crash inside a transaction and a graceful stop, what kfake is required to keep.
+// After the crash it comes back at its address.
 func TestApacheKafkaKeepsData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker three times")

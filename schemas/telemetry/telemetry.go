@@ -86,8 +86,8 @@ func Child(ctx context.Context, kind trace.SpanKind, name string) (context.Conte
 	return Begin(ctx, kind, name)
 }
 
-// Continue starts a child of the span that parent names, or what Begin starts if parent is empty. It links to the span of
-// ctx if that belongs to another trace.
+// Continue starts a child of the span that parent names, or what Begin starts if parent is empty. It links to the span
+// of ctx if that belongs to another trace.
 func Continue(ctx context.Context, parent string, kind trace.SpanKind, name string) (context.Context, Span) {
 	t := running.Load()
 	if t == nil {

@@ -60,8 +60,8 @@ func (s standard) Write(line []byte) (int, error) {
 // Streams are where a command writes: results to Out, everything else to Err. Both are Screens.
 type Streams struct{ Out, Err io.Writer }
 
-// Main runs the commands with the arguments of the process, until they end or a signal arrives, and then exits. A second
-// signal ends the process at once.
+// Main runs the commands with the arguments of the process, until they end or a signal arrives, and then exits. A
+// second signal ends the process at once.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Mapping reads a mapping, by the name of a preset or of a file, or the description of a vault; the other one is nil. It
-// prints the mistakes.
+// Mapping reads a mapping, by the name of a preset or of a file, or the description of a vault; the other one is nil.
+// It prints the mistakes.
 func Mapping(out io.Writer, name string) (*mapping.Mapping, *mapping.Description, error) {
 	text, err := mappingText(name)
 	if err != nil {

@@ -175,8 +175,12 @@ func (r *Receiver) Body(id string) string {
 func (r *Receiver) Compare(expected map[string]oracle.Object, repeats bool) []string {
 	v := new(Verdict)
 	r.judge(v, expected)
-	if v.Repeated > 0 && !repeats {
-		v.differs("%d events came again", v.Repeated)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(r.came)) {
+		if n := r.came[id].accepted; n > 1 && !repeats {
+			v.differs("event %s was accepted %d times", id, n)
+		}
 	}
 	return v.Faults
 }

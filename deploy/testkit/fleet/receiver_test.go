@@ -133,7 +133,7 @@ func TestReceiverReportsEvents(t *testing.T) {
 		"an event too many": {sent: func(e map[string]oracle.Object) {
 			e["other"] = oracle.Object{"id": "other", "type": "deposit.referral", "partnerId": json.Number("1")}
 		}, want: "event other does not belong to a final block"},
-		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) }, want: "1 events came again"},
+		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) }, want: "event " + some + " was accepted 2 times"},
 		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]oracle.Object) {
 			e[some]["createdAt"] = "2027"
 			p.send(partner(e[some]), e[some], asIs)
