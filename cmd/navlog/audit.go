@@ -85,7 +85,8 @@ type changeFlags struct {
 
 // await calls done ten times a second until it returns true, the time limit is over, or a signal arrives: what it waits
 // for happens in any case. done reports the progress.
-func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Duration, done func(context.Context, *console.Steps) (bool, error)) error {
+func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Duration,
+	done func(context.Context, *console.Steps) (bool, error)) error {
 	steps := console.Progress(f.Flags, s)
 	defer steps.End()
 	ctx, cancel := context.WithTimeout(ctx, limit)

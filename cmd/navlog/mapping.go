@@ -71,7 +71,7 @@ type mappingTryCmd struct {
 	Address []string `placeholder:"[ROLE=]ADDRESS" help:"A contract of the vault, and which of the mapping's sources it is (default: vault); may be repeated. The description of a vault already lists them."`
 	From    uint64   `required:"" placeholder:"BLOCK" help:"First block."`
 	To      uint64   `required:"" placeholder:"BLOCK" help:"Last block, included."`
-	nodeFlags
+	cli.NodeFlags
 	Limit int `default:"100" range:"0 to 100000" help:"Maximum number of effects and of quarantined logs to print, 0 to 100000; all are counted."`
 	cli.Output
 }
@@ -118,7 +118,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	client, url, err := cmd.dial(ctx)
+	client, url, err := cmd.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ type trial struct {
 
 func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 	addresses := slices.SortedFunc(maps.Keys(t.sources), func(a, b common.Address) int { return a.Cmp(b) })
-	return readLogs(ctx, t.node, addresses, t.From, t.To, func(logs []types.Log, to uint64) error {
+	return cli.ReadLogs(ctx, t.node, addresses, t.From, t.To, func(logs []types.Log, to uint64) error {
 		progress(to - t.From + 1)
 		return t.add(ctx, logs)
 	})
@@ -199,7 +199,7 @@ func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 // add maps logs, one transaction at a time.
 func (t *trial) add(ctx context.Context, logs []types.Log) error {
 	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return t.described != nil && !t.described.TakesLog(l.Address, l.Topics) })
-	for _, tx := range transactions(logs) {
+	for _, tx := range cli.Transactions(logs) {
 		seconds := tx[0].BlockTimestamp
 		if seconds == 0 { // an older node does not send it
 			header, err := t.node.HeaderByNumber(ctx, new(big.Int).SetUint64(tx[0].BlockNumber))

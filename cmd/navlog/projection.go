@@ -62,7 +62,8 @@ func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d regist
 }
 
 // change changes one generation, which do returns, and prints what it is now, with a note if it is live and outdated.
-func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d registry.Deed, what string, do func(*projections.Operator) (int32, error)) error {
+func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d registry.Deed, what string,
+	do func(*projections.Operator) (int32, error)) error {
 	return f.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		steps := console.Progress(f.Flags, s)
 		o.Progress = steps.Tell

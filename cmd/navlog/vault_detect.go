@@ -22,7 +22,7 @@ type vaultDetectCmd struct {
 	Address string  `arg:"" help:"Address of the contract."`
 	Blocks  uint64  `default:"10000" range:"1 to 1000000" help:"How many of the newest blocks are searched for its logs, 1 to 1000000."`
 	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
-	nodeFlags
+	cli.NodeFlags
 	cli.Output
 }
 
@@ -59,7 +59,7 @@ func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	client, url, err := cmd.dial(ctx)
+	client, url, err := cmd.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client, ad
 	}
 	d.From = d.To - min(d.To, cmd.Blocks-1)
 	var logs []types.Log
-	err = readLogs(ctx, client, []common.Address{address}, d.From, d.To, func(some []types.Log, _ uint64) error {
+	err = cli.ReadLogs(ctx, client, []common.Address{address}, d.From, d.To, func(some []types.Log, _ uint64) error {
 		logs = append(logs, some...)
 		return nil
 	})
@@ -145,7 +145,7 @@ func (d *detected) weigh(logs []types.Log) error {
 			continue
 		}
 		v, c := m.Compile(), candidate{Preset: name, Events: []string{}}
-		for _, tx := range transactions(logs) {
+		for _, tx := range cli.Transactions(logs) {
 			c.add(v, role, tx)
 		}
 		slices.Sort(c.Events)

@@ -153,7 +153,8 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 // accept retracts everything above the ancestor, in as many transactions as needed. The log stays frozen until the last
 // one.
 func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress backup.Progress) error {
-	units := append(retractions(r.Writer.State.Window.Above(ancestor.Number), cmp.Or(r.AsUnit, retractedAsUnit)), []*event.Record{decision(writer.AcceptReorgClose, plan)})
+	units := retractions(r.Writer.State.Window.Above(ancestor.Number), cmp.Or(r.AsUnit, retractedAsUnit))
+	units = append(units, []*event.Record{decision(writer.AcceptReorgClose, plan)})
 	c := &writer.Change{Units: [][]*event.Record{{decision(writer.AcceptReorgOpen, plan)}}, Frozen: r.Writer.State.Frozen}
 	records, done := 0, 0
 	for _, unit := range units {

@@ -58,7 +58,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any,
 		return err
 	}
 	// The endpoint rejects batches if it answers the first call on its own, even with an error.
-	if _, alone := n.exchange(ctx, call{method: method, params: params[0]}); alone != nil && !refused(alone) {
+	if _, single := n.exchange(ctx, call{method: method, params: params[0]}); single != nil && !refused(single) {
 		return err
 	}
 	n.limits.noBatches(n.health.now(), err)

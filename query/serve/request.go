@@ -77,7 +77,8 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 }
 
 // WithVault is Pinned for an answer about a vault, or 404 if there is no such vault.
-func (r *Request) WithVault(address common.Address, answer func(context.Context, *ask.Pin, *state.Vault) (*Answer, error)) (*Answer, error) {
+func (r *Request) WithVault(address common.Address,
+	answer func(context.Context, *ask.Pin, *state.Vault) (*Answer, error)) (*Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*Answer, error) {
 		v, known := p.Vault(address)
 		if !known {

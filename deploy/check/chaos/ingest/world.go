@@ -72,7 +72,8 @@ type world struct {
 // newWorld starts a chain with contracts and traffic, and the proxies between it and ingest. brokers are those of a
 // shared Kafka; without them the world starts its own.
 func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *world, err error) {
-	w = &world{plan: plan, ctx: ctx, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}}, least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
+	w = &world{plan: plan, ctx: ctx, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}},
+		least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
 	defer func() {
 		if err != nil {
 			w.close()

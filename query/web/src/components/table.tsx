@@ -94,7 +94,7 @@ interface PagedProps<Row> {
   parameter: string
   /** What a row is, in the singular. */
   what: string
-  /** The list as a file, and what is to be said below it. */
+  /** Shown below the list, for example its links to files. */
   below?: ComponentChildren
   children: (rows: Row[]) => ComponentChildren
 }

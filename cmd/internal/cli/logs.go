@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -11,26 +11,26 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
-
-	"github.com/navlog/navlog/cmd/internal/cli"
 )
 
-// nodeFlags name the node of the commands for authors of mappings.
-type nodeFlags struct {
+// NodeFlags name the node of the commands for authors of mappings.
+type NodeFlags struct {
 	RPCFile string `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node that has the logs of these blocks (default: the URL in NAVLOG_MAPPING_RPC)."`
 	RPC     string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
 }
 
-func (f nodeFlags) dial(ctx context.Context) (*ethclient.Client, string, error) {
-	return cli.Node{RPC: f.RPC, File: f.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}.Dial(ctx)
+// Dial connects to the node, and also returns its URL.
+func (f NodeFlags) Dial(ctx context.Context) (*ethclient.Client, string, error) {
+	return Node{RPC: f.RPC, File: f.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}.Dial(ctx)
 }
 
 // widestTry is the number of blocks in one request for logs, until the node rejects it. Many providers allow this many.
 const widestTry = 10_000
 
-// readLogs reads the logs of contracts, in shorter ranges if the node rejects one. It calls visit for each range, with
+// ReadLogs reads the logs of contracts, in shorter ranges if the node rejects one. It calls visit for each range, with
 // the logs in the order of the chain and the last block of the range.
-func readLogs(ctx context.Context, node *ethclient.Client, contracts []common.Address, from, to uint64, visit func(logs []types.Log, to uint64) error) error {
+func ReadLogs(ctx context.Context, node *ethclient.Client, contracts []common.Address, from, to uint64,
+	visit func(logs []types.Log, to uint64) error) error {
 	for at, width := from, uint64(widestTry); ; {
 		end := to
 		if end-at >= width {
@@ -65,8 +65,8 @@ func readLogs(ctx context.Context, node *ethclient.Client, contracts []common.Ad
 	}
 }
 
-// transactions splits logs, which are in the order of the chain, by their transactions.
-func transactions(logs []types.Log) (out [][]types.Log) {
+// Transactions splits logs, which are in the order of the chain, by their transactions.
+func Transactions(logs []types.Log) (out [][]types.Log) {
 	for start, i := 0, 1; i <= len(logs); i++ {
 		if i == len(logs) || logs[i].TxHash != logs[start].TxHash || logs[i].BlockNumber != logs[start].BlockNumber {
 			out = append(out, logs[start:i])
