@@ -137,7 +137,7 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 				}
 			}
 			return logs
-		}, func(*history, *rig) {}, "an amount, a topic, a transaction or a time differs"},
+		}, func(*history, *rig) {}, ": a field differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := shortHistory(t)
