@@ -210,7 +210,9 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 			})
 		}
 		of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address })
-		if paid := s.paidBy(v.address, u.address); len(of) > 0 || paid.Sign() > 0 { // a claim may pay a user without a request
+		_, claims := s.claimedIn[[2]common.Address{v.address, u.address}]
+		if len(of) > 0 || claims { // a claim may be of a user without a request
+			paid := s.paidBy(v.address, u.address)
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, Object{
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String(), "assetsClaimed": paid.String()}, "_count": integer(len(of)),
