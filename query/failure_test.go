@@ -144,6 +144,17 @@ func TestNoSnapshot(t *testing.T) {
 	w.publish()
 	w.get("/api/v1/vaults").Data(t)
 
+	// A reorganisation retracts every block, which the first request finds.
+	w.chain.Retract(0)
+	w.chain.Entries[len(w.chain.Entries)-1].Boundary = true
+	w.g.Write(w.chain)
+	w.get("/api/v1/users").Failed(t, 503, "UNAVAILABLE")
+	refused("holds no indexed block yet")
+	w.get("/api/v1/vaults").Failed(t, 503, "UNAVAILABLE")
+	w.chain.Append(readtest.BlockRecord(1))
+	w.publish()
+	w.get("/api/v1/vaults").Data(t)
+
 	// A vault of another chain.
 	w.chain.ChainID++
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.BlockRecord(2))

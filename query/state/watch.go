@@ -137,7 +137,7 @@ func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) 
 	if s := w.snapshot.Load(); s != than {
 		return s, nil
 	}
-	if err := w.lookOnce(ctx); err != nil {
+	if err := w.lookOnce(ctx); err != nil && w.snapshot.Load() != nil {
 		return nil, err
 	}
 	return w.snapshot.Load(), nil
@@ -175,6 +175,9 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	now, was := w.Now(), w.snapshot.Load()
 	s, err := w.snapshotOf(ctx, source, registry.building, was)
+	if errors.As(err, new(emptyError)) { // a reorganisation may retract every block
+		w.show(nil)
+	}
 	if err != nil {
 		return err
 	}
