@@ -72,8 +72,11 @@ var (
 		`|(?:does not|doesn't|do not|don't) have (?:the |this |these )?(?:requested )?(?:block|header)s?\b` +
 		`|(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
 		`|future block|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)`)
-	// ofHistory matches the messages of a node that has dropped the blocks.
-	ofHistory = regexp.MustCompile(`\bpruned\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
+	// ofHistory matches the messages of a node that has dropped the blocks ("old data not available due to pruning" of
+	// Erigon), and of a provider that sells old blocks ("Archive, Debug and Trace requests are not available on your
+	// current plan").
+	ofHistory = regexp.MustCompile(`\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node` +
+		`|\barchiv(?:e|al)\b[^.]{0,60}\b(?:not (?:available|included|supported|allowed)|requires?|restricted)\b`)
 	// Any other message about too much data.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )

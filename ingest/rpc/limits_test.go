@@ -74,8 +74,12 @@ func TestRefusals(t *testing.T) {
 		{-32000, "could not find block", "", refusal{kind: absent}},
 		{4444, "pruned history unavailable", "", refusal{kind: absent}},
 		{-32000, "missing trie node 12ab (path )", "", refusal{kind: absent}},
+		{-32000, "old data not available due to pruning: requested block 100", "", refusal{kind: absent}},
+		{-32002, "Archive, Debug and Trace requests are not available on your current plan.", "", refusal{kind: absent}},
+		{-32602, "Archive requests require a personal token", "", refusal{kind: absent}},
 		// These name a head or a bound, but are about the length of the range.
 		{-32000, "block range exceeds the maximum of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
+		{-32000, "block range exceeds the limit of 500 blocks for archive requests", "", refusal{kind: tooMuch, blocks: 500}},
 		{-32000, "range beyond the limit of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "", refusal{kind: tooMuch, blocks: 2000}},
 		{-32005, "the query exceeds the limit of 500 results", "", refusal{kind: tooMuch, results: 500}},

@@ -243,11 +243,17 @@ func takesNoHash(err error) bool {
 }
 
 // ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
-// ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned"),
-// Nethermind ("No state available for block 8"), Besu ("World state unavailable"), OpenEthereum ("your node is running
-// with state pruning"), and providers that sell old state ("archive").
-var ofState = regexp.MustCompile(`missing trie node|historical state|\bstate\b[^.]{0,100}\b(?:not available|unavailable|pruned|missing)\b` +
-	`|no state (?:is )?available|state pruning|\barchive\b`)
+// ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned", "no
+// state found for block 0x..."), Erigon ("old data not available due to pruning"), Nethermind ("No state available for
+// block 8"), Besu ("World state unavailable"), OpenEthereum ("your node is running with state pruning"), Nitro ("state
+// recreation l2 gas depth limit exceeded"), op-geth ("no historical RPC is available for this historical (pre-bedrock)
+// execution request"), zkSync ("Block with such an ID is pruned"), Frontier ("State already discarded for ..."), Cosmos
+// chains ("failed to load state at height 8; version does not exist", "height 8 is not available, lowest height is 9"),
+// Rootstock ("State not found for block"), and providers that sell old state ("archive", "archival"). It must not match
+// the messages of a node that does not have the block yet: that sample would be lost.
+var ofState = regexp.MustCompile(`missing trie node|historical (?:state|rpc)|\bpruning\b|\barchiv(?:e|al)\b` +
+	`|\bstate\b[^.]{0,100}\b(?:not available|unavailable|not found|pruned|missing|discarded)\b` +
+	`|no state (?:is )?(?:available|found)|load state at height|state recreation|(?:block|height)\b[^.]{0,40}\b(?:is|been) pruned\b|lowest height`)
 
 // lacksState reports whether a node has the block, but no longer the state at its end.
 func lacksState(err error) bool {
