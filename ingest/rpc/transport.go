@@ -135,7 +135,7 @@ func httpErrorOf(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	e.Body = excerpt(body)
 	switch e.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
 		return e // not about the call, whatever the body contains
 	}
 	if all, _, err := openBatch(body); err == nil && len(all) > 0 && all[0].failed() {

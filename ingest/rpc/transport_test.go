@@ -61,6 +61,8 @@ func TestWrongAnswers(t *testing.T) {
 		"400 without":               {status(400, `range too large`), nil, "HTTP 400 Bad Request: range too large", false, true},
 		"413":                       {status(413, ``), nil, "HTTP 413", false, true},
 		"502":                       {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
+		"403 with an error inside":  {status(403, `{"id":1,"error":{"code":-32002,"message":"Archive requests are not available on your plan"}}`), nil, "Archive requests", true, true},
+		"403 without":               {status(403, `{"error":{"message":null}`), nil, "HTTP 403", false, false},
 		"401":                       {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
 		"a redirect":                {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},
 		"a length above the bound":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "more than 65536 KiB", false, true},
