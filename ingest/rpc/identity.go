@@ -41,6 +41,9 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 		return identity{}, err
 	}
 	zero, err := n.ByNumber(ctx, 0)
+	if answers(err) {
+		err = fmt.Errorf("an endpoint without block 0 can only be used beside one that has it: %w", err)
+	}
 	if err != nil {
 		return identity{chainID: id}, err
 	}
@@ -107,13 +110,17 @@ func (p *Pool) meet(ctx context.Context) error {
 }
 
 // judge compares the chain of an endpoint, as far as it is known, with the configured one and with that of the other
-// endpoints.
+// endpoints. Some endpoints serve only recent blocks: one that works but does not return block 0 is trusted to have the
+// genesis of the others, because the blocks that it returns must continue those of the log.
 func (p *Pool) judge(n *Node, id identity, fault error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id.chainID == p.chainID && answers(fault) && p.genesis != nil {
+		id.genesis, fault = *p.genesis, nil
+	}
 	if fault != nil && (id.chainID == 0 || id.chainID == p.chainID) {
 		return fault
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	i := slices.Index(p.all, n)
 	wrong := ""
 	switch {

@@ -24,7 +24,7 @@ type bareNode struct {
 	*httptest.Server
 	mu       sync.Mutex
 	id       uint64
-	genesis  int
+	genesis  int // -1 for a node that has no block 0
 	head     uint64
 	headTime uint64
 	fault    func(w http.ResponseWriter) // replaces the response
@@ -87,6 +87,7 @@ func (c *bareNode) serve(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case q.Method == "eth_chainId":
 		result = fmt.Sprintf(`"%#x"`, c.id)
+	case q.Params[0] == "0x0" && c.genesis < 0:
 	case q.Params[0] == "0x0":
 		result = block(0, uint64(c.genesis), 0)
 	case q.Params[0] == "latest":
@@ -614,6 +615,28 @@ func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
 	}
 	if !p.all[0].health.is(lagging) || p.all[1].health.is(lagging) {
 		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].health.is(lagging), p.all[1].health.is(lagging))
+	}
+}
+
+// An endpoint that serves only recent blocks, so that it has no block 0, is used beside one that has it, but not without.
+func TestEndpointWithoutBlock0(t *testing.T) {
+	recent, whole := newBareNode(t), newBareNode(t)
+	recent.genesis = -1
+	p, _ := poolOf(t, recent)
+	if _, err := p.First(t.Context()); err == nil || Refused(err) || !strings.Contains(err.Error(), "beside one that has it") {
+		t.Errorf("without another one the error is %v", err)
+	}
+	p, _ = poolOf(t, recent, whole)
+	if n, err := p.First(t.Context()); err != nil || n != p.all[0] {
+		t.Errorf("it is not the first endpoint: %v", err)
+	}
+	whole.set(func(c *bareNode) { c.fault = hangUp })
+	if n, err := p.Current(t.Context()); err != nil || n != p.all[0] {
+		t.Errorf("while the other one is down, it is not in use: %v", err)
+	}
+	recent.set(func(c *bareNode) { c.id = 6 })
+	if err := p.identify(t.Context(), p.all[0]); err == nil || !p.all[0].health.is(wrong) {
+		t.Errorf("with another chain id the error is %v", err)
 	}
 }
 
