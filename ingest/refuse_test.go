@@ -101,6 +101,21 @@ func TestVaultWithoutCodeIsRefused(t *testing.T) {
 	r.refused("vault "+nobody+" has no code on chain", "check chain.vaults and chain.rpc")
 }
 
+// A node that is still syncing has no code at a head below the vault's start block, which says nothing about the vault.
+func TestVaultAboveTheHeadOfASyncingNode(t *testing.T) {
+	r := newRig(t, kfake)
+	genesis := headIs(r.blockAt("0x0"), "")
+	r.through(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		if method == "eth_getCode" {
+			return "0x", nil, true
+		}
+		return genesis(method, params, truth)
+	})
+	if err := r.start().wait(); err == nil || rpc.Refused(err) || !strings.Contains(err.Error(), "wait until the node has synced") {
+		t.Errorf("ingest ends with %v", err)
+	}
+}
+
 // If an endpoint fails to say whether a vault exists, the next one is used; if all fail, the error says why.
 func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	r := newRig(t, kfake)

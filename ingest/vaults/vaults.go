@@ -39,7 +39,8 @@ func (v vault) withoutCode(ctx context.Context, n *rpc.Node, at *rpc.Header) (mi
 	return missing, nil
 }
 
-// Check checks with one endpoint that every vault is a contract.
+// Check checks with one endpoint that every vault is a contract. The absence of code is a RefusedError unless the
+// endpoint's head is below the start block of the vault.
 func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	tip, err := n.Latest(ctx)
 	if err != nil {
@@ -52,6 +53,10 @@ func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 			return err
 		}
 		for _, source := range missing {
+			if tip.Number < v.Start { // it may not exist yet
+				return fmt.Errorf("%s %s has no code at block %d, the head of %s, and its vault starts at block %d: wait until the node has synced",
+					source.Role, source.Address, tip.Number, n.Name, v.Start)
+			}
 			faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc",
 				source.Role, source.Address, chainID, tip.Number))
 		}
