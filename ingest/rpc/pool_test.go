@@ -634,6 +634,11 @@ func TestEndpointWithoutBlock0(t *testing.T) {
 	if n, err := p.Current(t.Context()); err != nil || n != p.all[0] {
 		t.Errorf("while the other one is down, it is not in use: %v", err)
 	}
+	for message, trusted := range map[string]bool{"Archive requests are not available on your plan": true, "internal error": false} {
+		if err := p.judge(p.all[0], identity{chainID: 5}, &rpcError{Code: -32000, Message: message}); (err == nil) != trusted {
+			t.Errorf("if it answers %q to a call for block 0, the error is %v", message, err)
+		}
+	}
 	recent.set(func(c *bareNode) { c.id = 6 })
 	if err := p.identify(t.Context(), p.all[0]); err == nil || !p.all[0].health.is(wrong) {
 		t.Errorf("with another chain id the error is %v", err)
