@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -64,8 +66,12 @@ func below(key string, field reflect.StructField) string {
 // octal matches what YAML reads as a base-8 number, and people as decimal.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// octalFaults reports numbers that begin with 0: YAML would read 010 as 8.
-func octalFaults(name string, b []byte) error {
+// fractional is a tag that the decoder accepts for texts only, and names in its errors.
+const fractional = "!fraction"
+
+// numberFaults reports numbers that the decoder reads as others: 010 as 8, and for a setting that is a whole number 1.5
+// as 1.
+func numberFaults(name string, b []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(b, &document) != nil {
 		return nil // the decoder reports it
@@ -77,10 +83,21 @@ func octalFaults(name string, b []byte) error {
 			faults = append(faults, fmt.Errorf("%s, line %d: %s begins with 0, and YAML reads such a number to the base 8: "+
 				"write it without the 0, or in quotes if it is a text", name, n.Line, n.Value))
 		}
+		if number, err := strconv.ParseFloat(n.Value, 64); n.Tag == "!!float" && err == nil && number != math.Trunc(number) {
+			n.Tag = fractional
+		}
 		for _, below := range n.Content {
 			look(below)
 		}
 	}
 	look(&document)
+	var wrong *yaml.TypeError
+	if errors.As(document.Decode(new(Config)), &wrong) {
+		for _, e := range wrong.Errors {
+			if strings.Contains(e, fractional) && !strings.Contains(e, "float") {
+				faults = append(faults, typeFaults(name, &yaml.TypeError{Errors: []string{e}}))
+			}
+		}
+	}
 	return errors.Join(faults...)
 }

@@ -11,10 +11,12 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"go.yaml.in/yaml/v3"
@@ -125,6 +127,33 @@ func noFile() error {
 // code.
 var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
+// wrongType matches what the decoder says about a value of another type: the line, the value if it is short, and the Go
+// type.
+var wrongType = regexp.MustCompile("^(line \\d+:) cannot unmarshal !+\\w+( `.*`)? into (\\S+)$")
+
+// inWords describes the values of a Go type to a reader who does not know Go.
+func inWords(goType string) string {
+	switch {
+	case goType == "time.Duration":
+		return "a duration with its unit, such as 250ms, 10s or 1m"
+	case goType == "bool":
+		return "true or false"
+	case goType == "string" || strings.HasPrefix(goType, "*"): // those of our own types that read a text
+		return "a text"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case goType == "uint8":
+		return "a whole number, 0 to 255"
+	case strings.HasPrefix(goType, "uint"):
+		return "a whole number, 0 or more"
+	case strings.HasPrefix(goType, "int"):
+		return "a whole number"
+	}
+	return "a section: keys with values"
+}
+
 type replacement struct{ field, variable, advice string }
 
 // replaced are the settings of earlier versions: as an error of the YAML decoder and as a variable, and what replaces
@@ -143,7 +172,7 @@ func parseYAML(name string, b []byte, c *Config) error {
 	case errors.Is(err, io.EOF):
 		return nil // an empty file
 	case err == nil || errors.As(err, &wrong):
-		return errors.Join(typeFaults(name, wrong), octalFaults(name, b), secondDocument(name, decoder))
+		return errors.Join(typeFaults(name, wrong), numberFaults(name, b), secondDocument(name, decoder))
 	}
 	c.unread = true
 	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
@@ -158,7 +187,11 @@ func typeFaults(name string, wrong *yaml.TypeError) error {
 		for _, r := range replaced {
 			e = strings.Replace(e, r.field, r.advice, 1)
 		}
-		faults[i] = fmt.Errorf("%s, %s", name, documentedType.ReplaceAllString(e, "unknown key $1: remove it or correct its spelling"))
+		e = documentedType.ReplaceAllString(e, "unknown key $1: remove it or correct its spelling")
+		if m := wrongType.FindStringSubmatch(e); m != nil {
+			e = m[1] + m[2] + " must be " + inWords(m[3])
+		}
+		faults[i] = fmt.Errorf("%s, %s", name, e)
 	}
 	return errors.Join(faults...)
 }
@@ -265,8 +298,8 @@ func mistakeIn(key string, given map[string]string) error {
 	var wrong env.ParseError
 	var number *strconv.NumError
 	switch {
-	case errors.As(err, &wrong) && errors.As(wrong.Err, &number):
-		return fmt.Errorf("environment variable %s is %q and must be of type %s: %w", key, number.Num, wrong.Type, number.Err)
+	case errors.As(err, &wrong) && (errors.As(wrong.Err, &number) || wrong.Type == reflect.TypeFor[time.Duration]()):
+		return fmt.Errorf("environment variable %s is %q and must be %s", key, given[key], inWords(wrong.Type.String()))
 	case errors.As(err, &wrong):
 		return fmt.Errorf("environment variable %s: %w", key, wrong.Err)
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ surplus: true
 	}
 	for _, want := range []string{
 		"line 6: unknown key pollIntervall", "line 11: unknown key surplus",
-		"NAVLOG_KAFKA_BROKER is not a setting", `NAVLOG_CHAIN_WINDOW is "many" and must be of type uint64`,
+		"NAVLOG_KAFKA_BROKER is not a setting", `NAVLOG_CHAIN_WINDOW is "many" and must be a whole number, 0 or more`,
 		"chain.id", "chain.rpc[0]", "chain.vaults[0].address", `"nohost"`, "kafka.replicationFactor",
 		"clickhouse.addr", "clickhouse.prefix", "postgres.url", "http.listen", "http.router", "NAVLOG_SECRET_KEY",
 	} {
@@ -184,9 +185,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		{configtest.Sound + "---\nchain: [unclosed\n", "", "line"},
 		{configtest.Sound, "NAVLOG_HTTP_LISTEN=127.0.0.1:99999", `http.listen is "127.0.0.1:99999"`},
 		{configtest.Sound, "NAVLOG_OPS_LISTEN=127.0.0.1:http9", `ops.listen is "127.0.0.1:http9"`},
-		{configtest.Sound, "NAVLOG_KAFKA_TLS=yes", `NAVLOG_KAFKA_TLS is "yes" and must be of type bool`},
+		{configtest.Sound, "NAVLOG_KAFKA_TLS=yes", `NAVLOG_KAFKA_TLS is "yes" and must be true or false`},
 		{configtest.Sound, "NAVLOG_CHAIN_RPC_0_BURST=many", `NAVLOG_CHAIN_RPC_0_BURST is "many"`},
-		{configtest.Sound, "NAVLOG_CHAIN_POLL_INTERVAL=soon", "NAVLOG_CHAIN_POLL_INTERVAL: "},
+		{configtest.Sound, "NAVLOG_CHAIN_POLL_INTERVAL=5", `NAVLOG_CHAIN_POLL_INTERVAL is "5" and must be a duration with its unit, such as 250ms`},
 		{configtest.Sound, "NAVLOG_CHAIN_FINALITY=height", "NAVLOG_CHAIN_FINALITY: finality"},
 		{configtest.Sound, "NAVLOG_CHAIN_PROVE=50/s", "NAVLOG_CHAIN_PROVE: chain.receiptsEvery replaces chain.prove"},
 		{strings.Replace(configtest.Sound, "chain:\n", "chain:\n  prove: 50/s\n", 1), "", ": chain.receiptsEvery replaces chain.prove"},
@@ -198,6 +199,48 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 	if _, err := Load(configtest.Write(t, "---"+configtest.Sound+"...\n"), nil); err != nil {
 		t.Errorf("a document with a beginning and an end: %v", err)
+	}
+}
+
+// A value of another type is described without Go's and YAML's names for it, and a fraction is not rounded down.
+func TestValuesOfAnotherType(t *testing.T) {
+	const text = `chain:
+  id: x
+  pollInterval: 5
+  window: 1.5
+  agreement: 2.0
+  receiptsPerSecond: 0.5
+  prices: {eth_call: 2.5}
+  finality: []
+  vaults: [{decimals: 300}]
+kafka: []
+clickhouse: {tls: 1, password: 1.5}
+webhooks: {leaseSeconds: 10s, retentionDays: 90.7}
+http: {listen: {}, trustedProxies: all, publicRateLimit: 1e3, vaults: [{managementFee: 0.5}]}
+`
+	c, err := Load(configtest.Write(t, text), nil)
+	if err == nil {
+		t.Fatal("values of another type were accepted")
+	}
+	got := regexp.MustCompile(`(?m)^.*, line `).ReplaceAllString(err.Error(), "line ")
+	const want = "line 2: `x` must be a whole number, 0 or more\n" +
+		"line 3: `5` must be a duration with its unit, such as 250ms, 10s or 1m\n" +
+		"line 8: must be a text\n" +
+		"line 9: `300` must be a whole number, 0 to 255\n" +
+		"line 10: must be a section: keys with values\n" +
+		"line 11: `1` must be true or false\n" +
+		"line 12: `10s` must be a whole number\n" +
+		"line 13: must be a text\n" +
+		"line 13: `all` must be a list\n" +
+		"line 4: `1.5` must be a whole number, 0 or more\n" +
+		"line 7: `2.5` must be a whole number, 0 or more\n" +
+		"line 12: `90.7` must be a whole number"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if c.Chain.Agreement != 2 || c.Chain.ReceiptsPerSecond != 0.5 || c.HTTP.PublicRateLimit != 1000 ||
+		c.ClickHouse.Password != "1.5" || c.HTTP.Vaults[0].ManagementFee != "0.5" {
+		t.Errorf("a value that is right was read as another: %+v", c)
 	}
 }
 
