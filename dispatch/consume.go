@@ -102,7 +102,6 @@ func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch
 		return err
 	}
 	defer lease.Drop(ctx)
-	d.log.Info("reading the referral topics")
 	d.reads.Store(true)
 	defer d.reads.Store(false)
 	group, ctx := errgroup.WithContext(ctx)
@@ -155,6 +154,7 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 		return err
 	}
 	defer r.client.Close()
+	d.log.Info("reading the referral topics")
 	for checked, proven := time.Now(), time.Now(); ; {
 		if err := r.poll(ctx); err != nil || ctx.Err() != nil {
 			return err
