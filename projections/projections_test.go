@@ -269,7 +269,7 @@ func TestImpossibleLogs(t *testing.T) {
 	reaches(t, p, s.Seq())
 	r := w.verify(t, s.Seq())
 	if len(r.Impossible) != 6 {
-		t.Errorf("verify lists %d logs that cannot be, want 6:\n%s", len(r.Impossible), r)
+		t.Errorf("verify lists %d impossible logs, want 6:\n%s", len(r.Impossible), r)
 	}
 	for name, want := range map[string]float64{"WithdrawalClaimed": 2, "WithdrawalFunded": 1, "WithdrawalRequested": 1, "DepositsSwept": 1} {
 		if got := testutil.ToFloat64(p.measured().impossibleLogs.WithLabelValues(name)); got != want {

@@ -77,7 +77,7 @@ func (r *Report) String() string {
 	for _, seq := range r.WithoutData {
 		fmt.Fprintf(&b, "  seq %d\n", seq)
 	}
-	fmt.Fprintf(&b, "%-40s %10d\n", "logs that cannot be", len(r.Impossible))
+	fmt.Fprintf(&b, "%-40s %10d\n", "impossible logs", len(r.Impossible))
 	for _, what := range r.Impossible {
 		fmt.Fprintf(&b, "  %s\n", what)
 	}

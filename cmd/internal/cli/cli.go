@@ -116,6 +116,9 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 		return err
 	}
 	parsed, err := parser.Parse(args)
+	if err != nil && out.Flush() != nil {
+		return nil // the help that could not be written, as the deferred function says
+	}
 	if err != nil {
 		return Usage.With(misuse(name, err))
 	}

@@ -98,8 +98,11 @@ func TestLostResult(t *testing.T) {
 	commands := new(struct {
 		Quiet quietCmd `cmd:""`
 	})
-	if err := Run(t.Context(), "tool", "A tool.", commands, []string{"quiet"}, broken{}, io.Discard); CodeOf(err) != Failed || fmt.Sprint(err) != "write the result: broken" {
-		t.Error(err)
+	for _, args := range [][]string{{"quiet"}, {"--help"}, {"quiet", "--help"}} {
+		err := Run(t.Context(), "tool", "A tool.", commands, args, broken{}, io.Discard)
+		if CodeOf(err) != Failed || fmt.Sprint(err) != "write the result: broken" {
+			t.Errorf("%q: %v", args, err)
+		}
 	}
 	if err := Run(t.Context(), "tool", "A tool.", commands, []string{"quiet"}, io.Discard, broken{}); err != nil {
 		t.Errorf("without standard error: %v", err)
