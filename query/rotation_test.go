@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -215,6 +216,42 @@ func TestPartnerRotates(t *testing.T) {
 		}
 	}
 	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", newKey).Data(t).(object)["rotation"], true)
+}
+
+// A request that was admitted before its key was revoked, and sends its body after that, changes nothing: its client
+// would keep access with a key that nobody revoked.
+func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
+	w := newRotations(t, "login_revoked_serve", "navlog_serve, navlog_rotation", allowed)
+	w.partner(7, "Seven")
+	before, _ := w.secrets(7)
+	for _, path := range []string{
+		rotateKeyPath, rotateSecretPath, certificatesPath, removePath, webhooksPath, webhooksPath + "/test",
+		webhooksPath + "/deliveries/57e04288-f027-5ee3-baa8-df40dbd8417c/replay",
+	} {
+		key := w.key(7)
+		w.clock.add(time.Minute) // another window of the limits
+		revokes := onRead(func() {
+			if _, err := registry.RevokeKeys(t.Context(), w.owner, "tests", 7, ""); err != nil {
+				t.Error(err)
+			}
+		})
+		body := io.MultiReader(revokes, strings.NewReader(`{"url":"`+sevensURL+`"}`))
+		w.Do("POST", path, body, "x-api-key", key, "Content-Type", "application/json").Failed(t, 401, "UNAUTHORIZED")
+		if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
+			t.Errorf("%s: %d live keys, %v", path, len(live), err)
+		}
+	}
+	if after, next := w.secrets(7); after != before || next != "" {
+		t.Error("the secret changed")
+	}
+}
+
+// onRead is an empty body that calls a function when it is read.
+type onRead func()
+
+func (f onRead) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
 }
 
 // Without the setting there is nothing to rotate, whatever the login may do; the key is asked for first.

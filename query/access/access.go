@@ -18,6 +18,7 @@
 package access
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -111,7 +112,7 @@ func (a *Access) Admit(r *serve.Request, e *serve.Route) error {
 		}
 		return a.charge(r, limitPublic, takeOf(a.byIP, r.Client, a.PublicRateLimit, a.Now()))
 	}
-	partner, err := a.authenticate(r)
+	partner, err := a.authenticate(r, a.keys.lookUp)
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,13 @@ func (a *Access) Admit(r *serve.Request, e *serve.Route) error {
 		return a.chargePartner(r, string(e.PostLimit), postLimits[e.PostLimit])
 	}
 	return nil
+}
+
+// Confirm returns an error if the key of an admitted request is no longer valid. Time has passed since Admit: a client
+// may send its body as slowly as the server allows.
+func (a *Access) Confirm(r *serve.Request) error {
+	_, err := a.authenticate(r, a.keys.lookUpNow)
+	return err
 }
 
 // chargePartner is charge for a limit that all instances share.
@@ -159,8 +167,8 @@ func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // authenticate finds the partner of x-api-key. The key is looked up even if other requests from the address failed,
 // because many clients may share it. The response is the same whatever is wrong with the key.
-func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
-	entry, err := a.keys.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
+func (a *Access) authenticate(r *serve.Request, lookUp func(context.Context, string) (*keyEntry, error)) (*serve.Partner, error) {
+	entry, err := lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
 	switch {
 	case err != nil:
 		return nil, err

@@ -59,16 +59,22 @@ type keyQuestion struct {
 // lookUp returns the registry's result for a key, at most keyTrustedFor old, or nil if the key is not valid. The
 // error is a *serve.Failure with status 503.
 func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
+	k.mu.Lock()
+	entry, ok := k.live[keyHash(registry.HashKey(key))]
+	k.mu.Unlock()
+	if ok && k.now().Before(entry.until) {
+		return &entry, nil
+	}
+	return k.lookUpNow(ctx, key)
+}
+
+// lookUpNow is lookUp with a query that begins after the call.
+func (k *keys) lookUpNow(ctx context.Context, key string) (*keyEntry, error) {
 	if !registry.WellFormedKey(key) {
 		return nil, nil
 	}
 	hash := keyHash(registry.HashKey(key))
 	k.mu.Lock()
-	entry, ok := k.live[hash]
-	if ok && k.now().Before(entry.until) {
-		k.mu.Unlock()
-		return &entry, nil
-	}
 	q := k.join(hash)
 	k.mu.Unlock()
 	select {
@@ -79,7 +85,8 @@ func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
 	if q.err != nil {
 		return nil, serve.RegistryFailure(q.err)
 	}
-	if entry, ok = q.found[hash]; !ok {
+	entry, ok := q.found[hash]
+	if !ok {
 		return nil, nil
 	}
 	return &entry, nil

@@ -42,13 +42,16 @@ func (r *Request) readBody(most int) error {
 func (r *Request) HasBody() bool { return len(r.body) > 0 }
 
 // posted handles a POST. Those that wait for a place, or whose body is being read, are bounded by the limits of their
-// partners (Route.PostLimit).
+// partners (Route.PostLimit). A key may be revoked meanwhile: a request that was admitted before must not get a new one.
 func (s *Server) posted(r *Request, h Handler) (*finished, error) {
 	release, err := s.posts.acquire(r.Context, r.holder())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	if err := s.Confirm(r); err != nil {
+		return nil, err
+	}
 	return s.create(r, h)
 }
 
