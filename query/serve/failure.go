@@ -67,7 +67,7 @@ func NoSuchVault() error { return NotFound("There is no such vault.") }
 // InvalidParameter is 400 with all invalid fields.
 func InvalidParameter(faults ...Fault) *Failure {
 	return &Failure{Status: http.StatusBadRequest, Code: CodeInvalidParameter,
-		Message: "A query parameter is not valid.", Details: faults}
+		Message: "A parameter is not valid.", Details: faults}
 }
 
 // Unavailable is 503: the same request may succeed a little later.

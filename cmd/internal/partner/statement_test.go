@@ -110,8 +110,8 @@ func TestStatementGet(t *testing.T) {
 	fails("cut off", "is not complete", cli.Failed)
 	answer = bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1)
 	fails("changed on the way", "its signature is not valid", cli.Failed)
-	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A query parameter is not valid.","details":[{"field":"to"}]}}`), 400
-	fails("refused", `responded with 400: A query parameter is not valid. [{"field":"to"}]`, cli.Usage)
+	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A parameter is not valid.","details":[{"field":"to"}]}}`), 400
+	fails("refused", `responded with 400: A parameter is not valid. [{"field":"to"}]`, cli.Usage)
 	answer = []byte("<html>")
 	fails("another server", "is that the API of navlog?", cli.Failed)
 	fails("a key file that is not there", "none.txt", cli.Usage, "--key-file", "none.txt")
