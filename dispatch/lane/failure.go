@@ -91,7 +91,7 @@ func reason(err error) string {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed before a response"
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "net/http: HTTP/1.x transport connection broken: ")
 }
 
 // outdated describes a certificate of the receiver, or of its authority, that is not valid now.

@@ -72,6 +72,13 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 		below.Close()
 	})
 	old := f.receiverWith(nil, func(s *httptest.Server) { s.TLS = &tls.Config{MaxVersion: tls.VersionTLS11} })
+	other := f.receiver(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		f.check(err)
+		_, err = conn.Write([]byte("220 mail.example.com ESMTP\r\n"))
+		f.check(err)
+		conn.Close()
+	})
 	demanding := f.receiverWith(nil, func(s *httptest.Server) { s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} })
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
@@ -102,6 +109,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 		"old TLS":             {none, old.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: protocol version not supported"},
 		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "the receiver demands a client certificate, and navlog has none for this URL"},
 		"no TLS":              {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
+		"no HTTP":             {none, other.Listener.Addr().String(), roots, outcomeNetwork, `malformed HTTP status code "mail.example.com"`},
 		"no response":         {none, silent, roots, outcomeTimeout, "no response in time"},
 		"internal address":    {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
 		"internal name":       {inside, testName, roots, outcomeForbidden, "host " + testName + " has an address that is not public"},
