@@ -1,6 +1,6 @@
 // Selects a block: with a slider over the chain, by its number, or one step at a time. The selected block is in the
 // address bar; while the slider is dragged, the block under it is already shown.
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { group } from "../format"
 import { blockNumber, go, usePlace } from "../router"
 
@@ -37,8 +37,8 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
   // The page may show something else when the time has passed.
   const latest = useRef(to)
   latest.current = to
-  // A visitor who goes on to another page stays there.
-  useEffect(
+  // A visitor who goes on to another page stays there. At once, and not after the next frame, before which the time may have passed.
+  useLayoutEffect(
     () => () => {
       clearTimeout(timer.current)
       draw(null)

@@ -1,5 +1,5 @@
 // The time machine, and how far navlog is, as a chip that links to the status page.
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { ask, ApiError } from "../api"
 import { useExact, useStatus } from "../answers"
 import { count, duration, group } from "../format"
@@ -113,8 +113,9 @@ function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   // The page may show something else when the answer arrives.
   const latest = useRef(place)
   latest.current = place
-  // A visitor who goes on, to another page or block, stays there.
-  useEffect(
+  // A visitor who goes on, to another page or block, stays there. At once, and not after the next frame: on a slow machine the
+  // visitor types again before that.
+  useLayoutEffect(
     () => () => {
       asking.current?.abort()
       type(null)
