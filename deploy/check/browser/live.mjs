@@ -45,6 +45,12 @@ export async function until(what, holds) {
   }
 }
 
+/** The newest block that is final and indexed: on a busy machine, the tables may be behind the chain's final block. */
+export async function finalBlock() {
+  const { finalBlock, indexedBlock } = (await api("/status")).data
+  return String(Math.min(Number(finalBlock), Number(indexedBlock)))
+}
+
 export const indexed = async () => (await api("/status")).data.indexedBlock
 
 /**

@@ -1,7 +1,7 @@
 // Tests the pages in a browser, on a live system whose chain is reorganised meanwhile.
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { api, axe, native, open, phone, ready, reorganise, rpc, settled, takeBackAnEvent, until } from "./live.mjs"
+import { api, axe, finalBlock, native, open, phone, ready, reorganise, rpc, settled, takeBackAnEvent, until } from "./live.mjs"
 
 async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
@@ -61,7 +61,7 @@ for (const look of (process.env.LOOKS ?? Object.keys(looks).join(" ")).split(" "
 }
 
 test("the vaults are those of the API as of the block that the address bar names, whatever is reorganised above it", async () => {
-  const block = String(Number((await api("/status")).data.finalBlock))
+  const block = await finalBlock()
   const want = (await api(`/api/v1/vaults?asOfBlock=${block}`)).data
   const { page, wrong, close } = await open(`/?asOfBlock=${block}`)
   await reorganise(2)
@@ -79,7 +79,7 @@ test("the vaults are those of the API as of the block that the address bar names
 })
 
 test("users of a vault are sorted and paged as the API says, and back goes back", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const vault = (await api("/api/v1/vaults")).data[0].address
   const { page, wrong, close } = await open(`/users?vault=${vault}&asOfBlock=${block}`)
   const shown = async () => (await page.locator("tbody tr a[href*='/user/']").evaluateAll((links) => links.map((link) => link.pathname.split("/").pop())))
@@ -95,7 +95,7 @@ test("users of a vault are sorted and paged as the API says, and back goes back"
 })
 
 test("the users of a vault are those of the API, and what each did there opens its proof", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const vault = (await api("/api/v1/vaults")).data[0].address
   const want = (await api(`/api/v1/vaults/${vault}/users?sortBy=totalDeposited&pageSize=50&asOfBlock=${block}`)).data
   assert.ok(want.length > 0)
@@ -114,7 +114,7 @@ test("the users of a vault are those of the API, and what each did there opens i
 })
 
 test("a number opens its proof, which adds up to what the API says, and a link opens it again", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const { user, vault: of } = await depositor(block)
   const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
   await page.locator(`a.number[href*='${of}%2F_sum%2FassetAmount']`).first().click()
@@ -138,7 +138,7 @@ test("a number opens its proof, which adds up to what the API says, and a link o
 })
 
 test("what a number is made of is verified in the browser, and a lie of the API is found", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const { user, vault: of } = await depositor(block)
   const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
   await page.locator(`a.number[href*='${of}%2F_sum%2FassetAmount']`).first().click()
@@ -243,7 +243,7 @@ test("the newest events follow the log: what is mined appears, and what is reorg
   })
   assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again")
   // A past state does not change.
-  const past = await open(`/events?asOfBlock=${(await api("/status")).data.finalBlock}`)
+  const past = await open(`/events?asOfBlock=${await finalBlock()}`)
   assert.equal(await past.page.getByText("Live: new events appear").count(), 0)
   assert.deepEqual([...wrong, ...past.wrong], [])
   await past.close()
@@ -265,7 +265,7 @@ test("the time machine has a mark for each reorganisation of the chain", async (
 })
 
 test("the time machine moves a page to a block, and the address bar keeps it", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const vault = (await api("/api/v1/vaults")).data[0]
   const { page, wrong, close } = await open(`/vault/${vault.address}`)
   const past = String(Number(block) - 3)
@@ -289,7 +289,7 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
 
 test("a time is typed without a jump, Enter goes to it, and who leaves the page meanwhile stays away", async () => {
   let block
-  await until("long enough chain", async () => Number((block = (await api("/status")).data.finalBlock)) > 60)
+  await until("long enough chain", async () => Number((block = await finalBlock())) > 60)
   const { page, wrong, close } = await open(`/?asOfBlock=${block}`)
   const field = page.locator("input[name=time]")
   await until("time of the block", async () => (await field.inputValue()) !== "")
@@ -306,26 +306,35 @@ test("a time is typed without a jump, Enter goes to it, and who leaves the page 
   await page.keyboard.press("Enter")
   await page.waitForURL(new RegExp(`asOfBlock=${target}$`))
   assert.equal(await page.evaluate(() => document.activeElement.name), "time")
-  let answered = false
+  let answer
   await page.route(/block\?time=/, async (route) => {
-    const answer = await route.fetch()
-    await new Promise((resolve) => setTimeout(resolve, 1000))
-    await route.fulfill({ response: answer }).catch(() => {}) // the page no longer waits for it
-    answered = true
+    const response = await route.fetch()
+    answer = () => route.fulfill({ response }).catch(() => {}) // the page no longer waits for it
   })
   await field.fill("2020-01-01T00:00:00")
   await field.fill((await api(`/api/v1/block?asOfBlock=${Number(block) - 6}`)).data.timestamp.slice(0, 19))
-  await page.getByRole("link", { name: "Status", exact: true }).click()
+  // The field loses the focus when the mouse is pressed, and the page is left when it is released: after the request has
+  // been sent.
+  await page.getByRole("link", { name: "Status", exact: true }).hover()
+  await page.mouse.down()
+  await until("request for the block at that time", async () => answer !== undefined)
+  const givenUp = page.waitForEvent("requestfailed", (request) => request.url().includes("/api/v1/block?time="))
+  await page.mouse.up()
   await page.waitForURL(/\/status/)
-  await until("answer", async () => answered)
+  await givenUp
+  await answer()
   assert.equal(new URL(page.url()).pathname, "/status")
-  // The slider, too.
+  // The slider, too: the page is left before it has rested long enough, and its timer would end before this one.
   await page.goBack()
-  await page.locator("#machine").focus()
-  await page.keyboard.press("ArrowLeft")
-  await page.evaluate(() => [...document.querySelectorAll("nav[aria-label=Pages] a")].find((link) => link.textContent === "Users").click())
-  await page.waitForTimeout(500)
-  assert.equal(new URL(page.url()).pathname, "/users")
+  await page.locator("#machine").waitFor()
+  await page.evaluate(() => {
+    const slider = document.querySelector("#machine")
+    slider.stepDown()
+    slider.dispatchEvent(new Event("input", { bubbles: true }))
+    ;[...document.querySelectorAll("nav[aria-label=Pages] a")].find((link) => link.textContent === "Users").click()
+    return new Promise((done) => setTimeout(done, 500))
+  })
+  assert.equal(new URL(page.url()).pathname + new URL(page.url()).search, `/users?asOfBlock=${target}`)
   assert.deepEqual(wrong, [])
   await close()
 })

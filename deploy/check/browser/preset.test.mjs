@@ -3,7 +3,7 @@
 import assert from "node:assert/strict"
 import { before, test } from "node:test"
 import { readFileSync } from "node:fs"
-import { api, native, open, ready, until } from "./live.mjs"
+import { api, finalBlock, native, open, ready, until } from "./live.mjs"
 
 const [preset] = ready.presets
 /** A final block at which the vault has users, a NAV and a queue. */
@@ -15,7 +15,7 @@ const users = () => of(`/api/v1/vaults/${preset.sources.vault}/users`, "&sortBy=
 
 before(async () => {
   await until("final block at which the vault has a queue", async () => {
-    block = (await api("/status")).data.finalBlock
+    block = await finalBlock()
     vault = (await of(`/api/v1/vaults/${preset.sources.vault}`)).data
     return vault.navPerShare !== null && (await queue()).meta.total > 0 && (await users()).data[0].totalWithdrawn !== "0"
   })

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { before, test } from "node:test"
-import { api, axe, native, open, phone, ready, rpc, settled, until, wide } from "./live.mjs"
+import { api, axe, finalBlock, native, open, phone, ready, rpc, settled, until, wide } from "./live.mjs"
 
 const desktop = { width: 1440, height: 900 }
 const handset = { width: 390, height: 844 }
@@ -116,7 +116,7 @@ for (const [name, viewport] of Object.entries({ "1,440 px": desktop, "390 px": h
 }
 
 test("amounts of different assets are never one total", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const vaults = await vaultNames()
   assert.ok(new Set(vaults.map(({ asset }) => asset.address)).size > 1, "the demo has vaults of two assets")
   const { page, wrong, close } = await open(`/users?asOfBlock=${block}&sortBy=totalDeposited`)
@@ -165,7 +165,7 @@ test("pending since is counted to the block that the page is as of, and the bloc
   const vaults = await vaultNames()
   let found = null
   await until("queue at a final block", async () => {
-    const block = (await api("/status")).data.finalBlock
+    const block = await finalBlock()
     for (const vault of vaults) {
       const { data } = await api(`/api/v1/queues/withdrawals?vault=${vault.address}&asOfBlock=${block}`)
       if (data.length > 0) found = { vault, block, data }
@@ -284,7 +284,7 @@ test("a path without a page is a page that says so, with the status 404", async 
 })
 
 test("the accountant's file adds up to the page, in each asset", async () => {
-  const block = (await api("/status")).data.finalBlock
+  const block = await finalBlock()
   const vaults = await vaultNames()
   const users = (await api(`/api/v1/users?sortBy=totalWithdrawn&asOfBlock=${block}`)).data
   for (const { address } of users.slice(0, 2)) {
@@ -313,7 +313,7 @@ test("the accountant's file adds up to the page, in each asset", async () => {
 
 test("one search box leads to addresses, transactions, blocks, requests and events", async () => {
   const [vault] = await vaultNames()
-  const [event] = (await api("/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=" + (await api("/status")).data.finalBlock)).data
+  const [event] = (await api("/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=" + await finalBlock())).data
   const [request] = (await api(`/api/v1/vaults/${vault.address}/withdrawals?pageSize=1&page=2`)).data
   const { page, wrong, close } = await open("/")
   const find = async (text) => {
@@ -362,7 +362,7 @@ test("why is this user's total what it is: in three clicks", async () => {
 
 test("what did the queue look like at a time: in three clicks", async () => {
   const [vault] = await vaultNames()
-  const block = Number((await api("/status")).data.finalBlock) - 20
+  const block = Number(await finalBlock()) - 20
   const { timestamp } = (await api(`/api/v1/block?asOfBlock=${block}`)).data
   await inThreeClicks("a queue of the past", async (page, click) => {
     await click(page.getByRole("link", { name: vault.name }).first())
@@ -429,7 +429,7 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
     const [vault] = await vaultNames()
     const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
     // The newest events move down as others appear, which is intended.
-    const events = `/events?asOfBlock=${(await api("/status")).data.finalBlock}`
+    const events = `/events?asOfBlock=${await finalBlock()}`
     for (const path of ["/", `/vault/${vault.address}`, `/vault/${vault.address}?view=queue`, "/users", `/user/${user}`, events, "/compare", "/status", "/partner"]) {
       const { page, wrong, close } = await open("/status", { viewport })
       await page.addInitScript(() => {
@@ -460,7 +460,7 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
 }
 
 test("a transaction, an address and a block lead to the operator's explorer, in a new tab that does not learn from where", async () => {
-  const { data: [event] } = await api(`/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=${(await api("/status")).data.finalBlock}`)
+  const { data: [event] } = await api(`/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=${await finalBlock()}`)
   for (const path of [`/tx/${event.txHash}`, `/user/${event.userAddress}`, `/vault/${event.vaultAddress}?view=deposits`]) {
     const { page, wrong, close } = await open(path)
     await page.locator("a.outside").first().waitFor()

@@ -19,10 +19,12 @@ if [ ! -e node_modules/.ready ] || [ package.json -nt node_modules/.ready ]; the
   touch node_modules/.ready
 fi
 
-# No limits: a page sends several requests at once, and the tests send their own. The explorer is never loaded, only linked to.
+# No limits: a page sends several requests at once, and the tests send their own. A busy machine takes long for them, and
+# the tests take a 503 for a fault of the page. The explorer is never loaded, only linked to.
 export NAVLOG_HTTP_EXPLORER_TX='https://explorer.example/tx/{tx}' NAVLOG_HTTP_EXPLORER_ADDRESS='https://explorer.example/address/{address}' \
   NAVLOG_HTTP_EXPLORER_BLOCK='https://explorer.example/block/{block}'
-export NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0
+export NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 NAVLOG_HTTP_CONCURRENCY=100 NAVLOG_HTTP_REQUEST_TIMEOUT=1m \
+  NAVLOG_HTTP_WRITE_TIMEOUT=2m
 up=
 # stop ends the running system. An interrupted test may have suspended it for a reorganisation; it must be resumed to exit.
 stop() {
