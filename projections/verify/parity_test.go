@@ -11,14 +11,16 @@ import (
 )
 
 // TestParityFindsDifferences: events and lists are compared, in both directions, and the first differing record is
-// found.
+// found. Definitions take most of the time, so events are changed one by one before the lists are built, and all at
+// once afterwards.
 func TestParityFindsDifferences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares by SQL, one wrong row after the other")
 	}
 	t.Parallel()
 	s := everyEvent()
-	one := filled(t, s.Records)
+	one := newGeneration(t)
+	one.events(t, s.Records)
 	two := another(t, one.ch, 2)
 	two.events(t, s.Records)
 	compare := func(live, fresh int32) *Parity {
@@ -27,65 +29,90 @@ func TestParityFindsDifferences(t *testing.T) {
 		must(t, err)
 		return p
 	}
-	if p := compare(1, 2); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: lists: not built yet") || !strings.Contains(p.String(), "generation 1: requests: the definition") {
+	differ := func(t *testing.T, p *Parity, first uint64, words ...string) {
+		t.Helper()
+		wantError(t, p.Err(), words...)
+		if p.FirstSeq != first || p.Seq != s.Seq() {
+			t.Errorf("the first difference is at seq %d of %d, want %d", p.FirstSeq, p.Seq, first)
+		}
+		text := p.String()
+		told := strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", first)) && strings.Contains(text, " of block ")
+		if !strings.Contains(text, "DIFFERENT") || first > 0 && !told {
+			t.Errorf("it prints\n%s", text)
+		}
+		kept, again := new(Parity), ""
+		if b, err := json.Marshal(p); err == nil && json.Unmarshal(b, kept) == nil {
+			again = kept.String()
+		}
+		if again != text {
+			t.Errorf("kept as JSON it prints\n%s", again)
+		}
+	}
+	first := func(where string) (seq uint64) {
+		t.Helper()
+		must(t, one.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE "+where).Scan(&seq))
+		return seq
+	}
+	const update, remove = "ALTER TABLE events UPDATE ", "ALTER TABLE events DELETE WHERE "
+	changes := []struct {
+		change, where string
+		words, lists  []string
+	}{
+		{update + "assets = assets + 1, partner = 8 WHERE ", "effect = 'deposit' AND id = 2",
+			[]string{"events: rows: ", "totals by vault: generation ", "totals by partner: generation ", "totals by user: generation "},
+			[]string{"deposited", "totals", "vault_events"}},
+		{update + "assets = assets + 1 WHERE ", "effect = 'requested' AND id > 1", []string{"events: rows: ", "totals by vault: "},
+			[]string{"requests"}},
+		{remove, "effect = 'valuation'", []string{"events: rows: generation "}, []string{"vault_events"}},
+		{update + "id_to = 5 WHERE ", "effect = 'sweep'", []string{"events: rows: "}, []string{"vault_events"}},
+		{update + "quarantined = 1 WHERE ", "event = 'NavUpdated'", []string{"events: rows: ", "quarantined logs: "}, nil},
+		{update + "hash = toFixedString('x', 32) WHERE ", "record = 'block' AND seq > 3", []string{"events: rows: "}, []string{"blocks"}},
+	}
+	for i, c := range changes {
+		t.Run(c.change+c.where, func(t *testing.T) {
+			two.restores(t, "events")
+			two.change(t, c.change+c.where)
+			orders := [][2]int32{{1, 2}, {2, 1}}
+			if c.change != remove { // else one generation has rows that the other one lacks
+				orders = orders[i%2 : i%2+1]
+			}
+			for _, order := range orders {
+				differ(t, compare(order[0], order[1]), first(c.where), c.words...)
+			}
+		})
+	}
+	one.build(t)
+	if p := compare(1, 2); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: lists: not built yet") ||
+		!strings.Contains(p.String(), "generation 1: requests: the definition") {
 		t.Errorf("a generation whose lists are not built:\n%s", p)
 	}
 	two.build(t)
 	if p := compare(1, 2); p.Err() != nil || p.FirstSeq != 0 || strings.Contains(p.String(), "not built") {
 		t.Errorf("two equal generations:\n%s", p)
 	}
-	first := func(of string) (seq uint64) {
-		t.Helper()
-		must(t, one.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE "+of).Scan(&seq))
-		return seq
-	}
-	for i, c := range []struct {
-		table, change string
-		seq           uint64
-		words         []string
-	}{
-		{"events", "ALTER TABLE events UPDATE assets = assets + 1, partner = 8 WHERE effect = 'deposit' AND id = 2", first("effect = 'deposit' AND id = 2"),
-			[]string{"events: rows: ", "totals by vault: generation ", "totals by partner: generation ", "totals by user: generation ",
-				"generation 2: deposited: the definition", "generation 2: totals: the definition", "generation 2: vault_events: the definition"}},
-		{"events", "ALTER TABLE events UPDATE assets = assets + 1 WHERE effect = 'requested' AND id > 1", first("effect = 'requested' AND id = 2"),
-			[]string{"events: rows: ", "totals by vault: ", "generation 2: requests: the definition"}},
-		{"events", "ALTER TABLE events DELETE WHERE effect = 'valuation'", first("effect = 'valuation'"), []string{"events: rows: generation ", "generation 2: vault_events: the definition"}},
-		{"events", "ALTER TABLE events UPDATE id_to = 5 WHERE effect = 'sweep'", first("effect = 'sweep'"), []string{"events: rows: ", "generation 2: vault_events: the definition"}},
-		{"events", "ALTER TABLE events UPDATE quarantined = 1 WHERE event = 'NavUpdated'", first("event = 'NavUpdated'"),
-			[]string{"events: rows: ", "quarantined logs: "}},
-		{"events", "ALTER TABLE events UPDATE hash = toFixedString('x', 32) WHERE record = 'block' AND seq > 3", first("record = 'block' AND seq > 3"),
-			[]string{"events: rows: ", "generation 2: blocks: the definition"}},
-		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'", 0, []string{"generation 2: deposited: the definition"}},
-		{"lists", "ALTER TABLE lists UPDATE rewrites = 9 WHERE list = 'cursor'", 0, []string{"generation 2: cursor: the definition"}},
-		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'cursor_end'", 0, []string{"generation 2: cursor_end: the definition"}},
-	} {
-		t.Run(c.change, func(t *testing.T) {
-			two.restores(t, c.table)
-			two.change(t, c.change)
-			orders := [][2]int32{{1, 2}, {2, 1}}
-			if !strings.Contains(c.change, "DELETE") { // else one generation has rows that the other one lacks
-				orders = orders[i%2 : i%2+1]
+	t.Run("events, and lists that were built before", func(t *testing.T) {
+		two.restores(t, "events")
+		lowest, words := s.Seq(), []string{}
+		for _, c := range changes {
+			if c.lists == nil { // it changes rows that another change deletes
+				continue
 			}
-			for _, order := range orders {
-				p := compare(order[0], order[1])
-				wantError(t, p.Err(), c.words...)
-				if p.FirstSeq != c.seq || p.Seq != s.Seq() {
-					t.Errorf("the first difference is at seq %d of %d, want %d", p.FirstSeq, p.Seq, c.seq)
-				}
-				text := p.String()
-				if !strings.Contains(text, "DIFFERENT") || c.seq > 0 && (!strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", c.seq)) || !strings.Contains(text, " of block ")) {
-					t.Errorf("it prints\n%s", text)
-				}
-				kept, again := new(Parity), ""
-				if b, err := json.Marshal(p); err == nil && json.Unmarshal(b, kept) == nil {
-					again = kept.String()
-				}
-				if again != text {
-					t.Errorf("kept as JSON it prints\n%s", again)
-				}
+			lowest = min(lowest, first(c.where))
+			two.change(t, c.change+c.where)
+			words = append(words, c.words...)
+			for _, list := range c.lists {
+				words = append(words, "generation 2: "+list+": the definition")
 			}
-		})
-	}
+		}
+		differ(t, compare(1, 2), lowest, words...)
+	})
+	t.Run("lists", func(t *testing.T) {
+		two.restores(t, "lists")
+		two.change(t, "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'", "ALTER TABLE lists UPDATE rewrites = 9 WHERE list = 'cursor'",
+			"ALTER TABLE lists UPDATE ts = 1 WHERE list = 'cursor_end'")
+		differ(t, compare(2, 1), 0, "generation 2: deposited: the definition", "generation 2: cursor: the definition",
+			"generation 2: cursor_end: the definition")
+	})
 	// The writer of a row does not matter, and a generation that is behind is compared up to its position.
 	three := another(t, one.ch, 3)
 	units := histories.Units(s.Records)
