@@ -46,7 +46,7 @@ var (
 	// with those of ofRate if it names no number of blocks or results.
 	ofCalls = regexp.MustCompile(`too many requests|request rate|rate.?limit|requests? (?:per|/) ?(?:second|minute|day)` +
 		`|per second (?:capacity|limit)|throughput|daily request|request count exceeded|quota`)
-	ofRate = regexp.MustCompile(`\brates?\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b` +
+	ofRate = regexp.MustCompile(`\brates?\b|\brps\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b` +
 		`|request limit|concurrent requests|capacity|credit|compute unit|slow down`)
 	// A number of results or of blocks, in messages that name one.
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure + `\s*(?:results|logs|log entries|events|records|entries|items)` +

@@ -51,6 +51,7 @@ func TestRefusals(t *testing.T) {
 		{-32005, "request rate exceeded", "", refusal{kind: tooOften}},
 		{-32005, "daily request count exceeded, request rate limited", "", refusal{kind: tooOften}},
 		{-32029, "Too many requests", "", refusal{kind: tooOften}},
+		{-32005, "You've exceeded the RPS limit available on the current plan.", "", refusal{kind: tooOften}},
 		{429, "Your app has exceeded its compute units per second capacity", "", refusal{kind: tooOften}},
 		{-32012, "credits limited to 6000/sec", "", refusal{kind: tooOften}},
 		{-32000, "range exceeds the request limit of 500 blocks", "", refusal{kind: tooMuch, blocks: 500}},
