@@ -253,7 +253,8 @@ func takesNoHash(err error) bool {
 // the messages of a node that does not have the block yet: that sample would be lost.
 var ofState = regexp.MustCompile(`missing trie node|historical (?:state|rpc)|\bpruning\b|\barchiv(?:e|al)\b` +
 	`|\bstate\b[^.]{0,100}\b(?:not available|unavailable|not found|pruned|missing|discarded)\b` +
-	`|no state (?:is )?(?:available|found)|load state at height|state recreation|(?:block|height)\b[^.]{0,40}\b(?:is|been) pruned\b|lowest height`)
+	`|no state (?:is )?(?:available|found)|load state at height|state recreation` +
+	`|(?:block|height)\b[^.]{0,40}\b(?:is|been) pruned\b|lowest height`)
 
 // lacksState reports whether a node has the block, but no longer the state at its end.
 func lacksState(err error) bool {
