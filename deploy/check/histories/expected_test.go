@@ -3,6 +3,7 @@ package histories_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"net/url"
@@ -34,27 +35,47 @@ type moment struct {
 type unit struct {
 	first, last uint64
 	head        uint64 // newest block after it, 0 if there is none
+	oldest      uint64 // recorded block after it, 0 if there is none
 	vaults      int    // vaults described up to it
 	rewrites    bool   // it is a reorganisation
 	ancestor    uint64 // if it is a reorganisation
 }
 
 func unitsOf(s *histories.Script) (out []unit) {
-	vaults := 0
+	vaults, recorded := 0, map[uint64]int{} // live records of each block
 	for _, records := range histories.Units(s.Records) {
 		u := unit{first: records[0].GetSeq(), last: records[len(records)-1].GetSeq()}
 		for _, r := range records {
 			if r.GetVault() != nil {
 				vaults++
 			}
-			if b := r.GetBlock(); b != nil && r.GetRetracts() > 0 && (!u.rewrites || b.GetNumber() <= u.ancestor) {
-				u.rewrites, u.ancestor = true, b.GetNumber()-1
+			b := r.GetBlock()
+			if b == nil {
+				continue
+			}
+			if r.GetRetracts() == 0 {
+				recorded[b.GetNumber()]++
+			} else if recorded[b.GetNumber()]--; recorded[b.GetNumber()] == 0 { // all retractions of a unit come first
+				delete(recorded, b.GetNumber())
+				_, u.ancestor = ends(recorded)
+				u.rewrites = true
 			}
 		}
-		u.head, u.vaults = s.Cursor(u.last).GetHead().GetNumber(), vaults
+		u.oldest, u.head = ends(recorded)
+		u.vaults = vaults
 		out = append(out, u)
 	}
 	return out
+}
+
+// ends returns the first and the last of the recorded blocks.
+func ends(recorded map[uint64]int) (first, last uint64) {
+	for n := range recorded {
+		if first, last = min(first, n), max(last, n); first == 0 {
+			first = n
+		}
+	}
+	return first, last
 }
 
 // ending returns the unit that ends with a seq.
@@ -69,7 +90,8 @@ func (h *history) ending(seq uint64) (u unit, there bool) {
 // chainAt returns the chain according to the log up to a seq, for the first vaults only: the live records, in chain
 // order. Blocks count whichever vaults they are for.
 func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
-	c := &oracle.Chain{ID: h.chainID, Router: router, Times: []uint64{0}}
+	c := &oracle.Chain{ID: h.chainID, Router: router}
+	recorded := map[uint64]uint64{} // the time of each recorded block
 	known := map[common.Address]bool{}
 	for _, r := range live(h.script.Records[:seq]) {
 		if v := r.GetVault(); v != nil && len(c.Vaults) < vaults {
@@ -77,10 +99,7 @@ func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
 			known[common.Address(v.GetAddress())] = true
 		}
 		if b := r.GetBlock(); b != nil {
-			for uint64(len(c.Times)) <= b.GetNumber() {
-				c.Times = append(c.Times, 0)
-			}
-			c.Times[b.GetNumber()] = b.GetTime()
+			recorded[b.GetNumber()] = b.GetTime()
 		}
 		if r.GetLog() == nil || !known[common.Address(r.GetLog().GetAddress())] {
 			continue
@@ -93,6 +112,13 @@ func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
 		if counts(e) {
 			c.Logs = append(c.Logs, l)
 		}
+	}
+	head := slices.Max(append(slices.Collect(maps.Keys(recorded)), 0))
+	for n, now := uint64(0), uint64(0); n <= head; n++ {
+		if t, ok := recorded[n]; ok { // the time of a block that is not recorded is unknown
+			now = t
+		}
+		c.Times = append(c.Times, now)
 	}
 	slices.SortFunc(c.Logs, func(a, b types.Log) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
@@ -139,7 +165,7 @@ func counts(e contracts.Event) bool {
 
 func logOf(raw *event.Log) types.Log {
 	l := types.Log{Address: common.Address(raw.GetAddress()), Data: raw.GetData(), BlockNumber: raw.GetBlockNumber(),
-		TxHash: common.Hash(raw.GetTxHash()), Index: uint(raw.GetLogIndex())}
+		BlockTimestamp: raw.GetBlockTime(), TxHash: common.Hash(raw.GetTxHash()), Index: uint(raw.GetLogIndex())}
 	for _, t := range raw.GetTopics() {
 		l.Topics = append(l.Topics, common.Hash(t))
 	}

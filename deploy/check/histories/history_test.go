@@ -121,7 +121,7 @@ func (h *history) play(ctx context.Context, number uint64) (err error) {
 		return nil // the history ends without a block
 	}
 	last := h.units[from-1]
-	list, err := h.resting(last.last, h.script.First+h.rng.Uint64N(last.head+1-h.script.First))
+	list, err := h.resting(last.last, last.oldest+h.rng.Uint64N(last.head+1-last.oldest))
 	if err != nil {
 		return err
 	}

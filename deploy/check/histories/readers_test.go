@@ -81,7 +81,7 @@ func (h *history) pick(rng *rand.Rand) (moment, []oracle.Question, error) {
 	u := lately[rng.IntN(len(lately))]
 	m := moment{seq: u.last, block: u.head, vaults: u.vaults}
 	if rng.IntN(2) == 0 {
-		m.past, m.block = true, h.script.First+rng.Uint64N(u.head+1-h.script.First)
+		m.past, m.block = true, u.oldest+rng.Uint64N(u.head+1-u.oldest)
 	}
 	list, err := h.expected(m)
 	return m, list, err
@@ -182,10 +182,12 @@ func (h *history) mayKnow(generation string) []int {
 // initial is the number of vaults that every generation knows: they are described before the first block.
 const initial = 2
 
-// mayLack reports whether a server may not know a block: the chain was shorter at a seq at which the server may still
-// be.
+// mayLack reports whether a server may not know a block: the chain was shorter, or began later, at a seq at which the
+// server may still be.
 func (h *history) mayLack(block uint64) bool {
-	return slices.ContainsFunc(h.units, func(u unit) bool { return h.settled <= u.last && u.last <= h.written && u.head < block })
+	return slices.ContainsFunc(h.units, func(u unit) bool {
+		return h.settled <= u.last && u.last <= h.written && (u.head < block || block < u.oldest)
+	})
 }
 
 // rewritten reports whether an answer about the newest state may be about an older block, because a reorganisation of

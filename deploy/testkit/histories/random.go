@@ -2,6 +2,7 @@ package histories
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 
@@ -25,24 +26,55 @@ func Power(n uint, plus int64) *big.Int {
 // Anything returns a random log. There are only a few users, requests and partners, so that logs refer to each other;
 // many logs are impossible, and some numbers are too large.
 func Anything(rng *rand.Rand, vaults, users int) Said {
-	amount := func() *big.Int {
-		switch rng.IntN(12) {
-		case 0:
-			return Whole(0)
-		case 1:
-			return Power(191, -1)
-		case 2:
-			if rng.IntN(4) == 0 {
-				return Power([]uint{191, 255, 256}[rng.IntN(3)], -int64(rng.IntN(2)))
-			}
-		}
-		return Whole(rng.Int64N(1_000_000))
-	}
 	for {
-		v, err := clean(Said{VaultAt(rng.IntN(vaults)), anyEvent(rng, UserAt(rng.IntN(users)), UserAt(rng.IntN(users)), amount)})
+		v, err := clean(Said{VaultAt(rng.IntN(vaults)), anyEvent(rng, anyone(rng, users), anyone(rng, users))})
 		if err == nil {
 			return v
 		}
+	}
+}
+
+// anyone returns a user, or rarely the zero address, which a contract may name like any other.
+func anyone(rng *rand.Rand, users int) common.Address {
+	if rng.IntN(16) == 0 {
+		return common.Address{}
+	}
+	return UserAt(rng.IntN(users))
+}
+
+func anyAmount(rng *rand.Rand) *big.Int {
+	switch rng.IntN(12) {
+	case 0:
+		return Whole(0)
+	case 1:
+		return Power(191, -1)
+	case 2:
+		if rng.IntN(4) == 0 {
+			return Power([]uint{191, 255, 256}[rng.IntN(3)], -int64(rng.IntN(2)))
+		}
+	}
+	return Whole(rng.Int64N(1_000_000))
+}
+
+// anyNumber returns the number of a deposit, a request or another thing: below a number, or rarely one at the limits of
+// what a row holds.
+func anyNumber(rng *rand.Rand, below int64) *big.Int {
+	if rng.IntN(24) == 0 {
+		return Power([]uint{63, 64, 64, 256}[rng.IntN(4)], -int64(rng.IntN(2)))
+	}
+	return Whole(rng.Int64N(below))
+}
+
+// anyExpiry returns when a request expires: never, at the time that a block probably has, long ago, or in a year that
+// no format has.
+func anyExpiry(rng *rand.Rand) uint64 {
+	switch rng.IntN(8) {
+	case 0, 1:
+		return 0
+	case 2:
+		return []uint64{1, began, math.MaxUint32 + 1, 253_402_300_800, math.MaxInt64 + 1, math.MaxUint64}[rng.IntN(6)]
+	default:
+		return began + 12*uint64(rng.IntN(30))
 	}
 }
 
@@ -52,15 +84,17 @@ func clean(l Said) (Said, error) {
 	return l, err
 }
 
-func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.Int) contracts.Event {
-	index, partner := Whole(rng.Int64N(6)), uint32(rng.IntN(4))
+func anyEvent(rng *rand.Rand, owner, other common.Address) contracts.Event {
+	amount := func() *big.Int { return anyAmount(rng) }
+	number := func(below int64) *big.Int { return anyNumber(rng, below) }
+	index, partner := number(6), uint32(rng.IntN(4))
 	switch rng.IntN(10) {
 	case 0, 1, 2:
-		return contracts.DepositAccepted{DepositID: Whole(1 + rng.Int64N(12)), Owner: owner, PartnerID: partner, Sender: other, Assets: amount(), Shares: amount()}
+		return contracts.DepositAccepted{DepositID: number(13), Owner: owner, PartnerID: partner, Sender: other, Assets: amount(), Shares: amount()}
 	case 3, 4:
-		return contracts.WithdrawalRequested{RequestIndex: index, Owner: owner, PartnerID: partner, Receiver: other, Shares: amount(), AssetsEstimate: amount(), ExpiresAt: uint64(rng.IntN(3)) * 1_700_000_100}
+		return contracts.WithdrawalRequested{RequestIndex: index, Owner: owner, PartnerID: partner, Receiver: other, Shares: amount(), AssetsEstimate: amount(), ExpiresAt: anyExpiry(rng)}
 	case 5:
-		return contracts.WithdrawalFunded{RequestIndex: index, Owner: owner, SettlementID: Whole(1), Shares: amount(), Assets: amount()}
+		return contracts.WithdrawalFunded{RequestIndex: index, Owner: owner, SettlementID: number(2), Shares: amount(), Assets: amount()}
 	case 6:
 		return contracts.WithdrawalClaimed{RequestIndex: index, Owner: owner, Receiver: other, Shares: amount(), Assets: amount()}
 	case 7:
@@ -69,21 +103,22 @@ func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.In
 		}
 		return contracts.WithdrawalExpired{RequestIndex: index, Owner: owner, Shares: amount()}
 	case 8:
-		return contracts.NavUpdated{NavID: Whole(1), Updater: other, NavPerShare: amount(), TotalAssets: amount(), TotalSupply: amount()}
+		return contracts.NavUpdated{NavID: number(2), Updater: other, NavPerShare: amount(), TotalAssets: amount(), TotalSupply: amount()}
 	default:
 		if rng.IntN(4) == 0 {
-			return contracts.WithdrawalsSettled{SettlementID: Whole(1), Funder: other, RequestCount: Whole(1), Shares: amount(), Assets: amount(), NavPerShare: amount()}
+			return contracts.WithdrawalsSettled{SettlementID: number(2), Funder: other, RequestCount: number(2), Shares: amount(), Assets: amount(), NavPerShare: amount()}
 		}
-		return contracts.DepositsSwept{SweepID: Whole(1), Custodian: other, FromDepositID: Whole(rng.Int64N(5)), ToDepositID: Whole(rng.Int64N(9)), Assets: amount()}
+		return contracts.DepositsSwept{SweepID: number(2), Custodian: other, FromDepositID: number(5), ToDepositID: number(9), Assets: amount()}
 	}
 }
 
 // most is the maximum number of vaults in a random history.
 const most = 4
 
-// Random makes a history of that many random units, and a few more if a vault is late: blocks, reorganisations to new
-// branches and back to old ones, and vaults that join late, whose past is appended while the others continue. In the
-// end the log covers every vault completely.
+// Random makes a history of that many random units, and a few more if a vault is late or the operator accepts a
+// reorganisation: old blocks, of which only some are recorded, new ones, reorganisations to new branches and back to
+// old ones, and vaults that join late, whose past is appended while the others continue. In the end the log covers
+// every vault completely.
 func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 	s := New(chainID)
 	if rng.IntN(3) == 0 { // the chain existed before the vaults, and a bucket of totals ends at block 4095
@@ -110,12 +145,19 @@ type randomly struct {
 	old    []Block // an abandoned branch
 }
 
-// some returns the logs of a block.
-func (r *randomly) some() (out []Said) {
+// block makes the next block, some seconds after the last one, with random logs. Some of them share a transaction.
+func (r *randomly) block(after uint64) Block {
+	var logs []Said
 	for range r.rng.IntN(5) {
-		out = append(out, Anything(r.rng, r.vaults, 5))
+		logs = append(logs, Anything(r.rng, r.vaults, 5))
 	}
-	return out
+	b := r.Make(after, logs...)
+	for i := 1; i < len(b.logs); i++ {
+		if r.rng.IntN(3) == 0 {
+			b.logs[i].TxHash, b.logs[i].TxIndex = b.logs[i-1].TxHash, b.logs[i-1].TxIndex
+		}
+	}
+	return b
 }
 
 // ofLate returns logs of the late vault.
@@ -128,25 +170,54 @@ func (r *randomly) ofLate(n int) (out []Said) {
 	return out
 }
 
+// settled is the least number of recorded final blocks for a late vault.
+const settled = 7
+
 func (r *randomly) step() {
-	switch k := r.rng.IntN(20); {
-	case k < 12:
-		r.Mine(r.some()...)
-	case k < 17 && len(r.Blocks) > 0:
+	switch k := r.rng.IntN(40); {
+	case k < 2:
+		r.catchUp()
+	case k < 3 && len(r.headers) > 0:
+		r.accept()
+	case k < 24:
+		r.Enter(r.block(12))
+		r.Boundary()
+	case k < 34 && len(r.Blocks) > 0:
 		r.reorganise()
-	case k < 19 && r.late:
+	case k < 38 && r.late:
 		r.join()
-	case k < 18 && r.vaults < most && len(r.Blocks) > 0 && r.Blocks[0].Number > r.First+7: // the backfilled blocks are final
+	case k < 36 && r.vaults < most && len(r.headers)-len(r.Blocks) > settled: // the backfilled blocks are final
 		r.Vault(VaultAt(r.vaults))
-		r.Backfill(r.First, r.ofLate(1+r.rng.IntN(6))...)
+		r.Backfill(r.First, r.ofLate(1+r.rng.IntN(settled-1))...)
 		r.late = true
-	case k < 19:
+	case k < 38:
 		r.Decision(fmt.Sprintf("test-%d", k))
 	}
 	if over := len(r.Blocks) - 6; over > 0 { // final now
 		r.Blocks, r.old = r.Blocks[over:], nil
 	}
 }
+
+// catchUp appends old blocks, as after a time in which ingest did not run.
+func (r *randomly) catchUp() {
+	of := make([]Block, 1+r.rng.IntN(6))
+	for i := range of {
+		of[i] = r.block(r.seconds())
+	}
+	r.Range(of...)
+	r.old = nil
+}
+
+// accept retracts even final blocks, at once or in two units, and sometimes everything.
+func (r *randomly) accept() {
+	ancestors := append([]uint64{r.First - 1}, r.Recorded(r.First)...)
+	to := r.rng.IntN(len(ancestors))
+	r.AcceptReorg(ancestors[to+r.rng.IntN(len(ancestors)-to)], ancestors[to])
+	r.old = nil
+}
+
+// seconds is the time between two blocks: at least none, as in a chain with several blocks a second.
+func (r *randomly) seconds() uint64 { return uint64(r.rng.IntN(20)) }
 
 // reorganise retracts blocks and continues with another branch, which may have been abandoned before and may be
 // shorter.
@@ -159,7 +230,7 @@ func (r *randomly) reorganise() {
 		}
 	} else {
 		for range r.rng.IntN(depth + 2) {
-			r.Enter(r.Make(uint64(1+r.rng.IntN(20)), r.some()...))
+			r.Enter(r.block(r.seconds()))
 		}
 	}
 	r.Boundary()

@@ -5,9 +5,9 @@ package histories
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -32,10 +32,10 @@ type Script struct {
 	chainID uint64
 	// Time of the newest block.
 	Time    uint64
-	salt    uint64 // changes the hashes of each new branch
-	fills   uint32 // number of backfills so far: each has its own log indexes
-	headers map[uint64]header
-	final   uint64 // blocks up to this one were never retracted
+	salt    uint64            // changes the hashes of each new branch
+	fills   uint32            // number of backfills so far: each has its own log indexes
+	headers map[uint64]header // of the recorded blocks
+	final   uint64            // only an accepted reorganisation retracts blocks up to this one
 	covered []*event.Coverage
 	cursors map[uint64]*event.Cursor // by the seq that ends the unit
 }
@@ -49,12 +49,11 @@ type header struct {
 	hash common.Hash
 }
 
-// Block is one block with its logs; kept lists the records that hold it now.
+// Block is one block with its logs.
 type Block struct {
 	Number, Time uint64
 	hash         common.Hash
 	logs         []*event.Log
-	kept         []*event.Record
 }
 
 // Said is an event and the vault that emits it.
@@ -63,9 +62,12 @@ type Said = struct {
 	Event contracts.Event
 }
 
+// began is the time of the block before the first one.
+const began = 1_700_000_000
+
 // New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
-	return &Script{chainID: chainID, First: 1, Time: 1_700_000_000, headers: map[uint64]header{}, cursors: map[uint64]*event.Cursor{}}
+	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start sets the number of the first block. It must be called before anything is appended.
@@ -156,20 +158,39 @@ func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.L
 
 // Enter appends a block without ending the unit.
 func (s *Script) Enter(b Block) {
-	b.kept = nil
-	for _, l := range b.logs {
-		b.kept = append(b.kept, s.put(&event.Record{Fact: &event.Record_Log{Log: l}}))
-	}
-	b.kept = append(b.kept, s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{
-		Number: b.Number, Hash: b.hash.Bytes(), ParentHash: make([]byte, 32), Time: b.Time}}}))
+	s.blocks(b)
 	s.Blocks = append(s.Blocks, b)
-	for _, v := range s.covered {
-		if v.CoveredTo+1 == b.Number { // otherwise it is late, and the head does not wait for it
-			v.CoveredTo = b.Number
+}
+
+// blocks appends the logs of consecutive blocks and the record of the last one.
+func (s *Script) blocks(of ...Block) {
+	for _, b := range of {
+		for _, l := range b.logs {
+			s.put(&event.Record{Fact: &event.Record_Log{Log: l}})
 		}
 	}
-	s.Number, s.Time = b.Number, b.Time
-	s.headers[b.Number] = header{b.Time, b.hash}
+	first, last := of[0], of[len(of)-1]
+	s.recorded(last.Number, header{last.Time, last.hash})
+	for _, v := range s.covered {
+		if v.CoveredTo+1 == first.Number { // otherwise it is late, and the head does not wait for it
+			v.CoveredTo = last.Number
+		}
+	}
+	s.Number, s.Time = last.Number, last.Time
+	s.headers[last.Number] = header{last.Time, last.hash}
+}
+
+// recorded appends the record of a block.
+func (s *Script) recorded(number uint64, h header) {
+	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}}})
+}
+
+// Range appends consecutive blocks as ingest reads old ones: in one unit, with only the last block recorded. All of
+// them, and the blocks before them, are final.
+func (s *Script) Range(of ...Block) {
+	s.blocks(of...)
+	s.Blocks, s.final = nil, s.Number
+	s.Boundary()
 }
 
 // Mine appends a block, 12 seconds after the last one.
@@ -191,43 +212,74 @@ func (s *Script) Raw(l *event.Log) {
 func (s *Script) Retract(depth int) []Block {
 	cut := len(s.Blocks) - depth
 	gone := append([]Block(nil), s.Blocks[cut:]...)
-	var kept []*event.Record
-	for _, b := range gone {
-		kept = append(kept, b.kept...)
-	}
-	// A vault that joined late has records about old blocks with high seqs.
-	slices.SortFunc(kept, func(a, b *event.Record) int { return cmp.Compare(b.GetSeq(), a.GetSeq()) })
-	for _, r := range kept {
-		s.put(&event.Record{Retracts: r.GetSeq(), Fact: r.Fact})
-	}
 	s.Blocks = s.Blocks[:cut]
 	if depth > 0 {
-		for _, b := range gone {
-			delete(s.headers, b.Number)
-		}
-		s.Number, s.Time = gone[0].Number-1, gone[0].Time-1
-		for _, v := range s.covered {
-			v.CoveredTo = min(v.CoveredTo, s.Number)
-		}
+		s.retractAbove(gone[0].Number - 1)
 	}
 	return gone
 }
 
-// Backfill appends a log of a vault for each block after from, in one unit that ends with the block they reach. All
-// these blocks were entered before and are final.
+// retractAbove retracts all records about blocks above one, newest record first.
+func (s *Script) retractAbove(ancestor uint64) {
+	gone := map[uint64]bool{}
+	for _, r := range slices.Backward(s.Records) { // a vault that joined late has records about old blocks with high seqs
+		gone[r.GetRetracts()] = true
+		number := max(r.GetBlock().GetNumber(), r.GetLog().GetBlockNumber())
+		if r.GetRetracts() == 0 && !gone[r.GetSeq()] && number > ancestor {
+			s.put(&event.Record{Retracts: r.GetSeq(), Fact: r.Fact})
+		}
+	}
+	maps.DeleteFunc(s.headers, func(n uint64, _ header) bool { return n > ancestor })
+	s.Number, s.Time = s.First-1, began
+	for n, h := range s.headers {
+		if n >= s.Number {
+			s.Number, s.Time = n, h.time
+		}
+	}
+	for _, v := range s.covered {
+		v.CoveredTo = min(v.CoveredTo, s.Number)
+	}
+}
+
+// AcceptReorg retracts everything above a recorded block, or above the block before the first one, as an operator's
+// command does: between two decisions, in as many units as there are blocks, which are in falling order.
+func (s *Script) AcceptReorg(ancestors ...uint64) {
+	s.Decision("accept-reorg:open")
+	s.Blocks = nil
+	for _, n := range ancestors {
+		s.final = min(s.final, n)
+		before := s.Seq()
+		if s.retractAbove(n); s.Seq() > before {
+			s.Boundary()
+		}
+	}
+	s.Decision("accept-reorg:close")
+}
+
+// Recorded returns the numbers of the recorded blocks from one on, in order.
+func (s *Script) Recorded(from uint64) []uint64 {
+	all := slices.Sorted(maps.Keys(s.headers))
+	i, _ := slices.BinarySearch(all, from)
+	return all[i:]
+}
+
+// Backfill appends logs of a vault, one in each recorded block from one on, in one unit that ends with the block after
+// them. All these blocks are final.
 func (s *Script) Backfill(from uint64, logs ...Said) {
 	s.fills++
-	n := from
-	for _, l := range logs {
-		h := s.headers[n]
-		s.put(&event.Record{Fact: &event.Record_Log{Log: LogOf(n, h.time, h.hash, 1000*s.fills, l)}})
-		n++
+	in := s.Recorded(from)
+	for n := max(from, s.Number+1); len(in) <= len(logs); n++ {
+		in = append(in, n) // the head does not know it yet
 	}
-	h := s.headers[n]
-	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}}})
+	for i, l := range logs {
+		h := s.headers[in[i]]
+		s.put(&event.Record{Fact: &event.Record_Log{Log: LogOf(in[i], h.time, h.hash, 1000*s.fills, l)}})
+	}
+	last := in[len(logs)]
+	s.recorded(last, s.headers[last])
 	for _, l := range logs {
 		if v := s.coverage(l.Vault); v != nil {
-			v.CoveredTo = max(v.CoveredTo, n)
+			v.CoveredTo = max(v.CoveredTo, last)
 		}
 	}
 	s.Boundary()
@@ -243,11 +295,10 @@ func (s *Script) Join(vault common.Address, logs ...Said) {
 		b := &blocks[i]
 		l := LogOf(b.Number, b.Time, b.hash, 1000*s.fills, logs[i])
 		b.logs = append(slices.Clone(b.logs), l)
-		b.kept = append(slices.Clone(b.kept), s.put(&event.Record{Fact: &event.Record_Log{Log: l}}))
+		s.put(&event.Record{Fact: &event.Record_Log{Log: l}})
 	}
 	newest := &s.Blocks[len(s.Blocks)-1]
-	newest.kept = append(slices.Clone(newest.kept), s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{
-		Number: newest.Number, Hash: newest.hash.Bytes(), ParentHash: make([]byte, 32), Time: newest.Time}}}))
+	s.recorded(newest.Number, header{newest.Time, newest.hash})
 	s.coverage(vault).CoveredTo = newest.Number
 	s.Boundary()
 }

@@ -4,7 +4,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -42,6 +46,69 @@ func TestScriptsAreLogs(t *testing.T) {
 	if late == 0 || joined == 0 {
 		t.Errorf("%d units with a late vault, %d with one that joined", late, joined)
 	}
+}
+
+// TestRandomHasEveryKind: a few hundred random histories contain what is rare on a chain but possible.
+func TestRandomHasEveryKind(t *testing.T) {
+	found := map[string]int{}
+	for seed := range uint64(200) {
+		s := histories.Random(rand.New(rand.NewPCG(seed, 1)), 1, units)
+		txs, times := map[string]uint32{}, map[uint64]bool{}
+		var newest *event.Block
+		for _, r := range s.Records {
+			times[r.GetBlock().GetTime()] = true
+		}
+		for _, unit := range histories.Units(s.Records) {
+			blocks := map[uint64]bool{}
+			for _, r := range unit {
+				b, l := r.GetBlock(), r.GetLog()
+				switch {
+				case r.GetRetracts() != 0:
+				case l != nil:
+					blocks[l.GetBlockNumber()] = true
+					if first, known := txs[string(l.GetTxHash())]; known && first != l.GetLogIndex() {
+						found["logs of one transaction"]++
+					}
+					txs[string(l.GetTxHash())] = l.GetLogIndex()
+					e, err := devchain.Decode(topics(l), l.GetData())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if request, ok := e.(contracts.WithdrawalRequested); ok && times[request.ExpiresAt] {
+						found["a request that expires at the time of a block"]++
+					}
+				case b != nil:
+					if blocks[b.GetNumber()] = true; newest != nil && newest.GetNumber()+1 == b.GetNumber() && newest.GetTime() == b.GetTime() {
+						found["blocks with equal times"]++
+					}
+					newest = b
+				case r.GetDecision().GetKind() == "accept-reorg:open":
+					found["an accepted reorganisation"]++
+				}
+			}
+			first, last := unit[0], unit[len(unit)-1]
+			if first.GetRetracts() != 0 && s.Cursor(last.GetSeq()).GetHead() == nil {
+				found["every block retracted"]++
+			}
+			if first.GetRetracts() == 0 && len(blocks) > 1 {
+				found["blocks of which only the last is recorded"]++
+			}
+		}
+	}
+	for _, what := range []string{"logs of one transaction", "a request that expires at the time of a block", "blocks with equal times",
+		"an accepted reorganisation", "every block retracted", "blocks of which only the last is recorded"} {
+		if found[what] < 10 {
+			t.Errorf("%s: %d times", what, found[what])
+		}
+	}
+}
+
+// topics returns the topics of a log.
+func topics(l *event.Log) (out []common.Hash) {
+	for _, topic := range l.GetTopics() {
+		out = append(out, common.Hash(topic))
+	}
+	return out
 }
 
 // lives checks what a unit retracts.

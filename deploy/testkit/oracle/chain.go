@@ -22,7 +22,8 @@ type Chain struct {
 	Router common.Address
 	// Vaults are described as the log describes them.
 	Vaults []*event.Vault
-	// Times of the blocks in Unix seconds, by number, from 0 to the newest.
+	// Times of the blocks in Unix seconds, by number, from 0 to the newest. A block that is not recorded has that of the
+	// last recorded one below it, or 0: so the API decides what has lapsed. Logs have their own times.
 	Times []uint64
 	// Logs in chain order, without quarantined ones.
 	Logs []types.Log

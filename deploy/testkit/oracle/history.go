@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/big"
@@ -161,7 +162,7 @@ func (h *History) append(logs []types.Log) error {
 		if l.BlockNumber > h.Head() {
 			return fmt.Errorf("log %d of block %d is beyond the newest block %d", l.Index, l.BlockNumber, h.Head())
 		}
-		h.Facts = append(h.Facts, Fact{l.Address, l.BlockNumber, h.Times[l.BlockNumber], l.TxHash, l.Index, event})
+		h.Facts = append(h.Facts, Fact{l.Address, l.BlockNumber, cmp.Or(l.BlockTimestamp, h.Times[l.BlockNumber]), l.TxHash, l.Index, event})
 	}
 	return nil
 }

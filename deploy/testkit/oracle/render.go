@@ -22,8 +22,10 @@ func integer[N int | uint | uint8 | uint32 | uint64](n N) json.Number {
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
+// instant formats a time. The format has no year after 9999: later times become the last second that it has.
 func instant(unixSeconds uint64) string {
-	return time.Unix(int64(unixSeconds), 0).UTC().Format("2006-01-02T15:04:05.000Z")
+	const last = 253_402_300_799
+	return time.Unix(int64(min(unixSeconds, last)), 0).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // instantOrNull returns null for something that never happened.
