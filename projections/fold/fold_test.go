@@ -332,13 +332,17 @@ func TestChainOrder(t *testing.T) {
 }
 
 // TestTouched: the touched row names the list and owner of each row; for a unit that changes too many keys, it names
-// everything.
+// everything. For a unit that retracts, it names the first block about which an answer may change.
 func TestTouched(t *testing.T) {
 	t.Parallel()
-	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9}, retracts: true, ancestor: 4}
+	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9, Block: 6}, retracts: true, ancestor: 4}
 	key := readmodel.Touch(readmodel.Queue, vault)
 	if row := c.touched(map[readmodel.TouchedKey]bool{key: true}); row.Seq != 9 || row.Key.Uint64() != 9 || row.ID != 5 || !slices.Equal(row.Touched, []readmodel.TouchedKey{key}) {
 		t.Errorf("the row is %+v", row)
+	}
+	c.Cursor.Block = 2 // blocks 3 and 4 are not recorded, and the new branch may have other logs in them
+	if row := c.touched(nil); row.ID != 3 {
+		t.Errorf("a unit that leaves the chain at block 2 is said to change answers from block %d on", row.ID)
 	}
 	many := map[readmodel.TouchedKey]bool{}
 	for i := range mostTouched + 1 {

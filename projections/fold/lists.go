@@ -138,8 +138,8 @@ const mostTouched = 5000
 func (c *Change) touched(keys map[readmodel.TouchedKey]bool) readmodel.ListRow {
 	row := readmodel.ListRow{List: readmodel.TouchedList, Sign: 1, Seq: c.Cursor.Seq}
 	row.Key.SetUint64(c.Cursor.Seq)
-	if c.retracts {
-		row.ID = c.ancestor + 1
+	if c.retracts { // the block below the lowest retracted record may itself not be recorded, and so be gone for now
+		row.ID = min(c.ancestor, c.Cursor.Block) + 1
 	}
 	if len(keys) > mostTouched {
 		row.Touched = []readmodel.TouchedKey{readmodel.TouchedAll}

@@ -87,3 +87,18 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	}
 	g.equal(t, s.Records)
 }
+
+// TestRewrittenFrom: an accepted reorganisation may end the chain at a block far below the lowest record that it
+// retracts. Answers about the blocks between them change as soon as the new branch has logs there.
+func TestRewrittenFrom(t *testing.T) {
+	t.Parallel()
+	s := started()
+	ancestor := s.Number
+	s.Range(s.Make(12), s.Make(12), s.Make(12, deposit(4, alice, 7)), s.Make(12))
+	g := builtGeneration(t, s.Records)
+	s.AcceptReorg(ancestor)
+	g.write(t, g.writer(t), s.Records)
+	from := oracletest.Lines(t, g.conn, "SELECT toString(id) FROM lists WHERE list = 'touched' AND id > 0", nil)
+	oracletest.Same(t, "the first block about which an answer may change", from, []string{fmt.Sprint(ancestor + 1)})
+	g.equal(t, s.Records)
+}
