@@ -2,6 +2,7 @@ package histories_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -62,11 +64,9 @@ func (l *lane) topics(ctx context.Context, chainID uint64) error {
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(l.producer), chainID, l.kafka.Topology())
 }
 
-// append writes a unit to the log as ingest does: its records and the cursor in one transaction.
+// append writes a unit to the log as ingest does: its records and the cursor in one transaction. If it fails, no
+// transaction stays open: the lane's next history has the same producer.
 func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.Cursor) error {
-	if err := l.producer.BeginTransaction(); err != nil {
-		return err
-	}
 	var all []*kgo.Record
 	for _, r := range unit {
 		out, err := chainlog.Encode(r)
@@ -81,10 +81,33 @@ func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.C
 	}
 	chainID := cursor.GetChainId()
 	all = append(all, &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: strconv.AppendUint(nil, chainID, 10), Value: value})
-	if err := l.producer.ProduceSync(ctx, all...).FirstErr(); err != nil {
+	if err := l.producer.BeginTransaction(); err != nil {
 		return err
 	}
+	err = l.producer.ProduceSync(ctx, all...).FirstErr()
+	ctx = context.WithoutCancel(ctx)
+	if err != nil {
+		return errors.Join(err, l.producer.AbortBufferedRecords(ctx), l.producer.EndTransaction(ctx, kgo.TryAbort))
+	}
 	return l.producer.EndTransaction(ctx, kgo.TryCommit)
+}
+
+// TestAppendAfterAFailure: a history that runs out of time does not make the next ones of its lane fail.
+func TestAppendAfterAFailure(t *testing.T) {
+	l := newLane(t, 0, enginetest.Kafka(t))
+	s := histories.New(1)
+	s.Vault(histories.VaultAt(0))
+	if err := l.topics(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.append(over, s.Records, s.Cursor(s.Seq())); err == nil {
+		t.Error("a unit was appended after the time was over")
+	}
+	if err := l.append(t.Context(), s.Records, s.Cursor(s.Seq())); err != nil {
+		t.Errorf("append after a failure: %v", err)
+	}
 }
 
 // forget removes everything that a history left.
