@@ -425,9 +425,13 @@ func TestEffects(t *testing.T) {
 				for f := range batch.All() {
 					Events(f, 1, func(row *readmodel.EventRow) { events.Add(row); seen["effect "+row.Effect.String()]++ })
 				}
-				before := withdrawals(t, conn, "1")
-				send(t, conn, readmodel.EventsTable, events)
-				oracletest.Same(t, "the view of withdrawals while events is ahead of lists", withdrawals(t, conn, "1"), before)
+				if round%5 == 4 {
+					before := withdrawals(t, conn, "1")
+					send(t, conn, readmodel.EventsTable, events)
+					oracletest.Same(t, "the view of withdrawals while events is ahead of lists", withdrawals(t, conn, "1"), before)
+				} else {
+					send(t, conn, readmodel.EventsTable, events)
+				}
 				change, err := Lists(t.Context(), conn, cursor, Batch{Units: batch.Units(), Writer: 1, Vaults: vaults})
 				must(t, err)
 				rows := readmodel.ListsTable.NewRows()
