@@ -150,7 +150,7 @@ deployfiles: $(JUDGES)/.ready $(TOOLS)/gotestsum ## Validate Dockerfile, compose
 	@mkdir -p build
 	$(JUDGES)/bin/hadolint deploy/docker/Dockerfile
 	cd deploy/check/deployfiles && NAVLOG_KUBERNETES_SCHEMAS=$$(echo $(ROOT)/$(JUDGES)/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema) \
-		$(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/deployfiles.json -- -count=1 -p 2 -ldflags=-w ./...
+		$(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/deployfiles.json -- -count=1 -p 2 $(QUICKLY) ./...
 $(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
 	rm -rf $(JUDGES)
 	python3 -m venv $(JUDGES)
@@ -161,7 +161,7 @@ $(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
 .PHONY: traces
 traces: engines $(TOOLS)/gotestsum ## Receive the traces of a live system with the receiver of the OpenTelemetry Collector
 	@mkdir -p build
-	cd deploy/check/traces && $(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/traces.json -- -count=1 ./...
+	cd deploy/check/traces && $(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/traces.json -- -count=1 $(QUICKLY) ./...
 
 # A separate module: nothing that navlog runs depends on a benchmark.
 .PHONY: test-bench
@@ -199,7 +199,7 @@ bench-query: build ## Measure the HTTP API on 10 million events, and compare wit
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and others (.golangci.yaml), and the list of words to avoid
 	$(TOOLS)/golangci-lint run ./...
-	go test -run '^TestPlainWords' ./deploy/check/structure
+	go test $(QUICKLY) -run '^TestPlainWords' ./deploy/check/structure
 	cd deploy/check/deployfiles && $(TOOLS)/golangci-lint run ./...
 	cd deploy/check/traces && $(TOOLS)/golangci-lint run ./...
 	cd deploy/bench && $(TOOLS)/golangci-lint run ./...
@@ -271,7 +271,7 @@ bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000
 
 .PHONY: chaos-dispatch
 chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50, CHAOS="--first 7 --events 1000")
-	go build -o $(BIN)/chaos-dispatch ./deploy/check/chaos/dispatch
+	go build -ldflags=-w -o $(BIN)/chaos-dispatch ./deploy/check/chaos/dispatch
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
 
 ROUNDS ?= 1

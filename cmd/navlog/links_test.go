@@ -31,7 +31,8 @@ func TestNavlogHasNoChildMode(t *testing.T) {
 		t.Skip("builds both programs")
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	for program, want := range map[string]bool{"navlog": false, "navlog-dev": true} {

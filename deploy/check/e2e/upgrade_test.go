@@ -186,7 +186,7 @@ func buildRevision(t *testing.T, revision string) string {
 		}
 	}
 	binary := filepath.Join(dir, "navlog")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/navlog")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", binary, "./cmd/navlog")
 	build.Dir = source
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build navlog of %s: %v\n%s", revision, err, out)

@@ -15,7 +15,8 @@ var built struct {
 	programs map[string]bool
 }
 
-// Build builds one of the programs in cmd, once in this process, and returns the path of the binary.
+// Build builds one of the programs in cmd, once in this process, and returns the path of the binary, which has no debug
+// tables: they take a third of the time.
 func Build(program string) (path string, err error) {
 	built.Lock()
 	defer built.Unlock()
@@ -29,7 +30,7 @@ func Build(program string) (path string, err error) {
 	if built.programs[program] {
 		return path, nil
 	}
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/navlog/navlog/cmd/"+program).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, "github.com/navlog/navlog/cmd/"+program).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
 	built.programs[program] = true

@@ -38,7 +38,7 @@ func build(t *testing.T, file, before, after string) string {
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("go", "build", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"), "./cmd/navlog")
+	command := exec.Command("go", "build", "-ldflags=-w", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"), "./cmd/navlog")
 	command.Dir = "../../../.."
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build navlog: %v\n%s", err, out)
