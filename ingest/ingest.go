@@ -114,7 +114,7 @@ func (i *Ingest) run(ctx context.Context) error {
 			return err
 		}
 		if i.config.Standby == 0 {
-			return err
+			return fmt.Errorf("%w: set chain.standby above 0s in both for one to stand by, or run only one", err)
 		}
 		i.status.Reset() // the new writer reports on the log
 		i.log.Warn("another ingest took over", "error", err)

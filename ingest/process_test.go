@@ -118,7 +118,7 @@ func (p *running) stopped() bool {
 func (p *running) fenced() {
 	p.rig.t.Helper()
 	p.rig.eventually("end of the fenced process", p.gone.Load)
-	if code, text := p.ProcessState.ExitCode(), p.stderr.String(); code != 1 || !strings.Contains(text, "another ingest writes this chain's log now: set chain.standby above 0s in both") {
+	if code, text := p.ProcessState.ExitCode(), p.stderr.String(); code != 1 || !strings.Contains(text, "): set chain.standby above 0s in both") {
 		p.rig.t.Errorf("the fenced process ends with code %d and says %q", code, text)
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // ErrFenced means that another ingest has taken over the chain. With chain.standby this
 // one stands by again; with chain.standby 0 it ends.
-var ErrFenced = errors.New("another ingest writes this chain's log now: set chain.standby above 0s in both for one to stand by, or run only one")
+var ErrFenced = errors.New("another ingest writes this chain's log now")
 
 // StartTimeout bounds the first contact with Kafka, and each read of a few records.
 const StartTimeout = 30 * time.Second
