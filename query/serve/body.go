@@ -42,7 +42,7 @@ func (r *Request) readBody(most int) error {
 func (r *Request) HasBody() bool { return len(r.body) > 0 }
 
 // posted handles a POST. Those that wait for a place, or whose body is being read, are bounded by the limits of their
-// partners (Route.PostLimit). A key may be revoked meanwhile: a request that was admitted before must not get a new one.
+// partners (Route.PostLimit). Their key may be revoked meanwhile, and then they must not get a new one.
 func (s *Server) posted(r *Request, h Handler) (*finished, error) {
 	release, err := s.posts.acquire(r.Context, r.holder())
 	if err != nil {

@@ -1,5 +1,5 @@
-// What the kinds of events of the reference contracts are called for people. Those of other contracts have their names. Each
-// text has a space, so it is never the name of another event: ERC-4626 has a Deposit, too.
+// What the kinds of events of the reference contracts are called for people. Those of other contracts have their names.
+// Each text has a space, so it is never the name of another event: ERC-4626 has a Deposit, too.
 
 const kinds: Record<string, string> = {
   DepositAccepted: "Deposit accepted",
