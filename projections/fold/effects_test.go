@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 
@@ -368,6 +369,61 @@ func TestBusyUser(t *testing.T) {
 	got := oracletest.Lines(t, session, fmt.Sprintf(line, "owner", "key", "closed_ts", "deposits", "deposited")+"FROM (\n"+totals+
 		") SETTINGS max_memory_usage = 60000000", nil)
 	oracletest.Same(t, "running totals of users", got, want)
+}
+
+// TestBusyOwner: the line of an owner with many requests and claims needs little memory, and continues from one bucket
+// to the next. In one window, it needed more than these 400 MB.
+func TestBusyOwner(t *testing.T) {
+	t.Parallel()
+	conn, session := generation(t)
+	const rows, each = 200_000, 30 // in all, and in each block; every tenth is a request, and on average they equal the claims
+	must(t, session.Exec(t.Context(), fmt.Sprintf(`INSERT INTO events (seq, sign, record, effect, effects, boundary, block, ts, vault, user,
+		id, shares, log_index, by) SELECT number + 1, 1, 'log', if(number %% 10 = 0, 'requested', 'claimed'), 1, number %% %[2]d = %[2]d - 1,
+		intDiv(number, %[2]d) + 1, intDiv(number, %[2]d) + 1, %[3]s, %[4]s, number + 1,
+		if(number %% 10 = 0, 1 + cityHash64(number) %% 1800, cityHash64(number) %% 200), number %% %[2]d,
+		if(number %% 10 = 0, 'fifo_unfunded', 'owner') FROM numbers(%[1]d)`, rows, each, quoted(vaults[2]), quoted(owners[0]))))
+	type request struct{ id, cumTo, closed uint64 }
+	var requests []request
+	var funded, taken, exceeding uint64
+	oldest := 0 // of the open requests
+	events, err := conn.Query(t.Context(), "SELECT seq, block, effect = 'claimed', toUInt64(shares) FROM events ORDER BY seq")
+	must(t, err)
+	for events.Next() {
+		var seq, block, shares uint64
+		var claim uint8
+		must(t, events.Scan(&seq, &block, &claim, &shares))
+		if claim == 0 {
+			funded += shares
+			requests = append(requests, request{seq, funded, never})
+			continue
+		}
+		if taken+shares > funded {
+			exceeding++
+		}
+		taken = min(taken+shares, funded)
+		for ; oldest < len(requests) && requests[oldest].cumTo <= taken; oldest++ {
+			requests[oldest].closed = block
+		}
+	}
+	must(t, events.Err())
+	if exceeding == 0 || oldest < len(requests)/2 || oldest == len(requests) {
+		t.Errorf("%d claims exceed the funded shares, and %d of %d requests are closed, so the test is incomplete",
+			exceeding, oldest, len(requests))
+	}
+	var want []string
+	for _, q := range requests {
+		want = append(want, fmt.Sprint(q.id, " ", q.cumTo, " ", q.closed))
+	}
+	limited := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"max_memory_usage": 400_000_000}))
+	must(t, readmodel.Derive(limited, session, rows))
+	oracletest.Same(t, "requests", oracletest.Lines(t, session,
+		"SELECT concatWithSeparator(' ', toString(id), toString(cum_to), toString(closed_block)) FROM request", nil), want)
+	var claimed, claims, amounts uint64
+	must(t, session.QueryRow(t.Context(), "SELECT toUInt64(max(amount)), count(), uniqExact(amount) FROM change WHERE what = 9").
+		Scan(&claimed, &claims, &amounts))
+	if claimed != taken || claims != amounts {
+		t.Errorf("%d shares are claimed, want %d; %d claims raise the sum, to %d amounts", claimed, taken, claims, amounts)
+	}
 }
 
 // sumsOfViews compares the sums of the views with the totals of lists.

@@ -47,17 +47,19 @@ var Definitions = []ListDefinition{
 
 // derived are the temporary tables that definitions read. Each may use those before it; the first ones read events.
 var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit", "special", "about", "keyed", "found", "settled",
-	"line", "plain", "request", "paid", "member", "change", "delta", "earlier", "valued",
+	"turn", "turn_within", "turn_earlier", "counted", "line", "plain", "request", "paid", "member", "change", "delta", "earlier", "valued",
 	"user_earlier", "user_change"}
 
 // inOrder are the derived tables that a window reads in their order: it sorts nothing then. Sorting the rows of delta
 // needed more memory than a query has.
-var inOrder = map[string]string{"delta": "owner, scope, bucket, block", "user_change": "user, vault, bucket, block"}
+var inOrder = map[string]string{"delta": "owner, scope, bucket, block", "user_change": "user, vault, bucket, block",
+	"turn": "vault, user, line_place, place"}
 
 // bucketBlocks is the number of blocks in a bucket. ClickHouse keeps all rows of a window's partition in memory, and a
 // vault may have millions, so the totals of vaults are added up within buckets and over buckets. With ten changes in
 // each block, a bucket has 40,000 rows of 1 kB. Users with more changes than that in a vault have buckets too, such as
-// a contract that deposits for others; with buckets for each user, joining them would need the memory instead.
+// a contract that deposits for others; with buckets for each user, joining them would need the memory instead. The
+// line of an owner's requests and claims is divided into buckets of as many rows.
 const bucketBlocks = 4096
 
 // Derive computes, in temporary tables of a session (OpenSession), what events mean up to a seq, which must be the end
