@@ -58,7 +58,7 @@ func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, 
 		c.Cursor.Block, c.Cursor.TS = number, b.ts
 	} else if c.retracts && cursor.Block > c.ancestor {
 		var err error
-		if c.Cursor.Block, c.Cursor.TS, err = s.ancestorOf(ctx, conn, c.ancestor); err != nil {
+		if c.Cursor.Block, c.Cursor.TS, err = s.ancestorOf(ctx, conn, c.ancestor, cursor.Seq); err != nil {
 			return nil, err
 		}
 	}

@@ -24,6 +24,8 @@ var (
 	sqlNumbers string
 	//go:embed sql/blocks.sql
 	sqlBlocks string
+	//go:embed sql/skipped_block.sql
+	sqlSkippedBlock string
 )
 
 // most is the maximum number of keys in a look-up. More keys need another look-up, because the engine parses queries
@@ -409,9 +411,25 @@ func (s *state) known(ctx context.Context, conn driver.Conn, newest uint64) erro
 	return nil
 }
 
-// ancestorOf finds the newest block that is not newer than an ancestor; 0 if there is none. It searches in growing
-// steps, because there usually is one near the ancestor.
+// ancestorOf finds the newest block that is not newer than an ancestor; 0 if there is none. Its time is that of the
+// newest listed block: the generation may skip the block itself.
 func (s *state) ancestorOf(
+	ctx context.Context, conn driver.Conn, ancestor, seq uint64,
+) (number uint64, ts uint32, err error) {
+	if number, ts, err = s.listedUpTo(ctx, conn, ancestor); err != nil {
+		return 0, 0, err
+	}
+	var skipped uint64
+	about := readmodel.Parameters(ctx, map[string]uint64{"after": number, "last": ancestor, "seq": seq})
+	if err := conn.QueryRow(about, sqlSkippedBlock).Scan(&skipped); err != nil {
+		return 0, 0, fmt.Errorf("read the skipped blocks of events: %w", err)
+	}
+	return max(number, skipped), ts, nil
+}
+
+// listedUpTo finds the newest listed block up to an ancestor. It searches in growing steps, because there usually is
+// one near the ancestor.
+func (s *state) listedUpTo(
 	ctx context.Context, conn driver.Conn, ancestor uint64,
 ) (number uint64, ts uint32, err error) {
 	for back := uint64(1000); ; back *= 64 {

@@ -36,12 +36,16 @@ func OfLogs(logs []Log) []readmodel.ListRow {
 	return expect.Lists(effects)
 }
 
-// Cursor returns the two rows of the cursor of lists, at the end of the fold.
+// Cursor returns the two rows of the cursor of lists, at the end of the fold. The time of a block that the generation
+// skips is that of the newest one before it that it does not skip.
 func (f *Fold) Cursor(writer uint64) []readmodel.ListRow {
 	cursor := readmodel.ListRow{List: readmodel.CursorList, Seq: f.seq, Rewrites: f.rewrites, Writer: writer}
+	var timed uint64
 	for _, r := range f.Records() {
-		if b := r.GetBlock(); b != nil && !f.Skips(r) && b.GetNumber() >= cursor.Block {
-			cursor.Block, cursor.TS = b.GetNumber(), seconds(b.GetTime())
+		b := r.GetBlock()
+		cursor.Block = max(cursor.Block, b.GetNumber())
+		if b != nil && !f.Skips(r) && b.GetNumber() >= timed {
+			timed, cursor.TS = b.GetNumber(), seconds(b.GetTime())
 		}
 	}
 	end := cursor

@@ -131,11 +131,11 @@ func (f *Fold) follow(r *event.Record) {
 	f.retracts, f.lowest, f.highest = false, math.MaxUint64, 0
 }
 
-// below returns the newest live block below a number that the generation does not skip: a retraction without a new
-// branch makes it the newest one. There are gaps between the records of old blocks.
+// below returns the newest live block below a number: a retraction without a new branch makes it the newest one. There
+// are gaps between the records of old blocks.
 func (f *Fold) below(number uint64) (newest uint64) {
 	for _, r := range f.live {
-		if b := r.GetBlock(); b != nil && b.GetNumber() < number && !f.Skips(r) {
+		if b := r.GetBlock(); b != nil && b.GetNumber() < number {
 			newest = max(newest, b.GetNumber())
 		}
 	}
