@@ -128,7 +128,8 @@ func TestEveryEndpointIsAsked(t *testing.T) {
 		}
 	}
 	for _, endpoint := range []string{
-		"/vaults", "/vaults/{address}", "/vaults/{address}/nav", "/users", "/users/{address}", "/users/{address}/deposits", "/users/{address}/withdrawals",
+		"/vaults", "/vaults/{address}", "/vaults/{address}/nav", "/vaults/{address}/deposits", "/vaults/{address}/withdrawals",
+		"/vaults/{address}/users", "/vaults/{address}/series", "/users", "/users/{address}", "/users/{address}/deposits", "/users/{address}/withdrawals",
 		"/queues/withdrawals", "/queues/deposits", "/settlement/summary",
 		"/partner/vaults with key", "/partner/vaults/{address}/nav with key", "/partner/stats with key", "/partner/deposits with key", "/partner/router with key",
 	} {
@@ -177,7 +178,7 @@ func TestASpoiltAnswerIsReported(t *testing.T) {
 	} {
 		v := writtenView(t)
 		q := &questions{view: v}
-		q.askUser(v.state.users[bert])
+		q.askUser(bert)
 		list := slices.DeleteFunc(q.list, func(q Question) bool { return q.path != deposits })
 		outcome, err := pretend(t, list, func(_ Question, s *sent) { try.spoil(s) }).Ask(t.Context(), list)
 		if err != nil {
@@ -215,7 +216,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 
 func TestAnAPIThatIsGoneIsAnError(t *testing.T) {
 	q := &questions{view: writtenView(t)}
-	q.askUsers()
+	q.askUsers(api + "/users")
 	c := pretend(t, q.list, func(Question, *sent) {})
 	c.Base = "http://127.0.0.1:1"
 	if outcome, err := c.Ask(t.Context(), q.list); err == nil {

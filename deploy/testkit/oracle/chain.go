@@ -25,7 +25,7 @@ type Chain struct {
 	// Times of the blocks in Unix seconds, by number, from 0 to the newest. A block that is not recorded has that of the
 	// last recorded one below it, or 0: so the API decides what has lapsed. Logs have their own times.
 	Times []uint64
-	// Logs in chain order, without quarantined ones.
+	// Logs in chain order, without quarantined ones. BlockTimestamp is set for those of blocks that are not recorded.
 	Logs []types.Log
 }
 
@@ -52,6 +52,23 @@ type Partner struct {
 
 // Questions returns what History.Questions returns.
 func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
+	h, err := c.history()
+	if err != nil {
+		return nil, err
+	}
+	return h.Questions(at, partners)
+}
+
+// At returns the state at a block.
+func (c *Chain) At(block uint64) (*State, error) {
+	h, err := c.history()
+	if err != nil {
+		return nil, err
+	}
+	return h.at(block)
+}
+
+func (c *Chain) history() (*History, error) {
 	h := &History{chainID: c.ID, router: c.Router, Times: c.Times, contradictory: true}
 	for _, v := range c.Vaults {
 		described := vault{address: common.Address(v.GetAddress()), startBlock: v.GetStartBlock(), name: v.GetName(), symbol: v.GetSymbol(), decimals: uint8(v.GetDecimals())}
@@ -62,7 +79,7 @@ func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
 	if err := h.append(c.Logs); err != nil {
 		return nil, fmt.Errorf("read the logs: %w", err)
 	}
-	return h.Questions(at, partners)
+	return h, nil
 }
 
 // Questions returns everything that can be asked about a moment: every read endpoint of the API document with its

@@ -7,5 +7,9 @@
 // should see. While the programs keep signed sums, states and retractions, the oracle starts from scratch each time; an
 // answer about the past is a fold that stops early.
 //
+// It is the only oracle of what the API says about the state at a block: tests of query render with it, too, from their
+// own logs (Chain.At, State.Answer, Chain.Questions). What the API says about the log itself (events with their seqs,
+// reorganisations, the stream), which a chain does not know, is judged by query/oracle.
+//
 // Every part of an answer is compared: a field that is missing, wrong or unexpected is a difference.
 package oracle

@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -14,18 +15,23 @@ const api = "/api/v1"
 // nobody is an address that never did anything.
 var nobody = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 
+// public stands for the questions that need no key.
+var public Partner
+
 // everything asks about everything in a view: every endpoint, page, order and filter.
 func everything(v view, partners []Partner) []Question {
 	q := &questions{view: v}
-	q.askVaults("", api)
-	q.askUsers()
-	for i, u := range v.state.sorted("firstSeen", "asc") {
-		if v.brief && uint64(i)%3 != v.state.block%3 {
+	q.askVaults(public, api)
+	q.askLists()
+	q.askUsers(api + "/users")
+	users := sorted(v.state.users, "firstSeen", "asc")
+	for i, u := range users {
+		if every := 1 + len(users)/8; v.brief && i%every != int(v.state.block)%every {
 			continue // this one is asked about as of another block
 		}
-		q.askUser(u)
+		q.askUser(u.address)
 	}
-	q.askNobody()
+	q.askUser(nobody)
 	q.askBusiest()
 	q.askQueues()
 	for _, p := range partners {
@@ -35,52 +41,88 @@ func everything(v view, partners []Partner) []Question {
 }
 
 // askVaults asks for the list, the details and the NAV history below a path prefix: partners have their own.
-func (q *questions) askVaults(key, prefix string) {
-	s := q.state
-	q.one(key, prefix+"/vaults", items(s.ordered(), s.vaultJSON))
-	for i, v := range s.ordered() {
+func (q *questions) askVaults(p Partner, prefix string) {
+	q.one(p, prefix+"/vaults")
+	for i, v := range q.state.ordered() {
 		path := prefix + "/vaults/" + v.address.Hex()
-		if key == "" {
-			q.one(key, path, s.vaultDetailJSON(v))
+		if p == public {
+			q.one(p, path)
 		}
-		if key == "" && !q.brief {
-			q.one(key, strings.ToLower(path), s.vaultDetailJSON(v))
-			q.one(key, prefix+"/vaults/0x"+strings.ToUpper(v.address.Hex()[2:]), s.vaultDetailJSON(v))
+		if p == public && !q.brief {
+			q.one(p, strings.ToLower(path))
+			q.one(p, prefix+"/vaults/0x"+strings.ToUpper(v.address.Hex()[2:]))
 		}
-		of := keep(s.navs, func(n navState) bool { return n.Vault == v.address })
-		q.pages(key, path+"/nav", items(newestFirst(of), s.navJSON), 3)
-		if i > 0 || len(of) == 0 || q.brief {
+		q.pages(p, path+"/nav", 3)
+		if navs := q.state.navsOf(v); i == 0 && len(navs) > 0 && !q.brief {
+			q.askInTime(p, path+"/nav", times(navs, func(n navState) uint64 { return n.Time }))
+		}
+	}
+}
+
+// askInTime asks for a list in time ranges around some times, which are in ascending order.
+func (q *questions) askInTime(p Partner, path string, times []uint64, pairs ...string) {
+	for _, in := range spans(times) {
+		q.within(p, path, in, pairs...)
+	}
+}
+
+func times[T any](of []T, time func(T) uint64) (out []uint64) {
+	for _, one := range of {
+		out = append(out, time(one))
+	}
+	return out
+}
+
+// askLists asks for the lists and the series of each vault; if brief, for the users and the series of one of them.
+func (q *questions) askLists() {
+	for _, v := range q.state.ordered() {
+		path := api + "/vaults/" + v.address.Hex()
+		q.pages(public, path+"/deposits", 5)
+		q.pages(public, path+"/withdrawals", 5)
+		if q.brief && !slices.Contains(q.vaultFilters(), v.address) {
 			continue
 		}
-		times := make([]uint64, len(of))
-		for i, n := range of {
-			times[i] = n.Time
+		q.askUsers(path + "/users")
+		q.askSeries(path + "/series")
+		for _, interval := range []string{"hour", "day", "week"} {
+			q.askSeries(path+"/series", "interval", interval)
 		}
-		for _, span := range spans(times) {
-			in := keep(of, func(n navState) bool { return span.holds(n.Time) })
-			q.whole(key, path+"/nav", items(newestFirst(in), s.navJSON), span.pairs()...)
-		}
+	}
+	for _, list := range []string{"", "/nav", "/deposits", "/withdrawals", "/users", "/series"} {
+		q.one(public, api+"/vaults/"+nobody.Hex()+list)
 	}
 }
 
-func (q *questions) askUsers() {
-	s := q.state
-	const path = api + "/users"
-	q.pages("", path, items(s.sorted("firstSeen", "desc"), s.userJSON), 7)
+// maxPoints is the largest number of points of a series.
+const maxPoints = 2000
+
+// askSeries asks for a series, which is refused if it would be too long.
+func (q *questions) askSeries(path string, pairs ...string) {
+	series := q.state.answer(path, q.with(pairs...), span{}, public).(Object)
+	if len(series["points"].([]any)) > maxPoints {
+		q.fails("", path, http.StatusBadRequest, "INVALID_PARAMETER", []string{"from"}, pairs...)
+		return
+	}
+	q.one(public, path, pairs...)
+}
+
+// askUsers asks for the users in every order.
+func (q *questions) askUsers(path string) {
+	q.pages(public, path, 7)
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, order := range []string{"asc", "desc"} {
-			q.pages("", path, items(s.sorted(by, order), s.userJSON), 7, "sortBy", by, "sortOrder", order)
+			q.pages(public, path, 7, "sortBy", by, "sortOrder", order)
 		}
 	}
 }
 
-// askUser asks the plain questions about one user.
-func (q *questions) askUser(u *userState) {
-	s := q.state
-	path := api + "/users/" + u.address.Hex()
-	q.one("", path, s.userWithHoldingsJSON(u))
-	q.page("", path+"/deposits", items(newestFirst(keep(s.deposits, by(u))), s.depositJSON), 0, 0)
-	q.page("", path+"/withdrawals", items(newestFirst(keep(s.requests, askedBy(u))), s.requestJSON), 0, 0)
+// askUser asks the plain questions about one user, or about an address that is none.
+func (q *questions) askUser(address common.Address) {
+	path := api + "/users/" + address.Hex()
+	q.one(public, path)
+	for _, list := range []string{"/deposits", "/withdrawals"} {
+		q.page(public, path+list, q.state.answer(path+list, nil, span{}, public).([]any), 0, 0)
+	}
 }
 
 func by(u *userState) func(*depositState) bool {
@@ -91,19 +133,10 @@ func askedBy(u *userState) func(*requestState) bool {
 	return func(r *requestState) bool { return r.Owner == u.address }
 }
 
-// askNobody asks about an address that is not a user, and about one that is not a vault.
-func (q *questions) askNobody() {
-	q.fails("", api+"/users/"+nobody.Hex(), 404, "NOT_FOUND", nil)
-	q.page("", api+"/users/"+nobody.Hex()+"/deposits", nil, 0, 0)
-	q.page("", api+"/users/"+nobody.Hex()+"/withdrawals", nil, 0, 0)
-	q.fails("", api+"/vaults/"+nobody.Hex(), 404, "NOT_FOUND", nil)
-	q.fails("", api+"/vaults/"+nobody.Hex()+"/nav", 404, "NOT_FOUND", nil)
-}
-
 // askBusiest asks all filtered questions, about the users with the most rows to filter.
 func (q *questions) askBusiest() {
 	s := q.state
-	users := s.sorted("firstSeen", "asc")
+	users := sorted(s.users, "firstSeen", "asc")
 	slices.SortStableFunc(users, func(a, b *userState) int {
 		return -cmp.Compare(len(keep(s.deposits, by(a))), len(keep(s.deposits, by(b))))
 	})
@@ -119,87 +152,64 @@ func (q *questions) askBusiest() {
 }
 
 func (q *questions) askDeposits(u *userState, inTime bool) {
-	s := q.state
 	path := api + "/users/" + u.address.Hex() + "/deposits"
-	all := keep(s.deposits, by(u))
-	q.pages("", path, items(newestFirst(all), s.depositJSON), 2)
+	q.pages(public, path, 2)
 	for _, vault := range q.vaultFilters() {
-		in := keep(all, func(d *depositState) bool { return d.Vault == vault })
-		q.whole("", path, items(newestFirst(in), s.depositJSON), "vault", vault.Hex())
+		q.whole(public, path, "vault", vault.Hex())
 	}
-	if !inTime || len(all) == 0 || q.brief {
-		return
-	}
-	times := make([]uint64, len(all))
-	for i, d := range all {
-		times[i] = d.Time
-	}
-	vault := all[0].Vault
-	for _, span := range spans(times) {
-		in := keep(all, func(d *depositState) bool { return span.holds(d.Time) })
-		q.whole("", path, items(newestFirst(in), s.depositJSON), span.pairs()...)
-		in = keep(in, func(d *depositState) bool { return d.Vault == vault })
-		q.whole("", path, items(newestFirst(in), s.depositJSON), append(span.pairs(), "vault", strings.ToLower(vault.Hex()))...)
+	if all := keep(q.state.deposits, by(u)); inTime && len(all) > 0 && !q.brief {
+		at := times(all, func(d *depositState) uint64 { return d.Time })
+		q.askInTime(public, path, at)
+		q.askInTime(public, path, at, "vault", strings.ToLower(all[0].Vault.Hex()))
 	}
 }
 
 func (q *questions) askWithdrawals(u *userState) {
-	s := q.state
 	path := api + "/users/" + u.address.Hex() + "/withdrawals"
-	all := keep(s.requests, askedBy(u))
-	q.pages("", path, items(newestFirst(all), s.requestJSON), 2)
+	q.pages(public, path, 2)
 	for _, status := range []string{"queued", "claimed", "cancelled"} {
-		in := keep(all, func(r *requestState) bool { return s.status(r) == status })
-		q.pages("", path, items(newestFirst(in), s.requestJSON), 1, "status", status)
+		q.pages(public, path, 1, "status", status)
 		for _, vault := range q.vaultFilters() {
-			in := keep(in, func(r *requestState) bool { return r.Vault == vault })
-			q.whole("", path, items(newestFirst(in), s.requestJSON), "status", status, "vault", vault.Hex())
+			q.whole(public, path, "status", status, "vault", vault.Hex())
 		}
 	}
 	for _, vault := range q.vaultFilters() {
-		in := keep(all, func(r *requestState) bool { return r.Vault == vault })
-		q.whole("", path, items(newestFirst(in), s.requestJSON), "vault", vault.Hex())
+		q.whole(public, path, "vault", vault.Hex())
 	}
 }
 
-// vaultFilters returns the vaults, and an address that is not a vault; if brief, one vault.
+// vaultFilters returns the vaults, and an address that is not a vault; if brief, one vault: another one as of another
+// block.
 func (q *questions) vaultFilters() []common.Address {
+	vaults := q.state.ordered()
 	if q.brief {
-		return []common.Address{q.state.ordered()[0].address}
+		return []common.Address{vaults[q.state.block%uint64(len(vaults))].address}
 	}
 	filters := []common.Address{nobody}
-	for _, v := range q.state.ordered() {
+	for _, v := range vaults {
 		filters = append(filters, v.address)
 	}
 	return filters
 }
 
 func (q *questions) askQueues() {
-	s := q.state
-	queued := keep(s.requests, func(r *requestState) bool { return s.status(r) == "queued" })
-	q.pages("", api+"/queues/withdrawals", items(queued, s.requestJSON), 2)
-	unswept := keep(s.ordered(), func(v *vaultState) bool { return len(v.unswept()) > 0 })
-	q.one("", api+"/queues/deposits", items(unswept, s.queueGroupJSON))
+	q.pages(public, api+"/queues/withdrawals", 2)
+	q.one(public, api+"/queues/deposits")
 	for _, vault := range q.vaultFilters() {
-		in := keep(queued, func(r *requestState) bool { return r.Vault == vault })
-		q.pages("", api+"/queues/withdrawals", items(in, s.requestJSON), 2, "vault", vault.Hex())
-		of := keep(unswept, func(v *vaultState) bool { return v.address == vault })
-		q.one("", api+"/queues/deposits", items(of, s.queueGroupJSON), "vault", strings.ToLower(vault.Hex()))
+		q.pages(public, api+"/queues/withdrawals", 2, "vault", vault.Hex())
+		q.one(public, api+"/queues/deposits", "vault", strings.ToLower(vault.Hex()))
 	}
-	q.one("", api+"/settlement/summary", items(s.ordered(), s.settlementJSON))
+	q.one(public, api+"/settlement/summary")
 }
 
 func (q *questions) askPartner(p Partner) {
-	s := q.state
 	const prefix = api + "/partner"
-	q.askVaults(p.APIKey, prefix)
-	q.one(p.APIKey, prefix+"/stats", s.partnerStatsJSON(p))
-	of := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })
-	q.pages(p.APIKey, prefix+"/deposits", items(newestFirst(of), s.depositJSON), 4)
-	if len(q.asOf) > 0 {
-		return // the router is configuration and has no past
+	q.askVaults(p, prefix)
+	q.one(p, prefix+"/stats")
+	q.pages(p, prefix+"/deposits", 4)
+	if len(q.asOf) == 0 { // the router is configuration and has no past
+		q.one(p, prefix+"/router")
 	}
-	q.one(p.APIKey, prefix+"/router", Object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)})
 }
 
 // refusals are the questions that must be rejected, whatever the state.

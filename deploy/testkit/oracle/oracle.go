@@ -12,20 +12,19 @@ import (
 	"github.com/navlog/navlog/deploy/devchain/reference"
 )
 
-// A state is what is true at one block: the fold of all facts up to it.
-type state struct {
+// A State is what is true at one block: the fold of all facts up to it.
+type State struct {
 	history *History
 	block   uint64
 	now     uint64 // Unix seconds: the block's time
 	vaults  map[common.Address]*vaultState
 	users   map[common.Address]*userState
-	// total paid to each owner of a claim, whether a user or not
-	claimed map[common.Address]*big.Int
-	// claimedIn is the same by vault and owner.
-	claimedIn map[[2]common.Address]*big.Int
+	// total paid to each owner of a claim, whether a user or not: by vault, and under the zero address over all vaults
+	paid map[[2]common.Address]*big.Int
 	// in chain order, over all vaults
 	deposits []*depositState
 	requests []*requestState
+	claims   []claimState
 	navs     []navState
 }
 
@@ -33,9 +32,9 @@ type vaultState struct {
 	vault
 	deposits  []*depositState
 	requests  map[uint64]*requestState
-	users     map[common.Address]bool
-	sweptTo   uint64 // the highest deposit number in a sweep
-	lastSweep uint64 // Unix seconds, 0 = never
+	users     map[common.Address]*userState // with their totals in this vault
+	sweptTo   uint64                        // the highest deposit number in a sweep
+	lastSweep uint64                        // Unix seconds, 0 = never
 	lastNav   *navState
 }
 
@@ -69,6 +68,11 @@ func (r *requestState) ended() bool {
 	return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0
 }
 
+type claimState struct {
+	Fact
+	*reference.ReferenceVaultWithdrawalClaimed
+}
+
 type navState struct {
 	Fact
 	*reference.ReferenceVaultNavUpdated
@@ -76,16 +80,16 @@ type navState struct {
 
 // at folds the facts up to a block. The reference contracts cannot contradict themselves, so a contradiction means that
 // the facts were read incorrectly and is an error, unless the history is known to be of other contracts.
-func (h *History) at(block uint64) (*state, error) {
+func (h *History) at(block uint64) (*State, error) {
 	if block > h.Head() {
 		return nil, fmt.Errorf("block %d is beyond the newest block %d", block, h.Head())
 	}
-	s := &state{
+	s := &State{
 		history: h, block: block, now: h.Times[block],
-		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, claimed: map[common.Address]*big.Int{}, claimedIn: map[[2]common.Address]*big.Int{},
+		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, paid: map[[2]common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
-		s.vaults[v.address] = &vaultState{vault: v, requests: map[uint64]*requestState{}, users: map[common.Address]bool{}}
+		s.vaults[v.address] = &vaultState{vault: v, requests: map[uint64]*requestState{}, users: map[common.Address]*userState{}}
 	}
 	for _, f := range h.Facts {
 		if f.Block > block {
@@ -98,7 +102,7 @@ func (h *History) at(block uint64) (*state, error) {
 	return s, nil
 }
 
-func (s *state) apply(f Fact) error {
+func (s *State) apply(f Fact) error {
 	v := s.vaults[f.Vault]
 	if v == nil {
 		return fmt.Errorf("the vault is not known")
@@ -124,10 +128,11 @@ func (s *state) apply(f Fact) error {
 			return s.contradiction("it was funded before")
 		})
 	case *reference.ReferenceVaultWithdrawalClaimed:
-		in := s.paidBy(v.address, e.Owner)
-		in.Add(in, e.Assets)
-		sum := s.paid(e.Owner)
-		sum.Add(sum, e.Assets)
+		s.claims = append(s.claims, claimState{f, e})
+		for _, in := range []common.Address{v.address, {}} {
+			sum := s.paidIn(in, e.Owner)
+			sum.Add(sum, e.Assets)
+		}
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
 			r.claimedAt, r.claimedAssets = f.Time, e.Assets
 			return nil
@@ -144,47 +149,39 @@ func (s *state) apply(f Fact) error {
 // Then the fold continues by the rules of the API: of two requests with one index the first counts; the first claim,
 // cancellation or expiry after it ends it; events before the request or after its end do not change it. A deposit is
 // swept by the first sweep whose last number is at least its own, or in its own block if it comes after that sweep.
-func (s *state) contradiction(format string, args ...any) error {
+func (s *State) contradiction(format string, args ...any) error {
 	if s.history.contradictory {
 		return nil
 	}
 	return fmt.Errorf(format, args...)
 }
 
-// paid returns the sum of an owner's claims, for the caller to add to. Claims that change no request count too, because
-// the money has moved.
-func (s *state) paid(owner common.Address) *big.Int {
-	if s.claimed[owner] == nil {
-		s.claimed[owner] = new(big.Int)
-	}
-	return s.claimed[owner]
-}
-
-// paidBy is paid for one vault.
-func (s *state) paidBy(vault, owner common.Address) *big.Int {
+// paidIn returns the sum of an owner's claims in a vault, or in all of them for the zero address, for the caller to add
+// to. Claims that change no request count too, because the money has moved.
+func (s *State) paidIn(vault, owner common.Address) *big.Int {
 	key := [2]common.Address{vault, owner}
-	if s.claimedIn[key] == nil {
-		s.claimedIn[key] = new(big.Int)
+	if s.paid[key] == nil {
+		s.paid[key] = new(big.Int)
 	}
-	return s.claimedIn[key]
+	return s.paid[key]
 }
 
-// seen makes the owner of a deposit or a request a user, both of the vault and overall.
-func (s *state) seen(v *vaultState, owner common.Address, at Fact) *userState {
-	v.users[owner] = true
-	u := s.users[owner]
-	if u == nil {
-		u = &userState{address: owner, firstBlock: at.Block, firstSeen: at.Time, deposited: new(big.Int), withdrawn: s.paid(owner)}
-		s.users[owner] = u
+// seen makes the owner of a deposit or a request a user of the vault and of all vaults, and adds what was deposited.
+func (s *State) seen(v *vaultState, owner common.Address, at Fact, deposited *big.Int) {
+	for in, users := range map[common.Address]map[common.Address]*userState{v.address: v.users, {}: s.users} {
+		u := users[owner]
+		if u == nil {
+			u = &userState{address: owner, firstBlock: at.Block, firstSeen: at.Time, deposited: new(big.Int), withdrawn: s.paidIn(in, owner)}
+			users[owner] = u
+		}
+		u.deposited.Add(u.deposited, deposited)
 	}
-	return u
 }
 
-func (s *state) deposit(v *vaultState, d *depositState) error {
+func (s *State) deposit(v *vaultState, d *depositState) error {
 	v.deposits = append(v.deposits, d)
 	s.deposits = append(s.deposits, d)
-	u := s.seen(v, d.Owner, d.Fact)
-	u.deposited = new(big.Int).Add(u.deposited, d.Assets)
+	s.seen(v, d.Owner, d.Fact, d.Assets)
 	if d.DepositId.Uint64() <= v.sweptTo && v.sweptTo > 0 {
 		d.sweptAt = d.Time
 	}
@@ -194,7 +191,7 @@ func (s *state) deposit(v *vaultState, d *depositState) error {
 	return nil
 }
 
-func (s *state) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDepositsSwept) error {
+func (s *State) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDepositsSwept) error {
 	from, to, before := e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), v.sweptTo
 	v.sweptTo, v.lastSweep = max(before, to), f.Time
 	sum := new(big.Int)
@@ -216,8 +213,8 @@ func (s *state) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDeposits
 	return nil
 }
 
-func (s *state) request(v *vaultState, r *requestState) error {
-	s.seen(v, r.Owner, r.Fact)
+func (s *State) request(v *vaultState, r *requestState) error {
+	s.seen(v, r.Owner, r.Fact, new(big.Int))
 	index := r.RequestIndex.Uint64()
 	if v.requests[index] != nil {
 		return s.contradiction("request %d comes after %d requests", index, len(v.requests))
@@ -230,7 +227,7 @@ func (s *state) request(v *vaultState, r *requestState) error {
 	return nil
 }
 
-func (s *state) change(v *vaultState, index *big.Int, change func(*requestState) error) error {
+func (s *State) change(v *vaultState, index *big.Int, change func(*requestState) error) error {
 	r := v.requests[index.Uint64()]
 	switch {
 	case r == nil:
@@ -243,7 +240,7 @@ func (s *state) change(v *vaultState, index *big.Int, change func(*requestState)
 
 // status returns queued, claimed, cancelled or expired. A request that is not funded expires by time alone, and is
 // queued again if it is funded after all.
-func (s *state) status(r *requestState) string {
+func (s *State) status(r *requestState) string {
 	switch {
 	case r.claimedAt != 0:
 		return "claimed"
@@ -259,11 +256,11 @@ func (s *state) status(r *requestState) string {
 }
 
 // claimable reports whether the request is funded and has not been paid yet.
-func (s *state) claimable(r *requestState) bool { return s.status(r) == "queued" && r.fundedAt != 0 }
+func (s *State) claimable(r *requestState) bool { return s.status(r) == "queued" && r.fundedAt != 0 }
 
-// sorted returns the users in an order of the API: by a key and then by address, so that the two orders of a key are
+// sorted returns users in an order of the API: by a key and then by address, so that the two orders of a key are
 // each other's reverse.
-func (s *state) sorted(sortBy, sortOrder string) []*userState {
+func sorted(users map[common.Address]*userState, sortBy, sortOrder string) []*userState {
 	key := func(a, b *userState) int {
 		switch sortBy {
 		case "totalDeposited":
@@ -274,7 +271,7 @@ func (s *state) sorted(sortBy, sortOrder string) []*userState {
 			return cmp.Compare(a.firstBlock, b.firstBlock)
 		}
 	}
-	return slices.SortedFunc(maps.Values(s.users), func(a, b *userState) int {
+	return slices.SortedFunc(maps.Values(users), func(a, b *userState) int {
 		order := cmp.Or(key(a, b), a.address.Cmp(b.address))
 		if sortOrder != "asc" {
 			order = -order

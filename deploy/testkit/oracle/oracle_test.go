@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"reflect"
@@ -60,7 +61,7 @@ func written() *History {
 	return h
 }
 
-func mustAt(t *testing.T, h *History, block uint64) *state {
+func mustAt(t *testing.T, h *History, block uint64) *State {
 	t.Helper()
 	s, err := h.at(block)
 	if err != nil {
@@ -158,12 +159,102 @@ func TestOracleOnUsers(t *testing.T) {
 		{7, "totalWithdrawn", "asc", []common.Address{anna, bert}},
 	} {
 		var got []common.Address
-		for _, u := range mustAt(t, written(), try.block).sorted(try.by, try.order) {
+		for _, u := range sorted(mustAt(t, written(), try.block).users, try.by, try.order) {
 			got = append(got, u.address)
 		}
 		if !reflect.DeepEqual(got, try.want) {
 			t.Errorf("block %d by %s %s: %s, want %s", try.block, try.by, try.order, got, try.want)
 		}
+	}
+}
+
+// answerOf returns a field of each entry of a list, joined.
+func answerOf(t *testing.T, s *State, target, field string) string {
+	t.Helper()
+	data, err := s.Answer(target, Partner{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _ := data.([]any)
+	var values []string
+	for _, one := range list {
+		values = append(values, fmt.Sprint(one.(Object)[field]))
+	}
+	return strings.Join(values, " ")
+}
+
+func TestOracleOnListsOfAVault(t *testing.T) {
+	h := written()
+	n := big.NewInt
+	// Vault B's deposit 2 comes before deposit 1 of another block, and bert claims there without a request.
+	h.Facts = append(h.Facts,
+		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 7, &reference.ReferenceVaultDepositAccepted{DepositId: n(0), Owner: anna, Sender: anna, Assets: n(9), Shares: n(9)}},
+		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 8, &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(5), Owner: bert, Receiver: bert, Shares: n(1), Assets: n(4)}})
+	h.contradictory = true
+	s := mustAt(t, h, 10)
+	a, b := api+"/vaults/"+vaultA.Hex(), api+"/vaults/"+vaultB.Hex()
+	for _, try := range []struct{ target, field, want string }{
+		{a + "/deposits", "assetAmount", "50 100"},
+		{b + "/deposits", "assetAmount", "7 9"}, // by number
+		{a + "/deposits?from=" + decimal(blockTime(3)), "assetAmount", "50"},
+		{a + "/deposits?to=" + decimal(blockTime(2)), "assetAmount", "100"},
+		{a + "/withdrawals", "requestIndex", "2 1 0"},
+		{b + "/withdrawals", "requestIndex", ""},
+		{b + "/users", "address", anna.Hex() + " " + bert.Hex()},
+		{b + "/users?sortOrder=asc", "totalDeposited", "7 9"},
+		{b + "/users?sortBy=totalWithdrawn", "totalWithdrawn", "4 0"},
+		{a + "/users?sortBy=totalWithdrawn", "totalWithdrawn", "12 0"},
+		{api + "/users?sortBy=totalDeposited", "totalDeposited", "109 57"},
+		{api + "/users/" + anna.Hex() + "/withdrawals?status=claimed", "requestIndex", "0"},
+		{api + "/users/" + anna.Hex() + "/deposits?vault=" + vaultB.Hex(), "assetAmount", "9"},
+	} {
+		if got := answerOf(t, s, try.target, try.field); got != try.want {
+			t.Errorf("%s: %s is %q, want %q", try.target, try.field, got, try.want)
+		}
+	}
+	for _, unknown := range []string{"/vaults/" + anna.Hex(), "/vaults/" + anna.Hex() + "/users", "/users/" + vaultA.Hex()} {
+		if data, err := s.Answer(api+unknown, Partner{}); data != nil || err != nil {
+			t.Errorf("%s: %v, %v", unknown, data, err)
+		}
+	}
+	if data, err := s.Answer(a+"/nav?from=yesterday", Partner{}); err == nil {
+		t.Errorf("a time that is not in Unix seconds gives %v", data)
+	}
+}
+
+func TestOracleOnASeries(t *testing.T) {
+	h := written()
+	n := big.NewInt
+	for block, at := range map[uint64]uint64{4: 1767225600 - 86400, 10: 1767225600 + 86400 + 60} { // a NAV on the day before, and the head on the day after
+		h.Times[block] = at
+		for i := range h.Facts {
+			if h.Facts[i].Block == block {
+				h.Facts[i].Time = at
+			}
+		}
+	}
+	h.Facts = append(h.Facts, Fact{vaultA, 10, h.Times[10], common.BigToHash(n(10)), 1, &reference.ReferenceVaultNavUpdated{NavId: n(2), NavPerShare: n(10), TotalAssets: n(14), TotalSupply: n(15)}})
+	data, err := mustAt(t, h, 10).Answer(api+"/vaults/"+vaultA.Hex()+"/series", Partner{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := data.(Object)
+	const none = `{"count":0,"assets":"0"}`
+	wantJSON(t, "points", series["points"], `[
+		{"start":"2025-12-31T00:00:00.000Z","end":"2026-01-01T00:00:00.000Z","complete":true,"nav":{"open":"11","high":"11","low":"11","close":"11","updates":1},
+			"totalAssets":"12","totalSupply":"13","deposits":`+none+`,"requested":`+none+`,"claimed":`+none+`,"newUsers":0,"users":0},
+		{"start":"2026-01-01T00:00:00.000Z","end":"2026-01-02T00:00:00.000Z","complete":true,"nav":{"open":"11","high":"11","low":"11","close":"11","updates":0},
+			"totalAssets":"12","totalSupply":"13","deposits":{"count":2,"assets":"150"},"requested":{"count":3,"assets":"39"},"claimed":{"count":1,"assets":"12"},"newUsers":2,"users":2},
+		{"start":"2026-01-02T00:00:00.000Z","end":"2026-01-03T00:00:00.000Z","complete":false,"nav":{"open":"11","high":"11","low":"10","close":"10","updates":1},
+			"totalAssets":"14","totalSupply":"15","deposits":`+none+`,"requested":`+none+`,"claimed":`+none+`,"newUsers":0,"users":2}]`)
+	var yields []string
+	for _, one := range append(series["yields"].([]any), series["sinceFirst"]) {
+		y := one.(Object)
+		yields = append(yields, fmt.Sprint(y["days"], " ", y["numerator"], "/", y["denominator"], " ", y["percent"], " ", y["annualPercent"]))
+	}
+	// -1/11 is -9.09090909...%, rounded down; over 1 day 365 times that, and over 172860 seconds 31536000/172860 times.
+	if got := strings.Join(yields, ", "); got != "1 -1/11 -9.090910 -3318.181819, 2 -1/11 -9.090910 -1658.515036" {
+		t.Errorf("the yields are %s", got)
 	}
 }
 
@@ -435,7 +526,7 @@ func TestOracleAgreesWithTheContracts(t *testing.T) {
 	}
 }
 
-func compareWithContract(t *testing.T, client *ethclient.Client, s *state, v *vaultState) {
+func compareWithContract(t *testing.T, client *ethclient.Client, s *State, v *vaultState) {
 	t.Helper()
 	contract, err := reference.NewReferenceVaultCaller(v.address, client)
 	if err != nil {

@@ -38,7 +38,7 @@ func (q Question) String() string {
 
 // A view is a state of the chain and how to request it from the API.
 type view struct {
-	state *state
+	state *State
 	asOf  url.Values // asOfBlock, or empty
 	block string     // expected X-Indexed-Block
 	seq   string     // expected X-Indexed-Seq; empty: any
@@ -65,10 +65,16 @@ func (q *questions) with(pairs ...string) url.Values {
 	return values
 }
 
-// one asks for something without pages.
-func (q *questions) one(key, path string, data any, pairs ...string) {
+// one asks for something without pages. What does not exist is refused with 404.
+func (q *questions) one(p Partner, path string, pairs ...string) {
+	query := q.with(pairs...)
+	data := q.state.answer(path, query, span{}, p)
+	if data == nil {
+		q.fails(p.APIKey, path, http.StatusNotFound, "NOT_FOUND", nil, pairs...)
+		return
+	}
 	q.list = append(q.list, Question{
-		path: path, query: q.with(pairs...), key: key,
+		path: path, query: query, key: p.APIKey,
 		want: answer{status: http.StatusOK, body: Object{"ok": true, "data": data}, block: q.block, seq: q.seq},
 	})
 }
@@ -95,7 +101,7 @@ const (
 )
 
 // page asks for one page of a list. Size 0 and number 0 are not sent.
-func (q *questions) page(key, path string, all []any, number, size int, pairs ...string) {
+func (q *questions) page(p Partner, path string, all []any, number, size int, pairs ...string) {
 	query := q.with(pairs...)
 	if number > 0 {
 		query.Set("page", strconv.Itoa(number))
@@ -119,7 +125,7 @@ func (q *questions) page(key, path string, all []any, number, size int, pairs ..
 		links["next"] = number + 1
 	}
 	q.list = append(q.list, Question{
-		path: path, query: query, key: key,
+		path: path, query: query, key: p.APIKey,
 		want: answer{
 			status: http.StatusOK,
 			body: Object{"ok": true, "data": append([]any{}, all[from:to]...), "meta": Object{
@@ -133,21 +139,28 @@ func (q *questions) page(key, path string, all []any, number, size int, pairs ..
 
 // pages asks for a list without any parameter, then for all its pages of a given size, and for the one after the last;
 // if brief, for the first page of the largest size.
-func (q *questions) pages(key, path string, all []any, size int, pairs ...string) {
+func (q *questions) pages(p Partner, path string, size int, pairs ...string) {
 	if q.brief {
-		q.whole(key, path, all, pairs...)
+		q.whole(p, path, pairs...)
 		return
 	}
-	q.page(key, path, all, 0, 0, pairs...)
+	all := q.state.answer(path, q.with(pairs...), span{}, p).([]any)
+	q.page(p, path, all, 0, 0, pairs...)
 	last := (len(all) + size - 1) / size
 	for number := 1; number <= last+1; number++ {
-		q.page(key, path, all, number, size, pairs...)
+		q.page(p, path, all, number, size, pairs...)
 	}
 }
 
 // whole asks for the first page of the largest size.
-func (q *questions) whole(key, path string, all []any, pairs ...string) {
-	q.page(key, path, all, 0, maxPageSize, pairs...)
+func (q *questions) whole(p Partner, path string, pairs ...string) {
+	q.within(p, path, span{}, pairs...)
+}
+
+// within is whole with a time range.
+func (q *questions) within(p Partner, path string, in span, pairs ...string) {
+	pairs = append(in.pairs(), pairs...)
+	q.page(p, path, q.state.answer(path, q.with(pairs...), in, p).([]any), 0, maxPageSize, pairs...)
 }
 
 // A span is a time range, both ends included, as a client writes it.
@@ -156,7 +169,12 @@ type span struct {
 	fromMs, toMs int64
 }
 
-func (s span) pairs() []string { return []string{"from", s.from, "to", s.to} }
+func (s span) pairs() []string {
+	if s == (span{}) {
+		return nil
+	}
+	return []string{"from", s.from, "to", s.to}
+}
 
 // holds reports whether a block with that time is in the range. An empty parameter counts as absent.
 func (s span) holds(unixSeconds uint64) bool {

@@ -54,7 +54,7 @@ func items[T any](of []T, render func(T) Object) []any {
 }
 
 // place returns what every item of a list says about its log.
-func (f Fact) place(s *state) Object {
+func (f Fact) place(s *State) Object {
 	return Object{
 		"id":           fmt.Sprintf("%s-%d", f.Tx.Hex(), f.Index),
 		"vaultAddress": f.Vault.Hex(),
@@ -67,7 +67,7 @@ func (f Fact) place(s *state) Object {
 }
 
 // ordered returns the vaults in the order of the API.
-func (s *state) ordered() []*vaultState {
+func (s *State) ordered() []*vaultState {
 	var all []*vaultState
 	for _, v := range s.history.vaults {
 		all = append(all, s.vaults[v.address])
@@ -81,7 +81,7 @@ func (s *state) ordered() []*vaultState {
 	return all
 }
 
-func (s *state) vaultJSON(v *vaultState) Object {
+func (s *State) vaultJSON(v *vaultState) Object {
 	o := Object{
 		"address":  v.address.Hex(),
 		"name":     v.name,
@@ -114,7 +114,7 @@ func (s *state) vaultJSON(v *vaultState) Object {
 	return o
 }
 
-func (s *state) vaultDetailJSON(v *vaultState) Object {
+func (s *State) vaultDetailJSON(v *vaultState) Object {
 	o := s.vaultJSON(v)
 	pending := 0
 	for _, r := range v.requests {
@@ -138,7 +138,7 @@ func (s *state) vaultDetailJSON(v *vaultState) Object {
 	return o
 }
 
-func (s *state) navJSON(n navState) Object {
+func (s *State) navJSON(n navState) Object {
 	o := n.place(s)
 	o["navPerShare"] = n.NavPerShare.String()
 	o["totalAssets"] = n.TotalAssets.String()
@@ -146,7 +146,7 @@ func (s *state) navJSON(n navState) Object {
 	return o
 }
 
-func (s *state) depositJSON(d *depositState) Object {
+func (s *State) depositJSON(d *depositState) Object {
 	o := d.place(s)
 	o["userAddress"] = d.Owner.Hex()
 	o["senderAddress"] = d.Sender.Hex()
@@ -159,7 +159,7 @@ func (s *state) depositJSON(d *depositState) Object {
 	return o
 }
 
-func (s *state) requestJSON(r *requestState) Object {
+func (s *State) requestJSON(r *requestState) Object {
 	o := r.place(s)
 	o["userAddress"] = r.Owner.Hex()
 	o["receiverAddress"] = r.Receiver.Hex()
@@ -191,7 +191,7 @@ func (s *state) requestJSON(r *requestState) Object {
 	return o
 }
 
-func (s *state) userJSON(u *userState) Object {
+func (s *State) userJSON(u *userState) Object {
 	return Object{
 		"address":        u.address.Hex(),
 		"firstSeen":      instant(u.firstSeen),
@@ -201,7 +201,7 @@ func (s *state) userJSON(u *userState) Object {
 }
 
 // userWithHoldingsJSON lists the vaults in which the user has something.
-func (s *state) userWithHoldingsJSON(u *userState) Object {
+func (s *State) userWithHoldingsJSON(u *userState) Object {
 	o := s.userJSON(u)
 	deposits, withdrawals := []any{}, []any{}
 	for _, v := range s.ordered() {
@@ -212,9 +212,9 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 			})
 		}
 		of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address })
-		_, claims := s.claimedIn[[2]common.Address{v.address, u.address}]
-		if len(of) > 0 || claims { // a claim may be of a user without a request
-			paid := s.paidBy(v.address, u.address)
+		claims := keep(s.claims, func(c claimState) bool { return c.Owner == u.address && c.Fact.Vault == v.address })
+		if len(of) > 0 || len(claims) > 0 { // a claim may be of a user without a request
+			paid := s.paidIn(v.address, u.address)
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, Object{
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String(), "assetsClaimed": paid.String()}, "_count": integer(len(of)),
@@ -226,7 +226,7 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 }
 
 // queueGroupJSON renders a vault in GET /queues/deposits.
-func (s *state) queueGroupJSON(v *vaultState) Object {
+func (s *State) queueGroupJSON(v *vaultState) Object {
 	return Object{
 		"vaultAddress": v.address.Hex(),
 		"vaultName":    v.name,
@@ -235,7 +235,7 @@ func (s *state) queueGroupJSON(v *vaultState) Object {
 	}
 }
 
-func (s *state) settlementJSON(v *vaultState) Object {
+func (s *State) settlementJSON(v *vaultState) Object {
 	toFund := keep(s.requests, func(r *requestState) bool {
 		return r.Vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
 	})
@@ -254,7 +254,7 @@ func (s *state) settlementJSON(v *vaultState) Object {
 }
 
 // partnerStatsJSON lists the vaults in which the partner has deposits.
-func (s *state) partnerStatsJSON(p Partner) Object {
+func (s *State) partnerStatsJSON(p Partner) Object {
 	all := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })
 	users := map[common.Address]bool{}
 	for _, d := range all {
