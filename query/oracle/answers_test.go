@@ -2,14 +2,13 @@ package oracle
 
 import (
 	"flag"
-	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/query/deposits"
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
@@ -68,9 +67,22 @@ func startAPI(t *testing.T, l *readtest.Log) *asked {
 	return &asked{readtest.Serve(t, g, routes...), t, g, l}
 }
 
-// check requests a path, at a past block if pinned is set, and compares the response with want. For a paginated list
-// it requests the first page, of up to 100 entries.
-func (a *asked) check(path, pinned string, want any) {
+// twice returns the oracles of the newest block and of a past one, by the parameter that requests them.
+func (a *asked) twice(past uint64) map[string]*Oracle {
+	a.t.Helper()
+	o := At(a.t, a.log, a.log.Seq(), past)
+	return map[string]*Oracle{"": newest(a.t, a.log), o.pinned(): o}
+}
+
+// check requests a path, at a past block if pinned is set, and compares the response with the oracle. For a paginated
+// list it requests the first page, of up to 100 entries.
+func (a *asked) check(o *Oracle, path, pinned string) {
+	a.t.Helper()
+	a.expect(path, pinned, o.answer(a.t, path))
+}
+
+// expect is check with the expected data.
+func (a *asked) expect(path, pinned string, want any) {
 	a.t.Helper()
 	path = withQuery(path, pinned)
 	got := a.Get(path).JSON(a.t)
@@ -91,61 +103,46 @@ func withQuery(path, query string) string {
 	return path + "?" + query
 }
 
-// compare checks every route.
-func (a *asked) compare(o *Oracle, pinned string) {
-	a.t.Helper()
-	check := func(path string, want any) { a.t.Helper(); a.check(path, pinned, want) }
-	check("/api/v1/vaults", o.vaultList())
-	for _, v := range o.vaults {
-		path := "/api/v1/vaults/" + v.address.Hex()
-		check(path, o.vaultDetail(v))
-		check(path+"/nav?pageSize=100", o.navs(v))
-		check(path+"/deposits?pageSize=100", o.vaultDeposits(v.address, nil))
-		check(path+"/withdrawals?pageSize=100", o.vaultRequests(v.address, nil))
-		check("/api/v1/queues/withdrawals?pageSize=100&vault="+v.address.Hex(), o.withStatus("queued", inVault(v.address), false))
-		check("/api/v1/queues/deposits?vault="+v.address.Hex(), o.depositQueue(v))
-	}
-	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
-		check("/api/v1/users?pageSize=100&sortOrder=desc&sortBy="+field, o.users(field, true))
-		check("/api/v1/users?pageSize=100&sortOrder=asc&sortBy="+field, o.users(field, false))
-		for _, v := range o.vaults {
-			path := "/api/v1/vaults/" + v.address.Hex() + "/users?pageSize=100&sortBy=" + field
-			check(path+"&sortOrder=desc", o.usersIn(v.address, field, true))
-			check(path+"&sortOrder=asc", o.usersIn(v.address, field, false))
-		}
-	}
-	for _, u := range people {
-		a.compareUser(o, u, pinned)
-	}
-	check("/api/v1/queues/withdrawals?pageSize=100", o.withStatus("queued", nil, false))
-	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
-	check("/api/v1/settlement/summary", o.settlement())
-	a.walkEvents("/api/v1/events?retracted=true", pinned, o.events(nil, true))
-	a.compareReorganisations(o, pinned)
-	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
-	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
+// RoundTrip implements http.RoundTripper: it sends a request to the routes, in-process.
+func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
+	reply := a.Get(r.URL.String(), "X-Request-Id", r.Header.Get("X-Request-Id"), "x-api-key", r.Header.Get("x-api-key"))
+	return reply.Result(), nil
 }
 
-func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
+// compare checks every route: the questions of deploy/testkit/oracle, and what the log tells.
+func (a *asked) compare(o *Oracle, pinned string) {
 	a.t.Helper()
-	path := "/api/v1/users/" + u.Hex()
-	if user := o.user(u); user != nil {
-		a.check(path, pinned, user)
-	} else {
-		a.Get(withQuery(path, pinned)).Failed(a.t, 404, "NOT_FOUND")
+	a.ask(o, pinned)
+	a.walkEvents("/api/v1/events?retracted=true", pinned, o.events(nil, true))
+	a.compareReorganisations(o, pinned)
+}
+
+// ask sends the questions of deploy/testkit/oracle.
+func (a *asked) ask(o *Oracle, pinned string) {
+	a.t.Helper()
+	questions, err := o.chain.Questions(o.moment(pinned), []oracle.Partner{seven})
+	if err != nil {
+		a.t.Fatal(err)
 	}
-	inB := func(e readtest.Entry) bool { return e.User == u && e.Fact.Vault == readtest.VaultB }
-	known := ofUser(u)
-	a.check(path+"/deposits?pageSize=100", pinned, o.depositsNewestFirst(known))
-	a.check(path+"/withdrawals?pageSize=100", pinned, o.withStatus("", known, true))
-	for _, status := range []string{"queued", "claimed", "cancelled"} {
-		a.check(path+"/withdrawals?pageSize=100&status="+status, pinned, o.withStatus(status, known, true))
+	client := oracle.Client{Base: "http://navlog", HTTP: &http.Client{Transport: a}}
+	outcome, err := client.Ask(a.t.Context(), questions)
+	if err != nil || len(outcome.Differences) > 0 {
+		a.t.Fatalf("block %d, %s: %v\n%s", o.block, pinned, err, strings.Join(outcome.Differences, "\n"))
 	}
-	if o.name(readtest.VaultB) == "" {
-		return
+}
+
+// TestSmallChainEqualsOracle sends every question about the small chain, with all pages, filters and time ranges, and
+// some about its past blocks.
+func TestSmallChainEqualsOracle(t *testing.T) {
+	l := readtest.SmallChain()
+	a := startAPI(t, l)
+	o := newest(t, l)
+	o.brief = false
+	a.compare(o, "")
+	for _, block := range []uint64{6, 9} {
+		o := At(t, l, l.Seq(), block)
+		a.compare(o, o.pinned())
 	}
-	a.check(path+"/deposits?pageSize=100&vault="+readtest.VaultB.Hex(), pinned, o.depositsNewestFirst(inB))
-	a.check(path+"/withdrawals?pageSize=100&status=queued&vault="+readtest.VaultB.Hex(), pinned, o.withStatus("queued", inB, true))
 }
 
 // TestAnswersEqualOracle compares every response with the oracle: about the newest block at several points of random
@@ -166,15 +163,16 @@ func TestAnswersEqualOracle(t *testing.T) {
 					a.Look()
 				}
 				if steps++; steps%8 == 0 {
-					a.compare(At(s.Log, s.Seq(), 1<<62), "")
+					a.compare(newest(t, s.Log), "")
 				}
 			})
 			if !s.hasReorganisation() {
 				t.Fatal("the story has no reorganisation")
 			}
-			a.compare(At(s.Log, s.Seq(), 1<<62), "")
+			a.compare(newest(t, s.Log), "")
 			for block := uint64(10); block < s.head; block += *stride {
-				a.compare(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
+				o := At(t, s.Log, s.Seq(), block)
+				a.compare(o, o.pinned())
 			}
 		})
 	}

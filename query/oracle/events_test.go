@@ -128,16 +128,17 @@ func TestEventsByFilters(t *testing.T) {
 		t.Fatal("the story has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
-	a.compareEvents(At(s.Log, s.Seq(), 1<<62), "")
-	a.compareEvents(At(s.Log, s.Seq(), s.head-9), fmt.Sprintf("asOfBlock=%d", s.head-9))
+	for pinned, o := range a.twice(s.head - 9) {
+		a.compareEvents(o, pinned)
+	}
 }
 
 // compareEvents requests events with each filter.
 func (a *asked) compareEvents(o *Oracle, pinned string) {
 	a.t.Helper()
 	a.walkEvents("/api/v1/events", pinned, o.events(nil, false))
-	for _, v := range o.vaults {
-		a.walkEvents("/api/v1/vaults/"+v.address.Hex()+"/events", pinned, o.events(inVault(v.address), false))
+	for _, path := range o.vaults(a.t) {
+		a.walkEvents(path+"/events", pinned, o.events(inVault(vaultOf(path)), false))
 	}
 	for _, u := range []common.Address{readtest.Alice, readtest.Bob} {
 		of := func(e readtest.Entry) bool { return names(e, u) }
@@ -175,7 +176,7 @@ func TestEventsThereAndBack(t *testing.T) {
 	l.Retract(2)
 	l.Append(deposit(readtest.Alice, 1), readtest.BlockRecord(3)) // A again
 	a := startAPI(t, l)
-	o := At(l, l.Seq(), 1<<62)
+	o := newest(t, l)
 	for _, query := range []string{"", "user=" + readtest.Alice.Hex(), "tx=" + readtest.Tx(1).Hex(), "kind=DepositAccepted"} {
 		a.walkEvents(withQuery("/api/v1/events", query), "", []any{o.event(l.Entries[10])})
 	}
@@ -198,12 +199,14 @@ func TestIDsOfSeveralEffects(t *testing.T) {
 		late(readtest.Fact{Kind: readtest.Request, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 5, Shares: 4, Index: 2}),
 		readtest.BlockRecord(2))
 	a := startAPI(t, l)
-	o := At(l, l.Seq(), 1<<62)
-	path := "/api/v1/vaults/" + readtest.VaultA.Hex()
+	o := newest(t, l)
 	a.walkEvents("/api/v1/events", "", o.events(nil, false))
-	a.check(path+"/nav", "", o.navs(o.vaults[0]))
-	a.check(path+"/deposits", "", o.vaultDeposits(readtest.VaultA, nil))
-	a.check(path+"/withdrawals", "", o.vaultRequests(readtest.VaultA, nil))
+	for index, list := range []string{"nav", "deposits", "withdrawals"} {
+		path := "/api/v1/vaults/" + readtest.VaultA.Hex() + "/" + list
+		want := o.list(t, path)
+		want[0].(object)["id"] = fmt.Sprintf("%s-%d.2", readtest.Tx(byte(1+index)).Hex(), index)
+		a.expect(path, "", want)
+	}
 	if numbers, events := a.explain(o, "", 2); numbers == 0 || events == 0 {
 		t.Errorf("%d numbers with %d events are explained", numbers, events)
 	}
@@ -223,7 +226,7 @@ func TestPagesOfSeveralEffects(t *testing.T) {
 	l.Retract(2)
 	l.Append(settled(3, 3), readtest.BlockRecord(3)) // at the same place
 	a := startAPI(t, l)
-	o := At(l, l.Seq(), 1<<62)
+	o := newest(t, l)
 	for path, want := range map[string][]any{
 		"/api/v1/events?retracted=false": o.events(nil, false), "/api/v1/events?retracted=true": o.events(nil, true),
 		"/api/v1/events?retracted=true&user=" + people[1].Hex(): o.events(func(e readtest.Entry) bool { return names(e, people[1]) }, true),
@@ -278,13 +281,13 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 func TestReorganisations(t *testing.T) {
 	s := tell(3, func(*story) {})
 	a := startAPI(t, s.Log)
-	o := At(s.Log, s.Seq(), 1<<62)
+	o := newest(t, s.Log)
 	if len(o.reorgs) < 3 {
 		t.Fatalf("the story has the reorganisations %v", o.reorgs)
 	}
 	a.compareReorganisations(o, "")
 	for block := s.head - 12; block < s.head; block += 3 {
-		a.compareReorganisations(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
+		a.compareReorganisations(At(t, s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
 	}
 }
 
@@ -311,7 +314,7 @@ func TestReorganisationsByHand(t *testing.T) {
 	same(t, "by hand", a.Get("/api/v1/reorganisations").JSON(t)["data"], want)
 	same(t, "as of block 3", a.Get("/api/v1/reorganisations?asOfBlock=3").JSON(t)["data"], want[1:])
 	same(t, "together", a.Get("/api/v1/reorganisations?width=1000").JSON(t)["data"], []any{object{"fromBlock": "3", "toBlock": "5", "count": 3, "logs": 1, "seq": "13"}})
-	a.compareReorganisations(At(l, l.Seq(), 1<<62), "")
+	a.compareReorganisations(newest(t, l), "")
 	for _, query := range []string{"width=0", "width=x", "width=9223372036854775808"} {
 		a.Get("/api/v1/reorganisations?"+query).Failed(t, 400, "INVALID_PARAMETER")
 	}

@@ -14,14 +14,13 @@ import (
 )
 
 // explained returns the paths of all responses that contain numbers.
-func (o *Oracle) explained() (out []string) {
-	for _, v := range o.vaults {
-		out = append(out, "/api/v1/vaults/"+v.address.Hex(), "/api/v1/vaults/"+v.address.Hex()+"/users", "/api/v1/queues/withdrawals?vault="+v.address.Hex(), "/api/v1/queues/deposits?vault="+v.address.Hex())
+func (o *Oracle) explained(t *testing.T) (out []string) {
+	for _, path := range o.vaults(t) {
+		vault := vaultOf(path).Hex()
+		out = append(out, path, path+"/users", "/api/v1/queues/withdrawals?vault="+vault, "/api/v1/queues/deposits?vault="+vault)
 	}
-	for _, u := range people {
-		if o.user(u) != nil {
-			out = append(out, "/api/v1/users/"+u.Hex())
-		}
+	for _, u := range o.list(t, "/api/v1/users") {
+		out = append(out, "/api/v1/users/"+u.(object)["address"].(string))
 	}
 	return append(out, "/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/settlement/summary", "/api/v1/partner/stats")
 }
@@ -29,7 +28,7 @@ func (o *Oracle) explained() (out []string) {
 // explain reads the explanation of every number, in pages of a given size.
 func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int) {
 	a.t.Helper()
-	for _, path := range o.explained() {
+	for _, path := range o.explained(a.t) {
 		answer := a.Get(withQuery(path, pinned)).JSON(a.t)
 		for _, n := range oracle.Numbers(path, answer) {
 			numbers++
@@ -125,9 +124,10 @@ func TestExplanationsAddUp(t *testing.T) {
 		t.Fatal("the story has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
-	numbers, events := a.explain(At(s.Log, s.Seq(), 1<<62), "", 9)
+	numbers, events := a.explain(newest(t, s.Log), "", 9)
 	for block := uint64(12); block < s.head; block += 9 * *stride {
-		n, e := a.explain(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block), 2+int(block%9))
+		o := At(t, s.Log, s.Seq(), block)
+		n, e := a.explain(o, o.pinned(), 2+int(block%9))
 		numbers, events = numbers+n, events+e
 	}
 	t.Logf("%d numbers, %d events", numbers, events)

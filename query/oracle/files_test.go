@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/query/serve"
 )
 
-// sameFile compares both files of a list with the oracle's list; columns gives the order of the columns.
+// sameFile compares both files of a list with the expected rows; columns gives the order of the columns.
 func (a *asked) sameFile(path string, columns []string, want []any) {
 	a.t.Helper()
 	texts := [][]string{columns}
@@ -50,6 +50,8 @@ var (
 	userColumns           = strings.Fields("address firstSeen totalDeposited totalWithdrawn")
 	navColumns            = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
 	reorganisationColumns = strings.Fields("fromBlock toBlock count logs seq")
+	settlementColumns     = strings.Fields("vaultAddress vaultName depositsToSweep.count depositsToSweep.totalAmount withdrawalsToFund.count withdrawalsToFund.totalAmount")
+	seriesColumns         = strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets newUsers users")
 	vaultColumns          = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
 )
 
@@ -64,69 +66,63 @@ func TestFiles(t *testing.T) {
 	}
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 8 // so that a list takes several reads
-	if n := len(At(s.Log, s.Seq(), s.head-7).events(nil, false)); n < 4*a.Server.FileRows {
+	if n := len(At(t, s.Log, s.Seq(), s.head-7).events(nil, false)); n < 4*a.Server.FileRows {
 		t.Fatalf("%d events are too few for this test", n)
 	}
-	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
-		file := func(path string, columns []string, want []any) {
+	for pinned, o := range a.twice(s.head - 7) {
+		rows := func(path string, columns []string, want []any) {
 			t.Helper()
 			a.sameFile(withQuery(path, pinned), columns, want)
 		}
-		var vaults []any
-		for _, v := range o.vaults {
-			flat := o.vault(v)
-			for name, value := range flat["asset"].(object) {
-				flat["asset."+name] = value
+		file := func(path string, columns []string) {
+			t.Helper()
+			var want []any
+			for _, row := range o.list(t, path) {
+				want = append(want, flat(row))
 			}
-			vaults = append(vaults, flat)
-			path := "/api/v1/vaults/" + v.address.Hex()
-			file(path+"/nav", navColumns, o.navs(v))
-			file(path+"/withdrawals", requestColumns, o.vaultRequests(v.address, nil))
-			file(path+"/events", eventColumns, o.events(inVault(v.address), false))
-			for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
-				file(path+"/users?sortBy="+by, userColumns, o.usersIn(v.address, by, true))
-				file(path+"/users?sortOrder=asc&sortBy="+by, userColumns, o.usersIn(v.address, by, false))
-			}
-			file("/api/v1/queues/withdrawals?vault="+v.address.Hex(), requestColumns, o.withStatus("queued", inVault(v.address), false))
+			rows(path, columns, want)
 		}
-		for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
-			file("/api/v1/users?sortBy="+by, userColumns, o.users(by, true))
-			file("/api/v1/users?sortOrder=asc&sortBy="+by, userColumns, o.users(by, false))
-		}
-		for _, width := range []uint64{1, 5} {
-			file(fmt.Sprintf("/api/v1/reorganisations?width=%d", width), reorganisationColumns, o.reorganisations(width))
-		}
-		var entries []any
-		for _, e := range o.settlement() {
-			flat := e.(object)
-			for _, part := range []string{"depositsToSweep", "withdrawalsToFund"} {
-				for name, value := range flat[part].(object) {
-					flat[part+"."+name] = value
-				}
-			}
-			entries = append(entries, flat)
-		}
-		file("/api/v1/settlement/summary", strings.Fields("vaultAddress vaultName depositsToSweep.count depositsToSweep.totalAmount withdrawalsToFund.count withdrawalsToFund.totalAmount"), entries)
 		var waiting []any
-		for _, v := range o.vaults {
-			mine := []any{}
-			for _, d := range o.unswept(v.address) {
-				mine = append(mine, o.deposit(d))
+		for _, path := range append(o.vaults(t), "/api/v1") {
+			for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+				file(path+"/users?sortBy="+by, userColumns)
+				file(path+"/users?sortOrder=asc&sortBy="+by, userColumns)
 			}
-			file("/api/v1/queues/deposits?vault="+v.address.Hex(), depositColumns, mine)
+			if path == "/api/v1" {
+				continue
+			}
+			vault := vaultOf(path)
+			file(path+"/nav", navColumns)
+			file(path+"/withdrawals", requestColumns)
+			rows(path+"/events", eventColumns, o.events(inVault(vault), false))
+			file("/api/v1/queues/withdrawals?vault="+vault.Hex(), requestColumns)
+			var mine []any
+			for _, group := range o.list(t, "/api/v1/queues/deposits?vault="+vault.Hex()) {
+				mine = append(mine, group.(object)["deposits"].([]any)...)
+			}
+			rows("/api/v1/queues/deposits?vault="+vault.Hex(), depositColumns, mine)
 			waiting = append(waiting, mine...)
-			a.sameSeries("/api/v1/vaults/"+v.address.Hex()+"/series?interval=hour", pinned)
+			series := path + "/series?interval=hour"
+			var points []any
+			for _, p := range o.answer(t, series).(object)["points"].([]any) {
+				points = append(points, flat(p))
+			}
+			rows(series, seriesColumns, points)
 		}
-		file("/api/v1/queues/deposits", depositColumns, waiting)
-		file("/api/v1/vaults", vaultColumns, vaults)
-		file("/api/v1/partner/vaults", vaultColumns, vaults)
-		file("/api/v1/queues/withdrawals", requestColumns, o.withStatus("queued", nil, false))
-		file("/api/v1/events", eventColumns, o.events(nil, false))
-		file("/api/v1/events?retracted=true", eventColumns, o.events(nil, true))
+		rows("/api/v1/queues/deposits", depositColumns, waiting)
+		for _, width := range []uint64{1, 5} {
+			rows(fmt.Sprintf("/api/v1/reorganisations?width=%d", width), reorganisationColumns, o.reorganisations(width))
+		}
+		file("/api/v1/settlement/summary", settlementColumns)
+		file("/api/v1/vaults", vaultColumns)
+		file("/api/v1/partner/vaults", vaultColumns)
+		file("/api/v1/queues/withdrawals", requestColumns)
+		rows("/api/v1/events", eventColumns, o.events(nil, false))
+		rows("/api/v1/events?retracted=true", eventColumns, o.events(nil, true))
 		for _, u := range people {
 			path := "/api/v1/users/" + u.Hex() + "/withdrawals"
-			file(path, requestColumns, o.withStatus("", ofUser(u), true))
-			file(path+"?status=claimed", requestColumns, o.withStatus("claimed", ofUser(u), true))
+			file(path, requestColumns)
+			file(path+"?status=claimed", requestColumns)
 		}
 	}
 	a.Get("/api/v1/users?format=csv&sortBy=address").Failed(t, 400, "INVALID_PARAMETER")
@@ -134,25 +130,19 @@ func TestFiles(t *testing.T) {
 	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// sameSeries compares the files of a series with its points in JSON, which TestSeries compares with the oracle.
-func (a *asked) sameSeries(path, pinned string) {
-	a.t.Helper()
-	path = withQuery(path, pinned)
-	var points []any
-	for _, p := range a.Get(path).Data(a.t).(object)["points"].([]any) {
-		flat := object{}
-		for name, value := range p.(object) {
-			parts, nested := value.(object)
-			for part, v := range parts {
-				flat[name+"."+part] = v
-			}
-			if !nested {
-				flat[name] = value
-			}
+// flat returns a row with the names of a file: those of a nested object after a dot.
+func flat(row any) object {
+	out := object{}
+	for name, value := range row.(object) {
+		parts, nested := value.(object)
+		for part, v := range parts {
+			out[name+"."+part] = v
 		}
-		points = append(points, flat)
+		if !nested {
+			out[name] = value
+		}
 	}
-	a.sameFile(path, strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets newUsers users"), points)
+	return out
 }
 
 // TestFilesOfDeposits: a file is the whole list, at the newest block and at a past one, with and without a time
@@ -164,17 +154,17 @@ func TestFilesOfDeposits(t *testing.T) {
 	}
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 8 // so that a list takes several reads
-	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
-		for _, v := range o.vaults {
-			path := "/api/v1/vaults/" + v.address.Hex() + "/deposits"
-			a.sameFile(withQuery(path, pinned), depositColumns, o.vaultDeposits(v.address, nil))
-			span := fmt.Sprintf("from=%d&to=%d", readtest.BlockTime(12), readtest.BlockTime(25))
-			a.sameFile(withQuery(withQuery(path, span), pinned), depositColumns, o.vaultDeposits(v.address, func(block uint64) bool { return block >= 12 && block <= 25 }))
+	for pinned, o := range a.twice(s.head - 7) {
+		paths := []string{"/api/v1/partner/deposits"}
+		for _, path := range o.vaults(t) {
+			paths = append(paths, path+"/deposits", fmt.Sprintf("%s/deposits?from=%d&to=%d", path, readtest.BlockTime(12), readtest.BlockTime(25)))
 		}
 		for _, u := range people {
-			a.sameFile(withQuery("/api/v1/users/"+u.Hex()+"/deposits", pinned), depositColumns, o.depositsNewestFirst(ofUser(u)))
+			paths = append(paths, "/api/v1/users/"+u.Hex()+"/deposits")
 		}
-		a.sameFile(withQuery("/api/v1/partner/deposits", pinned), depositColumns, o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
+		for _, path := range paths {
+			a.sameFile(withQuery(path, pinned), depositColumns, o.list(t, path))
+		}
 	}
 	path := "/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits"
 	a.sameFile("/api/v1/users/"+readtest.Alice.Hex()+"/deposits?vault="+readtest.Nobody.Hex(), depositColumns, nil)

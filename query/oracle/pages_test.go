@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -14,9 +13,11 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// walk reads a list page by page, up to one page past its end, and compares it.
-func (a *asked) walk(path string, size int, want []any) {
+// walk reads a list page by page, up to one page past its end, and compares it with the oracle.
+func (a *asked) walk(o *Oracle, path, pinned string, size int) {
 	a.t.Helper()
+	want := o.list(a.t, path)
+	path = withQuery(path, pinned)
 	for number := 1; number <= len(want)/size+2; number++ {
 		page := withQuery(path, fmt.Sprintf("pageSize=%d&page=%d", size, number))
 		got := a.Get(page).JSON(a.t)
@@ -84,17 +85,17 @@ func TestEveryPage(t *testing.T) {
 	if pairs := a.gen.Count("lists WHERE list IN ('first_seen', 'deposited', 'withdrawn') AND sign = -1"); pairs < 20 {
 		t.Fatalf("%d rows are retracted, too few for this test", pairs)
 	}
-	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), "asOfBlock=55": At(s.Log, s.Seq(), 55), "asOfBlock=85": At(s.Log, s.Seq(), 85)} {
+	for pinned, o := range map[string]*Oracle{"": newest(t, s.Log), "asOfBlock=55": At(t, s.Log, s.Seq(), 55), "asOfBlock=85": At(t, s.Log, s.Seq(), 85)} {
 		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 			for _, order := range []string{"asc", "desc"} {
-				users := withQuery("/users?sortBy="+field+"&sortOrder="+order, pinned)
-				a.walk("/api/v1"+users, 11, o.users(field, order == "desc"))
-				a.walk("/api/v1/vaults/"+readtest.VaultB.Hex()+users, 11, o.usersIn(readtest.VaultB, field, order == "desc"))
+				users := "/users?sortBy=" + field + "&sortOrder=" + order
+				a.walk(o, "/api/v1"+users, pinned, 11)
+				a.walk(o, "/api/v1/vaults/"+readtest.VaultB.Hex()+users, pinned, 11)
 			}
 		}
-		a.walk(withQuery("/api/v1/queues/withdrawals", pinned), 7, o.withStatus("queued", nil, false))
-		a.walk(withQuery("/api/v1/queues/withdrawals?vault="+readtest.VaultB.Hex(), pinned), 3, o.withStatus("queued", inVault(readtest.VaultB), false))
-		a.walk(withQuery("/api/v1/partner/deposits", pinned), 9, o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
+		a.walk(o, "/api/v1/queues/withdrawals", pinned, 7)
+		a.walk(o, "/api/v1/queues/withdrawals?vault="+readtest.VaultB.Hex(), pinned, 3)
+		a.walk(o, "/api/v1/partner/deposits", pinned, 9)
 	}
 }
 
@@ -111,11 +112,15 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 	a.gen.Exec("SYSTEM STOP MERGES lists")
 	const dead = 400
 	huge := new(uint256.Int).Lsh(uint256.NewInt(1), 100)
-	asker := s.Log.Entries[slices.IndexFunc(s.Log.Entries, func(e readtest.Entry) bool { return e.Kind == readtest.Request })].User
+	o := newest(t, s.Log)
+	asker, most := common.Address{}, 1
 	for _, e := range s.Log.Entries {
-		if o := At(s.Log, s.Seq(), 1<<62); e.Kind == readtest.Request && len(o.withStatus("", ofUser(e.User), true)) > len(o.withStatus("", ofUser(asker), true)) {
-			asker = e.User
+		if n := len(o.list(t, "/api/v1/users/"+e.User.Hex()+"/withdrawals")); n > most {
+			asker, most = e.User, n
 		}
+	}
+	if most < 2 {
+		t.Fatal("one request is not pages")
 	}
 	for i, sign := range []int8{1, 1, -1, -1} { // one insert each, because the engine removes pairs within an insert
 		was := uint32(i % 2) // the two removed versions differ
@@ -136,21 +141,17 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 		}
 		a.gen.InsertLists(rows)
 	}
-	o := At(s.Log, s.Seq(), 1<<62)
-	if n := len(o.withStatus("", ofUser(asker), true)); n < 2 {
-		t.Fatalf("%d requests are not pages", n)
-	}
 	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, order := range []string{"asc", "desc"} {
-			a.walk("/api/v1/users?sortBy="+field+"&sortOrder="+order, 17, o.users(field, order == "desc"))
+			a.walk(o, "/api/v1/users?sortBy="+field+"&sortOrder="+order, "", 17)
 		}
 	}
-	a.walk("/api/v1/users", 2, o.users("firstSeen", true))
-	a.walk("/api/v1/users?sortOrder=asc", 2, o.users("firstSeen", false))
-	a.walk("/api/v1/queues/withdrawals", 17, o.withStatus("queued", nil, false))
-	a.walk("/api/v1/queues/withdrawals", 2, o.withStatus("queued", nil, false))
-	a.walk("/api/v1/users/"+asker.Hex()+"/withdrawals", 2, o.withStatus("", ofUser(asker), true))
-	a.walk("/api/v1/users/"+asker.Hex()+"/withdrawals", 1, o.withStatus("", ofUser(asker), true))
+	a.walk(o, "/api/v1/users", "", 2)
+	a.walk(o, "/api/v1/users?sortOrder=asc", "", 2)
+	a.walk(o, "/api/v1/queues/withdrawals", "", 17)
+	a.walk(o, "/api/v1/queues/withdrawals", "", 2)
+	a.walk(o, "/api/v1/users/"+asker.Hex()+"/withdrawals", "", 2)
+	a.walk(o, "/api/v1/users/"+asker.Hex()+"/withdrawals", "", 1)
 	a.compare(o, "")
 }
 
@@ -182,22 +183,21 @@ func TestManyRequests(t *testing.T) {
 	l.Retract(27)
 	l.Append(readtest.BlockRecord(28))
 	a := startAPI(t, l)
-	for pinned, o := range map[string]*Oracle{"": At(l, l.Seq(), 1<<62), "asOfBlock=26": At(l, l.Seq(), 26)} {
-		if n := len(o.withStatus("", ofUser(readtest.Alice), true)); n <= 100 {
+	for pinned, o := range a.twice(26) {
+		path := "/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals"
+		if n := len(o.list(t, path)); n <= 100 {
 			t.Fatalf("%d requests are not many", n)
 		}
-		path := "/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals"
-		a.walk(withQuery(path, pinned), 30, o.withStatus("", ofUser(readtest.Alice), true))
+		a.walk(o, path, pinned, 30)
 		for _, status := range []string{"queued", "claimed", "cancelled"} {
-			a.walk(withQuery(path+"?status="+status, pinned), 11, o.withStatus(status, ofUser(readtest.Alice), true))
+			a.walk(o, path+"?status="+status, pinned, 11)
 		}
-		a.compareUser(o, readtest.Alice, pinned)
-		a.compareUser(o, readtest.Bob, pinned)
+		a.compare(o, pinned)
 	}
 	far := a.Get("/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals?page=900").JSON(t)
 	same(t, "past the end", far["data"], []any{})
 	for _, status := range []string{"", "queued"} { // events of a request are not in the list of the zero user
-		a.check("/api/v1/users/"+(common.Address{}).Hex()+"/withdrawals?status="+status, "", []any{})
+		a.expect("/api/v1/users/"+(common.Address{}).Hex()+"/withdrawals?status="+status, "", []any{})
 	}
 }
 
@@ -258,9 +258,9 @@ func TestDepositsLeftByASweep(t *testing.T) {
 			tell(l)
 			a := startAPI(t, l)
 			for _, block := range []uint64{11, 99, 100, 103, 105} {
-				o, pinned := At(l, l.Seq(), block), fmt.Sprintf("asOfBlock=%d", block)
-				a.check("/api/v1/queues/deposits", pinned, o.depositQueue(o.vaults...))
-				a.check("/api/v1/settlement/summary", pinned, o.settlement())
+				o := At(t, l, l.Seq(), block)
+				a.check(o, "/api/v1/queues/deposits", o.pinned())
+				a.check(o, "/api/v1/settlement/summary", o.pinned())
 			}
 		})
 	}
@@ -306,12 +306,12 @@ func TestTablesAhead(t *testing.T) {
 	s.backfill(readtest.VaultB, "Beta", 5, 20)
 	a := startAPI(t, s.Log)
 	for range 2 {
-		before := At(s.Log, s.Seq(), 1<<62)
+		before := newest(t, s.Log)
 		s.grow()
 		a.gen.WriteEvents(s.Log)
 		a.compare(before, "")
 		a.gen.WriteLists(s.Log)
 		a.Look()
-		a.compare(At(s.Log, s.Seq(), 1<<62), "")
+		a.compare(newest(t, s.Log), "")
 	}
 }

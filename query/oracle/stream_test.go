@@ -87,14 +87,14 @@ func (f *follower) next() (e told, ok bool) {
 
 // storyOf returns the events that a stream should send for a log, computed from the log only.
 func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []told) {
-	vaults := At(l, l.Seq(), 1<<62).vaults // with their current names
+	chain := chainOf(l, l.Seq()) // whose vaults have their current names
 	for _, e := range l.Entries {
 		sent := len(out)
 		for _, effect := range e.Effects() {
 			if eventNames[e.Kind] == "" || keep != nil && !keep(effect) {
 				continue
 			}
-			at := &Oracle{gone: map[uint64]uint64{}, vaults: vaults}
+			at := &Oracle{gone: map[uint64]uint64{}, chain: chain}
 			of := told{name: eventNames[e.Kind]}
 			if e.Retracts != 0 {
 				at.gone = map[uint64]uint64{e.Retracts: e.Seq}
