@@ -30,7 +30,6 @@ const (
 type Receiver struct {
 	secrets  map[int64]string
 	log      *slog.Logger
-	now      func() time.Time
 	server   *http.Server
 	address  string
 	caFile   string
@@ -43,15 +42,15 @@ type Receiver struct {
 	seen *recent
 }
 
-// Start starts a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It keeps its
-// certificate authority in dir. secrets are the signing secrets by partner id. Each event becomes one line on out.
+// Start starts a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It writes
+// the certificate of its authority to dir. secrets are the signing secrets by partner id. Each event becomes one line on out.
 func Start(ctx context.Context, dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
 	listener, trust, caFile, err := listen(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &Receiver{
-		secrets: secrets, log: log, now: time.Now, address: listener.Addr().String(), caFile: caFile,
+		secrets: secrets, log: log, address: listener.Addr().String(), caFile: caFile,
 		served: make(chan struct{}), out: out, seen: newRecent(remembered),
 	}
 	mux := http.NewServeMux()
@@ -121,7 +120,7 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	h := request.Header
-	if err := webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, r.now()); err != nil {
+	if err := webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, time.Now()); err != nil {
 		r.log.Warn("a webhook was refused", "partner", partner, "error", err)
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return

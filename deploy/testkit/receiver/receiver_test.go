@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,97 +206,6 @@ func TestRemembersABoundedNumberOfEvents(t *testing.T) {
 		if len(s.ids) > 3 {
 			t.Fatalf("%d ids are remembered", len(s.ids))
 		}
-	}
-}
-
-func TestTheAuthorityIsKept(t *testing.T) {
-	dir := t.TempDir()
-	log := slog.New(slog.DiscardHandler)
-	first, err := Start(t.Context(), dir, secrets, io.Discard, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := trusting(t, first.CAFile())
-	info, err := os.Stat(dir + "/" + caKeyName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's file has mode %s", info.Mode())
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	second, err := Start(t.Context(), dir, secrets, io.Discard, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
-	if status, answer := depositOf(second, "11111111-1111-4111-8111-111111111111").send(t, client); status != 200 {
-		t.Errorf("a client that trusts the first start got %d %s from the second", status, answer)
-	}
-}
-
-func TestTheAuthorityIsRenewed(t *testing.T) {
-	dir := t.TempDir()
-	now := time.Now()
-	first, err := openAuthority(dir, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, try := range []struct {
-		at   time.Time
-		same bool
-	}{
-		{first.Certificate.NotAfter.Add(-caRenew - time.Second), true},
-		{first.Certificate.NotAfter.Add(-caRenew), false},
-	} {
-		again, err := openAuthority(dir, try.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if same := again.Certificate.Equal(first.Certificate); same != try.same {
-			t.Errorf("at %s the authority is the same: %t", try.at, same)
-		}
-	}
-}
-
-func TestDamagedFilesAreNamed(t *testing.T) {
-	other := t.TempDir()
-	if _, err := openAuthority(other, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	foreignKey, err := os.ReadFile(other + "/" + caKeyName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, try := range map[string]struct {
-		file, content, want string
-	}{
-		"no PEM":              {caName, "hello", "holds no CERTIFICATE"},
-		"no certificate":      {caName, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", caName},
-		"the wrong PEM":       {caKeyName, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no EC PRIVATE KEY"},
-		"no key":              {caKeyName, "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", caKeyName},
-		"somebody else's key": {caKeyName, string(foreignKey), "does not belong to"},
-	} {
-		dir := t.TempDir()
-		if _, err := openAuthority(dir, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir+"/"+try.file, []byte(try.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Start(t.Context(), dir, secrets, io.Discard, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), try.want) || !strings.Contains(err.Error(), "remove ") {
-			t.Errorf("%s: got %v, want %q", name, err, try.want)
-		}
-	}
-	file := t.TempDir() + "/file"
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Start(t.Context(), file+"/dir", secrets, io.Discard, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a folder that cannot be made gave no error")
 	}
 }
 
