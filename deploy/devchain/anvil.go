@@ -27,16 +27,6 @@ func SetBlockTime(ctx context.Context, rpcURL string, d time.Duration) error {
 	return command(ctx, rpcURL, nil, "anvil_setBlockTimestampInterval", uint64(d/time.Second))
 }
 
-// SetAutomine switches mining a block for every transaction on or off.
-func SetAutomine(ctx context.Context, rpcURL string, on bool) error {
-	return command(ctx, rpcURL, nil, "evm_setAutomine", on)
-}
-
-// SetIntervalMining mines a block every d, in whole seconds, and switches automine off; 0 stops it.
-func SetIntervalMining(ctx context.Context, rpcURL string, d time.Duration) error {
-	return command(ctx, rpcURL, nil, "evm_setIntervalMining", uint64(d/time.Second))
-}
-
 // Snapshot saves the state of the chain; Revert restores it, once.
 func Snapshot(ctx context.Context, rpcURL string) (id string, err error) {
 	err = command(ctx, rpcURL, &id, "evm_snapshot")

@@ -31,65 +31,6 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func TestMineAndTime(t *testing.T) {
-	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
-	ctx, c := testContext(t), connected(t, url)
-	before := head(t, c)
-	ok(t, Mine(ctx, url, 7))
-	if got := head(t, c).Number.Uint64() - before.Number.Uint64(); got != 7 {
-		t.Errorf("%d blocks were mined instead of 7", got)
-	}
-	ok(t, IncreaseTime(ctx, url, time.Hour))
-	ok(t, Mine(ctx, url, 1))
-	if got := head(t, c).Time - before.Time; got < 3600 {
-		t.Errorf("the time advanced by %d s instead of an hour", got)
-	}
-}
-
-func TestSnapshotAndRevert(t *testing.T) {
-	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
-	ctx, c := testContext(t), connected(t, url)
-	ok(t, Mine(ctx, url, 2))
-	before := head(t, c)
-	id, err := Snapshot(ctx, url)
-	ok(t, err)
-	ok(t, Mine(ctx, url, 3))
-	ok(t, Revert(ctx, url, id))
-	if got := head(t, c); got.Hash() != before.Hash() {
-		t.Errorf("reverted to block %s %s instead of %s %s", got.Number, got.Hash(), before.Number, before.Hash())
-	}
-	if err := Revert(ctx, url, id); err == nil || !strings.Contains(err.Error(), "the chain has no snapshot "+id) {
-		t.Errorf("reverting twice gave %v", err)
-	}
-}
-
-func TestMiningModes(t *testing.T) {
-	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
-	ctx, c := testContext(t), connected(t, url)
-	start := head(t, c).Number.Uint64()
-	ok(t, SetAutomine(ctx, url, false))
-	tx := mustSend(t, c, owner, transfer(c)) // mined by send itself
-	if tx.BlockNumber.Uint64() != start+1 {
-		t.Errorf("the transaction is in block %s", tx.BlockNumber)
-	}
-	ok(t, SetIntervalMining(ctx, url, time.Second))
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for head(t, c).Number.Uint64() < start+2 {
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			t.Fatal("no block was mined by time")
-		}
-	}
-	ok(t, SetIntervalMining(ctx, url, 0))
-	ok(t, SetAutomine(ctx, url, true))
-	at := head(t, c).Number.Uint64()
-	if tx := mustSend(t, c, owner, transfer(c)); tx.BlockNumber.Uint64() != at+1 {
-		t.Errorf("the transaction is in block %s", tx.BlockNumber)
-	}
-}
-
 // TestReorg replaces four blocks and keeps one of their transactions, in another block.
 func TestReorg(t *testing.T) {
 	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
@@ -129,13 +70,11 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 	const nowhere = "http://127.0.0.1:1"
 	snapshot := func() error { _, err := Snapshot(ctx, nowhere); return err }
 	for method, err := range map[string]error{
-		"anvil_mine":            Mine(ctx, nowhere, 1),
-		"evm_increaseTime":      IncreaseTime(ctx, nowhere, time.Second),
-		"evm_setAutomine":       SetAutomine(ctx, nowhere, true),
-		"evm_setIntervalMining": SetIntervalMining(ctx, nowhere, time.Second),
-		"evm_snapshot":          snapshot(),
-		"evm_revert":            Revert(ctx, nowhere, "0x0"),
-		"anvil_reorg":           Reorg(ctx, nowhere, 1),
+		"anvil_mine":       Mine(ctx, nowhere, 1),
+		"evm_increaseTime": IncreaseTime(ctx, nowhere, time.Second),
+		"evm_snapshot":     snapshot(),
+		"evm_revert":       Revert(ctx, nowhere, "0x0"),
+		"anvil_reorg":      Reorg(ctx, nowhere, 1),
 	} {
 		if err == nil || !strings.Contains(err.Error(), method) {
 			t.Errorf("%s: got %v", method, err)
