@@ -184,22 +184,6 @@ func TestHealthChecksAreCheap(t *testing.T) {
 	}
 }
 
-// A variable replaces the locally built image by a released one, for every program at once; without it Compose contacts
-// no registry.
-func TestReleasedImageByVariable(t *testing.T) {
-	programs := []string{"ingest", "project", "serve", "dispatch", "migrate", "grant", "operate", "verify"}
-	own := mustLoad(t, domain, "compose.yaml")
-	released := mustLoad(t, append([]string{"NAVLOG_IMAGE=registry.example/navlog:v1.2.0", "NAVLOG_PULL=missing"}, domain...), "compose.yaml")
-	for _, name := range programs {
-		if s := own.Services[name]; s.Image != "navlog" || s.PullPolicy != "never" {
-			t.Errorf("service %s runs %s, pulled %s", name, s.Image, s.PullPolicy)
-		}
-		if s := released.Services[name]; s.Image != "registry.example/navlog:v1.2.0" || s.PullPolicy != "missing" {
-			t.Errorf("with a released image service %s runs %s, pulled %s", name, s.Image, s.PullPolicy)
-		}
-	}
-}
-
 // Each file that a service mounts is in the repository. Otherwise Docker would create an empty folder in its place.
 func TestMountedFilesExist(t *testing.T) {
 	mounted, folders := 0, 0
