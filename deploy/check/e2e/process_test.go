@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -172,90 +171,40 @@ func (p process) alive(t *testing.T) bool {
 }
 
 // processes lists the processes of this machine, without zombies.
-func processes(t *testing.T) []process {
+func processes(t *testing.T) (all []process) {
 	t.Helper()
-	var all []process
-	var err error
-	if runtime.GOOS == "linux" {
-		all, err = readProc()
-	} else {
-		all, err = askPS()
-	}
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
-}
-
-func readProc() ([]process, error) {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil, err
-	}
-	var all []process
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // it has just exited
 		}
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 		// The format is pid (name) state parent ...; the name may contain anything, and the start time is the 20th
 		// field after it.
 		id, rest, _ := strings.Cut(string(b), " (")
-		name, rest, found := cutLast(rest, ") ")
-		fields := strings.Fields(rest)
-		if !found || len(fields) < 20 {
-			return nil, fmt.Errorf("%s is %q", file, b)
+		end := strings.LastIndex(rest, ") ")
+		fields := strings.Fields(rest[end+1:])
+		if end < 0 || len(fields) < 20 {
+			t.Fatalf("%s is %q", file, b)
 		}
 		if fields[0] == "Z" || fields[0] == "X" {
 			continue
 		}
 		pid, err := strconv.Atoi(id)
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 		parent, err := strconv.Atoi(fields[1])
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
-		all = append(all, process{pid, parent, fields[19], name})
+		all = append(all, process{pid, parent, fields[19], rest[:end]})
 	}
-	return all, nil
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(separator):], true
-}
-
-func askPS() ([]process, error) {
-	out, err := exec.Command("ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "lstart=", "-o", "comm=").Output()
-	if err != nil {
-		return nil, fmt.Errorf("list the processes: %w", err)
-	}
-	var all []process
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line) // lstart is five words: Mon Jan 2 15:04:05 2006
-		if len(fields) < 9 {
-			return nil, fmt.Errorf("ps wrote %q", line)
-		}
-		if strings.HasPrefix(fields[2], "Z") {
-			continue
-		}
-		pid, err := strconv.Atoi(fields[0])
-		if err != nil {
-			return nil, err
-		}
-		parent, err := strconv.Atoi(fields[1])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, process{pid, parent, strings.Join(fields[3:8], " "), strings.Join(fields[8:], " ")})
-	}
-	return all, nil
+	return all
 }
