@@ -131,7 +131,7 @@ FIRST   ?= 1
 KAFKA   ?= embedded
 .PHONY: chaos-ingest
 chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and give it false responses, SEEDS times, and compare its log with the chain (SEEDS=20, FIRST=1, KAFKA=apache)
-	go run ./deploy/check/chaos/ingest --seeds $(or $(SEEDS),20) --first $(FIRST) --kafka $(KAFKA)
+	go test -v -count=1 -timeout 240m -parallel 2 ./deploy/check/chaos/ingest -run '^TestSeeds$$' -seeds $(or $(SEEDS),20) -first $(FIRST) -kafka $(KAFKA)
 
 .PHONY: conformance
 conformance: build ## Validate the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests per operation)
@@ -270,9 +270,8 @@ bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000
 	$(BIN)/bench-dispatch --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: chaos-dispatch
-chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50, CHAOS="--first 7 --events 1000")
-	go build -ldflags=-w -o $(BIN)/chaos-dispatch ./deploy/check/chaos/dispatch
-	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
+chaos-dispatch: engines ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50, FIRST=1, CHAOS="-events 1000")
+	go test -v -count=1 -timeout 240m ./deploy/check/chaos/dispatch -run '^TestSeeds$$' -seeds $(or $(SEEDS),50) -first $(FIRST) $(CHAOS)
 
 ROUNDS ?= 1
 BLOCKS ?= 7200
@@ -286,7 +285,7 @@ soak: engines ## Let all programs follow a day of a chain in minutes, and compar
 
 .PHONY: chaos-brokers
 chaos-brokers: engines kafka ## Kill each of three Apache Kafka brokers under load, then two at once, and compare log, read model and webhooks with the chain (ROUNDS=5)
-	go run ./deploy/check/chaos/brokers --rounds $(ROUNDS)
+	go test -v -count=1 -timeout 240m ./deploy/check/chaos/brokers -rounds $(ROUNDS)
 
 .PHONY: chaos-partitions
 chaos-partitions: engines ## Cut programs off from their engines in network namespaces, which takes root, and compare everything with the chain

@@ -1,4 +1,4 @@
-package main
+package dispatch
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (r *run) mute() uint32 { return uint32(r.base) + well + 1 }
 func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	r := &run{chaos: c, random: rand.New(rand.NewPCG(seed, 0))}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	r.base = int64(seed-c.First)*partnersOfSeed + 1
+	r.base = int64(seed-c.first)*partnersOfSeed + 1
 	for id := r.base; id < r.base+partnersOfSeed; id++ {
 		url := c.receiver.url(id)
 		if uint32(id) == r.mute() {
@@ -65,7 +65,7 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	}
 	c.receiver.begin()
 	for batch := range batches {
-		if err := r.append(ctx, batch*c.Events/batches, (batch+1)*c.Events/batches); err != nil {
+		if err := r.append(ctx, batch*c.events/batches, (batch+1)*c.events/batches); err != nil {
 			return t, err
 		}
 		if err := r.pause(ctx, 400*time.Millisecond); err != nil {
@@ -82,7 +82,7 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	if err := r.attend(); err != nil {
 		return t, err
 	}
-	if err := r.append(ctx, c.Events, c.Events+well); err != nil {
+	if err := r.append(ctx, c.events, c.events+well); err != nil {
 		return t, err
 	}
 	t.events = len(r.appended)
@@ -130,7 +130,7 @@ func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err err
 
 func (r *run) start(i int) (err error) {
 	r.begun[i] = time.Now()
-	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.CAFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
+	r.dispatchers[i], err = r.world.Dispatch(r.navlog, r.receiver.CAFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
 	return err
 }
 
@@ -150,10 +150,10 @@ func (r *run) stop() (err error) {
 func (r *run) append(ctx context.Context, from, to int) error {
 	var events []partners.Referral
 	for n := from; n < to; n++ {
-		last := n >= r.Events
+		last := n >= r.events
 		partner := uint32(r.base) + uint32(n%partnersOfSeed)
 		if last {
-			partner = uint32(r.base) + uint32(n-r.Events)
+			partner = uint32(r.base) + uint32(n-r.events)
 		}
 		kind := partners.Withdrawal
 		if n%2 == 0 {
@@ -290,7 +290,7 @@ func missedPostgres(d *stack.Process) bool {
 // settle waits until every event has reached its final state, or until there is no more progress: how long that takes
 // depends on the machine. There is still a limit, because an event that is sent repeatedly counts as progress too.
 func (r *run) settle(ctx context.Context) error {
-	last := time.Now().Add(settlesAtMost * r.Settle)
+	last := time.Now().Add(settlesAtMost * r.settleWithin)
 	var before []string
 	moved := time.Now()
 	return wait.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
@@ -306,7 +306,7 @@ func (r *run) settle(ctx context.Context) error {
 		if !slices.Equal(now, before) {
 			before, moved = now, time.Now()
 		}
-		return len(now) == 0 || time.Since(moved) > r.Settle || time.Now().After(last), nil
+		return len(now) == 0 || time.Since(moved) > r.settleWithin || time.Now().After(last), nil
 	})
 }
 

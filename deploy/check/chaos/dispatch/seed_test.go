@@ -1,6 +1,7 @@
-package main
+package dispatch
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,7 +11,32 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
+
+var (
+	seeds  = flag.Int("seeds", 2, "how many seeds are tried")
+	first  = flag.Uint64("first", 1, "the first seed; the others follow it")
+	events = flag.Int("events", 300, "events of each seed")
+)
+
+// `make chaos-dispatch` tries many more.
+func TestSeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a seed takes half a minute")
+	}
+	if least := 2 * partnersOfSeed; *events < least {
+		t.Fatalf("-events is %d and must be %d or more", *events, least)
+	}
+	navlog, err := stack.Build("navlog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := chaos{navlog: navlog, seeds: *seeds, first: *first, events: *events, settleWithin: time.Minute, log: t.Logf}
+	if err := run.run(t.Context(), filepath.Join(os.TempDir(), "chaos-dispatch")); err != nil {
+		t.Error(err)
+	}
+}
 
 // ended returns a run whose first dispatcher, a script, has exited and whose second one runs. If the first is started
 // again, it keeps running.
@@ -22,7 +48,7 @@ func ended(t *testing.T, script string) *run {
 		t.Fatal(err)
 	}
 	r := &run{
-		chaos:  &chaos{Navlog: "sh", world: &partners.World{Dir: dir}, receiver: &receiver{Server: &tlsreceiver.Server{}}},
+		chaos:  &chaos{navlog: "sh", world: &partners.World{Dir: dir}, receiver: &receiver{Server: &tlsreceiver.Server{}}},
 		random: rand.New(rand.NewPCG(1, 0)),
 	}
 	t.Cleanup(func() {

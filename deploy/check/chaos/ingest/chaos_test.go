@@ -1,16 +1,24 @@
-package main
+package ingest
 
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
-var seeds = flag.Uint64("seeds", 2, "how many seeds are tried")
+var (
+	seeds = flag.Uint64("seeds", 2, "how many seeds are tried")
+	first = flag.Uint64("first", 1, "the first seed; the others follow it")
+	kafka = flag.String("kafka", "embedded", "embedded, or apache for Apache Kafka itself")
+)
 
 func TestMain(m *testing.M) {
 	Child()
@@ -18,13 +26,48 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// `make chaos-ingest` tries many more.
+// `make chaos-ingest` tries many more. A case is one thing that was done to ingest: a fault, a death, a reorganisation.
 func TestSeeds(t *testing.T) {
-	for seed := uint64(1); seed <= *seeds; seed++ {
+	var brokers []string // each seed has its own
+	switch *kafka {
+	case "embedded":
+	case "apache":
+		dir, err := engines.TempDir("chaos")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared, err := engines.StartApacheKafka(t.Context(), filepath.Join(dir, "kafka"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(shared.Kill)
+		brokers = []string{shared.Addr}
+	default:
+		t.Fatalf("-kafka is %q and must be embedded or apache", *kafka)
+	}
+	var mu sync.Mutex
+	counts, done, cases, lost, doubled := map[string]int{}, 0, 0, 0, 0
+	t.Cleanup(func() {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			t.Logf("%7d %s", counts[what], what)
+		}
+		t.Logf("seeds=%d cases=%d lost=%d doubled=%d", done, cases, lost, doubled)
+	})
+	for seed := *first; seed < *first+*seeds; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			r := Try(t.Context(), PlanOf(seed), filepath.Join(t.TempDir(), "seed"), nil)
-			if !r.OK || r.Lost != 0 || r.Doubled != 0 || r.Logs == 0 || r.Cases() == 0 {
-				t.Errorf("%d logs, %d cases, lost %d, doubled %d: %s\n%s", r.Logs, r.Cases(), r.Lost, r.Doubled, r.Failure, r.Story)
+			t.Parallel()
+			r := Try(t.Context(), PlanOf(seed), filepath.Join(t.TempDir(), "seed"), brokers)
+			summary := fmt.Sprintf("%d logs, %d records, %d cases, lost %d, doubled %d", r.Logs, r.Records, r.Cases(), r.Lost, r.Doubled)
+			if r.First != "" || r.Lost != 0 || r.Doubled != 0 || r.Logs == 0 || r.Cases() == 0 {
+				t.Errorf("%s: %s\n%s\nagain with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s", summary, r.First, r.Story, seed, *kafka)
+			} else {
+				t.Log(summary)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done, cases, lost, doubled = done+1, cases+r.Cases(), lost+r.Lost, doubled+r.Doubled
+			for what, n := range r.Counts {
+				counts[what] += n
 			}
 		})
 	}

@@ -1,42 +1,38 @@
-package main
+// Package ingest tries to make ingest lose or duplicate a log, and checks that it does not.
+//
+// A seed determines what happens (see PlanOf). Only the order of things that happen at the same time is left to chance.
+// Of every three seeds, one has an endpoint that lies about finality and the head, one has an endpoint that lies about
+// the head and the headers of blocks, and one has no liar. A liar is accompanied by two honest endpoints, and
+// chain.agreement is 2.
+//
+//	script ──────▶ anvil: traffic, empty blocks, reorganisations, branches that come back
+//	                 │
+//	           fault proxies, one per endpoint, each with faults, rates and draws of its own
+//	                 │
+//	              ingest, a process of its own ──▶ Kafka (embedded or Apache)
+//	                 │                                │
+//	deaths ──▶ SIGKILL at a step of a transaction     │
+//	           or at some moment; SIGSTOP and a rival │
+//	                                                  ▼
+//	anvil, by block hash, past the proxies ──────▶ oracle
+//
+// Processes that die are restarted. At the end of the script the proxies become honest, and ingest must reach the head
+// by itself; then the oracle compares. It shares no code with ingest: it folds the raw records of the topics, and reads
+// every branch of the chain, before it is orphaned, from block receipts and from logs by block hash.
+package ingest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
-	"time"
-
-	"github.com/navlog/navlog/deploy/engines"
 )
 
-// Options configure a run.
-type Options struct {
-	Seeds   int    // number of seeds, 1 or more
-	First   uint64 // the first seed; the others follow it
-	Kafka   string // embedded or apache
-	Workers int    // seeds run in parallel, 1 or more
-	JSON    bool   // one JSON object per line instead of text
-}
-
-// A Result is the outcome of one seed.
+// A Result is the outcome of one plan. It passed if First is empty.
 type Result struct {
-	Seed    uint64         `json:"seed"`
-	OK      bool           `json:"ok"`
-	Logs    int            `json:"logs"`    // live at the end
-	Records int            `json:"records"` // of the log
-	Lost    int            `json:"lost"`
-	Doubled int            `json:"doubled"`
-	Counts  map[string]int `json:"counts"` // number of faults, deaths and operations, by kind
-	Took    float64        `json:"seconds"`
-	Failure string         `json:"failure,omitempty"`
-	Story   string         `json:"story,omitempty"` // after a failure: plan, injections, ingest's output
+	verdict
+	Counts map[string]int // number of faults, deaths and operations, by kind
+	Story  string         // plan, injections, ingest's output
 }
 
 // Cases returns how many single things were done to ingest.
@@ -47,79 +43,26 @@ func (r Result) Cases() (n int) {
 	return n
 }
 
-// Run tries seeds and writes their results. It returns false if one of them failed.
-func Run(ctx context.Context, o Options, out io.Writer) (ok bool, err error) {
-	root, err := engines.TempDir("chaos")
-	if err != nil {
-		return false, err
-	}
-	var brokers []string
-	if o.Kafka == "apache" {
-		kafka, err := engines.StartApacheKafka(ctx, filepath.Join(root, "apachekafka"))
-		if err != nil {
-			return false, err
-		}
-		defer kafka.Close()
-		brokers = []string{kafka.Addr}
-	}
-	seeds := make(chan uint64)
-	go func() {
-		defer close(seeds)
-		for n := range o.Seeds {
-			select {
-			case seeds <- o.First + uint64(n):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	total := &total{options: o, out: out, counts: map[string]int{}}
-	var workers sync.WaitGroup
-	for range o.Workers {
-		workers.Go(func() {
-			for seed := range seeds {
-				total.add(Try(ctx, PlanOf(seed), filepath.Join(root, fmt.Sprint("seed-", seed)), brokers))
-			}
-		})
-	}
-	workers.Wait()
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	total.close()
-	return total.failed == 0, nil
-}
-
 // Try tries one plan with its engines in dir, which it removes. brokers are those of a shared Kafka, if there is one.
-func Try(ctx context.Context, plan Plan, dir string, brokers []string) Result {
-	start := time.Now()
+func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer os.RemoveAll(dir)
-	result := Result{Seed: plan.Seed}
 	w, err := newWorld(ctx, plan, dir, brokers)
 	if err != nil {
-		result.Failure = err.Error()
-		return result
+		r.First = err.Error()
+		return r
 	}
 	defer w.close()
-	v, line, err := w.play()
-	result.Took = time.Since(start).Seconds()
-	result.Logs, result.Records, result.Lost, result.Doubled = v.Logs, v.Records, v.Lost, v.Doubled
+	var line string
+	if r.verdict, line, err = w.play(); err != nil {
+		r.First = fmt.Sprintf("%s: %v", line, err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	result.Counts = w.counts
-	switch {
-	case err != nil:
-		result.Failure = fmt.Sprintf("%s: %v", line, err)
-	case v.First != "":
-		result.Failure = v.First
-	default:
-		result.OK = true
-		return result
-	}
-	result.Story = fmt.Sprintf("%s\ninjected:\n%s\nthe last ingest said:\n%s", plan, strings.Join(w.injections, "\n"), w.sup.lastWords())
-	return result
+	r.Counts = w.counts
+	r.Story = fmt.Sprintf("%s\ninjected:\n%s\nthe last ingest said:\n%s", plan, strings.Join(w.injections, "\n"), w.sup.lastWords())
+	return r
 }
 
 // play runs the script from its first operation to the verdict. On an error, line is the operation that failed.
@@ -146,56 +89,4 @@ func (w *world) play() (v verdict, line string, err error) {
 	}
 	v, err = w.judge()
 	return v, "the verdict", err
-}
-
-// total is the sum of the results.
-type total struct {
-	options Options
-	out     io.Writer
-
-	mu                          sync.Mutex
-	done, failed, lost, doubled int
-	cases                       int
-	counts                      map[string]int
-}
-
-func (t *total) add(r Result) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.done++
-	t.lost, t.doubled, t.cases = t.lost+r.Lost, t.doubled+r.Doubled, t.cases+r.Cases()
-	for what, n := range r.Counts {
-		t.counts[what] += n
-	}
-	if !r.OK {
-		t.failed++
-	}
-	if t.options.JSON {
-		_ = json.NewEncoder(t.out).Encode(r)
-		return
-	}
-	if r.OK {
-		fmt.Fprintf(t.out, "seed %d: ok, %d logs, %d records, %d cases, %.1f s (%d of %d seeds)\n", r.Seed, r.Logs, r.Records, r.Cases(), r.Took, t.done, t.options.Seeds)
-		return
-	}
-	fmt.Fprintf(t.out, "seed %d: FAILED, lost %d, doubled %d: %s\n%s\n", r.Seed, r.Lost, r.Doubled, r.Failure, r.Story)
-	fmt.Fprintf(t.out, "again with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s\n", r.Seed, t.options.Kafka)
-}
-
-// close writes the totals and the closing line.
-func (t *total) close() {
-	if t.options.JSON {
-		_ = json.NewEncoder(t.out).Encode(map[string]any{
-			"seeds": t.done, "failed": t.failed, "cases": t.cases, "lost": t.lost, "doubled": t.doubled, "counts": t.counts,
-		})
-		return
-	}
-	for _, what := range slices.Sorted(maps.Keys(t.counts)) {
-		fmt.Fprintf(t.out, "%7d %s\n", t.counts[what], what)
-	}
-	failed := ""
-	if t.failed > 0 {
-		failed = fmt.Sprintf(" failed=%d", t.failed)
-	}
-	fmt.Fprintf(t.out, "seeds=%d cases=%d lost=%d doubled=%d%s\n", t.done, t.cases, t.lost, t.doubled, failed)
 }

@@ -1,5 +1,4 @@
-// Command dispatch is `make chaos-dispatch`: it repeatedly kills the processes that send webhooks, and counts what
-// arrives.
+// Package dispatch repeatedly kills the processes that send webhooks, and counts what arrives.
 //
 //	producer ──▶ Kafka ──▶ navlog dispatch (two) ◀──▶ PostgreSQL
 //	                             │  ▲ SIGKILL            ▲ SIGKILL, leases taken away, positions set to zero
@@ -16,9 +15,9 @@
 //   - have been refused at most 1 + 3 times, at least 1, 5 and 15 s apart, except for a POST of a dispatcher that lost its
 //     partner meanwhile (schedule). The last events of each seed arrive after the faults have ended, so nothing excuses them.
 //
-// The last line is
+// The line of each seed is
 //
-//	seeds=N events=M lost=0 extra=K in_flight_bound=B
+//	events=M lost=0 extra=K in_flight_bound=B
 //
 // with K <= B for each partner, and therefore in total. Two deliberate faults, a fourth retry and sending every POST
 // twice, make a seed fail (planted_test.go).
@@ -40,81 +39,58 @@
 // and cannot be distinguished from what the new owner begins. So after each theft the POSTs of a partner that begin
 // during that time count too, up to its concurrency. Reading a topic again, or recreating it, adds nothing, because the
 // ids are known.
-package main
+package dispatch
 
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 )
 
-// chaos holds the command-line options.
+// chaos is a run of several seeds on the same engines.
 type chaos struct {
-	Data   string        `type:"path" default:"build/chaos-dispatch" help:"Folder for the engines' data, which is removed at the end unless a seed failed."`
-	Navlog string        `type:"existingfile" default:"bin/navlog" help:"The binary to test."`
-	Seeds  int           `default:"50" help:"How many seeds, from --first on."`
-	First  uint64        `default:"1" help:"The first seed."`
-	Events int           `default:"300" help:"Events of each seed."`
-	Settle time.Duration `default:"60s" help:"Maximum time without progress while events are pending; two attempts are up to 15 s apart."`
+	navlog       string // the binary to test
+	seeds        int
+	first        uint64        // the first seed; the others follow it
+	events       int           // of each seed, at least two for each partner
+	settleWithin time.Duration // maximum time without progress while events are pending; two attempts are up to 15 s apart
+	log          func(format string, a ...any)
 
 	world    *partners.World
 	receiver *receiver
 }
 
-// tally is the result of one seed, or of all.
+// tally is the result of one seed.
 type tally struct{ events, lost, extra, bound int }
 
-func main() {
-	var c chaos
-	kong.Parse(&c, kong.Name("chaos-dispatch"), kong.Description("Kill the programs that send webhooks, and count the deliveries that arrive."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	sum, err := c.run(ctx)
-	stop()
+// run tries the seeds. It creates a folder in data for the engines, which is removed unless a seed failed.
+func (c *chaos) run(ctx context.Context, data string) error {
+	dir, err := engines.RunDir(data, true)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos-dispatch:", err)
-	}
-	fmt.Printf("seeds=%d events=%d lost=%d extra=%d in_flight_bound=%d\n", c.Seeds, sum.events, sum.lost, sum.extra, sum.bound)
-	if err != nil || sum.lost > 0 || sum.extra > sum.bound {
-		os.Exit(1)
-	}
-}
-
-func (c *chaos) run(ctx context.Context) (sum tally, err error) {
-	if c.Seeds < 1 || c.Events < 2*partnersOfSeed {
-		return sum, fmt.Errorf("--seeds is %d and must be 1 or more, --events %d and must be %d or more", c.Seeds, c.Events, 2*partnersOfSeed)
-	}
-	dir, err := engines.RunDir(c.Data, true)
-	if err != nil {
-		return sum, err
+		return err
 	}
 	if c.world, err = partners.Start(ctx, dir); err != nil {
-		return sum, err
+		return err
 	}
 	defer c.world.Close()
 	if c.receiver, err = startReceiver(filepath.Join(dir, "ca"), c.world); err != nil {
-		return sum, err
+		return err
 	}
 	defer c.receiver.Close()
 	if _, err := c.world.Pool.Exec(ctx, witness); err != nil {
-		return sum, fmt.Errorf("watch the leases: %w", err)
+		return fmt.Errorf("watch the leases: %w", err)
 	}
-	for i := range c.Seeds {
-		seed, started := c.First+uint64(i), time.Now()
+	for i := range c.seeds {
+		seed, started := c.first+uint64(i), time.Now()
 		one, err := c.seed(ctx, seed)
-		sum.events, sum.lost, sum.extra, sum.bound = sum.events+one.events, sum.lost+one.lost, sum.extra+one.extra, sum.bound+one.bound
+		c.log("seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s", seed, one.events, one.lost, one.extra, one.bound, time.Since(started).Seconds())
 		if err != nil {
-			return sum, fmt.Errorf("seed %d: %w; logs are in %s", seed, err, dir)
+			return fmt.Errorf("seed %d: %w; logs are in %s", seed, err, dir)
 		}
-		fmt.Fprintf(os.Stderr, "seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s\n", seed, one.events, one.lost, one.extra, one.bound, time.Since(started).Seconds())
 	}
-	return sum, engines.RemoveAtExit(dir)
+	return engines.RemoveAtExit(dir)
 }
