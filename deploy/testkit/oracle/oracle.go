@@ -68,9 +68,11 @@ func (r *requestState) ended() bool {
 	return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0
 }
 
+// A claimState is a claim. If it names no owner, the owner of its request was paid.
 type claimState struct {
 	Fact
 	*reference.ReferenceVaultWithdrawalClaimed
+	owner common.Address
 }
 
 type navState struct {
@@ -128,9 +130,13 @@ func (s *State) apply(f Fact) error {
 			return s.contradiction("it was funded before")
 		})
 	case *reference.ReferenceVaultWithdrawalClaimed:
-		s.claims = append(s.claims, claimState{f, e})
+		owner := e.Owner
+		if r := v.requests[e.RequestIndex.Uint64()]; r != nil && owner == (common.Address{}) {
+			owner = r.Owner
+		}
+		s.claims = append(s.claims, claimState{f, e, owner})
 		for _, in := range []common.Address{v.address, {}} {
-			sum := s.paidIn(in, e.Owner)
+			sum := s.paidIn(in, owner)
 			sum.Add(sum, e.Assets)
 		}
 		return s.change(v, e.RequestIndex, func(r *requestState) error {

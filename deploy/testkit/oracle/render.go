@@ -212,7 +212,7 @@ func (s *State) userWithHoldingsJSON(u *userState) Object {
 			})
 		}
 		of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address })
-		claims := keep(s.claims, func(c claimState) bool { return c.Owner == u.address && c.Fact.Vault == v.address })
+		claims := keep(s.claims, func(c claimState) bool { return c.owner == u.address && c.Fact.Vault == v.address })
 		if len(of) > 0 || len(claims) > 0 { // a claim may be of a user without a request
 			paid := s.paidIn(v.address, u.address)
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
