@@ -45,14 +45,14 @@ type Unit struct {
 	Facts Batch
 	// Lowest is the lowest block of its facts; readmodel.Never if none of them has a block.
 	Lowest uint64
-	// Rewrites reports whether the unit retracts records, and so changes the past from block Lowest on.
+	// Rewrites reports whether the unit retracts records: all from block Lowest on.
 	Rewrites bool
 }
 
 // End is the seq of its last record.
 func (u *Unit) End() uint64 { return u.Facts.Last().Seq }
 
-// Ancestor is the last block that the unit does not change.
+// Ancestor is the block below the lowest one of the unit; the log may have no record of it.
 func (u *Unit) Ancestor() uint64 { return max(u.Lowest, 1) - 1 }
 
 // Units splits the batch after each boundary.

@@ -491,6 +491,15 @@ func TestLateBlock(t *testing.T) {
 		}
 	}
 	retract(s.First + 2)
+	// The newest block is recorded again: this generation does not skip the new record, so it has the time of the block.
+	i := slices.IndexFunc(s.Records, func(r *event.Record) bool { return r.GetBlock().GetNumber() == s.First+2 })
+	s.Records = append(s.Records, &event.Record{Seq: s.Seq() + 1, ChainId: chainID, Fact: s.Records[i].Fact})
+	s.Boundary()
+	for _, g := range []*generation{g, next} {
+		g.write(t, g.writer(t), s.Records)
+		g.equal(t, s.Records)
+		g.check(t)
+	}
 	retract(s.First)
 }
 

@@ -37,7 +37,7 @@ type Snapshot struct {
 	Generation int32
 	Seq        uint64 // the end of the newest complete unit
 	Block      uint64 // the newest indexed block
-	Time       uint64 // of that block, Unix seconds
+	Time       uint64 // of the newest block up to it that the generation does not skip, Unix seconds
 	Rewrites   uint64 // how many units have retracted something so far
 	First      uint64 // the first indexed block
 	Vaults     []Vault
@@ -106,7 +106,7 @@ func (s *Snapshot) unlikeAssets() bool {
 	return s != nil && slices.ContainsFunc(s.Vaults, func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
 }
 
-// emptyError reports that a generation has nothing to serve yet.
+// emptyError reports that a generation has nothing to serve.
 type emptyError struct{ database string }
 
 func (e emptyError) Error() string {
@@ -120,7 +120,7 @@ type cursorRow struct {
 	Block    uint64   `ch:"block"`
 	Time     uint32   `ch:"ts"`
 	Rewrites uint64   `ch:"rewrites"`
-	ID       uint64   `ch:"id"` // of a unit that retracts: its ancestor + 1
+	ID       uint64   `ch:"id"` // of a unit that retracts: the first block about which an answer may change
 	Touched  []string `ch:"touched"`
 }
 
@@ -141,7 +141,7 @@ func look(ctx context.Context, source *Source, after uint64, see func(seq, ances
 		}
 		at = &rows[i]
 	}
-	if at == nil || at.Block == 0 && at.Time == 0 {
+	if at == nil || at.Time == 0 { // a block that the generation skips has no time of its own
 		return nil, emptyError{source.Database}
 	}
 	for _, r := range rows {

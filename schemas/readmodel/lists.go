@@ -144,10 +144,10 @@ func nameOf[T ~uint8](columns []Column, column string, number T) string {
 // the time of the user's first block in that scope as in members, and block is 0, so that users with equal amounts are
 // in the order of their addresses; every member has one row in each.
 //
-// Cursor: seq is the end of the newest complete unit, block and ts are the newest indexed block and its time, rewrites
-// is the number of units so far that retracted records, and writer is the id of the writer. Touched: key and seq are
-// the seq at the end of the batch, touched has the keys of its rows, and for a unit that retracts, id is the ancestor +
-// 1 (0: nothing was retracted).
+// Cursor: seq is the end of the newest complete unit, block is the newest indexed block, ts is the time of the newest
+// one in the list of blocks, rewrites is the number of units so far that retracted records, and writer is the id of the
+// writer. Touched: key and seq are the seq at the end of the batch, touched has the keys of its rows, and for a unit
+// that retracts, id is the first block about which an answer may change (0: nothing was retracted).
 const (
 	CursorList    List = 0
 	VaultEvents   List = 1
