@@ -13,8 +13,9 @@
 // addresses gets only a multiple of one address's share of requests, of engine time (budget.go), and of node calls
 // for proofs (proofs.go). client.go decides which address a request comes from.
 //
-// The result of a key lookup is cached for one second. While PostgreSQL is down, partner routes respond with 503. The
-// response is the same whatever is wrong with a key.
+// The result of a key lookup is cached for one second. The key of a POST is looked up again, without the cache, once its
+// body has arrived. While PostgreSQL is down, partner routes respond with 503. The response is the same whatever is
+// wrong with a key.
 package access
 
 import (
@@ -186,5 +187,5 @@ func (a *Access) noKey(client netip.Addr) error {
 	if failed := takeOf(a.byFailure, client, failedKeysPerMinute, a.Now()); !failed.ok {
 		return a.refuse(limitFailedKeys, failed.retry, "Too many requests without a valid key. Retry-After says when to come back.")
 	}
-	return &serve.Failure{Status: http.StatusUnauthorized, Code: serve.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
+	return serve.Unauthorized()
 }

@@ -20,7 +20,7 @@ const (
 // keys finds the partner of an API key. The load on PostgreSQL stays small however many keys are sent:
 //
 //   - Keys that are not well-formed are rejected without a query.
-//   - A live key is queried at most once per second.
+//   - A live key is queried at most once per second, and once more for each POST (Access.Confirm).
 //   - All other keys are batched: one query runs at a time, on one connection, for all keys that arrived during the
 //     previous one. Made-up keys make that query longer, and a partner's valid key in the same batch is found with
 //     them.

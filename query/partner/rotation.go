@@ -62,9 +62,11 @@ func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()
 	}
-	test := registry.IsTestKey(r.HTTP.Header.Get("x-api-key"))
-	issued, err := registry.RotateKey(r.Context, o.Pool, operator(r), int64(r.Partner.ID), test)
-	if err != nil {
+	issued, err := registry.ExchangeKey(r.Context, o.Pool, operator(r), int64(r.Partner.ID), r.HTTP.Header.Get("x-api-key"))
+	switch {
+	case errors.Is(err, registry.ErrKeyRevoked):
+		return nil, serve.Unauthorized()
+	case err != nil:
 		return nil, changeFailure(err, unknownKey)
 	}
 	return neverKept(r, rotatedKeyJSON{issued.APIKey, append([]string{}, issued.Revoked...)}), nil

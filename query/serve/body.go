@@ -49,10 +49,12 @@ func (s *Server) posted(r *Request, h Handler) (*finished, error) {
 		return nil, err
 	}
 	defer release()
-	if err := s.Confirm(r); err != nil {
-		return nil, err
-	}
-	return s.create(r, h)
+	return s.create(r, func(r *Request) (*Answer, error) {
+		if err := s.Confirm(r); err != nil {
+			return nil, err
+		}
+		return h(r)
+	})
 }
 
 // JSONBody returns the body of a request, which must be sent as JSON.

@@ -64,6 +64,11 @@ func NotFound(message string) *Failure {
 // NoSuchVault reports that the vault in a path does not exist.
 func NoSuchVault() error { return NotFound("There is no such vault.") }
 
+// Unauthorized is 401, whatever is wrong with the key.
+func Unauthorized() *Failure {
+	return &Failure{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
+}
+
 // InvalidParameter is 400 with all invalid fields.
 func InvalidParameter(faults ...Fault) *Failure {
 	return &Failure{Status: http.StatusBadRequest, Code: CodeInvalidParameter,

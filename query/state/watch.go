@@ -140,7 +140,7 @@ func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) 
 	if err := w.lookOnce(ctx); err != nil && w.snapshot.Load() != nil {
 		return nil, err
 	}
-	return w.snapshot.Load(), nil
+	return w.snapshot.Load(), nil // without one, the error only says why there is nothing to serve
 }
 
 // Look looks once at the generation that the registry names, and publishes the result.

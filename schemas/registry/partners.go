@@ -138,13 +138,34 @@ func NoPartner(id int64) error {
 // maxLiveKeys lets a partner change its key without a gap.
 const maxLiveKeys = 2
 
+// ErrKeyRevoked means that a key may not be exchanged for another one, because it was revoked.
+var ErrKeyRevoked = errors.New("the key is revoked")
+
 // RotateKey issues a key and revokes the oldest keys, so that at most two are live.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool) (NewPartner, error) {
+	return rotateKey(ctx, pool, operator, id, testKey, "")
+}
+
+// ExchangeKey is RotateKey for a client with a key of the partner. The new key is of the same kind. It returns
+// ErrKeyRevoked if the client's key is not live.
+func ExchangeKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, key string) (NewPartner, error) {
+	return rotateKey(ctx, pool, operator, id, IsTestKey(key), key)
+}
+
+func rotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool, by string) (NewPartner, error) {
 	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
 		d := Deed{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
 		if _, err := q.LockPartner(ctx, id); err != nil {
 			return d, err
+		}
+		if by != "" { // it may have been revoked while this waited for the lock
+			switch _, err := q.PartnerByKey(ctx, HashKey(by)); {
+			case errors.Is(err, pgx.ErrNoRows):
+				return d, ErrKeyRevoked
+			case err != nil:
+				return d, err
+			}
 		}
 		p, err := q.GetPartner(ctx, id)
 		if err != nil {

@@ -37,8 +37,8 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
   // The page may show something else when the time has passed.
   const latest = useRef(to)
   latest.current = to
-  // A visitor who goes on to another page stays there. It runs at once, and not after the next frame: on a busy machine the
-  // time may have passed before that.
+  // A visitor who goes on to another page stays there. It runs at once, and not after the next frame: on a busy machine
+  // the time may have passed before that.
   useLayoutEffect(
     () => () => {
       clearTimeout(timer.current)

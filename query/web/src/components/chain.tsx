@@ -113,8 +113,8 @@ function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   // The page may show something else when the answer arrives.
   const latest = useRef(place)
   latest.current = place
-  // A visitor who goes on, to another page or block, stays there. It runs at once, and not after the next frame: on a busy
-  // machine the visitor types again before that.
+  // A visitor who goes on, to another page or block, stays there. It runs at once, and not after the next frame: on a
+  // busy machine the visitor types again before that.
   useLayoutEffect(
     () => () => {
       asking.current?.abort()
