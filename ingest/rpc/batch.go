@@ -90,7 +90,7 @@ func mayRefuseBatches(ctx context.Context, err error) bool {
 	if errors.As(err, &answer) && !errors.As(err, &whole) && !isHTTP(err) {
 		return strings.Contains(strings.ToLower(beginning(answer.Message)), "batch")
 	}
-	if refusalOf(ctx, err).kind == tooMuch {
+	if kind := refusalOf(ctx, err).kind; kind == tooMuch || kind == absent || lacksState(err) {
 		return false
 	}
 	var op *net.OpError

@@ -41,8 +41,8 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 		return identity{}, err
 	}
 	zero, err := n.ByNumber(ctx, 0)
-	if lacksBlock(err) {
-		err = fmt.Errorf("an endpoint without block 0 can only be used beside one that has it: %w", err)
+	if answers(err) {
+		err = fmt.Errorf("the endpoint does not return block 0, which identifies its chain, so it cannot be used: %w", err)
 	}
 	if err != nil {
 		return identity{chainID: id}, err
@@ -109,24 +109,14 @@ func (p *Pool) meet(ctx context.Context) error {
 	return nil
 }
 
-// lacksBlock reports whether an error says that the node does not have the requested block.
-func lacksBlock(err error) bool {
-	var answer *rpcError
-	return missing(err) || errors.As(err, &answer) && lacks(answer.Code, answer.words())
-}
-
 // judge compares the chain of an endpoint, as far as it is known, with the configured one and with that of the other
-// endpoints. Some endpoints serve only recent blocks: one that does not have block 0 is trusted to have the genesis of
-// the others if its chain id is right.
+// endpoints.
 func (p *Pool) judge(n *Node, id identity, fault error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if id.chainID == p.chainID && lacksBlock(fault) && p.genesis != nil {
-		id.genesis, fault = *p.genesis, nil
-	}
 	if fault != nil && (id.chainID == 0 || id.chainID == p.chainID) {
 		return fault
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	i := slices.Index(p.all, n)
 	wrong := ""
 	switch {

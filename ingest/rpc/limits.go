@@ -76,7 +76,7 @@ var (
 	// Erigon), and of a provider that sells old blocks ("Archive, Debug and Trace requests are not available on your
 	// current plan").
 	ofHistory = regexp.MustCompile(`\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node` +
-		`|\barchiv(?:e|al)\b[^.]{0,60}\b(?:not (?:available|included|supported|allowed)|requires?|restricted)\b`)
+		`|\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|requires?|restricted)\b`)
 	// Any other message about too much data.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
@@ -91,6 +91,12 @@ const (
 // position of the range, not about its length.
 func lacks(code int, text string) bool {
 	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
+}
+
+// lacksBlocks reports whether the error of a node says that it does not have the blocks of a call.
+func lacksBlocks(err error) bool {
+	var answer *rpcError
+	return errors.As(err, &answer) && lacks(answer.Code, answer.words())
 }
 
 // refusalOf interprets the error of a call for logs.

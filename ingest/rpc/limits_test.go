@@ -81,6 +81,7 @@ func TestRefusals(t *testing.T) {
 		// These name a head or a bound, but are about the length of the range.
 		{-32000, "block range exceeds the maximum of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32000, "block range exceeds the limit of 500 blocks for archive requests", "", refusal{kind: tooMuch, blocks: 500}},
+		{-32000, "archive requests are limited to 500 blocks: longer ranges require a paid plan", "", refusal{kind: tooMuch, blocks: 500}},
 		{-32000, "range beyond the limit of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "", refusal{kind: tooMuch, blocks: 2000}},
 		{-32005, "the query exceeds the limit of 500 results", "", refusal{kind: tooMuch, results: 500}},

@@ -139,7 +139,10 @@ func httpErrorOf(response *http.Response) error {
 		return e // not about the call, whatever the body contains
 	}
 	if all, _, err := openBatch(body); err == nil && len(all) > 0 && all[0].failed() {
-		_ = errors.As(faultOf(all[0].fault), &e.answer)
+		fault := faultOf(all[0].fault)
+		if e.Status != http.StatusForbidden || lacksBlocks(fault) || lacksState(fault) { // otherwise 403 is about the key
+			_ = errors.As(fault, &e.answer)
+		}
 	}
 	return e
 }

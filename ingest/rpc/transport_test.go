@@ -62,6 +62,7 @@ func TestWrongAnswers(t *testing.T) {
 		"413":                       {status(413, ``), nil, "HTTP 413", false, true},
 		"502":                       {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
 		"403 with an error inside":  {status(403, `{"id":1,"error":{"code":-32002,"message":"Archive requests are not available on your plan"}}`), nil, "Archive requests", true, true},
+		"403 about the key":         {status(403, `{"id":1,"error":{"code":-32000,"message":"invalid api key"}}`), nil, "HTTP 403", false, false},
 		"403 without":               {status(403, `{"error":{"message":null}`), nil, "HTTP 403", false, false},
 		"401":                       {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
 		"a redirect":                {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},

@@ -184,7 +184,7 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	case err == nil, reverted(err):
 		v.Output = output // nil if the contract reverted
 		return nil
-	case lacksState(err):
+	case lacksState(err), lacksStateOrBlock(err) && n.wellPast(v.At.Number):
 		v.noState = true
 		return nil
 	}
@@ -239,22 +239,38 @@ func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 func takesNoHash(err error) bool {
 	const invalidParams = -32602
 	var answer *rpcError
-	return errors.As(err, &answer) && answer.Code == invalidParams && !reverted(err) && !lacksState(err)
+	return errors.As(err, &answer) && answer.Code == invalidParams && !reverted(err) && !lacksState(err) && !lacksStateOrBlock(err)
 }
 
 // ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
-// ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned", "no
-// state found for block 0x..."), Erigon ("old data not available due to pruning"), Nethermind ("No state available for
-// block 8"), Besu ("World state unavailable"), OpenEthereum ("your node is running with state pruning"), Nitro ("state
-// recreation l2 gas depth limit exceeded"), op-geth ("no historical RPC is available for this historical (pre-bedrock)
-// execution request"), zkSync ("Block with such an ID is pruned"), Frontier ("State already discarded for ..."), Cosmos
-// chains ("failed to load state at height 8; version does not exist", "height 8 is not available, lowest height is 9"),
-// Rootstock ("State not found for block"), and providers that sell old state ("archive", "archival"). It must not match
-// the messages of a node that does not have the block yet: that sample would be lost.
+// ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned"),
+// Erigon ("old data not available due to pruning"), Nethermind ("No state available for block 8"), Besu ("World state
+// unavailable"), OpenEthereum ("your node is running with state pruning"), Nitro ("state recreation l2 gas depth limit
+// exceeded"), op-geth ("no historical RPC is available for this historical (pre-bedrock) execution request"), zkSync
+// ("Block with such an ID is pruned"), Frontier ("State already discarded for ..."), Cosmos chains ("height 8 is not
+// available, lowest height is 9"), and providers that sell old state ("archive", "archival"). It must not match the
+// messages of a node that does not have the block yet: that sample would be lost.
 var ofState = regexp.MustCompile(`missing trie node|historical (?:state|rpc)|\bpruning\b|\barchiv(?:e|al)\b` +
-	`|\bstate\b[^.]{0,100}\b(?:not available|unavailable|not found|pruned|missing|discarded)\b` +
-	`|no state (?:is )?(?:available|found)|load state at height|state recreation` +
+	`|\bstate\b[^.]{0,100}\b(?:not available|unavailable|pruned|missing|discarded)\b` +
+	`|no state (?:is )?available|state recreation` +
 	`|(?:block|height)\b[^.]{0,40}\b(?:is|been) pruned\b|lowest height`)
+
+// ofStateOrBlock matches the messages of a node that does not have the state of a block, or does not have it yet: reth
+// ("no state found for block 0x..."), Cosmos chains ("failed to load state at height 8; version does not exist"), and
+// Rootstock ("State not found for block").
+var ofStateOrBlock = regexp.MustCompile(`no state found|\bstate\b[^.]{0,100}\bnot found\b|load state at height`)
+
+func lacksStateOrBlock(err error) bool {
+	var answer *rpcError
+	return errors.As(err, &answer) && ofStateOrBlock.MatchString(answer.words())
+}
+
+// wellPast reports whether the head of a node is so far above a block that it must have had its state: nodes that drop
+// old states keep those of at least 128 blocks.
+func (n *Node) wellPast(block uint64) bool {
+	head := n.health.look().head
+	return head != nil && head.Number >= block+128
+}
 
 // lacksState reports whether a node has the block, but no longer the state at its end.
 func lacksState(err error) bool {

@@ -101,16 +101,12 @@ func TestViewErrors(t *testing.T) {
 		{-32000, "This request is not supported because your node is running with state pruning. Run with --pruning=archive.", "no state"},
 		{-32600, "Archive requests require a paid plan", "no state"},
 		{-32000, "old data not available due to pruning: requested block 2", "no state"},
-		{-32603, "no state found for block 0x02", "no state"},
-		{-32603, "no state found for block number 2", "no state"},
 		{-32000, "state recreation l2 gas depth limit exceeded", "no state"},
 		{-32801, "no historical RPC is available for this historical (pre-bedrock) execution request", "no state"},
 		{-32602, "Block with such an ID is pruned; the first retained block is 3", "no state"},
 		{-32603, "Api called for an unknown Block: State already discarded for 0x02", "no state"},
-		{-32000, "failed to load state at height 2; version does not exist (latest height: 9): invalid request", "no state"},
 		{-32000, "height 2 is not available, lowest height is 3", "no state"},
 		{-32000, "requested height has been pruned", "no state"},
-		{-32603, "State not found for block", "no state"},
 		{-32002, "Access to archival, debug, or trace data is not included in your current plan", "no state"},
 		{4444, "pruned history unavailable", "no state"},
 		{3, "execution reverted: paused", "reverts"},
@@ -166,6 +162,24 @@ func TestViewErrors(t *testing.T) {
 		}
 		if c.want == "reverts" && (!n.health.is(usable) || n.health.rests() > 0 || n.limits.batchless(n.health.now()) || n.numbers.Load()) {
 			t.Errorf("%d %s: what a contract says changes how the endpoint is used: %+v", c.code, c.message, n.health.look())
+		}
+	}
+}
+
+// TestStateOrBlock: words that a node also has for a block that it does not have yet mean that the state is gone only if
+// its head is far above the block.
+func TestStateOrBlock(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"no state found for block 0x02", "no state found for block number 2", "State not found for block",
+		"failed to load state at height 2; version does not exist (latest height: 1): invalid request"} {
+		node := newStateful(t, func(string) (string, int, string) { return "", -32603, message })
+		_, n := statePool(t, node)
+		for head, want := range map[uint64]bool{2: false, 129: false, 130: true} {
+			n.health.set(func(h *health) { h.head = &Header{Number: head} })
+			v := Sample{SampleCall: SampleCall{To: common.Address{1}, Input: []byte{1}}, At: &Header{Number: 2, Hash: stateHashes[2]}}
+			if err := n.oneView(t.Context(), &v); v.noState != want || (err == nil) != want {
+				t.Errorf("%s, at head %d: %v, %v", message, head, v.noState, err)
+			}
 		}
 	}
 }

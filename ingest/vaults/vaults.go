@@ -46,7 +46,7 @@ func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	if err != nil {
 		return err
 	}
-	var faults []error
+	var faults, later []error
 	for _, v := range set {
 		missing, err := v.withoutCode(ctx, n, tip)
 		if err != nil {
@@ -54,15 +54,16 @@ func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 		}
 		for _, source := range missing {
 			if tip.Number < v.Start { // it may not exist yet
-				return fmt.Errorf("%s %s has no code at block %d, the head of %s, and its vault starts at block %d: wait until the node has synced",
-					source.Role, source.Address, tip.Number, n.Name, v.Start)
+				later = append(later, fmt.Errorf("%s %s has no code at block %d, the head of %s, and its vault starts at block %d: "+
+					"wait until the node has synced, or correct startBlock in chain.vaults", source.Role, source.Address, tip.Number, n.Name, v.Start))
+				continue
 			}
 			faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc",
 				source.Role, source.Address, chainID, tip.Number))
 		}
 	}
 	if len(faults) == 0 {
-		return nil
+		return errors.Join(later...)
 	}
 	return rpc.Refuse("%s", errors.Join(faults...).Error())
 }
