@@ -138,7 +138,7 @@ func inWords(goType string) string {
 		return "a duration with its unit, such as 250ms, 10s or 1m"
 	case goType == "bool":
 		return "true or false"
-	case goType == "string" || strings.HasPrefix(goType, "*"): // those of our own types that read a text
+	case slices.Contains([]string{"string", "ingest.Profile", "proof.Level"}, goType), strings.HasPrefix(goType, "*"):
 		return "a text"
 	case strings.HasPrefix(goType, "[]"):
 		return "a list"
@@ -299,6 +299,9 @@ func mistakeIn(key string, given map[string]string) error {
 	var number *strconv.NumError
 	switch {
 	case errors.As(err, &wrong) && (errors.As(wrong.Err, &number) || wrong.Type == reflect.TypeFor[time.Duration]()):
+		if errors.Is(wrong.Err, strconv.ErrRange) {
+			return fmt.Errorf("environment variable %s is %q, which is out of range", key, given[key])
+		}
 		return fmt.Errorf("environment variable %s is %q and must be %s", key, given[key], inWords(wrong.Type.String()))
 	case errors.As(err, &wrong):
 		return fmt.Errorf("environment variable %s: %w", key, wrong.Err)

@@ -210,7 +210,10 @@ func TestValuesOfAnotherType(t *testing.T) {
   window: 1.5
   agreement: 2.0
   receiptsPerSecond: 0.5
-  prices: {eth_call: 2.5}
+  prices: {eth_call: 2.5, eth_getLogs: 1_000.5}
+  profile: []
+  proof: {headers: true}
+  standby: 0.5
   finality: []
   vaults: [{decimals: 300}]
 kafka: []
@@ -226,15 +229,19 @@ http: {listen: {}, trustedProxies: all, publicRateLimit: 1e3, vaults: [{manageme
 	const want = "line 2: `x` must be a whole number, 0 or more\n" +
 		"line 3: `5` must be a duration with its unit, such as 250ms, 10s or 1m\n" +
 		"line 8: must be a text\n" +
-		"line 9: `300` must be a whole number, 0 to 255\n" +
-		"line 10: must be a section: keys with values\n" +
-		"line 11: `1` must be true or false\n" +
-		"line 12: `10s` must be a whole number\n" +
-		"line 13: must be a text\n" +
-		"line 13: `all` must be a list\n" +
+		"line 9: must be a text\n" +
+		"line 10: `0.5` must be a duration with its unit, such as 250ms, 10s or 1m\n" +
+		"line 11: must be a text\n" +
+		"line 12: `300` must be a whole number, 0 to 255\n" +
+		"line 13: must be a section: keys with values\n" +
+		"line 14: `1` must be true or false\n" +
+		"line 15: `10s` must be a whole number\n" +
+		"line 16: must be a text\n" +
+		"line 16: `all` must be a list\n" +
 		"line 4: `1.5` must be a whole number, 0 or more\n" +
 		"line 7: `2.5` must be a whole number, 0 or more\n" +
-		"line 12: `90.7` must be a whole number"
+		"line 7: `1_000.5` must be a whole number, 0 or more\n" +
+		"line 15: `90.7` must be a whole number"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
