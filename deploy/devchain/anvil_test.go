@@ -64,6 +64,17 @@ func TestReorg(t *testing.T) {
 	}
 }
 
+func TestRevertingTwice(t *testing.T) {
+	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
+	ctx := testContext(t)
+	id, err := Snapshot(ctx, url)
+	ok(t, err)
+	ok(t, Revert(ctx, url, id))
+	if err := Revert(ctx, url, id); err == nil || !strings.Contains(err.Error(), "the chain has no snapshot "+id) {
+		t.Errorf("reverting twice gave %v", err)
+	}
+}
+
 func TestCommandsSayWhatIsWrong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

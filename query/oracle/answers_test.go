@@ -113,6 +113,16 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a *asked) compare(o *Oracle, pinned string) {
 	a.t.Helper()
 	a.ask(o, pinned)
+	for _, u := range people { // also those who are not users at this block
+		path := "/api/v1/users/" + u.Hex()
+		if want := o.answer(a.t, path); want != nil {
+			a.expect(path, pinned, want)
+		} else {
+			a.Get(withQuery(path, pinned)).Failed(a.t, 404, "NOT_FOUND")
+		}
+		a.check(o, path+"/deposits?pageSize=100", pinned)
+		a.check(o, path+"/withdrawals?pageSize=100", pinned)
+	}
 	a.walkEvents("/api/v1/events?retracted=true", pinned, o.events(nil, true))
 	a.compareReorganisations(o, pinned)
 }

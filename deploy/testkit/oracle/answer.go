@@ -90,7 +90,9 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 	case "queues/withdrawals":
 		return items(keep(s.requests, func(r *requestState) bool { return s.status(r) == "queued" && inVault(r.Fact) }), s.requestJSON)
 	case "queues/deposits":
-		return items(keep(s.ordered(), func(v *vaultState) bool { return inVault(Fact{Vault: v.address}) && len(v.unswept()) > 0 }), s.queueGroupJSON)
+		return items(keep(s.ordered(), func(v *vaultState) bool {
+			return inVault(Fact{Vault: v.address}) && len(v.unswept()) > 0
+		}), s.queueGroupJSON)
 	case "settlement/summary":
 		return items(s.ordered(), s.settlementJSON)
 	case "partner/stats":

@@ -114,6 +114,9 @@ func (h *History) read(ctx context.Context, client *ethclient.Client, deployed *
 	if err != nil {
 		return fmt.Errorf("read the vaults' logs: %w", err)
 	}
+	for i := range logs {
+		logs[i].BlockTimestamp = 0 // the time is that of the header: ingest believes the log
+	}
 	return h.append(logs)
 }
 

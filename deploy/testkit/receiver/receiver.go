@@ -42,8 +42,9 @@ type Receiver struct {
 	seen *recent
 }
 
-// Start starts a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It writes
-// the certificate of its authority to dir. secrets are the signing secrets by partner id. Each event becomes one line on out.
+// Start starts a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It writes the
+// certificate of its authority to dir. secrets are the signing secrets by partner id. Each event becomes one line on
+// out.
 func Start(ctx context.Context, dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
 	listener, trust, caFile, err := listen(dir)
 	if err != nil {

@@ -39,8 +39,8 @@ func Serve(dir string, handler http.Handler) (*Server, error) {
 // Close stops the server and aborts responses in progress.
 func (s *Server) Close() { _ = s.http.Close() }
 
-// listen opens a port, and creates an authority and a certificate for it. Every start creates others: senders learn them
-// together with the port, which is another one too.
+// listen opens a port, and creates an authority and a certificate for it. Every start creates others: senders learn
+// them together with the port, which is another one too.
 func listen(dir string) (listener net.Listener, trust *tls.Config, caFile string, err error) {
 	now := time.Now()
 	ca, err := certstest.NewCA("navlog demo receiver authority", now, now.Add(caLife))

@@ -55,6 +55,9 @@ type drill struct {
 
 // `make chaos-brokers ROUNDS=5` kills more.
 func TestKilledBrokers(t *testing.T) {
+	if *rounds < 1 {
+		t.Fatalf("-rounds is %d and must be 1 or more", *rounds)
+	}
 	if err := engines.ApacheKafkaAvailable(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)

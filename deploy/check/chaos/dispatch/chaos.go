@@ -33,7 +33,7 @@
 // the dispatcher's own account of what was in flight: the receiver records the arrivals, a trigger on the lease records
 // each new fence (ledger.go), and the delivery record is the one that prevents the event from being sent again.
 //
-// Stolen leases are harder, and occur only in this program: the old owner trusts its lease until it renews it, after a
+// Stolen leases are harder, and occur only in this test: the old owner trusts its lease until it renews it, after a
 // third of the lease's duration, or until its first result is rejected. If PostgreSQL is down by then, it trusts the
 // lease for the length of the outage, up to the lease's whole duration. What it begins meanwhile cannot be recorded,
 // and cannot be distinguished from what the new owner begins. So after each theft the POSTs of a partner that begin

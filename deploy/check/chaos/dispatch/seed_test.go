@@ -25,6 +25,9 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a seed takes half a minute")
 	}
+	if *seeds < 1 {
+		t.Fatalf("-seeds is %d and must be 1 or more", *seeds)
+	}
 	if least := 2 * partnersOfSeed; *events < least {
 		t.Fatalf("-events is %d and must be %d or more", *events, least)
 	}
@@ -33,7 +36,11 @@ func TestSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := chaos{navlog: navlog, seeds: *seeds, first: *first, events: *events, settleWithin: time.Minute, log: t.Logf}
-	if err := run.run(t.Context(), filepath.Join(os.TempDir(), "chaos-dispatch")); err != nil {
+	data, err := filepath.Abs("../../../../build/chaos-dispatch") // the logs of a seed that fails stay there
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.run(t.Context(), data); err != nil {
 		t.Error(err)
 	}
 }

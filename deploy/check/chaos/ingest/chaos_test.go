@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 
 // `make chaos-ingest` tries many more. A case is one thing that was done to ingest: a fault, a death, a reorganisation.
 func TestSeeds(t *testing.T) {
+	if *seeds < 1 {
+		t.Fatalf("-seeds is %d and must be 1 or more", *seeds)
+	}
 	var brokers []string // each seed has its own
 	switch *kafka {
 	case "embedded":
