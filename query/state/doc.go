@@ -16,6 +16,6 @@
 // served.
 //
 // While the generation has no indexed block, there is no Snapshot: before the first one, and after a reorganisation that
-// retracts all of them. Without PostgreSQL the Watcher continues with the last known generation. Without ClickHouse the last snapshot
-// stays, and queries fail with an Error.
+// retracts all of them. Without PostgreSQL the Watcher continues with the last known generation. Without ClickHouse the
+// last snapshot stays, and queries fail with an Error.
 package state

@@ -83,7 +83,8 @@ func numberFaults(name string, b []byte) error {
 			faults = append(faults, fmt.Errorf("%s, line %d: %s begins with 0, and YAML reads such a number to the base 8: "+
 				"write it without the 0, or in quotes if it is a text", name, n.Line, n.Value))
 		}
-		if number, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); n.Tag == "!!float" && err == nil && number != math.Trunc(number) {
+		number, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+		if n.Tag == "!!float" && err == nil && number != math.Trunc(number) {
 			n.Tag = fractional
 		}
 		for _, below := range n.Content {
@@ -94,7 +95,8 @@ func numberFaults(name string, b []byte) error {
 	var wrong *yaml.TypeError
 	if errors.As(document.Decode(new(Config)), &wrong) {
 		for _, e := range wrong.Errors {
-			if m := wrongType.FindStringSubmatch(e); m != nil && strings.Contains(e, fractional) && strings.HasPrefix(inWords(m[3]), "a whole number") {
+			m := wrongType.FindStringSubmatch(e) // other values of another type are reported by the first decoding
+			if m != nil && strings.Contains(e, fractional) && strings.HasPrefix(inWords(m[3]), "a whole number") {
 				faults = append(faults, typeFaults(name, &yaml.TypeError{Errors: []string{e}}))
 			}
 		}
