@@ -254,35 +254,42 @@ func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	}
 }
 
-// A key that is revoked while its exchange waits for the revocation is not exchanged.
-func TestKeyRevokedWhileItIsExchanged(t *testing.T) {
-	w := newRotations(t, "login_exchanged_serve", "navlog_serve, navlog_rotation", allowed)
-	key := w.partner(7, "Seven")
-	revocation, err := w.owner.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = revocation.Rollback(context.Background()) }()
-	q := db.New(revocation)
-	if _, err := q.LockPartner(t.Context(), 7); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := q.RevokeKeys(t.Context(), db.RevokeKeysParams{PartnerID: 7}); err != nil {
-		t.Fatal(err)
-	}
-	response := make(chan reply, 1)
-	go func() { response <- w.post(rotateKeyPath, "", key) }()
-	wait.For(t, "the exchange waits for the revocation", func() bool {
-		var waiting int
-		err := w.owner.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
-		return err == nil && waiting == 1
-	})
-	if err := revocation.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	(<-response).Failed(t, 401, "UNAUTHORIZED")
-	if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
-		t.Errorf("%d live keys, %v", len(live), err)
+// A key that is revoked while its request waits for the revocation changes nothing.
+func TestKeyRevokedBeforeTheChange(t *testing.T) {
+	w := newRotations(t, "login_waiting_serve", "navlog_serve, navlog_rotation", allowed)
+	w.partner(7, "Seven")
+	for path, body := range map[string]string{rotateKeyPath: "", webhooksPath: `{"url":"` + sevensURL + `/other"}`} {
+		key := w.key(7)
+		revocation, err := w.owner.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = revocation.Rollback(context.Background()) }()
+		q := db.New(revocation)
+		if _, err := q.LockPartner(t.Context(), 7); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.RevokeKeys(t.Context(), db.RevokeKeysParams{PartnerID: 7}); err != nil {
+			t.Fatal(err)
+		}
+		response := make(chan reply, 1)
+		go func() { response <- w.post(path, body, key) }()
+		wait.For(t, path+" waits for the revocation", func() bool {
+			var waiting int
+			err := w.owner.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+			return err == nil && waiting == 1
+		})
+		if err := revocation.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		(<-response).Failed(t, 401, "UNAUTHORIZED")
+		if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
+			t.Errorf("%s: %d live keys, %v", path, len(live), err)
+		}
+		var moved int
+		if err := w.owner.QueryRow(t.Context(), "SELECT count(*) FROM endpoint WHERE url LIKE '%/other'").Scan(&moved); err != nil || moved > 0 {
+			t.Errorf("%s: %d partners have the new URL, %v", path, moved, err)
+		}
 	}
 }
 

@@ -90,7 +90,8 @@ func mayRefuseBatches(ctx context.Context, err error) bool {
 	if errors.As(err, &answer) && !errors.As(err, &whole) && !isHTTP(err) {
 		return strings.Contains(strings.ToLower(beginning(answer.Message)), "batch")
 	}
-	if kind := refusalOf(ctx, err).kind; kind == tooMuch || kind == absent || lacksState(err) {
+	kind, batch := refusalOf(ctx, err).kind, strings.Contains(strings.ToLower(beginning(err.Error())), "batch")
+	if kind == tooMuch || !batch && (kind == absent || lacksState(err)) {
 		return false
 	}
 	var op *net.OpError

@@ -184,7 +184,7 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	case err == nil, reverted(err):
 		v.Output = output // nil if the contract reverted
 		return nil
-	case lacksState(err), lacksStateOrBlock(err) && n.wellPast(v.At.Number):
+	case lacksState(err), lacksStateOrBlock(err) && (n.wellPast(v.At.Number) || namesLater(err, v.At.Number)):
 		v.noState = true
 		return nil
 	}
@@ -270,6 +270,19 @@ func lacksStateOrBlock(err error) bool {
 func (n *Node) wellPast(block uint64) bool {
 	head := n.health.look().head
 	return head != nil && head.Number >= block+128
+}
+
+// ofLatest matches the newest state that a Cosmos chain names in the error: some of them keep fewer than 128.
+var ofLatest = regexp.MustCompile(`\(latest height: ([0-9]+)\)`)
+
+// namesLater reports whether an error names a newer block as the latest one.
+func namesLater(err error, block uint64) bool {
+	var answer *rpcError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	m := ofLatest.FindStringSubmatch(answer.words())
+	return m != nil && figureOf(m[1]) > block
 }
 
 // lacksState reports whether a node has the block, but no longer the state at its end.

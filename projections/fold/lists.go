@@ -33,7 +33,7 @@ type Batch struct {
 }
 
 // Lists returns how units change lists, without their skipped records. A unit that retracts must be the only one in the
-// batch. The others lie above the cursor's block.
+// batch. The blocks of the others that are not skipped are not below the cursor's.
 func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, batch Batch) (*Change, error) {
 	c := &Change{Cursor: cursor, before: cursor, state: newState(batch.Vaults), ancestor: cursor.Block}
 	c.Cursor.Seq, c.Cursor.Writer = batch.Units[len(batch.Units)-1].End(), batch.Writer

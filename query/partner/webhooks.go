@@ -36,6 +36,7 @@ type CheckURL func(ctx context.Context, rawURL string) (canonical string, err er
 
 // Webhooks serves the webhook routes of partners.
 type Webhooks struct {
+	pool     *pgxpool.Pool
 	db       *db.Queries
 	filtered *db.Queries // for queries with filters that may be absent
 	checkURL CheckURL
@@ -47,7 +48,7 @@ type Webhooks struct {
 
 // NewWebhooks returns a Webhooks that uses the registry.
 func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
-	return &Webhooks{db: db.New(pool), filtered: registry.Replanned(pool), checkURL: checkURL, log: log}
+	return &Webhooks{pool: pool, db: db.New(pool), filtered: registry.Replanned(pool), checkURL: checkURL, log: log}
 }
 
 // Register registers the caller's URL, which replaces the previous one.
@@ -68,12 +69,13 @@ func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 	case err != nil:
 		return nil, serve.Unavailable("The webhook URL could not be checked.", err)
 	}
-	changed, err := w.db.SetWebhookURL(r.Context, db.SetWebhookURLParams{PartnerID: int64(r.Partner.ID), Url: &canonical})
-	if err != nil {
-		return nil, serve.RegistryFailure(err)
-	}
-	if changed == 0 {
+	switch err := registry.RegisterURL(r.Context, w.pool, int64(r.Partner.ID), r.HTTP.Header.Get("x-api-key"), canonical); {
+	case errors.Is(err, registry.ErrKeyRevoked): // the client's name server decides how long the check of the URL takes
+		return nil, serve.Unauthorized()
+	case errors.Is(err, pgx.ErrNoRows):
 		return nil, serve.Internal(errors.New("the partner has no endpoint row in the registry"))
+	case err != nil:
+		return nil, serve.RegistryFailure(err)
 	}
 	return &serve.Answer{Data: struct {
 		WebhookURL string `json:"webhookUrl"`

@@ -138,8 +138,33 @@ func NoPartner(id int64) error {
 // maxLiveKeys lets a partner change its key without a gap.
 const maxLiveKeys = 2
 
-// ErrKeyRevoked means that a key may not be exchanged for another one, because it was revoked.
+// ErrKeyRevoked means that a client may not make a change, because its key was revoked.
 var ErrKeyRevoked = errors.New("the key is revoked")
+
+// lockLive locks a partner. It returns ErrKeyRevoked if a key is not live then: the revocation may have had the lock
+// before.
+func lockLive(ctx context.Context, q *db.Queries, id int64, key string) error {
+	if _, err := q.LockPartner(ctx, id); err != nil {
+		return err
+	}
+	_, err := q.PartnerByKey(ctx, HashKey(key))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrKeyRevoked
+	}
+	return err
+}
+
+// RegisterURL sets the webhook URL of a partner for a client with one of its keys, or returns ErrKeyRevoked.
+func RegisterURL(ctx context.Context, pool *pgxpool.Pool, id int64, key, url string) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		if err := lockLive(ctx, q, id, key); err != nil {
+			return err
+		}
+		_, err := q.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url})
+		return err
+	})
+}
 
 // RotateKey issues a key and revokes the oldest keys, so that at most two are live.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool) (NewPartner, error) {
@@ -156,16 +181,14 @@ func rotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int6
 	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
 		d := Deed{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
-		if _, err := q.LockPartner(ctx, id); err != nil {
-			return d, err
+		var err error
+		if by != "" {
+			err = lockLive(ctx, q, id, by)
+		} else {
+			_, err = q.LockPartner(ctx, id)
 		}
-		if by != "" { // it may have been revoked while this waited for the lock
-			switch _, err := q.PartnerByKey(ctx, HashKey(by)); {
-			case errors.Is(err, pgx.ErrNoRows):
-				return d, ErrKeyRevoked
-			case err != nil:
-				return d, err
-			}
+		if err != nil {
+			return d, err
 		}
 		p, err := q.GetPartner(ctx, id)
 		if err != nil {
