@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle/oracletest"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -80,14 +81,15 @@ func (h *playing) play(t *testing.T) {
 				h.build(t, w)
 			}
 		}
-		batch := batchOf(t, slices.Concat(rest[:1+h.rng.IntN(min(6, len(rest)))]...))
+		next := slices.Concat(rest[:1+h.rng.IntN(min(6, len(rest)))]...)
+		batch := batchOf(t, next)
 		after := w.Position()
 		switch h.rng.IntN(9) {
 		case 0, 1, 2:
 			h.kill(t, w, batch)
 			w = nil
 		case 3:
-			h.race(t, batch)
+			h.race(t, next)
 			w = nil
 		default:
 			must(t, w.Write(t.Context(), w.Encode(batch)))
@@ -149,13 +151,14 @@ func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) {
 	}
 }
 
-// race lets two writers write a batch at once. At most one of them succeeds.
-func (h *playing) race(t *testing.T, batch decode.Batch) {
+// race lets two writers write records at once, which each of them has decoded. At most one of them succeeds.
+func (h *playing) race(t *testing.T, records []*event.Record) {
 	t.Helper()
 	writers := [2]*Writer{h.g.writer(t), h.g.writer(t)}
 	var wait sync.WaitGroup
 	var answers [2]error
 	for i, w := range writers {
+		batch := batchOf(t, records)
 		wait.Go(func() { answers[i] = w.Write(t.Context(), w.Encode(batch)) })
 	}
 	wait.Wait()
