@@ -220,7 +220,7 @@ func TestPartnerRotates(t *testing.T) {
 }
 
 // A request that was admitted before its key was revoked, and sends its body after that, changes nothing: its client
-// would keep access with a key that nobody revoked.
+// would keep access with a key that is still live.
 func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	w := newRotations(t, "login_revoked_serve", "navlog_serve, navlog_rotation", allowed)
 	w.partner(7, "Seven")

@@ -120,7 +120,7 @@ func TestEveryEndpointIsAsked(t *testing.T) {
 	asked := map[string]bool{}
 	for _, q := range everything(v, twoPartners[:1]) {
 		path := q.path
-		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), nobody.Hex()} {
+		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), stranger.Hex()} {
 			path = strings.ReplaceAll(path, address, "{address}")
 		}
 		if q.want.status == http.StatusOK {

@@ -12,8 +12,8 @@ import (
 
 const api = "/api/v1"
 
-// nobody is an address that never did anything.
-var nobody = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
+// stranger is an address that never did anything.
+var stranger = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 
 // public stands for the questions that need no key.
 var public Partner
@@ -31,7 +31,7 @@ func everything(v view, partners []Partner) []Question {
 		}
 		q.askUser(u.address)
 	}
-	q.askUser(nobody)
+	q.askUser(stranger)
 	q.askBusiest()
 	q.askQueues()
 	for _, p := range partners {
@@ -89,7 +89,7 @@ func (q *questions) askLists() {
 		}
 	}
 	for _, list := range []string{"", "/nav", "/deposits", "/withdrawals", "/users", "/series"} {
-		q.one(public, api+"/vaults/"+nobody.Hex()+list)
+		q.one(public, api+"/vaults/"+stranger.Hex()+list)
 	}
 }
 
@@ -185,7 +185,7 @@ func (q *questions) vaultFilters() []common.Address {
 	if q.brief {
 		return []common.Address{vaults[q.state.block%uint64(len(vaults))].address}
 	}
-	filters := []common.Address{nobody}
+	filters := []common.Address{stranger}
 	for _, v := range vaults {
 		filters = append(filters, v.address)
 	}
@@ -216,7 +216,7 @@ func (q *questions) askPartner(p Partner) {
 func refusals(v view, p Partner) []Question {
 	q := &questions{view: v}
 	known := q.state.ordered()[0].address.Hex()
-	user := api + "/users/" + nobody.Hex()
+	user := api + "/users/" + stranger.Hex()
 	parameter := func(path, name, value string) {
 		q.fails("", path, 400, "INVALID_PARAMETER", []string{name}, name, value)
 	}
