@@ -93,12 +93,6 @@ func lacks(code int, text string) bool {
 	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
 }
 
-// lacksBlocks reports whether the error of a node says that it does not have the blocks of a call.
-func lacksBlocks(err error) bool {
-	var answer *rpcError
-	return errors.As(err, &answer) && lacks(answer.Code, answer.words())
-}
-
 // refusalOf interprets the error of a call for logs.
 func refusalOf(ctx context.Context, err error) refusal {
 	var answer *rpcError

@@ -139,9 +139,10 @@ func httpErrorOf(response *http.Response) error {
 		return e // not about the call, whatever the body contains
 	}
 	if all, _, err := openBatch(body); err == nil && len(all) > 0 && all[0].failed() {
-		fault := faultOf(all[0].fault)
-		if e.Status != http.StatusForbidden || lacksBlocks(fault) || lacksState(fault) { // otherwise 403 is about the key
-			_ = errors.As(fault, &e.answer)
+		var answer *rpcError
+		if errors.As(faultOf(all[0].fault), &answer) &&
+			(e.Status != http.StatusForbidden || lacks(answer.Code, answer.words()) || lacksState(answer)) { // otherwise 403 is about the key
+			e.answer = answer
 		}
 	}
 	return e
