@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,10 @@ type server struct {
 }
 
 const readyWithin = 30 * time.Second
+
+// readyEvery is how often a server is asked whether it is ready. It logs each request that it rejects, so the pauses
+// grow up to this; the first ones are short because the time of a start is measured.
+const readyEvery = 200 * time.Millisecond
 
 // serve starts bin/navlog serve on the data set, with additional environment variables, and waits until it is ready.
 func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more ...string) (*server, error) {
@@ -92,15 +97,24 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	}
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	err = wait.Poll(bounded, 10*time.Millisecond, func() (bool, error) {
-		if wait.Answers(bounded, "http://"+addr+path) {
+	var unready error
+	next, pause := time.Now(), 10*time.Millisecond
+	err = wait.Poll(bounded, pause, func() (bool, error) {
+		if time.Now().Before(next) {
+			return false, s.Running()
+		}
+		next, pause = time.Now().Add(pause), min(2*pause, readyEvery)
+		if unready = wait.Answers(ctx, "http://"+addr+path); unready == nil {
 			return true, nil
 		}
 		return false, s.Running()
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it is not ready after %s: %w; if the data set was made by a newer version, build it again (make build)", readyWithin, unready)
+	}
 	if err != nil {
 		s.stop()
-		return nil, fmt.Errorf("wait for %s: %w: %s", cmd, err, s.Said())
+		return nil, fmt.Errorf("wait for %s: %w", cmd, err)
 	}
 	return s, nil
 }

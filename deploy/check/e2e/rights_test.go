@@ -91,7 +91,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		c.start(program)
 	}
 	base := "http://" + api
-	wait.For(t, "serve is ready", func() bool { return wait.Answers(t.Context(), base+"/readyz") })
+	wait.Until(t, func() error { return wait.Answers(t.Context(), base+"/readyz") })
 	w := &world{run: &run{document: document{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
 	receiver.Expect(acme)
 	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.URL(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.URL(acme)}})

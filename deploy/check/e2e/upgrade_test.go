@@ -282,8 +282,8 @@ func (p *program) ready(t *testing.T, role string) {
 		if err := p.Running(); err != nil {
 			t.Fatalf("before it was ready: %v\n%s", err, p.Said())
 		}
-		if !wait.Answers(t.Context(), p.ops+"/readyz") {
-			return errors.New("it is not ready")
+		if err := wait.Answers(t.Context(), p.ops+"/readyz"); err != nil {
+			return err
 		}
 		response, err := http.Get(p.ops + "/readyz")
 		if err != nil {

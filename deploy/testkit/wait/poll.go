@@ -1,7 +1,10 @@
 package wait
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -25,16 +28,22 @@ func Poll(ctx context.Context, pause time.Duration, holds func() (bool, error)) 
 
 var client = &http.Client{Timeout: 10 * time.Second}
 
-// Answers reports whether a URL responds with 200, for example a program's readiness endpoint.
-func Answers(ctx context.Context, url string) bool {
+// Answers returns nil if a URL responds with 200, for example a program's readiness endpoint. Otherwise the error
+// contains the response, in which a program says why it is not ready.
+func Answers(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return false
+		return err
 	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	const enough = 2000
+	body, _ := io.ReadAll(io.LimitReader(response.Body, enough))
+	return fmt.Errorf("%s responds with %s: %s", url, response.Status, bytes.TrimSpace(body))
 }

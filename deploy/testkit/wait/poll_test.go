@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -30,16 +31,16 @@ func TestPoll(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	status := http.StatusServiceUnavailable
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	if Answers(t.Context(), server.URL) {
-		t.Error("503 is an answer")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no tables", status) }))
+	if err := Answers(t.Context(), server.URL); err == nil || !strings.HasSuffix(err.Error(), "responds with 503 Service Unavailable: no tables") {
+		t.Errorf("503 is an answer, or it says no reason: %v", err)
 	}
 	status = http.StatusOK
-	if !Answers(t.Context(), server.URL) {
-		t.Error("a response with 200 does not count as answering")
+	if err := Answers(t.Context(), server.URL); err != nil {
+		t.Errorf("a response with 200 does not count as answering: %v", err)
 	}
 	server.Close()
-	if Answers(t.Context(), server.URL) || Answers(t.Context(), ":") {
+	if Answers(t.Context(), server.URL) == nil || Answers(t.Context(), ":") == nil {
 		t.Error("a closed server counts as answering")
 	}
 }
