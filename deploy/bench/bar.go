@@ -31,6 +31,27 @@ func Main(name, description string, options any, parts []string, run func(contex
 	}
 }
 
+// A Part measures one part of a benchmark.
+type Part func(context.Context) ([]Bar, error)
+
+// Run runs the parts whose names are in only, in the order of names, and prints what they measured.
+func Run(ctx context.Context, names, only []string, parts map[string]Part) error {
+	var bars []Bar
+	for _, name := range names {
+		if !slices.Contains(only, name) {
+			continue
+		}
+		more, err := parts[name](ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		bars = append(bars, more...)
+	}
+	fmt.Println()
+	Print(os.Stdout, bars...)
+	return nil
+}
+
 // Milliseconds returns d in milliseconds, as the figures show it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 

@@ -1,6 +1,10 @@
 package bench
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,6 +20,24 @@ func TestBar(t *testing.T) {
 		if got := b.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// Parts run in their order, those that are requested; an error names its part, and no later part runs.
+func TestRun(t *testing.T) {
+	var ran []string
+	gone := errors.New("gone")
+	part := func(name string, err error) Part {
+		return func(context.Context) ([]Bar, error) { ran = append(ran, name); return []Bar{{Name: name}}, err }
+	}
+	names := []string{"first", "second", "third"}
+	parts := map[string]Part{"first": part("first", nil), "second": part("second", gone), "third": part("third", nil)}
+	if err := Run(t.Context(), names, []string{"third", "first"}, parts); err != nil || !slices.Equal(ran, []string{"first", "third"}) {
+		t.Errorf("%v ran: %v", ran, err)
+	}
+	ran = nil
+	if err := Run(t.Context(), names, names, parts); !errors.Is(err, gone) || !strings.HasPrefix(err.Error(), "second: ") || len(ran) != 2 {
+		t.Errorf("%v ran: %v", ran, err)
 	}
 }
 

@@ -12,9 +12,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
@@ -71,22 +69,7 @@ func (b *benchmark) run(ctx context.Context) error {
 		return err
 	}
 	defer b.receiver.close()
-	var bars []bench.Bar
-	measures := map[string]func(context.Context) ([]bench.Bar, error){
-		"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked,
-	}
-	for _, part := range parts {
-		if !slices.Contains(b.Only, part) {
-			continue
-		}
-		measured, err := measures[part](ctx)
-		if err != nil {
-			return fmt.Errorf("part %s: %w", part, err)
-		}
-		bars = append(bars, measured...)
-	}
-	bench.Print(os.Stdout, bars...)
-	return nil
+	return bench.Run(ctx, parts, b.Only, map[string]bench.Part{"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked})
 }
 
 // dispatching calls do while a dispatcher runs. It returns an error if the dispatcher exits by itself.

@@ -19,29 +19,8 @@ const (
 	plainRuns = 4
 )
 
-// denseResult is the result of the backfill of a chain with many logs.
-type denseResult struct {
-	Logs         uint64             `json:"logs"`
-	Blocks       int                `json:"blocks"`
-	BuildSeconds float64            `json:"chainBuildSeconds"`
-	NodePeak     int64              `json:"nodePeakBytes"`
-	PlainSeconds []float64          `json:"plainHttpSeconds"` // of each run
-	Plain        float64            `json:"plainHttpMedianSeconds"`
-	PlainBytes   int64              `json:"plainHttpBytes"`
-	Ranges       int                `json:"ranges"`
-	Again        int                `json:"rangesAskedAgain"` // more than are needed to read each block once
-	Seconds      float64            `json:"navlogSeconds"`
-	Ingested     float64            `json:"ingestedSeconds"` // until the log held everything
-	IngestPeak   int64              `json:"ingestPeakBytes"`
-	CPU          map[string]float64 `json:"cpuSeconds"` // of each process, in navlog's run
-	Traffic      traffic            `json:"traffic"`
-	Ratio        float64            `json:"ratio"`
-
-	Ponder *ponderResult `json:"ponder,omitempty"`
-}
-
 // dense measures the backfill of b.Logs logs in b.Blocks blocks and compares it with plain HTTP and Ponder.
-func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
+func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
 	c, err := b.chain(ctx)
 	if err != nil {
@@ -51,24 +30,25 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 	if err := c.dense(ctx, b.Blocks, b.Logs); err != nil {
 		return nil, fmt.Errorf("build the chain: %w", err)
 	}
-	r := &denseResult{Logs: c.logs, Blocks: b.Blocks, BuildSeconds: c.took.Seconds()}
-
+	built := c.took
 	bench.Say("recording which ranges navlog asks for")
-	if r.Traffic, err = record(ctx, b, c); err != nil {
-		return nil, err
-	}
-	ranges, err := r.Traffic.once(c.start, c.final())
+	asked, err := record(ctx, b, c)
 	if err != nil {
 		return nil, err
 	}
-	r.Ranges, r.Again = len(ranges), len(r.Traffic.ranges)-len(ranges)
+	ranges, err := asked.once(c.start, c.final())
+	if err != nil {
+		return nil, err
+	}
+	var plains []float64 // seconds of each run
+	var plainBytes int64
 	plain := func() error {
 		for range plainRuns / 2 {
 			took, got, err := fetch(ctx, c.URL, ranges)
 			if err != nil {
 				return err
 			}
-			r.PlainSeconds, r.PlainBytes = append(r.PlainSeconds, took.Seconds()), got
+			plains, plainBytes = append(plains, took.Seconds()), got
 		}
 		return nil
 	}
@@ -81,20 +61,35 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Seconds, r.Ingested, r.IngestPeak = run.visible.Seconds(), run.ingested.Seconds(), run.ingestPeak
-	r.CPU = run.cpu
 	bench.Say("plain HTTP again")
 	if err := plain(); err != nil {
 		return nil, err
 	}
-	r.Plain = median(r.PlainSeconds)
-	r.Ratio, r.NodePeak = r.Seconds/r.Plain, stack.Peak(c.Pid)
+	logs, seconds, http := float64(c.logs), run.visible.Seconds(), median(plains)
+	fmt.Printf("dense: %d logs in %d blocks\n", c.logs, b.Blocks)
+	row("chain", "built in %.1f s, node's peak %d MiB", built.Seconds(), stack.Peak(c.Pid)/mib)
+	row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", http, logs/http, len(ranges), float64(plainBytes)/mib, plains)
+	row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", len(ranges), len(asked.ranges)-len(ranges))
+	row("navlog", "%.2f s, %.0f logs/s; all in the log after %.2f s", seconds, logs/seconds, run.ingested.Seconds())
+	row("CPU seconds", "%s", each(run.cpu, "%s %.1f"))
+	row("ratio to plain HTTP", "%.2f", seconds/http)
+	row("peak of navlog ingest", "%.0f MiB", float64(run.ingestPeak)/mib)
+	row("calls of the node", "%s", asked)
+	bars := []bench.Bar{
+		{Name: "wall-ratio", Value: seconds / http, Bound: 1.6}, // a multiple of plain HTTP's time
+		{Name: "ingest-peak-mib", Value: float64(run.ingestPeak) / mib, Bound: 256},
+	}
 	if !b.wants("ponder") {
-		return r, nil
+		return bars, nil
 	}
 	bench.Say("Ponder, from an empty database")
-	r.Ponder = ponder(ctx, b, c)
-	return r, nil
+	took, err := ponder(ctx, b, c)
+	if err != nil {
+		row("Ponder", "not measured: %v", err)
+	} else {
+		row("Ponder", "%.1f s, %.0f logs/s; navlog is %.1f times as fast", took.Seconds(), logs/took.Seconds(), took.Seconds()/seconds)
+	}
+	return append(bars, bench.Bar{Name: "ponder-speedup", Value: took.Seconds() / seconds, Bound: 15, Least: true}), nil
 }
 
 func median(of []float64) float64 {

@@ -11,20 +11,9 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// fastResult is how far the API lags behind a chain that does not wait for it.
-type fastResult struct {
-	Blocks       int     `json:"blocks"`
-	LogsPerBlock int     `json:"logsPerBlock"`
-	Interval     float64 `json:"intervalMs"` // as measured
-	Learns       string  `json:"learns"`     // how navlog learns of a block
-	P50          float64 `json:"p50Blocks"`
-	P99          float64 `json:"p99Blocks"`
-	Max          float64 `json:"maxBlocks"`
-}
-
 // fast mines b.FastBlocks blocks, one every b.FastInterval whether or not the earlier ones are visible in the API, and
 // measures navlog with the profile for such chains.
-func fast(ctx context.Context, b *benchmark) (_ *fastResult, err error) {
+func fast(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	c, s, run, err := b.atHead(ctx, func(s *settings) { s.profile, s.pollInterval = "fast", 0 })
 	if err != nil {
 		return nil, err
@@ -74,10 +63,8 @@ func fast(ctx context.Context, b *benchmark) (_ *fastResult, err error) {
 	}
 	// In blocks: how many blocks were mined before this one could be read.
 	behind := func(part float64) float64 { return bench.Quantile(lags, part) / bench.Milliseconds(b.FastInterval) }
-	r := &fastResult{Blocks: b.FastBlocks, LogsPerBlock: b.HeadLogs, Learns: "by WebSocket", P50: behind(0.50), P99: behind(0.99), Max: behind(1)}
-	r.Interval = bench.Milliseconds(mined[last].Sub(mined[first])) / float64(max(1, b.FastBlocks-1))
-	if b.NoWS {
-		r.Learns = "by asking as often as the profile says"
-	}
-	return r, wholeLog(ctx, s, c)
+	interval := bench.Milliseconds(mined[last].Sub(mined[first])) / float64(max(1, b.FastBlocks-1))
+	fmt.Printf("fast: %d blocks of %d logs, one each %.0f ms; navlog learns of a block %s\n", b.FastBlocks, b.HeadLogs, interval, b.learns("by asking as often as the profile says"))
+	row("behind the chain", "p50 %.2f blocks, p99 %.2f, max %.2f", behind(0.50), behind(0.99), behind(1))
+	return []bench.Bar{{Name: "fast-chain-lag-blocks", Value: behind(0.99), Bound: 2}}, wholeLog(ctx, s, c)
 }

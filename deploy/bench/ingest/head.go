@@ -22,21 +22,9 @@ const (
 	headPatience = time.Minute
 )
 
-// headResult is how long blocks take at the head, in milliseconds from the node's announcement of a block until its
-// logs are visible in the API.
-type headResult struct {
-	Blocks       int       `json:"blocks"`
-	LogsPerBlock int       `json:"logsPerBlock"`
-	Learns       string    `json:"learns"` // how navlog learns of a block
-	P50          float64   `json:"p50Ms"`
-	P90          float64   `json:"p90Ms"`
-	P99          float64   `json:"p99Ms"`
-	Max          float64   `json:"maxMs"`
-	All          []float64 `json:"allMs"`
-}
-
-// head measures b.HeadBlocks blocks that are mined one by one, b.HeadInterval apart on average.
-func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
+// head measures b.HeadBlocks blocks that are mined one by one, b.HeadInterval apart on average: how long they take from
+// the node's announcement of a block until its logs are visible in the API.
+func head(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	c, s, run, err := b.atHead(ctx, func(*settings) {})
 	if err != nil {
 		return nil, err
@@ -47,7 +35,10 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHeadResult(b, delays), wholeLog(ctx, s, c)
+	fmt.Printf("head: %d blocks of %d logs; navlog learns of a block %s\n", len(delays), b.HeadLogs, b.learns(fmt.Sprint("by asking each ", b.PollInterval)))
+	p99 := bench.Quantile(delays, 0.99)
+	row("announced to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", bench.Quantile(delays, 0.5), bench.Quantile(delays, 0.9), p99, bench.Quantile(delays, 1))
+	return []bench.Bar{{Name: "visible-p99-ms", Value: p99, Bound: 250}}, wholeLog(ctx, s, c)
 }
 
 // atHead starts a chain, engines and navlog with the settings changed by differ, and waits until navlog has reached the
@@ -90,18 +81,6 @@ func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chai
 		err = fmt.Errorf("run navlog: %w", err)
 	}
 	return c, s, run, err
-}
-
-func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
-	r := &headResult{Blocks: len(delays), LogsPerBlock: b.HeadLogs, Learns: "by WebSocket"}
-	if b.NoWS {
-		r.Learns = fmt.Sprintf("by asking each %s", b.PollInterval)
-	}
-	for _, d := range delays {
-		r.All = append(r.All, bench.Milliseconds(d))
-	}
-	r.P50, r.P90, r.P99, r.Max = bench.Quantile(delays, 0.50), bench.Quantile(delays, 0.90), bench.Quantile(delays, 0.99), bench.Quantile(delays, 1)
-	return r
 }
 
 // follow mines the blocks and returns the delay of each.

@@ -15,10 +15,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -35,7 +33,6 @@ type benchmark struct {
 	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
 	Keep   bool     `help:"Keep the data and the logs of each run in --data."`
 	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}. Ponder indexes the dense chain, and receipts proves one like it."`
-	JSON   string   `name:"json" type:"path" placeholder:"FILE" help:"Also write the figures to this file, as JSON."`
 
 	Logs   int `default:"1000000" help:"Logs of the dense chain."`
 	Blocks int `default:"2000" help:"Blocks of the dense chain; each has the same number of logs, a multiple of 20."`
@@ -53,64 +50,24 @@ type benchmark struct {
 	NoWS         bool          `name:"no-ws" help:"Let navlog poll the node at the head instead of subscribing to its blocks; for that, give a --poll-interval."`
 }
 
-// figures holds everything that was measured; a part that did not run is missing.
-type figures struct {
-	Dense    *denseResult    `json:"dense,omitempty"`
-	Receipts *receiptsResult `json:"receipts,omitempty"`
-	Sparse   *sparseResult   `json:"sparse,omitempty"`
-	Head     *headResult     `json:"head,omitempty"`
-	Fast     *fastResult     `json:"fast,omitempty"`
-}
-
 func main() {
 	var b benchmark
 	bench.Main("bench-ingest", "Measure navlog's way from the chain to the API.", &b, parts, b.run)
 }
 
-// run measures the requested parts, each on a chain of its own, and reports the figures.
+// run measures the requested parts, each on a chain of its own.
 func (b *benchmark) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	var f figures
-	var err error
-	if b.wants("dense") || b.wants("ponder") {
-		if f.Dense, err = dense(ctx, b); err != nil {
-			return fmt.Errorf("dense run: %w", err)
-		}
+	if b.wants("ponder") {
+		b.Only = append(b.Only, "dense") // which Ponder is a part of
 	}
-	if b.wants("receipts") {
-		if f.Receipts, err = receipts(ctx, b); err != nil {
-			return fmt.Errorf("proof by receipts: %w", err)
-		}
+	of := func(measure func(context.Context, *benchmark) ([]bench.Bar, error)) bench.Part {
+		return func(ctx context.Context) ([]bench.Bar, error) { return measure(ctx, b) }
 	}
-	if b.wants("sparse") {
-		if f.Sparse, err = sparse(ctx, b); err != nil {
-			return fmt.Errorf("sparse run: %w", err)
-		}
-	}
-	if b.wants("head") {
-		if f.Head, err = head(ctx, b); err != nil {
-			return fmt.Errorf("run at the head: %w", err)
-		}
-	}
-	if b.wants("fast") {
-		if f.Fast, err = fast(ctx, b); err != nil {
-			return fmt.Errorf("run at the head of a fast chain: %w", err)
-		}
-	}
-	if b.JSON != "" {
-		text, err := json.MarshalIndent(f, "", "  ")
-		if err == nil {
-			err = os.WriteFile(b.JSON, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("write the figures: %w", err)
-		}
-	}
-	f.print(os.Stdout)
-	bench.Print(os.Stdout, f.bars()...)
-	return nil
+	return bench.Run(ctx, []string{"dense", "receipts", "sparse", "head", "fast"}, b.Only,
+		map[string]bench.Part{"dense": of(dense), "receipts": of(receipts), "sparse": of(sparse), "head": of(head), "fast": of(fast)})
 }
 
 // check reports all invalid flags at once.

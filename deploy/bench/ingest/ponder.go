@@ -18,12 +18,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// ponderResult is how long Ponder took for the same chain.
-type ponderResult struct {
-	Seconds float64 `json:"seconds"`
-	Why     string  `json:"why,omitempty"` // why it could not be measured
-}
-
 const (
 	ponderDir    = "deploy/bench/ingest/ponder"
 	ponderSchema = "bench"
@@ -34,41 +28,33 @@ const (
 	ponderPatience = 15 * time.Minute
 )
 
-// ponder lets Ponder index the chain. If that is impossible, the result contains the reason.
-func ponder(ctx context.Context, b *benchmark, c *chain) *ponderResult {
-	r, err := runPonder(ctx, b, c)
-	if err != nil {
-		return &ponderResult{Why: err.Error()}
-	}
-	return r
-}
-
-func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, err error) {
+// ponder lets Ponder index the chain, and returns how long that took.
+func ponder(ctx context.Context, b *benchmark, c *chain) (_ time.Duration, err error) {
 	// Not npm ci, which also demands the packages that the lock file lists for every other platform.
 	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
+		return 0, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
 	}
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer os.RemoveAll(dir)
 	db, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"))
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	addr, err := engines.FreeAddr()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	home, err := filepath.Abs(ponderDir)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	cmd := exec.Command(filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
 	cmd.Dir, cmd.Env = home, stack.Environment(
@@ -77,29 +63,29 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 		"PONDER_TELEMETRY_DISABLED=true", "CI=true",
 	)
 	if err := c.mine(ctx, ponderFinality); err != nil {
-		return nil, err
+		return 0, err
 	}
 	began := time.Now()
 	p, err := stack.Launch(cmd, filepath.Join(dir, "ponder.log"))
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	run := programs{"ponder": p}
 	defer run.stop()
 	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
 	defer cancel()
-	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return wait.Answers(ctx, "http://"+addr+"/ready") }); err != nil {
-		return nil, fmt.Errorf("run Ponder: %w", err)
+	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return wait.Answers(ctx, "http://"+addr+"/ready") == nil }); err != nil {
+		return 0, fmt.Errorf("run Ponder: %w", err)
 	}
 	took := time.Since(began)
 	rows, err := countRows(ctx, db.URL)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	if rows != c.logs {
-		return nil, fmt.Errorf("count what Ponder indexed: it is ready with %d of %d events", rows, c.logs)
+		return 0, fmt.Errorf("count what Ponder indexed: it is ready with %d of %d events", rows, c.logs)
 	}
-	return &ponderResult{Seconds: took.Seconds()}, nil
+	return took, nil
 }
 
 func countRows(ctx context.Context, url string) (rows uint64, err error) {

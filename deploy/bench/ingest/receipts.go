@@ -21,21 +21,12 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// receiptsResult is what `navlog verify --receipts` reports about a log whose node changed one amount.
-type receiptsResult struct {
-	Logs    uint64  `json:"logs"`
-	Block   uint64  `json:"changedBlock"`
-	Index   uint64  `json:"changedLogIndex"`
-	Chosen  int     `json:"blocks"`
-	Proven  int     `json:"provenBlocks"`
-	Found   int     `json:"found"` // 1 if exactly the changed log was found
-	Seconds float64 `json:"seconds"`
-	Why     string  `json:"why"`
-}
+// changedLog is the log in which the node changes an amount.
+type changedLog struct{ block, index uint64 }
 
 // receipts lets navlog index a chain of b.Logs logs from a node that lies consistently about one amount, and verifies
 // the log against the receipts of an honest node.
-func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) {
+func receipts(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
 	c, err := b.chain(ctx)
 	if err != nil {
@@ -45,7 +36,7 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 	if err := c.dense(ctx, b.Blocks, b.Logs); err != nil {
 		return nil, fmt.Errorf("build the chain: %w", err)
 	}
-	r := &receiptsResult{Logs: c.logs, Block: c.start + uint64(b.Blocks+1)/2}
+	r := &changedLog{block: c.start + uint64(b.Blocks+1)/2}
 	liar, err := r.startLiar(ctx, c)
 	if err != nil {
 		return nil, err
@@ -59,7 +50,7 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 	if err := s.configure(b.settings(c, liar.URL)); err != nil {
 		return nil, err
 	}
-	bench.Say("navlog indexes it from a node that changes log %d of block %d", r.Index, r.Block)
+	bench.Say("navlog indexes it from a node that changes log %d of block %d", r.index, r.block)
 	run, err := startPrograms(b, s, "ingest")
 	if err != nil {
 		return nil, err
@@ -73,25 +64,25 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 		return nil, err
 	}
 	bench.Say("navlog verify --receipts, by an honest node")
-	return r, r.verify(ctx, b, s)
+	return r.verify(ctx, b, s, c.logs)
 }
 
 // startLiar starts a proxy in front of the chain's node that replaces the total of a block's last log, a valuation,
 // wherever it occurs. Every valuation has a different total, so no other log is changed.
-func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*httptest.Server, error) {
+func (r *changedLog) startLiar(ctx context.Context, c *chain) (*httptest.Server, error) {
 	var logs []struct {
 		Data  hexutil.Bytes  `json:"data"`
 		Index hexutil.Uint64 `json:"logIndex"`
 	}
-	filter := map[string]any{"fromBlock": hexutil.Uint64(r.Block), "toBlock": hexutil.Uint64(r.Block), "address": c.vault}
+	filter := map[string]any{"fromBlock": hexutil.Uint64(r.block), "toBlock": hexutil.Uint64(r.block), "address": c.vault}
 	if err := c.rpc.CallContext(ctx, &logs, "eth_getLogs", filter); err != nil {
 		return nil, fmt.Errorf("choose a log: %w", err)
 	}
 	if len(logs) == 0 || len(logs[len(logs)-1].Data) == 0 {
-		return nil, fmt.Errorf("choose a log: block %d has none with data", r.Block)
+		return nil, fmt.Errorf("choose a log: block %d has none with data", r.block)
 	}
 	chosen := logs[len(logs)-1]
-	r.Index = uint64(chosen.Index)
+	r.index = uint64(chosen.Index)
 	was := []byte(chosen.Data.String())
 	chosen.Data[len(chosen.Data)-1] ^= 1
 	is := []byte(chosen.Data.String())
@@ -114,13 +105,13 @@ func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*httptest.Ser
 }
 
 // verify runs the command, which must find that log and nothing else.
-func (r *receiptsResult) verify(ctx context.Context, b *benchmark, s *system) error {
+func (r *changedLog) verify(ctx context.Context, b *benchmark, s *system, logs uint64) ([]bench.Bar, error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, b.Navlog, "verify", "--receipts", "--json", "--config", s.config)
 	var fault bytes.Buffer
 	command.Env, command.Stderr = s.Environment(), &fault
 	text, err := command.Output()
-	r.Seconds = time.Since(began).Seconds()
+	seconds := time.Since(began).Seconds()
 	var report struct {
 		Chosen, Proven, Unprovable, Wrong int
 		Findings                          []struct {
@@ -129,17 +120,20 @@ func (r *receiptsResult) verify(ctx context.Context, b *benchmark, s *system) er
 		}
 	}
 	if decoding := json.Unmarshal(text, &report); decoding != nil {
-		return fmt.Errorf("navlog verify --receipts reports nothing (%w): %s", errors.Join(err, decoding), fault.String())
+		return nil, fmt.Errorf("navlog verify --receipts reports nothing (%w): %s", errors.Join(err, decoding), fault.String())
 	}
-	r.Chosen, r.Proven = report.Chosen, report.Proven
+	found, why := 0, ""
 	for _, f := range report.Findings {
-		r.Why = f.Why
-		if f.Block == r.Block && strings.Contains(f.Why, fmt.Sprintf("log %d,", r.Index)) {
-			r.Found++
+		why = f.Why
+		if f.Block == r.block && strings.Contains(f.Why, fmt.Sprintf("log %d,", r.index)) {
+			found++
 		}
 	}
 	if report.Wrong != 1 || report.Unprovable != 0 || report.Proven != report.Chosen-1 {
-		return fmt.Errorf("log %d of block %d was changed, and of %d blocks %d are proven, %d unprovable and %d wrong: %s", r.Index, r.Block, report.Chosen, report.Proven, report.Unprovable, report.Wrong, r.Why)
+		return nil, fmt.Errorf("log %d of block %d was changed, and of %d blocks %d are proven, %d unprovable and %d wrong: %s", r.index, r.block, report.Chosen, report.Proven, report.Unprovable, report.Wrong, why)
 	}
-	return nil
+	fmt.Printf("receipts: one amount changed among %d logs\n", logs)
+	row("proven", "%d of %d blocks in %.1f s, %.0f logs/s", report.Proven, report.Chosen, seconds, float64(logs)/seconds)
+	row("found in block", "%d: %s", r.block, why)
+	return []bench.Bar{{Name: "changed-amounts-found", Value: float64(found), Bound: 1, Least: true}}, nil
 }

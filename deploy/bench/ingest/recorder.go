@@ -18,14 +18,17 @@ import (
 
 // traffic is what a program requested from its node.
 type traffic struct {
-	Calls  map[string]int `json:"calls"`  // by method; each call of a batch counts
-	Bodies int            `json:"bodies"` // HTTP requests
-	Sent   int64          `json:"sentBytes"`
-	Got    int64          `json:"gotBytes"`
+	Calls     map[string]int // by method; each call of a batch counts
+	Bodies    int            // HTTP requests
+	Sent, Got int64          // bytes
 
 	ranges []askedRange
 	blocks []uint64      // requested by number, one entry per call
 	hashes []common.Hash // of blocks or transactions requested by hash
+}
+
+func (t traffic) String() string {
+	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", each(t.Calls, "%s %d"), t.Bodies, float64(t.Sent)/mib, float64(t.Got)/mib)
 }
 
 // askedRange is one call of eth_getLogs for a block range.

@@ -13,23 +13,8 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
-// sparseResult is the result of the backfill of a chain with few logs.
-type sparseResult struct {
-	Blocks   uint64  `json:"blocks"`
-	Logs     uint64  `json:"logs"`
-	Build    float64 `json:"chainBuildSeconds"`
-	NodePeak int64   `json:"nodePeakBytes"`
-	Seconds  float64 `json:"navlogSeconds"`
-	Ingested float64 `json:"ingestedSeconds"`
-	Headers  int     `json:"headers"` // number of headers requested
-	Spared   int     `json:"headersSpared"`
-	History  int     `json:"historyCalls"`    // calls about neither the window nor the chain as a whole
-	Calls    float64 `json:"callsPerMillion"` // extrapolated to a million blocks
-	Traffic  traffic `json:"traffic"`
-}
-
 // sparse measures the backfill of b.SparseBlocks blocks, of which one in b.SparseEvery has a log.
-func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
+func sparse(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
@@ -40,10 +25,9 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 		return nil, fmt.Errorf("build the chain: %w", err)
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	r := &sparseResult{Blocks: c.tip, Logs: c.logs, Build: c.took.Seconds()}
-
 	bench.Say("recording what navlog asks for")
-	if r.Traffic, err = record(ctx, b, c); err != nil {
+	asked, err := record(ctx, b, c)
+	if err != nil {
 		return nil, err
 	}
 	bench.Say("navlog, from an empty data folder")
@@ -51,17 +35,28 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), stack.Peak(c.Pid)
-	r.Headers = r.Traffic.Calls["eth_getBlockByNumber"] + r.Traffic.Calls["eth_getBlockByHash"] + r.Traffic.Calls["eth_getHeaderByNumber"]
-	r.Spared = max(0, int(r.Blocks)-r.Headers)
-	r.History, r.Calls, err = r.Traffic.history(c.start, c.tip, func(hash common.Hash) (uint64, error) {
+	history, perMillion, err := asked.history(c.start, c.tip, func(hash common.Hash) (uint64, error) {
 		var block struct {
 			Number hexutil.Uint64 `json:"number"`
 		}
 		err := c.rpc.CallContext(ctx, &block, "eth_getBlockByHash", hash, false)
 		return uint64(block.Number), err
 	})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	ingested := run.ingested.Seconds()
+	headers := asked.Calls["eth_getBlockByNumber"] + asked.Calls["eth_getBlockByHash"] + asked.Calls["eth_getHeaderByNumber"]
+	fmt.Printf("sparse: %d logs in %d blocks\n", c.logs, c.tip)
+	row("chain", "built in %.1f s, node's peak %d MiB", c.took.Seconds(), stack.Peak(c.Pid)/mib)
+	row("navlog", "all in the log after %.2f s, %.0f blocks/s; in an answer after %.2f s", ingested, float64(c.tip)/ingested, run.visible.Seconds())
+	row("headers", "%d asked for, %.0f headers/s, %d spared", headers, float64(headers)/ingested, max(0, int(c.tip)-headers))
+	row("calls of the node", "%s", asked)
+	row("of the history", "%d, and %.0f for a million blocks; the window costs %d headers beside that", history, perMillion, window)
+	return []bench.Bar{
+		{Name: "calls-per-million-sparse-blocks", Value: perMillion, Bound: 120},
+		{Name: "sparse-blocks-s", Value: float64(c.tip) / ingested, Bound: 200_000, Least: true},
+	}, nil
 }
 
 const (

@@ -69,34 +69,25 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil || o.Load {
 		return err
 	}
-	bars, err := w.measure(ctx, o, map[string]measurement{
+	measures := map[string]bench.Part{}
+	for part, measure := range map[string]measurement{
 		"alone": w.alone, "mix": w.mix, "cold": w.cold, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export, "people": w.people, "stream": w.stream, "postgres": w.compare,
-	})
-	if err != nil {
-		return err
+	} {
+		measures[part] = w.part(o, measure)
 	}
-	fmt.Println()
-	bench.Print(os.Stdout, bars...)
-	return nil
+	return bench.Run(ctx, parts, o.Only, measures)
 }
 
 // A measurement is one part of the benchmark.
 type measurement func(context.Context, options) ([]bench.Bar, error)
 
-// measure runs the requested parts. A part in which the chain or the projector has ended yields no figure, because
-// queries on unchanging data are faster.
-func (w *world) measure(ctx context.Context, o options, of map[string]measurement) (bars []bench.Bar, err error) {
-	for _, part := range parts {
-		if !slices.Contains(o.Only, part) {
-			continue
-		}
-		more, err := of[part](ctx, o)
-		if err := errors.Join(err, w.ended()); err != nil {
-			return nil, fmt.Errorf("%s: %w", part, err)
-		}
-		bars = append(bars, more...)
+// part returns a part that yields no figure if the chain or the projector has ended in it, because queries on unchanging
+// data are faster.
+func (w *world) part(o options, measure measurement) bench.Part {
+	return func(ctx context.Context) ([]bench.Bar, error) {
+		bars, err := measure(ctx, o)
+		return bars, errors.Join(err, w.ended())
 	}
-	return bars, nil
 }
 
 // alone asks one question at a time, with the cache off, to measure the cost of each.
