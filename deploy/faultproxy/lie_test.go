@@ -3,9 +3,6 @@ package faultproxy_test
 import (
 	"encoding/json"
 	"errors"
-	"math/big"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,10 +10,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/ingest/status"
 )
 
 // block requests a block that must exist.
@@ -136,82 +132,12 @@ func TestFutureHeadIsSealed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a chain with real headers")
 	}
-	r := newRig(t, 1)
-	p := &proxied{Proxy: r.proxy, t: t, url: r.config.RPC[0].URL}
+	p := newProxied(t, func(c *faultproxy.Config) { c.Upstreams = []string{enginetest.Anvil(t, engines.AnvilOptions{}).URL} })
 	p.next("eth_getBlockByNumber", faultproxy.FutureHead)
 	raw, err := p.call("eth_getBlockByNumber", "latest", false)
-	r.must(err)
 	var header types.Header
 	var named struct{ Hash string }
-	if json.Unmarshal(raw, &header) != nil || json.Unmarshal(raw, &named) != nil || header.Hash().Hex() != named.Hash {
+	if err != nil || json.Unmarshal(raw, &header) != nil || json.Unmarshal(raw, &named) != nil || header.Hash().Hex() != named.Hash {
 		t.Errorf("the head is %s", raw)
 	}
-}
-
-// One of three endpoints lies in every response. With chain.agreement 2 the log and its finality are those of the other
-// two, even while it lies, whichever endpoint is used first.
-func TestIngestBesideALiar(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
-	}
-	for name, c := range map[string]struct {
-		faults   []faultproxy.Fault
-		finality ingest.Finality
-	}{
-		"about finality":                     {[]faultproxy.Fault{faultproxy.FinalHead, faultproxy.FinalFuture, faultproxy.FinalBack}, ingest.Finality{}},
-		"a head that is named as final":      {[]faultproxy.Fault{faultproxy.FinalHead}, ingest.Finality{}},
-		"a final block of the future":        {[]faultproxy.Fault{faultproxy.FinalFuture}, ingest.Finality{}},
-		"a final block that moves back":      {[]faultproxy.Fault{faultproxy.FinalBack}, ingest.Finality{}},
-		"a head of the future":               {[]faultproxy.Fault{faultproxy.FutureHead}, ingest.Finality{}},
-		"no blooms and no logs, at the head": {[]faultproxy.Fault{faultproxy.ZeroBloom}, ingest.Finality{Depth: 500}},
-		"changed headers, at the head":       {[]faultproxy.Fault{faultproxy.ChangedHeader}, ingest.Finality{Depth: 500}},
-		"about everything, at the head":      {faultproxy.Lies(), ingest.Finality{Depth: 500}},
-	} {
-		for _, first := range []bool{true, false} {
-			t.Run(name+map[bool]string{true: ", in use", false: ", not in use"}[first], func(t *testing.T) {
-				t.Parallel()
-				r := newRig(t, 3, c.faults...)
-				r.must(r.proxy.SetRate(1))
-				for range 2 {
-					r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.honest()})
-				}
-				if !first {
-					slices.Reverse(r.config.RPC)
-				}
-				r.config.Agreement, r.config.Finality = 2, c.finality
-				r.steps(20)
-				x := r.start()
-				for depth := range uint64(3) {
-					x.caughtUp()
-					r.must(r.reorg(1 + depth))
-					r.steps(4)
-				}
-				x.caughtUp()
-				want := uint64(0)
-				if c.finality == (ingest.Finality{}) {
-					h, err := r.chain.HeaderByNumber(r.ctx, big.NewInt(int64(ethrpc.FinalizedBlockNumber)))
-					r.must(err)
-					want = h.Number.Uint64()
-				}
-				x.until("the final block", func(st status.Status) bool { return st.FinalBlock == want })
-				if logs, counts := r.verify(), r.proxy.Counts(); logs == 0 || len(counts) == 0 {
-					t.Errorf("no fault was injected: %d logs, injected %v", logs, counts)
-				} else {
-					t.Logf("%d logs, injected %v", logs, counts)
-				}
-			})
-		}
-	}
-}
-
-// honest returns the URL of another endpoint of the chain, which has no faults.
-func (r *rig) honest() string {
-	r.t.Helper()
-	config := faultproxy.DefaultConfig()
-	config.Upstreams, config.Faults = []string{r.url}, nil
-	proxy, err := faultproxy.New(config, nil)
-	r.must(err)
-	server := httptest.NewServer(proxy)
-	r.t.Cleanup(server.Close)
-	return server.URL
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/ingest/proof"
 )
 
 // Oddities change the form of a response but not its content.
@@ -78,41 +76,4 @@ func TestOddities(t *testing.T) {
 	if err := p.Next("eth_getLogs", faultproxy.NoBatches); err == nil {
 		t.Error("a single call can be a batch")
 	}
-}
-
-// A node all of whose responses are odd, with every oddity that keeps the content true: the log is correct, both the
-// history of final blocks and new blocks at the head, through reorganisations.
-func TestIngestOfAnOddNode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
-	}
-	failures := []faultproxy.Fault{faultproxy.OddError, faultproxy.HTML, faultproxy.NoContent}
-	for name, c := range map[string]struct {
-		level  proof.Level
-		faults []faultproxy.Fault
-		rate   float64
-	}{
-		"every answer, proven":         {proof.Headers, without(faultproxy.Oddities(), append(failures, faultproxy.NoBloom)...), 1},
-		"no batches":                   {proof.Headers, []faultproxy.Fault{faultproxy.NoBatches}, 1},
-		"no bloom":                     {proof.None, []faultproxy.Fault{faultproxy.NoBloom}, 1},
-		"every answer, without proof":  {proof.None, without(faultproxy.Oddities(), failures...), 1},
-		"now and then, also a failure": {proof.Headers, faultproxy.Oddities(), 0.2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 1, c.faults...)
-			r.config.Proof = c.level
-			r.must(r.proxy.SetRate(c.rate))
-			r.life(4)
-		})
-	}
-	t.Run("nothing is final", func(t *testing.T) {
-		r := newRig(t, 2, without(faultproxy.Oddities(), append(failures, faultproxy.NoBloom)...)...)
-		r.config.Finality = ingest.Finality{Depth: 500}
-		r.must(r.proxy.SetRate(1))
-		r.life(4)
-	})
-}
-
-func without(faults []faultproxy.Fault, some ...faultproxy.Fault) []faultproxy.Fault {
-	return slices.DeleteFunc(faults, func(f faultproxy.Fault) bool { return slices.Contains(some, f) })
 }

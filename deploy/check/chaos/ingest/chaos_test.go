@@ -108,7 +108,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	// Ranges of final blocks do not survive partial and truncated logs: chain.receiptsEvery finds them afterwards
-	// (TestLostLogsAreDisproven of deploy/faultproxy).
+	// (TestLostLogsAreDisproven).
 	const notSurvived = 2
 	if len(faults) != len(faultproxy.All())+len(faultproxy.Lies())-notSurvived {
 		t.Errorf("the seeds draw only the faults %v", faults)

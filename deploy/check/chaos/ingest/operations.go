@@ -22,7 +22,18 @@ func (w *world) do(o Op) error {
 	case opMine:
 		return w.mine(o.N)
 	case opSettle:
+		if o.Flag {
+			return w.reach()
+		}
 		return w.settle()
+	case opFault:
+		_, err := w.eventually(patience, func() (bool, error) {
+			if w.faults() >= o.N {
+				return true, nil
+			}
+			return w.atHead()
+		})
+		return err
 	case opReorg:
 		return w.reorg(o)
 	case opAgain:

@@ -20,8 +20,9 @@ import (
 type verdict struct {
 	Records int    // in the log, retractions included
 	Logs    int    // live records of logs
-	Lost    int    // missing logs or referrals
-	Doubled int    // logs or referrals that should not be there
+	Samples int    // live records of samples
+	Lost    int    // missing logs, samples or referrals
+	Doubled int    // logs, samples or referrals that should not be there
 	First   string // first difference, or ""
 }
 
@@ -56,6 +57,9 @@ func (w *world) judge() (v verdict, err error) {
 		f.next(k.Value)
 	}
 	f.end(blocks)
+	if err := f.samples(blocks); err != nil {
+		return v, err
+	}
 	for _, topic := range []string{chainlog.ReferralDeposits(w.config.ID), chainlog.ReferralWithdrawals(w.config.ID)} {
 		records, err := stack.Records(w.ctx, w.kafka.Brokers, topic, kgo.ReadCommitted())
 		if err != nil {
@@ -220,6 +224,9 @@ func (f *fold) liveBlocks(live []*event.Record, blocks []*fact) {
 		there[n], newest = true, max(newest, n)
 	}
 	head := blocks[len(blocks)-1]
+	if f.cursor.GetFinalBlock() > f.sure {
+		f.differs("the cursor has the final block %d, and the chain never had one above %d", f.cursor.GetFinalBlock(), f.sure)
+	}
 	if newest != head.number || !sameBlock(f.cursor.GetHead(), head) {
 		f.differs("the newest live block is %d and the cursor's %d, the head of the chain is %d", newest, f.cursor.GetHead().GetNumber(), head.number)
 	}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/ingest/proof"
 )
 
-// A Plan is everything that a seed determines.
+// A Plan is everything that a seed determines, or a test chooses.
 type Plan struct {
-	Seed           uint64
+	Seed           uint64 // no two plans that share a broker have the same
 	SlotsInEpoch   int    // the chain's finalized block is two epochs below the head
 	Finality       uint64 // depth; 0 uses the finalized tag
 	Confirmations  uint64 // 0 means final
@@ -24,11 +25,14 @@ type Plan struct {
 	Standby        time.Duration // how long a writer is silent before another takes over; 0: no waiting
 	Late           bool          // the last vault is configured later
 	EarlyStart     bool          // start blocks are 0 instead of the vaults' own
+	SampleEvery    uint64        // NAV is sampled every so many blocks; 0: never
+	Proof          proof.Level
 	Endpoints      []Endpoint
-	Before         int // steps of traffic before the first start
+	Before         []Op // before the first start
 	Script         []Op
 	Deaths         []Death // of the processes, in the order of their starts
 	FreshEnd       bool    // the last phase begins with a new process
+	Proven         bool    // the last phase ends when receipts have proven the log, or have disproven it
 }
 
 // An Endpoint is one fault proxy in front of the chain.
@@ -40,7 +44,10 @@ type Endpoint struct {
 	Ahead       uint64
 	RangeLimit  uint64
 	ResultLimit int
-	Liar        bool // gives wrong responses, at its own rate throughout
+	PerSecond   int       // calls; 0: no limit
+	Via         *Endpoint // the fault proxy behind this one; nil: the chain
+	Liar        bool      // gives wrong responses, at its own rate throughout
+	Endless     bool      // does not become honest at the end
 }
 
 // A Death is how one process of ingest ends; the zero value means that it does not.
@@ -80,7 +87,8 @@ const (
 	opAgain    = "reorg-again"   // a reorganisation of N blocks, then one of the branch that it created
 	opRewind   = "rewind"        // a branch of N blocks, discarded, and a longer one; Flag: the first was indexed
 	opComeback = "a-b-a"         // A, another branch, and A again, N blocks each; Flag: each is indexed
-	opSettle   = "settle"        // wait until ingest reaches the head
+	opSettle   = "settle"        // wait for a limited time until ingest reaches the head; Flag: it must
+	opFault    = "fault"         // wait until N faults were injected or ingest reaches the head
 	opKill     = "kill"          // SIGKILL now
 	opOffline  = "offline"       // N blocks are reorganised while ingest is down; Flag: it shut down gracefully
 	opRival    = "rival"         // a second ingest while the first is stopped by SIGSTOP at Step
@@ -147,9 +155,10 @@ func PlanOf(seed uint64) Plan {
 		Poll:           pick[time.Duration](d, 10, 20, 50) * time.Millisecond,
 		Late:           d.one(3),
 		EarlyStart:     d.one(3),
-		Before:         8 + d.IntN(30),
+		Before:         []Op{{Name: opTraffic, N: 8 + d.IntN(30)}},
 		FreshEnd:       d.one(2),
 		Standby:        time.Duration(seed%2) * 300 * time.Millisecond,
+		Proof:          proof.Headers,
 	}
 	p.Window = pick[uint64](d, 32, 64, wholeWindow)
 	p.Window = max(p.Window, p.Finality)
@@ -282,12 +291,12 @@ func (d dice) op(name string) Op {
 // String describes the whole plan, to help find out why a seed failed.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
-		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
+	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, agreement %d, poll %s, standby %s, late vault %v, early start %v, fresh end %v\n",
+		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.FreshEnd)
 	for i, e := range p.Endpoints {
 		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ahead %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, e.Faults)
 	}
-	fmt.Fprintf(&b, "deaths: %s\nscript: %s", join(p.Deaths), join(p.Script))
+	fmt.Fprintf(&b, "deaths: %s\nbefore the start: %s\nscript: %s", join(p.Deaths), join(p.Before), join(p.Script))
 	return b.String()
 }
 

@@ -1,6 +1,7 @@
-// Package ingest tries to make ingest lose or duplicate a log, and checks that it does not.
+// Package ingest tries to make ingest lose or duplicate a log or a sample, and checks that it does not.
 //
-// A seed determines what happens (see PlanOf). Only the order of things that happen at the same time is left to chance.
+// A plan says what happens: that of a seed (see PlanOf), or a chosen one, for each way in which nodes fail or lie
+// (endpoints_test.go). Only the order of things that happen at the same time is left to chance.
 // Of every three seeds, one has an endpoint that lies about finality and the head, one has an endpoint that lies about
 // the head and the headers of blocks, and one has no liar. A liar is accompanied by two honest endpoints, and
 // chain.agreement is 2.
@@ -67,8 +68,10 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result
 
 // play runs the script from its first operation to the verdict. On an error, line is the operation that failed.
 func (w *world) play() (v verdict, line string, err error) {
-	if err = w.steps(w.plan.Before); err != nil {
-		return v, "before the start", err
+	for _, o := range w.plan.Before {
+		if err = w.do(o); err != nil {
+			return v, "before the start", err
+		}
 	}
 	w.sup.start()
 	for i, o := range w.plan.Script {
@@ -84,9 +87,9 @@ func (w *world) play() (v verdict, line string, err error) {
 		v, _ = w.judge()
 		return v, "after the script", err
 	}
-	if err = w.sup.stop(true); err != nil {
-		return v, "at the end", err
+	ended := w.sup.stop(true)
+	if v, err = w.judge(); err != nil {
+		return v, "the verdict", err
 	}
-	v, err = w.judge()
-	return v, "the verdict", err
+	return v, "at the end", ended
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// unitShape: either vault records, or retractions followed by blocks or ranges, each as its logs and then the record of
-// the block that contains them or ends their range.
-var unitShape = regexp.MustCompile(`^(v+|-*(l*b)+)$`)
+// unitShape: either vault records, or retractions followed by blocks or ranges, each as its logs and samples and then
+// the record of the block that contains them or ends their range.
+var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+)$`)
 
 // checkUnit checks one unit. All its records except the last are already folded.
 func (f *fold) checkUnit(unit []*event.Record) {
@@ -97,6 +97,9 @@ func (f *fold) checkFacts(added []*event.Record) {
 			}
 			logs[block.hash] = append(logs[block.hash], l)
 			continue
+		}
+		if r.GetSample() != nil {
+			continue // only live ones can be compared with the chain: it has no state of orphaned blocks
 		}
 		if !sameBlock(r.GetBlock(), block) {
 			f.differs("record %d is another block than the chain's block %s", r.GetSeq(), block.hash)

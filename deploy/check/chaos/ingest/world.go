@@ -2,12 +2,15 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -56,11 +60,13 @@ type world struct {
 	proxies   []*faultproxy.Proxy
 	urls      []string // of the proxies
 	kafka     chainlog.Config
+	mapping   string // file of the vaults' mapping; empty: the reference
 	sup       *supervisor
 	witness   witness
 
 	floor uint64 // blocks up to here stay: they deploy the contracts, or ingest considers them final or has dropped them
 	top   uint64 // highest head so far
+	sure  uint64 // highest final block so far
 	least uint64 // lowest confirmations setting so far; 0: only final blocks
 
 	mu         sync.Mutex
@@ -108,7 +114,15 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	w.config.Finality = ingest.Finality{Depth: plan.Finality}
 	w.config.Confirmations = ingest.Confirmations(plan.Confirmations)
 	w.config.BatchBlocks, w.config.RangesInFlight, w.config.Window = plan.BatchBlocks, plan.RangesInFlight, plan.Window
-	w.config.Agreement, w.config.ReceiptsEvery, w.config.ReceiptsPerSecond = plan.Agreement, time.Second, 500
+	w.config.Agreement, w.config.Proof = plan.Agreement, plan.Proof
+	if plan.Proof != proof.None {
+		w.config.ReceiptsEvery, w.config.ReceiptsPerSecond = time.Second, 500
+	}
+	if plan.SampleEvery > 0 {
+		if w.mapping, err = writeSampled(dir, plan.SampleEvery); err != nil {
+			return w, err
+		}
+	}
 	for i, v := range w.contracts.Vaults {
 		if !plan.Late || i+1 < len(w.contracts.Vaults) {
 			w.config.Vaults = append(w.config.Vaults, w.vault(v))
@@ -127,7 +141,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 }
 
 func (w *world) vault(v devchain.Vault) vaults.Config {
-	c := vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock}
+	c := vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock, Mapping: w.mapping}
 	if w.plan.EarlyStart {
 		c.StartBlock = 0
 	}
@@ -136,27 +150,51 @@ func (w *world) vault(v devchain.Vault) vaults.Config {
 
 func (w *world) startProxies() error {
 	for i, e := range w.plan.Endpoints {
-		config := faultproxy.DefaultConfig()
-		config.Seed, config.Upstreams, config.Faults, config.Rate = e.Seed, []string{w.anvil.URL}, e.Faults, e.Rate
-		config.Behind, config.Ahead, config.RangeLimit, config.ResultLimit, config.Pause = e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, time.Millisecond
-		proxy, err := faultproxy.New(config, func(injected faultproxy.Injection) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.counts["fault "+string(injected.Fault)]++
-			w.injections = append(w.injections, fmt.Sprintf("endpoint %d: %s", i+1, injected))
-		})
+		proxy, url, err := w.startProxy(i+1, e)
 		if err != nil {
 			return err
 		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("listen for a fault proxy: %w", err)
-		}
-		go proxy.Serve(w.ctx, listener)
 		w.proxies = append(w.proxies, proxy)
-		w.urls = append(w.urls, "http://"+listener.Addr().String())
+		w.urls = append(w.urls, url)
 	}
 	return nil
+}
+
+// startProxy starts an endpoint and the proxies behind it.
+func (w *world) startProxy(number int, e Endpoint) (proxy *faultproxy.Proxy, url string, err error) {
+	upstream := w.anvil.URL
+	if e.Via != nil {
+		if _, upstream, err = w.startProxy(number, *e.Via); err != nil {
+			return nil, "", err
+		}
+	}
+	config := faultproxy.DefaultConfig()
+	config.Seed, config.Upstreams, config.Faults, config.Rate = e.Seed, []string{upstream}, e.Faults, e.Rate
+	config.Behind, config.Ahead = cmp.Or(e.Behind, config.Behind), cmp.Or(e.Ahead, config.Ahead)
+	config.RangeLimit, config.ResultLimit = cmp.Or(e.RangeLimit, config.RangeLimit), cmp.Or(e.ResultLimit, config.ResultLimit)
+	config.CallsPerSecond, config.Pause = e.PerSecond, time.Millisecond
+	proxy, err = faultproxy.New(config, func(injected faultproxy.Injection) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.counts["fault "+string(injected.Fault)]++
+		w.injections = append(w.injections, fmt.Sprintf("endpoint %d: %s", number, injected))
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", fmt.Errorf("listen for a fault proxy: %w", err)
+	}
+	go proxy.Serve(w.ctx, listener)
+	return proxy, "http://" + listener.Addr().String(), nil
+}
+
+// faults returns how many faults were injected so far.
+func (w *world) faults() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.injections)
 }
 
 // close ends everything that the world has started.
@@ -214,7 +252,7 @@ func (w *world) moved() error {
 		return err
 	}
 	n := uint64(head.Number)
-	w.top = max(w.top, n)
+	w.top, w.sure = max(w.top, n), max(w.sure, w.final(n))
 	w.floor = max(w.floor, w.final(n), n-min(n, w.config.Window))
 	return nil
 }
@@ -310,6 +348,15 @@ func (w *world) settle() error {
 	return err
 }
 
+// reach waits until ingest is at the head, which it must reach.
+func (w *world) reach() error {
+	there, err := w.eventually(patience, w.atHead)
+	if err == nil && !there {
+		err = fmt.Errorf("ingest has not reached the head within %s", patience)
+	}
+	return err
+}
+
 // errLate ends a wait that has reached its limit.
 var errLate = errors.New("it took too long")
 
@@ -330,13 +377,15 @@ func (w *world) eventually(limit time.Duration, condition func() (bool, error)) 
 	return err == nil, err
 }
 
-// finish ends all faults and waits until the log is complete.
+// finish ends all faults that are not endless, and waits until the log is complete.
 func (w *world) finish() error {
 	w.sup.mu.Lock()
 	w.sup.deaths = nil
 	w.sup.mu.Unlock()
-	for _, p := range w.proxies {
-		p.Off()
+	for i, p := range w.proxies {
+		if !w.plan.Endpoints[i].Endless {
+			p.Off()
+		}
 	}
 	if w.plan.FreshEnd {
 		if err := w.sup.stop(true); err != nil {
@@ -354,6 +403,22 @@ func (w *world) finish() error {
 	})
 	if err == nil && !done {
 		err = fmt.Errorf("ingest has not caught up within %s of the last fault: %s", patience, short)
+	}
+	if err == nil && w.plan.Proven {
+		err = w.judged()
+	}
+	return err
+}
+
+// judged waits until ingest has proven the log up to the final block, or has found that it contradicts the chain.
+func (w *world) judged() error {
+	done, err := w.eventually(patience, func() (bool, error) {
+		c := w.cursor()
+		unproven := func(v *event.Coverage) bool { return v.GetProvenTo() < c.GetFinalBlock() }
+		return strings.Contains(w.sup.lastWords(), "the log contradicts the chain") || c != nil && !slices.ContainsFunc(c.GetVaults(), unproven), nil
+	})
+	if err == nil && !done {
+		err = fmt.Errorf("ingest has neither proven nor disproven the log within %s", patience)
 	}
 	return err
 }
