@@ -37,7 +37,7 @@ const (
 	patience = 60 * time.Second
 	// indulgence is how long the script waits for things that only make a seed more interesting.
 	indulgence = 3 * time.Second
-	glance     = 20 * time.Millisecond
+	glance     = 50 * time.Millisecond
 	// genesisTime of the chains, in Unix seconds: in the past, like that of a real chain.
 	genesisTime = 1_750_000_000
 	// firstChainID is the chain id of seed 0.
