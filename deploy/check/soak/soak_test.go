@@ -189,14 +189,14 @@ func (s *system) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Run(ctx, "projection", "rebuild"); err != nil {
+	if _, err := s.Run(ctx, "projection", "rebuild"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
 	defer cancel()
 	var last error
 	err = wait.Poll(ctx, time.Second, func() (bool, error) {
-		last = s.Run(ctx, "projection", "drop", strconv.Itoa(int(old)))
+		_, last = s.Run(ctx, "projection", "drop", strconv.Itoa(int(old)))
 		return last == nil, nil
 	})
 	if err != nil {

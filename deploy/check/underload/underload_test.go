@@ -4,47 +4,27 @@ package underload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/ingest/vaults"
-	"github.com/navlog/navlog/projections"
-	"github.com/navlog/navlog/projections/verify"
-	"github.com/navlog/navlog/query"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
-	"github.com/navlog/navlog/schemas/registry"
 )
 
-const chainID = 31337
+// interval of the traffic: a block.
+const interval = 50 * time.Millisecond
 
-// system is ingest, project and serve on the test's engines, with a chain that has a history.
+// system is ingest, project and serve on a chain that has a history.
 type system struct {
-	kafka    chainlog.Config
-	ch       readmodel.Config
-	pool     *pgxpool.Pool
-	node     string
-	scenario *devchain.Scenario
-	deployed *devchain.Contracts
-	project  *projections.Projections
-	api      string
+	*fleet.Fleet
+	t   *testing.T
+	api string
 }
 
 func must(t *testing.T, err error) {
@@ -56,73 +36,28 @@ func must(t *testing.T, err error) {
 
 func newSystem(t *testing.T) *system {
 	t.Helper()
-	s := &system{kafka: chainlog.DefaultConfig(), ch: readmodel.DefaultConfig()}
-	s.kafka.Brokers = enginetest.Kafka(t)
-	s.ch.Addr, s.ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("u%d", os.Getpid())
-	conn, err := s.ch.Open("")
+	f, err := fleet.New(t.Context(), fleet.Options{Partners: 2, SlotsInEpoch: 1, Settings: []string{
+		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
+		// No request waits for a slot or ends at its time limit, however busy the machine is: then a failure is a fault.
+		"NAVLOG_HTTP_CONCURRENCY=32", "NAVLOG_HTTP_REQUEST_TIMEOUT=2m", "NAVLOG_HTTP_WRITE_TIMEOUT=3m",
+	}}, nil)
 	must(t, err)
-	t.Cleanup(func() { // after the programs have exited
-		for id := range int32(5) {
-			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+s.ch.Database(id)); err != nil {
-				t.Error(err)
-			}
-		}
-		conn.Close()
-	})
-	pg := registry.DefaultConfig()
-	pg.URL = enginetest.Postgres(t)
-	s.pool, err = registry.Open(t.Context(), pg)
-	must(t, err)
-	t.Cleanup(s.pool.Close)
-
-	anvil := enginetest.Anvil(t, engines.AnvilOptions{SlotsInEpoch: 1, States: 100_000})
-	s.node = anvil.URL
-	s.deployed, err = devchain.Deploy(t.Context(), s.node)
-	must(t, err)
-	s.scenario = devchain.New(s.node, s.deployed, 1, []uint32{1, 2}, slog.New(slog.DiscardHandler))
-	must(t, s.scenario.Steps(t.Context(), 80))
-	s.programs(t)
+	t.Cleanup(f.Close)
+	s := &system{Fleet: f, t: t}
+	for _, program := range []string{"ingest", "project", "serve"} {
+		p, err := f.Launch(program, program)
+		must(t, err)
+		s.api = p.API
+	}
+	must(t, f.Until(t.Context(), func() error { return f.Ready(t.Context()) }))
 	return s
 }
 
-// programs starts what `navlog-dev up` would start in one process.
-func (s *system) programs(t *testing.T) {
-	t.Helper()
-	chain := ingest.DefaultConfig()
-	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
-	chain.RPC = []rpc.Endpoint{{URL: s.node}}
-	for _, v := range s.deployed.Vaults {
-		chain.Vaults = append(chain.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
-	}
-	must(t, chain.Validate())
-	log := slog.New(slog.DiscardHandler)
-	s.run(t, ingest.New(chain, s.kafka, s.pool, prometheus.NewRegistry(), log).Run)
-	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), log)
-	s.run(t, s.project.Run)
-	http := query.DefaultConfig()
-	http.Listen, http.Router, http.PublicRateLimit, http.PublicEngineTime = "127.0.0.1:0", s.deployed.Router.Hex(), 0, 0
-	// No request waits for a slot or ends at its time limit, however busy the machine is: then a failure is a fault.
-	http.Concurrency, http.RequestTimeout, http.WriteTimeout = 32, 2*time.Minute, 3*time.Minute
-	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
-	serve := query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
-	s.run(t, serve.Run)
-	wait.Until(t, s.project.Ready)
-	wait.Until(t, serve.Ready)
-	s.api = "http://" + serve.Addr()
-}
-
-// run runs a program until the end of the test.
-func (s *system) run(t *testing.T, program func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+// navlog runs a command of navlog.
+func (s *system) navlog(arguments ...string) {
+	s.t.Helper()
+	_, err := s.Run(s.t.Context(), arguments...)
+	must(s.t, err)
 }
 
 // answer is the response to one request.
@@ -159,9 +94,9 @@ type load struct {
 	wait    sync.WaitGroup
 }
 
-// start asks the newest-block questions hot up to 500 times a second, with at most 16 requests in flight, and cold
+// load asks the newest-block questions hot up to 500 times a second, with at most 16 requests in flight, and cold
 // ones, each different, 10 times a second.
-func (s *system) start(hot []string, cold func(i int) string) *load {
+func (s *system) load(hot []string, cold func(i int) string) *load {
 	l := &load{asked: map[string]int{}, bodies: map[string]answer{}, stopped: make(chan struct{})}
 	l.asking(s, 2*time.Millisecond, 16, func(i int) string { return hot[i%len(hot)] })
 	l.asking(s, 100*time.Millisecond, 2, cold)
@@ -232,76 +167,42 @@ func (l *load) stop() {
 // composed of two generations.
 func TestRebuildUnderLoad(t *testing.T) {
 	s := newSystem(t)
-	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
-	must(t, err)
-	t.Cleanup(func() { must(t, o.Close()) })
-	vault := s.deployed.Vaults[0].Address.Hex()
+	vault := s.Contracts.Vaults[0].Address.Hex()
 	hot := []string{"/api/v1/vaults", "/api/v1/vaults/" + vault, "/api/v1/users", "/api/v1/settlement/summary", "/api/v1/queues/withdrawals"}
 	first, err := s.ask(t.Context(), hot[0])
 	must(t, err)
 	cold := func(i int) string { return fmt.Sprintf("/api/v1/users?asOfBlock=%s&pageSize=%d", first.block, 1+i%100) }
 
-	l := s.start(hot, cold)
-	traffic, stopTraffic := context.WithCancel(t.Context())
-	var steps sync.WaitGroup
-	steps.Go(func() {
-		for traffic.Err() == nil {
-			if err := s.scenario.Steps(traffic, 1); err != nil && traffic.Err() == nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	out, err := o.Rebuild(t.Context(), projections.RebuildOptions{})
-	must(t, err)
-	if !out.Live || out.Generation != 2 || out.Parity == nil || out.Parity.Err() != nil {
-		t.Fatalf("rebuilt %+v", out)
-	}
+	l := s.load(hot, cold)
+	stopTraffic := s.Traffic(t.Context(), interval)
+	s.navlog("projection", "rebuild")
 	s.answers(t, l, "2", 20)
-	must(t, o.Switch(t.Context(), 1))
+	s.navlog("projection", "switch", "1")
 	s.answers(t, l, "1", 20)
-	stopTraffic()
-	steps.Wait()
+	must(t, stopTraffic())
 	// The chain stops growing: from now on both generations answer at the same seq.
 	for range 2 {
-		must(t, o.Switch(t.Context(), 2))
+		s.navlog("projection", "switch", "2")
 		s.answers(t, l, "2", 40)
-		must(t, o.Switch(t.Context(), 1))
+		s.navlog("projection", "switch", "1")
 		s.answers(t, l, "1", 40)
 	}
-	must(t, o.Switch(t.Context(), 2))
+	s.navlog("projection", "switch", "2")
 	l.stop()
 	l.judge(t, true)
-	s.verify(t)
+	s.navlog("verify")
 
 	// A generation with different numbers.
-	spoilt := false
-	o.Progress = func(what string, done, of uint64) {
-		if what == "generation 3: building, records" && done > 0 && done == of && !spoilt {
-			spoilt = true
-			s.spoil(t, 3)
-		}
-	}
-	_, err = o.Rebuild(t.Context(), projections.RebuildOptions{})
-	if !errors.Is(err, projections.ErrDiffers) {
-		t.Fatalf("a spoilt generation was compared with %v", err)
-	}
-	l = s.start(hot[:2], func(i int) string { return fmt.Sprintf("/api/v1/vaults/%s/nav?limit=%d", vault, 1+i%100) })
+	s.navlog("projection", "rebuild", "--no-switch")
+	s.spoil(t, 3)
+	l = s.load(hot[:2], func(i int) string { return fmt.Sprintf("/api/v1/vaults/%s/nav?limit=%d", vault, 1+i%100) })
 	s.answers(t, l, "2", 20)
-	_, err = o.Rebuild(t.Context(), projections.RebuildOptions{AcceptDiff: true})
-	must(t, err)
+	s.navlog("projection", "switch", "3")
 	s.answers(t, l, "3", 20)
-	back, err := o.Rollback(t.Context())
-	if err != nil || back != 2 {
-		t.Fatalf("rolled back to %d, %v", back, err)
-	}
+	s.navlog("projection", "rollback")
 	s.answers(t, l, "2", 20)
 	l.stop()
 	l.judge(t, false)
-	shown, err := o.Show(t.Context(), 3)
-	if err != nil || !shown.Accepted || shown.Live || shown.Parity == nil || shown.Parity.FirstSeq == 0 || len(shown.Parity.Events) == 0 {
-		t.Errorf("the report that was kept is %+v, %v", shown, err)
-	}
 }
 
 // answers waits until a generation has answered that many more requests.
@@ -348,37 +249,16 @@ func (l *load) judge(t *testing.T, equal bool) {
 	}
 }
 
-// verify proves that the read model matches the log, and the log matches the chain.
-func (s *system) verify(t *testing.T) {
-	t.Helper()
-	r, err := verify.Verify(t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
-	must(t, err)
-	if r.Err() != nil {
-		t.Fatalf("not equal:\n%s", r)
-	}
-	chain := 0
-	for _, c := range r.Checks {
-		if strings.HasPrefix(c.Name, "chain: ") && c.Compared > 8 {
-			chain++
-		}
-	}
-	if chain != 2+len(s.deployed.Vaults) { // blocks, ranges, and each vault's totals
-		t.Errorf("the chain was compared in %d ways:\n%s", chain, r)
-	}
-}
-
 // spoil changes every valuation of a generation, also in the totals of vaults.
 func (s *system) spoil(t *testing.T, id int32) {
-	conn, err := s.ch.Open("")
-	if err != nil {
-		t.Error(err)
-		return
-	}
+	t.Helper()
+	c := readmodel.DefaultConfig()
+	c.Addr = s.ClickHouse.Addr
+	conn, err := c.Open("")
+	must(t, err)
 	defer conn.Close()
 	for table, valuations := range map[string]string{"events": "effect = 'valuation'", "lists": "kind = 'valuation' OR list = 'totals' AND valued_block > 0"} {
-		ask := "ALTER TABLE " + s.ch.Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
-		if err := conn.Exec(context.Background(), ask); err != nil {
-			t.Error(err)
-		}
+		ask := "ALTER TABLE " + c.Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
+		must(t, conn.Exec(t.Context(), ask))
 	}
 }

@@ -10,6 +10,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,14 +47,16 @@ const (
 type Options struct {
 	Replicas     int // of the topics
 	Partners     int
-	SlotsInEpoch int      // of the chain: twice as many blocks are not final
-	Settings     []string // environment of every program, in addition
+	SlotsInEpoch int               // of the chain: twice as many blocks are not final
+	Settings     []string          // environment of every program, in addition
+	Folders      map[string]string // of engines whose data is not in the fleet's folder: kafka, clickhouse, postgres
 }
 
 // A Fleet is a development chain, engines, partners, their receiver, and the programs that were launched.
 type Fleet struct {
-	Dir        string   // of the engines and of the programs' output; it is removed with this process
-	Kafka      []string // addresses of the brokers
+	Dir        string         // of the engines and of the programs' output; it is removed with this process
+	Kafka      []string       // addresses of the brokers
+	Embedded   *engines.Kafka // nil if the caller started the brokers
 	ClickHouse *engines.ClickHouse
 	Postgres   *engines.Postgres
 	URL        string // of the chain
@@ -66,7 +69,6 @@ type Fleet struct {
 	navlog   string // the binary
 	chain    *ethclient.Client
 	anvil    *engines.Anvil
-	embedded *engines.Kafka // nil if the caller started the brokers
 	programs []*Program
 	steps    int64 // scenarios that were created
 }
@@ -89,15 +91,15 @@ func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir str
 		kafka = f.startKafka
 	}
 	group.Go(func() (err error) {
-		f.Kafka, err = kafka(ctx, filepath.Join(f.Dir, "kafka"))
+		f.Kafka, err = kafka(ctx, f.folder("kafka"))
 		return err
 	})
 	group.Go(func() (err error) {
-		f.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(f.Dir, "clickhouse"))
+		f.ClickHouse, err = engines.StartClickHouse(ctx, f.folder("clickhouse"))
 		return err
 	})
 	group.Go(func() (err error) {
-		f.Postgres, err = engines.StartPostgres(ctx, filepath.Join(f.Dir, "postgres"))
+		f.Postgres, err = engines.StartPostgres(ctx, f.folder("postgres"))
 		return err
 	})
 	group.Go(func() (err error) {
@@ -126,14 +128,16 @@ func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir str
 }
 
 func (f *Fleet) startKafka(ctx context.Context, dir string) (addresses []string, err error) {
-	if f.embedded, err = engines.StartKafka(ctx, dir); err != nil {
+	if f.Embedded, err = engines.StartKafka(ctx, dir); err != nil {
 		return nil, err
 	}
-	return []string{f.embedded.Addr}, nil
+	return []string{f.Embedded.Addr}, nil
 }
 
-// StopKafka stops the embedded Kafka.
-func (f *Fleet) StopKafka() error { return f.embedded.Close() }
+// folder returns the folder of an engine's data.
+func (f *Fleet) folder(engine string) string {
+	return cmp.Or(f.options.Folders[engine], filepath.Join(f.Dir, engine))
+}
 
 // KillChain kills the chain's node.
 func (f *Fleet) KillChain() { f.anvil.Kill() }
@@ -184,8 +188,8 @@ func (f *Fleet) Close() {
 	if f.Postgres != nil {
 		f.Postgres.Kill()
 	}
-	if f.embedded != nil {
-		_ = f.embedded.Close() // its data is not needed any more
+	if f.Embedded != nil {
+		_ = f.Embedded.Close() // its data is not needed any more
 	}
 }
 
@@ -257,14 +261,15 @@ func (f *Fleet) Environment(settings ...string) []string {
 	return stack.Environment(slices.Concat(own, f.options.Settings, settings)...)
 }
 
-// Run runs a command of navlog to its end. Its error contains what the command printed.
-func (f *Fleet) Run(ctx context.Context, arguments ...string) error {
+// Run runs a command of navlog to its end, and returns what it printed, which an error contains too.
+func (f *Fleet) Run(ctx context.Context, arguments ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, f.navlog, arguments...)
 	cmd.Dir, cmd.Env = f.Dir, f.Environment()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("navlog %s: %w\n%s", strings.Join(arguments, " "), err, out)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("navlog %s: %w\n%s", strings.Join(arguments, " "), err, out)
 	}
-	return nil
+	return string(out), err
 }
 
 // Ready returns nil if every program that was launched, and was not forgotten, is ready.

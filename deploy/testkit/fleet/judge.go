@@ -98,7 +98,7 @@ func (f *Fleet) Judge(ctx context.Context, history *oracle.History) (*Verdict, e
 		return v, err
 	}
 	f.Receiver.judge(v, history.Events(f.Partners))
-	if err := f.Run(ctx, "verify"); err != nil {
+	if _, err := f.Run(ctx, "verify"); err != nil {
 		v.differs("%v", err)
 	}
 	return v, nil
