@@ -1,17 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // newestBlock returns the block of the vault's newest valuation according to the API, or 0 if there is none. A
@@ -93,11 +93,9 @@ func ingestedBlock(ctx context.Context, s *system) uint64 {
 		return 0
 	}
 	defer answer.Body.Close()
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "navlog_ingest_indexed_block "); ok {
-			block, _ := strconv.ParseFloat(value, 64) // not a number: not indexed yet
-			return uint64(block)
-		}
+	metrics, _ := stack.Metrics(answer.Body)                        // broken off: not indexed yet
+	if block := metrics["navlog_ingest_indexed_block"]; block > 0 { // not NaN
+		return uint64(block)
 	}
 	return 0
 }

@@ -1,19 +1,15 @@
 package fleet
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines"
@@ -148,35 +144,18 @@ func (p *Program) Ready(ctx context.Context) error {
 	return err
 }
 
-// Metrics returns the program's metrics by name, each as the largest of its series. (NaN, which a series has while
-// another instance does the work, is smaller than any number.)
+// Metrics returns the program's metrics (see stack.Metrics).
 func (p *Program) Metrics(ctx context.Context) (map[string]float64, error) {
 	response, err := p.get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	largest := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		line := lines.Text()
-		end := strings.LastIndexByte(line, ' ')
-		if strings.HasPrefix(line, "#") || end < 0 {
-			continue
-		}
-		name, _, _ := strings.Cut(line[:end], "{")
-		value, err := strconv.ParseFloat(line[end+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: metric %q: %w", p.Name, line, err)
-		}
-		if before, ok := largest[name]; !ok || math.IsNaN(before) || value > before {
-			largest[name] = value
-		}
+	metrics, err := stack.Metrics(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: read its metrics: %w", p.Name, err)
-	}
-	return largest, nil
+	return metrics, nil
 }
 
 // Metric returns one metric. It is an error if the program does not export it.
