@@ -1,22 +1,18 @@
 package fulldisk
 
 import (
-	"errors"
+	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/ingest/backup"
-	"github.com/navlog/navlog/ingest/status"
-	"github.com/navlog/navlog/projections"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -24,7 +20,7 @@ import (
 // deliveries returns the bodies of the partners' events, by id.
 func (s *system) deliveries() map[string]string {
 	s.t.Helper()
-	rows, err := s.pool.Query(s.t.Context(), "SELECT event_id::text, body FROM delivery")
+	rows, err := s.Pool.Query(s.t.Context(), "SELECT event_id::text, body FROM delivery")
 	must(s.t, err)
 	defer rows.Close()
 	found := map[string]string{}
@@ -52,13 +48,12 @@ func (s *system) kept(before map[string]string) {
 	}
 }
 
-// dropped drops a generation.
-func (s *system) dropped(id int32) {
+// navlog runs a command of navlog, and returns what it printed.
+func (s *system) navlog(arguments ...string) string {
 	s.t.Helper()
-	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
+	out, err := s.Run(s.t.Context(), arguments...)
 	must(s.t, err)
-	defer o.Close()
-	must(s.t, o.Drop(s.t.Context(), id))
+	return out
 }
 
 // ClickHouse loses everything and comes back empty. project rebuilds the read model from the log; nothing else needs to
@@ -66,26 +61,17 @@ func (s *system) dropped(id int32) {
 // not exist.
 func TestEmptyClickHouse(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	start := func(name string) *engines.ClickHouse {
-		ch, err := engines.StartClickHouse(t.Context(), filepath.Join(dir, name))
-		must(t, err)
-		t.Cleanup(func() { _ = ch.Close() })
-		return ch
-	}
-	ch := start("before")
-	s := newSystem(t, enginetest.Kafka(t), ch.Addr, enginetest.Postgres(t))
+	s := newSystem(t, nil, nil)
 	before := s.deliveries()
-	s.stop()
-	must(t, ch.Close())
-	s.ch.Addr = start("after").Addr
-	s.startIngest()
-	s.startDispatch()
-	s.startProject()
+	s.stop(false)
+	must(t, s.ClickHouse.Close())
+	var err error
+	s.ClickHouse, err = engines.StartClickHouse(t.Context(), filepath.Join(s.Dir, "empty"))
+	must(t, err)
+	s.start("ingest", "dispatch", "project")
 	s.steps(5)
-	wait.Until(t, s.project.Ready)
-	s.startServe()
-	s.caughtUp()
+	s.until(func() error { return s.ready("project") })
+	s.start("serve")
 	s.verify()
 	s.kept(before)
 }
@@ -93,102 +79,78 @@ func TestEmptyClickHouse(t *testing.T) {
 // rebuild waits until project has applied the whole log, or reports that an operator must rebuild, and then rebuilds.
 func (s *system) rebuild() {
 	s.t.Helper()
-	wait.Until(s.t, func() error {
-		in, out := s.ingest.Status(), s.project.Status()
-		bad := out.State == projections.Bad
-		if in.State != status.Following || !bad && (out.State != projections.Following || out.Seq != in.Seq) {
-			return fmt.Errorf("ingest is %s at seq %d, %q, project is %s at seq %d, %q", in.State, in.Seq, in.Reason, out.State, out.Seq, out.Reason)
+	s.until(func() error {
+		if err := s.ready("ingest"); err != nil {
+			return err
+		}
+		if err := s.ready("project"); err != nil {
+			if strings.Contains(err.Error(), registry.Bad+": ") {
+				return nil
+			}
+			return err
+		}
+		in, err := s.runs["ingest"].Metric(s.t.Context(), "navlog_ingest_seq")
+		if err != nil {
+			return err
+		}
+		if out, err := s.runs["project"].Metric(s.t.Context(), "navlog_projections_seq"); err != nil || out != in {
+			return fmt.Errorf("project is at seq %.0f of %.0f: %w", out, in, err)
 		}
 		return nil
 	})
-	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
+	s.navlog("projection", "rebuild", "--accept-diff")
+}
+
+// emptyKafka starts a broker without data in place of the one that was stopped.
+func (s *system) emptyKafka() {
+	s.t.Helper()
+	must(s.t, s.Embedded.Close())
+	var err error
+	s.Embedded, err = engines.StartKafka(s.t.Context(), filepath.Join(s.Dir, "empty"))
 	must(s.t, err)
-	defer o.Close()
-	r, err := o.Rebuild(s.t.Context(), projections.RebuildOptions{AcceptDiff: true})
-	must(s.t, err)
-	if !r.Live {
-		s.t.Errorf("after the rebuild generation %d is not live", r.Generation)
-	}
+	s.Kafka = []string{s.Embedded.Addr}
 }
 
 // Kafka loses everything, and its log is restored from a backup that is older than what partners and the read model
 // have.
 func TestBackedUpKafka(t *testing.T) {
 	t.Parallel()
-	k, err := engines.StartKafka(t.Context(), t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { _ = k.Close() })
-	s := newSystem(t, []string{k.Addr}, enginetest.ClickHouse(t), enginetest.Postgres(t))
-	dir := t.TempDir()
-	written, err := backup.Write(t.Context(), chainID, s.kafka, dir, nil)
-	must(t, err)
+	s := newSystem(t, nil, nil)
+	dir, id := t.TempDir(), s.logID()
+	s.navlog("backup", dir)
 	s.steps(15)
 	s.caughtUp()
 	before := s.deliveries()
-	s.stop()
-	must(t, k.Close())
+	s.stop(false)
 
-	empty, err := engines.StartKafka(t.Context(), t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { _ = empty.Close() })
-	s.kafka.Brokers = []string{empty.Addr}
-	_, err = backup.Verify(t.Context(), dir, nil)
-	must(t, err)
-	_, err = backup.Restore(t.Context(), chainID, s.kafka, dir, nil)
-	must(t, err)
-	s.startDispatch()
-	wait.Until(t, s.dispatch.Ready)
-	s.startIngest()
-	s.startProject()
-	s.startServe()
+	s.emptyKafka()
+	s.navlog("backup", "--verify", dir)
+	s.navlog("restore", dir)
+	s.start("dispatch")
+	s.until(func() error { return s.ready("dispatch") })
+	s.start("ingest", "project", "serve")
 	s.rebuild()
 	s.steps(5)
-	s.caughtUp()
 	s.verify()
 	s.kept(before)
-	if id := s.logID(); fmt.Sprintf("%x", id) != written.LogID {
-		t.Errorf("the log is %x, and was %s", id, written.LogID)
+	if now := s.logID(); string(now) != string(id) {
+		t.Errorf("the log is %x, and was %x", now, id)
 	}
-}
-
-func (s *system) logID() []byte {
-	s.t.Helper()
-	cursor, err := chainlog.ReadCursor(s.t.Context(), chainID, s.kafka.Options()...)
-	must(s.t, err)
-	return cursor.GetLogId()
 }
 
 // Kafka loses everything, and there is no backup: the chain is indexed into a new log, the read model is rebuilt from
 // it, and partners receive only events that they do not have.
 func TestLostKafka(t *testing.T) {
 	t.Parallel()
-	k, err := engines.StartKafka(t.Context(), t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { _ = k.Close() })
-	s := newSystem(t, []string{k.Addr}, enginetest.ClickHouse(t), enginetest.Postgres(t))
+	s := newSystem(t, nil, nil)
 	before := s.deliveries()
-	s.stop()
-	must(t, k.Close())
-
-	empty, err := engines.StartKafka(t.Context(), t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { _ = empty.Close() })
-	s.kafka.Brokers = []string{empty.Addr}
-	s.programs()
+	s.stop(false)
+	s.emptyKafka()
+	s.start(all...)
 	s.rebuild()
-	wait.Until(t, func() error {
-		if s.dispatch.Ready() == nil {
-			return errors.New("dispatch accepts another log without an error")
-		}
-		return nil
-	})
-	n, err := db.New(s.pool).FollowLog(t.Context(), s.logID())
-	must(t, err)
-	if n == 0 {
-		t.Error("no position followed another log")
-	}
+	s.unready("dispatch", "`navlog webhook follow-log ")
+	s.navlog("webhook", "follow-log", hex.EncodeToString(s.logID()))
 	s.steps(5)
-	s.caughtUp()
 	s.verify()
 	s.kept(before)
 }
@@ -200,68 +162,46 @@ func TestRestoredPostgres(t *testing.T) {
 	dir, err := engines.TempDir("drill")
 	must(t, err)
 	data, old := filepath.Join(dir, "data"), filepath.Join(dir, "old")
-	p, err := engines.StartPostgres(t.Context(), data)
-	must(t, err)
-	t.Cleanup(func() { _ = p.Close() })
-	s := newSystem(t, enginetest.Kafka(t), enginetest.ClickHouse(t), p.URL)
-	must(t, db.New(s.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: 2, LogID: s.logID(), Schema: s.schema(), State: registry.Building}))
-	s.stop()
-	s.pool.Close()
-	must(t, p.Close())
+	s := newSystem(t, map[string]string{"postgres": data}, nil)
+	var schema string
+	must(t, s.Pool.QueryRow(t.Context(), "SELECT schema FROM generation WHERE id = 1").Scan(&schema))
+	must(t, db.New(s.Pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: 2, LogID: s.logID(), Schema: schema, State: registry.Building}))
+	off := func() {
+		s.stop(false)
+		s.Pool.Close()
+		must(t, s.Postgres.Close())
+	}
+	on := func() {
+		must(t, s.Postgres.Restart(t.Context()))
+		c := registry.DefaultConfig()
+		c.URL = s.Postgres.URL
+		s.Pool, err = registry.Open(t.Context(), c)
+		must(t, err)
+		s.start(all...)
+	}
+	off()
 	if out, err := exec.Command("cp", "-a", data, old).CombinedOutput(); err != nil { // keeps the owner of each file
 		t.Fatalf("copy: %v\n%s", err, out)
 	}
-
-	again := func() {
-		must(t, p.Restart(t.Context()))
-		s.pool, err = registry.Open(t.Context(), s.pg)
-		must(t, err)
-		t.Cleanup(s.pool.Close)
-	}
-	again()
-	s.programs()
-	must(t, devchain.IncreaseTime(t.Context(), s.node, 12*time.Minute))
+	on()
+	must(t, devchain.IncreaseTime(t.Context(), s.URL, 12*time.Minute))
 	s.steps(15)
 	s.caughtUp()
 	before := s.deliveries()
-	s.dropped(2)
-	s.stop()
-	s.pool.Close()
-	must(t, p.Close())
+	s.navlog("projection", "drop", "2")
+	off()
 
 	must(t, os.RemoveAll(data))
 	must(t, os.Rename(old, data))
-	again()
-	s.programs()
+	on()
 	s.steps(5)
-	s.caughtUp()
 	s.verify()
 	s.kept(before)
-	s.named(2)
-}
-
-// named checks that the list of generations has a note about one that is still marked as building.
-func (s *system) named(id int32) {
-	s.t.Helper()
-	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
-	must(s.t, err)
-	defer o.Close()
-	wait.Until(s.t, func() error { // it is built again
-		all, err := o.List(s.t.Context())
-		if err != nil {
-			return err
+	s.until(func() error { // the dropped generation is built again, and the list of generations has a note about it
+		out, err := s.Run(context.WithoutCancel(t.Context()), "projection", "list")
+		if err != nil || !strings.Contains(out, "navlog projection drop 2") {
+			return fmt.Errorf("no note at generation 2: %w\n%s", err, out)
 		}
-		for _, g := range all {
-			if g.ID == id && g.Note != "" {
-				return nil
-			}
-		}
-		return fmt.Errorf("no note at generation %d: %+v", id, all)
+		return nil
 	})
-}
-
-func (s *system) schema() (schema string) {
-	s.t.Helper()
-	must(s.t, s.pool.QueryRow(s.t.Context(), "SELECT schema FROM generation WHERE id = 1").Scan(&schema))
-	return schema
 }

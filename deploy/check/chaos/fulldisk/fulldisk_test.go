@@ -8,45 +8,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/ethclient"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
-	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partners"
-	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/dispatch"
-	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/ingest/status"
-	"github.com/navlog/navlog/ingest/vaults"
-	"github.com/navlog/navlog/projections"
-	"github.com/navlog/navlog/projections/verify"
-	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/deploy/testkit/fleet"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
-	"github.com/navlog/navlog/schemas/registry"
-	"github.com/navlog/navlog/schemas/webhook"
-	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
 const chainID = 31337
-
-var partnerIDs = []uint32{1, 2}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -97,199 +75,93 @@ func (d *disk) fill() {
 // free frees the space again.
 func (d *disk) free() { must(d.t, os.Remove(d.ballast())) }
 
-// system is the four programs and their engines, one of which uses the disk.
+// system is the four programs, which run, and their engines, one of which uses the disk.
 type system struct {
-	t        *testing.T
-	kafka    chainlog.Config
-	ch       readmodel.Config
-	pg       registry.Config
-	pool     *pgxpool.Pool
-	node     string
-	chain    *ethclient.Client
-	deployed *devchain.Contracts
-	scenario *devchain.Scenario
-	ingest   *ingest.Ingest
-	project  *projections.Projections
-	serve    *query.Query
-	dispatch *dispatch.Dispatch
-	stops    []func()
-	mayTear  atomic.Bool // the broker may end a transaction in one topic only
+	*fleet.Fleet
+	t    *testing.T
+	runs map[string]*fleet.Program
 }
 
-func newSystem(t *testing.T, brokers []string, clickhouse, postgres string) *system {
+// all programs, in the order in which they are started.
+var all = []string{"ingest", "project", "serve", "dispatch"}
+
+// newSystem starts a system with some history. folders are those of engines on other disks; kafka is that of fleet.New.
+func newSystem(t *testing.T, folders map[string]string, kafka func(context.Context, string) ([]string, error)) *system {
 	t.Helper()
-	s := &system{t: t, kafka: chainlog.DefaultConfig(), ch: readmodel.DefaultConfig(), pg: registry.DefaultConfig()}
-	s.kafka.Brokers, s.ch.Addr, s.ch.Prefix, s.pg.URL = brokers, clickhouse, fmt.Sprintf("full%d_%s", os.Getpid(), strings.ToLower(t.Name()[4:8])), postgres
+	s := &system{t: t, runs: map[string]*fleet.Program{}}
 	var err error
-	s.pool, err = registry.Open(t.Context(), s.pg)
+	s.Fleet, err = fleet.New(t.Context(), fleet.Options{Partners: 2, SlotsInEpoch: 1, Folders: folders}, kafka)
 	must(t, err)
-	t.Cleanup(s.pool.Close)
-	anvil := enginetest.Anvil(t, engines.AnvilOptions{SlotsInEpoch: 1, States: 100_000})
-	s.node = anvil.URL
-	s.chain, err = ethclient.DialContext(t.Context(), s.node)
-	must(t, err)
-	t.Cleanup(s.chain.Close)
-	s.deployed, err = devchain.Deploy(t.Context(), s.node)
-	must(t, err)
-	s.scenario = devchain.New(s.node, s.deployed, 1, partnerIDs, slog.New(slog.DiscardHandler))
-	s.steps(30)
-	for _, id := range partnerIDs {
-		_, err := partners.Make(t.Context(), s.pool, int64(id), fmt.Sprint("partner ", id), "")
-		must(t, err)
-	}
-	s.programs()
+	t.Cleanup(s.Close)
+	s.start(all...)
 	s.caughtUp()
 	return s
 }
 
-func (s *system) steps(n int) {
+func (s *system) start(programs ...string) {
 	s.t.Helper()
-	must(s.t, s.scenario.Steps(s.t.Context(), n))
-}
-
-func (s *system) programs() {
-	s.t.Helper()
-	s.startIngest()
-	s.startProject()
-	s.startServe()
-	s.startDispatch()
-}
-
-func (s *system) startIngest() {
-	s.t.Helper()
-	chain := ingest.DefaultConfig()
-	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
-	chain.RPC = []rpc.Endpoint{{URL: s.node}}
-	for _, v := range s.deployed.Vaults {
-		chain.Vaults = append(chain.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+	for _, name := range programs {
+		var err error
+		s.runs[name], err = s.Launch(name, name)
+		must(s.t, err)
 	}
-	must(s.t, chain.Validate())
-	s.ingest = ingest.New(chain, s.kafka, s.pool, prometheus.NewRegistry(), quiet)
-	s.run(s.ingest.Run)
 }
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
-func (s *system) startProject() {
-	s.t.Helper()
-	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), quiet)
-	s.run(s.project.Run)
-}
-
-func (s *system) startServe() {
-	s.t.Helper()
-	http := query.DefaultConfig()
-	http.Listen, http.Router, http.PublicRateLimit = "127.0.0.1:0", s.deployed.Router.Hex(), 0
-	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
-	s.serve = query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), quiet)
-	s.run(s.serve.Run)
-}
-
-func (s *system) startDispatch() {
-	s.t.Helper()
-	g, err := guard.New(guard.DefaultConfig())
-	must(s.t, err)
-	webhooks := dispatch.DefaultConfig()
-	webhooks.ChainID = chainID
-	s.dispatch = dispatch.New(webhooks, s.kafka, s.pool, partners.Sealer(), g, prometheus.NewRegistry(), quiet)
-	s.run(s.dispatch.Run)
-}
-
-// torn begins the advice of ingest when it finds a transaction that has ended in one topic only.
+// torn begins the advice of ingest when it finds a transaction that has ended in one topic only, which the embedded
+// broker leaves if its disk is full.
 const torn = "restore both from the same backup"
 
-// run runs a program until stop or the end of the test. It must not exit by itself, unless the embedded broker's disk
-// was full.
-func (s *system) run(program func(context.Context) error) {
+// stop stops all programs. None may have exited by itself, except ingest if a transaction may be torn.
+func (s *system) stop(mayTear bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		err := program(ctx)
-		switch {
-		case s.mayTear.Load() && err != nil && strings.Contains(err.Error(), torn):
-			err = nil
-		case ctx.Err() == nil:
-			s.t.Errorf("a program ended by itself: %v", err)
-		}
-		done <- err
-	}()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
+	for name, p := range s.runs {
+		s.Forget(p)
+		if err := p.Stop(); err != nil && !(mayTear && name == "ingest" && strings.Contains(p.Said(), torn)) {
 			s.t.Error(err)
 		}
-	})
-	s.t.Cleanup(stop)
-	s.stops = append(s.stops, stop)
-}
-
-// stop stops all programs.
-func (s *system) stop() {
-	for _, stop := range s.stops {
-		stop()
 	}
-	s.stops = nil
 }
 
-// head returns the newest block of the chain.
-func (s *system) head() uint64 {
+func (s *system) steps(n int) {
 	s.t.Helper()
-	head, err := s.chain.BlockNumber(s.t.Context())
+	must(s.t, s.Steps(s.t.Context(), n))
+}
+
+func (s *system) until(holds func() error) {
+	s.t.Helper()
+	must(s.t, s.Until(s.t.Context(), holds))
+}
+
+// ready returns nil if a program is ready, or the reason why it is not.
+func (s *system) ready(program string) error { return s.runs[program].Ready(s.t.Context()) }
+
+// unready waits until a program is not ready, with a reason that contains the words.
+func (s *system) unready(program, words string) {
+	s.t.Helper()
+	s.until(func() error {
+		if err := s.ready(program); err == nil || !strings.Contains(err.Error(), words) {
+			return fmt.Errorf("%s must not be ready because of %q: %v", program, words, err)
+		}
+		return nil
+	})
+}
+
+// caughtUp waits until log, read model and partners have everything of the chain, and all programs are ready.
+func (s *system) caughtUp() *oracle.History {
+	s.t.Helper()
+	history, err := s.Finish(s.t.Context(), s.runs["ingest"], s.runs["project"])
 	must(s.t, err)
-	return head
+	s.until(func() error { return s.Ready(s.t.Context()) })
+	return history
 }
 
-// caughtUp waits until the log, the read model and dispatch have everything of the chain.
-func (s *system) caughtUp() {
-	s.t.Helper()
-	head := s.head()
-	wait.Until(s.t, func() error {
-		in, out := s.ingest.Status(), s.project.Status()
-		if in.State != status.Following || in.IndexedBlock < head || out.State != projections.Following || out.Block < head || out.Seq != in.Seq {
-			return fmt.Errorf("of block %d: ingest is %s at block %d, %q, project is %s at block %d, %q", head, in.State, in.IndexedBlock, in.Reason, out.State, out.Block, out.Reason)
-		}
-		for name, ready := range map[string]func() error{"ingest": s.ingest.Ready, "project": s.project.Ready, "serve": s.serve.Ready, "dispatch": s.dispatch.Ready} {
-			if err := ready(); err != nil {
-				return fmt.Errorf("%s is not ready: %w", name, err)
-			}
-		}
-		return s.deliveredAll(in.ReferralBlock)
-	})
-}
-
-// deliveredAll returns nil if dispatch has a delivery for each deposit and withdrawal request up to a block that names
-// a partner.
-func (s *system) deliveredAll(block uint64) error {
-	conn, err := s.ch.Open("")
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for view, kind := range map[string]string{"deposits": webhook.DepositReferral, "requests": webhook.WithdrawalReferral} {
-		var want, got int64
-		ask := fmt.Sprintf("SELECT toInt64(count()) FROM %s.%s WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(max(1, s.project.Status().Generation)), view, block)
-		if err := conn.QueryRow(s.t.Context(), ask).Scan(&want); err != nil {
-			return err
-		}
-		if err := s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM delivery WHERE type = $1", kind).Scan(&got); err != nil {
-			return err
-		}
-		if got != want || want == 0 {
-			return fmt.Errorf("dispatch has %d deliveries of %d %s", got, want, view)
-		}
-	}
-	return nil
-}
-
-// verify proves that the read model matches the log and the log matches the chain: no event is lost or duplicated.
+// verify waits until everything has been processed, and proves that the log and the events are those of the chain, and
+// the read model is that of the log.
 func (s *system) verify() {
 	s.t.Helper()
-	r, err := verify.Verify(s.t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
+	verdict, err := s.Judge(s.t.Context(), s.caughtUp())
 	must(s.t, err)
-	if r.Err() != nil {
-		s.t.Fatalf("not equal:\n%s", r)
-	}
+	must(s.t, verdict.Err())
 }
 
 // The disk with ClickHouse's tables fills up. project reports it, and continues when there is space, whether or not
@@ -297,28 +169,23 @@ func (s *system) verify() {
 func TestClickHouseDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 512)
-	ch, err := engines.StartClickHouse(t.Context(), filepath.Join(d.dir, "data"))
+	s := newSystem(t, map[string]string{"clickhouse": filepath.Join(d.dir, "data")}, nil)
+	c := readmodel.DefaultConfig()
+	c.Addr = s.ClickHouse.Addr
+	conn, err := c.Open("")
 	must(t, err)
-	t.Cleanup(func() { _ = ch.Close() })
-	s := newSystem(t, enginetest.Kafka(t), ch.Addr, enginetest.Postgres(t))
-	conn, err := s.ch.Open("")
-	must(t, err)
-	t.Cleanup(func() { conn.Close() })
+	defer conn.Close()
 	var kept uint64
 	var refusedBelow string
 	must(t, conn.QueryRow(t.Context(), "SELECT any(keep_free_space), (SELECT value FROM system.merge_tree_settings WHERE name = 'min_free_disk_bytes_to_perform_insert') FROM system.disks").Scan(&kept, &refusedBelow))
 	if kept == 0 || refusedBelow == "0" {
 		t.Errorf("the engine keeps %d bytes free, and refuses inserts below %s", kept, refusedBelow)
 	}
-	for round := range 2 {
+	for range 2 {
 		d.fill()
 		s.steps(10)
-		wait.Until(t, func() error {
-			if st := s.project.Status(); st.State != projections.Retrying || !strings.Contains(st.Reason, "the disk of ClickHouse is full") {
-				return fmt.Errorf("round %d: with a full disk project is %s, %q", round, st.State, st.Reason)
-			}
-			return nil
-		})
+		s.unready("project", "retrying: ")
+		s.unready("project", "the disk of ClickHouse is full")
 		d.free()
 		s.steps(5)
 		s.caughtUp()
@@ -332,13 +199,12 @@ func TestClickHouseDiskFull(t *testing.T) {
 func TestKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 64)
-	k, err := engines.StartKafka(t.Context(), filepath.Join(d.dir, "log"))
-	must(t, err)
-	t.Cleanup(func() { _ = k.Close() })
-	logDiskFull(t, d, k.Addr, true, func(s *system) {
-		s.stop()
-		must(t, k.Restart(t.Context()))
-		s.programs()
+	s := newSystem(t, map[string]string{"kafka": filepath.Join(d.dir, "log")}, nil)
+	s.Forget(s.runs["ingest"])
+	s.logDiskFull(d, func() {
+		s.stop(true)
+		must(t, s.Embedded.Restart(t.Context()))
+		s.start(all...)
 	})
 }
 
@@ -355,28 +221,20 @@ func TestApacheKafkaDiskFull(t *testing.T) {
 	d := newDisk(t, 256)
 	k, err := engines.StartApacheKafka(t.Context(), filepath.Join(d.dir, "log"))
 	must(t, err)
-	t.Cleanup(func() { k.Kill() })
-	logDiskFull(t, d, k.Addr, false, func(*system) { must(t, k.Restart(t.Context())) })
+	t.Cleanup(k.Kill)
+	s := newSystem(t, nil, func(context.Context, string) ([]string, error) { return []string{k.Addr}, nil })
+	s.logDiskFull(d, func() { must(t, k.Restart(t.Context())) })
 }
 
 // logDiskFull fills the disk of the log's broker; it calls revive when there is space again.
-func logDiskFull(t *testing.T, d *disk, broker string, mayTear bool, revive func(*system)) {
-	t.Helper()
-	s := newSystem(t, []string{broker}, enginetest.ClickHouse(t), enginetest.Postgres(t))
-	s.mayTear.Store(mayTear)
+func (s *system) logDiskFull(d *disk, revive func()) {
+	s.t.Helper()
 	d.fill()
-	before := s.ingest.Status().IndexedBlock
 	s.steps(10)
-	wait.Until(t, func() error {
-		if st := s.ingest.Status(); st.Reason == "" {
-			return fmt.Errorf("with a full log ingest is %s at block %d (before %d) without a reason", st.State, st.IndexedBlock, before)
-		}
-		return nil
-	})
+	s.unready("ingest", "")
 	d.free()
-	revive(s)
+	revive()
 	s.steps(5)
-	s.caughtUp()
 	s.verify()
 }
 
@@ -384,26 +242,26 @@ func logDiskFull(t *testing.T, d *disk, broker string, mayTear bool, revive func
 func TestPostgresDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 256)
-	p, err := engines.StartPostgres(t.Context(), filepath.Join(d.dir, "pg"))
-	must(t, err)
-	t.Cleanup(func() { _ = p.Close() })
-	s := newSystem(t, enginetest.Kafka(t), enginetest.ClickHouse(t), p.URL)
+	s := newSystem(t, map[string]string{"postgres": filepath.Join(d.dir, "pg")}, nil)
 	d.fill()
 	s.steps(20)
-	wait.Until(t, func() error {
-		if err := s.dispatch.Ready(); err == nil {
-			return errors.New("with a full registry dispatch is ready")
-		}
-		return nil
-	})
+	s.unready("dispatch", "")
 	d.free()
-	if ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second); s.pool.Ping(ctx) != nil { // it has exited or is about to
-		must(t, p.Restart(t.Context()))
-		cancel()
-	} else {
-		cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if s.Pool.Ping(ctx) != nil { // it has exited or is about to
+		must(t, s.Postgres.Restart(t.Context()))
 	}
 	s.steps(5)
-	s.caughtUp()
 	s.verify()
+}
+
+// logID returns the id of the log.
+func (s *system) logID() []byte {
+	s.t.Helper()
+	c := chainlog.DefaultConfig()
+	c.Brokers = s.Kafka
+	cursor, err := chainlog.ReadCursor(s.t.Context(), chainID, c.Options()...)
+	must(s.t, err)
+	return cursor.GetLogId()
 }
