@@ -37,9 +37,7 @@ type VaultEvent struct {
 }
 
 // VaultEvents is a page of a vault's events of one kind, newest first.
-var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, NewestFirst).Deep(func(_ *Pin, a OfVault) (Filter, bool) {
-	return Filter{Owner: a.Vault, Kind: a.Kind, Blocks: a.Blocks}, !a.Timed
-}).Long()
+var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, NewestFirst).Deep().Long()
 
 // NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native units,
 // and the time in Unix seconds.

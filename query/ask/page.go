@@ -83,8 +83,9 @@ type entry interface{ entry() *Entry }
 // is full. R must be comparable.
 type Page[A any, R comparable] struct {
 	list     string
+	sql      string // in the page's order
 	question *Question[A, R]
-	filter   func(*Pin, A) (Filter, bool) // nil: a page far from the beginning reads all entries before it
+	places   *Question[A, placeRow] // nil: a page far from the beginning reads all entries before it
 	order    Order
 	newest   bool // the list only knows the newest block
 	long     bool // its lists are usually longer than a page
@@ -96,13 +97,14 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	if _, ok := any(new(R)).(entry); !ok {
 		panic("the rows of a page embed Entry")
 	}
-	q := newQuestion[A, R](strings.ReplaceAll(InOrder(sql, order), "{list}", "'"+list+"'"), list)
+	sql = strings.ReplaceAll(InOrder(sql, order), "{list}", "'"+list+"'")
+	q := newQuestion[A, R](sql, list)
 	for _, l := range q.lines {
 		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{behind}) {
 			panic("a page begins behind a place only if there is one (-- if after): " + l.text)
 		}
 	}
-	return &Page[A, R]{list: list, question: q, order: order}
+	return &Page[A, R]{list: list, sql: sql, question: q, order: order}
 }
 
 // Newest marks the page as one of a list that only knows the newest block: its rows must be of the pin's seq,
@@ -119,41 +121,17 @@ func (q *Page[A, R]) Long() *Page[A, R] {
 	return q
 }
 
-// Filter describes a page's rows in a generic form, so that an entry far from the beginning can be found without
-// reading all columns of the entries before it.
-type Filter struct {
-	Owner common.Address `ask:"owner"`
-	Kind  Word           `ask:"kind"`
-	Above Decimal        `ask:"above"` // the key is above it
-	Blocks
-	Vault     common.Address `ask:"vault"`   // zero: all vaults
-	NotLapsed bool           `ask:"lasting"` // excludes open requests that lapsed
-	NotVoid   bool           `ask:"valid"`   // excludes deposits that were void by block Last
-}
-
 // The lowest and the highest key.
 const (
 	LowestKey  Decimal = "-57896044618658097711785492504343953926634992332820282019728792003956564819968"
 	HighestKey Decimal = "57896044618658097711785492504343953926634992332820282019728792003956564819967"
 )
 
-// Deep sets the function that describes a page's rows as a Filter; it returns false if a Filter cannot express them.
-func (q *Page[A, R]) Deep(filter func(p *Pin, args A) (Filter, bool)) *Page[A, R] {
-	q.filter = filter
-	return q
-}
-
 //go:embed sql/deep.sql
 var sqlDeep string
 
-type deepArgs struct {
-	List Word `ask:"list"`
-	Filter
-	_ struct{} `reads:"-"` // the page declares what it reads
-}
-
-// deepRow is the place of an entry, and how many rows were read to find it.
-type deepRow struct {
+// placeRow is the place of an entry, and how many rows were read to find it.
+type placeRow struct {
 	Key      string         `ch:"sort_key"`
 	Block    uint64         `ch:"block"`
 	LogIndex uint32         `ch:"log_index"`
@@ -162,9 +140,13 @@ type deepRow struct {
 	Read     uint64         `ch:"rows_read"`
 }
 
-var deepest = map[Order]*Question[deepArgs, deepRow]{
-	NewestFirst: New[deepArgs, deepRow](InOrder(sqlDeep, NewestFirst)),
-	OldestFirst: New[deepArgs, deepRow](InOrder(sqlDeep, OldestFirst)),
+// Deep lets the page find an entry far from the beginning without reading all columns of the entries before it: the
+// engine counts the rows of the same SQL. The entries must be those of one owner, in the order of the list.
+func (q *Page[A, R]) Deep() *Page[A, R] {
+	page, _, _ := strings.Cut(q.sql, "\nSETTINGS") // which are for reading few rows
+	page = strings.ReplaceAll(page, "{columns}", "list, key, block, log_index, sub, user, sign")
+	q.places = newQuestion[A, placeRow](strings.ReplaceAll(InOrder(sqlDeep, q.order), "{page}", page), q.list)
+	return q
 }
 
 const (
@@ -181,11 +163,10 @@ func withSpare(entries uint64) uint64 { return entries + entries/8 + spareRows }
 
 // Read returns a page of entries, starting at an offset.
 func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, size int) ([]R, error) {
-	filter, deep := q.deep(p, args, offset)
-	if !deep {
+	if !q.far(offset) {
 		return q.read(ctx, p, args, nil, offset, size)
 	}
-	before, ok, err := q.find(ctx, p, filter, offset-1)
+	before, ok, err := q.find(ctx, p, args, offset-1)
 	switch {
 	case err != nil:
 		return nil, err
@@ -197,15 +178,7 @@ func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, si
 
 // far reports whether a page at the offset needs a question of its own, which reads all entries before it. If the
 // list is shorter, that question reads the whole list several times, so count first.
-func (q *Page[A, R]) far(offset uint64) bool { return q.filter != nil && offset >= deepFrom }
-
-// deep returns the filter that finds the entries at an offset, or false if the offset is near.
-func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
-	if !q.far(offset) {
-		return Filter{}, false
-	}
-	return q.filter(p, args)
-}
+func (q *Page[A, R]) far(offset uint64) bool { return q.places != nil && offset >= deepFrom }
 
 // After returns the entries that follow a place, and the place of the last one; nil means the beginning of the list.
 func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) (rows []R, last *Place, err error) {
@@ -217,15 +190,14 @@ func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, si
 	return rows, place, err
 }
 
-// find returns the place of the entry after the first offset entries, or false if it did not find one. It reads no
+// find returns the place of the entry after the first offset entries, or false if it did not find one. It judges no
 // cursor: the question that continues at the place does, and that one reads a state that is at least as new. The
 // result is certain if another entry follows or the list ends: only the last place that was read may lack some of its
 // rows.
-func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
-	deep := deepArgs{List: Word(q.list), Filter: f}
+func (q *Page[A, R]) find(ctx context.Context, p *Pin, args A, offset uint64) (*Place, bool, error) {
 	for rows := withSpare(offset); ; rows *= 2 {
 		parameters := clickhouse.Parameters{"rows": strconv.FormatUint(rows, 10), "offset": strconv.FormatUint(offset, 10)}
-		found, err := deepest[q.order].rows(ctx, p, deep, parameters)
+		found, err := q.places.rows(ctx, p, args, parameters)
 		if err != nil {
 			return nil, false, err
 		}

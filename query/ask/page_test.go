@@ -38,13 +38,6 @@ func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
 	return ask.NewPage[ofUsers, aUser](list, usersSQL, order)
 }
 
-// deep adds a filter, so that pages far from the beginning use the deep question.
-func deep(p *ask.Page[ofUsers, aUser]) *ask.Page[ofUsers, aUser] {
-	return p.Deep(func(p *ask.Pin, a ofUsers) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.Owner, Kind: "none", Blocks: ask.Blocks{Last: p.Block}}, true
-	})
-}
-
 // entry returns a row of first_seen whose content can vary.
 func entry(n uint64, content uint32, sign int8) readmodel.ListRow {
 	return readmodel.ListRow{List: readmodel.FirstSeen, Owner: readtest.VaultC, Key: *uint256.NewInt(n / 3), User: common.BigToAddress(uint256.NewInt(n).ToBig()), TS: content, Sign: sign}
@@ -109,7 +102,7 @@ func TestPagesAmidPairs(t *testing.T) {
 	reads := 0 // ten offsets at a time, so the same offset is read with another size the next time
 	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
 		page, p := newPage("first_seen", order), pinned(t, s, nil)
-		for _, question := range []*ask.Page[ofUsers, aUser]{page, deep(newPage("first_seen", order))} {
+		for _, question := range []*ask.Page[ofUsers, aUser]{page, newPage("first_seen", order).Deep()} {
 			for _, offset := range []uint64{0, 1, 37, 499, 500, 501, 530, uint64(len(want)) - 1, uint64(len(want)), 5000} {
 				size := []int{1, 20, 61}[reads%3]
 				reads++
@@ -232,7 +225,7 @@ func TestPagePastTheEnd(t *testing.T) {
 	s := w.BeforeReorganisation()
 	p := pinned(t, s, nil)
 	w.Pass(8)
-	rows, err := deep(newPage("first_seen", ask.NewestFirst)).Read(t.Context(), p, ofUsers{Owner: readtest.VaultA}, 600, 20)
+	rows, err := newPage("first_seen", ask.NewestFirst).Deep().Read(t.Context(), p, ofUsers{Owner: readtest.VaultA}, 600, 20)
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

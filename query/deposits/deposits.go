@@ -80,9 +80,7 @@ type voided struct {
 
 // newPage returns the page of a list of deposits.
 func newPage(list, sql string) *ask.Page[ofList, deposit] {
-	return ask.NewPage[ofList, deposit](list, sql, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofList) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.Owner, Kind: "deposit", Blocks: a.Blocks, Vault: a.Vault, NotVoid: true}, true
-	})
+	return ask.NewPage[ofList, deposit](list, sql, ask.NewestFirst).Deep()
 }
 
 var (

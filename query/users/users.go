@@ -100,9 +100,7 @@ var (
 func init() {
 	for by, list := range lists {
 		for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
-			page := ask.NewPage[ofVault, user](string(list), sqlPage, order).Deep(func(p *ask.Pin, a ofVault) (ask.Filter, bool) {
-				return ask.Filter{Owner: a.Vault, Kind: "none", Blocks: ask.Blocks{Last: p.Block}}, true
-			}).Long()
+			page := ask.NewPage[ofVault, user](string(list), sqlPage, order).Deep().Long()
 			if by != firstSeen {
 				page.Newest()
 			}

@@ -3,6 +3,7 @@ package withdrawals
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
@@ -98,5 +99,61 @@ func TestPageAmidUnit(t *testing.T) {
 	})
 	if err != nil || tries != 2 {
 		t.Errorf("the queue is answered in %d tries: %v", tries, err)
+	}
+}
+
+// TestFarPages: a page far from the beginning of a list, which is found first, is the one that a walk reaches, whatever
+// the list leaves out: claimed and lapsed requests, those of another vault, and those of other blocks.
+func TestFarPages(t *testing.T) {
+	const requests = 1500
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	for id := range uint64(requests) {
+		f := readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id,
+			Assets: 1, Shares: 1, Block: 2 + id/100, Index: uint32(id % 100), Tx: readtest.Tx(byte(id))}
+		switch {
+		case id%11 == 0:
+			f.Vault = readtest.VaultB
+		case id%7 == 0:
+			f.Expires = uint64(readtest.BlockTime(19))
+		}
+		if w.Log.Add(f, 0); id%100 == 99 {
+			w.Log.Append(readtest.BlockRecord(f.Block))
+		}
+	}
+	for id := uint64(0); id < requests; id += 5 {
+		vault := readtest.VaultA
+		if id%11 == 0 {
+			vault = readtest.VaultB
+		}
+		w.Log.Add(readtest.Fact{Kind: readtest.Claim, Vault: vault, User: readtest.Alice, Other: readtest.Alice, ID: id, Block: 20, Index: uint32(id), Tx: readtest.Tx(1)}, 0)
+	}
+	w.Log.Append(readtest.BlockRecord(20))
+	w.Write()
+	p, err := ask.At(w.Look(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	farPages(t, p, "queue", queuePage, inQueue{})
+	farPages(t, p, "queue of a vault", queuePage, inQueue{readtest.VaultA})
+	farPages(t, p, "user", userPage, ofUser{User: readtest.Alice, Vault: readtest.VaultA})
+	farPages(t, p, "status", userPage, ofUser{User: readtest.Alice, Status: queued})
+	farPages(t, p, "vault", vaultPage, ofVault{readtest.VaultA, ask.Blocks{First: 4, Last: 15}})
+	if err := p.Settled(t.Context(), w.Watcher); err != nil {
+		t.Error(err)
+	}
+}
+
+func farPages[A any](t *testing.T, p *ask.Pin, name string, page *ask.Page[A, request], args A) {
+	t.Helper()
+	all, _, err := page.After(t.Context(), p, args, nil, 2000)
+	if err != nil || len(all) < 900 || len(all) == 1500 {
+		t.Fatalf("%s: %d requests, %v", name, len(all), err)
+	}
+	for _, offset := range []int{500, 777, len(all) - 1} {
+		rows, err := page.Read(t.Context(), p, args, uint64(offset), 20)
+		if want := all[offset:min(offset+20, len(all))]; err != nil || !slices.Equal(rows, want) {
+			t.Errorf("%s: %d requests after %d, %v; want %d", name, len(rows), offset, err, len(want))
+		}
 	}
 }

@@ -54,19 +54,12 @@ type counted struct {
 const anyStatus = "any"
 
 var (
-	userPage = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep(func(p *ask.Pin, a ofUser) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.User, Kind: "requested", Blocks: ask.Blocks{Last: p.Block}, Vault: a.Vault}, a.Status == ""
-	})
+	userPage  = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep()
 	userCount = ask.New[ofUser, counted](sqlUserCount)
-	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.Vault, Kind: "requested", Blocks: a.Blocks}, true
-	}).Long()
+	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep().Long()
 	// A request that a later unit closes is missing from the list of open ones, so the page only knows the newest
 	// block.
-	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
-		return ask.Filter{Kind: "requested", Above: ask.Decimal(serve.Decimal(p.Block)), Blocks: ask.Blocks{Last: p.Block},
-			Vault: a.Vault, NotLapsed: true}, true
-	}).Long()
+	queuePage     = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep().Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
 
