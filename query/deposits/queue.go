@@ -116,10 +116,13 @@ func stream(ctx context.Context, w io.Writer, r *serve.Request, p *ask.Pin, all 
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		deposits, err := unsweptPage.Read(ctx, p, of(p, all[i]), 0, maxQueued)
-		if err == nil {
-			err = r.Settled(ctx, p)
-		}
+		var deposits []deposit
+		err := r.Turn(ctx, func(ctx context.Context) (err error) {
+			if deposits, err = unsweptPage.Read(ctx, p, of(p, all[i]), 0, maxQueued); err == nil {
+				err = r.Settled(ctx, p)
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -147,6 +147,7 @@ type building struct {
 	span    serve.Span
 	header  statement.Header
 	vaults  []state.Vault
+	streams []*statementStream // nil: nothing is read yet
 }
 
 func beginStatement(ctx context.Context, r *serve.Request, p *ask.Pin, partner uint32, span serve.Span,
@@ -248,21 +249,20 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 // write writes the statement, with its events in chain order.
 func (b *building) write(ctx context.Context, out io.Writer, key ed25519.PrivateKey) error {
 	w := statement.NewWriter(out, b.header)
-	streams, err := b.streams(ctx)
-	if err != nil {
-		return err
-	}
 	for {
-		some, err := b.next(ctx, streams)
-		if err != nil {
+		var some []statementEvent
+		var hashes []common.Hash
+		err := b.request.Turn(ctx, func(ctx context.Context) (err error) {
+			if some, err = b.next(ctx); err == nil {
+				hashes, err = b.hashes(ctx, some)
+			}
 			return err
-		}
-		if len(some) == 0 {
+		})
+		switch {
+		case err != nil:
+			return err
+		case len(some) == 0:
 			return w.Finish(key)
-		}
-		hashes, err := b.hashes(ctx, some)
-		if err != nil {
-			return err
 		}
 		for i := range some {
 			if err := w.Add(some[i].statement(b.pin, b.header.PartnerID, hashes[i])); err != nil {

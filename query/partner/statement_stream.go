@@ -31,9 +31,9 @@ type statementStream struct {
 	done  bool             // there is nothing after rows
 }
 
-// streams returns streams of all events that may be in the statement: the partner's deposits and requests in the
+// newStreams returns streams of all events that may be in the statement: the partner's deposits and requests in the
 // blocks of the range.
-func (b *building) streams(ctx context.Context) (out []*statementStream, err error) {
+func (b *building) newStreams(ctx context.Context) (out []*statementStream, err error) {
 	blocks, err := b.pin.Blocks(ctx, b.span.From, b.span.To)
 	for _, kind := range []ask.Word{"deposit", "requested"} {
 		out = append(out, &statementStream{args: ofPartner{readmodel.PartnerOwner(b.header.PartnerID), kind, blocks}})
@@ -42,10 +42,15 @@ func (b *building) streams(ctx context.Context) (out []*statementStream, err err
 }
 
 // next returns the next events of all streams, up to atOnce, in chain order.
-func (b *building) next(ctx context.Context, streams []*statementStream) (some []statementEvent, err error) {
+func (b *building) next(ctx context.Context) (some []statementEvent, err error) {
+	if b.streams == nil {
+		if b.streams, err = b.newStreams(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for len(some) < atOnce {
 		var first *statementStream
-		for _, s := range streams {
+		for _, s := range b.streams {
 			if err := s.fill(ctx, b); err != nil {
 				return nil, err
 			}

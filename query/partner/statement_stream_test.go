@@ -1,6 +1,10 @@
 package partner
 
 import (
+	"context"
+	"crypto/ed25519"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -57,14 +61,10 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 	if read > 4*last {
 		t.Errorf("to find its place in the log it reads %d rows, of %d blocks", read, last)
 	}
-	streams, err := b.streams(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
 	total, found := uint64(0), 0
 	for page := 1; ; page++ {
 		read = 0
-		some, err := b.next(ctx, streams)
+		some, err := b.next(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,4 +94,40 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 	if total > 6*events {
 		t.Errorf("%d rows are read for %d events of %d", total, found, events)
 	}
+}
+
+// TestStatementOfRetractedEvents: a statement is not completed if its events are retracted while it is made, also if none
+// of them remains.
+func TestStatementOfRetractedEvents(t *testing.T) {
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	l.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, Partner: 7, ID: 1,
+		Assets: 5, Shares: 5, Block: 2, Tx: readtest.Tx(2)}, readtest.BlockRecord(2))
+	l.Append(readtest.BlockRecord(3))
+	g.Write(l)
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := serve.Span{From: int64(readtest.BlockTime(1)), To: int64(readtest.BlockTime(2))}
+	c := readtest.Serve(t, g, serve.Route{Path: "/statement", Partner: true, IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+			b, err := beginStatement(ctx, r, p, 7, span, &registry.ProgramStatus{State: registry.Following})
+			if err != nil {
+				return nil, err
+			}
+			return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+				l.Retract(1)
+				l.Append(readtest.BlockRecord(2), readtest.BlockRecord(3))
+				g.Write(l)
+				return b.write(ctx, w, key)
+			}}, nil
+		})
+	}})
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler {
+			t.Errorf("the statement ends with %v", v)
+		}
+	}()
+	t.Errorf("the statement is complete: %s", c.Serve("/statement").Body)
 }

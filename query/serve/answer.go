@@ -31,7 +31,8 @@ type Answer struct {
 	Kind   string // Content-Type; empty: JSON
 	Name   string // the file name under which a streamed body is saved; empty: none
 	// Stream writes the body piece by piece, on routes with long responses. It is called once the answer is known to
-	// be exact; whatever it reads later must be checked to belong to the same state (Whole).
+	// be exact. It reads in turns (Request.Turn), and must check that what it reads belongs to the same state
+	// (Request.Settled).
 	Stream func(context.Context, io.Writer) error
 	// Input is what the streamed bytes depend on besides the state, the request and the partner; empty: nothing. It is
 	// part of the ETag.
@@ -42,7 +43,6 @@ type Answer struct {
 
 	links    string // the header Link; empty: none
 	untagged bool   // a streamed body has no ETag
-	turns    bool   // Stream acquires an engine slot for each of its queries itself
 }
 
 // envelope is the body of every successful response.

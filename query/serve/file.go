@@ -56,7 +56,7 @@ func (r *Request) readParams() {
 	}
 	r.Params.OneOf(formatParam, "json", "json", string(files.CSV), string(files.Parquet))
 	if r.format != "" {
-		r.Params.whole = r.fileRows
+		r.Params.whole = r.server.FileRows
 	}
 	if r.format == files.CSV && !r.HTTP.ProtoAtLeast(1, 1) {
 		r.Params.Fault(formatParam, "must not be csv over HTTP/1.0, which cannot signal that a file was cut off: use HTTP/1.1, also between a proxy and navlog, or request parquet")
@@ -75,12 +75,14 @@ func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, next func(context
 
 // Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
 // ask.ErrRewritten if it does not, and then the rows must not be written.
-func (r *Request) Settled(ctx context.Context, p *ask.Pin) error { return p.Settled(ctx, r.watcher) }
+func (r *Request) Settled(ctx context.Context, p *ask.Pin) error {
+	return p.Settled(ctx, r.server.Watcher)
+}
 
 // WholeAsRead is Whole for a list that does not depend on a block and may change while it is sent: each row is as it
 // was when it was read. So the file has no ETag, because only its bytes could identify it.
 func WholeAsRead[T any](ctx context.Context, r *Request, next func(context.Context) ([]T, error)) (*Answer, error) {
-	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), next, func(context.Context) error { return nil })
+	a, err := whole(ctx, r, r.listName()+"-"+r.server.Watcher.Now().UTC().Format("20060102T150405Z"), next, func(context.Context) error { return nil })
 	if a != nil {
 		a.untagged = true
 	}
@@ -98,24 +100,19 @@ func whole[T any](ctx context.Context, r *Request, name string, next func(contex
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), turns: true, Stream: func(ctx context.Context, out io.Writer) error {
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), Stream: func(ctx context.Context, out io.Writer) error {
 		w := files.NewWriter[T](r.format, out)
 		for len(rows) > 0 {
 			var more []T
 			err := ask.Together(
 				func() error { return w.Write(rows) },
-				func() (err error) {
-					release, err := r.turn(ctx)
-					if err != nil {
+				func() error {
+					return r.Turn(ctx, func(ctx context.Context) (err error) {
+						if more, err = next(ctx); err == nil {
+							err = settled(ctx)
+						}
 						return err
-					}
-					defer release()
-					ctx, cancel := context.WithTimeout(ctx, r.work)
-					defer cancel()
-					if more, err = next(ctx); err == nil {
-						err = settled(ctx)
-					}
-					return err
+					})
 				},
 			)
 			if err != nil {

@@ -28,18 +28,15 @@ type Request struct {
 	Partner *Partner   // that the key belongs to; nil on public routes
 	Client  netip.Addr // whose limits the request counts against
 
+	server   *Server
 	vars     map[string]string // of the path
 	body     []byte
 	snapshot *state.Snapshot // nil: there is none yet
-	watcher  *state.Watcher
-	about    *ask.Validity                                     // of the answer, once it is pinned
-	asFile   bool                                              // the list can be requested as a file
-	format   files.Format                                      // of the requested file; empty: none
-	fileRows int                                               // rows read at once for a file
-	work     time.Duration                                     // timeout for making one part of a file
-	class    class                                             // of the slots that it needs
-	turn     func(context.Context) (release func(), err error) // acquires an engine slot for one part of a file
-	partial  bool                                              // may be answered from the first generation while it is built
+	about    *ask.Validity   // of the answer, once it is pinned
+	asFile   bool            // the list can be requested as a file
+	format   files.Format    // of the requested file; empty: none
+	class    class           // of the slots that it needs
+	partial  bool            // may be answered from the first generation while it is built
 }
 
 // Partner is the partner that a request's key belongs to.
@@ -67,7 +64,7 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 		if err := r.Params.Err(); err != nil {
 			return nil, err
 		}
-		return nil, notYet(r.watcher)
+		return nil, notYet(r.server.Watcher)
 	}
 	block := r.Params.asOfBlock(r.snapshot)
 	if err := r.Params.Err(); err != nil {
@@ -102,10 +99,10 @@ func (r *Request) PinnedToFinal(depth uint64,
 		return nil, err
 	}
 	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
-		return nil, notYet(r.watcher)
+		return nil, notYet(r.server.Watcher)
 	}
-	programs := r.watcher.Registry()
-	newest := programs.Report(registry.Ingest, r.watcher.Now())
+	programs := r.server.Watcher.Registry()
+	newest := programs.Report(registry.Ingest, r.server.Watcher.Now())
 	if newest == nil || newest.State != registry.Following && newest.State != registry.Backfilling || newest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
 	}
@@ -113,12 +110,12 @@ func (r *Request) PinnedToFinal(depth uint64,
 		return nil, Unavailable(
 			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
 	}
-	ingest := programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
+	ingest := programs.IngestUpTo(r.snapshot.Seq, r.server.Watcher.Now())
 	if ingest == nil { // the snapshot may be older than the report
-		if s, err := r.watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
+		if s, err := r.server.Watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
 			r.snapshot = s
 		}
-		ingest = programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
+		ingest = programs.IngestUpTo(r.snapshot.Seq, r.server.Watcher.Now())
 	}
 	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
@@ -137,7 +134,7 @@ func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error)
 		return nil, err
 	}
 	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
-		return nil, notYet(r.watcher)
+		return nil, notYet(r.server.Watcher)
 	}
 	return answer(r.snapshot.Seq), nil
 }
@@ -145,10 +142,10 @@ func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error)
 // pinned makes an answer at a block, or at the newest one if block is nil. There must be a snapshot.
 func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
 	if r.snapshot.Partial && !r.partial {
-		return nil, notYet(r.watcher)
+		return nil, notYet(r.server.Watcher)
 	}
 	var out *Answer
-	p, err := ask.Answer(r.Context, r.watcher, r.snapshot, block, func(ctx context.Context, p *ask.Pin) (err error) {
+	p, err := ask.Answer(r.Context, r.server.Watcher, r.snapshot, block, func(ctx context.Context, p *ask.Pin) (err error) {
 		out, err = answer(ctx, p)
 		return err
 	})

@@ -293,12 +293,11 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
 	end := time.Now().Add(s.WriteTimeout)
 	r := s.request(w, hr)
-	r.partial, r.asFile, r.work = e.FirstSync, e.AsFile, s.RequestTimeout
+	r.partial, r.asFile = e.FirstSync, e.AsFile
 	if e.AsFile {
-		r.format, r.fileRows = formatOf(hr), s.FileRows
+		r.format = formatOf(hr)
 	}
 	r.class = e.class(r)
-	r.turn = func(ctx context.Context) (func(), error) { return s.slots.acquirePatiently(ctx, r.holder()) }
 	if hr.Method != http.MethodPost && !e.Uncached { // uncached requests query PostgreSQL, and a POST is always completed
 		r.Context, h = withClient(r.Context, hr.Context()), whileWanted(h)
 	}
@@ -342,7 +341,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 }
 
 func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {
-	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), vars: mux.Vars(r), snapshot: s.Watcher.Snapshot(), watcher: s.Watcher}
+	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), server: s, vars: mux.Vars(r), snapshot: s.Watcher.Snapshot()}
 }
 
 // Vary of a response that is compressed on request, and of one that may also be a page.

@@ -44,13 +44,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		return nil, err
 	}
 	defer leave()
-	release, err := s.slots.acquire(r.Context, r.holder())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { release() }()
-	client := r.HTTP.Context()
-	a, err := h(r)
+	a, err := s.begin(r, h)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +61,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
 	defer cancel()
-	defer context.AfterFunc(client, cancel)()
+	defer context.AfterFunc(r.HTTP.Context(), cancel)()
 	send := func(w io.Writer) error { return a.Stream(ctx, w) }
 	if acceptsGzip(r.HTTP.Header) && r.format != files.Parquet { // Parquet is compressed itself
 		plain := send
@@ -83,17 +77,10 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	}
 	defer s.cutOff(r)
 	out := s.patient(w, r, end)
-	turns := &turnstile{to: out, enter: func() (func(), error) { return r.turn(ctx) }, release: release}
-	release = turns.leave
-	if a.turns {
-		turns.leave()
-		turns.enter = nil
-	}
-	pieces := bufio.NewWriterSize(turns, StreamChunk)
+	pieces := bufio.NewWriterSize(out, StreamChunk)
 	if err = send(pieces); err == nil {
 		err = pieces.Flush()
 	}
-	turns.leave()
 	if err == nil {
 		err = out.Flush()
 	}
@@ -103,6 +90,16 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	}
 	out.finish()
 	return nil, nil
+}
+
+// begin runs the handler of a long response on an engine slot.
+func (s *Server) begin(r *Request, h Handler) (*Answer, error) {
+	release, err := s.slot(r)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return h(r)
 }
 
 // deliver sends a finished response, until end. A long one uses memory until its client has received it, so it needs a
@@ -136,26 +133,15 @@ func (r *Request) stateTag(a *Answer) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// turnstile releases the engine slot while the client receives what was written: a slow reader occupies one of the
-// places for long responses, but no engine slot.
-type turnstile struct {
-	to      io.Writer
-	enter   func() (release func(), err error) // nil: the slot cannot be acquired again
-	release func()                             // nil: the slot is released
-}
-
-func (t *turnstile) Write(b []byte) (int, error) {
-	t.leave()
-	n, err := t.to.Write(b)
-	if err == nil && t.enter != nil {
-		t.release, err = t.enter()
+// Turn runs queries of a response that is being sent, on an engine slot and within RequestTimeout. Between its turns such
+// a response has one of the places for long responses, but no engine slot, however slowly its client reads.
+func (r *Request) Turn(ctx context.Context, work func(context.Context) error) error {
+	release, err := r.server.slots.acquirePatiently(ctx, r.holder())
+	if err != nil {
+		return err
 	}
-	return n, err
-}
-
-func (t *turnstile) leave() {
-	if t.release != nil {
-		t.release()
-		t.release = nil
-	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, r.server.RequestTimeout)
+	defer cancel()
+	return work(ctx)
 }
