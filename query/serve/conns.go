@@ -115,6 +115,7 @@ func (l boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+		limitUnsent(raw)
 		if taken := l.conns.take(raw); taken != nil {
 			return taken, nil
 		}

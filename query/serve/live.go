@@ -151,7 +151,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	defer s.cutOff(r)
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a test's recorder does not support it
-	l := &Live{server: s, request: r, out: s.patient(w, r, time.Time{}), beat: time.NewTimer(s.Heartbeat)}
+	l := &Live{server: s, request: r, out: s.patient(w, time.Time{}), beat: time.NewTimer(s.Heartbeat)}
 	defer l.beat.Stop()
 	ctx, cancel := context.WithCancel(r.Context)
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -15,49 +14,33 @@ const (
 	// MinRate is how many bytes per second the client of a long response must receive. A slower client would occupy
 	// memory that others wait for.
 	MinRate = 13 << 10
-	// streamPatience is how long a client may appear to receive nothing. The operating systems of both sides report
-	// no progress until part of their buffers is free: a client reading at 15 KB/s was measured to show no progress
-	// for 26 s, and then 400 KB at once.
+	// streamPatience is how long a client may appear to receive nothing. Its operating system accepts nothing more until
+	// part of its buffers is free: a client reading at 15 KB/s was measured to receive nothing for 26 s, and then
+	// 400 KB at once.
 	streamPatience = 30 * time.Second
-	// lastBytes is how much of a written response the operating system may still buffer.
-	lastBytes = 4 << 20
 )
 
-// patientWriter sends to a client that must receive MinRate on average. It measures acknowledged bytes, not written
-// ones, because the operating system accepts megabytes at once, and then nothing for minutes. So while a write
-// blocks, the writer checks the acknowledged bytes, and extends the deadline accordingly. If a connection does not
-// report them, written bytes count instead.
+// patientWriter sends to a client that must receive MinRate on average. It measures what the operating system accepts,
+// which is little more than what the client receives: see limitUnsent.
 type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	acked   func() (uint64, bool)
 	window  time.Duration
-	end     time.Time // the last deadline; zero: none
-
-	mu    sync.Mutex
-	debt  time.Duration // the time that the client would need at MinRate to catch up
-	since time.Time     // the time at which debt was computed
-	known uint64        // acknowledged bytes at that time
-	timer *time.Timer   // nil: no write is in progress
-	err   error         // of a write
-	late  bool          // the response was not complete at end
+	end     time.Time     // the last deadline; zero: none
+	debt    time.Duration // the time that the client would need at MinRate to catch up
+	err     error         // of a write
+	late    bool          // the response was not complete at end
 }
 
 // patient returns the writer of a response that must be complete at end; zero means no end.
-func (s *Server) patient(w http.ResponseWriter, r *Request, end time.Time) *patientWriter {
-	p := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), window: s.Patience, end: end}
-	p.acked = func() (uint64, bool) { return 0, false }
-	if conn, ok := r.HTTP.Context().Value(connKey{}).(interface{ Acked() (uint64, bool) }); ok {
-		p.acked = conn.Acked
-	}
-	return p
+func (s *Server) patient(w http.ResponseWriter, end time.Time) *patientWriter {
+	return &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), window: s.Patience, end: end}
 }
 
 // connKey is the key of the connection in the context of its requests.
 type connKey struct{}
 
-// ConnContext implements http.Server.ConnContext. Without it, the pace of a client is measured by what the operating
-// system accepts.
+// ConnContext implements http.Server.ConnContext. Without it, a connection may be closed while its request is handled.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
@@ -65,9 +48,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 // Write implements io.Writer.
 func (p *patientWriter) Write(b []byte) (written int, err error) {
 	for piece := range slices.Chunk(b, StreamChunk) {
-		p.begin()
-		n, err := p.ResponseWriter.Write(piece)
-		p.done(n, err)
+		n, err := p.paced(func() (int, error) { return p.ResponseWriter.Write(piece) })
 		if written += n; err != nil {
 			return written, err
 		}
@@ -77,92 +58,38 @@ func (p *patientWriter) Write(b []byte) (written int, err error) {
 
 // Flush sends buffered bytes.
 func (p *patientWriter) Flush() error {
-	p.begin()
-	err := p.control.Flush()
-	if errors.Is(err, http.ErrNotSupported) { // there is no buffer to flush
-		err = nil
-	}
-	p.done(0, err)
+	_, err := p.paced(func() (int, error) {
+		err := p.control.Flush()
+		if errors.Is(err, http.ErrNotSupported) { // there is no buffer to flush
+			err = nil
+		}
+		return 0, err
+	})
 	return err
 }
 
-// begin sets the deadline of a write, and a timer that extends it while the write blocks.
-func (p *patientWriter) begin() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.since = time.Now()
-	if n, ok := p.acked(); ok {
-		p.pay(n - p.known)
-		p.known = n
-	}
-	p.deadline()
-	p.timer = time.AfterFunc(p.window/8, p.look)
-}
-
-// look accounts for what the client received while a write blocks.
-func (p *patientWriter) look() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.timer == nil {
-		return
-	}
-	if n, ok := p.acked(); ok {
-		p.wait()
-		p.pay(n - p.known)
-		p.known = n
-		p.deadline()
-	}
-	p.timer.Reset(p.window / 8)
-}
-
-// done ends a write of n bytes.
-func (p *patientWriter) done(n int, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timer.Stop()
-	p.timer = nil
-	p.wait()
-	if acked, ok := p.acked(); ok {
-		p.pay(acked - p.known)
-		p.known = acked
-	} else {
-		p.pay(uint64(n))
-	}
+// paced runs a write, which may block until the debt reaches the window, and deducts its bytes from the debt.
+func (p *patientWriter) paced(write func() (int, error)) (n int, err error) {
+	begun := time.Now()
+	p.deadline(p.window - p.debt)
+	n, err = write()
+	p.debt = max(0, p.debt+time.Since(begun)-time.Duration(n)*time.Second/MinRate)
 	if err != nil && p.err == nil {
 		p.err, p.late = err, !p.end.IsZero() && !time.Now().Before(p.end)
 	}
+	return n, err
 }
 
-// wait adds the time since the last update to the debt.
-func (p *patientWriter) wait() {
-	now := time.Now()
-	p.debt += now.Sub(p.since)
-	p.since = now
-}
-
-// pay deducts received bytes from the debt.
-func (p *patientWriter) pay(bytes uint64) {
-	p.debt = max(0, p.debt-time.Duration(min(bytes, lastBytes))*time.Second/MinRate)
-}
-
-// deadline lets a write block until the debt reaches the window.
-func (p *patientWriter) deadline() {
-	at := time.Now().Add(p.window - p.debt)
+func (p *patientWriter) deadline(left time.Duration) {
+	at := time.Now().Add(left)
 	if !p.end.IsZero() && p.end.Before(at) {
 		at = p.end
 	}
 	_ = p.control.SetWriteDeadline(at) // a test's recorder does not support it
 }
 
-// finish sets the deadline for the end of the response, which net/http writes, so that there is time for what the
-// operating system still buffers.
-func (p *patientWriter) finish() {
-	at := time.Now().Add(p.window + lastBytes/MinRate*time.Second)
-	if !p.end.IsZero() && p.end.Before(at) {
-		at = p.end
-	}
-	_ = p.control.SetWriteDeadline(at)
-}
+// finish sets the deadline for the end of the response, which net/http writes.
+func (p *patientWriter) finish() { p.deadline(p.window) }
 
 // cut logs and counts why a response ended early. If the client disconnected, it is only counted.
 func (s *Server) cut(r *Request, out *patientWriter, err error) {

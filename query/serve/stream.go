@@ -76,7 +76,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		return nil, nil
 	}
 	defer s.cutOff(r)
-	out := s.patient(w, r, end)
+	out := s.patient(w, end)
 	pieces := bufio.NewWriterSize(out, StreamChunk)
 	if err = send(pieces); err == nil {
 		err = pieces.Flush()
@@ -114,7 +114,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *Request, f *finished, end tim
 		return err
 	}
 	defer leave()
-	out := s.patient(w, r, end)
+	out := s.patient(w, end)
 	send(out, r.HTTP, f, f.position(r.snapshot))
 	if out.err != nil { // Content-Length tells the client that the response is incomplete
 		s.cut(r, out, out.err)
