@@ -17,14 +17,20 @@ import (
 // lastDecision is the number of the last row of the table of decisions.
 const lastDecision = 46
 
-// observedElsewhere are the rows, or parts of rows, that a client of the HTTP API cannot observe, and the tests that
-// cover them.
+// observedElsewhere are the rows, or parts of rows, that a client of the HTTP API cannot observe or that another test
+// covers, and these tests.
 var observedElsewhere = []struct {
 	row        int
 	why        string
 	file, test string
 }{
 	{9, "the bodies are made where events are delivered", "../schemas/webhook/webhook_test.go", "TestBodies"},
+	{10, "meta and links of every page", "http_test.go", "TestLinksAndPages"},
+	{12, "what a page size may be", "serve/params_test.go", "TestPageParameters"},
+	{16, "the forms of a time", "serve/params_test.go", "TestTimeParameters"},
+	{19, "every list with a filter by vault", "http_test.go", "TestValidation"},
+	{20, "every path of one resource", "http_test.go", "TestValidation"},
+	{21, "repeated, empty and unknown parameters, and all mistakes at once", "http_test.go", "TestValidation"},
 	{24, "the warning is in the log of the program", "failure_test.go", "TestUnlikeAssetsAreWarnedOf"},
 	{29, "every spelling of a host, and the address at each connection", "../schemas/webhook/guard/guard_test.go", "TestURLs"},
 	{29, "judged again at every connection", "../dispatch/dns_test.go", "TestDNSGames"},

@@ -3,7 +3,6 @@ package query
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -100,14 +99,6 @@ func TestDecisionsAboutResources(t *testing.T) {
 		}
 		same(t, "EIP-55", first("/api/v1/vaults")["address"], a)
 	})
-	t.Run("20 unknown resources", func(t *testing.T) {
-		n := nobody.Hex()
-		w.get("/api/v1/vaults/"+n).Failed(t, 404, "NOT_FOUND")
-		w.get("/api/v1/vaults/"+n+"/nav").Failed(t, 404, "NOT_FOUND")
-		w.get("/api/v1/users/"+n).Failed(t, 404, "NOT_FOUND")
-		same(t, "deposits", w.get("/api/v1/users/"+n+"/deposits").Data(t), []any{})
-		same(t, "withdrawals", w.get("/api/v1/users/"+n+"/withdrawals").Data(t), []any{})
-	})
 	t.Run("23 never", func(t *testing.T) {
 		stats := w.get("/api/v1/vaults/" + vaultB.Hex()).Data(t).(object)["stats"].(object)
 		same(t, "times", []any{stats["lastSweepAt"], stats["lastNavAt"]}, []any{nil, nil})
@@ -129,36 +120,6 @@ func TestDecisionsAboutParameters(t *testing.T) {
 	a, u := vaultA.Hex(), alice.Hex()
 	lists := []string{"/api/v1/vaults/" + a + "/nav", "/api/v1/users", "/api/v1/users/" + u + "/deposits", "/api/v1/users/" + u + "/withdrawals", "/api/v1/queues/withdrawals"}
 
-	t.Run("10 PaginationMeta", func(t *testing.T) {
-		r := w.get("/api/v1/users?pageSize=2&page=2")
-		same(t, "meta", r.JSON(t)["meta"], object{"page": 2, "pageSize": 2, "total": 3, "totalPages": 2, "hasNextPage": false})
-		for _, rel := range []string{"first", "prev", "last"} {
-			if !strings.Contains(r.Header().Get("Link"), `rel="`+rel+`"`) {
-				t.Errorf("Link has no %s: %s", rel, r.Header().Get("Link"))
-			}
-		}
-	})
-	for row, cases := range map[string]map[string]bool{ // query: accepted
-		"11 page": {"page=1": true, "page=9": true, "page=0": false, "page=-1": false, "page=1.0": false, "page=%2B1": false, "page=1%20": false, "page=a": false,
-			"page=1000&pageSize=100": true, "page=1001&pageSize=100": false, "page=99999999999999999999999": false},
-		"12 pageSize": {"pageSize=1": true, "pageSize=100": true, "pageSize=0": false, "pageSize=101": false, "pageSize=-5": false, "pageSize=ten": false, "pageSize=1e1": false},
-		"21 repeated, empty, unknown": {"page=1&page=x": true, "page=x&page=1": false, "page=": true, "page=&page=x": true, "pageSize=": true, "asOfBlock=": true, "foo=bar": true, "foo=%00": true,
-			"page": true, "%zz": false, "a;b": false},
-		"15 the past": {"asOfBlock=3": true, "asOfBlock=11": true, "asOfBlock=2": false, "asOfBlock=12": false, "asOfBlock=-1": false, "asOfBlock=0x3": false},
-	} {
-		t.Run(row, func(t *testing.T) {
-			for _, path := range lists {
-				for query, accepted := range cases {
-					r := w.get(path + "?" + query)
-					if accepted {
-						r.JSON(t)
-					} else if details, _ := r.Failed(t, 400, "INVALID_PARAMETER").([]any); len(details) == 0 {
-						t.Errorf("%s?%s: no details", path, query)
-					}
-				}
-			}
-		})
-	}
 	t.Run("11 past the end", func(t *testing.T) {
 		for _, path := range lists {
 			body := w.get(path + "?page=900").JSON(t)
@@ -202,34 +163,9 @@ func TestDecisionsAboutParameters(t *testing.T) {
 		same(t, "X-Indexed-Block", r.Header().Get("X-Indexed-Block"), "9")
 	})
 	t.Run("16 from, to", func(t *testing.T) {
-		for value, ok := range map[string]bool{
-			"2023-11-14": true, "2023-11-14T22:15:20Z": true, "2023-11-14T22:15:20.123456789Z": true, "2023-11-14T23:15:20+01:00": true, "1700000120": true, "1700000120000": true, "0": true,
-			"2023-11-31": false, "2023-11-14T22:15:20": false, "2023-11-14 22:15:20Z": false, "17000001200": false, "170000012000000": false, "-1": false, "yesterday": false, "2023-11-14T22:15:20.1234567890Z": false,
-		} {
-			for _, path := range []string{lists[0], lists[2]} {
-				for _, field := range []string{"from", "to"} {
-					r := w.get(path + "?" + field + "=" + url.QueryEscape(value))
-					if ok {
-						r.JSON(t)
-					} else {
-						r.Failed(t, 400, "INVALID_PARAMETER")
-					}
-				}
-			}
-		}
 		w.get(lists[0]+"?from=2&to=1").Failed(t, 400, "INVALID_PARAMETER")
 		same(t, "both ends", w.get(lists[0] + "?from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z").JSON(t)["meta"].(object)["total"], 1)
 		same(t, "the end of that day", w.get(lists[0] + "?to=2023-11-14").JSON(t)["meta"].(object)["total"], 2)
-	})
-	t.Run("19 vault", func(t *testing.T) {
-		for _, path := range []string{lists[2], lists[3], lists[4], "/api/v1/queues/deposits"} {
-			w.get(path+"?vault=0x12").Failed(t, 400, "INVALID_ADDRESS")
-			same(t, path, w.get(path+"?vault="+nobody.Hex()).Data(t), []any{})
-		}
-	})
-	t.Run("21 every mistake at once", func(t *testing.T) {
-		details := w.get(lists[2]+"?page=x&pageSize=y&from=z&to=z&asOfBlock=q").Failed(t, 400, "INVALID_PARAMETER").([]any)
-		same(t, "details", len(details), 5)
 	})
 	t.Run("22 status", func(t *testing.T) {
 		for _, status := range []string{"queued", "claimed", "cancelled"} {

@@ -213,7 +213,7 @@ func TestValidation(t *testing.T) {
 		"/api/v1/settlement/summary":          {},
 		"/api/v1/reorganisations":             {"width=0", "width=x"},
 	} {
-		wrong = append(wrong, "asOfBlock=x", "asOfBlock=-1", "asOfBlock=12", "asOfBlock=2", "asOfBlock=0", "asOfBlock=99999999999999999999", "x=%zz")
+		wrong = append(wrong, "asOfBlock=x", "asOfBlock=-1", "asOfBlock=12", "asOfBlock=2", "asOfBlock=0", "asOfBlock=0x3", "asOfBlock=99999999999999999999", "x=%zz", "x=1;y=2")
 		for _, query := range wrong {
 			field, _, _ := strings.Cut(query, "=")
 			code := "INVALID_PARAMETER"
@@ -229,7 +229,7 @@ func TestValidation(t *testing.T) {
 			}
 		}
 		// Unknown parameters are ignored, empty ones are absent, and the first value of a repeated one counts.
-		if r := w.get(path + "?foo=bar&page=&pageSize=&vault=&from=&to=&status=&sortBy=&sortOrder=&asOfBlock=&page=x&vault=x&asOfBlock=x"); r.Code != 200 {
+		if r := w.get(path + "?foo=bar&foo=%00&bar&page=&pageSize=&vault=&from=&to=&status=&sortBy=&sortOrder=&asOfBlock=&page=x&vault=x&asOfBlock=x"); r.Code != 200 {
 			t.Errorf("%s with empty parameters: %d %s", path, r.Code, r.Body)
 		}
 	}
@@ -245,7 +245,7 @@ func TestValidation(t *testing.T) {
 		w.get(path).Failed(t, 404, "NOT_FOUND")
 	}
 	for _, path := range []string{"/api/v1/users/" + nobody.Hex() + "/deposits", "/api/v1/users/" + nobody.Hex() + "/withdrawals",
-		"/api/v1/users/" + u + "/deposits?vault=" + nobody.Hex(), "/api/v1/queues/withdrawals?vault=" + nobody.Hex(), "/api/v1/queues/deposits?vault=" + nobody.Hex(),
+		"/api/v1/users/" + u + "/deposits?vault=" + nobody.Hex(), "/api/v1/users/" + u + "/withdrawals?vault=" + nobody.Hex(), "/api/v1/queues/withdrawals?vault=" + nobody.Hex(), "/api/v1/queues/deposits?vault=" + nobody.Hex(),
 		"/api/v1/users?page=9", "/api/v1/queues/withdrawals?page=9"} {
 		same(t, path, w.get(path).Data(t), []any{})
 	}

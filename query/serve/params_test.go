@@ -29,7 +29,12 @@ func TestPageParameters(t *testing.T) {
 		"page=&pageSize=":           {Page{1, 20}, ""},
 		"page=3&pageSize=7":         {Page{3, 7}, ""},
 		"page=2&page=x":             {Page{2, 20}, ""}, // the first value counts
+		"page=x&page=1":             {Page{1, 20}, "page"},
 		"page=&page=9":              {Page{1, 20}, ""},
+		"page":                      {Page{1, 20}, ""},
+		"pageSize=1":                {Page{1, 1}, ""},
+		"pageSize=-5":               {Page{1, 20}, "pageSize"},
+		"pageSize=1e1":              {Page{1, 20}, "pageSize"},
 		"pageSize=100&page=1000":    {Page{1000, 100}, ""},
 		"pageSize=100&page=1001":    {Page{1, 100}, "page"},
 		"page=5000":                 {Page{5000, 20}, ""},
@@ -81,7 +86,7 @@ func TestTimeParameters(t *testing.T) {
 	}
 	for _, value := range []string{
 		"2024-02-30", "2024-2-9", "2024-13-01", "29.02.2024", "2024-02-29T00:00:00", "2024-02-29 00:00:00Z", "2024-02-29T0:00:00Z",
-		"2024-02-29T00:00:00,5Z", "2024-02-29T24:00:00Z", "12345678901", "123456789012", "12345678901234", "-1", "+1", "1e9", "now", "0x10", "１",
+		"2024-02-29T00:00:00,5Z", "2024-02-29T24:00:00Z", "2024-02-29T00:00:00.1234567890Z", "12345678901", "123456789012", "12345678901234", "-1", "+1", "1e9", "now", "0x10", "１",
 	} {
 		p := newParams("from=" + url.QueryEscape(value) + "&to=" + url.QueryEscape(value))
 		if p.Span(); fields(p) != "from to" {
