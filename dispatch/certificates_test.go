@@ -53,7 +53,7 @@ func (f *fixture) setCertificates(d *Dispatch, partner int64, url string, texts 
 	f.Helper()
 	given, err := texts.Parse()
 	f.check(err)
-	_, err = registry.SetCertificates(f.Context(), f.pool, "test", f.sealer, partner, url, given)
+	_, err = registry.SetCertificates(f.Context(), f.pool, registry.Author{Name: "test"}, f.sealer, partner, url, given)
 	f.check(err)
 	if d != nil {
 		d.endpoints.expire() // otherwise it uses the earlier ones for up to a second

@@ -28,6 +28,7 @@ import (
 const (
 	rotateSecretPath = webhooksPath + "/secret/rotate"
 	rotateKeyPath    = "/api/v1/partner/keys/rotate"
+	anEvent          = "57e04288-f027-5ee3-baa8-df40dbd8417c"
 )
 
 // rotations is a world whose server has a login of its own, with some roles of the registry.
@@ -227,7 +228,7 @@ func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	before, _ := w.secrets(7)
 	for _, path := range []string{
 		rotateKeyPath, rotateSecretPath, certificatesPath, removePath, webhooksPath, webhooksPath + "/test",
-		webhooksPath + "/deliveries/57e04288-f027-5ee3-baa8-df40dbd8417c/replay",
+		webhooksPath + "/deliveries/" + anEvent + "/replay",
 	} {
 		key := w.key(7)
 		w.clock.add(time.Minute) // another window of the limits
@@ -258,7 +259,15 @@ func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 func TestKeyRevokedBeforeTheChange(t *testing.T) {
 	w := newRotations(t, "login_waiting_serve", "navlog_serve, navlog_rotation", allowed)
 	w.partner(7, "Seven")
-	for path, body := range map[string]string{rotateKeyPath: "", webhooksPath: `{"url":"` + sevensURL + `/other"}`} {
+	w.exec("UPDATE endpoint SET url = '%s'", sevensURL)
+	w.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 'deposit.referral', '{}', 'delivered')", anEvent)
+	before, _ := w.secrets(7)
+	ca := certstest.New(t)
+	for path, sent := range map[string]string{
+		rotateKeyPath: "", rotateSecretPath: "", webhooksPath: body("url", sevensURL+"/other"), webhooksPath + "/test": "",
+		webhooksPath + "/deliveries/" + anEvent + "/replay": "",
+		certificatesPath: body("authorities", ca.Texts(ca.Client("seven")).Authorities), removePath: "",
+	} {
 		key := w.key(7)
 		revocation, err := w.owner.Begin(t.Context())
 		if err != nil {
@@ -273,7 +282,7 @@ func TestKeyRevokedBeforeTheChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		response := make(chan reply, 1)
-		go func() { response <- w.post(path, body, key) }()
+		go func() { response <- w.post(path, sent, key) }()
 		wait.For(t, path+" waits for the revocation", func() bool {
 			var waiting int
 			err := w.owner.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
@@ -286,9 +295,14 @@ func TestKeyRevokedBeforeTheChange(t *testing.T) {
 		if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
 			t.Errorf("%s: %d live keys, %v", path, len(live), err)
 		}
-		var moved int
-		if err := w.owner.QueryRow(t.Context(), "SELECT count(*) FROM endpoint WHERE url LIKE '%/other'").Scan(&moved); err != nil || moved > 0 {
-			t.Errorf("%s: %d partners have the new URL, %v", path, moved, err)
+		var changes int
+		const counted = `SELECT (SELECT count(*) FROM endpoint WHERE url <> $1 OR next_secret IS NOT NULL)
+			+ (SELECT count(*) FROM command) + (SELECT count(*) FROM endpoint_certificates)`
+		if err := w.owner.QueryRow(t.Context(), counted, sevensURL).Scan(&changes); err != nil || changes > 0 {
+			t.Errorf("%s: %d changes, %v", path, changes, err)
+		}
+		if after, _ := w.secrets(7); after != before {
+			t.Errorf("%s: the secret changed", path)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func (w *world) partner(id int64, name string) (key string) {
 // key adds a key to a partner.
 func (w *world) key(partner int64) string {
 	w.t.Helper()
-	issued, err := registry.RotateKey(context.Background(), w.pool, "tests", partner, true)
+	issued, err := registry.RotateKey(context.Background(), w.pool, registry.Author{Name: "tests"}, partner, true)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func (u *up) checkPartners(ctx context.Context, d *wiring.Deps, file string) err
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
 			revoked = true
-			p, err = registry.RotateKey(ctx, d.Pool, "navlog-dev up", p.ID, true)
+			p, err = registry.RotateKey(ctx, d.Pool, registry.Author{Name: "navlog-dev up"}, p.ID, true)
 			u.ready.Partners[i].APIKey = p.APIKey
 		}
 		if err != nil {

@@ -34,7 +34,7 @@ func TestKeysOfTheDemoThatWereRotated(t *testing.T) {
 	}
 	demo := first.ready.Partners[1]
 	for range 2 {
-		if _, err := registry.RotateKey(t.Context(), pool, "partner 2", demo.ID, true); err != nil {
+		if _, err := registry.RotateKey(t.Context(), pool, registry.Author{Name: "partner 2"}, demo.ID, true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -246,7 +246,7 @@ type partnerRotateKeyCmd struct {
 // Run issues a key, and revokes the oldest one if there are more than two.
 func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		issued, err := registry.RotateKey(ctx, pool, cmd.operator(), cmd.ID, cmd.Test)
+		issued, err := registry.RotateKey(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, cmd.Test)
 		if err != nil {
 			return err
 		}
@@ -327,7 +327,7 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error
 		if cmd.LostKey {
 			overlap = 0
 		}
-		p, err := registry.RotateSecret(ctx, pool, cmd.operator(), sealer, cmd.ID, overlap)
+		p, err := registry.RotateSecret(ctx, pool, registry.Author{Name: cmd.operator()}, sealer, cmd.ID, overlap)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (cmd certificatesSetCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		url, err := registry.SetCertificates(ctx, pool, cmd.operator(), sealer, cmd.ID, url, given)
+		url, err := registry.SetCertificates(ctx, pool, registry.Author{Name: cmd.operator()}, sealer, cmd.ID, url, given)
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (cmd certificatesRemoveCmd) Run(ctx context.Context, s *cli.Streams) error 
 		return err
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		url, err := registry.RemoveCertificates(ctx, pool, cmd.operator(), cmd.ID, url, cmd.Only != "client", cmd.Only != "authorities")
+		url, err := registry.RemoveCertificates(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, url, cmd.Only != "client", cmd.Only != "authorities")
 		if err != nil {
 			return err
 		}

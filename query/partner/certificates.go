@@ -77,7 +77,7 @@ func (o *Rotation) SetCertificates(r *serve.Request) (*serve.Answer, error) {
 	if err != nil {
 		return nil, changeFailure(err, unknownCertificates)
 	}
-	if _, err := registry.SetCertificates(r.Context, o.Pool, operator(r), sealer, int64(r.Partner.ID), url, given); err != nil {
+	if _, err := registry.SetCertificates(r.Context, o.Pool, author(r), sealer, int64(r.Partner.ID), url, given); err != nil {
 		return nil, certificatesFailure(err)
 	}
 	return o.Certificates(r)
@@ -105,7 +105,7 @@ func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 		return nil, err
 	}
 	_, err = registry.RemoveCertificates(
-		r.Context, o.Pool, operator(r), int64(r.Partner.ID), url, only != "client", only != "authorities",
+		r.Context, o.Pool, author(r), int64(r.Partner.ID), url, only != "client", only != "authorities",
 	)
 	if err != nil {
 		return nil, certificatesFailure(err)

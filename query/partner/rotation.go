@@ -40,7 +40,7 @@ func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
 	if err != nil {
 		return nil, changeFailure(err, unknownSecret)
 	}
-	rotated, err := registry.RotateSecret(r.Context, o.Pool, operator(r), sealer, int64(r.Partner.ID), overlap)
+	rotated, err := registry.RotateSecret(r.Context, o.Pool, author(r), sealer, int64(r.Partner.ID), overlap)
 	var rotating *registry.RotatingError
 	switch {
 	case errors.As(err, &rotating):
@@ -62,18 +62,17 @@ func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()
 	}
-	issued, err := registry.ExchangeKey(r.Context, o.Pool, operator(r), int64(r.Partner.ID), r.HTTP.Header.Get("x-api-key"))
-	switch {
-	case errors.Is(err, registry.ErrKeyRevoked):
-		return nil, serve.Unauthorized()
-	case err != nil:
+	issued, err := registry.RotateKey(r.Context, o.Pool, author(r), int64(r.Partner.ID), registry.IsTestKey(key(r)))
+	if err != nil {
 		return nil, changeFailure(err, unknownKey)
 	}
 	return neverKept(r, rotatedKeyJSON{issued.APIKey, append([]string{}, issued.Revoked...)}), nil
 }
 
-// operator is the name in the audit. navlog_rotation may write no other one.
-func operator(r *serve.Request) string { return fmt.Sprintf("partner %d", r.Partner.ID) }
+// author is the caller. navlog_rotation may write no other name into the audit.
+func author(r *serve.Request) registry.Author {
+	return registry.Author{Name: fmt.Sprintf("partner %d", r.Partner.ID), Key: key(r)}
+}
 
 // neverKept returns an answer with a secret, which no cache on the way may keep.
 func neverKept(r *serve.Request, data any) *serve.Answer {
@@ -132,6 +131,9 @@ const (
 // changeFailure is what an error of the registry means to the partner. unknown is what to do if it is not known whether
 // the change happened. The log says what the operator has to do.
 func changeFailure(err error, unknown string) *serve.Failure {
+	if errors.Is(err, registry.ErrKeyRevoked) {
+		return serve.Unauthorized()
+	}
 	var outcome *registry.UnknownOutcomeError
 	if errors.As(err, &outcome) { // no Retry-After: the same request again may do harm
 		return &serve.Failure{

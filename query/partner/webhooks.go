@@ -69,17 +69,24 @@ func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 	case err != nil:
 		return nil, serve.Unavailable("The webhook URL could not be checked.", err)
 	}
-	switch err := registry.RegisterURL(r.Context, w.pool, int64(r.Partner.ID), r.HTTP.Header.Get("x-api-key"), canonical); {
-	case errors.Is(err, registry.ErrKeyRevoked): // the client's name server decides how long the check of the URL takes
-		return nil, serve.Unauthorized()
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil, serve.Internal(errors.New("the partner has no endpoint row in the registry"))
-	case err != nil:
-		return nil, serve.RegistryFailure(err)
+	if err := registry.RegisterURL(r.Context, w.pool, int64(r.Partner.ID), key(r), canonical); err != nil {
+		return nil, clientFailure(err)
 	}
 	return &serve.Answer{Data: struct {
 		WebhookURL string `json:"webhookUrl"`
 	}{canonical}}, nil
+}
+
+// key is the key of a request.
+func key(r *serve.Request) string { return r.HTTP.Header.Get("x-api-key") }
+
+// clientFailure is what an error of a change means to the client. The key may have been revoked since the request was
+// admitted: the client's name server, for instance, decides how long the check of a URL takes.
+func clientFailure(err error) *serve.Failure {
+	if errors.Is(err, registry.ErrKeyRevoked) {
+		return serve.Unauthorized()
+	}
+	return serve.RegistryFailure(err)
 }
 
 // refused returns the error for a URL that the guard rejects. A name that does not resolve and one that resolves to a
@@ -212,8 +219,8 @@ func (w *Webhooks) Replay(r *serve.Request) (*serve.Answer, error) {
 
 // command stores a command for dispatch, which polls for them.
 func (w *Webhooks) command(r *serve.Request, kind string, event uuid.UUID) (*serve.Answer, error) {
-	if _, err := w.db.CreateCommand(r.Context, db.CreateCommandParams{PartnerID: int64(r.Partner.ID), Kind: kind, EventID: &event}); err != nil {
-		return nil, serve.RegistryFailure(err)
+	if err := registry.RequestDelivery(r.Context, w.pool, int64(r.Partner.ID), key(r), kind, event); err != nil {
+		return nil, clientFailure(err)
 	}
 	return &serve.Answer{Status: http.StatusAccepted, Data: acceptedJSON{event}}, nil
 }

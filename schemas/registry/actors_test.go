@@ -333,15 +333,16 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	}
 	// changes returns what PostgreSQL says about each change that a partner may request.
 	changes := func(pool *pgxpool.Pool, operator string) []error {
-		_, keys := RotateKey(t.Context(), pool, operator, 7, true)
+		by := Author{Name: operator}
+		_, keys := RotateKey(t.Context(), pool, by, 7, true)
 		proven, secret := ProvenSealer(t.Context(), pool, key)
 		if secret == nil {
-			_, secret = RotateSecret(t.Context(), pool, operator, proven, 7, 0)
+			_, secret = RotateSecret(t.Context(), pool, by, proven, 7, 0)
 		}
-		_, set := SetCertificates(t.Context(), pool, operator, sealer, 7, "", given)
-		_, renewed := SetCertificates(t.Context(), pool, operator, sealer, 7, "", given)
-		_, partly := RemoveCertificates(t.Context(), pool, operator, 7, "", false, true)
-		_, removed := RemoveCertificates(t.Context(), pool, operator, 7, "", true, true)
+		_, set := SetCertificates(t.Context(), pool, by, sealer, 7, "", given)
+		_, renewed := SetCertificates(t.Context(), pool, by, sealer, 7, "", given)
+		_, partly := RemoveCertificates(t.Context(), pool, by, 7, "", false, true)
+		_, removed := RemoveCertificates(t.Context(), pool, by, 7, "", true, true)
 		return []error{keys, secret, set, renewed, partly, removed}
 	}
 	// Nothing is there to remove before the changes of a login with the role.

@@ -72,6 +72,46 @@ func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*d
 	return err
 }
 
+// Author is who changes a partner: an operator, or the partner itself with one of its API keys.
+type Author struct {
+	Name string // in the audit
+	Key  string // of the partner; empty: an operator
+}
+
+// ErrKeyRevoked means that a client may not make a change, because its key was revoked.
+var ErrKeyRevoked = errors.New("the key is revoked")
+
+// changePartner is Change for a change of a partner, and holds the partner's lock meanwhile. do gets the partner's URL.
+func changePartner(
+	ctx context.Context, pool *pgxpool.Pool, by Author, id int64, do func(q *db.Queries, url *string) (Deed, error),
+) error {
+	return Change(ctx, pool, by.Name, func(q *db.Queries) (Deed, error) {
+		url, err := lockFor(ctx, q, by, id)
+		if err != nil {
+			return Deed{}, err
+		}
+		return do(q, url)
+	})
+}
+
+// lockFor locks a partner and returns its URL. A revocation may have had the lock before, so the author's key must be live
+// now; otherwise the error is ErrKeyRevoked.
+func lockFor(ctx context.Context, q *db.Queries, by Author, id int64) (url *string, err error) {
+	url, err = q.LockPartner(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, NoPartner(id)
+	}
+	if err == nil && by.Key != "" {
+		if _, err = q.PartnerByKey(ctx, HashKey(by.Key)); errors.Is(err, pgx.ErrNoRows) {
+			return nil, ErrKeyRevoked
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock partner %d: %w", id, err)
+	}
+	return url, nil
+}
+
 // rolledBack reports whether an error of COMMIT proves that the transaction was rolled back. A fatal error does not: a
 // pooler reports with one that it has lost the server.
 func rolledBack(err error) bool {

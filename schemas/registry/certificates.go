@@ -53,14 +53,14 @@ type URLCertificates struct {
 // certificate replace those stored before, and what is not given stays. It returns the URL. Every certificate must be
 // valid now, otherwise the error is a *certs.DateError. dispatch uses them within a second.
 func SetCertificates(
-	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, url string, given certs.Pinned,
+	ctx context.Context, pool *pgxpool.Pool, by Author, sealer *Sealer, id int64, url string, given certs.Pinned,
 ) (string, error) {
 	if err := certs.Current(append(given.ClientChain(), given.Authorities...), time.Now()); err != nil {
 		return "", err
 	}
-	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, current *string) (Deed, error) {
 		var err error
-		if url, err = urlOf(ctx, q, id, url); err != nil {
+		if url, err = urlOf(id, url, current); err != nil {
 			return Deed{}, err
 		}
 		_, known, err := storedCertificates(ctx, q, id, url)
@@ -152,11 +152,11 @@ func endpointChanged(ctx context.Context, q *db.Queries, id int64, url string, e
 // RemoveCertificates removes the authorities, the client certificate, or both, of a partner for a URL; an empty url is
 // the current one. It returns the URL.
 func RemoveCertificates(
-	ctx context.Context, pool *pgxpool.Pool, operator string, id int64, url string, authorities, client bool,
+	ctx context.Context, pool *pgxpool.Pool, by Author, id int64, url string, authorities, client bool,
 ) (string, error) {
-	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, current *string) (Deed, error) {
 		var err error
-		if url, err = urlOf(ctx, q, id, url); err != nil {
+		if url, err = urlOf(id, url, current); err != nil {
 			return Deed{}, err
 		}
 		stored, known, err := storedCertificates(ctx, q, id, url)
@@ -221,16 +221,11 @@ func (s *Sealer) OpenCertificates(r db.CertificatesByIDRow) (certs.Pinned, error
 	return p, nil
 }
 
-// urlOf locks the endpoint of a partner and returns the URL that a command is about.
-func urlOf(ctx context.Context, q *db.Queries, id int64, url string) (string, error) {
-	current, err := q.LockEndpoint(ctx, id)
+// urlOf returns the URL that a command is about: the given one or, if that is empty, the current one.
+func urlOf(id int64, given string, current *string) (string, error) {
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return "", NoPartner(id)
-	case err != nil:
-		return "", fmt.Errorf("read the URL of partner %d: %w", id, err)
-	case url != "":
-		return url, nil
+	case given != "":
+		return given, nil
 	case current == nil:
 		return "", &NoURLError{id}
 	}

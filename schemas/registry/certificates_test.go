@@ -73,7 +73,7 @@ func (s *seven) given(texts certs.Texts) certs.Pinned {
 
 func (s *seven) set(url string, texts certs.Texts) {
 	s.Helper()
-	_, err := SetCertificates(s.Context(), s.pool, "alice", s.sealer, 7, url, s.given(texts))
+	_, err := SetCertificates(s.Context(), s.pool, Author{Name: "alice"}, s.sealer, 7, url, s.given(texts))
 	s.check(err)
 }
 
@@ -151,15 +151,15 @@ func TestCertificatesOfAURL(t *testing.T) {
 	}
 
 	last, _, _, _ := s.used(s.sealer)
-	_, err = RemoveCertificates(t.Context(), s.pool, "alice", 7, "", false, true)
+	_, err = RemoveCertificates(t.Context(), s.pool, Author{Name: "alice"}, 7, "", false, true)
 	s.check(err)
 	if version, id, p, _ := s.used(s.sealer); version != last+1 || id == 0 || p.Client != nil || len(p.Authorities) != 1 {
 		t.Errorf("without the client certificate: version %d after %d, and %+v", version, last, p)
 	}
-	if _, err = RemoveCertificates(t.Context(), s.pool, "alice", 7, "", false, true); err == nil || !strings.Contains(err.Error(), "no such certificates") {
+	if _, err = RemoveCertificates(t.Context(), s.pool, Author{Name: "alice"}, 7, "", false, true); err == nil || !strings.Contains(err.Error(), "no such certificates") {
 		t.Errorf("removed again: %v", err)
 	}
-	_, err = RemoveCertificates(t.Context(), s.pool, "alice", 7, "", true, true)
+	_, err = RemoveCertificates(t.Context(), s.pool, Author{Name: "alice"}, 7, "", true, true)
 	s.check(err)
 	if version, id, _, _ := s.used(s.sealer); version != last+2 || id != 0 {
 		t.Errorf("removed certificates: version %d after %d, certificates %d", version, last+1, id)
@@ -203,7 +203,7 @@ func TestCertificatesRefused(t *testing.T) {
 		"no URL":                     {8, good, "partner 8 has no webhook URL: name the URL"},
 		"no partner":                 {9, good, "there is no partner 9"},
 	} {
-		_, err := SetCertificates(t.Context(), s.pool, "alice", s.sealer, c.partner, "", c.given)
+		_, err := SetCertificates(t.Context(), s.pool, Author{Name: "alice"}, s.sealer, c.partner, "", c.given)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
@@ -211,7 +211,7 @@ func TestCertificatesRefused(t *testing.T) {
 	for n := range MaxCertificates {
 		s.set(fmt.Sprintf("https://seven.example/%d", n), s.ca.Texts(s.ca.Client("acme")))
 	}
-	if _, err := SetCertificates(t.Context(), s.pool, "alice", s.sealer, 7, "", good); err == nil || !strings.Contains(err.Error(), "certificates for 4 URLs") {
+	if _, err := SetCertificates(t.Context(), s.pool, Author{Name: "alice"}, s.sealer, 7, "", good); err == nil || !strings.Contains(err.Error(), "certificates for 4 URLs") {
 		t.Errorf("one URL too many: %v", err)
 	}
 	s.set("https://seven.example/0", s.ca.Texts(s.ca.Client("renewed"))) // a known one can still be renewed
@@ -272,7 +272,7 @@ func TestClientKeysAreSealed(t *testing.T) {
 	}
 
 	// The old key is lost, and so is the client key: it is set again.
-	_, err = RotateSecret(t.Context(), s.pool, "alice", sealerOf(t, 9), 7, 0)
+	_, err = RotateSecret(t.Context(), s.pool, Author{Name: "alice"}, sealerOf(t, 9), 7, 0)
 	s.check(err)
 	if _, err := Reseal(t.Context(), s.pool, "alice", sealerOf(t, 9), progress); err == nil || !strings.Contains(err.Error(), "navlog partner certificates set 7") {
 		t.Errorf("with the client key lost: %v", err)
@@ -295,7 +295,7 @@ func TestCertificatesByRole(t *testing.T) {
 	operator.pool = as(t, url, "navlog_operator")
 	operator.set("", s.ca.Texts(s.ca.Client("acme")))
 	operator.set("", s.ca.Texts(s.ca.Client("renewed")))
-	if _, err := RemoveCertificates(t.Context(), operator.pool, "alice", 7, "", true, false); err != nil {
+	if _, err := RemoveCertificates(t.Context(), operator.pool, Author{Name: "alice"}, 7, "", true, false); err != nil {
 		t.Errorf("navlog_operator cannot remove a part of them: %v", err)
 	}
 	if _, err := ListCertificates(t.Context(), operator.pool, 7); err != nil {
@@ -313,7 +313,7 @@ func TestCertificatesByRole(t *testing.T) {
 	if _, err := dispatch.q.CertificateExpiries(t.Context()); err != nil {
 		t.Errorf("navlog_dispatch cannot measure them: %v", err)
 	}
-	if _, err := RemoveCertificates(t.Context(), dispatch.pool, "alice", 7, "", true, true); err == nil {
+	if _, err := RemoveCertificates(t.Context(), dispatch.pool, Author{Name: "alice"}, 7, "", true, true); err == nil {
 		t.Error("navlog_dispatch removes certificates")
 	}
 	for role, want := range map[string]string{
@@ -337,14 +337,14 @@ func TestCertificatesByRole(t *testing.T) {
 			t.Errorf("%s may %q, want %q, and reads keys: %t", role, got, want, reads)
 		}
 	}
-	if _, err := RemoveCertificates(t.Context(), operator.pool, "alice", 7, "", true, true); err != nil {
+	if _, err := RemoveCertificates(t.Context(), operator.pool, Author{Name: "alice"}, 7, "", true, true); err != nil {
 		t.Errorf("navlog_operator cannot remove them: %v", err)
 	}
 	var none *NoURLError
 	if _, err := CreatePartner(t.Context(), owner, "test", s.sealer, 8, "Eight", true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := RemoveCertificates(context.Background(), operator.pool, "alice", 8, "", true, true); !errors.As(err, &none) {
+	if _, err := RemoveCertificates(context.Background(), operator.pool, Author{Name: "alice"}, 8, "", true, true); !errors.As(err, &none) {
 		t.Errorf("without a URL: %v", err)
 	}
 }

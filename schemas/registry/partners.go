@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -138,58 +139,39 @@ func NoPartner(id int64) error {
 // maxLiveKeys lets a partner change its key without a gap.
 const maxLiveKeys = 2
 
-// ErrKeyRevoked means that a client may not make a change, because its key was revoked.
-var ErrKeyRevoked = errors.New("the key is revoked")
-
-// lockLive locks a partner. It returns ErrKeyRevoked if a key is not live then: the revocation may have had the lock
-// before.
-func lockLive(ctx context.Context, q *db.Queries, id int64, key string) error {
-	if _, err := q.LockPartner(ctx, id); err != nil {
-		return err
-	}
-	_, err := q.PartnerByKey(ctx, HashKey(key))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrKeyRevoked
-	}
-	return err
-}
-
 // RegisterURL sets the webhook URL of a partner for a client with one of its keys, or returns ErrKeyRevoked.
 func RegisterURL(ctx context.Context, pool *pgxpool.Pool, id int64, key, url string) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		q := db.New(tx)
-		if err := lockLive(ctx, q, id, key); err != nil {
-			return err
-		}
+	return asClient(ctx, pool, id, key, func(q *db.Queries) error {
 		_, err := q.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url})
 		return err
 	})
 }
 
+// RequestDelivery leaves a command for dispatch to send a test event or to replay an event, for a client with one of the
+// partner's keys, or returns ErrKeyRevoked.
+func RequestDelivery(ctx context.Context, pool *pgxpool.Pool, id int64, key, kind string, event uuid.UUID) error {
+	return asClient(ctx, pool, id, key, func(q *db.Queries) error {
+		_, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: id, Kind: kind, EventID: &event})
+		return err
+	})
+}
+
+// asClient runs a change that is not in the audit, for a client with a key of the partner.
+func asClient(ctx context.Context, pool *pgxpool.Pool, id int64, key string, do func(*db.Queries) error) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		if _, err := lockFor(ctx, q, Author{Key: key}, id); err != nil {
+			return err
+		}
+		return do(q)
+	})
+}
+
 // RotateKey issues a key and revokes the oldest keys, so that at most two are live.
-func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool) (NewPartner, error) {
-	return rotateKey(ctx, pool, operator, id, testKey, "")
-}
-
-// ExchangeKey is RotateKey for a client with a key of the partner. The new key is of the same kind. It returns
-// ErrKeyRevoked if the client's key is not live.
-func ExchangeKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, key string) (NewPartner, error) {
-	return rotateKey(ctx, pool, operator, id, IsTestKey(key), key)
-}
-
-func rotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool, by string) (NewPartner, error) {
+func RotateKey(ctx context.Context, pool *pgxpool.Pool, by Author, id int64, testKey bool) (NewPartner, error) {
 	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
-	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, _ *string) (Deed, error) {
 		d := Deed{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
-		var err error
-		if by != "" {
-			err = lockLive(ctx, q, id, by)
-		} else {
-			_, err = q.LockPartner(ctx, id)
-		}
-		if err != nil {
-			return d, err
-		}
 		p, err := q.GetPartner(ctx, id)
 		if err != nil {
 			return d, err
@@ -208,9 +190,6 @@ func rotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int6
 		}
 		return d, addKey(ctx, q, id, issued.APIKey)
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return NewPartner{}, NoPartner(id)
-	}
 	if err != nil {
 		return NewPartner{}, fmt.Errorf("issue a key to partner %d: %w", id, err)
 	}
@@ -222,15 +201,8 @@ func rotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int6
 func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, last4 string) (
 	revoked []string, err error,
 ) {
-	err = Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
-		var err error
-		if _, err = q.LockPartner(ctx, id); errors.Is(err, pgx.ErrNoRows) {
-			return Deed{}, NoPartner(id)
-		}
-		if err == nil {
-			revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: id, Last4: last4})
-		}
-		if err != nil {
+	err = changePartner(ctx, pool, Author{Name: operator}, id, func(q *db.Queries, _ *string) (_ Deed, err error) {
+		if revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: id, Last4: last4}); err != nil {
 			return Deed{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
 		}
 		if len(revoked) == 0 && last4 != "" {
@@ -342,20 +314,17 @@ func (e *RotatingError) Error() string {
 // signs as well; 0 replaces it at once. While an earlier rotation is under way, only an
 // overlap of 0 is accepted; any other one is a *RotatingError.
 func RotateSecret(
-	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, overlap time.Duration,
+	ctx context.Context, pool *pgxpool.Pool, by Author, sealer *Sealer, id int64, overlap time.Duration,
 ) (NewPartner, error) {
-	p, err := db.New(pool).GetPartner(ctx, id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return NewPartner{}, NoPartner(id)
-	}
-	if err != nil {
-		return NewPartner{}, fmt.Errorf("read partner %d: %w", id, err)
-	}
-	rotated := NewPartner{ID: id, Name: p.Name, SigningSecret: NewSigningSecret()}
+	rotated := NewPartner{ID: id, SigningSecret: NewSigningSecret()}
 	sealed := sealer.Seal(id, rotated.SigningSecret)
-	err = Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, _ *string) (Deed, error) {
 		d, replaced := Deed{"partner rotate-secret", id, "at once"}, int64(0)
-		var err error
+		p, err := q.GetPartner(ctx, id)
+		if err != nil {
+			return d, fmt.Errorf("read partner %d: %w", id, err)
+		}
+		rotated.Name = p.Name
 		if overlap > 0 {
 			d.Detail = "with an overlap of " + overlap.String()
 			replaced, err = q.RotateSecret(

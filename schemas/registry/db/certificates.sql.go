@@ -232,18 +232,6 @@ func (q *Queries) LockClientKeys(ctx context.Context) ([]LockClientKeysRow, erro
 	return items, nil
 }
 
-const lockEndpoint = `-- name: LockEndpoint :one
-SELECT url FROM endpoint WHERE partner_id = $1 FOR UPDATE
-`
-
-// The URL of a partner. The lock keeps changes of the endpoint and of its certificates apart.
-func (q *Queries) LockEndpoint(ctx context.Context, partnerID int64) (*string, error) {
-	row := q.db.QueryRow(ctx, lockEndpoint, partnerID)
-	var url *string
-	err := row.Scan(&url)
-	return url, err
-}
-
 const replaceAuthorities = `-- name: ReplaceAuthorities :exec
 UPDATE endpoint_certificates SET id = DEFAULT, authorities = $3, authorities_expire = $4, changed_at = now()
 WHERE partner_id = $1 AND url = $2

@@ -341,16 +341,16 @@ func (q *Queries) ListPartners(ctx context.Context) ([]ListPartnersRow, error) {
 }
 
 const lockPartner = `-- name: LockPartner :one
-SELECT partner_id FROM endpoint WHERE partner_id = $1 FOR UPDATE
+SELECT url FROM endpoint WHERE partner_id = $1 FOR UPDATE
 `
 
-// Locks the row of the partner's endpoint: a lock needs the right to update the row, which
-// serve has only there.
-func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (int64, error) {
+// Locks the row of the partner's endpoint, and returns its URL. Every change of the partner's keys, endpoint and
+// certificates has this lock. (It needs the right to update the row, which serve has only there.)
+func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (*string, error) {
 	row := q.db.QueryRow(ctx, lockPartner, partnerID)
-	var partner_id int64
-	err := row.Scan(&partner_id)
-	return partner_id, err
+	var url *string
+	err := row.Scan(&url)
+	return url, err
 }
 
 const ownerOfKey = `-- name: OwnerOfKey :one

@@ -1,7 +1,3 @@
--- name: LockEndpoint :one
--- The URL of a partner. The lock keeps changes of the endpoint and of its certificates apart.
-SELECT url FROM endpoint WHERE partner_id = $1 FOR UPDATE;
-
 -- name: ListCertificates :many
 -- All certificates of a partner, those of its current URL first. No row has the key.
 SELECT c.url, c.authorities, c.client, c.changed_at, coalesce(c.url = e.url, false)::boolean AS current
