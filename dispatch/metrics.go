@@ -90,8 +90,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		failedTurns: prometheus.NewCounter(counter("command_failures_total",
 			"Failed runs of test and replay commands; each retry that fails counts.")),
 		pruned: prometheus.NewCounterVec(counter("forgotten_total",
-			"Rows pruned because they were older than webhooks.retentionDays. attempt, test, command and unclaimed "+
-				"(deliveries without a partner) were deleted; attempt-detail lost its response body."), []string{"what"}),
+			"Rows pruned because they were older than webhooks.retentionDays. attempt, test and command were "+
+				"deleted; attempt-detail lost its response body."), []string{"what"}),
 	}
 	for _, r := range []string{
 		recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed,

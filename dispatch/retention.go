@@ -19,8 +19,6 @@ import (
 //	test events   until they have been finished for the retention; they are in no
 //	              stream
 //	commands      until they have been done for the retention
-//	unclaimed     deliveries without a partner, which dispatchers older than migration
-//	              00009 inserted: for the retention. The topics keep the referrals
 const (
 	// attemptsKept bounds the storage of one event however often it is replayed: to a
 	// sixth of a megabyte, with lane.MaxResponseKept and the longest URL.
@@ -31,7 +29,6 @@ const (
 	retentionInterval = time.Minute
 	retentionTurn     = 2 * time.Second // longest run; the rest waits for the next
 	retentionRows     = 1000            // rows that one statement prunes
-	retentionIDs      = 100             // unclaimed ids that one statement prunes, with as many rows each
 )
 
 // prune deletes what is older than the retention, in small transactions, so that it does
@@ -57,7 +54,7 @@ type pruner func(ctx context.Context, before time.Time) (more bool, err error)
 // does not stop the others.
 func (d *Dispatch) pruneUntil(ctx context.Context, before time.Time) error {
 	var failures []error
-	kinds := []pruner{d.pruneAttempts, d.pruneTests, d.pruneCommands, d.pruneUnclaimed}
+	kinds := []pruner{d.pruneAttempts, d.pruneTests, d.pruneCommands}
 	for started := time.Now(); len(kinds) > 0 && time.Since(started) < retentionTurn; {
 		kinds = slices.DeleteFunc(kinds, func(prune pruner) bool {
 			part, cancel := context.WithTimeout(ctx, d.timing.database)
@@ -80,12 +77,6 @@ func (d *Dispatch) pruneCommands(ctx context.Context, before time.Time) (more bo
 	gone, err := d.queries.PruneCommands(ctx, db.PruneCommandsParams{Before: before, Limit: retentionRows})
 	d.metrics.pruned.WithLabelValues("command").Add(float64(gone))
 	return gone == retentionRows, err
-}
-
-func (d *Dispatch) pruneUnclaimed(ctx context.Context, before time.Time) (more bool, err error) {
-	pruned, err := d.queries.PruneUnclaimed(ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows})
-	d.metrics.pruned.WithLabelValues("unclaimed").Add(float64(pruned.Gone))
-	return pruned.Streams > 0, err
 }
 
 // pruneAttempts prunes the next retentionRows attempts, and moves the time up to which they are pruned.

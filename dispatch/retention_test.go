@@ -168,39 +168,6 @@ func TestRetentionIgnoresTheMachinesClock(t *testing.T) {
 	}
 }
 
-// Old rows of unclaimed ids, which older dispatchers inserted, are pruned from the last one backwards, so that the
-// remaining sequences stay contiguous. Rows of partners, and younger ones, stay.
-func TestUnclaimedDeliveriesArePruned(t *testing.T) {
-	f := newFixture(t)
-	d := f.dispatcher(nil)
-	f.partner(7, "")
-	const rows = retentionRows + 10
-	for id, age := range map[int64]string{7: "100 days", 8: "100 days", 9: "1 day"} {
-		f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", id, rows)
-		f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
-			SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'no_endpoint', now() - $2::text::interval, now() FROM generate_series(1, $3) n`, id, age, rows)
-		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms)
-			SELECT event_id, 1, 'https://receiver.example', 1, now(), 1 FROM delivery WHERE partner_id = $1`, id)
-		f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', $1, gen_random_uuid(), 1, now())", id)
-	}
-	before := time.Now().AddDate(0, 0, -90)
-	if _, err := d.queries.PruneUnclaimed(
-		t.Context(), db.PruneUnclaimedParams{Before: before, Ids: 1, Rows: retentionRows},
-	); err != nil {
-		t.Fatal(err)
-	}
-	f.contiguous(8, 10)
-	f.pruneAll(d, before)
-	for table, want := range map[string]int64{"delivery": 2 * rows, "attempt": 2 * rows, "stream": 2, "job_lease_partner": 2} {
-		if n := f.number("SELECT count(*) FROM " + table); n != want {
-			t.Errorf("%d rows of %s are left, want %d", n, table, want)
-		}
-	}
-	if n := f.number("SELECT count(*) FROM delivery WHERE partner_id = 8"); n != 0 {
-		t.Errorf("%d rows of the unclaimed id", n)
-	}
-}
-
 // One run prunes everything that is old, in parts: one transaction prunes a limited number of attempts, up to the
 // retention and not further, while no other dispatcher prunes.
 func TestPruneInParts(t *testing.T) {
@@ -243,7 +210,7 @@ func TestPruneInParts(t *testing.T) {
 	prune("the rest", false, 0, 4, 3)
 	prune("again", false, 0, 4, 3)
 
-	for _, table := range []string{"attempt", "command", "delivery", "retention", "stream"} {
+	for _, table := range []string{"attempt", "command", "delivery", "retention"} {
 		f.exec("UPDATE retention SET until = $1", before.Add(-3*time.Hour))
 		f.exec("INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', $1)", old)
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
@@ -275,7 +242,7 @@ func TestPruneInParts(t *testing.T) {
 	}
 	f.exec("UPDATE retention SET until = $1", before.Add(time.Hour))
 	prune("after the retention was extended", false, time.Hour, 4, 3)
-	for what, want := range map[string]float64{"attempt": 5, "attempt-detail": 1, "test": rows, "command": rows + 4, "unclaimed": 0} {
+	for what, want := range map[string]float64{"attempt": 5, "attempt-detail": 1, "test": rows, "command": rows + 4} {
 		if n := testutil.ToFloat64(d.metrics.pruned.WithLabelValues(what)); n != want {
 			t.Errorf("the metric is %v for %s, want %v", n, what, want)
 		}

@@ -111,47 +111,6 @@ func (q *Queries) PruneTests(ctx context.Context, arg PruneTestsParams) (int64, 
 	return result.RowsAffected(), nil
 }
 
-const pruneUnclaimed = `-- name: PruneUnclaimed :one
-WITH unclaimed AS MATERIALIZED (
-  SELECT s.partner_id, s.last_sequence, s.last_sequence - $1::bigint AS kept FROM stream s
-  WHERE NOT EXISTS (SELECT FROM partner p WHERE p.id = s.partner_id)
-    AND NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = s.partner_id AND d.created_at >= $2::timestamptz)
-  ORDER BY s.partner_id LIMIT $3::integer FOR UPDATE SKIP LOCKED
-), attempts AS (
-  DELETE FROM attempt a USING delivery d, unclaimed u WHERE a.event_id = d.event_id AND d.partner_id = u.partner_id AND d.sequence > u.kept
-), deliveries AS (
-  DELETE FROM delivery d USING unclaimed u WHERE d.partner_id = u.partner_id AND d.sequence > u.kept RETURNING d.event_id
-), leases AS (
-  DELETE FROM job_lease l USING unclaimed u WHERE l.kind = 'partner' AND l.key = u.partner_id
-), shorter AS (
-  UPDATE stream s SET last_sequence = u.kept FROM unclaimed u WHERE s.partner_id = u.partner_id AND u.kept > 0
-), ended AS (
-  DELETE FROM stream s USING unclaimed u WHERE s.partner_id = u.partner_id AND u.kept <= 0
-)
-SELECT (SELECT count(*) FROM unclaimed)::bigint AS streams, (SELECT count(*) FROM deliveries)::bigint AS gone
-`
-
-type PruneUnclaimedParams struct {
-	Rows   int64
-	Before time.Time
-	Ids    int32
-}
-
-type PruneUnclaimedRow struct {
-	Streams int64
-	Gone    int64
-}
-
-// Deletes the last deliveries of ids without a partner, once all of an id are older than the
-// retention, and returns the number of ids. Sequences stay contiguous, because the id may
-// become a partner's between two parts; it takes the same lock of the stream as insert.
-func (q *Queries) PruneUnclaimed(ctx context.Context, arg PruneUnclaimedParams) (PruneUnclaimedRow, error) {
-	row := q.db.QueryRow(ctx, pruneUnclaimed, arg.Rows, arg.Before, arg.Ids)
-	var i PruneUnclaimedRow
-	err := row.Scan(&i.Streams, &i.Gone)
-	return i, err
-}
-
 const retentionPart = `-- name: RetentionPart :one
 SELECT (o.started_at + interval '1 microsecond')::timestamptz AS until FROM attempt o
 WHERE o.started_at >= $1::timestamptz AND o.started_at < $2::timestamptz
