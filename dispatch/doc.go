@@ -52,9 +52,8 @@
 //	    ▼ ▼ partner disabled or without URL
 //	 no_endpoint ── replayed ──▶ pending
 //
-// lane/transition.go has the same as a table. A parked delivery waits for the breaker
-// of its partner's URL: it is not attempted and uses up no retries. While the breaker
-// is open, one probe at a time sends the next parked delivery. When a probe gets
+// A parked delivery waits for the breaker of its partner's URL: it is not attempted and
+// uses up no retries. While the breaker is open, one probe at a time sends the next parked delivery. When a probe gets
 // a response, the other deliveries follow, at first one POST at a time and one more with
 // each success (lane/breaker.go). A receiver that responds but rejects very many
 // attempts in a row is treated like one that is down, except that only an accepted

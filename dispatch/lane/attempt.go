@@ -45,7 +45,7 @@ func (s *Shared) try(ctx context.Context, f flight) flight {
 	if a.Result.Cause != nil {
 		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)
 	}
-	a.Verdict = s.Timing.judge(a.Delivery.State, a.Delivery.Attempts, a.Result.accepted(), f.probe)
+	a.Verdict = s.Timing.judge(a.Delivery.Attempts, a.Result.accepted(), f.probe)
 	f.fenced = !s.Record(ctx, *a)
 	if !f.fenced && a.Verdict.State == registry.Failed && a.Delivery.Sequence != nil {
 		s.Metrics.failed.Inc()

@@ -38,7 +38,7 @@
 //	follow.go       the current endpoint, its certificates, and its breaker in PostgreSQL
 //	due.go          deliveries that are due, parked, or have no endpoint
 //	attempt.go      one POST, from its slot to its record
-//	transition.go   how an attempt changes its delivery, as a table
+//	verdict.go      how an attempt changes its delivery
 //	breaker.go      when a receiver counts as down, and how it is probed
 //	post.go         the request and its connections; failure.go describes errors
 package lane

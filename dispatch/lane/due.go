@@ -108,7 +108,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 		return nil
 	}
 	n, err := l.shared.Queries.ParkDeliveries(ctx, db.ParkDeliveriesParams{
-		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
+		Parked: registry.Parked, PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
 		Owner: l.shared.Leases.Owner, Fence: l.fence(),
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	}
 	l.queue = nil
 	found, err := l.shared.Queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
-		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
+		NoEndpoint: registry.NoEndpoint, PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
 		Owner: l.shared.Leases.Owner, Fence: l.fence(),
 	})
 	if err != nil {
