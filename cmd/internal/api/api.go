@@ -121,8 +121,7 @@ func comeBack(response *http.Response) (time.Duration, bool) {
 		return 0, false
 	}
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	wait := time.Duration(seconds) * time.Second
-	return wait, err == nil && wait >= 0 && wait <= longest
+	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && seconds <= int(longest/time.Second)
 }
 
 // Answer is the successful response to a request.

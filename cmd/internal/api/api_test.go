@@ -205,7 +205,7 @@ func TestPatience(t *testing.T) {
 	if err := list(patient); err == nil || asked.Load() != 20 {
 		t.Errorf("to an API that is always busy it sent %d requests: %v", asked.Load(), err)
 	}
-	for _, after = range []string{"86400", "-1", "soon", ""} {
+	for _, after = range []string{"86400", "18446744074", "-1", "soon", ""} {
 		if err := list(patient); err == nil || asked.Load() != 1 {
 			t.Errorf("with Retry-After %q it sent %d requests: %v", after, asked.Load(), err)
 		}
