@@ -129,7 +129,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 	for try := 1; ; try++ {
 		var told bytes.Buffer // held back until the attempt is known to be final: otherwise the output could have a log of both attempts
 		steps := console.Progress(f.Flags, s)
-		x.out, x.tell = &told, steps.Tell
+		x.out, x.tell, x.titled = &told, steps.Tell, false
 		fault, err := x.once(ctx)
 		steps.End()
 		if fault != nil {
