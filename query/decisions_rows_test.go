@@ -45,7 +45,7 @@ var observedElsewhere = []struct {
 	{37, "ingest waits for the confirmations", "../ingest/referral_test.go", "TestReferralsByConfirmations"},
 	{37, "dispatch records what has nowhere to go", "../dispatch/accept_test.go", "TestNoEndpoint"},
 	{38, "the receiver sees the attempts", "../dispatch/send_test.go", "TestFailsAfterFourAttempts"},
-	{38, "the delays between them", "../dispatch/lane/transition_test.go", "TestSpecifiedRetries"},
+	{38, "the delays between them", "../dispatch/lane/verdict_test.go", "TestSpecifiedRetries"},
 	{42, "the receiver sees the second set of headers", "../dispatch/send_test.go", "TestExactRequest"},
 	{42, "ready-made verifiers take it", "../dispatch/samples_test.go", "TestForeignLibrariesVerify"},
 	{43, "dispatch opens and closes the breaker", "../dispatch/lane/breaker_test.go", "TestBreakerOpens"},
