@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"math"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -278,24 +277,4 @@ func TestReplayRangeToUnreachablePartners(t *testing.T) {
 		f.exec("UPDATE delivery SET state = 'delivered', finished_at = now() WHERE partner_id = 8 AND state IN ('pending', 'parked')")
 		return f.done(long)()
 	})
-}
-
-// A range that starts beyond the last sequence, even at the largest number, replays
-// nothing and is done.
-func TestReplayRangeBeyondTheEnd(t *testing.T) {
-	f := newFixture(t)
-	f.partner(7, "")
-	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES (7, 1)")
-	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
-		VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'failed', now())`)
-	beyond, err := f.queries.CreateReplayRange(
-		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: math.MaxInt64 - 1, LastSequence: math.MaxInt64},
-	)
-	f.check(err)
-	d := f.dispatcher(nil)
-	d.stopping = true // without lanes
-	f.check(d.runDueCommands(t.Context()))
-	if !f.done(beyond)() || f.states()[registry.Failed] != 1 {
-		t.Errorf("done: %v; deliveries %v", f.done(beyond)(), f.states())
-	}
 }

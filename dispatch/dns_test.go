@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"log/slog"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -175,33 +173,4 @@ func TestHostSpellings(t *testing.T) {
 	if i, p := inside.accepted.Load(), proxy.accepted.Load(); i != 0 || p != 0 {
 		t.Errorf("%d connections to internal addresses, %d to the proxy", i, p)
 	}
-}
-
-// The partner's delivery log only reports that the name cannot be looked up; the operator's
-// log also names the resolver.
-func TestFailureInTheLogs(t *testing.T) {
-	f := newFixture(t)
-	names := enginetest.NameServer(t)
-	names.Close()
-	f.partner(7, "https://"+testName+"/hook?token="+urlToken)
-	f.start(func(d *Dispatch) {
-		d.shared.Guard, d.shared.Timing.Retries = f.asking(names), nil
-		d.shared.Log = slog.New(slog.NewTextHandler(f.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	})
-	f.deposits(7, 0, 1)
-	f.eventually("failed", f.in(registry.Failed, 1))
-	if got, want := f.text("SELECT error FROM attempt"), "the name "+testName+" cannot be looked up"; got != want {
-		t.Errorf("stored %q, want %q", got, want)
-	}
-	if !strings.Contains(f.logged.String(), names.Addr()) {
-		t.Errorf("the log does not name the resolver %s:\n%s", names.Addr(), f.logged)
-	}
-}
-
-// asking returns a guard that allows loopback and resolves names at a name server.
-func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
-	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{partners.Network}, Resolver: names.Resolver()})
-	f.check(err)
-	return g
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -53,12 +52,8 @@ type entry struct {
 }
 
 // key identifies a result in its batch, which may hold two of one event, sent under two leases.
-func (e entry) key() writtenUnder { return writtenUnder{e.attempt.Delivery.EventID, e.attempt.Fence} }
-
-// writtenUnder is an event whose result was written, and the fence of the lease it was sent under.
-type writtenUnder struct {
-	event uuid.UUID
-	fence int64
+func (e entry) key() db.FinishAttemptsRow {
+	return db.FinishAttemptsRow{EventID: e.attempt.Delivery.EventID, Fence: e.attempt.Fence}
 }
 
 type writeOutcome struct {
@@ -153,7 +148,7 @@ func (l *ledger) write(batch []entry) {
 }
 
 // commit writes results in one transaction and returns those whose fence still held.
-func (l *ledger) commit(batch []entry) (map[writtenUnder]struct{}, error) {
+func (l *ledger) commit(batch []entry) (map[db.FinishAttemptsRow]struct{}, error) {
 	// A fixed order prevents deadlocks: a partner's former owner writes the same events.
 	slices.SortFunc(batch, func(a, b entry) int {
 		return bytes.Compare(a.attempt.Delivery.EventID[:], b.attempt.Delivery.EventID[:])
@@ -176,9 +171,9 @@ func (l *ledger) commit(batch []entry) (map[writtenUnder]struct{}, error) {
 	if err == nil {
 		l.d.metrics.writes.Observe(float64(len(batch)))
 	}
-	done := make(map[writtenUnder]struct{}, len(written))
+	done := make(map[db.FinishAttemptsRow]struct{}, len(written))
 	for _, w := range written {
-		done[writtenUnder{w.EventID, w.Fence}] = struct{}{}
+		done[w] = struct{}{}
 	}
 	return done, err
 }

@@ -78,37 +78,9 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 	f.eventually("drained", f.in(registry.Delivered, 30))
 }
 
-// An open breaker survives a restart: the parked events stay parked and are not all sent
-// at once.
-func TestBreakerLifeSurvivesRestart(t *testing.T) {
-	f := newFixture(t)
-	r := f.partner7(status(http.StatusServiceUnavailable))
-	long := func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour }
-	stop := f.run(f.dispatcher(long))
-	f.deposits(7, 0, 30)
-	f.eventually("parked", func() bool { return f.states()[registry.Parked] == 30 })
-	stop()
-	before := len(r.got())
-
-	r.script(ok)
-	d := f.start(long)
-	f.deposits(7, 30, 40)
-	f.eventually("all are parked", f.in(registry.Parked, 40))
-	if n := len(r.got()); n != before {
-		t.Errorf("%d requests while the breaker was open", n-before)
-	}
-	f.eventually("ready", func() bool { return d.Ready() == nil })
-
-	// A new URL has a fresh breaker.
-	f.setURL(7, r.url+"&v=2")
-	f.eventually("drained", f.in(registry.Delivered, 40))
-	if n := f.number("SELECT count(*) FROM breaker"); n != 0 {
-		t.Error("the breaker of the old URL is still there")
-	}
-}
-
 // A breaker belongs to a URL: registering the same URL again, or another secret, does not
-// close it, neither at once nor after a restart. Another URL starts with a closed breaker.
+// close it, neither at once nor after a restart, and the dispatcher is ready meanwhile. Another URL starts with a closed
+// breaker.
 func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	f := newFixture(t)
 	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)
@@ -138,7 +110,9 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	stop()
 	_, err = f.queries.SetSecret(t.Context(), secret)
 	f.check(err)
-	staysOpen(f.start(long), "another secret and a restart")
+	again := f.start(long)
+	staysOpen(again, "another secret and a restart")
+	f.eventually("ready", func() bool { return again.Ready() == nil })
 
 	f.setURL(7, elsewhere.url)
 	f.eventually("drained to the other URL", f.in(registry.Delivered, events))
@@ -174,31 +148,6 @@ func TestDisabledWhileParked(t *testing.T) {
 	breakers("that of an older URL is not", 0)
 	if n := f.number("SELECT count(*) FROM breaker"); n != 1 {
 		t.Errorf("%d breakers are kept: the test proves nothing", n)
-	}
-}
-
-// A big backlog is parked and ended in parts, so that no statement takes long.
-func TestBacklogIsParkedInParts(t *testing.T) {
-	const part = 1000 // maximum rows of one statement
-	const backlog = 2*part + 1
-	f := newFixture(t)
-	f.partner(7, "https://receiver.invalid/hook")
-	_, err := f.queries.HoldEndpoint(t.Context(), db.HoldEndpointParams{PartnerID: 7, Held: true})
-	f.check(err)
-	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
-		SELECT gen_random_uuid(), 7, n, 'deposit.referral', '{}', 'pending' FROM generate_series(1, $1::int) n`, backlog)
-	f.exec("CREATE TABLE part (state text, deliveries bigint)")
-	f.exec(`CREATE FUNCTION part() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		INSERT INTO part SELECT state, count(*) FROM changed GROUP BY state; RETURN NULL; END $$`)
-	f.exec("CREATE TRIGGER part AFTER UPDATE ON delivery REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION part()")
-	f.start(nil)
-	f.eventually("parked", f.in(registry.Parked, backlog))
-	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
-	f.eventually("all end without an endpoint", f.in(registry.NoEndpoint, backlog))
-	for _, state := range []string{registry.Parked, registry.NoEndpoint} {
-		if n := f.number("SELECT max(deliveries) FROM part WHERE state = $1", state); n != part {
-			t.Errorf("one statement made %d deliveries %s", n, state)
-		}
 	}
 }
 
@@ -272,29 +221,5 @@ func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
 				t.Errorf("%d attempts for 30 events of the healthy partner", n)
 			}
 		})
-	}
-}
-
-// A receiver that fails every second time is alive: nothing is parked, and every event
-// arrives through its retries.
-func TestBreakerLifeFlapping(t *testing.T) {
-	f := newFixture(t)
-	r := f.partner7(func(w http.ResponseWriter, _, ofEvent int) {
-		if ofEvent%2 == 1 {
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	})
-	d := f.start(func(d *Dispatch) { d.shared.Timing.Retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
-	for n := range 100 {
-		f.deposits(7, n, n+1)
-		if n%10 == 9 {
-			f.eventually("delivered", f.in(registry.Delivered, n+1))
-		}
-	}
-	if parked := testutil.ToFloat64(d.shared.Metrics.Parked); parked != 0 || f.number("SELECT count(*) FROM breaker") != 0 {
-		t.Errorf("%v deliveries were parked", parked)
-	}
-	if n := len(r.got()); n != 200 {
-		t.Errorf("%d requests for 100 events that fail once", n)
 	}
 }

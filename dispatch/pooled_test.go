@@ -32,9 +32,7 @@ func TestBehindPgBouncer(t *testing.T) {
 			pool, err := registry.Open(f.Context(), registry.Config{URL: url, MaxConns: 10, Pooled: true})
 			f.check(err)
 			f.Cleanup(pool.Close)
-			d.pool, d.queries = pool, db.New(pool)
-			d.endpoints.queries, d.shared.Queries = d.queries, d.queries
-			d.intakes.Queries, d.shared.Leases.Queries = d.queries, d.queries
+			d.connect(pool)
 		})
 	}
 	f.eventually("all are delivered", f.in(registry.Delivered, 3*each))

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/schemas/registry"
-	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 var rebalances = flag.Int(
@@ -27,9 +26,7 @@ func (f *fixture) named(d *Dispatch) {
 	pool, err := pgxpool.NewWithConfig(f.Context(), c)
 	f.check(err)
 	d.pool.Close()
-	d.pool, d.queries = pool, db.New(pool)
-	d.endpoints.queries, d.shared.Queries = d.queries, d.queries
-	d.intakes.Queries, d.shared.Leases.Queries = d.queries, d.queries
+	d.connect(pool)
 }
 
 // witness makes PostgreSQL record which dispatcher writes results, and whether it owned the partner at that time.

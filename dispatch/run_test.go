@@ -143,21 +143,6 @@ func TestApacheKafka(t *testing.T) {
 	}
 }
 
-// A secret that cannot be decrypted holds up its own partner's events and no others.
-func TestWrongSealKey(t *testing.T) {
-	f := newFixture(t)
-	r := f.partner7(ok)
-	f.partner(8, r.url)
-	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 7", f.sealer.Seal(9, testSecret))
-	f.start(nil)
-	f.deposits(7, 0, 1)
-	f.deposits(8, 1, 2)
-	f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
-	f.eventually("the log says why", func() bool { return strings.Contains(f.logged.String(), "cannot be decrypted") })
-	f.exec("UPDATE endpoint SET secret = $1, version = version + 1 WHERE partner_id = 7", f.sealer.Seal(7, testSecret))
-	f.eventually("both are delivered", f.in(registry.Delivered, 2))
-}
-
 // During a key rotation one dispatcher has one key and the next has both: the first gives
 // away the partner whose current or next secret it cannot open, and keeps the other.
 func TestSecretThatAnotherCanOpen(t *testing.T) {

@@ -90,6 +90,9 @@ func TestExactRequest(t *testing.T) {
 				if c.header.Get("X-Service-Event-Type") != kind || c.header.Get("Content-Type") != "application/json" || c.header.Get("User-Agent") != "navlog/1" {
 					t.Errorf("headers %v", c.header)
 				}
+				if n := f.number("SELECT sequence FROM delivery WHERE event_id = $1", c.id()); c.header.Get("X-Service-Sequence") != strconv.FormatInt(n, 10) {
+					t.Errorf("event %d has sequence %q", n, c.header.Get("X-Service-Sequence"))
+				}
 				if c.path != "/hook?token="+urlToken {
 					t.Errorf("path %s", c.path)
 				}
@@ -312,30 +315,6 @@ func redirect(to string) func(*fixture, http.ResponseWriter) {
 	}
 }
 
-// An idle connection dies before a response: the request arrives a second time within its attempt, with the same id,
-// body and signature, and never a third time. One attempt is stored.
-func TestHiddenDuplicatesAndHerds(t *testing.T) {
-	f := newFixture(t)
-	r := f.partner7(func(_ http.ResponseWriter, n, _ int) {
-		if n > 1 {
-			panic(http.ErrAbortHandler)
-		}
-	})
-	f.start(func(d *Dispatch) { d.shared.Timing.Retries = nil })
-	f.delivers(0, 1)
-	f.deposits(7, 1, 2)
-	f.eventually("failed", f.in(registry.Failed, 1))
-	calls := r.got()
-	if n := f.number("SELECT count(*) FROM attempt"); len(calls) != 3 || n != 2 {
-		t.Fatalf("%d requests on the wire for %d attempts, want 3 for 2", len(calls), n)
-	}
-	const signature = "X-Service-Signature"
-	first, again := calls[1], calls[2]
-	if first.id() != again.id() || string(first.body) != string(again.body) || first.header.Get(signature) != again.header.Get(signature) {
-		t.Errorf("the repeated request differs: %v, %v", first.header, again.header)
-	}
-}
-
 // Partners that never respond do not slow down the others: all events of the others arrive before a single attempt to
 // the dead ones has ended, and the sockets of the dead ones are bounded. `make bench-dispatch` measures the latency.
 func TestOneDeadPartner(t *testing.T) {
@@ -378,8 +357,8 @@ func TestTestEvent(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	c := r.got()[0]
 	f.verify(c, testSecret)
-	if c.header.Get("X-Service-Event-Type") != "webhook.test" || c.id() != promised.String() {
-		t.Errorf("type %s, event %s, and %s was promised", c.header.Get("X-Service-Event-Type"), c.id(), promised)
+	if c.header.Get("X-Service-Event-Type") != "webhook.test" || c.id() != promised.String() || c.header.Get("X-Service-Sequence") != "" {
+		t.Errorf("%s was promised, and the request has the headers %v", promised, c.header)
 	}
 	at := f.text("SELECT substring(convert_from(body, 'UTF8') FROM '\"createdAt\":\"([^\"]+)\"') FROM delivery")
 	if want := `{"id":"` + c.id() + `","version":1,"type":"webhook.test","createdAt":"` + at + `","partnerId":7,"data":{}}`; string(c.body) != want {

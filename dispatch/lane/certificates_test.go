@@ -145,8 +145,9 @@ func TestClientCertificateErrors(t *testing.T) {
 	}
 }
 
-// Other certificates take effect with the next attempt: on a connection of their own, with a TLS session of their own.
-// The connections of the earlier ones are closed, also those that are in use when the certificates change.
+// Other certificates, and every new version of the endpoint, since the receiver may be elsewhere after a registration, take
+// effect with the next attempt: on a connection of its own, with a TLS session of its own. The earlier connections are
+// closed then and only then, those in use when their attempt has ended. Only the lane closes them here.
 func TestCertificatesChange(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	ca := certstest.New(t)
@@ -156,9 +157,17 @@ func TestCertificatesChange(t *testing.T) {
 	l.shared.Endpoint = func(context.Context, int64) (Endpoint, bool, error) { return e, true, nil }
 	l.shared.Record = func(context.Context, Attempt) bool { return true }
 	l.shared.Timing.Scan = time.Hour // the queue is not read again
+	follow := func() {
+		t.Helper()
+		before := l.poster
+		f.check(l.follow(t.Context(), e))
+		if l.poster != before {
+			l.poster.transport.IdleConnTimeout = 0
+		}
+	}
 	send := func() flight {
 		t.Helper()
-		f.check(l.follow(t.Context(), e))
+		follow()
 		l.queue, l.read = []db.DueDeliveriesRow{{EventID: uuid.New(), Type: "t", State: "pending", Body: []byte("{}")}}, time.Now()
 		l.shared.Slots <- struct{}{}
 		l.send(t.Context())
@@ -183,7 +192,7 @@ func TestCertificatesChange(t *testing.T) {
 
 	e.Version, e.Certificates = 2, f.pinned(ca.Texts(ca.Client("second")))
 	before := l.poster
-	f.check(l.follow(t.Context(), e))
+	follow()
 	if l.poster == before || l.poster.transport.TLSClientConfig.ClientSessionCache == before.transport.TLSClientConfig.ClientSessionCache {
 		t.Error("the new certificates share connections or TLS sessions with the earlier ones")
 	}
@@ -210,6 +219,8 @@ func TestCertificatesChange(t *testing.T) {
 		t.Errorf("%d connections for two attempts of a new version, one after the other", n)
 	}
 	f.until(func() bool { return r.open.Load() == 1 })
+	l.Close() // as when a lane has ended
+	f.until(func() bool { return r.open.Load() == 0 })
 
 	// They were removed.
 	e.Version, e.Certificates = 4, nil

@@ -1,10 +1,6 @@
 package lane
 
 import (
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -104,95 +100,5 @@ func TestBreakerFollowsItsURL(t *testing.T) {
 	f.check(l.follow(t.Context(), Endpoint{Version: 4, URL: here, Secret: testSecret}))
 	if f.number("SELECT count(*) FROM breaker WHERE url = $1 AND endpoint_version = 3", there) != 1 {
 		t.Error("a breaker that another lane may have stored is deleted")
-	}
-}
-
-// After a registration the receiver may be elsewhere, so idle connections are closed then, and only then.
-func TestAnotherVersionClosesConnections(t *testing.T) {
-	f := &fixture{T: t}
-	states := make(chan http.ConnState, 10)
-	r := f.receiverWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, func(s *httptest.Server) {
-		s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
-	})
-	l := f.idle(1)
-	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it forever
-	e := Endpoint{Version: l.version, URL: r.URL, Secret: testSecret}
-	l.url = r.URL
-	post := func(first http.ConnState) {
-		t.Helper()
-		if got := l.poster.post(t.Context(), e, message{}); !got.accepted() {
-			t.Fatalf("%s: %v", got.Outcome, got.Cause)
-		}
-		if got := <-states; got != first {
-			t.Errorf("the connection is %s, want %s", got, first)
-		}
-		for <-states != http.StateIdle {
-		}
-	}
-	post(http.StateNew)
-	f.check(l.follow(t.Context(), e))
-	post(http.StateActive) // the same one
-	e.Version++
-	f.check(l.follow(t.Context(), e))
-	select {
-	case got := <-states:
-		if got != http.StateClosed {
-			t.Errorf("the connection to the old address is %s", got)
-		}
-	case <-time.After(time.Minute): // nothing else closes it
-		t.Error("the connection to the old address is kept")
-	}
-}
-
-// A connection in use at a registration may lead to the old address too: no later attempt uses it, and it is closed
-// when its attempt has ended.
-func TestAnotherVersionClosesConnectionsInUse(t *testing.T) {
-	f := &fixture{T: t}
-	from, release, closed := make(chan string, 1), make(chan struct{}), make(chan string, 10)
-	var requests atomic.Int64
-	r := f.receiverWith(func(w http.ResponseWriter, r *http.Request) {
-		from <- r.RemoteAddr
-		if requests.Add(1) == 1 {
-			<-release
-		}
-		w.WriteHeader(http.StatusNoContent)
-	}, func(s *httptest.Server) {
-		s.Config.ConnState = func(c net.Conn, state http.ConnState) {
-			if state == http.StateClosed {
-				closed <- c.RemoteAddr().String()
-			}
-		}
-	})
-	l := f.idle(4)
-	l.url = r.URL
-	e := Endpoint{Version: l.version, URL: r.URL, Secret: testSecret}
-	post := func(p *poster) {
-		if got := p.post(t.Context(), e, message{}); !got.accepted() {
-			t.Errorf("%s: %v", got.Outcome, got.Cause)
-		}
-	}
-	earlier := flight{poster: l.poster, attempt: Attempt{Verdict: Verdict{Finished: true}}, done: leaves(unchanged)}
-	ended := make(chan struct{})
-	go func() { post(earlier.poster); close(ended) }()
-	old := <-from
-
-	e.Version++
-	f.check(l.follow(t.Context(), e))
-	post(l.poster) // while the earlier attempt is in flight
-	next := <-from
-	close(release)
-	<-ended
-	l.finish(earlier)
-	post(l.poster)
-	if again := <-from; next == old || again != next {
-		t.Errorf("the attempts of the new version came from %s and %s, the earlier one from %s", next, again, old)
-	}
-	select {
-	case got := <-closed:
-		if got != old {
-			t.Errorf("the connection from %s is closed, want that from %s", got, old)
-		}
-	case <-time.After(20 * time.Second): // before the transport itself closes it
-		t.Error("the connection to the old address is kept")
 	}
 }

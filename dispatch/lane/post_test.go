@@ -3,12 +3,9 @@ package lane
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"testing"
 	"time"
@@ -69,34 +66,6 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		t.Errorf("a silent receiver: %s, %s", r.Outcome, r.Err)
 	}
 	<-closed // otherwise the test times out
-}
-
-// Close closes the idle connections of a lane that has ended.
-func TestCloseEndsConnections(t *testing.T) {
-	f := newFixture(t)
-	states := make(chan http.ConnState, 10)
-	r := f.receiverWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		func(s *httptest.Server) {
-			s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
-		})
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(f.certificates)
-	l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)), Roots: roots}, 7)
-	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it forever
-	if got := l.poster.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{}); !got.accepted() {
-		t.Fatalf("%s: %v", got.Outcome, got.Cause)
-	}
-	for <-states != http.StateIdle {
-	}
-	l.Close()
-	select {
-	case state := <-states:
-		if state != http.StateClosed {
-			t.Errorf("the connection is %s", state)
-		}
-	case <-time.After(time.Minute): // nothing else closes it
-		t.Error("the connection is kept")
-	}
 }
 
 // A phase that was not reported to the stopwatch did not happen.

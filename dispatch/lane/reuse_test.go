@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -193,15 +194,17 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 	}
 }
 
-// A receiver that always hangs up gets an event at most twice in one attempt, and no idle connection survives the
-// failure.
+// A receiver that always hangs up gets an event at most twice in one attempt, with the same id, body and signature, and no
+// idle connection survives the failure.
 func TestRequestIsRepeatedOnce(t *testing.T) {
 	f := newFixture(t)
 	var requests int
-	var accepts = 1                                                // number of requests to accept
+	var arrived []string                                           // the requests
 	r := f.receiver(func(w http.ResponseWriter, r *http.Request) { // one at a time
-		_, _ = io.Copy(io.Discard, r.Body)
-		if requests++; requests > accepts {
+		body, _ := io.ReadAll(r.Body)
+		r.Header.Del("Connection")
+		arrived = append(arrived, fmt.Sprintf("%s %v", body, r.Header))
+		if requests++; requests > 1 {
 			hangUp(f, w, "", false)
 		}
 	})
@@ -213,6 +216,9 @@ func TestRequestIsRepeatedOnce(t *testing.T) {
 	}
 	if got := post(); got.Outcome != outcomeNetwork || requests != 3 {
 		t.Errorf("%s after %d requests, want a failure after 3", got.Outcome, requests)
+	}
+	if arrived[1] != arrived[2] {
+		t.Errorf("%s was repeated as %s", arrived[1], arrived[2])
 	}
 	if got := post(); got.Outcome != outcomeNetwork || requests != 4 {
 		t.Errorf("%s after %d requests: the retry did not begin with a new connection", got.Outcome, requests)
