@@ -3,38 +3,68 @@ package rpc
 import (
 	"context"
 	"errors"
-	"net"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// HeadersAtOnce is the maximum number of headers in one batch.
-const HeadersAtOnce = 100
+const (
+	// HeadersAtOnce is the maximum number of headers in one batch.
+	HeadersAtOnce = 100
+	// singlesAtOnce is how many calls are in flight at the same time where no batch is sent.
+	singlesAtOnce = 8
+)
 
-// singlesAtOnce is how many calls that replace a batch are in flight at the same time.
-const singlesAtOnce = 8
-
-// batchError means that the response to a batch does not answer its calls.
-type batchError struct{ err error }
-
-func (e *batchError) Error() string { return e.err.Error() }
-func (e *batchError) Unwrap() error { return e.err }
-
-// exchangeBatch makes several calls in one request and passes the bytes of their results to read, in any order and
-// perhaps at the same time. If one of them fails, all fail with its error. An endpoint that rejects batches, as some
-// relays do, receives each call in a request of its own; this is remembered for a while. A single call is never sent as
-// a batch.
-func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
-	switch {
-	case len(params) == 0:
-		return nil
-	case len(params) == 1 || n.limits.batchless(n.health.now()):
-		return n.oneByOne(ctx, method, params, read)
+// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to
+// read, in any order and perhaps at the same time. If one of them fails, all fail with its error. A single call is never
+// sent as a batch, and an endpoint that rejects batches, as some relays do, receives several single calls at once.
+//
+// Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
+// was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
+// them away, more calls than the limit of a minute could never be completed.
+func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
+	var waited time.Duration // since the last response
+	singles := singlesAtOnce
+	done := make([]bool, len(params))
+	for at := 0; at < len(params); {
+		if done[at] {
+			at++
+			continue
+		}
+		size, readAt := min(n.limits.callsAtOnce(), n.health.atOnce(), len(params)-at), func(i int, result []byte) error { return read(at+i, result) }
+		var err error
+		if size > 1 {
+			err = n.inOneBatch(ctx, method, params[at:at+size], readAt)
+		} else {
+			err = n.oneByOne(ctx, method, params[at:min(len(params), at+singles)], done[at:], readAt)
+		}
+		var put *limitedError
+		switch {
+		case err == nil:
+			waited = 0
+			n.limits.gaveCalls(size)
+			at += size
+		case errors.As(err, &put):
+			singles = 1
+			shorter := put.asked && n.limits.fewerCalls(size, 0)
+			pause := n.health.rests()
+			if waited += pause; at == 0 && !shorter || waited > longestPause {
+				return err
+			}
+			if err := n.health.sleep(ctx, pause); err != nil {
+				return err
+			}
+		case size == 1 || !n.shorten(ctx, call{method: method, params: params[at]}, size, err):
+			return err
+		}
 	}
+	return nil
+}
+
+// inOneBatch makes several calls in one request.
+func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
 	var results [][]byte
-	err := n.attempt(ctx, call{method: method}, len(params), func(ctx context.Context) (err error) {
+	return n.attempt(ctx, call{method: method}, len(params), func(ctx context.Context) (err error) {
 		results, err = n.askAllOnce(ctx, method, params)
 		return err
 	}, func() error {
@@ -45,96 +75,40 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any,
 		}
 		return nil
 	})
-	switch {
-	case err == nil:
-		n.limits.takesBatches(n.health.now())
-		return nil
-	case ctx.Err() != nil:
-		return err
-	case errors.Is(err, context.DeadlineExceeded):
-		n.limits.noBatches(n.health.now(), err)
-		return err
-	case !mayRefuseBatches(ctx, err):
-		return err
-	}
-	// The endpoint rejects batches if it answers the first call on its own, even with an error.
-	if _, single := n.exchange(ctx, call{method: method, params: params[0]}); single != nil && !refused(single) {
-		return err
-	}
-	n.limits.noBatches(n.health.now(), err)
-	return n.oneByOne(ctx, method, params, read)
 }
 
-// oneByOne makes several calls, each in a request of its own.
-func (n *Node) oneByOne(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
-	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(singlesAtOnce)
+// oneByOne makes the calls that are not done, each in a request of its own.
+func (n *Node) oneByOne(ctx context.Context, method string, params [][]any, done []bool, read func(i int, result []byte) error) error {
+	var asking errgroup.Group
 	for i := range params {
+		if done[i] {
+			continue
+		}
 		asking.Go(func() error {
-			return n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
+			err := n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
+			done[i] = err == nil
+			return err
 		})
 	}
 	return asking.Wait()
 }
 
-// mayRefuseBatches reports whether the error of a batch may mean that the endpoint rejects all batches. It does not
-// mean this if it is about one of the calls or results, a rate limit, the size of the batch, or an endpoint that cannot
-// be reached.
-func mayRefuseBatches(ctx context.Context, err error) bool {
-	var put *limitedError
-	if errors.As(err, &put) || reverted(err) || errors.Is(err, errUnusable) || missing(err) {
+// shorten shortens the batches to an endpoint after one failed, and reports whether to repeat it: it was too much, or
+// its error may be about batches. Then the endpoint answers its first call on its own, even with an error. An error
+// about one of the calls or their results is none of these.
+func (n *Node) shorten(ctx context.Context, first call, size int, err error) bool {
+	kind := refusalOf(ctx, err).kind
+	switch {
+	case ctx.Err() != nil, missing(err), errors.Is(err, errUnusable), kind == absent:
+		return false
+	case kind == tooMuch, kind == unclear:
+		return n.limits.fewerCalls(size, 0)
+	case kind == unanswered:
+		n.limits.fewerCalls(size, 1)
 		return false
 	}
-	var whole *batchError
-	var answer *rpcError
-	if errors.As(err, &answer) && !errors.As(err, &whole) && !isHTTP(err) {
-		return strings.Contains(strings.ToLower(beginning(answer.Message)), "batch")
-	}
-	kind, batch := refusalOf(ctx, err).kind, strings.Contains(strings.ToLower(beginning(err.Error())), "batch")
-	if kind == tooMuch || !batch && (kind == absent || lacksState(err)) {
+	if _, single := n.exchange(ctx, first); single != nil && !refused(single) {
 		return false
 	}
-	var op *net.OpError
-	return !errors.As(err, &op) || op.Op != "dial"
-}
-
-func isHTTP(err error) bool {
-	var status *httpError
-	return errors.As(err, &status)
-}
-
-// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to
-// read, in any order and perhaps at the same time.
-//
-// Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
-// was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
-// them away, more calls than the limit of a minute could never be completed.
-func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
-	var waited time.Duration // since the last response
-	for at := 0; at < len(params); {
-		some := params[at:min(len(params), at+n.limits.callsAtOnce(), at+min(n.health.atOnce(), len(params)))]
-		err := n.exchangeBatch(ctx, method, some, func(i int, result []byte) error { return read(at+i, result) })
-		var put *limitedError
-		if errors.As(err, &put) {
-			shorter := put.asked && n.limits.fewerCalls(len(some))
-			pause := n.health.rests()
-			if waited += pause; at == 0 && !shorter || waited > longestPause {
-				return err
-			}
-			if err := n.health.sleep(ctx, pause); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			if r := refusalOf(ctx, err); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerCalls(len(some)) {
-				continue
-			}
-			return err
-		}
-		waited = 0
-		n.limits.gaveCalls(len(some))
-		at += len(some)
-	}
-	return nil
+	return n.limits.fewerCalls(size, 1)
 }

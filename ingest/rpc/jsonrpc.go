@@ -84,33 +84,33 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	answers, list, err := openBatch(body)
 	switch {
 	case err != nil:
-		return nil, &batchError{err}
+		return nil, err
 	case !list && answers[0].failed():
-		return nil, &batchError{faultOf(answers[0].fault)}
+		return nil, faultOf(answers[0].fault)
 	case !list:
-		return nil, &batchError{fmt.Errorf("%w: one response to a batch of %d calls", errForeign, len(place))}
+		return nil, fmt.Errorf("%w: one response to a batch of %d calls", errForeign, len(place))
 	}
 	results := make([][]byte, len(place))
 	for _, e := range answers {
 		i, ours := place[string(e.question())]
 		if !ours { // an error about the whole batch, or no response to any of the calls
 			if e.failed() && none(e.id) {
-				return nil, &batchError{faultOf(e.fault)}
+				return nil, faultOf(e.fault)
 			}
-			return nil, &batchError{fmt.Errorf("%w: id %.40q of no call in the batch", errWrongID, e.id)}
+			return nil, fmt.Errorf("%w: id %.40q of no call in the batch", errWrongID, e.id)
 		}
 		result, err := e.about(e.question())
 		if err != nil {
 			return nil, err
 		}
 		if results[i] != nil && !bytes.Equal(results[i], result) {
-			return nil, &batchError{fmt.Errorf("%w: two different responses have the id %.40q", errForeign, e.id)}
+			return nil, fmt.Errorf("%w: two different responses have the id %.40q", errForeign, e.id)
 		}
 		results[i] = result
 	}
 	for i := range results {
 		if results[i] == nil {
-			return nil, &batchError{fmt.Errorf("%w: %d responses to a batch of %d calls", errForeign, len(answers), len(place))}
+			return nil, fmt.Errorf("%w: %d responses to a batch of %d calls", errForeign, len(answers), len(place))
 		}
 	}
 	return results, nil

@@ -235,9 +235,8 @@ type limits struct {
 	width   uint64  // blocks of the next range, as far as the contents of the last one say
 	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
 	ranges  learned // blocks of a range that the endpoint accepts
-	batch   learned // calls of a batch that the endpoint accepts
+	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
 	results int     // maximum logs of a response that the endpoint named, or after which it truncated one; 0 for none
-	singles rest    // while it lasts, no batch is sent, since the endpoint rejects batches
 
 	vouching sync.Mutex // held while it is checked whether the node has old logs
 	vouches  int        // how many more checks may be made, 0 when the outcome is known
@@ -250,10 +249,6 @@ const (
 	leap       = 64
 	// slow is the response time above which ranges become shorter.
 	slow = 5 * time.Second
-	// An endpoint that rejects batches receives single calls for a while, twice as long after each rejection: the proxy
-	// in front of the node may be replaced, and a batch without a response may be a passing failure.
-	firstSingles = time.Minute
-	lastSingles  = 16 * time.Minute
 )
 
 func newLimits() *limits {
@@ -343,35 +338,11 @@ func (l *limits) truncated(logs int) {
 	l.results = logs
 }
 
-// batchless reports whether the endpoint gets no batches at present.
-func (l *limits) batchless(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return now.Before(l.singles.until)
-}
-
-// noBatches stops batches to the endpoint for a while.
-func (l *limits) noBatches(now time.Time, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.singles.begin(now, firstSingles, lastSingles, err)
-}
-
 // callsAtOnce returns how many calls a batch may have.
 func (l *limits) callsAtOnce() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.batch.at)
-}
-
-// takesBatches notes that the endpoint accepted a batch. One that was sent before another one was rejected proves
-// nothing.
-func (l *limits) takesBatches(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !now.Before(l.singles.until) {
-		l.singles = rest{}
-	}
 }
 
 // gaveCalls notes a successful batch, or as many single calls.
@@ -381,13 +352,13 @@ func (l *limits) gaveCalls(calls int) {
 	l.batch.gave(uint64(calls))
 }
 
-// fewerCalls shortens batches after a refusal, and returns false if they cannot be shorter.
-func (l *limits) fewerCalls(calls int) bool {
+// fewerCalls shortens batches after a refusal of one, to so many calls or, with 0, to half. It returns false if it had
+// a single call.
+func (l *limits) fewerCalls(calls int, named uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if calls <= 1 {
-		return false
+	if calls > 1 {
+		l.batch.refused(uint64(calls), named)
 	}
-	l.batch.refused(uint64(calls), 0)
-	return true
+	return calls > 1
 }

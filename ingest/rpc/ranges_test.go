@@ -725,7 +725,7 @@ func TestMomentOfErrorsIsForgotten(t *testing.T) {
 		}
 	}
 	l := newLimits()
-	for l.fewerCalls(l.callsAtOnce()) {
+	for l.fewerCalls(l.callsAtOnce(), 0) {
 	}
 	if got := l.callsAtOnce(); got != 1 {
 		t.Errorf("after many refusals come %d headers", got)
@@ -747,7 +747,7 @@ func TestBatchesGrowAgain(t *testing.T) {
 	chain := newFakeChain(t, 37, 400, sparse)
 	n := chain.dial()
 	l := n.limits
-	l.fewerCalls(4)
+	l.fewerCalls(4, 1)
 	for range 30 * relaxAfter {
 		if _, err := n.Headers(t.Context(), 1, uint64(l.callsAtOnce())); err != nil {
 			t.Fatal(err)

@@ -9,10 +9,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"golang.org/x/sync/errgroup"
 )
-
-// viewsAtOnce is how many calls are sent in one batch: nodes bound the time of a batch, and each call runs the EVM.
-const viewsAtOnce = 16
 
 // Sampling says which contracts to call at the ends of blocks.
 type Sampling struct {
@@ -124,55 +122,23 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 	return nil
 }
 
-// views calls contracts at one endpoint, the newest block first. A node keeps the state of new blocks longest. So if it
-// lacks the state of one block, it is not called for older ones.
+// views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state of
+// new blocks longest. So if it lacks the state of one block, it is not called for older ones.
 func (n *Node) views(ctx context.Context, views []Sample) error {
-	for at := 0; at < len(views); {
-		some := views[at:]
-		some = some[:min(len(some), viewsAtOnce, n.health.atOnce())]
-		if err := n.someViews(ctx, some); err != nil {
+	for some := range slices.Chunk(views, singlesAtOnce) {
+		var asking errgroup.Group
+		for i := range some {
+			asking.Go(func() error { return n.oneView(ctx, &some[i]) })
+		}
+		if err := asking.Wait(); err != nil {
 			return err
 		}
-		if at += len(some); some[len(some)-1].noState {
-			lackFrom(views, at)
-			return nil
-		}
-	}
-	return nil
-}
-
-// lackFrom notes for all calls from position at that their state is missing.
-func lackFrom(views []Sample, at int) {
-	for i := at; i < len(views); i++ {
-		views[i].noState = true
-	}
-}
-
-// someViews calls contracts in one batch and, if the node responds with an error, one after the other: the error of a
-// batch does not say which of its calls it is about.
-func (n *Node) someViews(ctx context.Context, views []Sample) error {
-	params := make([][]any, len(views))
-	for i := range views {
-		params[i] = []any{views[i].call(), n.endOf(views[i].At)}
-	}
-	err := n.exchangeBatch(ctx, "eth_call", params, func(i int, result []byte) (err error) {
-		views[i].Output, err = decodeBytes(result)
-		return err
-	})
-	switch {
-	case err == nil:
-	case refused(err):
-		for i := range views {
-			if err := n.oneView(ctx, &views[i]); err != nil {
-				return err
+		if i := slices.IndexFunc(views, func(v Sample) bool { return v.noState }); i >= 0 {
+			for ; i < len(views); i++ {
+				views[i].noState = true
 			}
-			if views[i].noState {
-				lackFrom(views, i)
-				break
-			}
+			break
 		}
-	default:
-		return err
 	}
 	return n.stillThere(ctx, views)
 }
@@ -196,8 +162,9 @@ func (c *SampleCall) call() any { return map[string]any{"to": c.To, "data": hexu
 // atEndOf makes a call about the state at the end of a block, whose result is a byte string. If a node does not accept
 // a block by its hash, this and all later calls use the number, and stillThere must follow.
 func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any) ([]byte, error) {
+	byHash := !n.numbers.Load() // other calls may change it meanwhile
 	result, err := asked(ctx, n, call{method: method, params: []any{what, n.endOf(at)}}, decodeBytes)
-	if err != nil && !n.numbers.Load() && takesNoHash(err) {
+	if err != nil && byHash && takesNoHash(err) {
 		n.numbers.Store(true)
 		result, err = asked(ctx, n, call{method: method, params: []any{what, n.endOf(at)}}, decodeBytes)
 	}
@@ -324,8 +291,8 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 		return nil
 	}
 	calls := r.sampling.Calls(p.From, p.To)
-	// The newest block comes first, in a batch of its own: if no endpoint has its state, the older blocks are skipped.
-	for some := 1; len(calls) > 0; some = viewsAtOnce {
+	// The newest block comes first, by itself: if no endpoint has its state, the older blocks are skipped.
+	for some := 1; len(calls) > 0; some = singlesAtOnce {
 		next := calls[max(0, len(calls)-some):]
 		calls = calls[:len(calls)-len(next)]
 		headers, err := n.headersAt(ctx, p, next)

@@ -160,7 +160,7 @@ func TestViewErrors(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%d %s: %s (%v), want %s", c.code, c.message, got, err, c.want)
 		}
-		if c.want == "reverts" && (!n.health.is(usable) || n.health.rests() > 0 || n.limits.batchless(n.health.now()) || n.numbers.Load()) {
+		if c.want == "reverts" && (!n.health.is(usable) || n.health.rests() > 0 || n.limits.callsAtOnce() != HeadersAtOnce || n.numbers.Load()) {
 			t.Errorf("%d %s: what a contract says changes how the endpoint is used: %+v", c.code, c.message, n.health.look())
 		}
 	}
