@@ -236,7 +236,7 @@ type limits struct {
 	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
 	ranges  learned // blocks of a range that the endpoint accepts
 	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
-	results int     // maximum logs of a response that the endpoint named, or after which it truncated one; 0 for none
+	results int     // maximum logs of a response that the endpoint named; 0 for none
 
 	vouching sync.Mutex // held while it is checked whether the node has old logs
 	vouches  int        // how many more checks may be made, 0 when the outcome is known
@@ -329,13 +329,6 @@ func (l *limits) cut(logs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return logs > 0 && (logs == l.results || logs%1000 == 0)
-}
-
-// truncated remembers that a response was truncated after this number of logs.
-func (l *limits) truncated(logs int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.results = logs
 }
 
 // callsAtOnce returns how many calls a batch may have.

@@ -35,7 +35,7 @@ const (
 	// all jobs in flight.
 	wantedAnswer = 3 << 20
 	budget       = 24 << 20
-	// proofsAtOnce is how many blocks of a response with missing logs are proven one by one; a longer range is read
+	// proofsAtOnce is how many blocks of a response with missing logs are proven one by one; those after them are read
 	// again.
 	proofsAtOnce = 32
 	// unclearTries is how many times a single block is read as a range before other methods are used.
@@ -147,10 +147,9 @@ func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 // one comes next.
 func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	l := n.limits
-	compared := j.at >= j.headersFrom
 	end := j.to
-	if !compared {
-		end = min(end, j.headersFrom-1)
+	if from := min(j.headersFrom, j.recordFrom); j.at < from {
+		end = min(end, from-1)
 		if err := r.vouch(ctx, n, j.at); err != nil {
 			return nil, err
 		}
@@ -160,8 +159,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 			return nil, err
 		}
 		for _, h := range j.headers {
-			if err := n.HasBloom(h); err != nil {
-				j.headers = nil
+			if err := n.HasBloom(h); err != nil && r.proof != proof.None {
 				return nil, err
 			}
 		}
@@ -185,10 +183,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		}
 		return r.alone(ctx, n, j)
 	}
-	if !compared {
-		return r.believe(ctx, n, j, to, a)
-	}
-	return r.accept(ctx, n, j, to, a)
+	return r.part(ctx, n, j, to, a)
 }
 
 // vouchTries is how many headers are read at most to find a block that has logs.
@@ -300,41 +295,45 @@ func wire(logs []*event.Log) (bytes int) {
 	return bytes
 }
 
-// accept makes a part from a response about the next blocks of a job up to to, after all checks have passed.
-func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
-	l := n.limits
-	cut := l.cut(a.given)
-	if cut { // the blocks after its last one are read again
-		to = a.logs[len(a.logs)-1].BlockNumber
+// part makes a part from a response about the next blocks of a job up to to, after all checks have passed. The response
+// must be consistent with itself and with the headers that are read: those of all blocks of the part or, below the
+// window, those of blocks whose logs came without a time.
+func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
+	if n.limits.cut(a.given) { // its last block may be truncated, and the blocks after that missing: they are read next
+		switch last := a.logs[len(a.logs)-1].BlockNumber; {
+		case last > j.at:
+			to = last - 1
+		case to > last:
+			j.step = 1
+			return nil, nil
+		default:
+			return r.alone(ctx, n, j)
+		}
+		a.logs = slices.DeleteFunc(a.logs, func(l *event.Log) bool { return l.BlockNumber > to })
 	}
-	headers := j.headers[:to-j.at+1]
-	if err := r.compare(n, a.logs, func(l *event.Log) *Header { return headers[l.BlockNumber-j.at] }); err != nil {
-		return nil, err
+	p := &Part{From: j.at, To: to, Logs: a.logs, bytes: a.bytes, Believed: to}
+	headers := j.headers[:min(uint64(len(j.headers)), to-j.at+1)]
+	if err := r.date(ctx, n, p, headers); err != nil || len(headers) == 0 {
+		return p, err
 	}
-	blocks := split(headers, a.logs)
-	r.doubt(blocks)
-	if last := blocks[len(blocks)-1]; cut {
-		lost, err := r.prove(ctx, n, last)
+	p.Parent = headers[0].Parent
+	if r.proof != proof.None {
+		blocks, err := r.resolve(ctx, n, split(headers, a.logs))
 		if err != nil {
 			return nil, err
 		}
-		if lost {
-			l.truncated(a.given)
+		headers, p.To = headers[:len(blocks)], blocks[len(blocks)-1].Number
+		p.Logs, p.Believed = make([]*event.Log, 0, len(a.logs)), 0
+		for _, b := range blocks {
+			p.Logs = append(p.Logs, b.logs...)
+			if !b.proven {
+				p.Believed = b.Number
+			}
 		}
-		last.doubtful = false
 	}
-	if err := r.resolve(ctx, n, blocks); err != nil {
-		j.step = max(1, uint64(len(headers))/2)
-		return nil, err
-	}
-	p := &Part{From: j.at, To: to, Parent: headers[0].Parent, bytes: a.bytes}
-	for _, b := range blocks {
-		if !b.proven {
-			p.Believed = b.Number
-		}
-		p.Logs = append(p.Logs, ours(b.logs, r.watched.Addresses)...)
-		if b.Number >= j.recordFrom || b.Number == to {
-			p.Blocks = append(p.Blocks, b.Header)
+	for _, h := range headers {
+		if h.Number >= j.recordFrom || h.Number == p.To {
+			p.Blocks = append(p.Blocks, h)
 		}
 	}
 	return p, nil
@@ -409,49 +408,45 @@ func (r *Reader) doubt(blocks []*blockRead) {
 	}
 }
 
-// prove reads the logs of the vaults in a block again, and reports whether the response had lost some of them.
-func (r *Reader) prove(ctx context.Context, n *Node, b *blockRead) (lost bool, err error) {
-	had := len(ours(slices.Clone(b.logs), r.watched.Addresses))
-	all, proven, err := n.prove(ctx, b.Header, r.watched, b.logs)
-	if err != nil {
-		return false, err
-	}
-	b.logs, b.proven = ours(all, r.watched.Addresses), proven
-	return len(b.logs) > had, nil
-}
-
-// resolve proves the doubtful blocks. If one of them had lost logs, it proves all other blocks that may have logs of
-// the vaults, too.
-func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) error {
-	lossy := false
-	for _, b := range blocks {
+// resolve proves the doubtful blocks. If one of them had lost logs, it proves the other blocks that may have logs of
+// the vaults, too. It returns the blocks up to the first one that is not proven, and an error if there are none.
+func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*blockRead, error) {
+	r.doubt(blocks)
+	lossy, proofs := false, 0
+	for i, b := range blocks {
 		if !b.doubtful {
 			continue
 		}
-		lost, err := r.prove(ctx, n, b)
-		if err != nil {
-			return err
+		had := len(b.logs)
+		if err := b.prove(ctx, n, r.watched); err != nil {
+			if blocks = blocks[:i]; i == 0 {
+				return nil, err
+			}
+			break
 		}
-		lossy = lossy || lost
+		lossy = lossy || len(b.logs) > had
 	}
-	if !lossy {
-		return nil
-	}
-	var rest []*blockRead
-	for _, b := range blocks {
-		if !b.doubtful && r.watched.MayHold(&b.Bloom) {
-			rest = append(rest, b)
+	for i, b := range blocks {
+		if !lossy || b.doubtful || !r.watched.MayHold(&b.Bloom) {
+			continue
+		}
+		if proofs++; proofs > proofsAtOnce {
+			return blocks[:i], nil
+		}
+		if err := b.prove(ctx, n, r.watched); err != nil {
+			if i == 0 {
+				return nil, err
+			}
+			return blocks[:i], nil
 		}
 	}
-	if len(rest) > proofsAtOnce {
-		return fmt.Errorf("%s omits logs when it is asked for blocks %d to %d", n.Name, blocks[0].Number, blocks[len(blocks)-1].Number)
-	}
-	for _, b := range rest {
-		if _, err := r.prove(ctx, n, b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return blocks, nil
+}
+
+// prove reads all logs of the vaults in a block.
+func (b *blockRead) prove(ctx context.Context, n *Node, w *proof.Watched) (err error) {
+	b.logs, b.proven, err = n.prove(ctx, b.Header, w, b.logs)
+	return err
 }
 
 // endOf returns the vaults' logs in the last block of a commit, whose header was read only now: the given ones or, if
@@ -472,52 +467,14 @@ func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Lo
 	return logs, false, err
 }
 
-// believe makes a part from a response about blocks whose headers are not read. The response must be consistent with
-// itself and with the headers that are needed anyway: those of recorded blocks and of blocks whose logs came without a
-// time.
-func (r *Reader) believe(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
-	if n.limits.cut(a.given) {
-		// The last block may be truncated, and the blocks after it missing: read them next.
-		last := a.logs[len(a.logs)-1].BlockNumber
-		if last == j.at && to > last {
-			j.step = 1
-			return nil, nil
-		}
-		if last == j.at {
-			return r.alone(ctx, n, j)
-		}
-		to = last - 1
-		for len(a.logs) > 0 && a.logs[len(a.logs)-1].BlockNumber > to {
-			a.logs = a.logs[:len(a.logs)-1]
-		}
-	}
-	p := &Part{From: j.at, To: to, Logs: a.logs, bytes: a.bytes, Believed: to}
-	if j.recordFrom <= to {
-		var err error
-		if p.Blocks, err = n.Headers(ctx, max(j.at, j.recordFrom), to); err != nil {
-			return nil, err
-		}
-		if p.Blocks[0].Number == p.From {
-			p.Parent = p.Blocks[0].Parent
-		}
-	}
-	if err := r.date(ctx, n, p); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// date sets the times of the logs of a part, and compares the logs with the headers that were read for this or are
-// recorded.
-func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
-	headers := make(map[common.Hash]*Header, len(p.Blocks))
-	for _, h := range p.Blocks {
-		headers[h.Hash] = h
-	}
+// date sets the times of the logs of a part, and compares the logs with the headers of all its blocks or, if there are
+// none, with those that are read for this.
+func (r *Reader) date(ctx context.Context, n *Node, p *Part, headers []*Header) error {
+	byHash := map[common.Hash]*Header{}
 	var missing []any
 	for _, l := range p.Logs {
-		if hash := common.Hash(l.BlockHash); l.BlockTime == noTime && headers[hash] == nil {
-			headers[hash] = &Header{}
+		if hash := common.Hash(l.BlockHash); len(headers) == 0 && l.BlockTime == noTime && byHash[hash] == nil {
+			byHash[hash] = &Header{}
 			missing = append(missing, hash)
 		}
 	}
@@ -526,14 +483,13 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
 		return err
 	}
 	for _, h := range dated {
-		headers[h.Hash] = h
+		byHash[h.Hash] = h
 	}
 	err = r.compare(n, p.Logs, func(l *event.Log) *Header {
-		h := headers[common.Hash(l.BlockHash)]
-		if h == nil && len(p.Blocks) > 0 && l.BlockNumber >= p.Blocks[0].Number {
-			h = p.Blocks[l.BlockNumber-p.Blocks[0].Number]
+		if len(headers) > 0 {
+			return headers[l.BlockNumber-p.From]
 		}
-		return h
+		return byHash[common.Hash(l.BlockHash)]
 	})
 	if err != nil {
 		return err

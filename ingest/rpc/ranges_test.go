@@ -478,6 +478,19 @@ func TestPrunedHistory(t *testing.T) {
 	}
 }
 
+// The blocks of a response below one that cannot be proven are kept.
+func TestBlocksBelowAnUnprovenOneAreKept(t *testing.T) {
+	chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int { return 3 })
+	chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+		return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber == 6 })
+	}
+	chain.pruned = 20 // no receipts either
+	r := chain.reading(proof.Headers)
+	if err := r.all(1, isUnproven); !isUnproven(err) || len(r.parts) == 0 || r.parts[len(r.parts)-1].To != 5 {
+		t.Errorf("the parts are %+v, %v", r.parts, err)
+	}
+}
+
 // Further below the head than the window, logs are not compared with headers, but a node that has pruned its logs is
 // detected all the same, before any of its responses is accepted.
 func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
