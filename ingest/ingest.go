@@ -144,13 +144,13 @@ func (i *Ingest) write(ctx context.Context) error {
 	}
 }
 
-// prepare checks topics, chain and vaults once.
+// prepare checks chain, topics and vaults once. The chain comes first, so that no topics of a wrong one are created.
 func (i *Ingest) prepare(ctx context.Context) error {
-	if err := i.ensureTopics(ctx); err != nil {
-		return err
-	}
 	n, err := i.nodes.First(ctx)
 	if err != nil {
+		return err
+	}
+	if err := i.ensureTopics(ctx); err != nil {
 		return err
 	}
 	for asked := 1; ; asked++ {

@@ -90,8 +90,13 @@ func TestAnotherChainIsRefused(t *testing.T) {
 	r.refused("chain.rpc[1]", "genesis", "remove the wrong one")
 	r.verify() // nothing was appended
 
-	r.config.RPC, r.config.ID = node, 5
-	r.refused("serves chain", "chain.id is 5")
+	r.config.RPC, r.config.ID = node, 987_654
+	r.refused("serves chain", "chain.id is 987654")
+	topics, err := r.admin().ListTopics(r.ctx)
+	r.must(err)
+	if topic := chainlog.LogTopic(r.config.ID); topics.Has(topic) {
+		t.Errorf("%s was created", topic)
+	}
 }
 
 func TestVaultWithoutCodeIsRefused(t *testing.T) {
@@ -148,21 +153,31 @@ func TestContractThatIsNoVaultIsRefused(t *testing.T) {
 	r.refused("decimals()", "is it an ERC-4626 vault?")
 }
 
-// A vault without a name is indexed; the configured name takes precedence over the contract's.
+// A vault without a name, or with one of white space, is indexed; the configured name takes precedence over the
+// contract's.
 func TestVaultNames(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Vaults[2].Name = "Our own name"
+	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
+	r.must(err)
+	blank, err := parsed.Methods["name"].Outputs.Pack("\t \u00a0\n")
+	r.must(err)
 	names := selectors("name()", "symbol()")
 	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		if method == "eth_call" && names(string(params[0])) {
-			return "0x", nil, true
+		if method != "eth_call" || !names(string(params[0])) {
+			return nil, nil, false
 		}
-		return nil, nil, false
+		if strings.Contains(string(params[0]), strings.ToLower(r.config.Vaults[1].Address)) {
+			return hexutil.Bytes(blank), nil, true
+		}
+		return "0x", nil, true
 	})
 	r.follow()
 	all := r.verify()
-	if got := all[0].GetVault(); got.GetName() != r.contracts.Vaults[0].Address.Hex() || got.GetSymbol() != "" || got.GetDecimals() == 0 {
-		t.Errorf("the record of a vault without name is %v", got)
+	for i, v := range all[:2] {
+		if got := v.GetVault(); got.GetName() != r.contracts.Vaults[i].Address.Hex() || got.GetSymbol() != "" || got.GetDecimals() == 0 {
+			t.Errorf("the record of a vault without name is %v", got)
+		}
 	}
 	if got := all[2].GetVault().GetName(); got != "Our own name" {
 		t.Errorf("the configured name is recorded as %q", got)

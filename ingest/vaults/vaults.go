@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -307,8 +308,8 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 const maxLabel = 256
 
 // label reads a name or a symbol, which may be missing. A contract may return any bytes, and any number of them. A
-// record of the log holds UTF-8, and labels are displayed, so unprintable characters are replaced and long labels are
-// cut.
+// record of the log holds UTF-8, and labels are displayed, so white space around them is removed, unprintable characters
+// are replaced and long labels are cut.
 func label(q *questions, of common.Address, method string) string {
 	if q.err != nil {
 		return ""
@@ -319,7 +320,7 @@ func label(q *questions, of common.Address, method string) string {
 		return ""
 	}
 	q.err = err
-	return printable.Text(text, maxLabel)
+	return printable.Text(strings.TrimSpace(text), maxLabel)
 }
 
 // ask calls a view function without arguments. It names the block by its hash: "latest" may be below the block that
