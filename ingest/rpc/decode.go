@@ -30,6 +30,7 @@ type answer struct {
 	disordered bool
 	// removed are logs that the node reports as no longer in a block of its chain.
 	removed []*event.Log
+	null    bool // it was null: some nodes write an empty list so, and others return it when they fail
 }
 
 // decodeLogs decodes the result of eth_getLogs. Members may come in any order and unknown ones are skipped; required
@@ -38,7 +39,7 @@ type answer struct {
 // generic decoder.
 func decodeLogs(result []byte) (*answer, error) {
 	return decodeInto(result, func(d *decoder, a *answer) error {
-		if none(result) {
+		if a.null = none(result); a.null {
 			return nil
 		}
 		return d.logsIn(result, a)

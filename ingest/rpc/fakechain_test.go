@@ -36,6 +36,8 @@ type fakeChain struct {
 	refuse func(q fakeQuestion) *fakeRefusal
 	// spoil, if set, changes the logs of a response.
 	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	// null, if set, reports whether a response is null instead.
+	null func(q fakeQuestion) bool
 	// meter, if set, reports whether a request with this number of calls is rate-limited, and the seconds in
 	// Retry-After; 0 leaves it out.
 	meter func(questions int) (putOff bool, after int)
@@ -263,6 +265,9 @@ func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {
 	}
 	if c.spoil != nil {
 		answer = c.encode(c.spoil(q, logs))
+	}
+	if c.null != nil && c.null(q) {
+		return nil, nil
 	}
 	return answer, nil
 }

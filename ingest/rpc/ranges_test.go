@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -516,6 +517,24 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A node that returns null for a moment loses no logs, far below the head either. One that writes every empty list as
+// null is read, too.
+func TestNullForAMoment(t *testing.T) {
+	chain := newFakeChain(t, 13, 60, sparse)
+	var asked sync.Map
+	for name, null := range map[string]func(q fakeQuestion) bool{
+		"for a moment":      func(q fakeQuestion) bool { _, again := asked.Swap(q.from, true); return !again },
+		"for an empty list": func(q fakeQuestion) bool { return q.logs == 0 },
+	} {
+		chain.null = null
+		r := chain.believing(proof.None)
+		if err := r.all(2, nil); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		r.whole()
 	}
 }
 
