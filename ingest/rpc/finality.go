@@ -33,7 +33,8 @@ const (
 //
 // A node that fails at this call can still return blocks and logs, so the failure does not count against the node: only
 // this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then finalized returns the last
-// error without a call, so that a node that times out or limits the whole endpoint here still serves other calls.
+// error without a call, so that a node that times out or limits the whole endpoint here still serves other calls. One
+// that named its head is not called for a while either (finalBelow).
 func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	if f := n.health.look(); f.finality.until.After(n.health.now()) {
 		return nil, f.finality.err
@@ -65,9 +66,6 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 		return n.finalUpTo(ctx, tip)
 	}
 	now, f := n.health.now(), n.health.look()
-	if now.Before(f.finalAgain) {
-		return nil, n.namesHead(tip)
-	}
 	final, err := n.finalized(ctx)
 	if err != nil {
 		return nil, err
@@ -89,8 +87,11 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 			})
 			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number, head.Number, n.Name)
 		}
-		n.health.set(func(h *health) { h.finalAgain, h.finalDoubted = now.Add(namedHeadAgain), now.Add(namedHeadHolds) })
-		return nil, n.namesHead(head)
+		err = n.namesHead(head)
+		n.health.set(func(h *health) {
+			h.finality, h.finalDoubted = rest{until: now.Add(namedHeadAgain), err: err}, now.Add(namedHeadHolds)
+		})
+		return nil, err
 	}
 	if now.Before(f.finalDoubted) {
 		return nil, n.namesHead(tip)

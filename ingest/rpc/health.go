@@ -109,9 +109,9 @@ type facts struct {
 	headAt     time.Time
 	behind     string // why it rests until its next head; empty if it does not
 	subscribed bool
-	// After it named its head as final: when it is called for the final block again, and when that is trusted again.
-	finalAgain, finalDoubted time.Time
-	backed                   *Header // newest head that it was verified to have; nil for none
+	// When its final block is trusted again, after it named its head as final.
+	finalDoubted time.Time
+	backed       *Header // newest head that it was verified to have; nil for none
 }
 
 // look returns a copy of the facts.
