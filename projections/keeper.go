@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -394,7 +392,7 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 			return nil
 		}
 	}
-	if all, err := k.names(ctx, w, known.cursor); err != nil || !all {
+	if all, err := names(ctx, w, known.cursor); err != nil || !all {
 		known.cursor = nil
 		return err
 	}
@@ -431,19 +429,11 @@ func covered(cursor *event.Cursor) bool {
 	return true
 }
 
-// names reports whether a cursor names every vault that the log has up to the position: a vault that it does not name
-// was added after it, and so was the vault's history.
-func (k *keeper) names(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
-	vaults, err := w.LogVaults(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, a := range vaults {
-		if !slices.ContainsFunc(cursor.GetVaults(), func(v *event.Coverage) bool { return common.BytesToAddress(v.GetAddress()) == a }) {
-			return false, nil
-		}
-	}
-	return true, nil
+// names reports whether the log up to the position has no vault record after a cursor: a vault that was added or restored
+// after the cursor has a history that the log may not have completely.
+func names(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
+	last, err := w.LastVault(ctx)
+	return last <= cursor.GetSeq(), err
 }
 
 // announceTimeout bounds an announcement if PostgreSQL does not respond.

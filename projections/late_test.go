@@ -127,8 +127,6 @@ func TestRefusalEnds(t *testing.T) {
 func TestCovered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, _ := w.projector(t)
-	k := &keeper{Projections: p}
 	g := newGeneration(t)
 	s := newScript()
 	s.Mine()
@@ -141,13 +139,18 @@ func TestCovered(t *testing.T) {
 		must(t, err)
 		got := covered(cursor) && cursor.GetSeq() <= writer.Position()
 		if got {
-			got, err = k.names(t.Context(), writer, cursor)
+			got, err = names(t.Context(), writer, cursor)
 		}
 		if err != nil || got != want {
 			t.Errorf("%s: covered is %t, %v; want %t", what, got, err, want)
 		}
 	}
 	wants("no cursor", false)
+	appended := func(cursor *event.Cursor) {
+		must(t, w.producer.BeginTransaction())
+		must(t, w.producer.ProduceSync(t.Context(), encoded(t, cursor)).FirstErr())
+		must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	}
 	for _, c := range []struct {
 		what   string
 		change func(*event.Cursor)
@@ -161,18 +164,23 @@ func TestCovered(t *testing.T) {
 		{"a head that is final", func(c *event.Cursor) { c.FinalBlock = c.Head.Number }, true},
 		{"a vault that lacks a block", func(c *event.Cursor) { c.Vaults[1].CoveredTo-- }, false},
 		{"a vault that is not configured any more", func(c *event.Cursor) { c.Vaults[1].CoveredTo, c.Vaults[1].Removed = 0, true }, true},
-		{"a vault of the log that it does not know", func(c *event.Cursor) { c.Vaults = c.Vaults[:1] }, false},
+		{"a vault of the log that it does not know", func(c *event.Cursor) { c.Seq, c.Vaults = 1, c.Vaults[:1] }, false},
 		{"a vault more, which is covered", func(c *event.Cursor) {
 			c.Vaults = append(c.Vaults, &event.Coverage{Address: vaultAt(7).Bytes(), CoveredTo: c.Head.Number})
 		}, true},
 	} {
 		cursor := proto.Clone(cursorOf(s.Records)).(*event.Cursor)
 		c.change(cursor)
-		must(t, w.producer.BeginTransaction())
-		must(t, w.producer.ProduceSync(t.Context(), encoded(t, cursor)).FirstErr())
-		must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+		appended(cursor)
 		wants(c.what, c.want)
 	}
+	from := s.Seq()
+	s.Removed(vaultB)
+	s.Mine()
+	appended(cursorOf(s.Records))
+	s.Vault(vaultB) // and a part of its history
+	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records[from:]))))
+	wants("a vault that was restored after it", false)
 }
 
 // TestCursorIsReadRarely: a cursor that does not cover every vault is read again when the generation has all records

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -138,6 +137,7 @@ func (w *Writer) written(ctx context.Context) context.Context {
 
 // vaultRecord is a record about a vault.
 type vaultRecord struct {
+	Seq     uint64 `ch:"seq"`
 	Passed  bool   `ch:"passed"`
 	Payload string `ch:"payload"`
 	address common.Address
@@ -172,13 +172,11 @@ func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
 	return w.mapped.Clone(), nil
 }
 
-// LogVaults returns the vaults that the log has up to the position.
-func (w *Writer) LogVaults(ctx context.Context) (out []common.Address, err error) {
+// LastVault returns the seq of the last record about a vault that the log has up to the position.
+func (w *Writer) LastVault(ctx context.Context) (seq uint64, err error) {
 	records, err := w.vaultRecords(ctx)
 	for _, r := range records {
-		if !slices.Contains(out, r.address) {
-			out = append(out, r.address)
-		}
+		seq = r.Seq
 	}
-	return out, err
+	return seq, err
 }

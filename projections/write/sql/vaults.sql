@@ -1,5 +1,5 @@
 -- The vault records of the log up to a seq.
-SELECT passed, payload
+SELECT seq, passed, payload
 FROM events
 WHERE record = 'vault' AND sign > 0 AND seq <= {seq:UInt64}
 ORDER BY seq
