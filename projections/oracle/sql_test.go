@@ -27,7 +27,7 @@ import (
 // about deposits and users return the sums of the fold.
 func TestDocumentedQueries(t *testing.T) {
 	t.Parallel()
-	s := histories.Random(rand.New(rand.NewPCG(15, 5)), 1, 60)
+	s := histories.Random(rand.New(rand.NewPCG(55, 5)), 1, 60)
 	ch := readmodel.DefaultConfig()
 	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("sql%d", os.Getpid())
 	server, err := ch.OpenPatient("")

@@ -30,7 +30,7 @@ func TestAuditFindsLostParts(t *testing.T) {
 	g := newGeneration(t)
 	must(t, Audit(t.Context(), g.conn))
 	g.change(t, "SYSTEM STOP MERGES events") // each part is a unit
-	s := histories.Random(rand.New(rand.NewPCG(31, 2)), chainID, 30)
+	s := unrestored(rand.New(rand.NewPCG(31, 2)), 30)
 	units := histories.Units(s.Records)
 	for i, unit := range units {
 		g.events(t, unit)

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -319,4 +320,22 @@ func (w *world) transaction(t *testing.T, unit []*event.Record) {
 func (w *world) registered(t *testing.T, state string) {
 	t.Helper()
 	must(t, db.New(w.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: w.id, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}))
+}
+
+// unrestored returns a random history in which no vault is restored: one generation can represent it, wherever in the
+// history its lists are built.
+func unrestored(rng *rand.Rand, steps int) *histories.Script {
+	for {
+		s, removed, restored := histories.Random(rng, chainID, steps), map[common.Address]bool{}, false
+		for _, r := range s.Records {
+			if v := r.GetVault(); v != nil {
+				a := common.Address(v.GetAddress())
+				restored = restored || removed[a]
+				removed[a] = v.GetRemoved()
+			}
+		}
+		if !restored {
+			return s
+		}
+	}
 }

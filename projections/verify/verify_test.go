@@ -42,7 +42,7 @@ func TestRandomHistories(t *testing.T) {
 	for i := range uint64(*plays) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(first+i, 1))
-			s := histories.Random(rng, chainID, 30)
+			s := unrestored(rng, 30)
 			units := histories.Units(s.Records)
 			middle := len(slices.Concat(units[:1+rng.IntN(len(units))]...))
 			g := newGeneration(t)
@@ -59,7 +59,7 @@ func TestRandomHistories(t *testing.T) {
 // TestMovingWriter: a generation equals the log at any moment while it is written.
 func TestMovingWriter(t *testing.T) {
 	t.Parallel()
-	s := histories.Random(rand.New(rand.NewPCG(5, 1)), chainID, 40)
+	s := unrestored(rand.New(rand.NewPCG(5, 1)), 40)
 	units := histories.Units(s.Records)
 	begin := len(slices.Concat(units[:10]...))
 	g := filled(t, s.Records[:begin])
@@ -467,7 +467,7 @@ func TestSample(t *testing.T) {
 		t.Skip("compares one history after the other")
 	}
 	t.Parallel()
-	s := histories.Random(rand.New(rand.NewPCG(31, 3)), chainID, 40)
+	s := unrestored(rand.New(rand.NewPCG(31, 3)), 40)
 	g := filled(t, s.Records)
 	definitions := newDefinitions(g.session)
 	samples := func() (faults int, compared uint64) {
@@ -510,7 +510,7 @@ func TestSlices(t *testing.T) {
 		t.Skip("compares one history after the other")
 	}
 	t.Parallel()
-	s := histories.Random(rand.New(rand.NewPCG(31, 4)), chainID, 30)
+	s := unrestored(rand.New(rand.NewPCG(31, 4)), 30)
 	g := filled(t, s.Records)
 	r := g.equal(t, s.Records)
 	g.change(t, "SYSTEM STOP MERGES lists")                                        // merges would remove duplicates

@@ -87,6 +87,7 @@ type generation struct {
 	ch       readmodel.Config
 	database string
 	conn     driver.Conn
+	without  []common.Address // vaults that it omits
 }
 
 func newGeneration(t testing.TB) *generation {
@@ -145,7 +146,7 @@ func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	w, err := Open(t.Context(), conn, g.ch, g.database, built, nil, nil, counts, slog.New(slog.DiscardHandler))
+	w, err := Open(t.Context(), conn, g.ch, g.database, built, g.without, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }
@@ -205,11 +206,13 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 }
 
 // dies simulates a writer that dies after it has inserted a part of a batch into events, before it inserts into lists.
-func dies(t testing.TB, w *Writer, part []decode.Unit) {
+// It returns the error of a generation that cannot represent the part.
+func dies(t testing.TB, w *Writer, part []decode.Unit) error {
 	t.Helper()
-	must(t, w.skip(part))
-	e := w.encode(joined(part), w.events.cursor.seq)
-	must(t, w.insertEvents(t.Context(), e, part[len(part)-1].End()))
+	if err := w.skip(part); err != nil {
+		return err
+	}
+	return w.insertEvents(t.Context(), w.encode(joined(part), w.events.cursor.seq), part[len(part)-1].End())
 }
 
 // equal fails the test unless both tables equal the oracle's result for the records.

@@ -69,7 +69,7 @@ func TestKilled(t *testing.T) {
 						t.Fatal("what is to die in the middle is no part of its own: the test proves nothing")
 					}
 					if has {
-						dies(t, g.writer(t), part)
+						must(t, dies(t, g.writer(t), part))
 					}
 					oracletest.Listed(t, g.conn, s.Records[:from])
 
@@ -99,7 +99,7 @@ func TestKilledBetweenRequests(t *testing.T) {
 	from := s.Seq()
 	s.Mine(request(5, alice))
 	s.Mine(claim(5, alice, 3))
-	dies(t, g.writer(t), batchOf(t, s.Records[from:]).Units())
+	must(t, dies(t, g.writer(t), batchOf(t, s.Records[from:]).Units()))
 	s.Mine(request(5, bob))
 	g.write(t, g.writer(t), s.Records)
 	g.equal(t, s.Records)

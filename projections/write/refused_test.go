@@ -148,7 +148,7 @@ func TestOpenIsRefused(t *testing.T) {
 	from := s.Seq()
 	s.Mine(deposit(4, alice, 1))
 	more := s.Records[from:]
-	dies(t, g.writer(t), batchOf(t, more).Units()) // so that events is ahead, and Open checks why
+	must(t, dies(t, g.writer(t), batchOf(t, more).Units())) // so that events is ahead, and Open checks why
 	every := func(string) bool { return true }
 	eachRefused(t, g.conn, every, func(conn *refusingConn) {
 		must(t, g.conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS lists"+draftMark+"left AS lists"))

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle/oracletest"
@@ -28,7 +30,7 @@ var (
 // even within a unit that retracts, and sometimes with two writers at once. Some units are written before lists is
 // built, the others after. After every batch, lists is compared with the oracle and with the keys in the touched rows;
 // in the end both tables are compared with the log, and lists with its definitions over events (without -short after
-// every batch).
+// every batch). If a vault is restored that a generation cannot continue, another generation takes its place.
 func TestRandomHistories(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -56,6 +58,8 @@ type playing struct {
 	rng    *rand.Rand
 	script *histories.Script
 	before map[string][]readmodel.TouchedKey // live rows of lists before the batch; nil before it is built
+	// buildAt is the number of units after which lists is built, or later if the log does not have all of a vault then.
+	buildAt int
 	// defined: after every batch, lists is compared with its definitions too, which takes the engine a second.
 	defined bool
 }
@@ -65,7 +69,7 @@ func (h *playing) play(t *testing.T) {
 	t.Helper()
 	records := h.script.Records
 	var w *Writer
-	buildAt := h.rng.IntN(1 + len(histories.Units(records))/3) // most units update lists
+	h.buildAt = h.rng.IntN(1 + len(histories.Units(records))/3) // most units update lists
 	for w == nil || w.Position() < uint64(len(records)) {
 		if w == nil || h.rng.IntN(6) == 0 {
 			w = h.g.writer(t)
@@ -74,9 +78,9 @@ func (h *playing) play(t *testing.T) {
 		if len(rest) == 0 { // the two racing writers reached the end
 			break
 		}
-		if !w.Built() && len(histories.Units(records))-len(rest) >= buildAt {
+		if !w.Built() && len(histories.Units(records))-len(rest) >= h.buildAt {
 			if !h.script.Covered(w.Position()) { // ingest's cursor would not allow to build lists here
-				buildAt++
+				h.buildAt++
 			} else {
 				h.build(t, w)
 			}
@@ -84,23 +88,55 @@ func (h *playing) play(t *testing.T) {
 		next := slices.Concat(rest[:1+h.rng.IntN(min(6, len(rest)))]...)
 		batch := batchOf(t, next)
 		after := w.Position()
+		var err error
 		switch h.rng.IntN(9) {
 		case 0, 1, 2:
-			h.kill(t, w, batch)
+			err = h.kill(t, w, batch)
 			w = nil
 		case 3:
-			h.race(t, next)
+			err = h.race(t, next)
 			w = nil
 		default:
-			must(t, w.Write(t.Context(), w.Encode(batch)))
+			err = w.Write(t.Context(), w.Encode(batch))
 		}
 		if h.before != nil {
 			h.compare(t, after)
 		}
+		if outdated := new(OutdatedError); errors.As(err, &outdated) {
+			h.succeed(t, outdated.Vault)
+			w = nil
+			continue
+		}
+		must(t, err)
 	}
 	if !w.Built() {
 		h.build(t, w)
 	}
+}
+
+// succeed continues with another generation, from the beginning of the log, because a vault was restored that the
+// present one cannot continue.
+func (h *playing) succeed(t *testing.T, restored common.Address) {
+	t.Helper()
+	cursor, err := readmodel.ReadListsCursor(t.Context(), h.g.conn, readmodel.ListsTable.Name)
+	must(t, err)
+	records := h.script.Records[:cursor.Seq]
+	h.g = newGeneration(t)
+	was := map[common.Address]bool{}
+	for _, r := range records {
+		if v := r.GetVault(); v != nil {
+			a := common.Address(v.GetAddress())
+			was[a] = was[a] || v.GetRemoved()
+			h.g.without = slices.DeleteFunc(h.g.without, func(other common.Address) bool { return other == a })
+			if v.GetRemoved() {
+				h.g.without = append(h.g.without, a)
+			}
+		}
+	}
+	if !was[restored] {
+		t.Fatalf("seq %d: the generation is outdated because of vault %s, which was never removed", cursor.Seq, restored)
+	}
+	h.before, h.buildAt = nil, len(histories.Units(records))
 }
 
 func (h *playing) build(t *testing.T, w *Writer) {
@@ -136,23 +172,26 @@ func (h *playing) compare(t *testing.T, after uint64) {
 }
 
 // kill writes a batch to only some of the tables, like a writer that dies.
-func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) {
+func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) error {
 	t.Helper()
 	if !w.Built() {
-		return
+		return nil
 	}
 	units := parts(batch.Units())
 	whole := h.rng.IntN(len(units)) // these are written completely, and a part of the next one
 	for _, part := range units[:whole] {
-		must(t, w.writePart(t.Context(), part))
+		if err := w.writePart(t.Context(), part); err != nil {
+			return err
+		}
 	}
-	if h.rng.IntN(4) > 0 {
-		dies(t, w, units[whole])
+	if h.rng.IntN(4) == 0 {
+		return nil
 	}
+	return dies(t, w, units[whole])
 }
 
 // race lets two writers write records at once, which each of them has decoded. At most one of them succeeds.
-func (h *playing) race(t *testing.T, records []*event.Record) {
+func (h *playing) race(t *testing.T, records []*event.Record) error {
 	t.Helper()
 	writers := [2]*Writer{h.g.writer(t), h.g.writer(t)}
 	var wait sync.WaitGroup
@@ -162,15 +201,16 @@ func (h *playing) race(t *testing.T, records []*event.Record) {
 		wait.Go(func() { answers[i] = w.Write(t.Context(), w.Encode(batch)) })
 	}
 	wait.Wait()
-	for _, err := range answers {
-		var fenced *fencedError
-		if err != nil && !errors.As(err, &fenced) {
-			t.Fatal(err)
-		}
-	}
 	if answers[0] == nil && answers[1] == nil {
 		t.Fatal("both writers say that they wrote the same batch")
 	}
+	for _, err := range answers {
+		var fenced *fencedError
+		if err != nil && !errors.As(err, &fenced) {
+			return err
+		}
+	}
+	return nil
 }
 
 // TestParts: a unit that rewrites is a part of its own.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"net/url"
@@ -28,21 +29,32 @@ var router = common.HexToAddress("0x4444444444444444444444444444444444444444")
 type moment struct {
 	seq, block uint64
 	past       bool // asked with asOfBlock
-	vaults     int  // number of known vaults, the first ones of the log
+	knowledge
 }
+
+// knowledge is what a generation has of the log, which no answer reports: it omits the vaults that were removed after
+// that many vault records, when it was created. Its lists were built after as many of them as the second number says:
+// it skips the vaults, and the old blocks of vaults, that came later. Lists are built only when the log has every vault
+// completely, so all old blocks between two vault records come before them.
+type knowledge struct{ created, built int }
+
+// lately is the knowledge of a generation that was made after that many vault records.
+func lately(records int) knowledge { return knowledge{records, records} }
 
 // A unit is a group of records that a reader must see completely or not at all.
 type unit struct {
 	first, last uint64
 	head        uint64 // newest block after it, 0 if there is none
 	oldest      uint64 // recorded block after it, 0 if there is none
-	vaults      int    // vaults described up to it
+	vaults      int    // vault records up to it
 	rewrites    bool   // it is a reorganisation
 	ancestor    uint64 // if it is a reorganisation
 }
 
-func unitsOf(s *histories.Script) (out []unit) {
+// unitsOf also returns the seqs of the records of blocks below the newest one, in units that retract nothing.
+func unitsOf(s *histories.Script) (out []unit, late map[uint64]bool) {
 	vaults, recorded := 0, map[uint64]int{} // live records of each block
+	late = map[uint64]bool{}
 	for _, records := range histories.Units(s.Records) {
 		u := unit{first: records[0].GetSeq(), last: records[len(records)-1].GetSeq()}
 		for _, r := range records {
@@ -54,6 +66,8 @@ func unitsOf(s *histories.Script) (out []unit) {
 				continue
 			}
 			if r.GetRetracts() == 0 {
+				_, newest := ends(recorded)
+				late[r.GetSeq()] = !u.rewrites && b.GetNumber() < newest
 				recorded[b.GetNumber()]++
 			} else if recorded[b.GetNumber()]--; recorded[b.GetNumber()] == 0 { // all retractions of a unit come first
 				delete(recorded, b.GetNumber())
@@ -65,7 +79,7 @@ func unitsOf(s *histories.Script) (out []unit) {
 		u.vaults = vaults
 		out = append(out, u)
 	}
-	return out
+	return out, late
 }
 
 // ends returns the first and the last of the recorded blocks.
@@ -87,18 +101,43 @@ func (h *history) ending(seq uint64) (u unit, there bool) {
 	return h.units[i], true
 }
 
-// chainAt returns the chain according to the log up to a seq, for the first vaults only: the live records, in chain
-// order. Blocks count whichever vaults they are for.
-func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
+// vaults returns the vaults of a generation, in the order of their first records, and the seq of the first vault record
+// that its lists were built without.
+func (h *history) vaults(of knowledge) (vaults []*event.Vault, later uint64) {
+	removed := map[common.Address]bool{}
+	n := 0
+	for _, r := range h.script.Records {
+		v := r.GetVault()
+		if v == nil {
+			continue
+		}
+		if n == of.built {
+			later = r.GetSeq()
+			break
+		}
+		a := common.Address(v.GetAddress())
+		if n < of.created {
+			removed[a] = v.GetRemoved()
+		}
+		if n++; !slices.ContainsFunc(vaults, func(known *event.Vault) bool { return common.Address(known.GetAddress()) == a }) {
+			vaults = append(vaults, v)
+		}
+	}
+	return slices.DeleteFunc(vaults, func(v *event.Vault) bool { return removed[common.Address(v.GetAddress())] }), cmp.Or(later, math.MaxUint64)
+}
+
+// chainAt returns the chain according to the log up to a seq as a generation has it: the live records, in chain order.
+func (h *history) chainAt(seq uint64, of knowledge) (*oracle.Chain, error) {
 	c := &oracle.Chain{ID: h.chainID, Router: router}
 	recorded := map[uint64]uint64{} // the time of each recorded block
 	known := map[common.Address]bool{}
+	var later uint64
+	c.Vaults, later = h.vaults(of)
+	for _, v := range c.Vaults {
+		known[common.Address(v.GetAddress())] = true
+	}
 	for _, r := range live(h.script.Records[:seq]) {
-		if v := r.GetVault(); v != nil && len(c.Vaults) < vaults {
-			c.Vaults = append(c.Vaults, v)
-			known[common.Address(v.GetAddress())] = true
-		}
-		if b := r.GetBlock(); b != nil {
+		if b := r.GetBlock(); b != nil && (r.GetSeq() < later || !h.late[r.GetSeq()]) {
 			recorded[b.GetNumber()] = b.GetTime()
 		}
 		if r.GetLog() == nil || !known[common.Address(r.GetLog().GetAddress())] {
@@ -180,7 +219,7 @@ func (h *history) expected(m moment) ([]oracle.Question, error) {
 	if list := h.known[m]; list != nil {
 		return list, nil
 	}
-	c, err := h.chainAt(m.seq, m.vaults)
+	c, err := h.chainAt(m.seq, m.knowledge)
 	if err != nil {
 		return nil, err
 	}
@@ -204,15 +243,16 @@ func (h *history) expected(m moment) ([]oracle.Question, error) {
 
 // resting returns what the API must answer when it has read the log up to a seq: as of a block, or of the newest one
 // for 0.
-func (h *history) resting(seq, block uint64) ([]oracle.Question, error) {
+func (h *history) resting(seq, block uint64) (moment, []oracle.Question, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u, _ := h.ending(seq)
-	m := moment{seq: seq, block: u.head, vaults: u.vaults}
+	m := moment{seq: seq, block: u.head, knowledge: lately(u.vaults)}
 	if block > 0 {
 		m.block, m.past = block, true
 	}
-	return h.expected(m)
+	list, err := h.expected(m)
+	return m, list, err
 }
 
 // sample returns that many random questions, each about a different endpoint as far as possible.

@@ -74,6 +74,9 @@ func TestRandomHistories(t *testing.T) {
 	}
 	_ = group.Wait() // a history that fails reports it itself
 	t.Logf("%d histories, %.0f a minute: %s", all.played, float64(all.played)/time.Since(began).Minutes(), all.tally)
+	if all.content < compared*all.played {
+		t.Errorf("%d answers of status 200 were compared, fewer than %d for each history, so the test is incomplete", all.content, compared)
+	}
 	for what, n := range map[string]int{"no projector crashed": all.crashes, "nobody asked while units were written": all.asked, "no number was explained": all.explained,
 		"no projector died at a reorganisation": all.inside, "no vault joined late": all.joined} {
 		if n == 0 && *plays >= 50 {
@@ -81,6 +84,10 @@ func TestRandomHistories(t *testing.T) {
 		}
 	}
 }
+
+// compared is the least number of answers of status 200 that are compared, on average for each history. At least so many
+// are requested while the log rests, and these are requested again until the server can answer.
+const compared = 25
 
 // patience is how long one history may take.
 const patience = 3 * time.Minute

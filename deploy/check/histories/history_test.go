@@ -35,6 +35,7 @@ type history struct {
 	rng        *rand.Rand
 	script     *histories.Script
 	units      []unit
+	late       map[uint64]bool // seqs of the records of old blocks
 	clickhouse readmodel.Config
 	follower   *follower
 	server     *program[*query.Query]
@@ -47,7 +48,7 @@ type history struct {
 	reading     bool
 	questions   int // that readers may still ask
 	known       map[moment][]oracle.Question
-	generations map[string][]int // the possible numbers of vaults that each knows
+	generations map[string][]knowledge // what each may have of the log
 	tally
 	lines []string
 }
@@ -56,6 +57,7 @@ type history struct {
 type tally struct {
 	asked       int // while units were written
 	answers     int // that were compared
+	content     int // of those, with status 200
 	explained   int // numbers whose logs were added up
 	differing   int
 	unavailable int // 503 with Retry-After
@@ -70,6 +72,7 @@ type tally struct {
 func (t *tally) add(of tally) {
 	t.asked += of.asked
 	t.answers += of.answers
+	t.content += of.content
 	t.explained += of.explained
 	t.differing += of.differing
 	t.unavailable += of.unavailable
@@ -82,15 +85,15 @@ func (t *tally) add(of tally) {
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("answers=%d numbers-explained=%d differing=%d asked-while-written=%d of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
-		t.answers, t.explained, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes, t.inside, t.joined)
+	return fmt.Sprintf("answers=%d of-status-200=%d numbers-explained=%d differing=%d asked-while-written=%d of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
+		t.answers, t.content, t.explained, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes, t.inside, t.joined)
 }
 
 func newHistory(l *lane, number uint64) *history {
 	h := &history{lane: l, chainID: 1 + number%1_000_000_000, rng: rand.New(rand.NewPCG(number, 2)),
-		clickhouse: readmodel.DefaultConfig(), known: map[moment][]oracle.Question{}, generations: map[string][]int{}, said: &tail{}}
+		clickhouse: readmodel.DefaultConfig(), known: map[moment][]oracle.Question{}, generations: map[string][]knowledge{}, said: &tail{}}
 	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units)
-	h.units = unitsOf(h.script)
+	h.units, h.late = unitsOf(h.script)
 	h.clickhouse.Addr, h.clickhouse.QueryUser = l.clickHouse, "navlog_query"
 	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID) // the reader has rights on databases that begin with navlog_g
 	return h
@@ -121,11 +124,11 @@ func (h *history) play(ctx context.Context, number uint64) (err error) {
 		return nil // the history ends without a block
 	}
 	last := h.units[from-1]
-	list, err := h.resting(last.last, last.oldest+h.rng.Uint64N(last.head+1-last.oldest))
+	past, list, err := h.resting(last.last, last.oldest+h.rng.Uint64N(last.head+1-last.oldest))
 	if err != nil {
 		return err
 	}
-	return h.ask(ctx, sample(h.rng, list, whole))
+	return h.ask(ctx, past, sample(h.rng, list, whole))
 }
 
 // stages returns the numbers of units at which the log rests: random ends of units at which the log has all of every
@@ -175,7 +178,7 @@ func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error
 	h.mu.Lock()
 	h.settled = last
 	h.mu.Unlock()
-	list, err := h.resting(last, 0)
+	m, list, err := h.resting(last, 0)
 	if err != nil {
 		return err
 	}
@@ -183,7 +186,7 @@ func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error
 	if to < len(h.units) {
 		many = briefly
 	}
-	return h.ask(ctx, sample(h.rng, list, many))
+	return h.ask(ctx, m, sample(h.rng, list, many))
 }
 
 // begin reports whether readers have something to ask about, and lets them start if so.
@@ -240,7 +243,7 @@ func (h *history) write(ctx context.Context, u unit) error {
 // rest waits until the API has read the whole log and knows every vault: if a vault has joined, a new generation must
 // have taken over.
 func (h *history) rest(ctx context.Context, u unit) error {
-	list, err := h.resting(u.last, 0)
+	_, list, err := h.resting(u.last, 0)
 	if err != nil {
 		return err
 	}

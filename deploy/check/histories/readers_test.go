@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"time"
 
@@ -72,14 +73,14 @@ func pause(ctx context.Context, d time.Duration) {
 func (h *history) pick(rng *rand.Rand) (moment, []oracle.Question, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var lately []unit
+	var last []unit
 	for _, u := range slices.Backward(h.units) {
-		if u.last <= h.written && u.head > 0 && len(lately) < 4 {
-			lately = append(lately, u)
+		if u.last <= h.written && u.head > 0 && len(last) < 4 {
+			last = append(last, u)
 		}
 	}
-	u := lately[rng.IntN(len(lately))]
-	m := moment{seq: u.last, block: u.head, vaults: u.vaults}
+	u := last[rng.IntN(len(last))]
+	m := moment{seq: u.last, block: u.head, knowledge: lately(u.vaults)}
 	if rng.IntN(2) == 0 {
 		m.past, m.block = true, u.oldest+rng.Uint64N(u.head+1-u.oldest)
 	}
@@ -127,29 +128,31 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	return h.compareWith(q, about, u.vaults, got)
 }
 
-// compareWith compares an answer with the expected answer for each number of vaults that its generation may know. A
-// generation knows the vaults that were described when its lists were built, which is not reported. Each answer rules
-// out some of the numbers, and one must remain.
-func (h *history) compareWith(q oracle.Question, about moment, described int, got oracle.Answer) error {
+// compareWith compares an answer with the expected answer for each knowledge that its generation may have after that
+// many vault records. Each answer rules out some of it, and one must remain.
+func (h *history) compareWith(q oracle.Question, about moment, records int, got oracle.Answer) error {
 	may := h.mayKnow(got.Generation())
-	var left []int
+	var left []knowledge
 	var found []string
 	judged := false
-	for _, n := range slices.Backward(may) {
-		about.vaults = min(n, described) // a generation cannot know vaults that were not described yet
+	for _, k := range slices.Backward(may) {
+		if k.built > records {
+			continue
+		}
+		about.knowledge = k
 		list, err := h.expected(about)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(list, func(e oracle.Question) bool { return e.Same(q) })
-		if i < 0 { // the question is not possible with that many vaults
-			left = append(left, n)
+		if i < 0 { // the question is not possible with these vaults
+			left = append(left, k)
 			continue
 		}
 		judged = true
 		lines := list[i].Compare(got)
 		if len(lines) == 0 {
-			left = append(left, n)
+			left = append(left, k)
 		} else if found == nil {
 			found = lines
 		}
@@ -158,35 +161,53 @@ func (h *history) compareWith(q oracle.Question, about moment, described int, go
 		h.unjudged++
 		return nil
 	}
-	h.answers++
+	h.count(got)
 	if len(left) == 0 {
 		h.differs(append(found, fmt.Sprintf("(generation %s, seq %d, block %d)", got.Generation(), about.seq, about.block))...)
 		return nil
 	}
-	slices.Sort(left)
+	slices.Reverse(left)
 	h.generations[got.Generation()] = left
 	return nil
 }
 
-// mayKnow returns the numbers of vaults that a generation may know according to its answers so far; before its first
-// answer these are all numbers.
-func (h *history) mayKnow(generation string) []int {
-	if _, met := h.generations[generation]; !met {
-		for n := initial; n <= h.units[len(h.units)-1].vaults; n++ {
-			h.generations[generation] = append(h.generations[generation], n)
-		}
+// count counts an answer that was compared.
+func (h *history) count(got oracle.Answer) {
+	if h.answers++; got.Status() == http.StatusOK {
+		h.content++
 	}
-	return h.generations[generation]
 }
 
-// initial is the number of vaults that every generation knows: they are described before the first block.
+// mayKnow returns the knowledge that a generation may have according to its answers so far; before its first answer it
+// may be any.
+func (h *history) mayKnow(generation string) []knowledge {
+	if _, met := h.generations[generation]; met {
+		return h.generations[generation]
+	}
+	var all []knowledge
+	had := map[string]bool{}
+	for built := initial; built <= h.units[len(h.units)-1].vaults; built++ {
+		for created := range built + 1 {
+			k := knowledge{created, built}
+			vaults, _ := h.vaults(k)
+			if same := fmt.Sprint(built, vaults); !had[same] {
+				had[same] = true
+				all = append(all, k)
+			}
+		}
+	}
+	h.generations[generation] = all
+	return all
+}
+
+// initial is the number of vault records that every generation has: they come before the first block.
 const initial = 2
 
-// mayLack reports whether a server may not know a block: the chain was shorter, or began later, at a seq at which the
-// server may still be.
+// mayLack reports whether a server may not know a block: the chain was shorter at a seq at which the server may still
+// be, or began later when its generation was made.
 func (h *history) mayLack(block uint64) bool {
 	return slices.ContainsFunc(h.units, func(u unit) bool {
-		return h.settled <= u.last && u.last <= h.written && (u.head < block || block < u.oldest)
+		return u.last <= h.written && (h.settled <= u.last && u.head < block || block < u.oldest)
 	})
 }
 
@@ -207,28 +228,36 @@ func (h *history) differs(lines ...string) {
 	h.lines = append(h.lines, lines[:min(len(lines), max(0, atMost-len(h.lines)))]...)
 }
 
-// ask asks questions whose answers do not change, and compares. For some answers it also requests the events behind
-// their numbers.
-func (h *history) ask(ctx context.Context, list []oracle.Question) error {
+// ask asks questions about a moment after which the log rests, and compares. For some answers it also requests the
+// events behind their numbers.
+func (h *history) ask(ctx context.Context, about moment, list []oracle.Question) error {
 	for _, q := range list {
 		got, err := h.get(ctx, q)
 		if err != nil {
 			return err
 		}
+		lines := q.Compare(got)
 		h.mu.Lock()
-		h.answers++
-		if generation := got.Generation(); generation != "" { // a setting belongs to no generation
-			h.mayKnow(generation)
-		}
-		if lines := q.Compare(got); len(lines) > 0 {
-			h.differs(lines...)
+		switch {
+		case about.past && got.Refused() && h.mayLack(about.block):
+			h.refused++
+		case got.Generation() == "": // a setting belongs to no generation
+			h.count(got)
+			if len(lines) > 0 {
+				h.differs(lines...)
+			}
+		default: // of the newest generation, or of an earlier one that has the same vaults
+			err = h.compareWith(q, about, about.built, got)
 		}
 		h.mu.Unlock()
-		if h.rng.IntN(why) > 0 {
+		if err != nil {
+			return err
+		}
+		if h.rng.IntN(why) > 0 || len(lines) > 0 {
 			continue
 		}
-		lines, numbers, err := oracle.Explain(ctx, h.get, q)
-		if err != nil {
+		var numbers int
+		if lines, numbers, err = oracle.Explain(ctx, h.get, q); err != nil {
 			return err
 		}
 		h.mu.Lock()

@@ -5,10 +5,12 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // VaultAt and UserAt are the addresses of the i-th vault and user.
@@ -117,21 +119,22 @@ const most = 4
 
 // Random makes a history of that many random units, and a few more if a vault is late or the operator accepts a
 // reorganisation: old blocks, of which only some are recorded, new ones, reorganisations to new branches and back to
-// old ones, and vaults that join late, whose past is appended while the others continue. In the end the log covers
-// every vault completely.
+// old ones, vaults that join late, whose past, which may begin before any block so far, is appended while the others
+// continue, and vaults that are removed and restored. In the end the log covers every vault that it has completely.
 func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 	s := New(chainID)
-	if rng.IntN(3) == 0 { // the chain existed before the vaults, and a bucket of totals ends at block 4095
+	s.Start(20)
+	if rng.IntN(3) == 0 { // a bucket of totals ends at block 4095
 		s.Start(4070 + rng.Uint64N(30))
 	}
-	r := &randomly{Script: s, rng: rng, vaults: 2}
-	s.Vault(VaultAt(0))
-	s.Vault(VaultAt(1))
+	r := &randomly{Script: s, rng: rng}
+	r.describe()
+	r.describe()
 	for range steps {
 		r.step()
 	}
-	if r.late {
-		r.join()
+	for v := r.lateVault(); v != nil; v = r.lateVault() {
+		r.join(v)
 	}
 	return s
 }
@@ -139,19 +142,20 @@ func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 // randomly generates a history.
 type randomly struct {
 	*Script
-	rng    *rand.Rand
-	vaults int     // vaults that emit logs at the head
-	late   bool    // the next vault is described, but not at the head yet
-	old    []Block // an abandoned branch
+	rng *rand.Rand
+	old []Block // an abandoned branch
 }
+
+// describe appends the description of another vault.
+func (r *randomly) describe() { r.Vault(VaultAt(len(r.covered))) }
 
 // block makes the next block, some seconds after the last one, with random logs. Some of them share a transaction.
 func (r *randomly) block(after uint64) Block {
 	var logs []Said
 	for range r.rng.IntN(5) {
-		logs = append(logs, Anything(r.rng, r.vaults, 5))
+		logs = append(logs, Anything(r.rng, len(r.covered), 5))
 	}
-	b := r.Make(after, logs...)
+	b := r.read(r.Make(after, logs...))
 	for i := 1; i < len(b.logs); i++ {
 		if r.rng.IntN(3) == 0 {
 			b.logs[i].TxHash, b.logs[i].TxIndex = b.logs[i-1].TxHash, b.logs[i-1].TxIndex
@@ -160,38 +164,63 @@ func (r *randomly) block(after uint64) Block {
 	return b
 }
 
-// ofLate returns logs of the late vault.
-func (r *randomly) ofLate(n int) (out []Said) {
+// read returns a block as ingest reads it at the head: with the logs of the vaults that have begun and are neither
+// removed nor late.
+func (r *randomly) read(b Block) Block {
+	var logs []*event.Log
+	for _, l := range b.logs {
+		if v := r.coverage(common.Address(l.GetAddress())); !r.absent[common.Address(l.GetAddress())] && v.GetStartBlock() <= b.Number {
+			logs = append(logs, l)
+		}
+	}
+	b.logs = logs
+	return b
+}
+
+// lateVault returns a vault that the head does not have yet, or nil.
+func (r *randomly) lateVault() *event.Coverage {
+	i := slices.IndexFunc(r.covered, func(v *event.Coverage) bool { return r.absent[common.Address(v.GetAddress())] && !v.GetRemoved() })
+	if i < 0 {
+		return nil
+	}
+	return r.covered[i]
+}
+
+// logsOf returns random logs of one vault.
+func (r *randomly) logsOf(v *event.Coverage, n int) (out []Said) {
 	for range n {
 		l := Anything(r.rng, 1, 5)
-		l.Vault = VaultAt(r.vaults)
+		l.Vault = common.Address(v.GetAddress())
 		out = append(out, l)
 	}
 	return out
 }
 
-// settled is the least number of recorded final blocks for a late vault.
+// settled is the least number of final blocks for a vault that is added.
 const settled = 7
 
 func (r *randomly) step() {
-	switch k := r.rng.IntN(40); {
+	late := r.lateVault()
+	switch k := r.rng.IntN(43); {
 	case k < 2:
 		r.catchUp()
-	case k < 3 && len(r.headers) > 0:
+	case k < 3 && len(r.Recorded()) > 0:
 		r.accept()
 	case k < 24:
 		r.Enter(r.block(12))
 		r.Boundary()
 	case k < 34 && len(r.Blocks) > 0:
 		r.reorganise()
-	case k < 38 && r.late:
-		r.join()
-	case k < 36 && r.vaults < most && len(r.headers)-len(r.Blocks) > settled: // the backfilled blocks are final
-		r.Vault(VaultAt(r.vaults))
-		r.Backfill(r.First, r.ofLate(1+r.rng.IntN(settled-1))...)
-		r.late = true
+	case k < 38 && late != nil:
+		if r.rng.IntN(2) > 0 || !r.backfill(late) {
+			r.join(late)
+		}
+	case k < 36 && len(r.covered) < most && len(r.headers)-len(r.Blocks) > settled: // the backfilled blocks are final
+		r.add()
 	case k < 38:
 		r.Decision(fmt.Sprintf("test-%d", k))
+	case k > 40:
+		r.removeOrRestore()
 	}
 	if over := len(r.Blocks) - 6; over > 0 { // final now
 		r.Blocks, r.old = r.Blocks[over:], nil
@@ -210,7 +239,7 @@ func (r *randomly) catchUp() {
 
 // accept retracts even final blocks, at once or in two units, and sometimes everything.
 func (r *randomly) accept() {
-	ancestors := append([]uint64{r.First - 1}, r.Recorded(r.First)...)
+	ancestors := append([]uint64{r.First - 1}, r.Recorded()...)
 	to := r.rng.IntN(len(ancestors))
 	r.AcceptReorg(ancestors[to+r.rng.IntN(len(ancestors)-to)], ancestors[to])
 	r.old = nil
@@ -226,7 +255,7 @@ func (r *randomly) reorganise() {
 	gone := r.Retract(depth)
 	if len(r.old) > 0 && r.old[0].Number == gone[0].Number && r.rng.IntN(3) > 0 {
 		for _, b := range r.old { // A -> B -> A
-			r.Enter(b)
+			r.Enter(r.read(b))
 		}
 	} else {
 		for range r.rng.IntN(depth + 2) {
@@ -237,11 +266,48 @@ func (r *randomly) reorganise() {
 	r.old = gone
 }
 
-// join brings the late vault to the head. If no block is left that could still be retracted, it appends one first.
-func (r *randomly) join() {
+// add adds a vault whose past is appended later, and sometimes begins before any block so far.
+func (r *randomly) add() {
+	if r.rng.IntN(3) == 0 {
+		r.Below(1 + r.rng.Uint64N(4))
+	}
+	r.describe()
+	r.backfill(r.covered[len(r.covered)-1])
+}
+
+// backfill appends a part of a late vault's past, and reports whether there are final blocks that the log does not have
+// of it.
+func (r *randomly) backfill(v *event.Coverage) bool {
+	past := r.known(v.GetCoveredTo() + 1)
+	if len(r.Blocks) > 0 {
+		i, _ := slices.BinarySearch(past, r.Blocks[0].Number)
+		past = past[:i]
+	}
+	if len(past) < 2 {
+		return false
+	}
+	logs := 1 + r.rng.IntN(min(len(past)-1, settled-1))
+	r.Backfill(past[r.rng.IntN(len(past)-logs)], r.logsOf(v, logs)...)
+	return true
+}
+
+// join brings a late vault to the head. If no block is left that could still be retracted, it appends one first.
+func (r *randomly) join(v *event.Coverage) {
 	if len(r.Blocks) == 0 {
 		r.Mine()
 	}
-	r.Join(VaultAt(r.vaults), r.ofLate(r.rng.IntN(1+min(4, len(r.Blocks))))...)
-	r.vaults, r.late = r.vaults+1, false
+	missing := r.Number - max(r.Blocks[0].Number-1, v.GetCoveredTo())
+	r.Join(common.Address(v.GetAddress()), r.logsOf(v, r.rng.IntN(1+min(4, int(missing))))...)
+}
+
+// removeOrRestore removes any vault but the last one, or restores a removed one, which continues after the last block
+// that the log has of it.
+func (r *randomly) removeOrRestore() {
+	v := r.covered[r.rng.IntN(len(r.covered))]
+	switch a := common.Address(v.GetAddress()); {
+	case v.GetRemoved():
+		r.Vault(a)
+	case slices.ContainsFunc(r.covered, func(other *event.Coverage) bool { return other != v && !other.GetRemoved() }):
+		r.Removed(a)
+	}
 }

@@ -34,9 +34,10 @@ type Script struct {
 	Time    uint64
 	salt    uint64            // changes the hashes of each new branch
 	fills   uint32            // number of backfills so far: each has its own log indexes
-	headers map[uint64]header // of the recorded blocks
+	headers map[uint64]header // of the chain's blocks
 	final   uint64            // only an accepted reorganisation retracts blocks up to this one
 	covered []*event.Coverage
+	absent  map[common.Address]bool  // vaults that are removed or late: new blocks have none of their logs
 	cursors map[uint64]*event.Cursor // by the seq that ends the unit
 }
 
@@ -45,8 +46,9 @@ var logID = []byte("0123456789abcdef")
 
 // header is what a backfill needs to know about a block that was entered before it.
 type header struct {
-	time uint64
-	hash common.Hash
+	time     uint64
+	hash     common.Hash
+	recorded bool // the log has a record of the block
 }
 
 // Block is one block with its logs.
@@ -67,7 +69,7 @@ const began = 1_700_000_000
 
 // New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
-	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, cursors: map[uint64]*event.Cursor{}}
+	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, absent: map[common.Address]bool{}, cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start sets the number of the first block. It must be called before anything is appended.
@@ -89,7 +91,7 @@ func (s *Script) put(r *event.Record) *event.Record {
 func (s *Script) Boundary() {
 	s.Records[len(s.Records)-1].Boundary = true
 	c := &event.Cursor{LogId: logID, GenesisHash: make([]byte, 32), ChainId: s.chainID, InstanceId: logID, Seq: s.Seq()}
-	if h, known := s.headers[s.Number]; known {
+	if h := s.headers[s.Number]; h.recorded {
 		c.Head = &event.Block{Number: s.Number, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}
 	}
 	if len(s.Blocks) > 0 {
@@ -109,7 +111,9 @@ func (s *Script) Cursor(seq uint64) *event.Cursor { return s.cursors[seq] }
 // Covered reports whether there is a block at the end of a unit and the log is complete up to it for every vault.
 func (s *Script) Covered(seq uint64) bool {
 	c := s.cursors[seq]
-	return c.GetHead() != nil && !slices.ContainsFunc(c.GetVaults(), func(v *event.Coverage) bool { return v.GetCoveredTo() < c.GetHead().GetNumber() })
+	return c.GetHead() != nil && !slices.ContainsFunc(c.GetVaults(), func(v *event.Coverage) bool {
+		return !v.GetRemoved() && v.GetCoveredTo() < c.GetHead().GetNumber()
+	})
 }
 
 // coverage returns a vault's coverage, or nil before its first record.
@@ -168,20 +172,23 @@ func (s *Script) blocks(of ...Block) {
 		for _, l := range b.logs {
 			s.put(&event.Record{Fact: &event.Record_Log{Log: l}})
 		}
+		s.headers[b.Number] = header{time: b.Time, hash: b.hash}
 	}
-	first, last := of[0], of[len(of)-1]
-	s.recorded(last.Number, header{last.Time, last.hash})
+	last := of[len(of)-1]
+	s.record(last.Number)
 	for _, v := range s.covered {
-		if v.CoveredTo+1 == first.Number { // otherwise it is late, and the head does not wait for it
+		if !s.absent[common.Address(v.GetAddress())] {
 			v.CoveredTo = last.Number
 		}
 	}
 	s.Number, s.Time = last.Number, last.Time
-	s.headers[last.Number] = header{last.Time, last.hash}
 }
 
-// recorded appends the record of a block.
-func (s *Script) recorded(number uint64, h header) {
+// record appends the record of a block.
+func (s *Script) record(number uint64) {
+	h := s.headers[number]
+	h.recorded = true
+	s.headers[number] = h
 	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}}})
 }
 
@@ -232,7 +239,7 @@ func (s *Script) retractAbove(ancestor uint64) {
 	maps.DeleteFunc(s.headers, func(n uint64, _ header) bool { return n > ancestor })
 	s.Number, s.Time = s.First-1, began
 	for n, h := range s.headers {
-		if n >= s.Number {
+		if h.recorded && n >= s.Number {
 			s.Number, s.Time = n, h.time
 		}
 	}
@@ -256,18 +263,35 @@ func (s *Script) AcceptReorg(ancestors ...uint64) {
 	s.Decision("accept-reorg:close")
 }
 
-// Recorded returns the numbers of the recorded blocks from one on, in order.
-func (s *Script) Recorded(from uint64) []uint64 {
+// Recorded returns the numbers of the recorded blocks, in order.
+func (s *Script) Recorded() []uint64 {
+	return slices.DeleteFunc(s.known(0), func(n uint64) bool { return !s.headers[n].recorded })
+}
+
+// known returns the numbers of the chain's blocks from one on, in order.
+func (s *Script) known(from uint64) []uint64 {
 	all := slices.Sorted(maps.Keys(s.headers))
 	i, _ := slices.BinarySearch(all, from)
 	return all[i:]
 }
 
-// Backfill appends logs of a vault, one in each recorded block from one on, in one unit that ends with the block after
-// them. All these blocks are final.
+// Below adds that many blocks below the first one, which no vault had needed so far: none is recorded.
+func (s *Script) Below(blocks uint64) {
+	time := uint64(began)
+	if h, known := s.headers[s.First]; known {
+		time = h.time
+	}
+	for ; blocks > 0; blocks-- {
+		s.First, time = s.First-1, time-12
+		s.headers[s.First] = header{time: time, hash: hashOf(s.First)}
+	}
+}
+
+// Backfill appends logs of a vault, one in each block from one on, in one unit that ends with the block after them,
+// which it records. All these blocks are final.
 func (s *Script) Backfill(from uint64, logs ...Said) {
 	s.fills++
-	in := s.Recorded(from)
+	in := s.known(from)
 	for n := max(from, s.Number+1); len(in) <= len(logs); n++ {
 		in = append(in, n) // the head does not know it yet
 	}
@@ -276,13 +300,19 @@ func (s *Script) Backfill(from uint64, logs ...Said) {
 		s.put(&event.Record{Fact: &event.Record_Log{Log: LogOf(in[i], h.time, h.hash, 1000*s.fills, l)}})
 	}
 	last := in[len(logs)]
-	s.recorded(last, s.headers[last])
+	s.record(last)
 	for _, l := range logs {
 		if v := s.coverage(l.Vault); v != nil {
 			v.CoveredTo = max(v.CoveredTo, last)
+			s.late(v)
 		}
 	}
 	s.Boundary()
+}
+
+// late makes a vault that is not removed absent as long as the log does not have it up to the newest block.
+func (s *Script) late(v *event.Coverage) {
+	s.absent[common.Address(v.GetAddress())] = v.GetCoveredTo() < s.Number
 }
 
 // Join appends, in one unit, a late vault's logs in the blocks that are not final yet, one log in each of the newest
@@ -297,25 +327,33 @@ func (s *Script) Join(vault common.Address, logs ...Said) {
 		b.logs = append(slices.Clone(b.logs), l)
 		s.put(&event.Record{Fact: &event.Record_Log{Log: l}})
 	}
-	newest := &s.Blocks[len(s.Blocks)-1]
-	s.recorded(newest.Number, header{newest.Time, newest.hash})
-	s.coverage(vault).CoveredTo = newest.Number
+	newest := s.Blocks[len(s.Blocks)-1].Number
+	s.record(newest)
+	v := s.coverage(vault)
+	v.CoveredTo = newest
+	s.late(v)
 	s.Boundary()
 }
 
-// Vault appends the description of a vault that starts with the first block.
+// Vault appends the description of a vault that starts with the first block, or that was removed and is restored.
 func (s *Script) Vault(a common.Address) {
-	if s.coverage(a) == nil {
-		s.covered = append(s.covered, &event.Coverage{Address: a.Bytes(), StartBlock: s.First, CoveredTo: s.First - 1})
+	v := s.coverage(a)
+	if v == nil {
+		v = &event.Coverage{Address: a.Bytes(), StartBlock: s.First, CoveredTo: s.First - 1}
+		s.covered = append(s.covered, v)
 	}
-	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
+	v.Removed = false
+	s.late(v)
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
 		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}}})
 	s.Boundary()
 }
 
 // Removed appends a record that a vault was removed.
 func (s *Script) Removed(a common.Address) {
-	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Removed: true}}})
+	v := s.coverage(a)
+	v.Removed, s.absent[a] = true, true
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Removed: true}}})
 	s.Boundary()
 }
 

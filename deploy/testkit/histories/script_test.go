@@ -1,7 +1,9 @@
 package histories_test
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -16,7 +18,8 @@ import (
 const units = 30
 
 // TestScriptsAreLogs checks that ingest could have written a random history. Each unit has a cursor that matches the
-// log's content, retractions come newest first and retract live records, and no vault is ahead of the head.
+// log's content, retractions come newest first and retract live records, no vault is ahead of the head, and nothing is
+// read of a removed one.
 func TestScriptsAreLogs(t *testing.T) {
 	late, joined := 0, 0
 	for seed := range uint64(200) {
@@ -28,6 +31,11 @@ func TestScriptsAreLogs(t *testing.T) {
 				t.Fatalf("history %d: the unit that ends with seq %d has the cursor %v", seed, unit[len(unit)-1].GetSeq(), c)
 			}
 			for _, v := range c.GetVaults() {
+				if v.GetRemoved() && slices.ContainsFunc(unit, func(r *event.Record) bool {
+					return r.GetRetracts() == 0 && bytes.Equal(r.GetLog().GetAddress(), v.GetAddress())
+				}) {
+					t.Fatalf("history %d: the unit that ends with seq %d has a log of a removed vault", seed, c.GetSeq())
+				}
 				if c.GetHead() != nil && v.GetCoveredTo() > c.GetHead().GetNumber() {
 					t.Fatalf("history %d: a vault is covered to block %d of %d", seed, v.GetCoveredTo(), c.GetHead().GetNumber())
 				}
@@ -53,7 +61,8 @@ func TestRandomHasEveryKind(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(200) {
 		s := histories.Random(rand.New(rand.NewPCG(seed, 1)), 1, units)
-		txs, times := map[string]uint32{}, map[uint64]bool{}
+		txs, times, removed := map[string]uint32{}, map[uint64]bool{}, map[string]bool{}
+		first, known := s.First, map[uint64]bool{} // the first block of the first vaults, and the recorded ones
 		var newest *event.Block
 		for _, r := range s.Records {
 			times[r.GetBlock().GetTime()] = true
@@ -77,7 +86,24 @@ func TestRandomHasEveryKind(t *testing.T) {
 					if request, ok := e.(contracts.WithdrawalRequested); ok && times[request.ExpiresAt] {
 						found["a request that expires at the time of a block"]++
 					}
+				case r.GetVault() != nil:
+					a := string(r.GetVault().GetAddress())
+					switch {
+					case r.GetVault().GetRemoved():
+						found["a vault that is removed"]++
+					case removed[a]:
+						found["a vault that is restored"]++
+					case len(known) == 0:
+						first = r.GetVault().GetStartBlock()
+					case r.GetVault().GetStartBlock() < first:
+						found["a late vault that begins before all blocks"]++
+					}
+					removed[a] = r.GetVault().GetRemoved()
 				case b != nil:
+					if newest != nil && b.GetNumber() < newest.GetNumber() && !known[b.GetNumber()] {
+						found["an old block that is recorded for a late vault"]++
+					}
+					known[b.GetNumber()] = true
 					if blocks[b.GetNumber()] = true; newest != nil && newest.GetNumber()+1 == b.GetNumber() && newest.GetTime() == b.GetTime() {
 						found["blocks with equal times"]++
 					}
@@ -86,17 +112,18 @@ func TestRandomHasEveryKind(t *testing.T) {
 					found["an accepted reorganisation"]++
 				}
 			}
-			first, last := unit[0], unit[len(unit)-1]
-			if first.GetRetracts() != 0 && s.Cursor(last.GetSeq()).GetHead() == nil {
+			begin, last := unit[0], unit[len(unit)-1]
+			if begin.GetRetracts() != 0 && s.Cursor(last.GetSeq()).GetHead() == nil {
 				found["every block retracted"]++
 			}
-			if first.GetRetracts() == 0 && len(blocks) > 1 {
+			if begin.GetRetracts() == 0 && len(blocks) > 1 {
 				found["blocks of which only the last is recorded"]++
 			}
 		}
 	}
 	for _, what := range []string{"logs of one transaction", "a request that expires at the time of a block", "blocks with equal times",
-		"an accepted reorganisation", "every block retracted", "blocks of which only the last is recorded"} {
+		"an accepted reorganisation", "every block retracted", "blocks of which only the last is recorded", "a vault that is removed",
+		"a vault that is restored", "a late vault that begins before all blocks", "an old block that is recorded for a late vault"} {
 		if found[what] < 10 {
 			t.Errorf("%s: %d times", what, found[what])
 		}
