@@ -123,7 +123,8 @@ func (h *history) vaults(of knowledge) (vaults []*event.Vault, later uint64) {
 			vaults = append(vaults, v)
 		}
 	}
-	return slices.DeleteFunc(vaults, func(v *event.Vault) bool { return removed[common.Address(v.GetAddress())] }), cmp.Or(later, math.MaxUint64)
+	vaults = slices.DeleteFunc(vaults, func(v *event.Vault) bool { return removed[common.Address(v.GetAddress())] })
+	return vaults, cmp.Or(later, math.MaxUint64)
 }
 
 // chainAt returns the chain according to the log up to a seq as a generation has it: the live records, in chain order.

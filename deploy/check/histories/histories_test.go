@@ -85,8 +85,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// compared is the least number of answers of status 200 that are compared, on average for each history. At least so many
-// are requested while the log rests, and these are requested again until the server can answer.
+// compared is the least number of answers of status 200 that are compared, on average for each history. At least so
+// many are requested while the log rests, and these are requested again until the server can answer.
 const compared = 25
 
 // patience is how long one history may take.

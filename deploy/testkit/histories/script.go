@@ -69,7 +69,8 @@ const began = 1_700_000_000
 
 // New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
-	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, absent: map[common.Address]bool{}, cursors: map[uint64]*event.Cursor{}}
+	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, absent: map[common.Address]bool{},
+		cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start sets the number of the first block. It must be called before anything is appended.
