@@ -426,6 +426,49 @@ func TestBusyOwner(t *testing.T) {
 	}
 }
 
+// TestLongLine: of an owner's line, a unit reads only the requests that its claims can reach, and a reorganisation those
+// that the retracted claims had reached.
+func TestLongLine(t *testing.T) {
+	t.Parallel()
+	conn, _ := generation(t)
+	var cursor readmodel.ListsCursor
+	var seq uint64
+	unit := func(facts ...decode.Fact) *state {
+		t.Helper()
+		for i := range facts {
+			seq++
+			facts[i].Seq, facts[i].Kind, facts[i].Boundary = seq, readmodel.LogRecord, i == len(facts)-1
+		}
+		change, err := Lists(t.Context(), conn, cursor, Batch{Units: decode.Batch{facts}.Units(), Writer: 1, Vaults: vaults})
+		must(t, err)
+		rows := readmodel.ListsTable.NewRows()
+		change.Rows(rows)
+		send(t, conn, readmodel.ListsTable, rows)
+		cursor = change.Cursor
+		return change.state
+	}
+	effect := func(kind mapping.Kind, has mapping.Fields, block, id, shares uint64) decode.Fact {
+		e := mapping.Effect{Kind: kind, Has: has | mapping.Owner | mapping.Shares, ID: id, Owner: owners[0]}
+		e.Shares.SetUint64(shares)
+		return decode.Fact{Sign: 1, Log: decode.Log{Vault: vaults[2], Block: block, Index: uint32(id)}, Effects: []mapping.Effect{e}}
+	}
+	var requests []decode.Fact
+	for id := range uint64(1000) {
+		requests = append(requests, effect(mapping.Requested, mapping.ID|mapping.Fifo|mapping.Unfunded, 1, id, 1))
+	}
+	unit(requests...)
+	claim := effect(mapping.Claimed, mapping.Assets, 2, 0, 5)
+	read := len(unit(claim).requests)
+	gone := claim
+	gone.Sign = -1
+	again := unit(gone, effect(mapping.Claimed, mapping.Assets, 2, 0, 3))
+	if read != 5 || len(again.requests) != 8 {
+		t.Errorf("a claim of 5 shares reads %d requests, and its replacement by one of 3 reads %d", read, len(again.requests))
+	}
+	open := oracletest.Lines(t, conn, "SELECT toString(count()) FROM lists FINAL WHERE list = 'fifo' AND closed_block = {never:UInt64}", nil)
+	oracletest.Same(t, "open requests", open, []string{"997"})
+}
+
 // sumsOfViews compares the sums of the views with the totals of lists.
 func sumsOfViews(t *testing.T, conn driver.Conn) {
 	t.Helper()

@@ -60,13 +60,23 @@ type named struct {
 	unowned map[requestName][]uint64 // requests with claims that name no owner, and the blocks of these claims
 	sources map[sourceKey]bool
 	groups  map[groupedKey]bool
-	lines   map[userVault]bool // users whose oldest requests are claimed
+	// lines are users whose oldest requests are claimed, each with the shares of all their claims, retracted ones included.
+	lines   map[userVault]*readmodel.Amount
 	derived map[derivedKey]bool
 }
 
 func newNamed() named {
 	return named{ids: map[vaultID]bool{}, unowned: map[requestName][]uint64{}, sources: map[sourceKey]bool{},
-		groups: map[groupedKey]bool{}, lines: map[userVault]bool{}, derived: map[derivedKey]bool{}}
+		groups: map[groupedKey]bool{}, lines: map[userVault]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
+}
+
+// line records the shares that an effect takes out of the line of its user.
+func (n *named) line(e *entry) {
+	k := userVault{e.user, e.vault}
+	if n.lines[k] == nil {
+		n.lines[k] = new(readmodel.Amount)
+	}
+	n.lines[k].Add(n.lines[k], &e.shares)
 }
 
 // name1 records what an effect on deposits or requests refers to; byID records a number.
@@ -82,12 +92,12 @@ func (s *state) name1(e *entry, byID func()) {
 		s.named.sources[sourceKey{e.vault, e.sourceID}] = true
 	case readmodel.ByOwner:
 		if e.kind == readmodel.Claimed {
-			s.named.lines[userVault{e.user, e.vault}] = true
+			s.named.line(e)
 		} else {
 			s.named.groups[groupsOfUser(kind, e.user, e.vault)] = true
 		}
 	case readmodel.Fifo:
-		s.named.lines[userVault{e.user, e.vault}] = true
+		s.named.line(e)
 		s.total(userIn(e.user, e.vault))
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
 		s.named.groups[groupsOfVault(kind, e.vault)] = true

@@ -130,12 +130,17 @@ func (s *state) derivedKeys() (out []string) {
 	return out
 }
 
-// lineKeys returns conditions for the requests that were in the queue at the ancestor or later.
+// lineKeys returns conditions for the requests that claims of the units can close, or that retracted ones have closed:
+// those that follow the shares claimed at the ancestor, as far as all these claims reach. A line may be long, and a unit
+// seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
-	for k := range s.named.lines {
+	for k, shares := range s.named.lines {
 		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().claimedShares
-		out = append(out, fmt.Sprintf("(list = 'fifo' AND owner = %s AND scope = %s AND kind = 'requested' AND key > %s)",
-			quoted(k.user), quoted(k.vault), signed(claimed)))
+		var last readmodel.Amount
+		last.Add(&claimed, shares)
+		out = append(out, fmt.Sprintf(
+			"(list = 'fifo' AND owner = %s AND scope = %s AND kind = 'requested' AND key > %s AND key <= %s)",
+			quoted(k.user), quoted(k.vault), signed(claimed), signed(last)))
 	}
 	return out
 }
