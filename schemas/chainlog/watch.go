@@ -56,7 +56,7 @@ func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends := map[string]map[int32]Tail{}
+	ends, open, now := map[string]map[int32]Tail{}, map[place]stop{}, time.Now()
 	written.Each(func(o kadm.ListedOffset) {
 		s, _ := stable.Lookup(o.Topic, o.Partition)
 		if ends[o.Topic] == nil {
@@ -65,8 +65,14 @@ func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 		// Records that were written between the two requests may be committed already.
 		end := Tail{Written: max(o.Offset, s.Offset), Stable: s.Offset}
 		ends[o.Topic][o.Partition] = end
-		w.note(place{o.Topic, o.Partition}, end, time.Now())
+		if end.Stable < end.Written {
+			at := place{o.Topic, o.Partition}
+			if open[at] = w.open[at]; open[at].since.IsZero() || open[at].stable != end.Stable {
+				open[at] = stop{end.Stable, now}
+			}
+		}
 	})
+	w.open = open // without the partitions of a topic that was created again with fewer
 	return ends, nil
 }
 
@@ -81,15 +87,6 @@ func listEnds(ctx context.Context, ask func(context.Context, ...string) (kadm.Li
 		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), Explain(err))
 	}
 	return offsets, nil
-}
-
-func (w *Watch) note(p place, end Tail, now time.Time) {
-	switch known, ok := w.open[p]; {
-	case end.Stable >= end.Written:
-		delete(w.open, p)
-	case !ok || known.stable != end.Stable:
-		w.open[p] = stop{end.Stable, now}
-	}
 }
 
 // Open returns how long the oldest open transaction has been seen, and 0 if there is none.
