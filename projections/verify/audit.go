@@ -1,10 +1,10 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -54,36 +54,57 @@ func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 // *BrokenError if the proof fails.
 func Audit(ctx context.Context, conn driver.Conn) error {
 	seq, built, err := position(ctx, conn)
-	if err != nil {
-		return err
+	if err == nil {
+		err = auditEvents(ctx, conn, seq)
 	}
-	if fault, _, err := countEvents(ctx, conn, seq); err != nil || fault != "" {
-		return cmp.Or(err, error(&BrokenError{fault}))
+	if err == nil && built {
+		err = auditCursor(ctx, conn)
 	}
-	if !built {
-		return nil
+	if err == nil && built {
+		err = auditLists(ctx, conn)
 	}
-	if fault, err := oneCursor(ctx, conn); err != nil || fault != "" {
-		return cmp.Or(err, error(&BrokenError{fault}))
-	}
-	return auditLists(ctx, conn)
+	return err
 }
 
-// countEvents counts the rows of events up to a seq, and describes what is wrong with the number.
-func countEvents(ctx context.Context, conn driver.Conn, seq uint64) (fault string, rows uint64, err error) {
-	var seqs, last, places, off uint64
+// auditEvents counts the rows of events up to a seq.
+func auditEvents(ctx context.Context, conn driver.Conn, seq uint64) error {
+	var rows, seqs, last, places, off uint64
 	row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), question("audit_events"))
 	switch err := row.Scan(&rows, &seqs, &last, &places, &off); {
 	case err != nil:
-		return "", 0, fmt.Errorf("count the rows of events: %w", err)
+		return fmt.Errorf("count the rows of events: %w", err)
 	case seqs != seq || last != seq:
-		fault = fmt.Sprintf("events has %d rows of %d seqs up to seq %d, but must have all of them", rows, seqs, seq)
+		return Broken(fmt.Sprintf("events has %d rows of %d seqs up to seq %d, but must have all of them", rows, seqs, seq))
 	case rows != places:
-		fault = fmt.Sprintf("events has %d rows of %d effects up to seq %d", rows, places, seq)
+		return Broken(fmt.Sprintf("events has %d rows of %d effects up to seq %d", rows, places, seq))
 	case off != 0:
-		fault = fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records have", rows, seq, off)
+		return Broken(fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records have", rows, seq, off))
 	}
-	return fault, rows, nil
+	return nil
+}
+
+// auditCursor checks that there is exactly one cursor of lists, at both ends.
+func auditCursor(ctx context.Context, conn driver.Conn) error {
+	var rows []struct {
+		List string `ch:"name"`
+		Seq  uint64 `ch:"seq"`
+		Live int64  `ch:"live"`
+	}
+	if err := conn.Select(ctx, &rows, question("cursor")); err != nil {
+		return fmt.Errorf("read the cursor of lists: %w", err)
+	}
+	var found []string
+	for _, r := range rows {
+		if r.Live != 1 {
+			return Broken(fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", r.List, r.Seq, r.Live))
+		}
+		found = append(found, fmt.Sprintf("%s of seq %d", r.List, r.Seq))
+	}
+	if len(rows) != 2 || rows[0].List == rows[1].List || rows[0].Seq != rows[1].Seq {
+		return Broken(fmt.Sprintf("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of one seq",
+			len(rows), strings.Join(found, ", ")))
+	}
+	return nil
 }
 
 // auditLists compares sums over lists with sums over events up to their cursor.
@@ -94,7 +115,7 @@ func auditLists(ctx context.Context, conn driver.Conn) error {
 		return fmt.Errorf("audit lists: %w", err)
 	}
 	if found != wanted {
-		return &BrokenError{fmt.Sprintf("lists come to %s up to seq %d, but must come to %s", found, seq, wanted)}
+		return Broken(fmt.Sprintf("lists come to %s up to seq %d, but must come to %s", found, seq, wanted))
 	}
 	return nil
 }

@@ -45,30 +45,6 @@ func written(ctx context.Context, conn driver.Conn) (uint64, error) {
 	return cursor.Seq, err
 }
 
-// oneCursor describes what is wrong with the cursor of lists; it is empty if there is exactly one, at both ends.
-func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) {
-	var rows []struct {
-		List string `ch:"name"`
-		Seq  uint64 `ch:"seq"`
-		Live int64  `ch:"live"`
-	}
-	if err := conn.Select(ctx, &rows, question("cursor")); err != nil {
-		return "", fmt.Errorf("read the cursor of lists: %w", err)
-	}
-	var found []string
-	for _, r := range rows {
-		if r.Live != 1 {
-			return fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", r.List, r.Seq, r.Live), nil
-		}
-		found = append(found, fmt.Sprintf("%s of seq %d", r.List, r.Seq))
-	}
-	if len(rows) != 2 || rows[0].List == rows[1].List || rows[0].Seq != rows[1].Seq {
-		return fmt.Sprintf("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of one seq",
-			len(rows), strings.Join(found, ", ")), nil
-	}
-	return "", nil
-}
-
 // definitions computes what the definitions in SQL give for the events of a generation.
 type definitions struct {
 	session driver.Conn

@@ -188,11 +188,3 @@ func following(seq uint64) uint64 {
 	}
 	return seq + 1
 }
-
-// unique checks that events has each effect of each record exactly once.
-func (v *verifier) unique(ctx context.Context) (err error) {
-	check := Check{Name: "events: rows unique"}
-	check.Difference, check.Compared, err = countEvents(v.options.Progress.Asked(ctx, check.Name), v.conn, v.report.Seq)
-	v.report.Checks = append(v.report.Checks, check)
-	return err
-}

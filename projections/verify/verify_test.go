@@ -258,20 +258,14 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	g.equal(t, s.Records)
 	type wanted struct{ name, table, change, check, words string }
 	rounds := [][]wanted{
-		{{"doubled row", "events", "INSERT INTO events SELECT * FROM events WHERE seq = 3", "events: rows unique", "rows of"}},
+		{{"doubled row", "events", "INSERT INTO events SELECT * FROM events WHERE seq = 3", "", ""}},
 		{{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"}},
-		{
-			{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: rows unique", "up to seq"},
-			{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says", "but the log gives"},
-		},
+		{{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says", "but the log gives"}},
 		{{"lost last row", "events", "ALTER TABLE events DELETE WHERE seq = (SELECT max(seq) FROM events)", "events: all that the log says", "the table lacks"}},
 		{{"lost retraction", "events", "ALTER TABLE events DELETE WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"}},
 		{{"row of another seq", "events", "INSERT INTO events SELECT * REPLACE (1 AS seq) FROM events WHERE effect = 'deposit' LIMIT 1", "events: all that the log says", "the table has"}},
-		{
-			{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "", ""},
-			{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "events: rows unique", "rows of"},
-		},
-		{{"another effect", "events", "INSERT INTO events SELECT * REPLACE (1 AS sub) FROM events WHERE seq = 5", "events: rows unique", "effects more or less"}},
+		{{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "", ""}},
+		{{"another effect", "events", "INSERT INTO events SELECT * REPLACE (1 AS sub) FROM events WHERE seq = 5", "", ""}},
 		{{"block time", "events", "ALTER TABLE events UPDATE ts = ts + 1 WHERE record = 'block'", "", ""}},
 		{{"block hash", "events", "ALTER TABLE events UPDATE hash = toFixedString('x', 32) WHERE record = 'block'", "", ""}},
 		{{"boundary", "events", "ALTER TABLE events UPDATE boundary = NOT boundary WHERE seq = 3", "", ""}},
@@ -310,7 +304,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 			{"funded assets", "lists", "ALTER TABLE lists UPDATE funded_assets = 1 WHERE list = 'user_requests' AND id = 0", "user_requests: the fold of the log", "the table has"},
 			{"total of another block", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'totals' AND owner = scope", "totals: the fold of the log", "but the log gives"},
 		},
-		{{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "lists: one cursor", "1 live cursor rows: cursor of seq "}},
+		{{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "cursor_end: the definition", "which the list has 0 times"}},
 		{
 			{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the definition", "which the list has 2 times and its definition 1"},
 			{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the fold of the log", `2", but the log gives`},
@@ -320,10 +314,9 @@ func TestVerifyFindsDifferences(t *testing.T) {
 			{"deposited", "lists", "INSERT INTO lists SELECT * REPLACE (ts + 1 AS ts) FROM lists WHERE list = 'deposited'", "deposited: the fold of the log", "the table has"},
 			{"deposited in all", "lists", "INSERT INTO lists SELECT * REPLACE (deposited + 1 AS deposited) FROM lists WHERE list = 'totals' AND owner = scope AND deposits = 2", "totals: the definition", "which the list has 1 times and its definition 0"},
 			{"doubled cursor", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'cursor'", "cursor: the definition", "which the list has 2 times"},
-			{"doubled cursor", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'cursor'", "lists: one cursor", "appears 2 times"},
 		},
 		{{"unknown request", "lists", "INSERT INTO lists (sign, list, owner, vault, id) SELECT 1, 'user_requests', toFixedString(repeat('z', 20), 20), vault, 99 FROM lists WHERE id = 3 AND list = 'user_requests'", "user_requests: the fold of the log", "nothing more"}},
-		{{"older cursor", "lists", "INSERT INTO lists SELECT * REPLACE (seq - 1 AS seq) FROM lists WHERE list = 'cursor'", "lists: one cursor", "3 live cursor rows"}},
+		{{"older cursor", "lists", "INSERT INTO lists SELECT * REPLACE (seq - 1 AS seq) FROM lists WHERE list = 'cursor'", "cursor: the definition", "which the list has 1 times and its definition 0"}},
 	}
 	session, err := g.ch.OpenSession(g.ch.Database(g.id))
 	must(t, err)
@@ -548,9 +541,9 @@ func of(list string, some ...readmodel.List) bool {
 	return slices.ContainsFunc(some, func(l readmodel.List) bool { return l.String() == list })
 }
 
-// TestProofsOfRows: a missing row, a duplicate, and one in another's place are found, and the memory of the proofs
+// TestAuditOfMillions: a missing row, a duplicate, and one in another's place are found, and the memory of the audit
 // does not grow with the table.
-func TestProofsOfRows(t *testing.T) {
+func TestAuditOfMillions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares millions of rows by SQL")
 	}
@@ -567,11 +560,6 @@ func TestProofsOfRows(t *testing.T) {
 		g.change(t, "TRUNCATE TABLE events", fmt.Sprintf("INSERT INTO events (seq, sign, writer, record) SELECT arrayJoin(%s), 1, %d, 'block' FROM numbers(%d)", c.seqs, i, last))
 		if err := g.conn.QueryRow(little, "SELECT uniqExact(seq) FROM events").Scan(new(uint64)); err == nil {
 			t.Fatal("a set of all seqs fits into the memory, so the test is incomplete")
-		}
-		v := verifier{connections: connections{conn: g.conn}, report: &Report{Seq: last}}
-		must(t, v.unique(little))
-		if err := v.report.Err(); (err != nil) != (c.name != "sound") {
-			t.Errorf("%s: the proof of rows reports %v", c.name, err)
 		}
 		if err := Audit(little, g.conn); c.name == "sound" && err != nil || c.name != "sound" && !isBroken(err) {
 			t.Errorf("%s: the audit reports %v", c.name, err)
