@@ -226,12 +226,7 @@ const readAtOnce = 10_000
 // ReadOrigin returns the origin in the first record of the log, which names the log and its
 // chain, or nil if the log has no committed record.
 func ReadOrigin(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Origin, error) {
-	var first *Entry
-	enough := errors.New("the first record is enough")
-	err := ReadAfter(ctx, chainID, Position{}, func(e Entry) error {
-		first = &e
-		return enough
-	}, options...)
+	first, err := readNext(ctx, chainID, Position{}, options...)
 	if first == nil {
 		return nil, err
 	}
@@ -252,7 +247,10 @@ func ReadVaults(
 		if v.GetRecordSeq() == 0 {
 			continue
 		}
-		r, err := readRecord(ctx, chainID, Position{Seq: v.GetRecordSeq(), Offset: v.GetRecordOffset()}, options...)
+		r, err := readNext(ctx, chainID, Position{Seq: v.GetRecordSeq() - 1, Offset: v.GetRecordOffset()}, options...)
+		if r == nil && err == nil {
+			err = fmt.Errorf("%s ends before seq %d", LogTopic(chainID), v.GetRecordSeq())
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read the record of vault 0x%x: %w", v.GetAddress(), err)
 		}
@@ -265,21 +263,17 @@ func ReadVaults(
 	return all, nil
 }
 
-// readRecord returns the record at a position, whose offset is a hint.
-func readRecord(ctx context.Context, chainID uint64, at Position, options ...kgo.Opt) (*event.Record, error) {
-	var found *event.Record
-	enough := errors.New("the record is enough")
-	err := ReadAfter(ctx, chainID, Position{Seq: at.Seq - 1, Offset: at.Offset}, func(e Entry) error {
-		found = e.Record
+// readNext returns the first committed record after a position, or nil if there is none.
+func readNext(ctx context.Context, chainID uint64, after Position, options ...kgo.Opt) (found *Entry, err error) {
+	enough := errors.New("one record is enough")
+	err = ReadAfter(ctx, chainID, after, func(e Entry) error {
+		found = &e
 		return enough
 	}, options...)
-	if found == nil && err == nil {
-		err = fmt.Errorf("%s ends before seq %d", LogTopic(chainID), at.Seq)
+	if found != nil {
+		return found, nil
 	}
-	if found == nil {
-		return nil, err
-	}
-	return found, nil
+	return nil, err
 }
 
 // ReadCursor returns the newest committed cursor of the chain, or nil if there is none. The
