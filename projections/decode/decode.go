@@ -50,27 +50,21 @@ const (
 var errMangled = errors.New("it is not the protobuf of a record")
 
 // Decoder decodes the records of the log in order. It maps the logs of a vault by the first vault record for it, of
-// those that it is created with and then of those that it reads. Only one goroutine may use it.
+// those that it is created with and then of those that it reads. Only one goroutine may use it. It reuses memory across
+// records: one slice for the effects of all, and the topics of the current log.
 type Decoder struct {
 	chainID uint64
-	vaults  *mapping.Vaults
-	reader  reader
-}
-
-// NewDecoder returns a decoder for the log of a chain. vaults has the mappings that are known before the log is read.
-func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
-	return &Decoder{chainID: chainID, vaults: vaults, reader: reader{vaults: vaults}}
-}
-
-// reader decodes records. It reuses memory across records: one slice for the effects of all, and the topics of the
-// current log.
-type reader struct {
 	vaults  *mapping.Vaults
 	last    *mapping.Sources // sources of the last log: most logs are of the same vault
 	effects []mapping.Effect
 	topics  [maxTopics]common.Hash
 	mapped  mapping.Log // the log that is being mapped
 	waiting []waiting   // logs of the current unit
+}
+
+// NewDecoder returns a decoder for the log of a chain. vaults has the mappings that are known before the log is read.
+func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
+	return &Decoder{chainID: chainID, vaults: vaults}
 }
 
 // waiting is a log that is mapped when its unit is complete, because its effects may depend on another log of its
@@ -83,15 +77,15 @@ type waiting struct {
 	record  []byte
 }
 
-func (r *reader) of(vault common.Address) *mapping.Sources {
-	if r.last == nil || r.last.Address != vault {
-		r.last = r.vaults.Of(vault)
+func (d *Decoder) of(vault common.Address) *mapping.Sources {
+	if d.last == nil || d.last.Address != vault {
+		d.last = d.vaults.Of(vault)
 	}
-	return r.last
+	return d.last
 }
 
 // one decodes a record. The fact keeps the raw bytes if no table stores the content in another form.
-func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
+func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
 	*f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
 	var kind protowire.Number
@@ -111,7 +105,7 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 	switch kind {
 	case recordLog:
 		f.Kind = readmodel.LogRecord
-		err = r.log(f, body, in.Value)
+		err = d.log(f, body, in.Value)
 	case recordBlock:
 		f.Kind = readmodel.BlockRecord
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
@@ -135,18 +129,18 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 			}
 		})
 		if err == nil {
-			err = r.vault(f, body)
+			err = d.vault(f, body)
 		}
 	case recordDecision:
 		f.Kind = readmodel.DecisionRecord
 	case recordSample:
 		f.Kind = readmodel.SampleRecord
-		err = r.sample(f, body)
+		err = d.sample(f, body)
 	default:
 		err = errMangled
 	}
 	if err == nil && in.Boundary {
-		r.unit()
+		d.unit()
 	}
 	f.keep(in.Value)
 	return err
@@ -160,7 +154,7 @@ func (f *Fact) keep(record []byte) {
 }
 
 // vault reads the mapping in a vault record.
-func (r *reader) vault(f *Fact, m []byte) error {
+func (d *Decoder) vault(f *Fact, m []byte) error {
 	v := &event.Vault{}
 	if proto.Unmarshal(m, v) != nil {
 		return errMangled
@@ -168,16 +162,16 @@ func (r *reader) vault(f *Fact, m []byte) error {
 	if f.Sign < 0 || v.GetRemoved() {
 		return nil
 	}
-	r.last = nil
-	if err := r.vaults.Apply(v); err != nil {
+	d.last = nil
+	if err := d.vaults.Apply(v); err != nil {
 		return err
 	}
-	f.Differs = !r.vaults.Of(f.Log.Vault).Says(v)
+	f.Differs = !d.vaults.Of(f.Log.Vault).Says(v)
 	return nil
 }
 
 // sample decodes a sample, whose position in the chain is after all logs of its block.
-func (r *reader) sample(f *Fact, m []byte) error {
+func (d *Decoder) sample(f *Fact, m []byte) error {
 	s := &event.Sample{}
 	if proto.Unmarshal(m, s) != nil {
 		return errMangled
@@ -185,14 +179,14 @@ func (r *reader) sample(f *Fact, m []byte) error {
 	f.Log = Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()),
 		Index: readmodel.SampleIndex}
 	f.Hash = common.BytesToHash(s.GetBlockHash())
-	effects, sound := r.of(f.Log.Vault).Measured(s)
+	effects, sound := d.of(f.Log.Vault).Measured(s)
 	f.Effects, f.Quarantined = effects, !sound
 	return nil
 }
 
 // unit maps the logs of the completed unit: the logs of one transaction for one vault together, in chain order.
-func (r *reader) unit() {
-	if len(r.waiting) == 0 {
+func (d *Decoder) unit() {
+	if len(d.waiting) == 0 {
 		return
 	}
 	apart := func(a, b waiting) int {
@@ -200,17 +194,17 @@ func (r *reader) unit() {
 		return cmp.Or(x.Log.Vault.Cmp(y.Log.Vault), cmp.Compare(x.Log.Block, y.Log.Block), x.Hash.Cmp(y.Hash),
 			x.Log.Tx.Cmp(y.Log.Tx), cmp.Compare(x.Sign, y.Sign))
 	}
-	slices.SortStableFunc(r.waiting, func(a, b waiting) int {
+	slices.SortStableFunc(d.waiting, func(a, b waiting) int {
 		return cmp.Or(apart(a, b), cmp.Compare(a.fact.Log.Index, b.fact.Log.Index))
 	})
-	for start, i := 0, 1; i <= len(r.waiting); i++ {
-		if i == len(r.waiting) || apart(r.waiting[start], r.waiting[i]) != 0 {
-			transaction(r.waiting[start:i])
+	for start, i := 0, 1; i <= len(d.waiting); i++ {
+		if i == len(d.waiting) || apart(d.waiting[start], d.waiting[i]) != 0 {
+			transaction(d.waiting[start:i])
 			start = i
 		}
 	}
-	clear(r.waiting)
-	r.waiting = r.waiting[:0]
+	clear(d.waiting)
+	d.waiting = d.waiting[:0]
 }
 
 // transaction maps the logs of a transaction.
@@ -279,7 +273,7 @@ const maxTopics = 4
 
 // log decodes a log. It quarantines a log that cannot be counted: its lengths are impossible in the EVM, its record
 // does not contain its data, or the mapping rejects it.
-func (r *reader) log(f *Fact, m, record []byte) error {
+func (d *Decoder) log(f *Fact, m, record []byte) error {
 	var data []byte
 	var contract common.Address
 	count, odd, omitted, belongs := 0, false, false, false
@@ -292,7 +286,7 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 		case logTopics:
 			odd = odd || len(b) != common.HashLength || count == maxTopics
 			if count < maxTopics {
-				r.topics[count] = common.BytesToHash(b)
+				d.topics[count] = common.BytesToHash(b)
 				count++
 			}
 		case logData:
@@ -321,25 +315,25 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 	if !belongs {
 		f.Log.Vault = contract
 	}
-	sources := r.of(f.Log.Vault)
+	sources := d.of(f.Log.Vault)
 	role, ours := sources.Role(contract)
 	if !ours {
 		return nil
 	}
 	odd = odd || omitted || addressLength != common.AddressLength || txLength != common.HashLength
-	r.mapped = mapping.Log{Role: role, Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: r.topics[:count], Data: data}
+	d.mapped = mapping.Log{Role: role, Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: d.topics[:count], Data: data}
 	if sources.Companions() {
-		known := sources.Event(&r.mapped)
+		known := sources.Event(&d.mapped)
 		if known == nil {
 			return nil
 		}
 		f.Named = known.Name
-		r.mapped.Topics = slices.Clone(r.mapped.Topics)
-		r.waiting = append(r.waiting, waiting{f, sources, r.mapped, odd, record})
+		d.mapped.Topics = slices.Clone(d.mapped.Topics)
+		d.waiting = append(d.waiting, waiting{f, sources, d.mapped, odd, record})
 		return nil
 	}
-	before := len(r.effects)
-	known, effects, fault := sources.One(&r.mapped, r.effects)
+	before := len(d.effects)
+	known, effects, fault := sources.One(&d.mapped, d.effects)
 	if known == nil {
 		return nil
 	}
@@ -349,7 +343,7 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 		f.Quarantined = true
 		return nil
 	}
-	r.effects, f.Effects = effects, made
+	d.effects, f.Effects = effects, made
 	return nil
 }
 
@@ -357,10 +351,9 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 // once its last record was read.
 func (d *Decoder) All(in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
-	r := &d.reader
-	r.effects = make([]mapping.Effect, 0, len(in))
+	d.effects = make([]mapping.Effect, 0, len(in))
 	for i := range in {
-		if err := r.one(in[i], &out[i]); err != nil {
+		if err := d.one(in[i], &out[i]); err != nil {
 			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(d.chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
 		}
 	}

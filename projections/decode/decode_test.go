@@ -83,8 +83,7 @@ func one(in chainlog.Raw) (f Fact, err error) {
 	if err != nil {
 		return f, err
 	}
-	r := reader{vaults: vaults}
-	err = r.one(in, &f)
+	err = NewDecoder(31337, vaults).one(in, &f)
 	return f, err
 }
 
