@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"google.golang.org/protobuf/proto"
 
@@ -113,68 +114,58 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 // createFirst creates generation 1, which is built and goes live by itself. Its database must be new or empty: rows
 // that the registry does not know belong to something else.
 func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
-	g := generation{id: 1, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(1)}
-	if err := p.clickhouse.CreateEvents(ctx, p.conn, g.database); err != nil {
+	database := p.clickhouse.Database(1)
+	if err := p.clickhouse.CreateEvents(ctx, p.conn, database); err != nil {
 		return err
 	}
-	var seq uint64
-	if err := p.conn.QueryRow(ctx, "SELECT max(seq) FROM "+g.database+".events").Scan(&seq); err != nil {
-		return fmt.Errorf("read the last seq of %s.events: %w", g.database, err)
+	seq, _, err := p.clickhouse.Position(ctx, p.conn, database)
+	if err != nil {
+		return err
 	}
 	if seq > 0 {
 		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
 			return err // another instance was faster and has begun to write
 		}
-		return &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", g.database, seq)}
+		return &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", database, seq)}
 	}
-	return p.create(ctx, g)
+	_, err = create(ctx, p.pool, p.chainID, p.kafka, 1, origin)
+	return err
 }
 
-// create adds a generation to the list, unless another instance was faster. The generation omits the vaults that have
-// been removed so far, and maps the logs of the others by their newest records.
-func (p *Projections) create(ctx context.Context, g generation) error {
-	without, vaults, err := configured(ctx, p.chainID, p.kafka)
-	if err != nil {
-		return err
-	}
-	err = db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Building, Without: without, Vaults: vaults})
-	var taken *pgconn.PgError
-	if errors.As(err, &taken) && taken.Code == "23505" {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("create generation %d in PostgreSQL: %w", g.id, err)
-	}
-	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
-	return nil
-}
-
-// configured returns the addresses of removed vaults, and the newest vault records of the others, by the newest
-// cursor of ingest, which is written together with these records. Cursors of older versions do not locate the
-// records; then there are no mappings.
-func configured(ctx context.Context, chainID uint64, kafka chainlog.Config) (without, vaults [][]byte, err error) {
+// create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
+// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records, which
+// are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
+func create(ctx context.Context, pool *pgxpool.Pool, chainID uint64, kafka chainlog.Config, id int32, origin *event.Origin) (made bool, err error) {
 	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read which vaults are configured: %w", err)
+		return false, fmt.Errorf("read which vaults are configured: %w", err)
 	}
-	without, vaults = [][]byte{}, [][]byte{}
+	g := db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building, Without: [][]byte{}, Vaults: [][]byte{}}
 	for _, v := range cursor.GetVaults() {
 		if v.GetRemoved() {
-			without = append(without, v.GetAddress())
+			g.Without = append(g.Without, v.GetAddress())
 		}
 	}
 	records, err := chainlog.ReadVaults(ctx, chainID, cursor, kafka.Options()...)
 	if err != nil {
-		return nil, nil, err
+		return false, err
 	}
 	for _, r := range records {
 		encoded, err := proto.Marshal(r)
 		if err != nil {
-			return nil, nil, fmt.Errorf("encode the record of vault %x: %w", r.GetAddress(), err)
+			return false, fmt.Errorf("encode the record of vault %x: %w", r.GetAddress(), err)
 		}
-		vaults = append(vaults, encoded)
+		g.Vaults = append(g.Vaults, encoded)
 	}
-	return without, vaults, nil
+	err = db.New(pool).CreateGeneration(ctx, g)
+	var taken *pgconn.PgError
+	if errors.As(err, &taken) && taken.Code == "23505" {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("create generation %d in PostgreSQL: %w", id, err)
+	}
+	return true, nil
 }
 
 func addresses(all [][]byte) (out []common.Address) {

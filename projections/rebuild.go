@@ -11,7 +11,6 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/projections/write"
@@ -217,12 +216,14 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			}
 		}
 		id = all[len(all)-1].ID + 1
-		err = o.create(ctx, id, origin)
-		var taken *pgconn.PgError
-		if errors.As(err, &taken) && taken.Code == "23505" {
-			continue // another rebuild was faster: continue with its generation
+		if err := o.unused(ctx, id); err != nil {
+			return 0, false, err
 		}
-		return id, false, err
+		made, err := create(ctx, o.pool, o.chainID, o.kafka, id, origin)
+		if made || err != nil {
+			return id, false, err
+		}
+		// Another rebuild was faster: continue with its generation.
 	}
 }
 
@@ -231,9 +232,9 @@ func (o *Operator) ours(g *Generation, origin *event.Origin) bool {
 	return bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema()
 }
 
-// create adds a generation to the list. Its database must not exist: rows that the registry does not know belong to
+// unused checks that the database of a new generation does not exist: rows that the registry does not know belong to
 // something else.
-func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) error {
+func (o *Operator) unused(ctx context.Context, id int32) error {
 	database := o.clickhouse.Database(id)
 	var there uint64
 	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {database:String}", clickhouse.Named("database", database)).Scan(&there)
@@ -249,14 +250,6 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 		if rows[len(rows)-1].ID < id {
 			return fmt.Errorf("database %s exists, and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database and start again", database, id)
 		}
-	}
-	without, vaults, err := configured(ctx, o.chainID, o.kafka)
-	if err != nil {
-		return err
-	}
-	err = db.New(o.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building, Without: without, Vaults: vaults})
-	if err != nil {
-		return fmt.Errorf("create generation %d in PostgreSQL: %w", id, err)
 	}
 	return nil
 }

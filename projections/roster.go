@@ -11,7 +11,6 @@ import (
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -183,7 +182,8 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		}
 		id := l.newest + 1
 		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation", id)
-		return true, p.create(ctx, generation{id: id, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(id)})
+		_, err := create(ctx, p.pool, p.chainID, p.kafka, id, origin)
+		return true, err
 	}
 	if next.board.get().State != Following {
 		return false, nil
