@@ -198,7 +198,7 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mappi
 		}
 		for _, in := range fetches.Records() {
 			if !in.Attrs.IsControl() {
-				return decodeRecord(chainID, in, vaults)
+				return decodeOne(chainID, in, vaults)
 			}
 			next = in.Offset + 1
 		}
@@ -206,13 +206,13 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mappi
 	return decode.Fact{}, nil
 }
 
-// decodeRecord decodes a record that was not read through a Reader.
-func decodeRecord(chainID uint64, in *kgo.Record, vaults *mapping.Vaults) (decode.Fact, error) {
-	record, err := chainlog.Decode(chainID, in)
+// decodeOne decodes a record that was not read through a Reader.
+func decodeOne(chainID uint64, in *kgo.Record, vaults *mapping.Vaults) (decode.Fact, error) {
+	raw, err := chainlog.Peek(chainID, in)
 	if err != nil {
 		return decode.Fact{}, err
 	}
-	read, err := decode.NewDecoder(chainID, vaults).All([]chainlog.Raw{{Seq: record.GetSeq(), Boundary: record.GetBoundary(), Offset: in.Offset, Value: in.Value}})
+	read, err := decode.NewDecoder(chainID, vaults).All([]chainlog.Raw{raw})
 	if err != nil {
 		return decode.Fact{}, err
 	}

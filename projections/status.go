@@ -236,22 +236,9 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 	return *s, true
 }
 
-func (b *board) hangs() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.hanging
-}
-
 // silence is how long the engines may be unresponsive before a projector that follows the log is no longer sure that
 // it does.
 const silence = 10 * time.Second
-
-// silent returns how long the engines have not responded.
-func (b *board) silent() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return time.Since(b.answered)
-}
 
 // observe compares the position with the end of the log once a second.
 func (p *Projections) observe(ctx context.Context) error {
@@ -324,23 +311,24 @@ func (p *Projections) board() *board {
 }
 
 func (b *board) ready() error {
-	switch s := b.get(); s.State {
+	s := b.get()
+	b.mu.Lock()
+	hanging, silent := b.hanging, time.Since(b.answered) // for how long the engines have not responded
+	b.mu.Unlock()
+	switch s.State {
 	case StandingBy:
-		if d := b.silent(); d > silence {
+		if silent > silence {
 			return fmt.Errorf("it stands by and could not take over: no response from Kafka or ClickHouse within %s", silence)
 		}
 		return nil
 	case Following:
-		if err := b.hangs(); err != nil {
-			return err
+		if hanging == nil && silent > silence {
+			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the end of the log", silent.Truncate(time.Second), s.Generation)
 		}
-		if d := b.silent(); d > silence {
-			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the end of the log", d.Truncate(time.Second), s.Generation)
-		}
-		return nil
+		return hanging
 	case Building:
-		if err := b.hangs(); err != nil {
-			return err
+		if hanging != nil {
+			return hanging
 		}
 		return fmt.Errorf("generation %d is being built: at seq %d, %d log offsets to go", s.Generation, s.Seq, s.Lag)
 	case Waiting:

@@ -22,7 +22,7 @@ const draftMark = "_draft_"
 
 // clean removes the drafts that an interrupted Build left.
 func (w *Writer) clean(ctx context.Context) error {
-	tables, err := w.ch.Tables(ctx, w.conn, w.database)
+	tables, err := readmodel.Tables(ctx, w.conn, w.database)
 	if err != nil {
 		return err
 	}

@@ -47,20 +47,10 @@ func (c Config) tableDDL(ddl, declared, name string) string {
 	return strings.Replace(ddl, "CREATE TABLE IF NOT EXISTS "+declared, "CREATE TABLE IF NOT EXISTS "+name+c.on(), 1)
 }
 
-// Tables returns the names of a generation's tables.
-func (c Config) Tables(ctx context.Context, conn driver.Conn, database string) (map[string]bool, error) {
-	engines, err := tableEngines(ctx, conn, database)
-	out := map[string]bool{}
-	for name := range engines {
-		out[name] = true
-	}
-	return out, err
-}
-
 // CheckGeneration returns a *TableError if the tables of a generation are not as CreateEvents and CreateLists create
 // them. built reports whether it has the table lists.
 func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database string) (built bool, err error) {
-	engines, err := tableEngines(ctx, conn, database)
+	engines, err := Tables(ctx, conn, database)
 	if err != nil {
 		return false, err
 	}
@@ -85,8 +75,8 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 	return built, nil
 }
 
-// tableEngines returns the engines of a database's tables, from system.tables.
-func tableEngines(ctx context.Context, conn driver.Conn, database string) (map[string]string, error) {
+// Tables returns the engines of a database's tables by their names.
+func Tables(ctx context.Context, conn driver.Conn, database string) (map[string]string, error) {
 	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}",
 		clickhouse.Named("database", database))
 	if err != nil {

@@ -55,11 +55,11 @@ func ReadEventsCursor(ctx context.Context, conn driver.Conn, from uint64) (seq, 
 // Position returns how far a generation is written: up to the cursor of its lists or, before they are built, up to the
 // last seq of its events. found is false without tables.
 func (c Config) Position(ctx context.Context, conn driver.Conn, database string) (seq uint64, found bool, err error) {
-	tables, err := c.Tables(ctx, conn, database)
+	tables, err := Tables(ctx, conn, database)
 	switch {
-	case err != nil || !tables[EventsTable.Name]:
+	case err != nil || tables[EventsTable.Name] == "":
 		return 0, false, err
-	case tables[ListsTable.Name]:
+	case tables[ListsTable.Name] != "":
 		cursor, err := ReadListsCursor(ctx, conn, database+"."+ListsTable.Name)
 		return cursor.Seq, true, err
 	}
