@@ -87,7 +87,8 @@ func one(in chainlog.Raw) (f Fact, err error) {
 	return f, err
 }
 
-// TestDecode: the decoder agrees with the library and the oracle on random records and on records with randomly changed bytes.
+// TestDecode: the decoder agrees with the library and the oracle on random records and on records with randomly changed
+// bytes.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(12, 1))

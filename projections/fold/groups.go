@@ -60,7 +60,7 @@ type named struct {
 	unowned map[requestName][]uint64 // requests with claims that name no owner, and the blocks of these claims
 	sources map[sourceKey]bool
 	groups  map[groupedKey]bool
-	// lines are users whose oldest requests are claimed, each with the shares of all their claims, retracted ones included.
+	// lines are users whose oldest requests are claimed, with the shares of all their claims, retracted ones included.
 	lines   map[userVault]*readmodel.Amount
 	derived map[derivedKey]bool
 }
