@@ -133,8 +133,8 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 }
 
 // create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
-// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records, which
-// are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
+// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
+// which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
 func create(
 	ctx context.Context, pool *pgxpool.Pool, chainID uint64, kafka chainlog.Config, id int32, origin *event.Origin,
 ) (made bool, err error) {

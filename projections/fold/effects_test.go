@@ -426,8 +426,8 @@ func TestBusyOwner(t *testing.T) {
 	}
 }
 
-// TestLongLine: of an owner's line, a unit reads only the requests that its claims can reach, and a reorganisation those
-// that the retracted claims had reached.
+// TestLongLine: of an owner's line, a unit reads only the requests that its claims can reach, and a reorganisation also
+// those that the retracted claims had reached.
 func TestLongLine(t *testing.T) {
 	t.Parallel()
 	conn, _ := generation(t)

@@ -131,8 +131,8 @@ func (s *state) derivedKeys() (out []string) {
 }
 
 // lineKeys returns conditions for the requests that claims of the units can close, or that retracted ones have closed:
-// those that follow the shares claimed at the ancestor, as far as all these claims reach. A line may be long, and a unit
-// seldom reaches more than its beginning.
+// those that follow the shares claimed at the ancestor, as far as all these claims reach. A line may be long, and a
+// unit seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
 	for k, shares := range s.named.lines {
 		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().claimedShares
