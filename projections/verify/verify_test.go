@@ -2,14 +2,12 @@ package verify
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -22,39 +20,6 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
-
-var (
-	plays = flag.Int("histories", 3, "how many random histories TestRandomHistories plays")
-	seed  = flag.Uint64("seed", 1, "seed of the first random history; 0: by the clock")
-)
-
-// TestRandomHistories: tables with the content of a random history are equal to it: lists are built in the middle,
-// and updated unit by unit from there.
-func TestRandomHistories(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compares one history after the other")
-	}
-	t.Parallel()
-	first := *seed
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
-	for i := range uint64(*plays) {
-		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(first+i, 1))
-			s := unrestored(rng, 30)
-			units := histories.Units(s.Records)
-			middle := len(slices.Concat(units[:1+rng.IntN(len(units))]...))
-			g := newGeneration(t)
-			g.events(t, s.Records[:middle])
-			g.equal(t, s.Records[:middle])
-			g.build(t)
-			g.equal(t, s.Records[:middle])
-			g.live(t, s.Records[middle:])
-			g.equal(t, s.Records)
-		})
-	}
-}
 
 // TestMovingWriter: a generation equals the log at any moment while it is written.
 func TestMovingWriter(t *testing.T) {

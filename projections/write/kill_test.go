@@ -90,21 +90,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledBetweenRequests: a writer dies when events has a request and its end. The next writer writes both again,
-// together with another request with the same id, which is too late: the first one of an id wins.
-func TestKilledBetweenRequests(t *testing.T) {
-	t.Parallel()
-	s := started()
-	g := builtGeneration(t, s.Records)
-	from := s.Seq()
-	s.Mine(request(5, alice))
-	s.Mine(claim(5, alice, 3))
-	must(t, dies(t, g.writer(t), batchOf(t, s.Records[from:]).Units()))
-	s.Mine(request(5, bob))
-	g.write(t, g.writer(t), s.Records)
-	g.equal(t, s.Records)
-}
-
 // rowsIn counts the rows of a table that no merge has removed.
 func (g *generation) rowsIn(t *testing.T, table string) (n uint64) {
 	t.Helper()

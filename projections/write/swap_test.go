@@ -283,51 +283,6 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// TestWritersRace: two writers write the same batch at the same time, again and again. Each table accepts one of the
-// two, and the rows are exact.
-func TestWritersRace(t *testing.T) {
-	t.Parallel()
-	s := started()
-	first := s.Seq()
-	rng := rand.New(rand.NewPCG(5, 9))
-	for range 3 {
-		s.Mine(deposit(4, alice, 1), request(rng.Int64N(6), bob), histories.Anything(rng, 2, 5))
-		s.Retract(1)
-		s.Mine(deposit(4, bob, 2), claim(1, alice, 1))
-	}
-	g := builtGeneration(t, s.Records[:first])
-	for tries := 0; ; tries++ {
-		var writers [2]*Writer
-		for i := range writers {
-			writers[i] = g.writer(t)
-		}
-		position := writers[0].Position()
-		if position == s.Seq() {
-			break
-		}
-		if tries > 2*int(s.Seq()) {
-			t.Fatalf("still at seq %d after %d tries", position, tries)
-		}
-		unit := histories.Units(s.Records[position:])[0]
-		var wait sync.WaitGroup
-		var answers [2]error
-		for i, w := range writers {
-			wait.Go(func() { answers[i] = w.Write(t.Context(), w.Encode(batchOf(t, unit))) })
-		}
-		wait.Wait()
-		for _, err := range answers {
-			var fenced *fencedError
-			if err != nil && !errors.As(err, &fenced) {
-				t.Fatal(err)
-			}
-		}
-		if answers[0] == nil && answers[1] == nil {
-			t.Fatal("both writers say that they wrote the same batch")
-		}
-	}
-	g.equal(t, s.Records)
-}
-
 // blindConn is the connection of a login that cannot see running queries.
 type blindConn struct {
 	driver.Conn

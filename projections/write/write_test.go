@@ -93,7 +93,7 @@ func (h *playing) play(t *testing.T) {
 		case 0, 1, 2:
 			err = h.kill(t, w, batch)
 			w = nil
-		case 3:
+		case 3, 4, 5:
 			err = h.race(t, next)
 			w = nil
 		default:
