@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/query/readtest"
 )
@@ -102,7 +104,11 @@ func (a *asked) isInTheLog(what string, e object) {
 	entry := a.log.Entries[place(e)[2]-1]
 	same(a.t, what+" event", []any{e["blockNumber"], e["txHash"], e["vaultAddress"], e["timestamp"], e["id"]},
 		[]any{dec(entry.Block), entry.Tx.Hex(), entry.Fact.Vault.Hex(), iso(readtest.BlockTime(entry.Block)), id(entry)})
-	if e["kind"] != "NavUpdated" {
+	switch {
+	case e["kind"] == "NavUpdated":
+	case entry.User == common.Address{}:
+		same(a.t, what+" user", e["userAddress"], nil)
+	default:
 		same(a.t, what+" user", e["userAddress"], entry.User.Hex())
 	}
 	taken := slices.IndexFunc(a.log.Entries, func(r readtest.Entry) bool { return r.Retracts == entry.Seq })
@@ -133,5 +139,42 @@ func TestExplanationsAddUp(t *testing.T) {
 	t.Logf("%d numbers, %d events", numbers, events)
 	if numbers < 200 || events < 1000 {
 		t.Errorf("%d numbers of %d events are too few for this test", numbers, events)
+	}
+}
+
+// TestClaimsWithoutOwnerAreExplained: a claim that names only its request is a payment to the owner of the first live
+// request with that id, if that was made before the claim, and otherwise to the zero address.
+func TestClaimsWithoutOwnerAreExplained(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	amount := int64(1)
+	block := func(number uint64, facts ...readtest.Fact) {
+		for i, f := range facts {
+			amount *= 2 // so that each subset has a different sum
+			f.Other, f.Assets, f.Shares, f.Block, f.Index, f.Tx = readtest.Router, amount, 1, number, uint32(i+1), readtest.Tx(byte(number))
+			l.Add(f, 0)
+		}
+		l.Append(readtest.BlockRecord(number))
+	}
+	request := func(vault, user common.Address, id uint64) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Request, Vault: vault, User: user, ID: id}
+	}
+	claim := func(vault, user common.Address, id uint64) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Claim, Vault: vault, User: user, ID: id}
+	}
+	a, b, none := readtest.VaultA, readtest.VaultB, common.Address{}
+	block(2, request(a, readtest.Alice, 0), request(a, readtest.Bob, 1), request(a, readtest.Alice, 1), request(b, readtest.Bob, 0), request(b, none, 5))
+	block(3, claim(a, none, 0), claim(a, none, 1), claim(b, none, 0), claim(b, none, 5), claim(a, none, 9), claim(a, none, 2), request(a, readtest.Bob, 2))
+	block(4, claim(a, readtest.Alice, 2), claim(a, none, 2), request(b, readtest.Alice, 7))
+	block(5, claim(b, none, 7), claim(b, readtest.Bob, 7))
+	l.Retract(4)
+	block(4, request(b, readtest.Bob, 7))
+	block(5, claim(b, none, 7))
+	api := startAPI(t, l)
+	for pinned, o := range map[string]*Oracle{"": newest(t, l), "asOfBlock=2": At(t, l, l.Seq(), 2), "asOfBlock=3": At(t, l, l.Seq(), 3)} {
+		api.ask(o, pinned)
+		if numbers, events := api.explain(o, pinned, 3); numbers == 0 || events == 0 {
+			t.Errorf("%s: %d numbers, %d events", pinned, numbers, events)
+		}
 	}
 }
