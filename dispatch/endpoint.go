@@ -26,7 +26,7 @@ var errWrongKey = errors.New("none of the partners' signing secrets can be opene
 
 // errSealed means that one partner's secret or client key cannot be opened. If others can be, only
 // this partner is affected.
-var errSealed = errors.New("this dispatcher cannot sign for the partner, or not use its client certificate")
+var errSealed = errors.New("this dispatcher cannot sign for the partner, or cannot use its client certificate")
 
 // errChanging means that certificates were replaced each time between the read of the endpoints and theirs.
 var errChanging = errors.New("the certificates of partners change all the time")

@@ -202,7 +202,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"webhook", "list", "--limit", "many"}, "(try `navlog webhook list --help`)"},
 		{[]string{"partner", "set-limit", "1", "-5"}, "numbers are not negative here, and flags are words (try `navlog partner set-limit --help`)"},
 		{[]string{"partner", "create", ""}, "<name>: the value is empty (try `navlog partner create --help`)"},
-		{[]string{"webhook", "show", "nope"}, `"nope" is no event id: it must be 32 hex digits`},
+		{[]string{"webhook", "show", "nope"}, `"nope" is not an event id: it must be 32 hex digits`},
 		{[]string{"backup", "/nonexistent", "--verify"}, "there is no backup in /nonexistent"},
 		{[]string{"partner", "create", "a\x00b"}, "<name>: the value has a character that cannot be seen"},
 		{[]string{"partner", "create", strings.Repeat("a", 1001)}, "more than 1000 bytes"},

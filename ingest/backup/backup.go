@@ -137,7 +137,7 @@ func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 	}
 	for name, topic := range topics {
 		if had := m.Source.Topics[name]; had.ID != topic.ID || len(had.Next) != len(topic.Next) {
-			return fmt.Errorf("%s is another topic than the one that was backed up: %s", name, elsewhere)
+			return fmt.Errorf("%s is not the topic that was backed up: %s", name, elsewhere)
 		}
 	}
 	if last := m.lastSeq(len(m.Segments)); b.cursor.GetSeq() < last {
@@ -163,7 +163,7 @@ func (b *backup) log(ctx context.Context) error {
 	err := chainlog.ReadRawAfter(ctx, b.chainID, from, func(r chainlog.Raw) (err error) {
 		if r.Seq <= last {
 			if r.Seq == last && digest(string(r.Value)) != b.manifest.Source.LastRecord {
-				return fmt.Errorf("%s has another record %d than the backup: %s", chainlog.LogTopic(b.chainID), r.Seq, elsewhere)
+				return fmt.Errorf("in %[1]s, record %[2]d differs from the backup: %[3]s", chainlog.LogTopic(b.chainID), r.Seq, elsewhere)
 			}
 			if r.Seq == b.cursor.GetSeq() {
 				return errReached
@@ -182,7 +182,7 @@ func (b *backup) log(ctx context.Context) error {
 		b.progress.Tell("backup: records of the log", r.Seq, b.cursor.GetSeq())
 		reached := r.Seq == b.cursor.GetSeq()
 		if reached && !r.Boundary {
-			return fmt.Errorf("record %d of %s, to which the cursor points, ends no unit", r.Seq, chainlog.LogTopic(b.chainID))
+			return fmt.Errorf("record %d of %s, to which the cursor points, does not end a unit", r.Seq, chainlog.LogTopic(b.chainID))
 		}
 		if reached || r.Boundary && w.size >= b.size {
 			b.manifest.Source.LogOffset, b.manifest.Source.LastRecord = r.Offset, digest(string(r.Value))

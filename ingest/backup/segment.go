@@ -159,7 +159,7 @@ func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64,
 	in := &fields{Reader: bufio.NewReaderSize(zip, 64<<10)}
 	begin := make([]byte, len(magic))
 	if _, err := io.ReadFull(in, begin); err != nil || string(begin) != magic {
-		return damaged("%s is no segment (%v)", s.File, err)
+		return damaged("%s is not a segment (%v)", s.File, err)
 	}
 	for n := 1; ; n++ {
 		if _, err := in.Peek(1); errors.Is(err, io.EOF) {

@@ -98,7 +98,7 @@ func (m *Manifest) verify(ctx context.Context, dir string, progress Progress) er
 	}
 	switch {
 	case m.seal(m.Snapshot.Segments, m.Snapshot.Cursor) != m.Snapshot.Seal:
-		return damaged("the seal of its snapshot is another one")
+		return damaged("the seal of its snapshot does not match")
 	case hex.EncodeToString(cursor.GetLogId()) != m.LogID || cursor.GetChainId() != m.ChainID:
 		return damaged("its cursor is of log %x of chain %d", cursor.GetLogId(), cursor.GetChainId())
 	case cursor.GetSeq() != m.Snapshot.Seq || m.lastSeq(m.Snapshot.Segments) != m.Snapshot.Seq:

@@ -452,7 +452,7 @@ func differs(ours []digest, chain []*event.Log) string {
 		case i >= len(ours):
 			return fmt.Sprintf("the log lacks log %d, of vault %s", chain[i].LogIndex, mapping.VaultOf(chain[i]))
 		case i >= len(chain):
-			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].vault)
+			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain does not have", ours[i].index, ours[i].vault)
 		case ours[i] != digestOf(chain[i]):
 			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: a field differs",
 				ours[i].index, ours[i].vault, chain[i].LogIndex, mapping.VaultOf(chain[i]))

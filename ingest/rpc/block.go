@@ -236,7 +236,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	}
 	for i, l := range again {
 		if !same(l, logs[i].GetLog()) {
-			return fmt.Errorf("%w: log %d of block %d (%s) is another one at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash, other.Name)
+			return fmt.Errorf("%w: log %d of block %d (%s) is different at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash, other.Name)
 		}
 	}
 	return nil

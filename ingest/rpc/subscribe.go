@@ -174,7 +174,7 @@ func (m *missed) check(told *sighting, now time.Time) error {
 	case m.since.IsZero():
 		m.since = now
 	case now.Sub(m.since) >= silence:
-		return fmt.Errorf("it is silent since block %d, and the head is block %d", m.last, told.number)
+		return fmt.Errorf("it has been silent since block %d, and the head is block %d", m.last, told.number)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (l Log) check(ctx context.Context, cursor *event.Cursor, genesis common.Has
 			log, origin.GetGenesisHash(), genesis, l.ChainID, log, topic)
 	}
 	if err := possible(cursor); err != nil {
-		return rpc.Refuse("the newest cursor of %s cannot be: %v; restore the topic and the log from the same backup", topic, err)
+		return rpc.Refuse("the newest cursor of %s cannot be right: %v; restore the topic and the log from the same backup", topic, err)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func Start(ctx context.Context, service, version string, log *slog.Logger) (stop
 		attribute.String("service.version", version), attribute.String("service.instance.id", uuid.NewString())),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		log.Warn("OTEL_RESOURCE_ATTRIBUTES is used in part", "error", err)
+		log.Warn("part of OTEL_RESOURCE_ATTRIBUTES is ignored", "error", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	restore := Use(provider)

@@ -30,7 +30,7 @@ func SignStandard(secrets []string, id string, timestamp int64, body []byte) (st
 		text, ok := strings.CutPrefix(secret, secretPrefix)
 		key, err := base64.StdEncoding.DecodeString(text)
 		if !ok || err != nil {
-			return "", errors.New("the signing secret is not whsec_ and base64, which Standard Webhooks requires")
+			return "", errors.New("the signing secret must be whsec_ followed by base64, as Standard Webhooks requires")
 		}
 		h := hmac.New(sha256.New, key)
 		h.Write([]byte(id + "." + strconv.FormatInt(timestamp, 10) + "."))

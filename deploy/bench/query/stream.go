@@ -102,7 +102,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	fmt.Printf("\nstream, %d of them, %d blocks in %.0f s: %d to %d units heard, %d cut off; %.1f %% of a core, %.1f MiB more\n",
 		openStreams, blocks, took.Seconds(), least, most, failed.Load(), share, memory-before)
 	if least < blocks || failed.Load() > 0 {
-		return nil, errors.New("a stream did not hear every unit")
+		return nil, errors.New("a stream did not receive every unit")
 	}
 	return []bench.Bar{
 		{Name: "stream-memory-mib", Value: memory - before, Bound: 64},

@@ -110,7 +110,7 @@ func Tree(b []byte) (any, error) {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("JSON with more behind it: %.300s", b)
+		return nil, fmt.Errorf("the JSON is followed by more text: %.300s", b)
 	}
 	return value, nil
 }
