@@ -67,13 +67,12 @@ func newBreaker(t Timing, limit int) *breaker {
 	return b
 }
 
-// restoreBreaker returns a breaker that is open for the remaining time of an opening of openFor, which is not longer than
-// openFor, whatever PostgreSQL's clock says: it may have been set back, as by a failover. A probe comes first even if that
-// time is over.
+// restoreBreaker returns a breaker that is open for the remaining time of an opening of
+// openFor. A probe comes first even if that time is over.
 func restoreBreaker(t Timing, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
 	b := newBreaker(t, limit)
 	b.refusing = refusing
-	b.open(openFor, min(remaining, openFor))
+	b.open(openFor, remaining)
 	return b
 }
 
