@@ -79,8 +79,8 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 }
 
 // A breaker belongs to a URL: registering the same URL again, or another secret, does not
-// close it, neither at once nor after a restart, and the dispatcher is ready meanwhile. Another URL starts with a closed
-// breaker.
+// close it, neither at once nor after a restart, and the dispatcher is ready meanwhile. Another URL starts with a
+// closed breaker.
 func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	f := newFixture(t)
 	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)

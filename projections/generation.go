@@ -118,9 +118,9 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 	if err := p.clickhouse.CreateEvents(ctx, p.conn, database); err != nil {
 		return err
 	}
-	seq, _, err := p.clickhouse.Position(ctx, p.conn, database)
-	if err != nil {
-		return err
+	var seq uint64
+	if err := p.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+".events").Scan(&seq); err != nil {
+		return fmt.Errorf("read the last seq of %s.events: %w", database, err)
 	}
 	if seq > 0 {
 		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
@@ -128,7 +128,7 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 		}
 		return &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", database, seq)}
 	}
-	_, err = create(ctx, p.pool, p.chainID, p.kafka, 1, origin)
+	_, err := create(ctx, p.pool, p.chainID, p.kafka, 1, origin)
 	return err
 }
 

@@ -392,7 +392,7 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 			return nil
 		}
 	}
-	if all, err := names(ctx, w, known.cursor); err != nil || !all {
+	if all, err := knowsVaults(ctx, w, known.cursor); err != nil || !all {
 		known.cursor = nil
 		return err
 	}
@@ -429,9 +429,9 @@ func covered(cursor *event.Cursor) bool {
 	return true
 }
 
-// names reports whether the log up to the position has no vault record after a cursor: a vault that was added or restored
-// after the cursor has a history that the log may not have completely.
-func names(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
+// knowsVaults reports whether the log up to the position has no vault record after a cursor: the log may lack a part of
+// the history of a vault that was added or restored after it.
+func knowsVaults(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
 	last, err := w.LastVault(ctx)
 	return last <= cursor.GetSeq(), err
 }

@@ -139,7 +139,7 @@ func TestCovered(t *testing.T) {
 		must(t, err)
 		got := covered(cursor) && cursor.GetSeq() <= writer.Position()
 		if got {
-			got, err = names(t.Context(), writer, cursor)
+			got, err = knowsVaults(t.Context(), writer, cursor)
 		}
 		if err != nil || got != want {
 			t.Errorf("%s: covered is %t, %v; want %t", what, got, err, want)

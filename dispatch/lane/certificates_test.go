@@ -145,9 +145,9 @@ func TestClientCertificateErrors(t *testing.T) {
 	}
 }
 
-// Other certificates, and every new version of the endpoint, since the receiver may be elsewhere after a registration, take
-// effect with the next attempt: on a connection of its own, with a TLS session of its own. The earlier connections are
-// closed then and only then, those in use when their attempt has ended. Only the lane closes them here.
+// Other certificates, and every new version of the endpoint, since the receiver may be elsewhere after a registration,
+// take effect with the next attempt: on a connection of its own, with a TLS session of its own. The earlier connections
+// are closed then and only then, those in use when their attempt has ended. Only the lane closes them here.
 func TestCertificatesChange(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	ca := certstest.New(t)

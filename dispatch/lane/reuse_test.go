@@ -194,8 +194,8 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 	}
 }
 
-// A receiver that always hangs up gets an event at most twice in one attempt, with the same id, body and signature, and no
-// idle connection survives the failure.
+// A receiver that always hangs up gets an event at most twice in one attempt, with the same id, body and signature, and
+// no idle connection survives the failure.
 func TestRequestIsRepeatedOnce(t *testing.T) {
 	f := newFixture(t)
 	var requests int

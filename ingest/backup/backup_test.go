@@ -443,7 +443,7 @@ func TestBackupOfAnotherKafka(t *testing.T) {
 	from.must(err)
 	older.append(2)
 	replaced.append(6)
-	for words, b := range map[string]*broker{"another topic": made, "begin another one": older, "another folder": replaced} {
+	for words, b := range map[string]*broker{"is not the topic": made, "begin another one": older, "another folder": replaced} {
 		before := files(t, dir)
 		if _, err := b.write(dir); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("want %q: %v", words, err)

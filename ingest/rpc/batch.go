@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,22 +17,24 @@ const (
 )
 
 // inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to
-// read, in any order and perhaps at the same time. If one of them fails, all fail with its error. A single call is never
-// sent as a batch, and an endpoint that rejects batches, as some relays do, receives several single calls at once.
+// read, in any order and perhaps at the same time. If one of them fails, all fail with its error. A single call is
+// never sent as a batch, and an endpoint that rejects batches, as some relays do, receives several single calls at
+// once.
 //
 // Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
 // was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
 // them away, more calls than the limit of a minute could never be completed.
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
 	var waited time.Duration // since the last response
-	singles := singlesAtOnce
+	singles := min(singlesAtOnce, n.health.atOnce())
 	done := make([]bool, len(params))
 	for at := 0; at < len(params); {
 		if done[at] {
 			at++
 			continue
 		}
-		size, readAt := min(n.limits.callsAtOnce(), n.health.atOnce(), len(params)-at), func(i int, result []byte) error { return read(at+i, result) }
+		size := min(n.limits.callsAtOnce(), n.health.atOnce(), len(params)-at)
+		readAt := func(i int, result []byte) error { return read(at+i, result) }
 		var err error
 		if size > 1 {
 			err = n.inOneBatch(ctx, method, params[at:at+size], readAt)
@@ -45,8 +48,8 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, rea
 			n.limits.gaveCalls(size)
 			at += size
 		case errors.As(err, &put):
+			shorter := put.asked && (n.limits.fewerCalls(size, 0) || min(singles, len(params)-at) > 1)
 			singles = 1
-			shorter := put.asked && n.limits.fewerCalls(size, 0)
 			pause := n.health.rests()
 			if waited += pause; at == 0 && !shorter || waited > longestPause {
 				return err
@@ -95,11 +98,12 @@ func (n *Node) oneByOne(ctx context.Context, method string, params [][]any, done
 
 // shorten shortens the batches to an endpoint after one failed, and reports whether to repeat it: it was too much, or
 // its error may be about batches. Then the endpoint answers its first call on its own, even with an error. An error
-// about one of the calls or their results is none of these.
+// about one of the calls or their results is none of these, nor is that of an endpoint that cannot be reached.
 func (n *Node) shorten(ctx context.Context, first call, size int, err error) bool {
 	kind := refusalOf(ctx, err).kind
+	var op *net.OpError
 	switch {
-	case ctx.Err() != nil, missing(err), errors.Is(err, errUnusable), kind == absent:
+	case ctx.Err() != nil, missing(err), errors.Is(err, errUnusable), kind == absent, errors.As(err, &op) && op.Op == "dial":
 		return false
 	case kind == tooMuch, kind == unclear:
 		return n.limits.fewerCalls(size, 0)

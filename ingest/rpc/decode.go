@@ -30,7 +30,7 @@ type answer struct {
 	disordered bool
 	// removed are logs that the node reports as no longer in a block of its chain.
 	removed []*event.Log
-	null    bool // it was null: some nodes write an empty list so, and others return it when they fail
+	null    bool // instead of a list
 }
 
 // decodeLogs decodes the result of eth_getLogs. Members may come in any order and unknown ones are skipped; required

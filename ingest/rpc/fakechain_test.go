@@ -41,6 +41,8 @@ type fakeChain struct {
 	// meter, if set, reports whether a request with this number of calls is rate-limited, and the seconds in
 	// Retry-After; 0 leaves it out.
 	meter func(questions int) (putOff bool, after int)
+	// alone rejects batches.
+	alone bool
 	// pruned is the first block whose receipts are available.
 	pruned uint64
 }
@@ -153,6 +155,10 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	meter := c.meter
 	c.mu.Unlock()
+	if c.alone && !alone {
+		fmt.Fprint(w, "[]")
+		return
+	}
 	if meter != nil {
 		if putOff, after := meter(max(1, len(many))); putOff {
 			if after > 0 {

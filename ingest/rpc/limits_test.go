@@ -186,18 +186,22 @@ func TestBatchesThatAreCounted(t *testing.T) {
 		meter    meter
 		headers  uint64
 		putOff   int // at most
+		alone    bool
 	}{
-		"by the second, with a burst": {Endpoint{RequestsPerSecond: 20, Burst: 10}, meter{window: time.Second, most: 40}, 400, 0},
-		"by the second, unknown":      {Endpoint{}, meter{window: time.Second, most: 30}, 400, 40},
-		"fewer than a batch":          {Endpoint{}, meter{window: time.Second, most: 3}, 50, 60},
-		"by the minute":               {Endpoint{}, meter{window: time.Minute, most: 100, says: true}, 450, 30},
-		"by the minute, unknown":      {Endpoint{}, meter{window: time.Minute, most: 100}, 450, 80},
+		"by the second, with a burst": {Endpoint{RequestsPerSecond: 20, Burst: 10}, meter{window: time.Second, most: 40}, 400, 0, false},
+		"by the second, unknown":      {Endpoint{}, meter{window: time.Second, most: 30}, 400, 40, false},
+		"fewer than a batch":          {Endpoint{}, meter{window: time.Second, most: 3}, 50, 60, false},
+		"by the minute":               {Endpoint{}, meter{window: time.Minute, most: 100, says: true}, 450, 30, false},
+		"by the minute, unknown":      {Endpoint{}, meter{window: time.Minute, most: 100}, 450, 80, false},
+		"single calls":                {Endpoint{}, meter{window: time.Second, most: 2}, 30, 120, true},
+		"one single call":             {Endpoint{}, meter{window: time.Second, most: 1}, 10, 60, true},
+		"single calls of a burst":     {Endpoint{RequestsPerSecond: 4, Burst: 2}, meter{window: time.Second, most: 8}, 30, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 43, 500, sparse)
 			f, m := newFakeTime(), c.meter
 			m.f = f
-			chain.meter = m.count
+			chain.meter, chain.alone = m.count, c.alone
 			c.endpoint.URL = chain.url
 			n := newNode(c.endpoint, "fake", f.clock(), newCallMetrics(newRegistry()))
 			t.Cleanup(n.close)
@@ -205,8 +209,12 @@ func TestBatchesThatAreCounted(t *testing.T) {
 			if err != nil || uint64(len(headers)) != c.headers {
 				t.Fatalf("%d of %d headers, %v; %+v", len(headers), c.headers, err, m)
 			}
-			if m.given != int(c.headers) {
-				t.Errorf("%d headers were given for %d", m.given, c.headers)
+			want := int(c.headers)
+			if c.alone {
+				want++ // the call that shows that batches are rejected
+			}
+			if m.given != want {
+				t.Errorf("%d headers were given, want %d", m.given, want)
 			}
 			if m.putOff > c.putOff {
 				t.Errorf("it was asked too often %d times", m.putOff)

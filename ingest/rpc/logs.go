@@ -12,9 +12,15 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// logs reads the logs that match a filter, in a response of at most most bytes.
+// logs reads the logs that match a filter, in a response of at most most bytes. It reads them twice if the first
+// response is null: some nodes write an empty list so, and others return it when they fail for a moment.
 func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answer, error) {
-	return asked(ctx, n, call{method: "eth_getLogs", params: []any{filter}, most: most}, decodeLogs)
+	c := call{method: "eth_getLogs", params: []any{filter}, most: most}
+	a, err := asked(ctx, n, c, decodeLogs)
+	if err == nil && a.null {
+		a, err = asked(ctx, n, c, decodeLogs)
+	}
+	return a, err
 }
 
 // logsOfRange reads the logs of blocks from to to, from the given addresses or, if there are none, from all, in a

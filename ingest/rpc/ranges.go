@@ -228,13 +228,10 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	return nil
 }
 
-// ask reads the logs of a range, twice if the first response is null. The size of its response is bounded, so that all
-// responses in flight fit into memory together; a single block that needs more is read on its own, one at a time.
+// ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory
+// together; a single block that needs more is read on its own, one at a time.
 func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, error) {
 	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
-	if err == nil && a.null {
-		a, err = n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
-	}
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}

@@ -122,10 +122,10 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 	return nil
 }
 
-// views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state of
-// new blocks longest. So if it lacks the state of one block, it is not called for older ones.
+// views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state
+// of new blocks longest. So if it lacks the state of one block, it is not called for older ones.
 func (n *Node) views(ctx context.Context, views []Sample) error {
-	for some := range slices.Chunk(views, singlesAtOnce) {
+	for some := range slices.Chunk(views, min(singlesAtOnce, n.health.atOnce())) {
 		var asking errgroup.Group
 		for i := range some {
 			asking.Go(func() error { return n.oneView(ctx, &some[i]) })

@@ -308,8 +308,8 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 const maxLabel = 256
 
 // label reads a name or a symbol, which may be missing. A contract may return any bytes, and any number of them. A
-// record of the log holds UTF-8, and labels are displayed, so white space around them is removed, unprintable characters
-// are replaced and long labels are cut.
+// record of the log holds UTF-8, and labels are displayed, so white space around them is removed, unprintable
+// characters are replaced and long labels are cut.
 func label(q *questions, of common.Address, method string) string {
 	if q.err != nil {
 		return ""

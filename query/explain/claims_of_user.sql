@@ -1,9 +1,9 @@
--- Payments to a user in all vaults or one: claims, and withdrawals without a request. A claim that names a request, by its
--- id or its source id, and no user pays the owner of the first live request with it, if that was made before the claim.
+-- Payments to a user in all vaults or one: claims, and withdrawals without a request. A claim that names a request, by
+-- its id or its source id, and no user pays the owner of the first live request with it, if that was made before.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, change
 FROM (
   SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, assets AS change,
-    effect = 'claimed' AND by IN ('id', 'source') AND user = toFixedString('', 20) AS for_owner,
+    effect = 'claimed' AND (by = 'id' OR by = 'source' AND source_id != toFixedString('', 32)) AND user = toFixedString('', 20) AS for_owner,
     if(by = 'id', id, 0) AS of_id, if(by = 'source', source_id, toFixedString('', 32)) AS of_source
   FROM events
   WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}

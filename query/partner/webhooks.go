@@ -86,6 +86,9 @@ func clientFailure(err error) *serve.Failure {
 	if errors.Is(err, registry.ErrKeyRevoked) {
 		return serve.Unauthorized()
 	}
+	if none := new(registry.NoPartnerError); errors.As(err, &none) { // the key has a partner
+		return serve.Internal(err)
+	}
 	return serve.RegistryFailure(err)
 }
 

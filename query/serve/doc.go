@@ -31,8 +31,8 @@
 // If a client disconnects, the work for it ends, including its queries in the engine: see whileWanted.
 //
 // A long response is sent while it is made. It occupies memory and one of a few places until its client has received
-// it, but an engine slot only while it runs queries (Request.Turn). A client that receives less than MinRate is cut off:
-// see pace.go. Connections are limited, too: see conns.go.
+// it, but an engine slot only while it runs queries (Request.Turn). A client that receives less than MinRate is cut
+// off: see pace.go. Connections are limited, too: see conns.go.
 //
 // # Files
 //

@@ -28,6 +28,7 @@ type patientWriter struct {
 	window  time.Duration
 	end     time.Time     // the last deadline; zero: none
 	debt    time.Duration // the time that the client would need at MinRate to catch up
+	begun   bool          // something was written
 	err     error         // of a write
 	late    bool          // the response was not complete at end
 }
@@ -48,6 +49,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 // Write implements io.Writer.
 func (p *patientWriter) Write(b []byte) (written int, err error) {
 	for piece := range slices.Chunk(b, StreamChunk) {
+		p.begun = true
 		n, err := p.paced(func() (int, error) { return p.ResponseWriter.Write(piece) })
 		if written += n; err != nil {
 			return written, err

@@ -31,7 +31,7 @@ const (
 )
 
 // stream sends a response while it is made. RequestTimeout applies until the first byte, and limit to all of it,
-// however the client spreads its reading. After the first byte, an error can only be signalled by closing the
+// however the client spreads its reading. Once a piece was sent, an error can only be signalled by closing the
 // connection, which tells the client that the response is incomplete.
 //
 // A response that is short, because the chain was reorganised since an earlier call of the handler, is returned and
@@ -84,7 +84,13 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	if err == nil {
 		err = out.Flush()
 	}
-	if err != nil {
+	switch {
+	case err != nil && !out.begun: // pieces may hold some bytes, which are dropped
+		for _, name := range []string{"Content-Disposition", "Content-Encoding", "Etag"} {
+			r.Header.Del(name)
+		}
+		return nil, err
+	case err != nil:
 		s.cut(r, out, err)
 		panic(http.ErrAbortHandler)
 	}
@@ -133,8 +139,8 @@ func (r *Request) stateTag(a *Answer) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Turn runs queries of a response that is being sent, on an engine slot and within RequestTimeout. Between its turns such
-// a response has one of the places for long responses, but no engine slot, however slowly its client reads.
+// Turn runs queries of a response that is being sent, on an engine slot and within RequestTimeout. Between its turns
+// such a response has one of the places for long responses, but no engine slot, however slowly its client reads.
 func (r *Request) Turn(ctx context.Context, work func(context.Context) error) error {
 	release, err := r.server.slots.acquirePatiently(ctx, r.holder())
 	if err != nil {

@@ -94,8 +94,8 @@ func changePartner(
 	})
 }
 
-// lockFor locks a partner and returns its URL. A revocation may have had the lock before, so the author's key must be live
-// now; otherwise the error is ErrKeyRevoked.
+// lockFor locks a partner and returns its URL. A revocation may have had the lock before, so the author's key must be
+// live now; otherwise the error is ErrKeyRevoked.
 func lockFor(ctx context.Context, q *db.Queries, by Author, id int64) (url *string, err error) {
 	url, err = q.LockPartner(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {

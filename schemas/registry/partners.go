@@ -131,10 +131,15 @@ func addKey(ctx context.Context, q *db.Queries, partnerID int64, key string) err
 // last4 returns the last four characters of a key, which identify it to people.
 func last4(key string) string { return key[len(key)-4:] }
 
-// NoPartner returns the error for an unknown partner id.
-func NoPartner(id int64) error {
-	return fmt.Errorf("there is no partner %d: `navlog partner list` shows all partners", id)
+// NoPartnerError is the error for an unknown partner id.
+type NoPartnerError struct{ ID int64 }
+
+func (e *NoPartnerError) Error() string {
+	return fmt.Sprintf("there is no partner %d: `navlog partner list` shows all partners", e.ID)
 }
+
+// NoPartner returns the error for an unknown partner id.
+func NoPartner(id int64) error { return &NoPartnerError{id} }
 
 // maxLiveKeys lets a partner change its key without a gap.
 const maxLiveKeys = 2
@@ -147,8 +152,8 @@ func RegisterURL(ctx context.Context, pool *pgxpool.Pool, id int64, key, url str
 	})
 }
 
-// RequestDelivery leaves a command for dispatch to send a test event or to replay an event, for a client with one of the
-// partner's keys, or returns ErrKeyRevoked.
+// RequestDelivery leaves a command for dispatch to send a test event or to replay an event, for a client with one of
+// the partner's keys, or returns ErrKeyRevoked.
 func RequestDelivery(ctx context.Context, pool *pgxpool.Pool, id int64, key, kind string, event uuid.UUID) error {
 	return asClient(ctx, pool, id, key, func(q *db.Queries) error {
 		_, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: id, Kind: kind, EventID: &event})

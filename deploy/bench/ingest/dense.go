@@ -85,6 +85,7 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	bench.Say("Ponder, from an empty database")
 	took, err := ponder(ctx, b, c)
 	if err != nil {
+		took = 0
 		row("Ponder", "not measured: %v", err)
 	} else {
 		row("Ponder", "%.1f s, %.0f logs/s; navlog is %.1f times as fast", took.Seconds(), logs/took.Seconds(), took.Seconds()/seconds)

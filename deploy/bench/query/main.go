@@ -81,8 +81,8 @@ func run(ctx context.Context, o options) (err error) {
 // A measurement is one part of the benchmark.
 type measurement func(context.Context, options) ([]bench.Bar, error)
 
-// part returns a part that yields no figure if the chain or the projector has ended in it, because queries on unchanging
-// data are faster.
+// part returns a part that yields no figure if the chain or the projector has ended in it, because queries on
+// unchanging data are faster.
 func (w *world) part(o options, measure measurement) bench.Part {
 	return func(ctx context.Context) ([]bench.Bar, error) {
 		bars, err := measure(ctx, o)

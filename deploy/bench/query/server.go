@@ -29,7 +29,7 @@ type server struct {
 const readyWithin = 30 * time.Second
 
 // readyEvery is how often a server is asked whether it is ready. It logs each request that it rejects, so the pauses
-// grow up to this; the first ones are short because the time of a start is measured.
+// grow up to this.
 const readyEvery = 200 * time.Millisecond
 
 // serve starts bin/navlog serve on the data set, with additional environment variables, and waits until it is ready.
@@ -98,13 +98,13 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	var unready error
-	next, pause := time.Now(), 10*time.Millisecond
-	err = wait.Poll(bounded, pause, func() (bool, error) {
+	next := time.Now()
+	err = wait.Poll(bounded, 10*time.Millisecond, func() (bool, error) {
 		if time.Now().Before(next) {
 			return false, s.Running()
 		}
-		next, pause = time.Now().Add(pause), min(2*pause, readyEvery)
-		if unready = wait.Answers(ctx, "http://"+addr+path); unready == nil {
+		next = time.Now().Add(min(time.Since(s.began)/20, readyEvery)) // the time of a start is measured to 5 %
+		if unready = wait.Answers(bounded, "http://"+addr+path); unready == nil {
 			return true, nil
 		}
 		return false, s.Running()

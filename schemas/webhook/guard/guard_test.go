@@ -66,8 +66,8 @@ func network(addr string) string {
 	return "tcp6"
 }
 
-// Every address is checked in the three places where it can appear: in the URL, in the response of a name server, and at
-// the connection, also of a name that was public when it was registered.
+// Every address is checked in the three places where it can appear: in the URL, in the response of a name server, and
+// at the connection, also of a name that was public when it was registered.
 func TestForbiddenAddresses(t *testing.T) {
 	names := enginetest.NameServer(t)
 	g := newGuard(t, guard.Config{Resolver: names.Resolver()})

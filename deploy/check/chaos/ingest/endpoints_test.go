@@ -15,13 +15,10 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// chosenPlans is the number of plans so far that a test chose. Their seeds are above all others.
-var chosenPlans atomic.Uint64
-
 // chosen tries a plan that a test chose. What the plan leaves out is that of an ordinary chain with some history.
 func chosen(t *testing.T, p Plan) Result {
 	t.Helper()
-	p.Seed = 1_000_000 + chosenPlans.Add(1)
+	p.Seed = 1_000_000 // of the traffic; each plan has its own engines
 	p.SlotsInEpoch, p.BatchBlocks, p.RangesInFlight, p.Poll = 4, cmp.Or(p.BatchBlocks, 10_000), 4, 20*time.Millisecond
 	p.Window, p.Proof, p.Agreement = cmp.Or(p.Window, wholeWindow), cmp.Or(p.Proof, proof.Headers), cmp.Or(p.Agreement, 1)
 	if p.Before == nil {
@@ -81,11 +78,13 @@ func TestEndpointWithAllFaults(t *testing.T) {
 		e := Endpoint{Seed: seed, Rate: 0.05, RangeLimit: 4, ResultLimit: 10}
 		t.Run(fmt.Sprintf("head,seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
+			e := e
 			e.Faults = faultproxy.All()
 			chosen(t, Plan{Finality: nothingFinal, Endpoints: []Endpoint{e}, Script: life(6)}).survived(t)
 		})
 		t.Run(fmt.Sprintf("history,seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
+			e := e
 			e.Faults = faultproxy.Except(lossyRanges...)
 			chosen(t, Plan{Endpoints: []Endpoint{e}, Script: life(6)}).survived(t)
 		})
