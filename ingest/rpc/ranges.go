@@ -160,6 +160,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		}
 		for _, h := range j.headers {
 			if err := n.HasBloom(h); err != nil && r.proof != proof.None {
+				j.headers = nil // they are read again
 				return nil, err
 			}
 		}
