@@ -75,6 +75,7 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 		b := f.branchBlock(h)
 		if b.unit == nil {
 			if b.unit, b.proven, err = f.unitOf(ctx, n, h, f.joined(h.Number)); err != nil {
+				delete(f.branches, place{h.Number, h.Hash}) // its header may be why: it is read again
 				return err
 			}
 		}
