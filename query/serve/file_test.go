@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -39,7 +40,11 @@ func TestFileCutOff(t *testing.T) {
 				if parts > 5 {
 					return nil, nil
 				}
-				return []named{{strings.Repeat("x", serve.StreamChunk)}}, nil
+				noise := make([]byte, serve.StreamChunk) // which no format compresses into a buffer that was not sent
+				for i := range noise {
+					noise[i] = byte('!' + rand.IntN(90))
+				}
+				return []named{{string(noise)}}, nil
 			})
 		})
 	}})
@@ -59,7 +64,8 @@ func TestFileCutOff(t *testing.T) {
 		if status, body, err := get("format=" + format); status != 200 || err != nil || len(body) == 0 {
 			t.Errorf("%s: %d, %d bytes, %v", format, status, len(body), err)
 		}
-		if status, _, err := get("failAt=4&format=" + format); err == nil {
+		// The writer of Parquet collects rows before it writes the first ones.
+		if status, _, err := get("failAt=4&format=" + format); err == nil && (status != 500 || format == "csv") {
 			t.Errorf("%s: %d without an error, where the fourth part fails", format, status)
 		}
 		if status, _, err := get("failAt=1&format=" + format); status != 500 || err != nil {

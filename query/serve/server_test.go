@@ -204,7 +204,14 @@ func long(r *serve.Request) (*serve.Answer, error) {
 func TestStreams(t *testing.T) {
 	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true}, serve.Route{Path: "/cut", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
 		return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
-			return &serve.Answer{Stream: func(context.Context, io.Writer) error { return errors.New("no more") }}, nil
+			return &serve.Answer{Stream: func(_ context.Context, w io.Writer) error {
+				if r.HTTP.URL.Query().Has("early") {
+					_, _ = io.WriteString(w, "{")
+					return errors.New("no more")
+				}
+				_, _ = w.Write(make([]byte, 2*serve.StreamChunk))
+				return errors.New("no more")
+			}}, nil
 		})
 	}})
 	first := c.Serve("/long")
@@ -228,6 +235,11 @@ func TestStreams(t *testing.T) {
 	c.Handler.ServeHTTP(rec, again)
 	if rec.Code != 304 || rec.Body.Len() > 0 {
 		t.Errorf("second request: %d with %d bytes", rec.Code, rec.Body.Len())
+	}
+	early := c.Serve("/cut?early") // nothing was sent
+	early.Failed(t, 500, "INTERNAL_ERROR")
+	if early.Header().Get("ETag") != "" {
+		t.Errorf("an error has the tag %s", early.Header().Get("ETag"))
 	}
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
