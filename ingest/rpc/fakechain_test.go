@@ -152,21 +152,22 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 	if !alone {
 		_ = json.Unmarshal(body, &many)
 	}
-	c.mu.Lock()
-	meter := c.meter
-	c.mu.Unlock()
 	if c.alone && !alone {
 		fmt.Fprint(w, "[]")
 		return
 	}
-	if meter != nil {
-		if putOff, after := meter(max(1, len(many))); putOff {
-			if after > 0 {
-				w.Header().Set("Retry-After", fmt.Sprint(after))
-			}
-			http.Error(w, "Your app has exceeded its compute units per second capacity", http.StatusTooManyRequests)
-			return
+	c.mu.Lock()
+	putOff, after := false, 0
+	if c.meter != nil {
+		putOff, after = c.meter(max(1, len(many)))
+	}
+	c.mu.Unlock()
+	if putOff {
+		if after > 0 {
+			w.Header().Set("Retry-After", fmt.Sprint(after))
 		}
+		http.Error(w, "Your app has exceeded its compute units per second capacity", http.StatusTooManyRequests)
+		return
 	}
 	if alone {
 		a, status := answer(one)

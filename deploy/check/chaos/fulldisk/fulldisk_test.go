@@ -244,8 +244,13 @@ func TestPostgresDiskFull(t *testing.T) {
 	d := newDisk(t, 256)
 	s := newSystem(t, map[string]string{"postgres": filepath.Join(d.dir, "pg")}, nil)
 	d.fill()
-	s.steps(20)
-	s.unready("dispatch", "")
+	s.until(func() error { // deliveries first fill the pages that their tables have
+		s.steps(5)
+		if s.ready("dispatch") == nil {
+			return errors.New("dispatch is ready although its disk is full")
+		}
+		return nil
+	})
 	d.free()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
