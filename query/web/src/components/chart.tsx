@@ -151,7 +151,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
     width: host.clientWidth || 320,
     height: HEIGHT,
     // The label of the last tick is wider than the space to its right.
-    padding: [10, 36, 0, 0],
+    padding: [10, 40, 0, 0],
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     cursor: { drag: { x: true, y: false, dist: 8 }, points: { size: 6 }, sync: { key: CROSSHAIR, scales: ["x", null] }, bind: { dblclick: () => () => null } },
     legend: { live: true },
