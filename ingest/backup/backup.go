@@ -163,7 +163,7 @@ func (b *backup) log(ctx context.Context) error {
 	err := chainlog.ReadRawAfter(ctx, b.chainID, from, func(r chainlog.Raw) (err error) {
 		if r.Seq <= last {
 			if r.Seq == last && digest(string(r.Value)) != b.manifest.Source.LastRecord {
-				return fmt.Errorf("in %[1]s, record %[2]d differs from the backup: %[3]s", chainlog.LogTopic(b.chainID), r.Seq, elsewhere)
+				return fmt.Errorf("record %d of %s differs from the backup: %s", r.Seq, chainlog.LogTopic(b.chainID), elsewhere)
 			}
 			if r.Seq == b.cursor.GetSeq() {
 				return errReached

@@ -117,7 +117,8 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 	}
 	if h, err := n.ByNumber(ctx, r.Writer.State.Head.Number); err == nil && h.Hash != r.Writer.State.Head.Hash {
 		if keeper := r.Nodes.Keeper(ctx, n, r.Writer.State.Head); keeper != nil {
-			return nil, nil, rpc.Refuse("block %[2]d of %[1]s differs from the log, but that of %[3]s does not: remove the wrong one from chain.rpc", n.Name, r.Writer.State.Head.Number, keeper.Name)
+			return nil, nil, rpc.Refuse("block %d of %s differs from the log, but that of %s does not: "+
+				"remove the wrong one from chain.rpc", r.Writer.State.Head.Number, n.Name, keeper.Name)
 		}
 	}
 	ancestor, err := ancestorOf(ctx, r.Writer.Log, n)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -51,7 +51,7 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, rea
 			shorter := put.asked && (n.limits.fewerCalls(size, 0) || min(singles, len(params)-at) > 1)
 			singles = 1
 			pause := n.health.rests()
-			if waited += pause; at == 0 && !shorter || waited > longestPause {
+			if waited += pause; at == 0 && !slices.Contains(done, true) && !shorter || waited > longestPause {
 				return err
 			}
 			if err := n.health.sleep(ctx, pause); err != nil {
@@ -80,20 +80,31 @@ func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any, re
 	})
 }
 
-// oneByOne makes the calls that are not done, each in a request of its own.
+// oneByOne makes the calls that are not done, each in a request of its own. Of several errors it prefers that of a call
+// that the endpoint limited: the calls after it may not have been made.
 func (n *Node) oneByOne(ctx context.Context, method string, params [][]any, done []bool, read func(i int, result []byte) error) error {
-	var asking errgroup.Group
+	errs := make([]error, len(params))
+	var asking sync.WaitGroup
 	for i := range params {
 		if done[i] {
 			continue
 		}
-		asking.Go(func() error {
-			err := n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
-			done[i] = err == nil
-			return err
+		asking.Go(func() {
+			errs[i] = n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
+			done[i] = errs[i] == nil
 		})
 	}
-	return asking.Wait()
+	asking.Wait()
+	var first error
+	for _, err := range errs {
+		if put := new(limitedError); errors.As(err, &put) && put.asked {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // shorten shortens the batches to an endpoint after one failed, and reports whether to repeat it: it was too much, or

@@ -40,9 +40,8 @@ type fakeChain struct {
 	null func(q fakeQuestion) bool
 	// meter, if set, reports whether a request with this number of calls is rate-limited, and the seconds in
 	// Retry-After; 0 leaves it out.
-	meter func(questions int) (putOff bool, after int)
-	// alone rejects batches.
-	alone bool
+	meter     func(questions int) (putOff bool, after int)
+	noBatches bool
 	// pruned is the first block whose receipts are available.
 	pruned uint64
 }
@@ -152,7 +151,7 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 	if !alone {
 		_ = json.Unmarshal(body, &many)
 	}
-	if c.alone && !alone {
+	if c.noBatches && !alone {
 		fmt.Fprint(w, "[]")
 		return
 	}

@@ -185,8 +185,8 @@ func TestBatchesThatAreCounted(t *testing.T) {
 		endpoint Endpoint
 		meter    meter
 		headers  uint64
-		putOff   int // at most
-		alone    bool
+		putOff   int  // at most
+		single   bool // batches are rejected
 	}{
 		"by the second, with a burst": {Endpoint{RequestsPerSecond: 20, Burst: 10}, meter{window: time.Second, most: 40}, 400, 0, false},
 		"by the second, unknown":      {Endpoint{}, meter{window: time.Second, most: 30}, 400, 40, false},
@@ -201,7 +201,7 @@ func TestBatchesThatAreCounted(t *testing.T) {
 			chain := newFakeChain(t, 43, 500, sparse)
 			f, m := newFakeTime(), c.meter
 			m.f = f
-			chain.meter, chain.alone = m.count, c.alone
+			chain.meter, chain.noBatches = m.count, c.single
 			c.endpoint.URL = chain.url
 			n := newNode(c.endpoint, "fake", f.clock(), newCallMetrics(newRegistry()))
 			t.Cleanup(n.close)
@@ -210,7 +210,7 @@ func TestBatchesThatAreCounted(t *testing.T) {
 				t.Fatalf("%d of %d headers, %v; %+v", len(headers), c.headers, err, m)
 			}
 			want := int(c.headers)
-			if c.alone {
+			if c.single {
 				want++ // the call that shows that batches are rejected
 			}
 			if m.given != want {

@@ -60,24 +60,14 @@ func (l *Live) CatchUp(ctx context.Context) (leave func(), err error) {
 func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
 	h := l.request.holder()
 	h.class = expensive
-	return l.work(ctx, h, work)
+	return l.server.onSlot(ctx, h, l.server.slots.acquire, work)
 }
 
 // WorkForAll runs queries for all live responses. It is independent of the client whose response happens to run them:
 // of that client's slots and of its disconnecting.
 func (l *Live) WorkForAll(ctx context.Context, work func(context.Context) error) error {
-	return l.work(withClient(context.WithoutCancel(ctx), context.Background()), holder{allLive: true}, work)
-}
-
-func (l *Live) work(ctx context.Context, h holder, work func(context.Context) error) error {
-	release, err := l.server.slots.acquire(ctx, h)
-	if err != nil {
-		return err
-	}
-	defer release()
-	ctx, cancel := context.WithTimeout(ctx, l.server.RequestTimeout)
-	defer cancel()
-	return work(ctx)
+	ctx = withClient(context.WithoutCancel(ctx), context.Background())
+	return l.server.onSlot(ctx, holder{allLive: true}, l.server.slots.acquire, work)
 }
 
 // Send sends pieces of the response, each of which is complete for the client. A client that receives less than

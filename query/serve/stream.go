@@ -142,12 +142,19 @@ func (r *Request) stateTag(a *Answer) string {
 // Turn runs queries of a response that is being sent, on an engine slot and within RequestTimeout. Between its turns
 // such a response has one of the places for long responses, but no engine slot, however slowly its client reads.
 func (r *Request) Turn(ctx context.Context, work func(context.Context) error) error {
-	release, err := r.server.slots.acquirePatiently(ctx, r.holder())
+	return r.server.onSlot(ctx, r.holder(), r.server.slots.acquirePatiently, work)
+}
+
+// onSlot runs queries on an engine slot, which acquire takes, and within RequestTimeout.
+func (s *Server) onSlot(
+	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(), err error), work func(context.Context) error,
+) error {
+	release, err := acquire(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(ctx, r.server.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.RequestTimeout)
 	defer cancel()
 	return work(ctx)
 }
