@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { barRange, numberLabels, timeLabels } from "./axis"
+import { barRange, numberLabels, timeLabels, TIMES } from "./axis"
 
 const UNITS: Record<string, number> = { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 }
 
@@ -48,4 +48,10 @@ test("bars fill their axis, also those of less than one unit", () => {
   near(barRange(null, null, false), [0, 1.08])
   near(barRange(-2, -1, false), [-2.16, 0])
   near(barRange(0, 0, true), [0, 1.08])
+})
+
+test("there is a label within every range of times", () => {
+  // Labels are at least 60 pixels apart, and the narrowest chart is 150 pixels wide.
+  const most = 150 / 60
+  for (const [i, distance] of TIMES.slice(1).entries()) assert.ok(distance > TIMES[i]! && distance <= TIMES[i]! * most, `from ${TIMES[i]} to ${distance} seconds`)
 })

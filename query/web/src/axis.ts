@@ -25,8 +25,26 @@ export function numberLabels(ticks: number[]): string[] {
   })
 }
 
-const DAY = 86_400
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+const MONTH = 30 * DAY
+const YEAR = 365 * DAY
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/**
+ * The distances between labels of times, in seconds; uPlot makes 30 days a month, and 365 days a year, of the calendar. None is
+ * more than two and a half times the one before: with a greater one, as from a minute to five in uPlot's own list, the only
+ * label of a narrow chart can be beyond its end.
+ */
+export const TIMES = [
+  ...[1, 2, 5, 10, 15, 30],
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
+  ...[1, 2, 3, 4, 6, 8, 12].map((n) => n * HOUR),
+  ...[1, 2, 3, 5, 7, 10, 15].map((n) => n * DAY),
+  ...[1, 2, 3, 4, 6].map((n) => n * MONTH),
+  ...[1, 2, 5, 10, 25, 50, 100].map((n) => n * YEAR),
+]
 
 /**
  * The labels of a time axis in UTC, with ticks step seconds apart: the time of day if they are less than a day apart, and the

@@ -2,7 +2,7 @@
 // exact text. The charts of a page share one crosshair.
 import { useEffect, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
-import { barRange, numberLabels, timeLabels } from "../axis"
+import { barRange, numberLabels, timeLabels, TIMES } from "../axis"
 import { time } from "../format"
 
 export interface Line {
@@ -187,7 +187,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
       ],
     },
     axes: [
-      { ...axis, space: (_, __, ___, ____, width) => (width < 400 ? 60 : 84), size: 44, values: (_, ticks, __, ___, step) => timeLabels(ticks, step) },
+      { ...axis, space: (_, __, ___, ____, width) => (width < 400 ? 60 : 84), size: 44, incrs: TIMES, values: (_, ticks, __, ___, step) => timeLabels(ticks, step) },
       { ...axis, size: 64, ...(view.whole ? { incrs: WHOLE } : {}), values: (_, ticks) => numberLabels(ticks) },
     ],
     series: [
