@@ -211,7 +211,7 @@ SCHEMAS_FILES := schemas/buf.yaml schemas/buf.gen.yaml 'schemas/*.proto' 'schema
 	schemas/registry/queries schemas/registry/db schemas/contracts deploy/devchain/reference deploy/tools/go.mod deploy/tools/go.sum deploy/tools/package.json deploy/tools/package-lock.json
 WEB_SUM       := query/web/generated.sum
 WEB_FILES     := query/web schemas/openapi/openapi.yaml ':!$(WEB_SUM)'
-sum = git ls-files -co --exclude-standard -z -- $(1) | LC_ALL=C sort -zu | xargs -0 sha256sum | sha256sum | cut -c1-64
+sum = LC_ALL=C comm -z -23 <(git ls-files -co --exclude-standard -z -- $(1) | LC_ALL=C sort -zu) <(git ls-files -d -z -- $(1) | LC_ALL=C sort -z) | xargs -0 sha256sum | sha256sum | cut -c1-64
 
 .PHONY: generate
 generate: dashboard $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts, bindings and the dashboard
