@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -79,14 +80,18 @@ type list struct {
 	refusal error
 }
 
-// generations lists the generations that are kept up to date. It creates the very first one.
+func (p *Projections) creator() creator {
+	return creator{p.chainID, p.kafka, p.clickhouse, p.conn, p.pool}
+}
+
+// generations lists the generations that are kept up to date. It creates the very first one, which is built and goes live by itself.
 func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*list, error) {
 	rows, err := db.New(p.pool).ListGenerations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
 	if len(rows) == 0 {
-		if err := p.createFirst(ctx, origin); err != nil {
+		if _, err := p.creator().create(ctx, 1, origin); err != nil {
 			return nil, err
 		}
 		return p.generations(ctx, origin)
@@ -111,34 +116,42 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 	return l, nil
 }
 
-// createFirst creates generation 1, which is built and goes live by itself. Its database must be new or empty: rows
-// that the registry does not know belong to something else.
-func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
-	database := p.clickhouse.Database(1)
-	if err := p.clickhouse.CreateEvents(ctx, p.conn, database); err != nil {
-		return err
-	}
-	var seq uint64
-	if err := p.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+".events").Scan(&seq); err != nil {
-		return fmt.Errorf("read the last seq of %s.events: %w", database, err)
-	}
-	if seq > 0 {
-		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
-			return err // another instance was faster and has begun to write
-		}
-		return &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", database, seq)}
-	}
-	_, err := create(ctx, p.pool, p.chainID, p.kafka, 1, origin)
-	return err
+// A creator adds generations to the list.
+type creator struct {
+	chainID    uint64
+	kafka      chainlog.Config
+	clickhouse readmodel.Config
+	conn       driver.Conn // without a database
+	pool       *pgxpool.Pool
 }
 
 // create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
 // vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
 // which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
-func create(
-	ctx context.Context, pool *pgxpool.Pool, chainID uint64, kafka chainlog.Config, id int32, origin *event.Origin,
-) (made bool, err error) {
-	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
+//
+// Its database comes first, so that it exists when serve sees the generation in the list. It must be new or empty: rows
+// of a generation that the list does not have belong to something else.
+func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
+	database := c.clickhouse.Database(id)
+	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
+		return false, err
+	}
+	var seq uint64
+	if err := c.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+".events").Scan(&seq); err != nil {
+		return false, fmt.Errorf("read the last seq of %s.events: %w", database, err)
+	}
+	if seq > 0 {
+		all, err := db.New(c.pool).ListGenerations(ctx)
+		if err != nil {
+			return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		}
+		if len(all) > 0 && all[len(all)-1].ID >= id {
+			return false, nil // another instance was faster and has begun to write
+		}
+		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database",
+			database, seq, id)}
+	}
+	cursor, err := chainlog.ReadCursor(ctx, c.chainID, c.kafka.Options()...)
 	if err != nil {
 		return false, fmt.Errorf("read which vaults are configured: %w", err)
 	}
@@ -149,7 +162,7 @@ func create(
 			g.Without = append(g.Without, v.GetAddress())
 		}
 	}
-	records, err := chainlog.ReadVaults(ctx, chainID, cursor, kafka.Options()...)
+	records, err := chainlog.ReadVaults(ctx, c.chainID, cursor, c.kafka.Options()...)
 	if err != nil {
 		return false, err
 	}
@@ -160,7 +173,7 @@ func create(
 		}
 		g.Vaults = append(g.Vaults, encoded)
 	}
-	err = db.New(pool).CreateGeneration(ctx, g)
+	err = db.New(c.pool).CreateGeneration(ctx, g)
 	var taken *pgconn.PgError
 	if errors.As(err, &taken) && taken.Code == "23505" {
 		return false, nil

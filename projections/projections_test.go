@@ -392,6 +392,28 @@ func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state s
 	}
 }
 
+// TestDatabaseComesFirst: serve connects to a generation as soon as PostgreSQL has it, so its database exists by then.
+func TestDatabaseComesFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	away := w.ch
+	away.Addr = "127.0.0.1:1"
+	conn, err := away.Open("")
+	must(t, err)
+	defer conn.Close()
+	made, err := creator{chainID, w.kafka, away, conn, w.pool}.create(t.Context(), 1, s.Records[0].GetOrigin())
+	if made || err == nil {
+		t.Errorf("without ClickHouse: made %v, error %v", made, err)
+	}
+	generations, err := db.New(w.pool).ListGenerations(t.Context())
+	must(t, err)
+	if len(generations) != 0 {
+		t.Errorf("PostgreSQL has %d generations", len(generations))
+	}
+}
+
 // TestRefusals: a projector that cannot write reports why, and does not end.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/projections/verify"
@@ -216,10 +215,7 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			}
 		}
 		id = all[len(all)-1].ID + 1
-		if err := o.unused(ctx, id); err != nil {
-			return 0, false, err
-		}
-		made, err := create(ctx, o.pool, o.chainID, o.kafka, id, origin)
+		made, err := creator{o.chainID, o.kafka, o.clickhouse, o.conn, o.pool}.create(ctx, id, origin)
 		if made || err != nil {
 			return id, false, err
 		}
@@ -230,28 +226,6 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 // ours reports whether a generation has this log and this binary's schema.
 func (o *Operator) ours(g *Generation, origin *event.Origin) bool {
 	return bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema()
-}
-
-// unused checks that the database of a new generation does not exist: rows that the registry does not know belong to
-// something else.
-func (o *Operator) unused(ctx context.Context, id int32) error {
-	database := o.clickhouse.Database(id)
-	var there uint64
-	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {database:String}", clickhouse.Named("database", database)).Scan(&there)
-	if err != nil {
-		return fmt.Errorf("look for database %s: %w", database, err)
-	}
-	if there > 0 {
-		// Another rebuild may just have created it.
-		rows, err := db.New(o.pool).ListGenerations(ctx)
-		if err != nil {
-			return fmt.Errorf("list the generations in PostgreSQL: %w", err)
-		}
-		if rows[len(rows)-1].ID < id {
-			return fmt.Errorf("database %s exists, and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database and start again", database, id)
-		}
-	}
-	return nil
 }
 
 // near is how far behind the live generation, in records, a generation may be to fix the target of its comparison:

@@ -182,7 +182,7 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		}
 		id := l.newest + 1
 		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation", id)
-		_, err := create(ctx, p.pool, p.chainID, p.kafka, id, origin)
+		_, err := p.creator().create(ctx, id, origin)
 		return true, err
 	}
 	if next.board.get().State != Following {

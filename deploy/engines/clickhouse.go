@@ -16,9 +16,10 @@ import (
 // `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases must be created
 // with ENGINE = Atomic, because this engine's default is a different one.
 //
-// The whole engine exits if a client logs in over the native protocol with an unknown user name: an exception that leaves
-// a session's thread ends the library, which it would not do in the server. Watch reports it. A reset connection would
-// end it too, so clients connect to a relay, in the same process, which keeps resets away.
+// The whole engine exits if a client logs in over the native protocol with an unknown user name or to a database that does
+// not exist: an exception that leaves a session's thread ends the library, which it would not do in the server. Watch
+// reports it. A reset connection would end it too, so clients connect to a relay, in the same process, which keeps resets
+// away.
 type ClickHouse struct {
 	Addr     string // host:port of the native protocol
 	HTTPAddr string // host:port of the HTTP interface
@@ -160,7 +161,8 @@ func (c *ClickHouse) Watch(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-c.proc.ended:
-		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a password): start it again, the data is kept, or use a server of your own",
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user name other than "+
+			"default or navlog_query (neither has a password), or to a database that does not exist: start it again, the data is kept, or use a server of your own",
 			c.proc.reason(), c.proc.log)
 	}
 }
