@@ -26,7 +26,9 @@ func (r *Request) readBody(most int) error {
 	}
 	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, int64(most)+1))
 	if err != nil {
-		return InvalidBody("The body could not be read to its end.")
+		f := InvalidBody("The body could not be read to its end.")
+		f.Cause = err
+		return f
 	}
 	if len(body) > most {
 		return &Failure{

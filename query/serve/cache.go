@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common/lru"
@@ -66,7 +67,8 @@ func (c *cache) len() int {
 // keyOf returns the cache key of a request. Parameters that are reordered, empty or repeated do not change the key.
 func keyOf(r *Request) cacheKey {
 	key := cacheKey{generation: r.snapshot.Generation, vaults: r.snapshot.VaultsSeq,
-		path: r.HTTP.URL.EscapedPath(), query: canonical(r.HTTP.URL.RawQuery)}
+		path:  strings.Clone(r.HTTP.URL.EscapedPath()), // otherwise the cache would hold the whole request line
+		query: canonical(r.HTTP.URL.RawQuery)}
 	if r.Partner != nil {
 		key.partner, key.name = r.Partner.ID, r.Partner.Name
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -435,7 +436,8 @@ const statusClientGone = 499
 
 // fail sends an error response, and logs the error if it is the server's.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	// net/http ends the context of a request whose body is late, too, but its client is still there.
+	if r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		w.WriteHeader(statusClientGone)
 		return
 	}

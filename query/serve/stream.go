@@ -89,6 +89,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		for _, name := range []string{"Content-Disposition", "Content-Encoding", "Etag"} {
 			r.Header.Del(name)
 		}
+		out.again()
 		return nil, err
 	case err != nil:
 		s.cut(r, out, err)
