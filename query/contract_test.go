@@ -50,23 +50,31 @@ func TestDocumentAndRoutes(t *testing.T) {
 	}
 }
 
-// TestFilteredDeliveriesAreExpensive: a list of deliveries with a filter may read all deliveries of the partner.
-func TestFilteredDeliveriesAreExpensive(t *testing.T) {
+// TestFilteredListsAreExpensive: a list of deliveries or logs with a filter that no index serves may read all of them.
+func TestFilteredListsAreExpensive(t *testing.T) {
 	q := &Query{webhooks: partner.NewWebhooks(nil, nil, nil)}
 	routes := q.routes()
-	at := slices.IndexFunc(routes, func(e serve.Route) bool { return e.Path == webhooksPath+"/deliveries" })
-	filters := 0
-	for _, p := range readtest.TheContract().Doc.Paths.Value(routes[at].Path).Get.Parameters {
-		filter := p.Value.In == "query" && !slices.Contains([]string{"page", "pageSize", "after", "format"}, p.Value.Name)
-		if filter {
-			filters++
+	for path, list := range map[string]struct {
+		cheap     []string
+		expensive int
+	}{
+		webhooksPath + "/deliveries": {[]string{"page", "pageSize", "after", "format"}, 5},
+		"/api/v1/events":             {[]string{"before", "pageSize", "format", "asOfBlock", "retracted", "user", "tx"}, 4},
+	} {
+		at := slices.IndexFunc(routes, func(e serve.Route) bool { return e.Path == path })
+		filters := 0
+		for _, p := range readtest.TheContract().Doc.Paths.Value(path).Get.Parameters {
+			filter := p.Value.In == "query" && !slices.Contains(list.cheap, p.Value.Name)
+			if filter {
+				filters++
+			}
+			if expensive := routes[at].Expensive; expensive == nil || expensive(url.Values{p.Value.Name: {"x"}}) != filter {
+				t.Errorf("%s: %s: expensive should be %v", path, p.Value.Name, filter)
+			}
 		}
-		if expensive := routes[at].Expensive; expensive == nil || expensive(url.Values{p.Value.Name: {"x"}}) != filter {
-			t.Errorf("%s: expensive should be %v", p.Value.Name, filter)
+		if filters != list.expensive {
+			t.Errorf("%s has %d filters", path, filters)
 		}
-	}
-	if filters != 5 {
-		t.Errorf("%d filters", filters)
 	}
 }
 

@@ -21,9 +21,9 @@ func (q *Query) routes() []serve.Route {
 		{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault, AsFile: true},
 		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault, AsFile: true},
 		{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault, AsFile: true, Expensive: serve.PastByAmount},
-		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, AsFile: true, FirstSync: true},
-		{Path: "/api/v1/events", Get: events.List, AsFile: true, FirstSync: true},
-		{Path: "/api/v1/vaults/{address}/funding", Get: vaults.Funding},
+		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, AsFile: true, FirstSync: true, Expensive: serve.Always},
+		{Path: "/api/v1/events", Get: events.List, AsFile: true, FirstSync: true, Expensive: events.Filtered},
+		{Path: "/api/v1/vaults/{address}/funding", Get: vaults.Funding, Expensive: serve.Always}, // it reads all requests of 90 days
 		{Path: "/api/v1/vaults/{address}/series", Get: vaults.Series, AsFile: true},
 		{Path: "/api/v1/users", Get: users.List, AsFile: true, Expensive: serve.PastByAmount},
 		{Path: "/api/v1/reorganisations", Get: events.Reorganisations, AsFile: true, FirstSync: true},

@@ -3,8 +3,6 @@ package partner
 import (
 	"context"
 	"errors"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,9 +32,7 @@ func (f deliveryFilter) any() bool {
 
 // Filtered is the Expensive of the list of deliveries: with a filter, PostgreSQL may read all deliveries of the partner,
 // once for the page and once for their number.
-func Filtered(values url.Values) bool {
-	return slices.ContainsFunc([]string{"state", "type", "tx", "from", "to"}, func(field string) bool { return values.Get(field) != "" })
-}
+var Filtered = serve.Given("state", "type", "tx", "from", "to")
 
 func readDeliveryFilter(params *serve.Params) deliveryFilter {
 	var f deliveryFilter

@@ -3,6 +3,7 @@ package serve
 import (
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -56,6 +57,13 @@ func reach(values url.Values) uint64 {
 
 // Always is the Expensive of a route whose requests are all expensive.
 func Always(url.Values) bool { return true }
+
+// Given is the Expensive of a route whose requests are expensive if one of some parameters is given, such as a filter.
+func Given(fields ...string) func(url.Values) bool {
+	return func(values url.Values) bool {
+		return slices.ContainsFunc(fields, func(field string) bool { return values.Get(field) != "" })
+	}
+}
 
 // PastByAmount is the Expensive of a list that is stored by amount for the newest block only: for another block, the
 // engine computes the amounts of all users.

@@ -299,7 +299,8 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 		r.format = formatOf(hr)
 	}
 	r.class = e.class(r)
-	if hr.Method != http.MethodPost && !e.Uncached { // uncached requests query PostgreSQL, and a POST is always completed
+	// The queries of PostgreSQL, those of uncached partner routes, are not ended, and a POST is always completed.
+	if hr.Method != http.MethodPost && !(e.Uncached && e.Partner) {
 		r.Context, h = withClient(r.Context, hr.Context()), whileWanted(h)
 	}
 	file := e.IsFile || r.format != ""
