@@ -366,6 +366,8 @@ func TestEndpointHealth(t *testing.T) {
 	}
 	same(t, "of another partner", len(busy(path+"?to=2024-01-02", eight)), 0)
 	same(t, "today", len(busy(path, seven)), 0)
-	w.get(path+"?to=yesterday", "x-api-key", seven).Failed(t, 400, "INVALID_PARAMETER")
+	for _, to := range []string{"yesterday", "1969-12-31", "9999-12-31T23:59:59-23:59"} {
+		w.get(path+"?to="+to, "x-api-key", seven).Failed(t, 400, "INVALID_PARAMETER")
+	}
 	w.get(path).Failed(t, 401, "UNAUTHORIZED")
 }

@@ -250,6 +250,10 @@ func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
 		return day, true
 	}
 	if t, err := time.Parse(time.RFC3339, value); err == nil && rfc3339.MatchString(value) {
+		if year := t.UTC().Year(); year < 0 || year > 9999 { // dates and times of responses have four digits
+			p.Fault(field, "must be in the years 0000 to 9999 of UTC")
+			return time.Time{}, false
+		}
 		return t, true
 	}
 	p.Fault(field, "must be RFC 3339, YYYY-MM-DD, Unix seconds (up to 10 digits) or Unix milliseconds (13 digits)")
