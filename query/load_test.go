@@ -93,6 +93,13 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 		{Path: "/users", Get: asking(700 * time.Millisecond), Expensive: serve.PastByAmount},
 		{Path: "/explain", Get: asking(300 * time.Millisecond), Expensive: serve.Always},
 		{Path: "/list", Get: asking(250 * time.Millisecond)},
+		{Path: "/proofs", Expensive: serve.Always, Proves: serve.Always, Get: func(r *serve.Request) (*serve.Answer, error) {
+			if err := r.BeforeProofs(r.Context, func(ctx context.Context) error { return l.engine.ask(ctx, 300*time.Millisecond) }); err != nil {
+				return nil, err
+			}
+			<-time.After(time.Second) // the node
+			return &serve.Answer{Data: "done"}, nil
+		}},
 		{Path: "/block", Get: asking(250 * time.Millisecond), Uncached: true},
 	}, nil, nil)
 	return l
@@ -239,6 +246,36 @@ func TestEngineTimeIsCharged(t *testing.T) {
 		<-time.After(time.Minute)
 		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.7"); code != 200 {
 			t.Errorf("a minute later: %d", code)
+		}
+	})
+}
+
+// TestProofsAreExpensive: the queries of requests for proofs run on expensive slots, and are charged; the wait for the
+// node occupies no slot of the engine, and is not charged.
+func TestProofsAreExpensive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(4, time.Second, 2)
+		begun := time.Now()
+		var group sync.WaitGroup
+		for n := range 4 {
+			group.Go(func() {
+				if code := l.get(t.Context(), http.MethodGet, fmt.Sprintf("/proofs?page=%d", n), fmt.Sprintf("192.0.%d.1", n)); code != 200 {
+					t.Errorf("request %d: %d", n, code)
+				}
+			})
+		}
+		group.Wait()
+		if l.engine.most > 1 {
+			t.Errorf("%d expensive queries ran at once on two processors", l.engine.most)
+		}
+		if took := time.Since(begun); took > 2500*time.Millisecond {
+			t.Errorf("four queries of 300 ms and the wait for a node took %s", took)
+		}
+		for n := range 4 { // the first of these used 300 ms before, and a second is more than its budget
+			code := l.get(t.Context(), http.MethodGet, fmt.Sprintf("/proofs?page=1%d", n), "192.0.0.1")
+			if want := map[bool]int{true: 200, false: 429}[n < 3]; code != want {
+				t.Errorf("request %d of an address: %d", n, code)
+			}
 		}
 	})
 }

@@ -106,12 +106,15 @@ func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 	var events []eventJSON
 	var hashes []common.Hash
 	var vaults []state.Vault
-	answer, err := r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
-		if err == nil && proof {
-			events, vaults = shown, p.Vaults
-			hashes, err = ask.BlockHashes(ctx, p, shown, (*eventJSON).log)
-		}
+	answer, err := r.Pinned(func(ctx context.Context, p *ask.Pin) (answer *serve.Answer, err error) {
+		err = r.BeforeProofs(ctx, func(ctx context.Context) error {
+			var shown []eventJSON
+			if answer, shown, err = explained(ctx, p, r, &t, page, retracted); err == nil && proof {
+				events, vaults = shown, p.Vaults
+				hashes, err = ask.BlockHashes(ctx, p, shown, (*eventJSON).log)
+			}
+			return err
+		})
 		return answer, err
 	})
 	// The node is asked when the engine has answered, and shares memory with the answer.

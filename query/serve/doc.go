@@ -21,8 +21,8 @@
 //
 // # Under load
 //
-// The engine has slots of three classes (class.go): cheap requests, expensive requests, and requests that wait for
-// proofs. Each class has a fair queue (slots.go): prefixes take turns, then the addresses in them, and each has at
+// There are slots of three classes (class.go): for cheap requests, for expensive requests, and for requests that wait
+// for proofs, whose queries use an expensive slot in addition. Each class has a fair queue (slots.go): prefixes take turns, then the addresses in them, and each has at
 // most a share of the slots and of the queue. Partners do not wait behind the public. Requests wait for a few seconds
 // at most, and then fail with 503. The time for which a request holds its slot is charged to its address and its
 // prefixes (engine.go). Cached responses and the health endpoints need no slot, and POSTs have a few places of their

@@ -31,7 +31,7 @@ func withPartners(concurrency int) int { return concurrency + forPartners(concur
 func forExpensive(concurrency int) int { return max(1, concurrency/4) }
 
 // provenAtOnce is the number of requests that may wait for proofs at once: each holds the receipts of a block in
-// memory.
+// memory. Their queries run on expensive slots (Request.BeforeProofs).
 const provenAtOnce = 4
 
 // questionsAtOnce is how many queries a request that holds a slot runs at once, at most.
@@ -41,8 +41,7 @@ const questionsAtOnce = 3
 // snapshot and for killing abandoned queries.
 func Questions(concurrency int) int {
 	concurrency = orDefault(concurrency)
-	costly := forExpensive(concurrency)
-	return questionsAtOnce*(withPartners(concurrency)+withPartners(costly)+withPartners(provenAtOnce)) + 16
+	return questionsAtOnce*(withPartners(concurrency)+withPartners(forExpensive(concurrency))) + 16
 }
 
 // engine hands out the slots of each class, and charges for the time that they are held.
@@ -104,9 +103,10 @@ func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func()
 }
 
 // charged reports whether a holder is charged for engine time. Partners are not: their limits are those of the
-// registry. Work for all live responses is no client's.
+// registry. Work for all live responses is no client's. A request that waits for proofs is charged for its queries,
+// which have a slot of their own.
 func (e *engine) charged(h holder) bool {
-	return e.budget != nil && h.kind() == public && !h.allLive
+	return e.budget != nil && h.kind() == public && !h.allLive && h.class != proving
 }
 
 func (e *engine) afford(h holder) error {

@@ -58,9 +58,7 @@ func (l *Live) CatchUp(ctx context.Context) (leave func(), err error) {
 // Work runs queries that this client chose, for example to catch up, and is charged to it: on an expensive slot, within
 // RequestTimeout, and while the client stays connected.
 func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
-	h := l.request.holder()
-	h.class = expensive
-	return l.server.onSlot(ctx, h, l.server.slots.acquire, work)
+	return l.request.onExpensive(ctx, work)
 }
 
 // WorkForAll runs queries for all live responses. It is independent of the client whose response happens to run them:

@@ -444,8 +444,8 @@ func TestConnectionsForAllAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	const cheap, expensive, proving = concurrency + 1, 1 + 1, 4 + 1
-	if open, most := conn.Stats().MaxOpenConns, 3*(cheap+expensive+proving); open <= most {
+	const cheap, expensive = concurrency + 1, 1 + 1
+	if open, most := conn.Stats().MaxOpenConns, 3*(cheap+expensive); open <= most {
 		t.Errorf("%d connections for %d concurrent queries", open, most)
 	}
 }

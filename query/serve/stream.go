@@ -146,6 +146,22 @@ func (r *Request) Turn(ctx context.Context, work func(context.Context) error) er
 	return r.server.onSlot(ctx, r.holder(), r.server.slots.acquirePatiently, work)
 }
 
+// BeforeProofs runs the queries of a request that may wait for proofs afterwards. If it does, its own slot is only a
+// place to wait, and the queries need an expensive slot.
+func (r *Request) BeforeProofs(ctx context.Context, work func(context.Context) error) error {
+	if r.class != proving {
+		return work(ctx)
+	}
+	return r.onExpensive(ctx, work)
+}
+
+// onExpensive runs queries on an expensive slot, whatever the class of the request.
+func (r *Request) onExpensive(ctx context.Context, work func(context.Context) error) error {
+	h := r.holder()
+	h.class = expensive
+	return r.server.onSlot(ctx, h, r.server.slots.acquire, work)
+}
+
 // onSlot runs queries on an engine slot, which acquire takes, and within RequestTimeout.
 func (s *Server) onSlot(
 	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(), err error), work func(context.Context) error,
