@@ -22,11 +22,11 @@
 // # Under load
 //
 // There are slots of three classes (class.go): for cheap requests, for expensive requests, and for requests that wait
-// for proofs, whose queries use an expensive slot in addition. Each class has a fair queue (slots.go): prefixes take turns, then the addresses in them, and each has at
-// most a share of the slots and of the queue. Partners do not wait behind the public. Requests wait for a few seconds
-// at most, and then fail with 503. The time for which a request holds its slot is charged to its address and its
-// prefixes (engine.go). Cached responses and the health endpoints need no slot, and POSTs have a few places of their
-// own, because they use no ClickHouse and may wait for DNS.
+// for proofs, whose queries use an expensive slot in addition. Each class has a fair queue (slots.go): prefixes take
+// turns, then the addresses in them, and each has at most a share of the slots and of the queue. Partners do not wait
+// behind the public. Requests wait for a few seconds at most, and then fail with 503. The time for which a request
+// holds its slot is charged to its address and its prefixes (engine.go). Cached responses and the health endpoints need
+// no slot, and POSTs have a few places of their own, because they use no ClickHouse and may wait for DNS.
 //
 // If a client disconnects, the work for it ends, including its queries in the engine: see whileWanted.
 //

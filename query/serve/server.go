@@ -10,7 +10,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -437,8 +436,7 @@ const statusClientGone = 499
 
 // fail sends an error response, and logs the error if it is the server's.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	// net/http ends the context of a request whose body is late, too, but its client is still there.
-	if r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if r.Context().Err() != nil && !errors.Is(err, errLateBody) {
 		w.WriteHeader(statusClientGone)
 		return
 	}
