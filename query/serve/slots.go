@@ -167,6 +167,7 @@ type line struct {
 // waiter is a waiting request.
 type waiter struct {
 	line    *line
+	patient bool
 	settled chan struct{} // closed when granted or dropped is set
 	granted bool
 	dropped bool
@@ -191,9 +192,10 @@ func (s *slots) acquire(ctx context.Context, h holder) (release func(), err erro
 	return s.acquireUntil(ctx, h, late.C)
 }
 
-// acquireUntil waits for a slot until late, which may be nil, or until the client disconnects.
+// acquireUntil waits for a slot until late, or until the client disconnects. If late is nil, the request is patient: it
+// waits however full the queue is, and makes room for no other.
 func (s *slots) acquireUntil(ctx context.Context, h holder, late <-chan time.Time) (release func(), err error) {
-	w, err := s.ask(h)
+	w, err := s.ask(h, late == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -216,11 +218,12 @@ func (s *slots) acquireUntil(ctx context.Context, h holder, late <-chan time.Tim
 	return func() { s.leave(w.line) }, nil
 }
 
-// ask queues a request; it may already have a slot when ask returns.
-func (s *slots) ask(h holder) (*waiter, error) {
+// ask queues a request; it may already have a slot when ask returns. There are no more patient ones than places for
+// long responses, so the queue stays short.
+func (s *slots) ask(h holder, patient bool) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &waiter{line: s.line(h), settled: make(chan struct{})}
+	w := &waiter{line: s.line(h), patient: patient, settled: make(chan struct{})}
 	w.line.waiters = append(w.line.waiters, w)
 	for l := w.line; l != nil; l = l.parent {
 		if l.waiting++; l.waiting == 1 && l.parent != nil {
@@ -228,7 +231,7 @@ func (s *slots) ask(h holder) (*waiter, error) {
 		}
 	}
 	s.giveTurns()
-	if w.granted || s.fits(w) {
+	if w.granted || patient || s.fits(w) {
 		return w, nil
 	}
 	s.remove(w)
@@ -282,7 +285,14 @@ func (s *slots) fits(w *waiter) bool {
 	for len(longest.next) > 0 {
 		longest = slices.MaxFunc(longest.next, byWaiting)
 	}
-	last := longest.waiters[len(longest.waiters)-1]
+	i := len(longest.waiters) - 1
+	for i >= 0 && longest.waiters[i].patient {
+		i--
+	}
+	if i < 0 {
+		return false
+	}
+	last := longest.waiters[i]
 	s.remove(last)
 	last.dropped = true
 	close(last.settled)

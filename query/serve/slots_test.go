@@ -37,7 +37,7 @@ func subnet(n uint16) holder {
 // come queues a request; has reports whether it has got a slot.
 func (c *crowd) come(h holder) (has func() bool) {
 	c.t.Helper()
-	w, err := c.ask(h)
+	w, err := c.ask(h, false)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestNobodyHasMoreThanHalf(t *testing.T) {
 		c.come(a)
 	}
 	var f *Failure
-	if _, err := c.ask(a); !errors.As(err, &f) || f.Status != 503 || !f.Crowd || c.refused != 1 {
+	if _, err := c.ask(a, false); !errors.As(err, &f) || f.Status != 503 || !f.Crowd || c.refused != 1 {
 		t.Errorf("an address has more than half of the queue: %v", err)
 	}
 	c.expect("a partner, with the public's queue full", false, c.come(seven))
@@ -115,7 +115,7 @@ func TestPrefixIsOneCustomer(t *testing.T) {
 	c.expect("others", true, c.come(address(1)), c.come(address(2)))
 	others := c.come(address(3))
 	for n := range uint16(c.places()) {
-		if _, err := c.ask(subnet(n)); err != nil {
+		if _, err := c.ask(subnet(n), false); err != nil {
 			break
 		}
 	}
@@ -132,7 +132,7 @@ func TestFullQueueMakesRoom(t *testing.T) {
 	c.come(address(0))
 	var dropped []*waiter
 	for c.roots[public].waiting < c.places() {
-		w, err := c.ask(address(byte(1 + c.roots[public].waiting%4)))
+		w, err := c.ask(address(byte(1+c.roots[public].waiting%4)), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,13 +149,45 @@ func TestFullQueueMakesRoom(t *testing.T) {
 		t.Errorf("%d requests made room, number %d the last of them; %d of %d wait", n, last, c.roots[public].waiting, c.places())
 	}
 	for range c.places() / 4 {
-		if _, err := c.ask(address(101)); err != nil { // as many as the others have
+		if _, err := c.ask(address(101), false); err != nil { // as many as the others have
 			break
 		}
 	}
 	var f *Failure
-	if _, err := c.ask(address(101)); !errors.As(err, &f) || !f.Crowd {
+	if _, err := c.ask(address(101), false); !errors.As(err, &f) || !f.Crowd {
 		t.Errorf("an address with as many requests as the others displaces them: %v", err)
+	}
+}
+
+// TestLongResponsesWait: the next part of a long response waits for a slot however full the queue is, also that of its
+// own address, and newcomers do not take its place.
+func TestLongResponsesWait(t *testing.T) {
+	c := newCrowd(t, 1, 0)
+	c.come(address(0))
+	for n := range byte(4) {
+		for range c.places() / 4 {
+			c.come(address(1 + n))
+		}
+	}
+	part, err := c.ask(address(1), true)
+	if err != nil {
+		t.Fatalf("the part is refused: %v", err)
+	}
+	for n := range byte(2) { // both make room, of the same address at first
+		c.come(address(100 + n))
+	}
+	if part.dropped || c.roots[public].waiting != c.places()+1 {
+		t.Errorf("the part is dropped: %t; %d wait", part.dropped, c.roots[public].waiting)
+	}
+	for range c.places() {
+		for n := range byte(102) {
+			if l := c.lines[address(n).members()[0]]; l != nil && l.taken > 0 && !part.granted {
+				c.leave(l)
+			}
+		}
+	}
+	if !part.granted {
+		t.Error("the part has no slot")
 	}
 }
 
@@ -218,7 +250,7 @@ func TestLongAnswersOfManyAddresses(t *testing.T) {
 		c := &crowd{slots: of, t: t}
 		many := func(of func(n int) holder) (n int) {
 			for i := range 500 {
-				if w, err := c.ask(of(i)); err == nil && w.granted {
+				if w, err := c.ask(of(i), false); err == nil && w.granted {
 					n++
 				}
 			}
@@ -295,7 +327,7 @@ func TestSlotsAtRandom(t *testing.T) {
 				case 1:
 					h = subnet(uint16(rng.IntN(3)<<8 | rng.IntN(3)))
 				}
-				if w, err := c.ask(h); err == nil {
+				if w, err := c.ask(h, false); err == nil {
 					open = append(open, request{h, w})
 				}
 			} else {
