@@ -128,7 +128,7 @@ func TestBackfillThatFails(t *testing.T) {
 	fails("does not exist yet")
 	d.config.ChainID = testChain
 	allow := f.refuse("INSERT ON adopted", "true")
-	fails("mark 1 partners as backfilled")
+	fails("mark 1 partner as backfilled")
 	allow()
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -9,6 +9,7 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // Status returns a snapshot. It is safe for concurrent use.
@@ -46,7 +47,7 @@ func (i *Ingest) Ready() error {
 	}
 	// Not LagBlocks, which is nil while the chain's head or the log's has no time: a genesis block may have none.
 	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > follow.BlocksAtOnce {
-		return fmt.Errorf("ingest is %d blocks behind the chain's head", behind)
+		return fmt.Errorf("ingest is %s behind the chain's head", printable.Count(behind, "block", "blocks"))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/ingest/backup"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -82,7 +83,8 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return backupFault(err)
 	}
 	return cmd.Print(s.Out, r, func(w io.Writer) {
-		writeBackup(w, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)", r.Done))
+		writeBackup(w, r, fmt.Sprintf("restored: %s in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)",
+			printable.Count(r.Done, "segment", "segments")))
 	})
 }
 
@@ -100,8 +102,8 @@ func backupFault(err error) error {
 func writeBackup(w io.Writer, r *backup.Report, what string) {
 	cli.Fprintf(w, "%s\n", what)
 	cli.Fprintf(w, "log\t%s of chain %d, up to seq %d, block %d\n", r.LogID, r.ChainID, r.Seq, r.Block)
-	cli.Fprintf(w, "records\t%d of the log, %d referrals of deposits, %d of withdrawals\n", r.Log, r.Deposits, r.Withdrawals)
-	cli.Fprintf(w, "files\t%d segments, %d bytes\n", r.Segments, r.Bytes)
+	cli.Fprintf(w, "records\t%d of the log, %s, %d of withdrawals\n", r.Log, printable.Count(r.Deposits, "referral of deposits", "referrals of deposits"), r.Withdrawals)
+	cli.Fprintf(w, "files\t%s, %s\n", printable.Count(r.Segments, "segment", "segments"), printable.Count(r.Bytes, "byte", "bytes"))
 	if r.Unfinished > 0 {
 		cli.Fprintf(w, "unfinished\t%d more segments, which are not restored: run `navlog backup` again\n", r.Unfinished)
 	}

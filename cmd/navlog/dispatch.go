@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -87,14 +88,14 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 			if err != nil {
 				return registry.Deed{}, fmt.Errorf("rewind: %w", err)
 			}
-			return registry.Deed{Command: "dispatch rewind", Detail: fmt.Sprintf("to offset %d in %d partitions of %s", cmd.Offset, n, strings.Join(p.Topics, ", "))}, nil
+			return registry.Deed{Command: "dispatch rewind", Detail: fmt.Sprintf("to offset %d in %s of %s", cmd.Offset, printable.Count(n, "partition", "partitions"), strings.Join(p.Topics, ", "))}, nil
 		})
 		if err != nil {
 			return err
 		}
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			writePositions(w, rows)
-			cli.Fprintf(w, "%d partitions are read again when dispatch starts\n", len(rows))
+			cli.Fprintf(w, "%s read again when dispatch starts\n", printable.Count(len(rows), "partition is", "partitions are"))
 		})
 	}, config.NeedChainID)
 }

@@ -77,7 +77,7 @@ func TestDispatchRewind(t *testing.T) {
 	want("refused", 10, 20, 10, 20, 10, 20)
 
 	stdin = strings.NewReader("yes\n")
-	if out, err := c.run("dispatch", "rewind", "--topic", "withdrawals", "--partition", "1", "--offset", "15"); err != nil || !strings.Contains(out, "1 partitions are read again") {
+	if out, err := c.run("dispatch", "rewind", "--topic", "withdrawals", "--partition", "1", "--offset", "15"); err != nil || !strings.Contains(out, "1 partition is read again") {
 		t.Errorf("one partition: %q, %v", out, err)
 	}
 	want("one partition", 10, 20, 10, 15, 10, 20)

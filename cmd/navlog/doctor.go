@@ -34,6 +34,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -130,7 +131,7 @@ func (e *examination) configuration(loading error) {
 		}
 		return
 	}
-	e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
+	e.fine("configuration", "chain %d, %s, %s", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault", "vaults"), printable.Count(len(c.Chain.RPC), "node", "nodes"))
 }
 
 // reach checks whether everything that the configuration names responds, and as which login; with deep, also its state.
@@ -273,12 +274,12 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
 		return
 	}
-	e.fine(check, "%d brokers%s", len(found.Brokers), asWhom(c.Kafka))
+	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker", "brokers"), asWhom(c.Kafka))
 	if !deep {
 		return
 	}
 	if brokers := len(found.Brokers); brokers < int(c.Kafka.ReplicationFactor) {
-		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers", "there are %d brokers, and kafka.replicationFactor is %d", brokers, c.Kafka.ReplicationFactor)
+		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers", "kafka.replicationFactor is %d, and the cluster has %s", c.Kafka.ReplicationFactor, printable.Count(brokers, "broker", "brokers"))
 	}
 	e.kafkaRights(ctx, adm)
 	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
@@ -680,7 +681,7 @@ func (e *examination) report(out io.Writer, o cli.Output) error {
 	if failures == 0 {
 		return err
 	}
-	return errors.Join(err, code.With(fmt.Errorf("%d of %d checks failed", failures, len(e.findings))))
+	return errors.Join(err, code.With(fmt.Errorf("%d of %s failed", failures, printable.Count(len(e.findings), "check", "checks"))))
 }
 
 type doctorCmd struct {

@@ -266,7 +266,7 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 	out, err := status()
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"CHAIN 5 stalled", "reason project retries", "head block 12", "indexed block 11 (1 blocks, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
+	for _, want := range []string{"CHAIN 5 stalled", "reason project retries", "head block 12", "indexed block 11 (1 block, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
 		"ENDPOINT CALLS UNITS 1 42 1050", "ingest unknown serve serving", "0xA1 Alpha - leaving none of its logs is known"} {
 		if err != nil || !strings.Contains(words, want) {
 			t.Errorf("the status does not say %q: %v\n%s", want, err, out)
@@ -347,7 +347,7 @@ func TestDoctor(t *testing.T) {
 	out, err := c.run("doctor")
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
-		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7, but chain.id is 31337 -> give a node of the chain, or correct chain.id",
+		"ok configuration chain 31337, 1 vault, 1 node", "it serves chain 7, but chain.id is 31337 -> give a node of the chain, or correct chain.id",
 		"ok Kafka", "warning Kafka, rights there is no login: every client that reaches the brokers can write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
 		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog has the rights of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
 		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
@@ -587,7 +587,7 @@ func TestConfigWithoutNodes(t *testing.T) {
 			}
 		}
 	}
-	for faulty, want := range map[bool]string{false: "chain 31337, 1 vaults, 0 nodes", true: "chain.window is 100001 and must be 1 to 100000"} {
+	for faulty, want := range map[bool]string{false: "chain 31337, 1 vault, 0 nodes", true: "chain.window is 100001 and must be 1 to 100000"} {
 		c, want, code := c, finding{Check: "configuration", Verdict: fine, Found: want}, cli.Done
 		if faulty {
 			c.file = configtest.Write(t, strings.Replace(sound, "chain:\n", "chain:\n  window: 100001\n", 1))

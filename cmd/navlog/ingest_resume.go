@@ -13,6 +13,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/operate"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -65,13 +66,13 @@ func writeResumption(w io.Writer, r *operate.Resumption) {
 	cli.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
 	cli.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
 	cli.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
-	verb := "would be"
+	one, many := "record above it would be", "records above it would be"
 	if r.Accepted {
-		verb = "were"
+		one, many = "record above it was", "records above it were"
 	}
-	cli.Fprintf(w, "%d records above it %s retracted: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
+	cli.Fprintf(w, "%s retracted: %s and %s.\n", printable.Count(r.Records, one, many), printable.Count(r.Blocks, "block", "blocks"), printable.Count(r.Logs, "log", "logs"))
 	if len(r.Referrals) > 0 {
-		cli.Fprintf(w, "%d referrals were published and are no longer in the chain. Tell their partners: a webhook cannot be revoked.\n", len(r.Referrals))
+		cli.Fprintf(w, "%s no longer in the chain. Tell the partners: a webhook cannot be revoked.\n", printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
 		fmt.Fprint(w, "A partner knows one whose transaction had been mined before under the id of its first mining: go by transaction and type.\n\n")
 		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {

@@ -94,7 +94,7 @@ func TestIngestResume(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("without the flag it ends with %v", err)
 	}
-	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell their partners", "EVENT ID", "deposit.referral"} {
+	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell the partners", "EVENT ID", "deposit.referral"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, out)
 		}

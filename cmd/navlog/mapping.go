@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // mappingCmd needs no configuration and no engine: it is for authors of mappings.
@@ -262,7 +263,7 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 }
 
 func (t *trial) write(w io.Writer) {
-	cli.Fprintf(w, "Blocks %d to %d have %d logs of these contracts. Nothing was stored.\n", t.From, t.To, t.Logs)
+	cli.Fprintf(w, "Blocks %d to %d have %s of these contracts. Nothing was stored.\n", t.From, t.To, printable.Count(t.Logs, "log", "logs"))
 	if len(t.First) > 0 {
 		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tEFFECT\tFIELDS")
 	}

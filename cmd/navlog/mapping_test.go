@@ -153,7 +153,7 @@ func TestVaultDetect(t *testing.T) {
 		t.Errorf("detected %+v", d)
 	}
 	out, err = detect("--rpc", node)
-	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 logs with an effect, 1 laid out otherwise", "Proposed: reference.", "--from 0 --to 30 --rpc " + node + "\n"} {
+	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 log with an effect, 1 laid out otherwise", "Proposed: reference.", "--from 0 --to 30 --rpc " + node + "\n"} {
 		if err != nil || !strings.Contains(out, part) {
 			t.Errorf("no %q: %v\n%s", part, err, out)
 		}
@@ -189,7 +189,7 @@ func TestVaultDetect(t *testing.T) {
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("RequestFulfilled(address,uint256,uint256)")), user}}
 	paid := types.Log{Address: vault, BlockNumber: 20, TxHash: common.Hash{1}, Index: 1, Data: words(99, 100),
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user, itself}}
-	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil || !strings.Contains(out, "yo: 1 logs with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
+	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil || !strings.Contains(out, "yo: 1 log with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
 		t.Errorf("of logs that belong together: %v\n%s", err, out)
 	}
 	// The last block numbers are searched once.
@@ -281,7 +281,7 @@ func TestMappingTry(t *testing.T) {
 	shared := file("shared.yaml", "sources: {vault: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: reference}]\n")
 	foreign := emit(21, 0, contracts.DepositAccepted{DepositID: big.NewInt(4), Owner: common.Address{9}, Assets: big.NewInt(5), Shares: big.NewInt(6)})
 	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign), shared)
-	if err != nil || !strings.Contains(out, "have 1 logs") || strings.Contains(out, "key=4") {
+	if err != nil || !strings.Contains(out, "have 1 log of") || strings.Contains(out, "key=4") {
 		t.Errorf("of a shared contract: %v\n%s", err, out)
 	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")

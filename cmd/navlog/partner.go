@@ -13,6 +13,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -300,8 +301,8 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 			next = "run it again until it reports 0, before you remove the other keys from NAVLOG_SECRET_KEY"
 		}
 		return cmd.Print(s.Out, resealed, func(w io.Writer) {
-			cli.Fprintf(w, "all secrets and client keys of %d partners are encrypted with key %s, %d of them by this command: %s\n",
-				resealed.Partners, resealed.KeyID, resealed.Secrets, next)
+			cli.Fprintf(w, "all secrets and client keys of %s are encrypted with key %s, %d of them by this command: %s\n",
+				printable.Count(resealed.Partners, "partner", "partners"), resealed.KeyID, resealed.Secrets, next)
 		})
 	}, config.NeedSecretKey)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/client"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // fetchStatus requests the status from the API at an address. It returns the document as received, and its known
@@ -53,7 +54,7 @@ func writePublicStatus(w io.Writer, st client.Status) {
 		row("proven", "up to "+blockOrUnknown(st.ProvenTo))
 	}
 	if st.LogsWithoutData != nil && *st.LogsWithoutData > 0 {
-		row("without data", fmt.Sprintf("%d logs, of which only the length and the hash of the data are kept", *st.LogsWithoutData))
+		row("without data", fmt.Sprintf("%s, of which only the length and the hash of the data are kept", printable.Count(*st.LogsWithoutData, "log", "logs")))
 	}
 	if st.EtaSeconds != nil && *st.EtaSeconds > 0 {
 		row("left", (time.Duration(*st.EtaSeconds) * time.Second).String())

@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 type vaultDetectCmd struct {
@@ -185,14 +186,14 @@ func (d *detected) write(w io.Writer, node string) {
 	if d.CodeBytes == 0 {
 		return
 	}
-	cli.Fprintf(w, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
+	cli.Fprintf(w, "%s has %s of code.\n", d.Address, printable.Count(d.CodeBytes, "byte", "bytes"))
 	if d.Implementation != "" {
 		cli.Fprintf(w, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
 	}
-	cli.Fprintf(w, "Blocks %d to %d have %d logs of it, of %d events.\n", d.From, d.To, d.Logs, d.Topics)
+	cli.Fprintf(w, "Blocks %d to %d have %s of it, of %s.\n", d.From, d.To, printable.Count(d.Logs, "log", "logs"), printable.Count(d.Topics, "event", "events"))
 	for _, c := range d.Presets {
 		if len(c.Events) > 0 {
-			cli.Fprintf(w, "%s: %d logs with an effect, %d laid out otherwise; %s\n", c.Preset, c.Known, c.Wrong, strings.Join(c.Events, ", "))
+			cli.Fprintf(w, "%s: %s with an effect, %d laid out otherwise; %s\n", c.Preset, printable.Count(c.Known, "log", "logs"), c.Wrong, strings.Join(c.Events, ", "))
 		}
 	}
 	if d.Proposal == "" {

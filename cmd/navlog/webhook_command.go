@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -198,7 +199,7 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case n == 0:
 				return registry.Deed{}, fmt.Errorf("all deliveries are made from the log %x already: there is nothing to change", id)
 			}
-			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %d positions", id, n)}, nil
+			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position", "positions"))}, nil
 		})
 		if err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -141,7 +142,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows the unresolved ones", id)
 				}
 			}
-			return registry.Deed{Command: "webhook dead retry", Detail: fmt.Sprintf("%d records, all %t: %s", len(asked), cmd.All, firstOf(asked))}, nil
+			return registry.Deed{Command: "webhook dead retry", Detail: fmt.Sprintf("%s, all %t: %s", printable.Count(len(asked), "record", "records"), cmd.All, firstOf(asked))}, nil
 		})
 		if err != nil {
 			return err
@@ -163,8 +164,8 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		still := all - found.Waiting - found.Resolved
 		result := map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
-			cli.Fprintf(w, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
-				len(asked), found.Resolved, still, found.Waiting)
+			cli.Fprintf(w, "%s: deliveries now: %d; still not (`navlog webhook dead list` says why): %d; waiting for a running dispatcher: %d\n",
+				printable.Count(len(asked), "record", "records"), found.Resolved, still, found.Waiting)
 		})
 	})
 }

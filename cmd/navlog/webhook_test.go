@@ -181,7 +181,7 @@ func TestDeadRecordCommands(t *testing.T) {
 	if out := c.mustRun("webhook", "dead", "show", "2"); !strings.Contains(out, "nothing that this navlog can read") || !strings.Contains(out, "ff") {
 		t.Errorf("shown:\n%s", out)
 	}
-	if out := c.mustRun("webhook", "dead", "retry", "1", "--wait", "0s"); !strings.Contains(out, "1 wait for a running dispatcher") {
+	if out := c.mustRun("webhook", "dead", "retry", "1", "--wait", "0s"); !strings.Contains(out, "waiting for a running dispatcher: 1") {
 		t.Errorf("%q", out)
 	}
 	q := db.New(pool)

@@ -412,7 +412,7 @@ func TestRestoreRefuses(t *testing.T) {
 	narrow := to.kafka.Topology()
 	narrow.ReferralPartitions = 1
 	from.must(chainlog.EnsureTopics(t.Context(), kadm.NewClient(to.client), chainID, narrow))
-	refused("fewer partitions", to, dir, "has 1 partitions, and had 3")
+	refused("fewer partitions", to, dir, "has 1 partition, and had 3")
 
 	used := newBroker(t)
 	from.must(chainlog.EnsureTopics(t.Context(), kadm.NewClient(used.client), chainID, used.kafka.Topology()))

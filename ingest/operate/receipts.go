@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -81,27 +82,27 @@ func (r *ReceiptsReport) Err() error {
 	if r.Wrong == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d blocks are not in the log as the chain has them", r.Wrong, r.Chosen)
+	return fmt.Errorf("not in the log as the chain has them: %d of %s", r.Wrong, printable.Count(r.Chosen, "block", "blocks"))
 }
 
 // String returns the report as text for operators.
 func (r *ReceiptsReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "chain %d up to the final block %d: %d blocks have logs of the vaults, %d were chosen\n", r.ChainID, r.FinalBlock, r.Blocks, r.Chosen)
-	fmt.Fprintf(&b, "proven by their receipts: %d blocks with %d logs\n", r.Proven, r.Logs)
+	fmt.Fprintf(&b, "chain %d up to the final block %d: %s logs of the vaults, chosen: %d\n", r.ChainID, r.FinalBlock, printable.Count(r.Blocks, "block has", "blocks have"), r.Chosen)
+	fmt.Fprintf(&b, "proven by their receipts: %s with %s\n", printable.Count(r.Proven, "block", "blocks"), printable.Count(r.Logs, "log", "logs"))
 	switch {
 	case r.Anchor != nil:
-		fmt.Fprintf(&b, "in the chain below block %d (%s): %d blocks; compare that hash with a source that you trust\n", r.Anchor.Number, r.Anchor.Hash, r.Confirmed)
+		fmt.Fprintf(&b, "in the chain below block %d (%s): %s; compare that hash with a source that you trust\n", r.Anchor.Number, r.Anchor.Hash, printable.Count(r.Confirmed, "block", "blocks"))
 	case r.Confirmed > 0:
-		fmt.Fprintf(&b, "with the hash that a second endpoint has: %d blocks\n", r.Confirmed)
+		fmt.Fprintf(&b, "with the hash that a second endpoint has: %s\n", printable.Count(r.Confirmed, "block", "blocks"))
 	case r.Proven > 0:
 		fmt.Fprintln(&b, "whose hashes have no second source: add a second endpoint to chain.rpc, or use --headers")
 	}
 	if r.Unprovable > 0 {
-		fmt.Fprintf(&b, "that cannot be proven: %d blocks\n", r.Unprovable)
+		fmt.Fprintf(&b, "that cannot be proven: %s\n", printable.Count(r.Unprovable, "block", "blocks"))
 	}
 	if r.Wrong > 0 {
-		fmt.Fprintf(&b, "WRONG: %d blocks\n", r.Wrong)
+		fmt.Fprintf(&b, "WRONG: %s\n", printable.Count(r.Wrong, "block", "blocks"))
 	}
 	for _, f := range r.Findings {
 		verdict := "cannot be proven"
@@ -117,7 +118,7 @@ func (r *ReceiptsReport) String() string {
 		fmt.Fprintf(&b, "%s returned receipts that are not the chain's: another endpoint returned the right ones\n", name)
 	}
 	spent := registry.Spent(r.Calls)
-	fmt.Fprintf(&b, "this took %d calls, %d bytes, %d units\n", spent.Calls, spent.Bytes, spent.Units)
+	fmt.Fprintf(&b, "this took %s, %s, %s\n", printable.Count(spent.Calls, "call", "calls"), printable.Count(spent.Bytes, "byte", "bytes"), printable.Count(spent.Units, "unit", "units"))
 	return b.String()
 }
 

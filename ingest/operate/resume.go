@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // Resumption describes what it takes, or took, to continue with the chain that froze the log.
@@ -210,7 +211,7 @@ func retractions(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 }
 
 func decision(kind string, plan *Resumption) *event.Record {
-	reason := fmt.Sprintf("the operator accepts the chain at %s: %d records above block %d (%s) are retracted; the log was frozen because %s",
-		plan.Endpoint, plan.Records, plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
+	reason := fmt.Sprintf("the operator accepts the chain at %s and retracts %s above block %d (%s); the log was frozen because %s",
+		plan.Endpoint, printable.Count(plan.Records, "record", "records"), plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
 	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason, Time: uint64(time.Now().UnixMilli())}}}
 }

@@ -7,6 +7,7 @@
 package printable
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,6 +63,14 @@ func plain(text string) bool {
 		}
 	}
 	return true
+}
+
+// Count returns a number and what it counts: one for 1, and many for every other number.
+func Count[N int | int32 | int64 | uint32 | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // JSON returns a JSON document without the escapes that PostgreSQL's jsonb rejects: a NUL, or half of a surrogate pair.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/schemas/certs"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -98,7 +99,7 @@ func sealed(given certs.Pinned, sealer *Sealer, id int64, url string) (
 	if texts.Authorities != "" {
 		expiry := certs.Expiry(given.Authorities)
 		row.Authorities, row.AuthoritiesExpire = texts.Authorities, &expiry
-		said = append(said, fmt.Sprintf("%d authorities until %s", len(given.Authorities), expiry.UTC().Format(time.RFC3339)))
+		said = append(said, fmt.Sprintf("%s until %s", printable.Count(len(given.Authorities), "authority", "authorities"), expiry.UTC().Format(time.RFC3339)))
 	}
 	if chain := given.ClientChain(); len(chain) > 0 {
 		expiry := certs.Expiry(chain)

@@ -58,9 +58,9 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 		return nil, fmt.Errorf("read the keys of the running dispatchers: %w", err)
 	}
 	if without > 0 {
-		return nil, fmt.Errorf("%d running dispatchers could not open what is sealed with the newest key of "+
+		return nil, fmt.Errorf("%s could not open what is sealed with the newest key of "+
 			"NAVLOG_SECRET_KEY, whose id is %s: start them again with the same NAVLOG_SECRET_KEY as here, and run this "+
-			"command again", without, newest)
+			"command again", printable.Count(without, "running dispatcher", "running dispatchers"), newest)
 	}
 	return sealer, nil
 }
@@ -261,7 +261,7 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 		}
 		done.Secrets += n
 		return Deed{"partner reseal", 0, fmt.Sprintf(
-			"%d secrets of %d partners resealed with key %s", done.Secrets, done.Partners, done.KeyID,
+			"%s of %s resealed with key %s", printable.Count(done.Secrets, "secret", "secrets"), printable.Count(done.Partners, "partner", "partners"), done.KeyID,
 		)}, nil
 	})
 	return done, err

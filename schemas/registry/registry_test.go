@@ -320,7 +320,7 @@ func TestFirstSecretIsOneThatDispatchersCanOpen(t *testing.T) {
 	if _, err := db.New(pool).Announce(t.Context(), db.AnnounceParams{Owner: uuid.New(), Milliseconds: 3_600_000, KeyIds: theirs.KeyIDs()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ProvenSealer(t.Context(), pool, other); err == nil || !strings.Contains(err.Error(), "1 running dispatchers could not open") {
+	if _, err := ProvenSealer(t.Context(), pool, other); err == nil || !strings.Contains(err.Error(), "1 running dispatcher could not open") {
 		t.Errorf("with a key that the dispatcher does not have: %v", err)
 	}
 	if _, err := ProvenSealer(t.Context(), pool, key); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -154,9 +155,9 @@ func backfillText(b *registry.BackfillStatus, eta *uint64, calls []registry.Meth
 // Spent describes the calls to the nodes: their number, and units if calls have prices.
 func Spent(calls []registry.MethodCalls) string {
 	all := registry.Spent(calls)
-	text := fmt.Sprintf("%d calls", all.Calls)
+	text := printable.Count(all.Calls, "call", "calls")
 	if all.Units > 0 {
-		text += fmt.Sprintf(", %d units", all.Units)
+		text += ", " + printable.Count(all.Units, "unit", "units")
 	}
 	return text
 }

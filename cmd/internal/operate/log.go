@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/telemetry"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -111,7 +112,7 @@ func at(ms uint64) *time.Time {
 // since only one log is available here. An effect that needs them is not described.
 func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	if raw.Omitted() {
-		l.Undecoded = fmt.Sprintf("its %d bytes of data are not in the log: their hash is 0x%x", raw.DataLength, raw.DataHash)
+		l.Undecoded = fmt.Sprintf("its data of %s is not in the log: the hash is 0x%x", printable.Count(raw.DataLength, "byte", "bytes"), raw.DataHash)
 		return
 	}
 	sources := vaults.Of(mapping.VaultOf(raw))
@@ -400,8 +401,8 @@ func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) {
 }
 
 func (st *logStats) write(w io.Writer) {
-	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\nretracted\t%d\n",
-		st.LogID, st.ChainID, st.Records, st.Units, st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
+	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %s, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\nretracted\t%d\n",
+		st.LogID, st.ChainID, st.Records, printable.Count(st.Units, "unit", "units"), st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
 	if st.Frozen != "" {
 		cli.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // The commands show the logs behind a number of the API and add them up locally, so that the reader need not trust the
@@ -249,7 +250,7 @@ func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
 func (o *outcome) end(total int64) error {
 	switch {
 	case total != o.Logs+o.Retracted:
-		return fmt.Errorf("the API reports %d logs, but shows %d", total, o.Logs+o.Retracted)
+		return fmt.Errorf("the API reports %s, but shows %d", printable.Count(total, "log", "logs"), o.Logs+o.Retracted)
 	case o.Shown == nil && o.Logs > 0:
 		return fmt.Errorf("the response shows null, but its logs come to %s", o.Sum)
 	case o.Shown != nil && o.Sum != *o.Shown:
@@ -346,14 +347,6 @@ func (x *explanation) row(block, index, seq, kind, user, change, sum, tx string)
 	return err
 }
 
-// logsOf counts logs in words.
-func logsOf(n int64) string {
-	if n == 1 {
-		return "1 log"
-	}
-	return fmt.Sprintf("%d logs", n)
-}
-
 // conclude prints the result.
 func (x *explanation) conclude(o *outcome) (err error) {
 	if x.JSON {
@@ -367,7 +360,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 		verdict = "DOES NOT ADD UP"
 	}
 	if o.Proven != nil {
-		verdict = fmt.Sprintf("%s; %d of %s proven", verdict, *o.Proven, logsOf(o.Logs))
+		verdict = fmt.Sprintf("%s; %d of %s proven", verdict, *o.Proven, printable.Count(o.Logs, "log", "logs"))
 		if x.node == nil {
 			verdict += ": compare the hashes of their blocks elsewhere, or give --rpc-file"
 		}
@@ -375,7 +368,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"
 	}
-	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %s, %d retracted shown: %s", x.field, x.of, o.Block, shown, o.Operation, logsOf(o.Logs), o.Retracted, verdict)
+	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %s, %d retracted shown: %s", x.field, x.of, o.Block, shown, o.Operation, printable.Count(o.Logs, "log", "logs"), o.Retracted, verdict)
 	_, err = fmt.Fprintf(x.out, "\n%s\n", cli.Printable(line))
 	return err
 }

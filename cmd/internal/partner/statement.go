@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -324,11 +325,11 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 	for _, l := range v.LeftOut {
 		switch {
 		case l.StartBlock != "":
-			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %d events for the partner before"+
-				" it in the range", l.Address, l.StartBlock, l.Events))
+			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %s for the partner before"+
+				" it in the range", l.Address, l.StartBlock, printable.Count(l.Events, "event", "events")))
 		default:
-			out = append(out, fmt.Sprintf("it does not have contract %s, which has %d events for the partner in the range:"+
-				" if that is not a vault, give it as --ignore", l.Address, l.Events))
+			out = append(out, fmt.Sprintf("it does not have contract %s, which has %s for the partner in the range:"+
+				" if that is not a vault, give it as --ignore", l.Address, printable.Count(l.Events, "event", "events")))
 		}
 	}
 	if found.Blocks == 0 {
