@@ -224,7 +224,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner := uuid.MustParse("11111111-1111-1111-1111-111111111111")
-		if _, err := q.Announce(t.Context(), db.AnnounceParams{Owner: owner, Milliseconds: 3_600_000, KeyIds: sealer.KeyIDs()}); err != nil {
+		if _, err := q.Announce(t.Context(), db.AnnounceParams{Owner: owner, Milliseconds: 50_000, KeyIds: sealer.KeyIDs()}); err != nil {
 			t.Fatal(err)
 		}
 	}
