@@ -595,7 +595,13 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		e.warn("programs", "run this as another user", "this user cannot read their states: %v", err)
 		return
 	}
+	e.states(rows)
+}
+
+// states is programs for what the programs have reported.
+func (e *examination) states(rows []statusRow) {
 	running := map[string]bool{}
+	written := slices.ContainsFunc(rows, writes)
 	e.answers(rows)
 	for _, r := range rows {
 		if !r.Known {
@@ -610,6 +616,9 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 			e.fail(cli.Frozen, r.Program, thawing(st.Reason), "frozen: %s", st.Reason)
 		case st.Disproven != "":
 			e.fail(cli.Different, r.Program, "append nothing until you know why: run `navlog verify`", "%s", st.Disproven)
+		case r.Program == registry.Project && st.State == projections.Bad && written: // as of another version, during an upgrade
+			e.warn(r.Program, "none if this is the other version of an upgrade (docs/upgrading.md); otherwise do what it says",
+				"%s does not write, but another instance does: %s", r.Instance, st.Reason)
 		case r.Program == registry.Project && st.State == projections.Bad:
 			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
 		case r.Program == registry.Project && st.State == projections.Retrying:
@@ -628,6 +637,12 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 			e.warn(program, fmt.Sprintf("none if it is stopped on purpose; `navlog %s` starts it", program), "it does not run, or it cannot write its state")
 		}
 	}
+}
+
+// writes reports whether a row is that of a project that writes the live generation.
+func writes(r statusRow) bool {
+	var st projections.Status
+	return r.Program == registry.Project && r.Known && json.Unmarshal(r.Status, &st) == nil && st.Generation != 0 && registry.Working(st.State)
 }
 
 // servedWithin is the number of blocks by which serve may be behind the log before doctor warns: the read model has a

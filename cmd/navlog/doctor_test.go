@@ -14,6 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // TestDoctorLooksAtFinality checks that a node whose finalized block is its newest block is reported, unless the
@@ -100,6 +102,36 @@ func TestDoctorLooksAtTheDisk(t *testing.T) {
 		e.room("disk", c.free, c.total, c.largest)
 		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, c.found) || (f.Advice == "") != (c.verdict == fine) {
 			t.Errorf("of %d of %d bytes, largest generation %d: %+v", c.free, c.total, c.largest, f)
+		}
+	}
+}
+
+// During an upgrade to another schema, the project of one version cannot write the live generation, and that of the other
+// one writes it: answers advance, so this is no failure. If none writes it, it is.
+func TestDoctorLooksAtProjectsOfTwoVersions(t *testing.T) {
+	row := func(instance, state string, known bool) statusRow {
+		generation := 1
+		if state == projections.Bad {
+			generation = 0
+		}
+		return statusRow{registry.Project, instance, 100, known, []byte(fmt.Sprintf(`{"state":%q,"generation":%d,"reason":"generation 1 has schema a"}`, state, generation))}
+	}
+	refused := row("new", projections.Bad, true)
+	for name, c := range map[string]struct {
+		rows    []statusRow
+		verdict string
+	}{
+		"beside one that writes":         {[]statusRow{refused, row("old", projections.Following, true)}, warning},
+		"beside one that catches up":     {[]statusRow{refused, row("old", projections.Building, true)}, warning},
+		"only":                           {[]statusRow{refused}, failing},
+		"beside one that has ended":      {[]statusRow{refused, row("old", projections.Following, false)}, failing},
+		"beside one that cannot write":   {[]statusRow{refused, row("old", projections.Retrying, true)}, failing},
+		"beside one that is bad as well": {[]statusRow{refused, row("old", projections.Bad, true)}, failing},
+	} {
+		e := new(examination)
+		e.states(c.rows)
+		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, "generation 1 has schema a") {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 }
