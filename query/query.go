@@ -80,7 +80,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 
 	q.server = serve.New(cfg.Concurrency, cfg.CacheBytes, reg)
-	q.server.Watcher, q.server.Admit, q.server.Confirm, q.server.Log = q.watcher, q.access.Admit, q.access.Confirm, log
+	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
 	q.server.RequestTimeout, q.server.WriteTimeout, q.server.FileTimeout = cfg.RequestTimeout, cfg.WriteTimeout, cfg.FileTimeout
 
 	if cfg.PublicEngineTime > 0 {

@@ -220,35 +220,51 @@ func TestPartnerRotates(t *testing.T) {
 	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", newKey).Data(t).(object)["rotation"], true)
 }
 
-// A request that was admitted before its key was revoked, and sends its body after that, changes nothing: its client
-// would keep access with a key that is still live.
+// A request that was admitted before its key was revoked or its partner disabled, and sends its body after that, changes
+// nothing: its client would keep access with a key that is still live.
 func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	w := newRotations(t, "login_revoked_serve", "navlog_serve, navlog_rotation", allowed)
 	w.partner(7, "Seven")
+	w.exec("UPDATE endpoint SET url = '%s'", sevensURL)
+	w.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 'deposit.referral', '{}', 'delivered')", anEvent)
 	before, _ := w.secrets(7)
-	for _, path := range []string{
-		rotateKeyPath, rotateSecretPath, certificatesPath, removePath, webhooksPath, webhooksPath + "/test",
-		webhooksPath + "/deliveries/" + anEvent + "/replay",
+	revoke := func() {
+		if _, err := registry.RevokeKeys(t.Context(), w.owner, "tests", 7, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	ca := certstest.New(t)
+	for path, sent := range map[string]string{
+		rotateKeyPath: "{}", rotateSecretPath: "{}", webhooksPath: body("url", sevensURL+"/other"), webhooksPath + "/test": "{}",
+		webhooksPath + "/deliveries/" + anEvent + "/replay": "{}",
+		certificatesPath: body("authorities", ca.Texts(ca.Client("seven")).Authorities), removePath: "{}",
 	} {
-		key := w.key(7)
-		w.clock.add(time.Minute) // another window of the limits
-		revokes := onRead(func() {
-			if _, err := registry.RevokeKeys(t.Context(), w.owner, "tests", 7, ""); err != nil {
-				t.Error(err)
+		for want, change := range map[int]func(){
+			http.StatusUnauthorized: revoke, http.StatusForbidden: func() { w.exec("UPDATE partner SET disabled = true WHERE id = 7") },
+		} {
+			w.exec("UPDATE partner SET disabled = false WHERE id = 7")
+			key := w.key(7)
+			w.clock.add(time.Minute) // another window of the limits
+			// Do would read the body before the request is admitted.
+			r := httptest.NewRequest("POST", path, io.MultiReader(onRead(change), strings.NewReader(sent)))
+			r.Header.Set("x-api-key", key)
+			r.Header.Set("Content-Type", "application/json")
+			rec := httptest.NewRecorder()
+			w.Client.Handler.ServeHTTP(rec, r)
+			if rec.Code != want {
+				t.Errorf("%s: %d %s, want %d", path, rec.Code, rec.Body, want)
 			}
-		})
-		// Do would read the body before the request is admitted.
-		r := httptest.NewRequest("POST", path, io.MultiReader(revokes, strings.NewReader(`{"url":"`+sevensURL+`"}`)))
-		r.Header.Set("x-api-key", key)
-		r.Header.Set("Content-Type", "application/json")
-		rec := httptest.NewRecorder()
-		w.Client.Handler.ServeHTTP(rec, r)
-		if rec.Code != http.StatusUnauthorized {
-			t.Errorf("%s: %d %s, want 401", path, rec.Code, rec.Body)
+			revoke()
+			if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
+				t.Errorf("%s: %d live keys, %v", path, len(live), err)
+			}
 		}
-		if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
-			t.Errorf("%s: %d live keys, %v", path, len(live), err)
-		}
+	}
+	var changes int
+	const counted = `SELECT (SELECT count(*) FROM endpoint WHERE url <> $1 OR next_secret IS NOT NULL)
+		+ (SELECT count(*) FROM command) + (SELECT count(*) FROM endpoint_certificates)`
+	if err := w.owner.QueryRow(t.Context(), counted, sevensURL).Scan(&changes); err != nil || changes > 0 {
+		t.Errorf("%d changes, %v", changes, err)
 	}
 	if after, next := w.secrets(7); after != before || next != "" {
 		t.Error("the secret changed")

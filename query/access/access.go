@@ -13,13 +13,12 @@
 // addresses gets only a multiple of one address's share of requests, of engine time (budget.go), and of node calls
 // for proofs (proofs.go). client.go decides which address a request comes from.
 //
-// The result of a key lookup is cached for one second. The key of a POST is looked up again, without the cache, once its
-// body has arrived. While PostgreSQL is down, partner routes respond with 503. The response is the same whatever is
-// wrong with a key.
+// The result of a key lookup is cached for one second. A change looks the key up again, under the lock of the partner
+// (registry.RegisterURL and others). While PostgreSQL is down, partner routes respond with 503. The response is the same
+// whatever is wrong with a key.
 package access
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -113,7 +112,7 @@ func (a *Access) Admit(r *serve.Request, e *serve.Route) error {
 		}
 		return a.charge(r, limitPublic, takeOf(a.byIP, r.Client, a.PublicRateLimit, a.Now()))
 	}
-	partner, err := a.authenticate(r, a.keys.lookUp)
+	partner, err := a.authenticate(r)
 	if err != nil {
 		return err
 	}
@@ -125,13 +124,6 @@ func (a *Access) Admit(r *serve.Request, e *serve.Route) error {
 		return a.chargePartner(r, string(e.PostLimit), postLimits[e.PostLimit])
 	}
 	return nil
-}
-
-// Confirm returns an error if the key of an admitted request is no longer valid. Time has passed since Admit: a client
-// may send its body as slowly as the server allows.
-func (a *Access) Confirm(r *serve.Request) error {
-	_, err := a.authenticate(r, a.keys.lookUpNow)
-	return err
 }
 
 // chargePartner is charge for a limit that all instances share.
@@ -168,15 +160,15 @@ func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // authenticate finds the partner of x-api-key. The key is looked up even if other requests from the address failed,
 // because many clients may share it. The response is the same whatever is wrong with the key.
-func (a *Access) authenticate(r *serve.Request, lookUp func(context.Context, string) (*keyEntry, error)) (*serve.Partner, error) {
-	entry, err := lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
+func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
+	entry, err := a.keys.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
 	switch {
 	case err != nil:
 		return nil, err
 	case entry == nil:
 		return nil, a.noKey(r.Client)
 	case entry.disabled:
-		return nil, &serve.Failure{Status: http.StatusForbidden, Code: serve.CodeForbidden, Message: "This partner account is disabled."}
+		return nil, serve.Disabled()
 	}
 	return &entry.partner, nil
 }

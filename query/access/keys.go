@@ -20,7 +20,7 @@ const (
 // keys finds the partner of an API key. The load on PostgreSQL stays small however many keys are sent:
 //
 //   - Keys that are not well-formed are rejected without a query.
-//   - A live key is queried at most once per second, and once more for each POST (Access.Confirm).
+//   - A live key is queried at most once per second.
 //   - All other keys are batched: one query runs at a time, on one connection, for all keys that arrived during the
 //     previous one. Made-up keys make that query longer, and a partner's valid key in the same batch is found with
 //     them.
@@ -59,22 +59,16 @@ type keyQuestion struct {
 // lookUp returns the registry's result for a key, at most keyTrustedFor old, or nil if the key is not valid. The
 // error is a *serve.Failure with status 503.
 func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
-	k.mu.Lock()
-	entry, ok := k.live[keyHash(registry.HashKey(key))]
-	k.mu.Unlock()
-	if ok && k.now().Before(entry.until) {
-		return &entry, nil
-	}
-	return k.lookUpNow(ctx, key)
-}
-
-// lookUpNow is lookUp with a query that begins after the call.
-func (k *keys) lookUpNow(ctx context.Context, key string) (*keyEntry, error) {
 	if !registry.WellFormedKey(key) {
 		return nil, nil
 	}
 	hash := keyHash(registry.HashKey(key))
 	k.mu.Lock()
+	entry, ok := k.live[hash]
+	if ok && k.now().Before(entry.until) {
+		k.mu.Unlock()
+		return &entry, nil
+	}
 	q := k.join(hash)
 	k.mu.Unlock()
 	select {
@@ -85,7 +79,7 @@ func (k *keys) lookUpNow(ctx context.Context, key string) (*keyEntry, error) {
 	if q.err != nil {
 		return nil, serve.RegistryFailure(q.err)
 	}
-	entry, ok := q.found[hash]
+	entry, ok = q.found[hash]
 	if !ok {
 		return nil, nil
 	}

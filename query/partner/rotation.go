@@ -131,8 +131,8 @@ const (
 // changeFailure is what an error of the registry means to the partner. unknown is what to do if it is not known whether
 // the change happened. The log says what the operator has to do.
 func changeFailure(err error, unknown string) *serve.Failure {
-	if errors.Is(err, registry.ErrKeyRevoked) {
-		return serve.Unauthorized()
+	if f := notAdmitted(err); f != nil {
+		return f
 	}
 	var outcome *registry.UnknownOutcomeError
 	if errors.As(err, &outcome) { // no Retry-After: the same request again may do harm

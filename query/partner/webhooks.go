@@ -80,11 +80,23 @@ func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 // key is the key of a request.
 func key(r *serve.Request) string { return r.HTTP.Header.Get("x-api-key") }
 
-// clientFailure is what an error of a change means to the client. The key may have been revoked since the request was
-// admitted: the client's name server, for instance, decides how long the check of a URL takes.
-func clientFailure(err error) *serve.Failure {
-	if errors.Is(err, registry.ErrKeyRevoked) {
+// notAdmitted is the failure for a client that may not make a change any more, and nil for another error. Since the request
+// was admitted, its key may have been revoked or its partner disabled: the client decides how long its body takes, and its
+// name server how long the check of a URL takes.
+func notAdmitted(err error) *serve.Failure {
+	switch {
+	case errors.Is(err, registry.ErrKeyRevoked):
 		return serve.Unauthorized()
+	case errors.Is(err, registry.ErrDisabled):
+		return serve.Disabled()
+	}
+	return nil
+}
+
+// clientFailure is what an error of a change means to the client.
+func clientFailure(err error) *serve.Failure {
+	if f := notAdmitted(err); f != nil {
+		return f
 	}
 	if none := new(registry.NoPartnerError); errors.As(err, &none) { // the key has a partner
 		return serve.Internal(err)

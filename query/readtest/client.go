@@ -47,7 +47,6 @@ func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route
 		}
 		return nil
 	}
-	s.Confirm = func(*serve.Request) error { return nil }
 	c.Watcher, c.Handler = s.Watcher, s.Handler(routes, nil, nil)
 	c.Switch(g)
 	return c

@@ -51,19 +51,14 @@ func (r *Request) readBody(most int) error {
 func (r *Request) HasBody() bool { return len(r.body) > 0 }
 
 // posted handles a POST. Those that wait for a place, or whose body is being read, are bounded by the limits of their
-// partners (Route.PostLimit). Their key may be revoked meanwhile, and then they must not get a new one.
+// partners (Route.PostLimit).
 func (s *Server) posted(r *Request, h Handler) (*finished, error) {
 	release, err := s.posts.acquire(r.Context, r.holder())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return s.create(r, func(r *Request) (*Answer, error) {
-		if err := s.Confirm(r); err != nil {
-			return nil, err
-		}
-		return h(r)
-	})
+	return s.create(r, h)
 }
 
 // JSONBody returns the body of a request, which must be sent as JSON.

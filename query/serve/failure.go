@@ -69,6 +69,11 @@ func Unauthorized() *Failure {
 	return &Failure{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
 }
 
+// Disabled is 403 for a partner that the operator has disabled.
+func Disabled() *Failure {
+	return &Failure{Status: http.StatusForbidden, Code: CodeForbidden, Message: "This partner account is disabled."}
+}
+
 // InvalidParameter is 400 with all invalid fields.
 func InvalidParameter(faults ...Fault) *Failure {
 	return &Failure{Status: http.StatusBadRequest, Code: CodeInvalidParameter,

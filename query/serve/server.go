@@ -86,7 +86,6 @@ type File struct {
 type Server struct {
 	Watcher        *state.Watcher
 	Admit          func(*Request, *Route) error // admits a request, or returns why it is rejected
-	Confirm        func(*Request) error         // whether the key of an admitted POST is still valid
 	Log            *slog.Logger
 	Now            func() time.Time
 	RequestTimeout time.Duration // for making one answer

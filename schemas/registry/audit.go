@@ -78,8 +78,11 @@ type Author struct {
 	Key  string // of the partner; empty: an operator
 }
 
-// ErrKeyRevoked means that a client may not make a change, because its key was revoked.
-var ErrKeyRevoked = errors.New("the key is revoked")
+// Errors about a client that may not make a change: its key was revoked, or its partner was disabled.
+var (
+	ErrKeyRevoked = errors.New("the key is revoked")
+	ErrDisabled   = errors.New("the partner is disabled")
+)
 
 // changePartner is Change for a change of a partner, and holds the partner's lock meanwhile. do gets the partner's URL.
 func changePartner(
@@ -94,16 +97,20 @@ func changePartner(
 	})
 }
 
-// lockFor locks a partner and returns its URL. A revocation may have had the lock before, so the author's key must be
-// live now; otherwise the error is ErrKeyRevoked.
+// lockFor locks a partner and returns its URL. A client was admitted some time ago, and a revocation may have had the lock
+// before: so its key must be live now, and its partner enabled. Otherwise the error is ErrKeyRevoked or ErrDisabled.
 func lockFor(ctx context.Context, q *db.Queries, by Author, id int64) (url *string, err error) {
 	url, err = q.LockPartner(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, NoPartner(id)
 	}
 	if err == nil && by.Key != "" {
-		if _, err = q.PartnerByKey(ctx, HashKey(by.Key)); errors.Is(err, pgx.ErrNoRows) {
+		var client db.PartnerByKeyRow
+		switch client, err = q.PartnerByKey(ctx, HashKey(by.Key)); {
+		case errors.Is(err, pgx.ErrNoRows):
 			return nil, ErrKeyRevoked
+		case err == nil && client.Disabled:
+			return nil, ErrDisabled
 		}
 	}
 	if err != nil {

@@ -144,7 +144,8 @@ func NoPartner(id int64) error { return &NoPartnerError{id} }
 // maxLiveKeys lets a partner change its key without a gap.
 const maxLiveKeys = 2
 
-// RegisterURL sets the webhook URL of a partner for a client with one of its keys, or returns ErrKeyRevoked.
+// RegisterURL sets the webhook URL of a partner for a client with one of its keys, or returns ErrKeyRevoked or
+// ErrDisabled.
 func RegisterURL(ctx context.Context, pool *pgxpool.Pool, id int64, key, url string) error {
 	return asClient(ctx, pool, id, key, func(q *db.Queries) error {
 		_, err := q.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url})
@@ -153,7 +154,7 @@ func RegisterURL(ctx context.Context, pool *pgxpool.Pool, id int64, key, url str
 }
 
 // RequestDelivery leaves a command for dispatch to send a test event or to replay an event, for a client with one of
-// the partner's keys, or returns ErrKeyRevoked.
+// the partner's keys, or returns ErrKeyRevoked or ErrDisabled.
 func RequestDelivery(ctx context.Context, pool *pgxpool.Pool, id int64, key, kind string, event uuid.UUID) error {
 	return asClient(ctx, pool, id, key, func(q *db.Queries) error {
 		_, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: id, Kind: kind, EventID: &event})
