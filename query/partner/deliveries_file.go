@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/navlog/navlog/query/serve"
-	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // tried is a row of a file of deliveries: one of the attempts that the list shows for a delivery, or a delivery
@@ -18,9 +17,9 @@ type tried struct {
 // the previous one, so that none appears twice, whatever is delivered meanwhile. A page has about as many rows as
 // rows says if each delivery has the maximum number of attempts.
 func (w *Webhooks) deliveriesFile(r *serve.Request, rows int, wanted deliveryFilter) (*serve.Answer, error) {
-	after := db.ListDeliveriesParams{PartnerID: int64(r.Partner.ID), Limit: int32(max(1, rows/maxAttempts))}
+	after := wanted.list(int64(r.Partner.ID), max(1, rows/maxAttempts), 0)
 	return serve.WholeAsRead(r.Context, r, func(ctx context.Context) ([]tried, error) {
-		deliveries, err := w.list(ctx, after, wanted)
+		deliveries, err := w.filtered.ListDeliveries(ctx, after)
 		if err != nil {
 			return nil, serve.RegistryFailure(err)
 		}

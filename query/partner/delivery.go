@@ -51,20 +51,12 @@ func readDeliveryFilter(params *serve.Params) deliveryFilter {
 	return f
 }
 
-// list is ListDeliveries for the deliveries that match a filter.
-func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f deliveryFilter) ([]db.ListDeliveriesRow, error) {
-	if !f.any() {
-		return w.db.ListDeliveries(ctx, in)
+// list returns the parameters of ListDeliveries for a partner's deliveries that match the filter.
+func (f deliveryFilter) list(partner int64, limit, offset int) db.ListDeliveriesParams {
+	return db.ListDeliveriesParams{
+		PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
+		Limit: int32(limit), Offset: int32(offset),
 	}
-	rows, err := w.filtered.FilterDeliveries(ctx, db.FilterDeliveriesParams{
-		PartnerID: in.PartnerID, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
-		AfterAt: in.AfterAt, AfterSequence: in.AfterSequence, AfterEvent: in.AfterEvent, Limit: in.Limit, Offset: in.Offset,
-	})
-	out := make([]db.ListDeliveriesRow, len(rows))
-	for i, r := range rows {
-		out[i] = db.ListDeliveriesRow(r)
-	}
-	return out, err
 }
 
 // count returns how many deliveries of a partner match a filter.

@@ -277,7 +277,7 @@ func (w *Webhooks) Deliveries(r *serve.Request) (*serve.Answer, error) {
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}
-	rows, err := w.list(r.Context, db.ListDeliveriesParams{PartnerID: id, Limit: int32(page.Size), Offset: int32(page.Offset())}, wanted)
+	rows, err := w.filtered.ListDeliveries(r.Context, wanted.list(id, page.Size, int(page.Offset())))
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}

@@ -544,7 +544,7 @@ func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 		SELECT gen_random_uuid(), 7 + n % 2, CASE WHEN n % 9 > 0 THEN n END, 't', '', 'delivered', timestamptz '2024-01-01' + n / 90 * interval '1 second' FROM generate_series(1, 20000) n`)
 	exec(t, pool, `ANALYZE delivery`)
 	e := &explained{Pool: pool, t: t}
-	queries := db.New(e)
+	queries := Replanned(e)
 	for _, offset := range []int32{0, 44, 5000, 9990} {
 		behind, err := queries.ListDeliveries(ctx, db.ListDeliveriesParams{PartnerID: 7, Limit: 21, Offset: offset})
 		if err != nil || len(behind) < 10 {
@@ -584,7 +584,7 @@ func TestDeliveriesOfATransactionAreFoundByTheIndex(t *testing.T) {
 	find := func(state *string, hash []byte) (found int, counted, rows int64) {
 		t.Helper()
 		before := read()
-		list, err := queries.FilterDeliveries(ctx, db.FilterDeliveriesParams{PartnerID: 7, State: state, TxHash: hash, Limit: 20})
+		list, err := queries.ListDeliveries(ctx, db.ListDeliveriesParams{PartnerID: 7, State: state, TxHash: hash, Limit: 20})
 		if err != nil {
 			t.Fatal(err)
 		}

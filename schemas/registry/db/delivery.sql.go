@@ -288,89 +288,6 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 	return items, nil
 }
 
-const filterDeliveries = `-- name: FilterDeliveries :many
-SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
-FROM delivery d WHERE partner_id = $1
-  AND ($2::text IS NULL OR d.state = $2::text)
-  AND ($3::text IS NULL OR d.type = $3::text)
-  AND ($4::bytea IS NULL OR d.tx_hash = $4::bytea)
-  AND d.created_at >= coalesce($5::timestamptz, '-infinity') AND d.created_at <= coalesce($6::timestamptz, 'infinity')
-  AND d.created_at <= coalesce($7::timestamptz, 'infinity')
-  AND ($7::timestamptz IS NULL OR d.created_at < $7::timestamptz
-    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif($8::bigint, 0), 9223372036854775807)
-    OR coalesce(d.sequence, 0) = $8::bigint AND d.event_id > $9::uuid)
-ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $11 OFFSET $10
-`
-
-type FilterDeliveriesParams struct {
-	PartnerID     int64
-	State         *string
-	Type          *string
-	TxHash        []byte
-	FirstAt       *time.Time
-	LastAt        *time.Time
-	AfterAt       *time.Time
-	AfterSequence int64
-	AfterEvent    uuid.UUID
-	Offset        int32
-	Limit         int32
-}
-
-type FilterDeliveriesRow struct {
-	EventID     uuid.UUID
-	Sequence    int64
-	Type        string
-	State       string
-	Attempts    int32
-	DueAt       time.Time
-	CreatedAt   time.Time
-	FinishedAt  *time.Time
-	CorrectedAt *time.Time
-}
-
-// Does what ListDeliveries does, for deliveries that match all given filters; null disables a filter.
-func (q *Queries) FilterDeliveries(ctx context.Context, arg FilterDeliveriesParams) ([]FilterDeliveriesRow, error) {
-	rows, err := q.db.Query(ctx, filterDeliveries,
-		arg.PartnerID,
-		arg.State,
-		arg.Type,
-		arg.TxHash,
-		arg.FirstAt,
-		arg.LastAt,
-		arg.AfterAt,
-		arg.AfterSequence,
-		arg.AfterEvent,
-		arg.Offset,
-		arg.Limit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []FilterDeliveriesRow
-	for rows.Next() {
-		var i FilterDeliveriesRow
-		if err := rows.Scan(
-			&i.EventID,
-			&i.Sequence,
-			&i.Type,
-			&i.State,
-			&i.Attempts,
-			&i.DueAt,
-			&i.CreatedAt,
-			&i.FinishedAt,
-			&i.CorrectedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const getDelivery = `-- name: GetDelivery :one
 SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at,
   coalesce(traceparent, '')::text AS traceparent
@@ -439,15 +356,25 @@ func (q *Queries) LastSuccess(ctx context.Context, partnerID int64) (*time.Time,
 
 const listDeliveries = `-- name: ListDeliveries :many
 SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
-FROM delivery d WHERE partner_id = $1 AND d.created_at <= coalesce($2::timestamptz, 'infinity')
-  AND ($2::timestamptz IS NULL OR d.created_at < $2::timestamptz
-    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif($3::bigint, 0), 9223372036854775807)
-    OR coalesce(d.sequence, 0) = $3::bigint AND d.event_id > $4::uuid)
-ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $6 OFFSET $5
+FROM delivery d WHERE partner_id = $1
+  AND ($2::text IS NULL OR d.state = $2::text)
+  AND ($3::text IS NULL OR d.type = $3::text)
+  AND ($4::bytea IS NULL OR d.tx_hash = $4::bytea)
+  AND d.created_at >= coalesce($5::timestamptz, '-infinity') AND d.created_at <= coalesce($6::timestamptz, 'infinity')
+  AND d.created_at <= coalesce($7::timestamptz, 'infinity')
+  AND ($7::timestamptz IS NULL OR d.created_at < $7::timestamptz
+    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif($8::bigint, 0), 9223372036854775807)
+    OR coalesce(d.sequence, 0) = $8::bigint AND d.event_id > $9::uuid)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $11 OFFSET $10
 `
 
 type ListDeliveriesParams struct {
 	PartnerID     int64
+	State         *string
+	Type          *string
+	TxHash        []byte
+	FirstAt       *time.Time
+	LastAt        *time.Time
 	AfterAt       *time.Time
 	AfterSequence int64
 	AfterEvent    uuid.UUID
@@ -468,10 +395,16 @@ type ListDeliveriesRow struct {
 }
 
 // Newest first, from the beginning or after a given delivery. The columns of the order never change.
-// Sequence 0 stands for a test event, which sorts before the other deliveries of its time.
+// Sequence 0 stands for a test event, which sorts before the other deliveries of its time. Null
+// disables a filter: it is planned for each call (Replanned).
 func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]ListDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, listDeliveries,
 		arg.PartnerID,
+		arg.State,
+		arg.Type,
+		arg.TxHash,
+		arg.FirstAt,
+		arg.LastAt,
 		arg.AfterAt,
 		arg.AfterSequence,
 		arg.AfterEvent,

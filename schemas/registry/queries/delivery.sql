@@ -1,15 +1,7 @@
 -- name: ListDeliveries :many
 -- Newest first, from the beginning or after a given delivery. The columns of the order never change.
--- Sequence 0 stands for a test event, which sorts before the other deliveries of its time.
-SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
-FROM delivery d WHERE partner_id = sqlc.arg(partner_id) AND d.created_at <= coalesce(sqlc.narg(after_at)::timestamptz, 'infinity')
-  AND (sqlc.narg(after_at)::timestamptz IS NULL OR d.created_at < sqlc.narg(after_at)::timestamptz
-    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif(sqlc.arg(after_sequence)::bigint, 0), 9223372036854775807)
-    OR coalesce(d.sequence, 0) = sqlc.arg(after_sequence)::bigint AND d.event_id > sqlc.arg(after_event)::uuid)
-ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit') OFFSET sqlc.arg('offset');
-
--- name: FilterDeliveries :many
--- Does what ListDeliveries does, for deliveries that match all given filters; null disables a filter.
+-- Sequence 0 stands for a test event, which sorts before the other deliveries of its time. Null
+-- disables a filter: it is planned for each call (Replanned).
 SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery d WHERE partner_id = sqlc.arg(partner_id)
   AND (sqlc.narg(state)::text IS NULL OR d.state = sqlc.narg(state)::text)
