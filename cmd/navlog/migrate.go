@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -44,16 +45,19 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
+		var refused error
 		if cmd.Roles {
-			if err := registry.GrantRoles(ctx, pool); err != nil {
-				return err
+			refused = registry.GrantRoles(ctx, pool)
+		}
+		granted := cmd.Roles && refused == nil
+		d := registry.Deed{Command: "migrate", Detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, granted)}
+		if before != after || granted { // a migration is recorded even if the grants fail: the next run finds nothing to migrate
+			if err := registry.RecordDeed(ctx, db.New(pool), cmd.operator(), d, registry.DeedDone); err != nil {
+				return errors.Join(refused, err)
 			}
 		}
-		d := registry.Deed{Command: "migrate", Detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, cmd.Roles)}
-		if before != after || cmd.Roles {
-			if err := registry.RecordDeed(ctx, db.New(pool), cmd.operator(), d, registry.DeedDone); err != nil {
-				return err
-			}
+		if refused != nil {
+			return refused
 		}
 		result := map[string]any{"before": before, "version": after, "roles": cmd.Roles}
 		return cmd.Print(s.Out, result, func(w io.Writer) { cli.Fprintf(w, "%s\n", d.Detail) })

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
@@ -178,4 +180,38 @@ func (c commands) mustRunAs(owner, role string, args ...string) string {
 	c.t.Helper()
 	c.asRole(owner, role)
 	return c.mustRun(args...)
+}
+
+// A migration is in the audit, also if the grants after it fail: the next run grants them and finds nothing to migrate.
+func TestMigrationIsAudited(t *testing.T) {
+	c := newCommands(t)
+	owner := enginetest.Postgres(t)
+	t.Setenv("NAVLOG_POSTGRES_URL", owner)
+	pool, err := pgxpool.New(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no grants'; END $$")
+	exec("CREATE EVENT TRIGGER refuse ON ddl_command_start WHEN TAG IN ('GRANT', 'REVOKE') EXECUTE FUNCTION refuse()")
+	if out, err := c.run("migrate", "--roles"); err == nil || !strings.Contains(err.Error(), "no grants") {
+		t.Errorf("migrated without grants: %q, %v", out, err)
+	}
+	exec("DROP EVENT TRIGGER refuse")
+	if out := c.mustRun("migrate", "--roles"); strings.Contains(out, "from version 0 to") || !strings.Contains(out, "roles granted true") {
+		t.Errorf("granted: %q", out)
+	}
+	c.mustRun("migrate") // changes nothing
+	var rows []auditRow
+	c.json(&rows, "audit")
+	if len(rows) != 2 || !strings.Contains(rows[1].Detail, "from version 0 to") || !strings.HasSuffix(rows[1].Detail, "roles granted false") ||
+		!strings.HasSuffix(rows[0].Detail, "roles granted true") {
+		t.Errorf("the audit has %+v", rows)
+	}
 }

@@ -22,8 +22,8 @@ GRANT USAGE ON SCHEMA public TO navlog_ingest, navlog_project, navlog_serve, nav
 GRANT SELECT ON goose_db_version TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch, navlog_operator;
 
 -- Each program writes only the rows of its own state: serve signs statements up to the block
--- that ingest reports as final. A time in the future would never be stale. All programs read
--- all rows.
+-- that ingest reports as final. A time in the future would be stale too late. All programs
+-- read all rows.
 GRANT SELECT, INSERT, UPDATE, DELETE ON program_status TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch;
 ALTER TABLE program_status ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS everybody_reads ON program_status;
