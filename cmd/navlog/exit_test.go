@@ -200,6 +200,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"partner", "create"}, "(try `navlog partner create --help`)"},
 		{[]string{"partner", "create", "Acme", "--nonsense"}, "(try `navlog partner create --help`)"},
 		{[]string{"webhook", "list", "--limit", "many"}, "(try `navlog webhook list --help`)"},
+		{[]string{"partner", "create", "Acme", "--id", "-1"}, "numbers are not negative here, and flags are words (try `navlog partner create --help`)"},
 		{[]string{"partner", "set-limit", "1", "-5"}, "numbers are not negative here, and flags are words (try `navlog partner set-limit --help`)"},
 		{[]string{"partner", "create", ""}, "<name>: the value is empty (try `navlog partner create --help`)"},
 		{[]string{"webhook", "show", "nope"}, `"nope" is not an event id: it must be 32 hex digits`},

@@ -43,6 +43,9 @@ func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
 		if p.SigningSecret != "" {
 			cli.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
 		}
+		if p.TakesOverAt != nil {
+			cli.Fprintf(w, "  takes over at   %s\n", clock(p.TakesOverAt))
+		}
 		fmt.Fprintln(w, "Keep what is shown here: navlog never shows it again.")
 	})
 }
@@ -156,13 +159,21 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 			Keys []keyRow `json:"keys"`
 		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
-			cli.Fprintf(w, "partner      %d (%s), %s, created %s\nlimit        %s requests a minute\nwebhook URL  %s (version %d, changed %s)\n",
-				p.ID, p.Name, partnerState(p.Disabled), clock(&p.CreatedAt), orDefault(p.RateLimit), orNone(p.Url), p.Version, clock(&p.UpdatedAt))
+			cli.Fprintf(w, "partner      %d (%s), %s, created %s\nlimit        %s\nwebhook URL  %s (version %d, changed %s)\n",
+				p.ID, p.Name, partnerState(p.Disabled), clock(&p.CreatedAt), limitOf(p.RateLimit), orNone(p.Url), p.Version, clock(&p.UpdatedAt))
 			for _, k := range keys {
 				cli.Fprintf(w, "key          ...%s, issued %s\n", k.Last4, clock(&k.CreatedAt))
 			}
 		})
 	})
+}
+
+// limitOf describes a partner's limit.
+func limitOf(perMinute *int32) string {
+	if perMinute == nil {
+		return "the default of the API"
+	}
+	return printable.Count(*perMinute, "request a minute", "requests a minute")
 }
 
 // unknownPartner returns the error of a partner that could not be read.

@@ -108,6 +108,9 @@ func TestPartnerLife(t *testing.T) {
 	if secret, err := sealer.Open(7, endpoints[0].NextSecret); err != nil || secret != rotated.SigningSecret || secret == created.SigningSecret {
 		t.Errorf("the stored secret is not the one that was printed (%v)", err)
 	}
+	if out := c.mustRun("partner", "rotate-secret", "7", "--overlap", "0s"); !strings.Contains(out, "takes over at") {
+		t.Errorf("it is not shown when the secret takes over:\n%s", out)
+	}
 	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
 	if endpoints, err = q.Endpoints(t.Context()); err != nil || len(endpoints[0].NextSecret) != 0 {
 		t.Fatalf("a rotation continues after a replacement: %v", err)

@@ -10,6 +10,10 @@ import (
 )
 
 func TestStatusForPeople(t *testing.T) {
+	var none bytes.Buffer
+	if writeStatus(&none, nil); !strings.Contains(none.String(), "no program has run with this registry yet") {
+		t.Errorf("the status of nothing: %q", none.String())
+	}
 	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"headTime":1700001500,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
 		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
 		"calls":[{"method":"eth_getLogs","calls":7,"bytes":900,"units":525},{"method":"eth_getBlockByNumber","calls":2,"bytes":100}],

@@ -69,7 +69,13 @@ func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		found, err := db.New(pool).ListDeliveriesOf(ctx, db.ListDeliveriesOfParams{PartnerID: cmd.Partner, State: cmd.State, Limit: cmd.Limit})
+		q := db.New(pool)
+		if cmd.Partner != 0 {
+			if _, err := q.GetPartner(ctx, cmd.Partner); err != nil {
+				return unknownPartner(cmd.Partner, err)
+			}
+		}
+		found, err := q.ListDeliveriesOf(ctx, db.ListDeliveriesOfParams{PartnerID: cmd.Partner, State: cmd.State, Limit: cmd.Limit})
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
 		}

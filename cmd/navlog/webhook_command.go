@@ -178,6 +178,18 @@ func (f changeFlags) hold(ctx context.Context, s *cli.Streams, d registry.Deed, 
 	})
 }
 
+// nothingFollows says why no position had to change for a log.
+func nothingFollows(ctx context.Context, q *db.Queries, id []byte) error {
+	_, err := q.FollowedLog(ctx)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return errors.New("no referral was read yet: dispatch makes deliveries from the first log that it reads, so there is nothing to change")
+	case err != nil:
+		return fmt.Errorf("read which log deliveries are made of: %w", err)
+	}
+	return fmt.Errorf("all deliveries are made from the log %x already: there is nothing to change", id)
+}
+
 type webhookFollowLogCmd struct {
 	changeFlags
 	Log string `arg:"" help:"Id of the log, 32 hex digits: dispatch prints it when it rejects the log."`
@@ -197,7 +209,7 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case err != nil:
 				return registry.Deed{}, fmt.Errorf("follow the log %x: %w", id, err)
 			case n == 0:
-				return registry.Deed{}, fmt.Errorf("all deliveries are made from the log %x already: there is nothing to change", id)
+				return registry.Deed{}, nothingFollows(ctx, q, id)
 			}
 			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position", "positions"))}, nil
 		})

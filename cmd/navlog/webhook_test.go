@@ -116,6 +116,9 @@ func TestWebhookCommands(t *testing.T) {
 	}
 
 	logs := []string{strings.Repeat("0a", 16), strings.Repeat("0b", 16)}
+	if _, err := c.run("webhook", "follow-log", logs[1]); err == nil || !strings.Contains(err.Error(), "no referral was read yet") {
+		t.Errorf("follow-log before the first referral: %v", err)
+	}
 	if _, err := postgres.Exec(t.Context(), "INSERT INTO position (topic_id, partition, topic, next_offset, log_id) SELECT gen_random_uuid(), n, 't', 5, decode($1, 'hex') FROM generate_series(0, 1) n", logs[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -128,12 +131,13 @@ func TestWebhookCommands(t *testing.T) {
 	}
 
 	for want, args := range map[string][]string{
-		"nothing to change":     {"follow-log", logs[1]},
+		"already":               {"follow-log", logs[1]},
 		"32 hex digits":         {"follow-log", "abc"},
 		"there is no event":     {"show", uuid.NewString()},
 		"no event":              {"replay", uuid.NewString()},
 		"there is no partner 8": {"test", "8"},
 		"no partner 9":          {"park", "9"},
+		"there is no partner 9": {"list", "--partner", "9"},
 		"--state is":            {"list", "--state", "lost"},
 		"--limit: it is 0":      {"list", "--limit", "0"},
 		"the range is 3 to 2":   {"replay-range", "7", "3", "2"},

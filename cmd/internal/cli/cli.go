@@ -136,8 +136,8 @@ func interrupted(err error) error {
 	return Failed.With(errors.New("interrupted: " + strings.TrimSuffix(err.Error(), ": "+context.Canceled.Error())))
 }
 
-// negative matches the parser's error for a negative number, which it takes for a flag. No command needs one.
-var negative = regexp.MustCompile(`^unknown flag -\d`)
+// negative matches the parser's errors for a negative number, which it takes for a flag. No command needs one.
+var negative = regexp.MustCompile(`^unknown flag -\d|expected .* value but got "-\d`)
 
 // misuse describes a command line that does not parse, and names the help of the command that was called.
 func misuse(name string, err error) error {
