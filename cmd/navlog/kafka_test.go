@@ -9,6 +9,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 // The rights are printed in three forms, without connecting to anything. Whether they are the right ones is tested in
@@ -73,6 +74,17 @@ func TestKafkaGrantMistakes(t *testing.T) {
 		_, err := c.run(append([]string{"kafka", "grant"}, wrong.args...)...)
 		if cli.CodeOf(err) != wrong.code || !strings.Contains(err.Error(), wrong.says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v: %v", wrong.args, err)
+		}
+	}
+}
+
+// A Kafka without the topics of the chain is a new one, or the wrong one: commands that need them say so.
+func TestKafkaWithoutTopics(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
+	for _, args := range [][]string{{"backup", t.TempDir()}, {"ingest", "resume"}, {"projection", "rebuild"}} {
+		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "are kafka.brokers and chain.id right?") {
+			t.Errorf("navlog %s: %v", strings.Join(args, " "), err)
 		}
 	}
 }

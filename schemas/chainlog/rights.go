@@ -265,7 +265,7 @@ func SetPasswords(ctx context.Context, adm *kadm.Client, passwords map[string]st
 	return nil
 }
 
-// Explain adds to a broker's authentication or authorization error what to do about it.
+// Explain adds to a broker's error about a login, a right or a missing topic what to do about it.
 func Explain(err error) error {
 	switch {
 	case err == nil:
@@ -277,6 +277,8 @@ func Explain(err error) error {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed),
 		errors.Is(err, kerr.TransactionalIDAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return fmt.Errorf("%w; `navlog doctor` says what this user of Kafka lacks", err)
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fmt.Errorf("%w; `navlog ingest` creates the topics of a chain: has it run, and are kafka.brokers and chain.id right?", err)
 	}
 	return err
 }
