@@ -370,6 +370,43 @@ func TestFalseReorganisation(t *testing.T) {
 	r.verify()
 }
 
+// An endpoint whose next block does not follow its own block at the log's head, as when two backends on different
+// branches serve one URL, loses its turn, and the status says why while there is no other.
+func TestBlockThatDoesNotFollowItsOwnChain(t *testing.T) {
+	sequential(t)
+	r := newRig(t, kfake)
+	r.steps(10)
+	torn := r.liar(honest)
+	r.config.RPC = rpc.Endpoints(torn.URL, r.url)
+	p := r.follow()
+	var next atomic.Uint64 // the block that does not follow
+	next.Store(r.height() + 1)
+	torn.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		var h map[string]any
+		if method != "eth_getBlockByNumber" || json.Unmarshal(truth(), &h) != nil || h == nil {
+			return nil, nil, false
+		}
+		if number, err := hexutil.DecodeUint64(h["number"].(string)); err != nil || number != next.Load() {
+			return nil, nil, false
+		}
+		h["parentHash"] = otherHash
+		reseal(h, "another block")
+		return h, nil, true
+	})
+	r.mine(3)
+	p.caughtUp()
+	r.verify()
+	p.halt()
+
+	next.Store(r.height() + 1)
+	r.config.RPC = rpc.Endpoints(torn.URL)
+	p = r.start()
+	r.mine(1)
+	p.until("complaint", func(st status.Status) bool {
+		return st.State == status.Following && strings.Contains(st.Reason, "has the parent "+otherHash)
+	})
+}
+
 // reseal turns a header into one of another block: with this extra data, and the hash of the changed fields.
 func reseal(h map[string]any, extra string) {
 	h["extraData"] = hexutil.Encode([]byte(extra))

@@ -131,8 +131,11 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 			f.log.InfoContext(ctx, "block above the head not readable, appending those before it", "from", c.Head.Number+1, "error", err)
 			break
 		}
+		if unit == nil && len(c.Units) == 0 {
+			f.broken(v.Node, h)
+		}
 		if unit == nil {
-			break // the chain is being reorganised: the next look decides
+			break
 		}
 		c.Units, c.Head, logs, bytes = append(c.Units, unit), h, logs+len(unit)-1, bytes+dataOf(unit)
 		if !proven {
@@ -156,6 +159,15 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	return c.Head.Number < v.Tip.Number, nil
 }
 
+// broken notes that the block above the head does not follow it. Either the chain is being reorganised, and the next
+// look finds the other branch, or the blocks of the endpoint do not form a chain. So another one gets its turn.
+func (f *Follower) broken(n *rpc.Node, above *rpc.Header) {
+	f.status.Note(func(st *status.Status) {
+		st.Reason = fmt.Sprintf("block %d at %s has the parent %s, but block %d is %s in the log", above.Number, n.Name, above.Parent, above.Number-1, f.writer.State.Head.Hash)
+	})
+	f.nodes.Next()
+}
+
 // accepted passes the header of the log's newest block to the pool, which judges later headers by it, unless blooms
 // prove nothing.
 func (f *Follower) accepted(head *rpc.Header) {
@@ -172,7 +184,7 @@ func dataOf(unit []*event.Record) (bytes int) {
 	return bytes
 }
 
-// unitAbove makes the unit of the next block; nil if the node has no such block. proven is that of Facts.
+// unitAbove makes the unit of the next block; nil if the block does not follow the one below. proven is that of Facts.
 func (f *Follower) unitAbove(
 	ctx context.Context, n *rpc.Node, below, tip *rpc.Header,
 ) (h *rpc.Header, unit []*event.Record, proven bool, err error) {
