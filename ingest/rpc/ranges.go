@@ -454,12 +454,11 @@ func (b *blockRead) prove(ctx context.Context, n *Node, w *proof.Watched) (err e
 // its bloom shows that there are more, all. foreign is true if the logs belong to another chain than the header.
 func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Log) (_ []*event.Log, foreign bool, err error) {
 	if r.proof != proof.None {
-		err = n.HasBloom(h)
+		if err := n.HasBloom(h); err != nil {
+			return nil, false, err
+		}
 	}
-	if err == nil {
-		err = r.compare(n, logs, func(*event.Log) *Header { return h })
-	}
-	if err != nil {
+	if err := r.compare(n, logs, func(*event.Log) *Header { return h }); err != nil {
 		return nil, true, err
 	}
 	if r.proof != proof.None && r.watched.Lacks(&h.Bloom, logs) && proof.Telling(&h.Bloom) {

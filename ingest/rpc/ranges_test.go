@@ -570,6 +570,37 @@ func TestCutFarBelowTheHead(t *testing.T) {
 	}
 }
 
+// If only the header of a commit's last block cannot be used, only that header is read again: the ranges before it are
+// paid for.
+func TestEndWithoutBloomIsReadAgain(t *testing.T) {
+	chain := newFakeChain(t, 3, 60, sparse)
+	r, n := chain.believing(proof.Headers), chain.dial()
+	p := NewPipeline(t.Context(), r.reader, 1)
+	defer p.Close()
+	for len(p.ready) == 0 || p.ready[len(p.ready)-1].To < 60 {
+		p.Fill(n, 60, 61, math.MaxUint64)
+		if err := p.Gather(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ranges, end := chain.asked("eth_getLogs"), chain.blocks[60]
+	whole := end.header
+	end.header = without(whole, "logsBloom")
+	if _, err := p.Seal(t.Context(), n); err == nil || !strings.Contains(err.Error(), "without logsBloom") {
+		t.Fatalf("without its bloom the end gives %v", err)
+	}
+	end.header = whole
+	if !p.Serves(fakeVaults, 1, 60) {
+		t.Fatal("everything must be read again")
+	}
+	sealed, err := p.Seal(t.Context(), n)
+	if err != nil || len(sealed) != 1 || chain.asked("eth_getLogs") != ranges {
+		t.Fatalf("%d parts after %d more calls for logs, %v", len(sealed), chain.asked("eth_getLogs")-ranges, err)
+	}
+	r.from, r.parts = math.MaxUint64, sealed
+	r.whole()
+}
+
 // Logs whose times contradict each other are not accepted, although no header is read that would reveal it.
 func TestTimesFarBelowTheHead(t *testing.T) {
 	chain := newFakeChain(t, 43, 60, func(*rand.Rand, int) int { return 6 })
