@@ -22,42 +22,61 @@ const (
 // once.
 //
 // Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
-// was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
-// them away, more calls than the limit of a minute could never be completed.
+// was too much is halved and repeated.
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
+	batch := func(from, size int) (again bool, err error) {
+		err = n.inOneBatch(ctx, method, params[from:from+size], func(i int, result []byte) error { return read(from+i, result) })
+		if put := new(limitedError); err == nil || errors.As(err, &put) {
+			return false, err
+		}
+		return n.shorten(ctx, call{method: method, params: params[from]}, size, err), err
+	}
+	return n.inTurns(ctx, len(params), longestPause, batch, func(i int) error {
+		return n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
+	})
+}
+
+// inTurns makes so many calls: batches by batch, which reports whether to repeat a failed one, and single calls by one.
+// batch may be nil. Once it has results, inTurns waits for an endpoint that limits it, for at most patience between two
+// responses: if it threw them away, more calls than the limit allows could never be completed.
+func (n *Node) inTurns(
+	ctx context.Context, calls int, patience time.Duration, batch func(from, size int) (again bool, err error), one func(i int) error,
+) error {
 	var waited time.Duration // since the last response
 	singles := min(singlesAtOnce, n.health.atOnce())
-	done := make([]bool, len(params))
-	for at := 0; at < len(params); {
+	done := make([]bool, calls)
+	for at := 0; at < calls; {
 		if done[at] {
 			at++
 			continue
 		}
-		size := min(n.limits.callsAtOnce(), n.health.atOnce(), len(params)-at)
-		readAt := func(i int, result []byte) error { return read(at+i, result) }
-		var err error
+		size, again, err := 1, false, error(nil)
+		if batch != nil {
+			size = min(n.limits.callsAtOnce(), n.health.atOnce(), calls-at)
+		}
 		if size > 1 {
-			err = n.inOneBatch(ctx, method, params[at:at+size], readAt)
+			again, err = batch(at, size)
 		} else {
-			err = n.oneByOne(ctx, method, params[at:min(len(params), at+singles)], done[at:], readAt)
+			err = oneByOne(done[at:min(calls, at+singles)], func(i int) error { return one(at + i) })
 		}
 		var put *limitedError
 		switch {
 		case err == nil:
-			waited = 0
-			n.limits.gaveCalls(size)
+			if waited = 0; batch != nil {
+				n.limits.gaveCalls(size)
+			}
 			at += size
 		case errors.As(err, &put):
-			shorter := put.asked && (n.limits.fewerCalls(size, 0) || min(singles, len(params)-at) > 1)
+			shorter := put.asked && (n.limits.fewerCalls(size, 0) || min(singles, calls-at) > 1)
 			singles = 1
 			pause := n.health.rests()
-			if waited += pause; at == 0 && !slices.Contains(done, true) && !shorter || waited > longestPause {
+			if waited += pause; at == 0 && !slices.Contains(done, true) && !shorter || waited > patience {
 				return err
 			}
 			if err := n.health.sleep(ctx, pause); err != nil {
 				return err
 			}
-		case size == 1 || !n.shorten(ctx, call{method: method, params: params[at]}, size, err):
+		case !again:
 			return err
 		}
 	}
@@ -82,15 +101,15 @@ func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any, re
 
 // oneByOne makes the calls that are not done, each in a request of its own. Of several errors it prefers that of a call
 // that the endpoint limited: the calls after it may not have been made.
-func (n *Node) oneByOne(ctx context.Context, method string, params [][]any, done []bool, read func(i int, result []byte) error) error {
-	errs := make([]error, len(params))
+func oneByOne(done []bool, one func(i int) error) error {
+	errs := make([]error, len(done))
 	var asking sync.WaitGroup
-	for i := range params {
+	for i := range done {
 		if done[i] {
 			continue
 		}
 		asking.Go(func() {
-			errs[i] = n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
+			errs[i] = one(i)
 			done[i] = errs[i] == nil
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 func containsWords(s, words string) bool { return strings.Contains(s, words) }
@@ -221,6 +223,38 @@ func TestBatchesThatAreCounted(t *testing.T) {
 			}
 			if b := c.endpoint.Burst; b > 0 && m.longest > b {
 				t.Errorf("a batch has %d questions, with a burst of %d", m.longest, b)
+			}
+		})
+	}
+}
+
+// Calls of contracts that an endpoint limits by the second are made one at a time, and none is repeated that succeeded.
+// During a longer pause the caller may use another endpoint.
+func TestViewsThatAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		meter meter
+		all   bool
+	}{
+		"one a second":           {meter{window: time.Second, most: 1}, true},
+		"two a second":           {meter{window: time.Second, most: 2}, true},
+		"by the second, it says": {meter{window: time.Second, most: 3, says: true}, true},
+		"by the minute":          {meter{window: time.Minute, most: 3, says: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 43, 20, sparse)
+			f, m := newFakeTime(), c.meter
+			m.f, chain.meter = f, m.count
+			n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
+			t.Cleanup(n.close)
+			var views []Sample
+			for number := uint64(20); number > 0; number-- {
+				views = append(views, Sample{SampleCall: SampleCall{To: common.Address{1}, Number: number}, At: &Header{Number: number, Hash: chain.blocks[number].hash}})
+			}
+			began := f.now()
+			err := n.views(t.Context(), views)
+			var put *limitedError
+			if c.all && (err != nil || m.given != len(views)) || !c.all && (!errors.As(err, &put) || f.now().Sub(began) > shortPause) {
+				t.Errorf("%d of %d calls were answered after %s, %v", m.given, len(views), f.now().Sub(began), err)
 			}
 		})
 	}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"golang.org/x/sync/errgroup"
 )
 
 // Sampling says which contracts to call at the ends of blocks.
@@ -125,20 +125,28 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 // views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state
 // of new blocks longest. So if it lacks the state of one block, it is not called for older ones.
 func (n *Node) views(ctx context.Context, views []Sample) error {
-	for some := range slices.Chunk(views, min(singlesAtOnce, n.health.atOnce())) {
-		var asking errgroup.Group
-		for i := range some {
-			asking.Go(func() error { return n.oneView(ctx, &some[i]) })
+	var mu sync.Mutex
+	lacks := len(views) // the first call at a block whose state the node lacks
+	err := n.inTurns(ctx, len(views), shortPause, nil, func(i int) error {
+		mu.Lock()
+		older := i > lacks
+		mu.Unlock()
+		if older {
+			return nil
 		}
-		if err := asking.Wait(); err != nil {
-			return err
+		err := n.oneView(ctx, &views[i])
+		if views[i].noState {
+			mu.Lock()
+			lacks = min(lacks, i)
+			mu.Unlock()
 		}
-		if i := slices.IndexFunc(views, func(v Sample) bool { return v.noState }); i >= 0 {
-			for ; i < len(views); i++ {
-				views[i].noState = true
-			}
-			break
-		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := lacks; i < len(views); i++ {
+		views[i].noState = true
 	}
 	return n.stillThere(ctx, views)
 }
