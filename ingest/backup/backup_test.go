@@ -361,9 +361,22 @@ func TestVerifyFindsDamage(t *testing.T) {
 				m.Snapshot.Cursor = from.marshal(c)
 			})
 		},
-		"another log":            func(dir string) { manifest(dir, func(m *Manifest) { m.LogID = strings.Repeat("0", 32) }) },
-		"another count":          func(dir string) { manifest(dir, func(m *Manifest) { m.Segments[0].Log++ }) },
-		"a path":                 func(dir string) { manifest(dir, func(m *Manifest) { m.Segments[0].File = "../000001.zst" }) },
+		"another log":   func(dir string) { manifest(dir, func(m *Manifest) { m.LogID = strings.Repeat("0", 32) }) },
+		"another count": func(dir string) { manifest(dir, func(m *Manifest) { m.Segments[0].Log++ }) },
+		"a path":        func(dir string) { manifest(dir, func(m *Manifest) { m.Segments[0].File = "../000001.zst" }) },
+		"another position in a referral topic": func(dir string) { // the next backup would leave out a referral
+			name := filepath.Join(dir, manifestName)
+			b, err := os.ReadFile(name)
+			from.must(err)
+			m, err := readManifest(dir)
+			from.must(err)
+			next := m.Source.Topics[topics[1]].Next[0]
+			changed := bytes.Replace(b, fmt.Appendf(nil, `"0": %d`, next), fmt.Appendf(nil, `"0": %d`, next+1), 1)
+			from.must(os.WriteFile(name, changed, 0o600))
+			if bytes.Equal(changed, b) {
+				t.Errorf("the manifest has no %d", next)
+			}
+		},
 		"a manifest of nonsense": func(dir string) { from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600)) },
 	} {
 		copied := t.TempDir()
@@ -379,6 +392,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	if _, err := Verify(t.Context(), dir, nil); err != nil {
 		t.Errorf("the sound one: %v", err)
+	}
+	m, err := readManifest(dir)
+	from.must(err)
+	earlier := strings.Replace(sound[manifestName], m.Sum, "", 1)
+	from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte(earlier), 0o600))
+	if _, err := Verify(t.Context(), dir, nil); err != nil || earlier == sound[manifestName] {
+		t.Errorf("one of an earlier version, whose manifest has no sum: %v", err)
 	}
 	if _, err := Verify(t.Context(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "is no backup") {
 		t.Errorf("an empty folder: %v", err)

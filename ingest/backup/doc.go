@@ -18,7 +18,8 @@
 // SHA-256 of the format, the chain id, the log id and the number of referral partitions. A snapshot names how many
 // segments it includes and holds the cursor that was committed with the last of their records. Its seal is SHA-256 of
 // the chain value of its last segment and the cursor. So a file that is missing, changed or swapped is detected, and an
-// operator who keeps the seal elsewhere can detect that a whole backup was replaced.
+// operator who keeps the seal elsewhere can detect that a whole backup was replaced. The manifest also holds its own
+// SHA-256, because the positions from which the next backup continues are in nothing else.
 //
 // The offsets in a backup are those that the records had. A restored record has another offset, because the markers of
 // transactions have offsets too. Nothing depends on them: records are found by seq (invariant 2 of docs/architecture.md).

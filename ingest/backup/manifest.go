@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +33,11 @@ type Manifest struct {
 	// Snapshot is what can be restored; nil until the first backup is complete.
 	Snapshot *Snapshot `json:"snapshot"`
 	Source   Source    `json:"source"`
+	// Sum is the SHA-256 of the file with noSum in its place; empty in a manifest of an earlier version.
+	Sum string `json:"sum"`
 }
+
+var noSum = strings.Repeat("0", 2*sha256.Size)
 
 // Segment is one file of records.
 type Segment struct {
@@ -150,6 +156,9 @@ func readManifest(dir string) (*Manifest, error) {
 	if err := json.Unmarshal(b, m); err != nil {
 		return nil, damaged("%s cannot be read: %v", manifestName, err)
 	}
+	if m.Sum != "" && digest(strings.Replace(string(b), m.Sum, noSum, 1)) != m.Sum {
+		return nil, damaged("%s was changed: its SHA-256 is not the one that it names", manifestName)
+	}
 	if m.Format != format {
 		return nil, fmt.Errorf("the backup %s has format %d, and this navlog reads format %d", dir, m.Format, format)
 	}
@@ -158,10 +167,13 @@ func readManifest(dir string) (*Manifest, error) {
 
 // save replaces the manifest atomically: after a crash the folder holds either the old or the new one.
 func (m *Manifest) save(dir string) error {
+	m.Sum = noSum
 	b, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return fmt.Errorf("write the manifest of the backup: %w", err)
 	}
+	m.Sum = digest(string(b))
+	b = bytes.Replace(b, []byte(noSum), []byte(m.Sum), 1)
 	name := filepath.Join(dir, manifestName)
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
