@@ -18,6 +18,10 @@ import (
 // maxTopics is the maximum number of topics of an EVM log.
 const maxTopics = 4
 
+// mostRemoved is the maximum number of logs that a response may report as removed. Nodes report hardly any, and such a
+// log may have no other member, so that it takes much more memory than its text.
+const mostRemoved = 10_000
+
 // noTime stands for the block time of a log whose node does not return it.
 const noTime = math.MaxUint64
 
@@ -125,6 +129,9 @@ func (d *decoder) logsIn(text []byte, a *answer) error {
 		}
 		switch state {
 		case removed:
+			if len(a.removed) == mostRemoved {
+				return fmt.Errorf("more than %d logs are reported as removed", mostRemoved)
+			}
 			a.given++
 			a.removed = append(a.removed, l)
 		case mined:

@@ -371,3 +371,13 @@ func BenchmarkDecodeLogs(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/log")
 	})
 }
+
+// A response of nothing but removed logs is rejected before it takes much memory.
+func TestManyRemovedLogs(t *testing.T) {
+	for logs, want := range map[int]string{mostRemoved: "", mostRemoved + 1: "more than 10000 logs are reported as removed"} {
+		a, err := decodeLogs([]byte("[" + strings.Repeat(`{"removed":true},`, logs-1) + `{"removed":true}]`))
+		if want == "" && (err != nil || len(a.removed) != logs) || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%d removed logs give %v", logs, err)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (t *transport) askAll(ctx context.Context, method string, params [][]any) (
 // resultsOf finds the results in the response to a batch. place maps the id of each call to its index. The results may
 // come in any order, and one may come more than once.
 func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
-	answers, list, err := openBatch(body)
+	answers, list, err := openBatch(body, 2*len(place))
 	switch {
 	case err != nil:
 		return nil, err
@@ -156,15 +156,19 @@ func openEnvelope(body []byte) (envelope, error) {
 	return e, err
 }
 
-// openBatch finds the parts of the responses in the body of a batch. A node that rejects the whole batch returns a
-// single response: then list is false.
-func openBatch(body []byte) (all []envelope, list bool, err error) {
+// openBatch finds the parts of the responses, at most most, in the body of a batch. A node that rejects the whole batch
+// returns a single response: then list is false. Without a maximum, a body of empty objects would take a hundred times
+// its size.
+func openBatch(body []byte, most int) (all []envelope, list bool, err error) {
 	s := scanner{b: body}
 	if s.peek() != '[' {
 		one, err := openEnvelope(body)
 		return []envelope{one}, false, err
 	}
 	err = s.members('[', ']', func() error {
+		if len(all) == most {
+			return fmt.Errorf("%w: it has more than %d responses to a batch", errForeign, most)
+		}
 		e, err := s.envelope()
 		all = append(all, e)
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -62,6 +63,22 @@ func TestOpenEnvelope(t *testing.T) {
 	}
 }
 
+// A batch of many more responses than calls is rejected before it takes much memory.
+func TestBatchOfManyResponses(t *testing.T) {
+	body, place := []byte("["+strings.Repeat("{},", 1<<20)+"{}]"), map[string]int{"1": 0, "2": 1}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := resultsOf(body, place)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, errForeign) || took > 16<<20 {
+		t.Errorf("%d bytes give %v and take %d bytes of memory", len(body), err, took)
+	}
+	twice := `{"id":1,"result":7},{"id":2,"result":8}`
+	if results, err := resultsOf([]byte("["+twice+","+twice+"]"), place); err != nil || len(results) != 2 {
+		t.Errorf("each response twice gives %q, %v", results, err)
+	}
+}
+
 func TestNodeErrorsKeepTheirParts(t *testing.T) {
 	for body, want := range map[string]rpcError{
 		`{"id":7,"error":{"code":-32005,"message":"query returned more than 10000 results","data":{"from":"0x1"}}}`: {-32005, "query returned more than 10000 results", json.RawMessage(`{"from":"0x1"}`)},
@@ -98,7 +115,7 @@ func FuzzOpenEnvelope(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if all, _, err := openBatch(body); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
+		if all, _, err := openBatch(body, HeadersAtOnce); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
 			t.Errorf("%q is %d answers", body, len(all))
 		}
 		got, err := openEnvelope(body)

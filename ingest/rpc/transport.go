@@ -138,7 +138,7 @@ func httpErrorOf(response *http.Response) error {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
 		return e // not about the call, whatever the body contains
 	}
-	if all, _, err := openBatch(body); err == nil && len(all) > 0 && all[0].failed() {
+	if all, _, err := openBatch(body, HeadersAtOnce); err == nil && len(all) > 0 && all[0].failed() {
 		var answer *rpcError
 		if errors.As(faultOf(all[0].fault), &answer) &&
 			(e.Status != http.StatusForbidden || lacks(answer.Code, answer.words()) || lacksState(answer)) { // otherwise 403 is about the key
