@@ -251,6 +251,9 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 		"no receipts": {func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, errNoMethod, method == "eth_getBlockReceipts"
 		}, "the node does not give the receipts"},
+		"a failure each time": {func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return nil, errors.New("internal error"), method == "eth_getBlockReceipts"
+		}, "internal error"},
 	} {
 		wrong.tell(c.lie)
 		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(wrong.URL)

@@ -112,7 +112,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 func (i *Ingest) newSchedule(state *writer.State) *operate.Schedule {
 	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.log, operate.ScheduleEvents{
 		Advanced: i.noteProven,
-		Ended:    func(warning string) { i.status.Note(func(st *status.Status) { st.ReceiptsWarning = warning }) },
+		Warning:  func(warning string) { i.status.Note(func(st *status.Status) { st.ReceiptsWarning = warning }) },
 		Disproven: func(block uint64, reason error) {
 			i.status.Note(func(st *status.Status) {
 				st.Disproven, st.DisprovenAt = reason.Error(), block

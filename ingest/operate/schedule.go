@@ -55,7 +55,7 @@ type unproven struct {
 // ScheduleEvents are called from the goroutine of a schedule.
 type ScheduleEvents struct {
 	Advanced  func(covered []writer.Coverage)  // blocks were proven, so this is proven of the vaults
-	Ended     func(warning string)             // a run has ended, with why it could not prove a block; empty if it proved all
+	Warning   func(warning string)             // why a block is not proven: a run ended or waits; empty once nothing prevents it
 	Disproven func(block uint64, reason error) // a run has ended, because the log contradicts the chain in this block
 }
 
@@ -84,9 +84,9 @@ func (p *Schedule) Run(ctx context.Context) {
 			p.events.Disproven(found.Block, err)
 		case err != nil:
 			p.log.Warn("proof by receipts ended", "error", err)
-			p.events.Ended("the proof by receipts ended: " + err.Error())
+			p.events.Warning("the proof by receipts ended: " + err.Error())
 		default:
-			p.events.Ended("")
+			p.events.Warning("")
 		}
 		_ = rpc.Sleep(ctx, time.Until(next))
 	}
@@ -109,10 +109,13 @@ type receiptsRun struct {
 // minute.
 const attemptsEnough = 8
 
+// failuresEnough is how many attempts in a row fail before the status reports it.
+const failuresEnough = 3
+
 // Once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
 // be proven.
 func (p *Schedule) Once(ctx context.Context) error {
-	r := p.begin()
+	r, failed := p.begin(), 0
 	for wait := rpc.NewBackoff(); ctx.Err() == nil; {
 		vaults, from, to := r.next()
 		if len(vaults) == 0 || p.stopped() {
@@ -124,9 +127,15 @@ func (p *Schedule) Once(ctx context.Context) error {
 		case errors.As(err, &found):
 			return err
 		case err == nil:
-			wait.Reset()
+			if wait.Reset(); failed >= failuresEnough {
+				p.events.Warning("")
+			}
+			failed = 0
 		case ctx.Err() == nil:
 			p.log.Warn("proof by receipts failed, retrying", "error", err)
+			if failed++; failed >= failuresEnough {
+				p.events.Warning("the proof by receipts waits for the nodes: " + err.Error())
+			}
 			r.last, r.node = nil, nil
 			_ = wait.Sleep(ctx)
 		}

@@ -57,7 +57,7 @@ type Status struct {
 	FinalWarning    string                  `json:"-"` // why nothing more becomes final
 	AttendWarning   string                  `json:"-"` // why a command waits, or a vault that is not in the log
 	ProofWarning    string                  `json:"-"` // why blocks at the head are not proven
-	ReceiptsWarning string                  `json:"-"` // why the last proof by receipts ended before the final block
+	ReceiptsWarning string                  `json:"-"` // why the proof by receipts does not reach the final block
 	Sampling        []registry.VaultWarning `json:"-"` // for vaults whose NAV is sampled only from a block after their start
 }
 
