@@ -38,13 +38,15 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, rea
 
 // inTurns makes so many calls: batches by batch, which reports whether to repeat a failed one, and single calls by one.
 // batch may be nil. Once it has results, inTurns waits for an endpoint that limits it, for at most patience between two
-// responses: if it threw them away, more calls than the limit allows could never be completed.
+// responses, and repeats the calls at which the endpoint failed if others succeeded since it failed last. If it threw
+// the results away, more calls than the limit allows, or than succeed between two failures, could never be completed.
 func (n *Node) inTurns(
 	ctx context.Context, calls int, patience time.Duration, batch func(from, size int) (again bool, err error), one func(i int) error,
 ) error {
 	var waited time.Duration // since the last response
 	singles := min(singlesAtOnce, n.health.atOnce())
 	done := make([]bool, calls)
+	left := calls // when the endpoint failed last
 	for at := 0; at < calls; {
 		if done[at] {
 			at++
@@ -76,8 +78,22 @@ func (n *Node) inTurns(
 			if err := n.health.sleep(ctx, pause); err != nil {
 				return err
 			}
-		case !again:
-			return err
+		case again:
+		default:
+			before := left
+			left = 0
+			for _, done := range done[at:] {
+				if !done {
+					left++
+				}
+			}
+			pause := n.health.rests()
+			if waited += pause; ctx.Err() != nil || answers(err) || left == before || waited > patience {
+				return err
+			}
+			if err := n.health.sleep(ctx, pause); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

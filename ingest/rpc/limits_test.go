@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,6 +257,61 @@ func TestViewsThatAreCounted(t *testing.T) {
 			var put *limitedError
 			if c.all && (err != nil || m.given != len(views)) || !c.all && (!errors.As(err, &put) || f.now().Sub(began) > shortPause) {
 				t.Errorf("%d of %d calls were answered after %s, %v", m.given, len(views), f.now().Sub(began), err)
+			}
+		})
+	}
+}
+
+// roundTrip is an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Results are kept if an endpoint fails at later calls, such as a batch that it does not answer, or at one call in a
+// hundred. An endpoint that fails at a call each time, or at all of them, is given up.
+func TestCallsThroughFailures(t *testing.T) {
+	const headers = relaxAfter*singlesAtOnce + 100
+	for name, c := range map[string]struct {
+		fails func(batch bool, call int64) error
+		calls int64 // at most, batches and failed ones included
+		given bool
+	}{
+		"batches are not answered": {func(batch bool, call int64) error {
+			if batch && call > 1 {
+				return context.DeadlineExceeded
+			}
+			return map[bool]error{true: errors.New("connection reset by peer")}[batch]
+		}, headers + 3, true},
+		"one call in fifty": {func(batch bool, call int64) error {
+			return map[bool]error{true: errors.New("connection reset by peer")}[batch || call%50 == 0]
+		}, headers + headers/40 + 10, true},
+		"everything after a while": {func(batch bool, call int64) error {
+			return map[bool]error{true: errors.New("connection reset by peer")}[batch || call > 100]
+		}, 130, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chain, f := newFakeChain(t, 43, headers, sparse), newFakeTime()
+			n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
+			t.Cleanup(n.close)
+			real, calls := n.http.client.Transport, atomic.Int64{}
+			n.http.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+				f.pass(time.Millisecond)
+				body, err := r.GetBody()
+				first := make([]byte, 1)
+				if err == nil {
+					_, err = body.Read(first)
+				}
+				if err == nil {
+					err = c.fails(first[0] == '[', calls.Add(1))
+				}
+				if err != nil {
+					return nil, err
+				}
+				return real.RoundTrip(r)
+			})
+			all, err := n.Headers(t.Context(), 1, headers)
+			if (err == nil && len(all) == headers) != c.given || calls.Load() > c.calls {
+				t.Errorf("%d headers after %d calls, want at most %d; %v", len(all), calls.Load(), c.calls, err)
 			}
 		})
 	}
