@@ -35,7 +35,7 @@ const (
 	// A rate-limited endpoint that does not say for how long rests, too, twice as long each time until it responds.
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
-	longestPause    = 5 * time.Minute // even if Retry-After is longer
+	longestPause    = 5 * time.Minute // even if Retry-After is longer; if it is shorter, firstLimitPause
 	// shortPause is the longest pause that is waited for; during a longer one another endpoint is used.
 	shortPause = 2 * time.Second
 
@@ -243,7 +243,7 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 		h.fault = now
 	}
 	if pause > 0 {
-		h.limits.until = now.Add(min(pause, longestPause))
+		h.limits.until = now.Add(max(firstLimitPause, min(pause, longestPause)))
 	}
 	if h.limits.until.Before(before) {
 		h.limits.until = before

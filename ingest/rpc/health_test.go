@@ -244,6 +244,10 @@ func TestRateLimitAnswers(t *testing.T) {
 		t.Errorf("a second before the end it is %v after %v", err, f.slept)
 	}
 	_ = h.ask(t, f, nil)
+	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: time.Millisecond})
+	if h.rests() != firstLimitPause {
+		t.Errorf("Retry-After of a millisecond gives a rest of %s: an endpoint that is limited for minutes would get thousands of calls", h.rests())
+	}
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 100 * time.Hour})
 	if h.rests() != longestPause {
 		t.Errorf("Retry-After of 100 h gives a rest of %s", h.rests())
