@@ -16,8 +16,8 @@ const (
 	singlesAtOnce = 8
 )
 
-// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to
-// read, in any order and perhaps at the same time. If one of them fails, all fail with its error. A single call is
+// inBatches makes a call for a header for each of params, in batches as long as the endpoint accepts, and passes the
+// results to read, in any order and perhaps at the same time. If one of them fails, all fail with its error. A single call is
 // never sent as a batch, and an endpoint that rejects batches, as some relays do, receives several single calls at
 // once.
 //
@@ -32,7 +32,7 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, rea
 		return n.shorten(ctx, call{method: method, params: params[from]}, size, err), err
 	}
 	return n.inTurns(ctx, len(params), longestPause, batch, func(i int) error {
-		return n.ask(ctx, call{method: method, params: params[i]}, func(result []byte) error { return read(i, result) })
+		return n.ask(ctx, call{method: method, params: params[i], most: maxHeader}, func(result []byte) error { return read(i, result) })
 	})
 }
 

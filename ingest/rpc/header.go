@@ -43,8 +43,14 @@ func (n *Node) block(ctx context.Context, method string, which any) (*Header, er
 	return n.read(ctx, call{method: method, params: []any{which, false}})
 }
 
+// maxHeader is the maximum size of the response with one header, in bytes. A header comes with the hashes of its
+// transactions, of which this holds 120,000. Many headers are requested at once, so their responses must be smaller than
+// maxAnswer to fit into memory together.
+const maxHeader = 8 << 20
+
 // read makes a call for the block that its first parameter names.
 func (n *Node) read(ctx context.Context, c call) (*Header, error) {
+	c.most = maxHeader
 	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })
 }
 

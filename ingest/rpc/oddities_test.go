@@ -6,6 +6,8 @@ import (
 	"compress/zlib"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"math/big"
@@ -708,6 +710,21 @@ func TestBatchesThatAreRefusedForOtherReasons(t *testing.T) {
 	}
 	if _, err := n.Headers(t.Context(), 1, 20); err == nil || n.calls != 2 || n.limits.callsAtOnce() != HeadersAtOnce {
 		t.Errorf("%d requests to an endpoint that is down, %v", n.calls, err)
+	}
+}
+
+// The response with one header is bounded more tightly than that with logs, because many of them are in flight at once.
+func TestLongHeader(t *testing.T) {
+	n := newOddNode(t)
+	padding := ""
+	n.result = func(string, []json.RawMessage) any { return with(oddBlock, "transactions", padding) }
+	for size, want := range map[int]error{maxHeader / 2: nil, maxHeader: errAnswerTooLong} {
+		padding = strings.Repeat("a", size)
+		_, latest := n.Latest(t.Context())
+		_, one := n.headers(t.Context(), "eth_getBlockByHash", []any{common.HexToHash(fmt.Sprint(oddBlock["hash"]))})
+		if !errors.Is(latest, want) || !errors.Is(one, want) {
+			t.Errorf("headers of %d bytes give %v and %v, want %v", size, latest, one, want)
+		}
 	}
 }
 
