@@ -3,6 +3,9 @@ package ingest
 import (
 	"bytes"
 	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/navlog/navlog/ingest/status"
@@ -171,5 +174,36 @@ func TestCursorNamesTheWindow(t *testing.T) {
 	}
 	if cursor.GetWindowSeq() == 0 || cursor.GetWindowSeq() > cursor.GetSeq() {
 		t.Errorf("the window begins at %d of %d", cursor.GetWindowSeq(), cursor.GetSeq())
+	}
+}
+
+// While Kafka does not confirm a transaction, the status says so: ingest does not look at the chain meanwhile, and
+// without a reason this would look like a fault of the nodes.
+func TestSlowTransactionIsInTheStatus(t *testing.T) {
+	sequential(t)
+	r := newRig(t, kfake)
+	r.steps(5)
+	held, release := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(held); <-release })
+	var slow atomic.Bool
+	p := r.start(func(i *Ingest) {
+		i.hook = func(at writer.Step) error {
+			if slow.Load() && at == writer.AfterFlush {
+				once()
+			}
+			return nil
+		}
+	})
+	p.caughtUp()
+	slow.Store(true)
+	r.mine(1)
+	<-held
+	p.until("reason", func(st status.Status) bool {
+		return strings.Contains(st.Reason, "Kafka has not confirmed the transaction")
+	})
+	close(release)
+	p.caughtUp()
+	if st := p.Status(); st.Reason != "" {
+		t.Errorf("after it was confirmed the status says %q", st.Reason)
 	}
 }

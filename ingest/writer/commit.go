@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -22,6 +23,7 @@ const (
 	transactionTimeout = time.Minute
 	// commitTimeout bounds one transaction; it must be shorter than transactionTimeout.
 	commitTimeout = 45 * time.Second
+	slowCommit    = 2 * time.Second
 	// maxRecord is the longest value that fits into a record batch, leaving space for the rest. The data of a log that
 	// would not fit is left out (event.MaxData).
 	maxRecord = chainlog.MaxBatchBytes - 1000
@@ -72,7 +74,9 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 			w.State.Covered[i].Prove(w.Proven(w.State.Covered[i].Address))
 		}
 	}
-	if err := w.transact(ctx, c, due); err != nil {
+	confirmed := w.slow()
+	err = w.transact(ctx, c, due)
+	if confirmed(); err != nil {
 		return &CommitError{err}
 	}
 	if omitted := w.count(c, due); len(omitted) > 0 {
@@ -82,6 +86,29 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 	}
 	w.report()
 	return nil
+}
+
+// slow says in the status that Kafka is why nothing continues if a transaction takes longer than slowCommit, until the
+// returned function is called.
+func (w *Writer) slow() (confirmed func()) {
+	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; after %s ingest reads from the log how far it came, and continues there",
+		time.Now().UTC().Format(time.RFC3339), commitTimeout)
+	said := make(chan struct{})
+	timer := time.AfterFunc(slowCommit, func() {
+		w.status.Note(func(st *status.Status) { st.Reason = reason })
+		close(said)
+	})
+	return func() {
+		if timer.Stop() {
+			return
+		}
+		<-said
+		w.status.Note(func(st *status.Status) {
+			if st.Reason == reason {
+				st.Reason = ""
+			}
+		})
+	}
 }
 
 // traced starts the span of a transaction, whose context its records carry. A transaction that contains only a cursor
