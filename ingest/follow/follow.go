@@ -163,7 +163,8 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 // look finds the other branch, or the blocks of the endpoint do not form a chain. So another one gets its turn.
 func (f *Follower) broken(n *rpc.Node, above *rpc.Header) {
 	f.status.Note(func(st *status.Status) {
-		st.Reason = fmt.Sprintf("block %d at %s has the parent %s, but block %d is %s in the log", above.Number, n.Name, above.Parent, above.Number-1, f.writer.State.Head.Hash)
+		st.Reason = fmt.Sprintf("block %d at %s has the parent %s, but block %d is %s in the log",
+			above.Number, n.Name, above.Parent, above.Number-1, f.writer.State.Head.Hash)
 	})
 	f.nodes.Next()
 }

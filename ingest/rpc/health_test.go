@@ -246,7 +246,7 @@ func TestRateLimitAnswers(t *testing.T) {
 	_ = h.ask(t, f, nil)
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: time.Millisecond})
 	if h.rests() != firstLimitPause {
-		t.Errorf("Retry-After of a millisecond gives a rest of %s: an endpoint that is limited for minutes would get thousands of calls", h.rests())
+		t.Errorf("Retry-After of a millisecond gives a rest of %s, in which thousands of calls are limited", h.rests())
 	}
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 100 * time.Hour})
 	if h.rests() != longestPause {

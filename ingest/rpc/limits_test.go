@@ -250,7 +250,8 @@ func TestViewsThatAreCounted(t *testing.T) {
 			t.Cleanup(n.close)
 			var views []Sample
 			for number := uint64(20); number > 0; number-- {
-				views = append(views, Sample{SampleCall: SampleCall{To: common.Address{1}, Number: number}, At: &Header{Number: number, Hash: chain.blocks[number].hash}})
+				at := &Header{Number: number, Hash: chain.blocks[number].hash}
+				views = append(views, Sample{SampleCall: SampleCall{To: common.Address{1}, Number: number}, At: at})
 			}
 			began := f.now()
 			err := n.views(t.Context(), views)

@@ -91,8 +91,8 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 // slow says in the status that Kafka is why nothing continues if a transaction takes longer than slowCommit, until the
 // returned function is called.
 func (w *Writer) slow() (confirmed func()) {
-	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; after %s ingest reads from the log how far it came, and continues there",
-		time.Now().UTC().Format(time.RFC3339), commitTimeout)
+	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; "+
+		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339), commitTimeout)
 	said := make(chan struct{})
 	timer := time.AfterFunc(slowCommit, func() {
 		w.status.Note(func(st *status.Status) { st.Reason = reason })
