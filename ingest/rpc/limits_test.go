@@ -256,7 +256,7 @@ func TestViewsThatAreCounted(t *testing.T) {
 			began := f.now()
 			err := n.views(t.Context(), views)
 			var put *limitedError
-			if c.all && (err != nil || m.given != len(views)) || !c.all && (!errors.As(err, &put) || f.now().Sub(began) > shortPause) {
+			if c.all && (err != nil || m.given != len(views)) || !c.all && (!errors.As(err, &put) || f.now().Sub(began) > viewsPatience) {
 				t.Errorf("%d of %d calls were answered after %s, %v", m.given, len(views), f.now().Sub(began), err)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -122,12 +123,16 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 	return nil
 }
 
+// viewsPatience is how long calls of contracts wait for an endpoint that limits them: longer than the pause grows while
+// eight calls are limited at the same time, and shorter than it takes for another endpoint to be the better choice.
+const viewsPatience = 10 * time.Second
+
 // views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state
 // of new blocks longest. So if it lacks the state of one block, it is not called for older ones.
 func (n *Node) views(ctx context.Context, views []Sample) error {
 	var mu sync.Mutex
 	lacks := len(views) // the first call at a block whose state the node lacks
-	err := n.inTurns(ctx, len(views), shortPause, nil, func(i int) error {
+	err := n.inTurns(ctx, len(views), viewsPatience, nil, func(i int) error {
 		mu.Lock()
 		older := i > lacks
 		mu.Unlock()
