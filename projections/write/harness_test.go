@@ -193,12 +193,18 @@ func (n *tally) hear() Counts {
 	}
 }
 
-// batchOf returns records as the feed does.
+// batchOf returns records of vaults of the reference contracts as the feed does.
 func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	t.Helper()
-	raw, err := histories.AsRead(records)
-	must(t, err)
 	vaults, err := mapping.NewVaults()
+	must(t, err)
+	return batchWith(t, records, vaults)
+}
+
+// batchWith returns records as the feed does, which knows the mappings of the vaults.
+func batchWith(t testing.TB, records []*event.Record, vaults *mapping.Vaults) decode.Batch {
+	t.Helper()
+	raw, err := histories.AsRead(records)
 	must(t, err)
 	facts, err := decode.NewDecoder(chainID, vaults).All(raw)
 	must(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle/oracletest"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -26,7 +27,7 @@ var (
 	seed  = flag.Uint64("seed", 1, "seed of the first random history; 0: by the clock")
 )
 
-// TestRandomHistories writes random histories, cut into random batches, with a writer that dies at random places,
+// TestRandomHistories writes random histories of vaults of all presets, cut into random batches, with a writer that dies at random places,
 // even within a unit that retracts, and sometimes with two writers at once. Some units are written before lists is
 // built, the others after. After every batch, lists is compared with the oracle and with the keys in the touched rows;
 // in the end both tables are compared with the log, and lists with its definitions over events (without -short after
@@ -44,7 +45,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			t.Parallel() // most of the time is spent on the engine's disk
 			rng := rand.New(rand.NewPCG(first+i, 1))
-			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps), defined: !testing.Short()}
+			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps, presets()...), defined: !testing.Short()}
 			h.play(t)
 			h.g.equal(t, h.script.Records)
 			h.g.check(t)
@@ -86,7 +87,7 @@ func (h *playing) play(t *testing.T) {
 			}
 		}
 		next := slices.Concat(rest[:1+h.rng.IntN(min(6, len(rest)))]...)
-		batch := batchOf(t, next)
+		batch := h.batch(t, next)
 		after := w.Position()
 		var err error
 		switch h.rng.IntN(9) {
@@ -112,6 +113,24 @@ func (h *playing) play(t *testing.T) {
 	if !w.Built() {
 		h.build(t, w)
 	}
+}
+
+// presets are the mappings that vaults of the histories may have instead of the reference one.
+func presets() []string {
+	return slices.DeleteFunc(mapping.Presets(), func(name string) bool { return name == "reference" })
+}
+
+// batch returns records of the history as the feed does.
+func (h *playing) batch(t *testing.T, records []*event.Record) decode.Batch {
+	t.Helper()
+	vaults, err := mapping.NewVaults()
+	must(t, err)
+	for _, r := range h.script.Records {
+		if r.GetVault() != nil {
+			must(t, vaults.Apply(r.GetVault()))
+		}
+	}
+	return batchWith(t, records, vaults)
 }
 
 // succeed continues with another generation, from the beginning of the log, because a vault was restored that the
@@ -197,7 +216,7 @@ func (h *playing) race(t *testing.T, records []*event.Record) error {
 	var wait sync.WaitGroup
 	var answers [2]error
 	for i, w := range writers {
-		batch := batchOf(t, records)
+		batch := h.batch(t, records)
 		wait.Go(func() { answers[i] = w.Write(t.Context(), w.Encode(batch)) })
 	}
 	wait.Wait()

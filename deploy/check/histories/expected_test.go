@@ -13,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/histories"
@@ -131,20 +132,30 @@ func (h *history) vaults(of knowledge) (vaults []*event.Vault, later uint64) {
 func (h *history) chainAt(seq uint64, of knowledge) (*oracle.Chain, error) {
 	c := &oracle.Chain{ID: h.chainID, Router: router}
 	recorded := map[uint64]uint64{} // the time of each recorded block
-	known := map[common.Address]bool{}
+	known, mapped := map[common.Address]bool{}, map[common.Address]bool{}
 	var later uint64
 	c.Vaults, later = h.vaults(of)
 	for _, v := range c.Vaults {
-		known[common.Address(v.GetAddress())] = true
+		a := common.Address(v.GetAddress())
+		known[a], mapped[a] = true, len(v.GetMappings()) > 0
 	}
 	for _, r := range live(h.script.Records[:seq]) {
 		if b := r.GetBlock(); b != nil && (r.GetSeq() < later || !h.late[r.GetSeq()]) {
 			recorded[b.GetNumber()] = b.GetTime()
 		}
+		if s := r.GetSample(); s != nil && known[common.Address(s.GetVault())] && small(s.GetAssets()) {
+			c.Samples = append(c.Samples, s)
+		}
 		if r.GetLog() == nil || !known[common.Address(r.GetLog().GetAddress())] {
 			continue
 		}
 		l := logOf(r.GetLog())
+		if mapped[l.Address] {
+			if wholeERC4626(l) {
+				c.Logs = append(c.Logs, l)
+			}
+			continue
+		}
 		e, err := devchain.Decode(l.Topics, l.Data)
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", r.GetSeq(), err)
@@ -202,6 +213,29 @@ func counts(e contracts.Event) bool {
 	}
 	return true
 }
+
+// wholeERC4626 reports whether a log of a vault of the preset erc4626 has all words of its event, and no amount that
+// sums could not hold.
+func wholeERC4626(l types.Log) bool {
+	words := 2
+	if n := len(l.Topics); n == 3 && l.Topics[0] != deposited {
+		words = 1 // Transfer and Approval
+	}
+	if len(l.Data) != 32*words {
+		return false
+	}
+	for word := range slices.Chunk(l.Data, 32) {
+		if !small(word) {
+			return false
+		}
+	}
+	return true
+}
+
+var deposited = crypto.Keccak256Hash([]byte("Deposit(address,address,uint256,uint256)"))
+
+// small reports whether sums can hold an amount.
+func small(word []byte) bool { return new(big.Int).SetBytes(word).Cmp(readmodel.MaxAmount) < 0 }
 
 func logOf(raw *event.Log) types.Log {
 	l := types.Log{Address: common.Address(raw.GetAddress()), Data: raw.GetData(), BlockNumber: raw.GetBlockNumber(),

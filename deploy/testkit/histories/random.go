@@ -11,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // VaultAt and UserAt are the addresses of the i-th vault and user.
@@ -29,7 +30,7 @@ func Power(n uint, plus int64) *big.Int {
 // many logs are impossible, and some numbers are too large.
 func Anything(rng *rand.Rand, vaults, users int) Said {
 	for {
-		v, err := clean(Said{VaultAt(rng.IntN(vaults)), anyEvent(rng, anyone(rng, users), anyone(rng, users))})
+		v, err := clean(Said{Vault: VaultAt(rng.IntN(vaults)), Event: anyEvent(rng, anyone(rng, users), anyone(rng, users))})
 		if err == nil {
 			return v
 		}
@@ -121,13 +122,14 @@ const most = 4
 // reorganisation: old blocks, of which only some are recorded, new ones, reorganisations to new branches and back to
 // old ones, vaults that join late, whose past, which may begin before any block so far, is appended while the others
 // continue, and vaults that are removed and restored. In the end the log covers every vault that it has completely.
-func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
+// A vault has the reference contracts, or those of one of some presets.
+func Random(rng *rand.Rand, chainID uint64, steps int, presets ...string) *Script {
 	s := New(chainID)
 	s.Start(20)
 	if rng.IntN(3) == 0 { // a bucket of totals ends at block 4095
 		s.Start(4070 + rng.Uint64N(30))
 	}
-	r := &randomly{Script: s, rng: rng}
+	r := &randomly{Script: s, rng: rng, presets: presets}
 	r.describe()
 	r.describe()
 	for range steps {
@@ -142,22 +144,45 @@ func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 // randomly generates a history.
 type randomly struct {
 	*Script
-	rng *rand.Rand
-	old []Block // an abandoned branch
+	rng     *rand.Rand
+	presets []string
+	old     []Block // an abandoned branch
 }
 
 // describe appends the description of another vault.
-func (r *randomly) describe() { r.Vault(VaultAt(len(r.covered))) }
+func (r *randomly) describe() {
+	a := VaultAt(len(r.covered))
+	if len(r.presets) > 0 && r.rng.IntN(2) == 0 {
+		r.Map(a, r.presets[r.rng.IntN(len(r.presets))])
+	}
+	r.Vault(a)
+}
+
+// anything returns a log of a vault, with those that belong to it; emitted is used if the vault has the reference
+// contracts.
+func (r *randomly) anything(emitted Said) []Said {
+	if p := r.mapped[emitted.Vault]; p != nil {
+		return p.anything(r.rng, emitted.Vault, users)
+	}
+	return []Said{emitted}
+}
+
+// users is the number of users of a random history.
+const users = 5
 
 // block makes the next block, some seconds after the last one, with random logs. Some of them share a transaction.
 func (r *randomly) block(after uint64) Block {
 	var logs []Said
 	for range r.rng.IntN(5) {
-		logs = append(logs, Anything(r.rng, len(r.covered), 5))
+		logs = append(logs, r.anything(Anything(r.rng, len(r.covered), users))...)
 	}
 	b := r.read(r.Make(after, logs...))
+	made := make([]uint32, len(b.logs)) // the transaction of each log
+	for i, l := range b.logs {
+		made[i] = l.GetTxIndex()
+	}
 	for i := 1; i < len(b.logs); i++ {
-		if r.rng.IntN(3) == 0 {
+		if r.rng.IntN(3) == 0 || made[i] == made[i-1] {
 			b.logs[i].TxHash, b.logs[i].TxIndex = b.logs[i-1].TxHash, b.logs[i-1].TxIndex
 		}
 	}
@@ -169,7 +194,8 @@ func (r *randomly) block(after uint64) Block {
 func (r *randomly) read(b Block) Block {
 	var logs []*event.Log
 	for _, l := range b.logs {
-		if v := r.coverage(common.Address(l.GetAddress())); !r.absent[common.Address(l.GetAddress())] && v.GetStartBlock() <= b.Number {
+		of := mapping.VaultOf(l)
+		if v := r.coverage(of); !r.absent[of] && v.GetStartBlock() <= b.Number {
 			logs = append(logs, l)
 		}
 	}
@@ -189,9 +215,9 @@ func (r *randomly) lateVault() *event.Coverage {
 // logsOf returns random logs of one vault.
 func (r *randomly) logsOf(v *event.Coverage, n int) (out []Said) {
 	for range n {
-		l := Anything(r.rng, 1, 5)
+		l := Anything(r.rng, 1, users)
 		l.Vault = common.Address(v.GetAddress())
-		out = append(out, l)
+		out = append(out, r.anything(l)[0])
 	}
 	return out
 }

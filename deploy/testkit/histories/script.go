@@ -37,7 +37,8 @@ type Script struct {
 	headers map[uint64]header // of the chain's blocks
 	final   uint64            // only an accepted reorganisation retracts blocks up to this one
 	covered []*event.Coverage
-	absent  map[common.Address]bool  // vaults that are removed or late: new blocks have none of their logs
+	absent  map[common.Address]bool // vaults that are removed or late: new blocks have none of their logs
+	mapped  map[common.Address]*preset
 	cursors map[uint64]*event.Cursor // by the seq that ends the unit
 }
 
@@ -58,10 +59,11 @@ type Block struct {
 	logs         []*event.Log
 }
 
-// Said is an event and the vault that emits it.
+// Said is what a vault emits: an event of the reference contracts, or a log.
 type Said = struct {
 	Vault common.Address
 	Event contracts.Event
+	Log   *Log // instead of Event
 }
 
 // began is the time of the block before the first one.
@@ -70,7 +72,7 @@ const began = 1_700_000_000
 // New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
 	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, absent: map[common.Address]bool{},
-		cursors: map[uint64]*event.Cursor{}}
+		mapped: map[common.Address]*preset{}, cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start sets the number of the first block. It must be called before anything is appended.
@@ -142,21 +144,31 @@ func (s *Script) Make(after uint64, logs ...Said) Block {
 	s.Time += after
 	b := Block{Number: s.Number, Time: s.Time, hash: hashOf(s.Number, s.salt)}
 	for i, l := range logs {
-		b.logs = append(b.logs, LogOf(b.Number, b.Time, b.hash, uint32(i), l))
+		raw := LogOf(b.Number, b.Time, b.hash, uint32(i), l)
+		if l.Log != nil && l.Log.Joined {
+			raw.TxHash, raw.TxIndex = b.logs[i-1].TxHash, b.logs[i-1].TxIndex
+		}
+		b.logs = append(b.logs, raw)
 	}
 	return b
 }
 
 // LogOf returns an event as a node returns it.
 func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.Log {
-	topics, data, err := contracts.Encode(l.Event)
-	if err != nil {
-		panic(err)
+	if l.Log == nil {
+		topics, data, err := contracts.Encode(l.Event)
+		if err != nil {
+			panic(err)
+		}
+		l.Log = &Log{Contract: l.Vault, Topics: topics, Data: data}
 	}
-	raw := &event.Log{Address: l.Vault.Bytes(), Data: data, BlockNumber: number, BlockHash: hash.Bytes(), BlockTime: time,
+	raw := &event.Log{Address: l.Log.Contract.Bytes(), Data: l.Log.Data, BlockNumber: number, BlockHash: hash.Bytes(), BlockTime: time,
 		TxHash: hashOf(number, uint64(index), binary.BigEndian.Uint64(hash[:8])).Bytes(), TxIndex: index, LogIndex: index}
-	for _, t := range topics {
+	for _, t := range l.Log.Topics {
 		raw.Topics = append(raw.Topics, t.Bytes())
+	}
+	if l.Log.Contract != l.Vault {
+		raw.Vault = l.Vault.Bytes()
 	}
 	return raw
 }
@@ -167,13 +179,18 @@ func (s *Script) Enter(b Block) {
 	s.Blocks = append(s.Blocks, b)
 }
 
-// blocks appends the logs of consecutive blocks and the record of the last one.
+// blocks appends the logs and samples of consecutive blocks and the record of the last one.
 func (s *Script) blocks(of ...Block) {
 	for _, b := range of {
 		for _, l := range b.logs {
 			s.put(&event.Record{Fact: &event.Record_Log{Log: l}})
 		}
 		s.headers[b.Number] = header{time: b.Time, hash: b.hash}
+		for _, v := range s.covered {
+			if !s.absent[common.Address(v.GetAddress())] && v.GetStartBlock() <= b.Number {
+				s.sample(common.Address(v.GetAddress()), b.Number)
+			}
+		}
 	}
 	last := of[len(of)-1]
 	s.record(last.Number)
@@ -232,7 +249,7 @@ func (s *Script) retractAbove(ancestor uint64) {
 	gone := map[uint64]bool{}
 	for _, r := range slices.Backward(s.Records) { // a vault that joined late has records about old blocks with high seqs
 		gone[r.GetRetracts()] = true
-		number := max(r.GetBlock().GetNumber(), r.GetLog().GetBlockNumber())
+		number := max(r.GetBlock().GetNumber(), r.GetLog().GetBlockNumber(), r.GetSample().GetBlockNumber())
 		if r.GetRetracts() == 0 && !gone[r.GetSeq()] && number > ancestor {
 			s.put(&event.Record{Retracts: r.GetSeq(), Fact: r.Fact})
 		}
@@ -299,6 +316,7 @@ func (s *Script) Backfill(from uint64, logs ...Said) {
 	for i, l := range logs {
 		h := s.headers[in[i]]
 		s.put(&event.Record{Fact: &event.Record_Log{Log: LogOf(in[i], h.time, h.hash, 1000*s.fills, l)}})
+		s.sample(l.Vault, in[i])
 	}
 	last := in[len(logs)]
 	s.record(last)
@@ -327,6 +345,7 @@ func (s *Script) Join(vault common.Address, logs ...Said) {
 		l := LogOf(b.Number, b.Time, b.hash, 1000*s.fills, logs[i])
 		b.logs = append(slices.Clone(b.logs), l)
 		s.put(&event.Record{Fact: &event.Record_Log{Log: l}})
+		s.sample(vault, b.Number)
 	}
 	newest := s.Blocks[len(s.Blocks)-1].Number
 	s.record(newest)
@@ -345,8 +364,12 @@ func (s *Script) Vault(a common.Address) {
 	}
 	v.Removed = false
 	s.late(v)
-	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
-		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}}})
+	described := &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
+		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}
+	if p := s.mapped[a]; p != nil {
+		p.describe(described)
+	}
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: described}})
 	s.Boundary()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // units of a history.
@@ -124,6 +125,71 @@ func TestRandomHasEveryKind(t *testing.T) {
 	for _, what := range []string{"logs of one transaction", "a request that expires at the time of a block", "blocks with equal times",
 		"an accepted reorganisation", "every block retracted", "blocks of which only the last is recorded", "a vault that is removed",
 		"a vault that is restored", "a late vault that begins before all blocks", "an old block that is recorded for a late vault"} {
+		if found[what] < 10 {
+			t.Errorf("%s: %d times", what, found[what])
+		}
+	}
+}
+
+// TestPresets: histories of vaults of all presets have effects of every kind, from logs that belong together and from
+// samples, which are retracted with their blocks.
+func TestPresets(t *testing.T) {
+	others := slices.DeleteFunc(mapping.Presets(), func(name string) bool { return name == "reference" })
+	found := map[string]int{}
+	for seed := range uint64(100) {
+		s := histories.Random(rand.New(rand.NewPCG(seed, 1)), 1, units, others...)
+		vaults, err := mapping.NewVaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, unit := range histories.Units(s.Records) {
+			lives(t, s, unit)
+			txs := map[string][]mapping.Log{}
+			of := map[string]*mapping.Sources{}
+			for _, r := range unit {
+				if v := r.GetVault(); v != nil {
+					if err := vaults.Apply(v); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if l := r.GetLog(); l != nil && r.GetRetracts() == 0 {
+					sources := vaults.Of(mapping.VaultOf(l))
+					tx := string(l.GetTxHash()) + sources.Address.Hex()
+					if log, ok := sources.FromRecord(l); ok {
+						txs[tx], of[tx] = append(txs[tx], log), sources
+					}
+				}
+				if sample := r.GetSample(); sample != nil {
+					effects, sound := vaults.Of(common.Address(sample.GetVault())).Measured(sample)
+					switch {
+					case r.GetRetracts() != 0:
+						found["a sample that is retracted"]++
+					case sound:
+						found[effects[0].Kind.String()]++
+					default:
+						found["a sample that is too large"]++
+					}
+				}
+			}
+			for tx, logs := range txs {
+				effects, err := of[tx].Map(logs, nil)
+				if err != nil {
+					found["a log that is quarantined"]++
+				}
+				for _, e := range effects {
+					found[e.Kind.String()]++
+					if e.Kind == mapping.Deposit && e.Present(mapping.Attribution) && e.Present(mapping.Group) && e.Attribution != (common.Hash{}) {
+						found["a deposit in a group with an attribution"]++
+					}
+				}
+			}
+		}
+	}
+	wanted := []string{"a sample that is retracted", "a sample that is too large", "a log that is quarantined", "a deposit in a group with an attribution"}
+	for kind := mapping.Deposit; kind <= mapping.Sample; kind++ {
+		wanted = append(wanted, kind.String())
+	}
+	for _, what := range wanted {
 		if found[what] < 10 {
 			t.Errorf("%s: %d times", what, found[what])
 		}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,6 +28,8 @@ type Chain struct {
 	Times []uint64
 	// Logs in chain order, without quarantined ones. BlockTimestamp is set for those of blocks that are not recorded.
 	Logs []types.Log
+	// Samples are NAV samples in chain order, without quarantined ones.
+	Samples []*event.Sample
 }
 
 // A Moment is a state of a chain and how to request it from the API.
@@ -74,11 +77,20 @@ func (c *Chain) history() (*History, error) {
 		described := vault{address: common.Address(v.GetAddress()), startBlock: v.GetStartBlock(), name: v.GetName(), symbol: v.GetSymbol(), decimals: uint8(v.GetDecimals())}
 		described.asset.address = common.Address(v.GetAsset().GetAddress())
 		described.asset.symbol, described.asset.decimals = v.GetAsset().GetSymbol(), uint8(v.GetAsset().GetDecimals())
+		if m := v.GetMappings(); len(m) > 0 {
+			if described.erc4626 = m[0].GetPreset() == "erc4626"; !described.erc4626 {
+				return nil, fmt.Errorf("the oracle has no rules for vaults of the preset %s", m[0].GetPreset())
+			}
+		}
 		h.vaults = append(h.vaults, described)
 	}
 	if err := h.append(c.Logs); err != nil {
 		return nil, fmt.Errorf("read the logs: %w", err)
 	}
+	for _, s := range c.Samples {
+		h.Facts = append(h.Facts, Fact{Vault: common.Address(s.GetVault()), Block: s.GetBlockNumber(), Time: s.GetBlockTime(), Index: sampleIndex, Event: s})
+	}
+	slices.SortStableFunc(h.Facts, func(a, b Fact) int { return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Index, b.Index)) })
 	return h, nil
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
@@ -36,6 +38,7 @@ type vault struct {
 	name       string
 	symbol     string
 	decimals   uint8
+	erc4626    bool // it has the preset erc4626 instead of the reference contracts
 	asset      struct {
 		address  common.Address
 		symbol   string
@@ -43,7 +46,8 @@ type vault struct {
 	}
 }
 
-// A Fact is one log of a vault. Event is a pointer to one of the event types of package reference.
+// A Fact is one log of a vault, or a NAV sample after all logs of its block. Event is a pointer to one of the event types
+// of package reference, or to a sample.
 type Fact struct {
 	Vault common.Address
 	Block uint64
@@ -156,6 +160,9 @@ func readVault(ctx context.Context, client *ethclient.Client, address common.Add
 func (h *History) append(logs []types.Log) error {
 	for _, l := range logs {
 		event, err := decode(l)
+		if slices.ContainsFunc(h.vaults, func(v vault) bool { return v.erc4626 && v.address == l.Address }) {
+			event, err = decodeERC4626(l)
+		}
 		if err != nil {
 			return fmt.Errorf("log %d of block %d: %w", l.Index, l.BlockNumber, err)
 		}
@@ -175,6 +182,33 @@ var (
 	// The bindings can parse logs without a connection to a chain.
 	bindings, bindingsErr = reference.NewReferenceVaultFilterer(common.Address{}, nil)
 )
+
+// sampleIndex is the index of a sample, which has no log.
+const sampleIndex = math.MaxUint32
+
+// decodeERC4626 returns a log of a vault of the preset erc4626: a deposit, whose number is its place in the chain, what
+// was withdrawn without a request, or a transfer of shares, which may mint or burn them.
+func decodeERC4626(l types.Log) (any, error) {
+	switch event, err := vaultABI.EventByID(l.Topics[0]); {
+	case err != nil:
+		return nil, err
+	case event.Name == "Deposit":
+		d, err := bindings.ParseDeposit(l)
+		if err != nil {
+			return nil, err
+		}
+		place := new(big.Int).SetUint64(l.BlockNumber<<24 | uint64(l.Index))
+		return &reference.ReferenceVaultDepositAccepted{DepositId: place, Owner: d.Owner, Sender: d.Sender, Assets: d.Assets, Shares: d.Shares}, nil
+	case event.Name == "Withdraw":
+		return bindings.ParseWithdraw(l)
+	case event.Name == "Transfer":
+		return bindings.ParseTransfer(l)
+	case event.Name == "Approval":
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("a vault of the preset erc4626 has no event %s", event.Name)
+	}
+}
 
 // decode returns a log as parsed by the generated bindings, or nil for one that navlog does not count.
 func decode(l types.Log) (any, error) {

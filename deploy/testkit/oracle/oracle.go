@@ -10,6 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // A State is what is true at one block: the fold of all facts up to it.
@@ -34,6 +36,7 @@ type vaultState struct {
 	requests  map[uint64]*requestState
 	users     map[common.Address]*userState // with their totals in this vault
 	sweptTo   uint64                        // the highest deposit number in a sweep
+	supply    *big.Int                      // minted less burned, of a vault of the preset erc4626
 	lastSweep uint64                        // Unix seconds, 0 = never
 	lastNav   *navState
 }
@@ -68,11 +71,12 @@ func (r *requestState) ended() bool {
 	return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0
 }
 
-// A claimState is a claim. If it names no owner, the owner of its request was paid.
+// A claimState is a payment: a claim, or what was withdrawn without a request. If a claim names no owner, the owner of
+// its request was paid.
 type claimState struct {
 	Fact
-	*reference.ReferenceVaultWithdrawalClaimed
-	owner common.Address
+	Assets *big.Int
+	owner  common.Address
 }
 
 type navState struct {
@@ -91,7 +95,7 @@ func (h *History) at(block uint64) (*State, error) {
 		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, paid: map[[2]common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
-		s.vaults[v.address] = &vaultState{vault: v, requests: map[uint64]*requestState{}, users: map[common.Address]*userState{}}
+		s.vaults[v.address] = &vaultState{vault: v, supply: new(big.Int), requests: map[uint64]*requestState{}, users: map[common.Address]*userState{}}
 	}
 	for _, f := range h.Facts {
 		if f.Block > block {
@@ -109,15 +113,16 @@ func (s *State) apply(f Fact) error {
 	if v == nil {
 		return fmt.Errorf("the vault is not known")
 	}
+	if v.erc4626 {
+		return s.applyERC4626(v, f)
+	}
 	switch e := f.Event.(type) {
 	case *reference.ReferenceVaultDepositAccepted:
 		return s.deposit(v, &depositState{Fact: f, ReferenceVaultDepositAccepted: e})
 	case *reference.ReferenceVaultDepositsSwept:
 		return s.sweep(v, f, e)
 	case *reference.ReferenceVaultNavUpdated:
-		n := navState{f, e}
-		s.navs = append(s.navs, n)
-		v.lastNav = &n
+		s.valued(v, navState{f, e})
 		return nil
 	case *reference.ReferenceVaultWithdrawalRequested:
 		return s.request(v, &requestState{Fact: f, ReferenceVaultWithdrawalRequested: e})
@@ -134,11 +139,7 @@ func (s *State) apply(f Fact) error {
 		if r := v.requests[e.RequestIndex.Uint64()]; r != nil && owner == (common.Address{}) {
 			owner = r.Owner
 		}
-		s.claims = append(s.claims, claimState{f, e, owner})
-		for _, in := range []common.Address{v.address, {}} {
-			sum := s.paidIn(in, owner)
-			sum.Add(sum, e.Assets)
-		}
+		s.pay(v, claimState{f, e.Assets, owner})
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
 			r.claimedAt, r.claimedAssets = f.Time, e.Assets
 			return nil
@@ -149,6 +150,59 @@ func (s *State) apply(f Fact) error {
 		return s.change(v, e.RequestIndex, func(r *requestState) error { r.expiredAt = f.Time; return nil })
 	}
 	return fmt.Errorf("the oracle has no rule for it")
+}
+
+// applyERC4626 applies a fact of a vault of the preset erc4626.
+func (s *State) applyERC4626(v *vaultState, f Fact) error {
+	switch e := f.Event.(type) {
+	case *reference.ReferenceVaultDepositAccepted:
+		return s.deposit(v, &depositState{Fact: f, ReferenceVaultDepositAccepted: e})
+	case *reference.ReferenceVaultWithdraw:
+		s.seen(v, e.Owner, f, new(big.Int))
+		s.pay(v, claimState{f, e.Assets, e.Owner})
+	case *reference.ReferenceVaultTransfer:
+		switch none := (common.Address{}); none {
+		case e.From:
+			v.supply = new(big.Int).Add(v.supply, e.Value)
+		case e.To:
+			v.supply = new(big.Int).Sub(v.supply, e.Value)
+		}
+	case *event.Sample:
+		s.valued(v, navState{f, v.measured(e)})
+	default:
+		return fmt.Errorf("the oracle has no rule for it")
+	}
+	return nil
+}
+
+// valued records a NAV.
+func (s *State) valued(v *vaultState, n navState) {
+	s.navs = append(s.navs, n)
+	v.lastNav = &n
+}
+
+// pay records a payment.
+func (s *State) pay(v *vaultState, c claimState) {
+	s.claims = append(s.claims, c)
+	for _, in := range []common.Address{v.address, {}} {
+		sum := s.paidIn(in, c.owner)
+		sum.Add(sum, c.Assets)
+	}
+}
+
+// measured returns a sample with what follows from it and the supply, if the supply is a valid amount: the total assets
+// are rounded down, and 0 if they are not a valid amount.
+func (v *vaultState) measured(sample *event.Sample) *reference.ReferenceVaultNavUpdated {
+	n := &reference.ReferenceVaultNavUpdated{NavPerShare: new(big.Int).SetBytes(sample.GetAssets()), TotalAssets: new(big.Int), TotalSupply: new(big.Int)}
+	if v.supply.Sign() > 0 && v.supply.Cmp(readmodel.MaxAmount) < 0 {
+		n.TotalSupply = v.supply
+	}
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(sample.GetNavDigits())), nil)
+	worth := new(big.Int).Mul(n.NavPerShare, n.TotalSupply)
+	if worth.Quo(worth, unit); worth.Cmp(readmodel.MaxAmount) < 0 {
+		n.TotalAssets = worth
+	}
+	return n
 }
 
 // contradiction returns the error for facts that cannot both be true, or nil if the history may contain such facts.
@@ -286,7 +340,10 @@ func sorted(users map[common.Address]*userState, sortBy, sortOrder string) []*us
 	})
 }
 
-// unswept returns the vault's deposits that no sweep has reached, oldest first.
+// unswept returns the vault's deposits that no sweep has reached, oldest first; none if the vault has no sweeps.
 func (v *vaultState) unswept() []*depositState {
+	if v.erc4626 {
+		return nil
+	}
 	return keep(v.deposits, func(d *depositState) bool { return d.sweptAt == 0 })
 }

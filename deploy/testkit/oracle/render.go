@@ -98,12 +98,16 @@ func (s *State) vaultJSON(v *vaultState) Object {
 		"navPerShare":  nil,
 		"navUpdatedAt": nil,
 		"startBlock":   decimal(v.startBlock),
-		// The contracts of the histories emit all events.
+		// The reference contracts emit all events.
 		"capabilities": Object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
 		"kinds": []any{
 			"DepositAccepted", "WithdrawalRequested", "WithdrawalFunded", "WithdrawalClaimed", "WithdrawalCancelled",
 			"WithdrawalExpired", "NavUpdated", "DepositsSwept", "WithdrawalsSettled",
 		},
+	}
+	if v.erc4626 {
+		o["capabilities"] = Object{"deposits": true, "expiry": false, "nav": true, "partners": false, "queue": false, "settlement": false, "sweeps": false}
+		o["kinds"] = []any{"Deposit", "Withdraw", "Transfer"}
 	}
 	if n := v.lastNav; n != nil {
 		o["totalAssets"] = n.TotalAssets.String()
@@ -128,6 +132,9 @@ func (s *State) vaultDetailJSON(v *vaultState) Object {
 		"lastSweepAt":        instantOrNull(v.lastSweep),
 		"lastNavAt":          nil,
 	}
+	if v.erc4626 {
+		stats["pendingWithdrawals"] = nil
+	}
 	if v.lastNav != nil {
 		stats["lastNavAt"] = instant(v.lastNav.Time)
 	}
@@ -140,6 +147,9 @@ func (s *State) vaultDetailJSON(v *vaultState) Object {
 
 func (s *State) navJSON(n navState) Object {
 	o := n.place(s)
+	if n.Index == sampleIndex {
+		o["id"], o["txHash"], o["logIndex"] = fmt.Sprintf("%s-%d", n.Vault.Hex(), n.Block), nil, nil
+	}
 	o["navPerShare"] = n.NavPerShare.String()
 	o["totalAssets"] = n.TotalAssets.String()
 	o["totalSupply"] = n.TotalSupply.String()
@@ -239,6 +249,10 @@ func (s *State) settlementJSON(v *vaultState) Object {
 	toFund := keep(s.requests, func(r *requestState) bool {
 		return r.Vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
 	})
+	if v.erc4626 {
+		none := Object{"count": nil, "totalAmount": nil}
+		return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "depositsToSweep": none, "withdrawalsToFund": none}
+	}
 	return Object{
 		"vaultAddress": v.address.Hex(),
 		"vaultName":    v.name,
