@@ -26,7 +26,6 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/readmodel/expect"
 	"github.com/navlog/navlog/schemas/registry"
@@ -122,20 +121,21 @@ const writer = 1
 func (g *generation) events(t testing.TB, records []*event.Record) {
 	t.Helper()
 	rows := readmodel.EventsTable.NewRows()
-	vaults, err := mapping.NewVaults()
-	must(t, err)
 	var unit []oracle.Record
 	for _, r := range records {
 		must(t, g.log.Apply(r))
 		value, err := proto.Marshal(r)
 		must(t, err)
-		unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.log.Skips(r)})
-	}
-	for _, all := range oracle.Rows(vaults, unit) {
-		for i := range all {
-			all[i].Writer = writer
-			rows.Add(&all[i])
+		if unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.log.Skips(r)}); !r.GetBoundary() {
+			continue
 		}
+		for _, all := range oracle.Rows(g.log.Vaults(), unit) {
+			for i := range all {
+				all[i].Writer = writer
+				rows.Add(&all[i])
+			}
+		}
+		unit = nil
 	}
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
 	b, err := g.conn.PrepareBatch(ctx, "INSERT INTO events ("+readmodel.EventsTable.Names()+")")
@@ -326,7 +326,7 @@ func (w *world) registered(t *testing.T, state string) {
 // history its lists are built.
 func unrestored(rng *rand.Rand, steps int) *histories.Script {
 	for {
-		s, removed, restored := histories.Random(rng, chainID, steps), map[common.Address]bool{}, false
+		s, removed, restored := histories.Random(rng, chainID, steps, "lagoon-v0.6", "midas", "veda", "yo"), map[common.Address]bool{}, false
 		for _, r := range s.Records {
 			if v := r.GetVault(); v != nil {
 				a := common.Address(v.GetAddress())
