@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle/oracletest"
+	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -49,6 +50,7 @@ func TestRandomHistories(t *testing.T) {
 			h.play(t)
 			h.g.equal(t, h.script.Records)
 			h.g.check(t)
+			must(t, verify.Audit(t.Context(), h.g.conn))
 		})
 	}
 }

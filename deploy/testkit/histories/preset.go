@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,13 +29,17 @@ type Log struct {
 // intervals are longer than most histories.
 const SampledEvery = 3
 
-// preset is a mapping whose vaults emit random logs: of each event that a rule names, with random values.
-type preset struct {
-	name    string
-	text    []byte   // canonical
-	roles   []string // sources of its vaults
+// protocol is that of a vault of one preset, or of two, of which the second begins at a block. Its contracts emit random
+// logs: of each event that a rule names, with random values.
+type protocol struct {
+	texts   []mapping.Text
+	roles   []string
 	rules   []rule
-	sampled bool
+	aliased bool // logs name partners by other values than their ids
+	// These follow from the vault's record.
+	description *mapping.Description
+	navDigits   uint32
+	sampled     bool // NAV can be sampled
 }
 
 // rule is a rule of a mapping file.
@@ -52,62 +57,90 @@ type emitted struct {
 	Source string `yaml:"source"`
 }
 
-// Map gives a vault, before its first record, the contracts of a preset.
-func (s *Script) Map(vault common.Address, name string) {
-	p, err := presetOf(name)
-	if err != nil {
-		panic(err)
+// Map gives a vault, before its first record, the contracts of a preset. Another one may follow some blocks after the
+// first.
+func (s *Script) Map(vault common.Address, presets ...string) {
+	p, until := &protocol{}, s.First+10
+	for i, name := range presets {
+		if err := p.add(name); err != nil {
+			panic(err)
+		}
+		text := &p.texts[i]
+		if text.To = math.MaxUint64; i > 0 {
+			text.From, p.texts[i-1].To = until+1, until
+		}
 	}
 	s.mapped[vault] = p
 }
 
-func presetOf(name string) (*preset, error) {
+// add adds a preset.
+func (p *protocol) add(name string) error {
 	text, err := mapping.PresetText(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	often := strings.ReplaceAll(string(text), "every: 300", fmt.Sprint("every: ", SampledEvery))
-	p := &preset{name: name, sampled: often != string(text)}
-	if p.text, err = mapping.Canonical(name, []byte(often)); err != nil {
-		return nil, err
-	}
-	m, err := mapping.Parse(name, p.text)
+	canonical, err := mapping.Canonical(name, []byte(often))
 	if err != nil {
-		return nil, err
+		return err
+	}
+	m, err := mapping.Parse(name, canonical)
+	if err != nil {
+		return err
 	}
 	for _, role := range m.Roles {
-		p.roles = append(p.roles, role.Name)
+		if !slices.Contains(p.roles, role.Name) {
+			p.roles = append(p.roles, role.Name)
+		}
 	}
 	var file struct{ Events []rule }
-	if err := yaml.Unmarshal(p.text, &file); err != nil {
-		return nil, err
+	if err := yaml.Unmarshal(canonical, &file); err != nil {
+		return err
 	}
-	p.rules = file.Events
-	return p, nil
+	p.texts, p.rules = append(p.texts, mapping.Text{Preset: name, Text: canonical}), append(p.rules, file.Events...)
+	p.aliased = p.aliased || strings.Contains(often, "attribution:")
+	return nil
 }
 
-// contract returns the contract of a vault with a role.
+// contract returns the contract of a vault with a role. All vaults have the same gateway.
 func contract(vault common.Address, role string) common.Address {
-	if role != "" && role != "vault" {
-		copy(vault[:], role)
+	switch role {
+	case "", "vault":
+		return vault
+	case "gateway":
+		vault = common.Address{}
 	}
+	copy(vault[:], role)
 	return vault
 }
 
-// describe adds the contracts and the mapping to a vault's record.
-func (p *preset) describe(v *event.Vault) {
+// describe adds the contracts and the mapping to a vault's record. Some values of attribution are aliases of partners.
+// Some vaults have so many decimals that no amount follows from a NAV.
+func (p *protocol) describe(v *event.Vault) {
+	v.Decimals = []uint32{18, 6, 60}[v.GetAddress()[common.AddressLength-1]%3]
 	var sources []mapping.Source
 	for _, role := range p.roles {
 		sources = append(sources, mapping.Source{Role: role, Address: contract(common.Address(v.GetAddress()), role)})
 	}
-	if err := mapping.Record(v, sources, []mapping.Text{{To: math.MaxUint64, Preset: p.name, Text: p.text}}); err != nil {
+	if err := mapping.Record(v, sources, p.texts); err != nil {
 		panic(err)
 	}
+	for id := uint32(1); p.aliased && id <= 3; id++ {
+		for _, value := range []common.Hash{common.BigToHash(Whole(int64(id))), common.BytesToHash(UserAt(int(id)).Bytes())} {
+			v.Aliases = append(v.Aliases, &event.Alias{Value: value.Bytes(), PartnerId: id})
+		}
+	}
+	read, err := mapping.Read(v)
+	if err != nil {
+		panic(err)
+	}
+	p.description = read.Description
+	p.navDigits, p.sampled = mapping.NavDigits(v.GetDecimals(), v.GetAsset().GetDecimals())
 }
 
 // anything returns a random log, and sometimes a second one in the same transaction that belongs to it. Few logs are not
 // as a contract of the preset emits them.
-func (p *preset) anything(rng *rand.Rand, vault common.Address, users int) []Said {
+func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []Said {
 	r := p.rules[rng.IntN(len(p.rules))]
 	values := map[string]common.Hash{}
 	first := r.log(rng, vault, users, values)
@@ -176,7 +209,10 @@ func anyValue(rng *rand.Rand, event, typ, parameter string, users int) common.Ha
 // fail, and few return a number that is too large.
 func (s *Script) sample(vault common.Address, number uint64) {
 	p := s.mapped[vault]
-	if p == nil || !p.sampled || number%SampledEvery != 0 {
+	if p == nil || !p.sampled {
+		return
+	}
+	if _, due := p.description.Sampled(number); !due {
 		return
 	}
 	h := s.headers[number]
@@ -187,7 +223,6 @@ func (s *Script) sample(vault common.Address, number uint64) {
 	case draw == 1:
 		value = Power(191, 0)
 	}
-	digits, _ := mapping.NavDigits(18, 6)
 	s.put(&event.Record{Fact: &event.Record_Sample{Sample: &event.Sample{Vault: vault.Bytes(), BlockNumber: number, BlockHash: h.hash.Bytes(),
-		BlockTime: h.time, NavDigits: digits, Assets: common.BigToHash(value).Bytes()}}})
+		BlockTime: h.time, NavDigits: p.navDigits, Assets: common.BigToHash(value).Bytes()}}})
 }

@@ -37,9 +37,9 @@ type Script struct {
 	headers map[uint64]header // of the chain's blocks
 	final   uint64            // only an accepted reorganisation retracts blocks up to this one
 	covered []*event.Coverage
-	absent  map[common.Address]bool // vaults that are removed or late: new blocks have none of their logs
-	mapped  map[common.Address]*preset
-	cursors map[uint64]*event.Cursor // by the seq that ends the unit
+	absent  map[common.Address]bool      // vaults that are removed or late: new blocks have none of their logs
+	mapped  map[common.Address]*protocol // of vaults that do not have the reference contracts
+	cursors map[uint64]*event.Cursor     // by the seq that ends the unit
 }
 
 // logID is the id of every scripted log.
@@ -72,7 +72,7 @@ const began = 1_700_000_000
 // New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
 	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, absent: map[common.Address]bool{},
-		mapped: map[common.Address]*preset{}, cursors: map[uint64]*event.Cursor{}}
+		mapped: map[common.Address]*protocol{}, cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start sets the number of the first block. It must be called before anything is appended.
