@@ -46,7 +46,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			t.Parallel() // most of the time is spent on the engine's disk
 			rng := rand.New(rand.NewPCG(first+i, 1))
-			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps, presets()...), defined: !testing.Short()}
+			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps, mapping.Presets()...), defined: !testing.Short()}
 			h.play(t)
 			h.g.equal(t, h.script.Records)
 			h.g.check(t)
@@ -115,11 +115,6 @@ func (h *playing) play(t *testing.T) {
 	if !w.Built() {
 		h.build(t, w)
 	}
-}
-
-// presets are the mappings that vaults of the histories may have instead of the reference one.
-func presets() []string {
-	return slices.DeleteFunc(mapping.Presets(), func(name string) bool { return name == "reference" })
 }
 
 // batch returns records of the history as the feed does.
