@@ -139,7 +139,7 @@ func TestDecodePresets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 3))
 	effects, quarantined := 0, 0
 	for range 20 {
-		s := histories.Random(rng, 31337, 40, mapping.Presets()...)
+		s := histories.Random(rng, 31337, 40, histories.Presets()...)
 		for i, r := range s.Records {
 			if r = proto.CloneOf(r); r.GetLog() != nil && len(r.GetLog().GetData()) > 0 && rng.IntN(3) == 0 {
 				spoil(rng, r.GetLog())

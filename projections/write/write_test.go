@@ -46,7 +46,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			t.Parallel() // most of the time is spent on the engine's disk
 			rng := rand.New(rand.NewPCG(first+i, 1))
-			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps, mapping.Presets()...), defined: !testing.Short()}
+			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps, histories.Presets()...), defined: !testing.Short()}
 			h.play(t)
 			h.g.equal(t, h.script.Records)
 			h.g.check(t)

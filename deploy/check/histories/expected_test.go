@@ -151,7 +151,7 @@ func (h *history) chainAt(seq uint64, of knowledge) (*oracle.Chain, error) {
 		}
 		l := logOf(r.GetLog())
 		if mapped[l.Address] {
-			if wholeERC4626(l) {
+			if countsShares(l) {
 				c.Logs = append(c.Logs, l)
 			}
 			continue
@@ -214,14 +214,11 @@ func counts(e contracts.Event) bool {
 	return true
 }
 
-// wholeERC4626 reports whether a log of a vault of the preset erc4626 has all words of its event, and no amount that
-// sums could not hold.
-func wholeERC4626(l types.Log) bool {
-	words := 2
-	if n := len(l.Topics); n == 3 && l.Topics[0] != deposited {
-		words = 1 // Transfer and Approval
-	}
-	if len(l.Data) != 32*words {
+// countsShares is counts for a log of a vault of the presets erc4626 and erc7540. It is also false for a log of an event
+// without effect. A request of no shares does not count.
+func countsShares(l types.Log) bool {
+	words := map[common.Hash]int{transferred: 1, deposited: 2, withdrawn: 2, oracle.RedeemRequested: 2}[l.Topics[0]]
+	if words == 0 || len(l.Data) != 32*words {
 		return false
 	}
 	for word := range slices.Chunk(l.Data, 32) {
@@ -229,10 +226,14 @@ func wholeERC4626(l types.Log) bool {
 			return false
 		}
 	}
-	return true
+	return l.Topics[0] != oracle.RedeemRequested || new(big.Int).SetBytes(l.Data[32:]).Sign() > 0
 }
 
-var deposited = crypto.Keccak256Hash([]byte("Deposit(address,address,uint256,uint256)"))
+var (
+	deposited   = crypto.Keccak256Hash([]byte("Deposit(address,address,uint256,uint256)"))
+	withdrawn   = crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)"))
+	transferred = crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
+)
 
 // small reports whether sums can hold an amount.
 func small(word []byte) bool { return new(big.Int).SetBytes(word).Cmp(readmodel.MaxAmount) < 0 }

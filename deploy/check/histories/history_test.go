@@ -92,7 +92,7 @@ func (t tally) String() string {
 func newHistory(l *lane, number uint64) *history {
 	h := &history{lane: l, chainID: 1 + number%1_000_000_000, rng: rand.New(rand.NewPCG(number, 2)),
 		clickhouse: readmodel.DefaultConfig(), known: map[moment][]oracle.Question{}, generations: map[string][]knowledge{}, said: &tail{}}
-	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units, "erc4626")
+	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units, "erc4626", "erc7540")
 	h.units, h.late = unitsOf(h.script)
 	h.clickhouse.Addr, h.clickhouse.QueryUser = l.clickHouse, "navlog_query"
 	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID) // the reader has rights on databases that begin with navlog_g

@@ -25,6 +25,11 @@ type Log struct {
 	Joined   bool // it has the transaction of the log before it
 }
 
+// Presets are the mappings that navlog ships, and some of which one follows another.
+func Presets() []string {
+	return append(mapping.Presets(), "reference,veda", "lagoon-v0.6,midas", "erc7540,lagoon-v0.6", "yo,reference", "erc4626,erc7540")
+}
+
 // SampledEvery is the number of blocks between the NAV samples of a vault whose preset has any: the presets' own
 // intervals are longer than most histories.
 const SampledEvery = 3

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -122,7 +123,8 @@ const most = 4
 // reorganisation: old blocks, of which only some are recorded, new ones, reorganisations to new branches and back to
 // old ones, vaults that join late, whose past, which may begin before any block so far, is appended while the others
 // continue, and vaults that are removed and restored. In the end the log covers every vault that it has completely.
-// A vault has the reference contracts, or those of one of some presets, or of two, one after the other.
+// A vault has the reference contracts, or those of one of some presets: names, or two with a comma between them, of which
+// the second follows after some blocks.
 func Random(rng *rand.Rand, chainID uint64, steps int, presets ...string) *Script {
 	s := New(chainID)
 	s.Start(20)
@@ -153,11 +155,7 @@ type randomly struct {
 func (r *randomly) describe() {
 	a := VaultAt(len(r.covered))
 	if len(r.presets) > 0 && r.rng.IntN(2) == 0 {
-		names := []string{r.presets[r.rng.IntN(len(r.presets))], r.presets[r.rng.IntN(len(r.presets))]}
-		if names[0] == names[1] || r.rng.IntN(3) > 0 {
-			names = names[:1]
-		}
-		r.Map(a, names...)
+		r.Map(a, strings.Split(r.presets[r.rng.IntN(len(r.presets))], ",")...)
 	}
 	r.Vault(a)
 }

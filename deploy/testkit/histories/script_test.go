@@ -136,7 +136,7 @@ func TestRandomHasEveryKind(t *testing.T) {
 func TestPresets(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(100) {
-		s := histories.Random(rand.New(rand.NewPCG(seed, 1)), 1, units, mapping.Presets()...)
+		s := histories.Random(rand.New(rand.NewPCG(seed, 1)), 1, units, histories.Presets()...)
 		vaults, err := mapping.NewVaults()
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +184,8 @@ func TestPresets(t *testing.T) {
 			}
 		}
 	}
-	wanted := []string{"a sample that is retracted", "a sample that is too large", "a log that is quarantined", "a deposit in a group with an attribution"}
+	wanted := []string{"a sample that is retracted", "a sample that is too large", "a log that is quarantined",
+		"a deposit in a group with an attribution"}
 	for kind := mapping.Deposit; kind <= mapping.Sample; kind++ {
 		wanted = append(wanted, kind.String())
 	}

@@ -78,9 +78,10 @@ func (c *Chain) history() (*History, error) {
 		described.asset.address = common.Address(v.GetAsset().GetAddress())
 		described.asset.symbol, described.asset.decimals = v.GetAsset().GetSymbol(), uint8(v.GetAsset().GetDecimals())
 		if m := v.GetMappings(); len(m) > 0 {
-			if described.erc4626 = m[0].GetPreset() == "erc4626"; !described.erc4626 {
-				return nil, fmt.Errorf("the oracle has no rules for vaults of the preset %s", m[0].GetPreset())
-			}
+			described.preset = m[0].GetPreset()
+		}
+		if !slices.Contains([]string{"", erc4626, erc7540}, described.preset) {
+			return nil, fmt.Errorf("the oracle has no rules for vaults of the preset %s", described.preset)
 		}
 		h.vaults = append(h.vaults, described)
 	}

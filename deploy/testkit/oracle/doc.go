@@ -7,7 +7,7 @@
 // should see. While the programs keep signed sums, states and retractions, the oracle starts from scratch each time; an
 // answer about the past is a fold that stops early.
 //
-// Its vaults have the reference contracts or, in a Chain, the preset erc4626 with NAV samples.
+// Its vaults have the reference contracts or, in a Chain, the presets erc4626 and erc7540 with NAV samples.
 //
 // It is the only oracle of what the API says about the state at a block: tests of query render with it, too, from their
 // own logs (Chain.At, State.Answer, Chain.Questions). What the API says about the log itself (events with their seqs,

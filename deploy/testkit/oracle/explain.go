@@ -49,7 +49,7 @@ func walk(ctx context.Context, get func(context.Context, Question) (Answer, erro
 		if err != nil {
 			return nil, err
 		}
-		if n.unexplained {
+		if !q.explains(n) {
 			if got.status != http.StatusNotFound {
 				differ("expected status 404, got %d: %v", got.status, got.body)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
@@ -38,7 +39,7 @@ type vault struct {
 	name       string
 	symbol     string
 	decimals   uint8
-	erc4626    bool // it has the preset erc4626 instead of the reference contracts
+	preset     string // instead of the reference contracts
 	asset      struct {
 		address  common.Address
 		symbol   string
@@ -160,8 +161,8 @@ func readVault(ctx context.Context, client *ethclient.Client, address common.Add
 func (h *History) append(logs []types.Log) error {
 	for _, l := range logs {
 		event, err := decode(l)
-		if slices.ContainsFunc(h.vaults, func(v vault) bool { return v.erc4626 && v.address == l.Address }) {
-			event, err = decodeERC4626(l)
+		if slices.ContainsFunc(h.vaults, func(v vault) bool { return v.preset != "" && v.address == l.Address }) {
+			event, err = decodeShares(l)
 		}
 		if err != nil {
 			return fmt.Errorf("log %d of block %d: %w", l.Index, l.BlockNumber, err)
@@ -186,9 +187,23 @@ var (
 // sampleIndex is the index of a sample, which has no log.
 const sampleIndex = math.MaxUint32
 
-// decodeERC4626 returns a log of a vault of the preset erc4626: a deposit, whose number is its place in the chain, what
-// was withdrawn without a request, or a transfer of shares, which may mint or burn them.
-func decodeERC4626(l types.Log) (any, error) {
+// The presets for whose vaults the oracle has rules.
+const (
+	erc4626 = "erc4626"
+	erc7540 = "erc7540"
+)
+
+// RedeemRequested is the topic of the requests of the preset erc7540.
+var RedeemRequested = crypto.Keccak256Hash([]byte("RedeemRequest(address,address,uint256,address,uint256)"))
+
+// decodeShares returns a log of a vault of the presets erc4626 and erc7540: a deposit, a request, a withdrawal, or a
+// transfer of shares, which may mint or burn them. The number of a deposit or request is its place in the chain.
+func decodeShares(l types.Log) (any, error) {
+	place := new(big.Int).SetUint64(l.BlockNumber<<24 | uint64(l.Index))
+	if l.Topics[0] == RedeemRequested {
+		return &reference.ReferenceVaultWithdrawalRequested{RequestIndex: place, Owner: common.BytesToAddress(l.Topics[1][:]),
+			Shares: new(big.Int).SetBytes(l.Data[32:]), AssetsEstimate: new(big.Int)}, nil
+	}
 	switch event, err := vaultABI.EventByID(l.Topics[0]); {
 	case err != nil:
 		return nil, err
@@ -197,16 +212,13 @@ func decodeERC4626(l types.Log) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		place := new(big.Int).SetUint64(l.BlockNumber<<24 | uint64(l.Index))
 		return &reference.ReferenceVaultDepositAccepted{DepositId: place, Owner: d.Owner, Sender: d.Sender, Assets: d.Assets, Shares: d.Shares}, nil
 	case event.Name == "Withdraw":
 		return bindings.ParseWithdraw(l)
 	case event.Name == "Transfer":
 		return bindings.ParseTransfer(l)
-	case event.Name == "Approval":
-		return nil, nil
 	default:
-		return nil, fmt.Errorf("a vault of the preset erc4626 has no event %s", event.Name)
+		return nil, fmt.Errorf("the oracle has no rule for the event %s", event.Name)
 	}
 }
 

@@ -3,19 +3,17 @@ package oracle
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // Number is a number in an answer that can be explained.
 type Number struct {
 	Field string // JSON pointer
 	Value any    // as in the answer: a decimal or a time as text, a JSON number, nil
-	// unexplained: the API refuses to explain it, because a vault of the preset erc4626 lacks it, or no single log has it.
-	unexplained bool
 }
-
-// fromSeveralLogs are the fields of a vault of the preset erc4626 that the API does not explain.
-var fromSeveralLogs = []string{"/totalAssets", "/totalSupply", "/stats/pendingWithdrawals"}
 
 // ofMembers stands for the paths of a vault's users.
 const ofMembers = "/vaults/*/users"
@@ -59,14 +57,26 @@ func Numbers(path string, answer Object) (out []Number) {
 		}
 		out = append(out, numbersAt(at, strings.TrimSuffix(field, strings.Join(parts, "/")), parts)...)
 	}
-	vault, _ := answer["data"].(Object)
-	can, _ := vault["capabilities"].(Object)
-	for i := range out {
-		n := &out[i]
-		n.unexplained = n.Value == nil && strings.HasSuffix(path, "/settlement/summary") ||
-			can["queue"] == false && slices.Contains(fromSeveralLogs, n.Field)
-	}
 	return out
+}
+
+// explains reports whether the API explains a number of the answer to a question. It does not if a vault with a preset
+// lacks it, or if no single logs have it.
+func (q *Question) explains(n Number) bool {
+	switch path := strings.TrimPrefix(q.path, api); {
+	case path == "/settlement/summary":
+		i, _ := strconv.Atoi(strings.Split(n.Field, "/")[1])
+		return q.state.ordered()[i].preset == ""
+	case path == "/queues/withdrawals":
+		filter := q.query.Get("vault")
+		return !slices.ContainsFunc(q.state.ordered(), func(v *vaultState) bool {
+			return v.preset == erc7540 && (filter == "" || v.address == common.HexToAddress(filter))
+		})
+	case slices.Contains([]string{"/totalAssets", "/totalSupply", "/stats/pendingWithdrawals"}, n.Field):
+		v := q.state.vaults[common.HexToAddress(path[strings.LastIndex(path, "/")+1:])]
+		return v == nil || v.preset == ""
+	}
+	return true
 }
 
 // numbersAt follows the parts of a pointer from a value; before is the pointer of the value itself.

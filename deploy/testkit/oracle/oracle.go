@@ -32,13 +32,15 @@ type State struct {
 
 type vaultState struct {
 	vault
-	deposits  []*depositState
-	requests  map[uint64]*requestState
-	users     map[common.Address]*userState // with their totals in this vault
-	sweptTo   uint64                        // the highest deposit number in a sweep
-	supply    *big.Int                      // minted less burned, of a vault of the preset erc4626
-	lastSweep uint64                        // Unix seconds, 0 = never
-	lastNav   *navState
+	deposits []*depositState
+	requests map[uint64]*requestState
+	users    map[common.Address]*userState // with their totals in this vault
+	sweptTo  uint64                        // the highest deposit number in a sweep
+	supply   *big.Int                      // minted less burned, of a vault with a preset
+	// Shares of each owner's requests in a vault of the preset erc7540, and those of them that were claimed.
+	requested, claimed map[common.Address]*big.Int
+	lastSweep          uint64 // Unix seconds, 0 = never
+	lastNav            *navState
 }
 
 type userState struct {
@@ -63,6 +65,8 @@ type requestState struct {
 	// Unix seconds, 0 = never
 	fundedAt, claimedAt, cancelledAt, expiredAt uint64
 	fundedAssets, claimedAssets                 *big.Int
+	// until is the sum of the shares that its owner requested in a vault of the preset erc7540 up to this request.
+	until *big.Int
 }
 
 // ended reports whether an event has ended the request: later events do not change it. Expiry by time is no such end,
@@ -95,7 +99,8 @@ func (h *History) at(block uint64) (*State, error) {
 		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, paid: map[[2]common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
-		s.vaults[v.address] = &vaultState{vault: v, supply: new(big.Int), requests: map[uint64]*requestState{}, users: map[common.Address]*userState{}}
+		s.vaults[v.address] = &vaultState{vault: v, supply: new(big.Int), requests: map[uint64]*requestState{}, users: map[common.Address]*userState{},
+			requested: map[common.Address]*big.Int{}, claimed: map[common.Address]*big.Int{}}
 	}
 	for _, f := range h.Facts {
 		if f.Block > block {
@@ -113,8 +118,8 @@ func (s *State) apply(f Fact) error {
 	if v == nil {
 		return fmt.Errorf("the vault is not known")
 	}
-	if v.erc4626 {
-		return s.applyERC4626(v, f)
+	if v.preset != "" {
+		return s.applyShares(v, f)
 	}
 	switch e := f.Event.(type) {
 	case *reference.ReferenceVaultDepositAccepted:
@@ -152,14 +157,23 @@ func (s *State) apply(f Fact) error {
 	return fmt.Errorf("the oracle has no rule for it")
 }
 
-// applyERC4626 applies a fact of a vault of the preset erc4626.
-func (s *State) applyERC4626(v *vaultState, f Fact) error {
+// applyShares applies a fact of a vault of the presets erc4626 and erc7540.
+func (s *State) applyShares(v *vaultState, f Fact) error {
 	switch e := f.Event.(type) {
 	case *reference.ReferenceVaultDepositAccepted:
 		return s.deposit(v, &depositState{Fact: f, ReferenceVaultDepositAccepted: e})
+	case *reference.ReferenceVaultWithdrawalRequested:
+		r := &requestState{Fact: f, ReferenceVaultWithdrawalRequested: e}
+		r.until = new(big.Int).Add(amountOf(v.requested, e.Owner), e.Shares)
+		v.requested[e.Owner] = r.until
+		return s.request(v, r)
 	case *reference.ReferenceVaultWithdraw:
-		s.seen(v, e.Owner, f, new(big.Int))
 		s.pay(v, claimState{f, e.Assets, e.Owner})
+		if v.preset == erc7540 {
+			s.claimOldest(v, f, e)
+			return nil
+		}
+		s.seen(v, e.Owner, f, new(big.Int))
 	case *reference.ReferenceVaultTransfer:
 		switch none := (common.Address{}); none {
 		case e.From:
@@ -173,6 +187,29 @@ func (s *State) applyERC4626(v *vaultState, f Fact) error {
 		return fmt.Errorf("the oracle has no rule for it")
 	}
 	return nil
+}
+
+// claimOldest ends the oldest requests of an owner, whose shares are claimed. Shares that were not requested claim
+// nothing, and a request ends with its last share.
+func (s *State) claimOldest(v *vaultState, f Fact, e *reference.ReferenceVaultWithdraw) {
+	claimed, requested := new(big.Int).Add(amountOf(v.claimed, e.Owner), e.Shares), amountOf(v.requested, e.Owner)
+	if claimed.Cmp(requested) > 0 {
+		claimed = requested
+	}
+	v.claimed[e.Owner] = claimed
+	for _, r := range v.requests {
+		if r.Owner == e.Owner && !r.ended() && r.until.Cmp(claimed) <= 0 {
+			r.claimedAt = f.Time
+		}
+	}
+}
+
+// amountOf returns an owner's amount, 0 if there is none.
+func amountOf(of map[common.Address]*big.Int, owner common.Address) *big.Int {
+	if of[owner] == nil {
+		return new(big.Int)
+	}
+	return of[owner]
 }
 
 // valued records a NAV.
@@ -193,7 +230,8 @@ func (s *State) pay(v *vaultState, c claimState) {
 // measured returns a sample with what follows from it and the supply, if the supply is a valid amount: the total assets
 // are rounded down, and 0 if they are not a valid amount.
 func (v *vaultState) measured(sample *event.Sample) *reference.ReferenceVaultNavUpdated {
-	n := &reference.ReferenceVaultNavUpdated{NavPerShare: new(big.Int).SetBytes(sample.GetAssets()), TotalAssets: new(big.Int), TotalSupply: new(big.Int)}
+	n := &reference.ReferenceVaultNavUpdated{TotalAssets: new(big.Int), TotalSupply: new(big.Int)}
+	n.NavPerShare = new(big.Int).SetBytes(sample.GetAssets())
 	if v.supply.Sign() > 0 && v.supply.Cmp(readmodel.MaxAmount) < 0 {
 		n.TotalSupply = v.supply
 	}
@@ -342,7 +380,7 @@ func sorted(users map[common.Address]*userState, sortBy, sortOrder string) []*us
 
 // unswept returns the vault's deposits that no sweep has reached, oldest first; none if the vault has no sweeps.
 func (v *vaultState) unswept() []*depositState {
-	if v.erc4626 {
+	if v.preset != "" {
 		return nil
 	}
 	return keep(v.deposits, func(d *depositState) bool { return d.sweptAt == 0 })

@@ -14,6 +14,7 @@ type Question struct {
 	query url.Values
 	key   string // x-api-key; empty: not sent
 	want  answer
+	state *State // that it is about
 }
 
 // An answer holds the parts of a response that are compared.
@@ -75,7 +76,8 @@ func (q *questions) one(p Partner, path string, pairs ...string) {
 	}
 	q.list = append(q.list, Question{
 		path: path, query: query, key: p.APIKey,
-		want: answer{status: http.StatusOK, body: Object{"ok": true, "data": data}, block: q.block, seq: q.seq},
+		want:  answer{status: http.StatusOK, body: Object{"ok": true, "data": data}, block: q.block, seq: q.seq},
+		state: q.state,
 	})
 }
 
@@ -134,6 +136,7 @@ func (q *questions) page(p Partner, path string, all []any, number, size int, pa
 			}},
 			links: links, block: q.block, seq: q.seq,
 		},
+		state: q.state,
 	})
 }
 

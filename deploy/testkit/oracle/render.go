@@ -105,9 +105,13 @@ func (s *State) vaultJSON(v *vaultState) Object {
 			"WithdrawalExpired", "NavUpdated", "DepositsSwept", "WithdrawalsSettled",
 		},
 	}
-	if v.erc4626 {
-		o["capabilities"] = Object{"deposits": true, "expiry": false, "nav": true, "partners": false, "queue": false, "settlement": false, "sweeps": false}
+	if v.preset != "" {
+		o["capabilities"] = Object{"deposits": true, "expiry": false, "nav": true, "partners": false, "queue": v.preset == erc7540,
+			"settlement": false, "sweeps": false}
 		o["kinds"] = []any{"Deposit", "Withdraw", "Transfer"}
+	}
+	if v.preset == erc7540 {
+		o["kinds"] = []any{"Deposit", "RedeemRequest", "Withdraw", "Transfer"}
 	}
 	if n := v.lastNav; n != nil {
 		o["totalAssets"] = n.TotalAssets.String()
@@ -132,7 +136,7 @@ func (s *State) vaultDetailJSON(v *vaultState) Object {
 		"lastSweepAt":        instantOrNull(v.lastSweep),
 		"lastNavAt":          nil,
 	}
-	if v.erc4626 {
+	if v.preset == erc4626 {
 		stats["pendingWithdrawals"] = nil
 	}
 	if v.lastNav != nil {
@@ -183,7 +187,7 @@ func (s *State) requestJSON(r *requestState) Object {
 		o["assetsClaimable"] = r.fundedAssets.String()
 	}
 	o["assetsClaimed"] = "0"
-	if r.claimedAt != 0 {
+	if r.claimedAt != 0 && r.until == nil {
 		o["assetsClaimed"] = r.claimedAssets.String()
 	}
 	if r.PartnerId != 0 {
@@ -197,6 +201,15 @@ func (s *State) requestJSON(r *requestState) Object {
 	o["expiredAt"] = instantOrNull(r.expiredAt)
 	if s.status(r) == "expired" && r.expiredAt == 0 {
 		o["expiredAt"] = instant(r.ExpiresAt)
+	}
+	if r.until != nil { // no log says who is paid, what the shares are worth, and what a claim paid for which request
+		o["assetsEstimate"] = nil
+		if r.Owner != (common.Address{}) {
+			o["receiverAddress"] = nil
+		}
+		if r.claimedAt != 0 {
+			o["assetsClaimed"] = nil
+		}
 	}
 	return o
 }
@@ -249,9 +262,13 @@ func (s *State) settlementJSON(v *vaultState) Object {
 	toFund := keep(s.requests, func(r *requestState) bool {
 		return r.Vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
 	})
-	if v.erc4626 {
+	if v.preset != "" {
 		none := Object{"count": nil, "totalAmount": nil}
-		return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "depositsToSweep": none, "withdrawalsToFund": none}
+		unfunded := none
+		if v.preset == erc7540 { // no log says what they are worth
+			unfunded = Object{"count": integer(len(toFund)), "totalAmount": nil}
+		}
+		return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "depositsToSweep": none, "withdrawalsToFund": unfunded}
 	}
 	return Object{
 		"vaultAddress": v.address.Hex(),
