@@ -50,6 +50,7 @@ type protocol struct {
 // rule is a rule of a mapping file.
 type rule struct {
 	emitted `yaml:",inline"`
+	Emit    any `yaml:"emit"` // one effect or several
 	With    *struct {
 		emitted `yaml:",inline"`
 		Match   map[string]string `yaml:"match"` // parameter of the companion to $parameter of the event
@@ -143,10 +144,13 @@ func (p *protocol) describe(v *event.Vault) {
 	p.navDigits, p.sampled = mapping.NavDigits(v.GetDecimals(), v.GetAsset().GetDecimals())
 }
 
-// anything returns a random log, and sometimes a second one in the same transaction that belongs to it. Few logs are not
-// as a contract of the preset emits them.
+// anything returns a random log, and sometimes a second one in the same transaction that belongs to it. Most have an
+// effect on a deposit, a request or the NAV. Few logs are not as a contract of the preset emits them.
 func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []Said {
 	r := p.rules[rng.IntN(len(p.rules))]
+	for tries := 0; tries < 2 && (r.Emit == "none" || r.Emit == "supply"); tries++ {
+		r = p.rules[rng.IntN(len(p.rules))]
+	}
 	values := map[string]common.Hash{}
 	first := r.log(rng, vault, users, values)
 	if rng.IntN(40) == 0 {
