@@ -154,22 +154,22 @@ func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []S
 	values := map[string]common.Hash{}
 	first := r.log(rng, vault, users, values)
 	if rng.IntN(40) == 0 {
-		first.Log.Data = first.Log.Data[:len(first.Log.Data)/2]
+		first.Data = first.Data[:len(first.Data)/2]
 	}
 	if r.With == nil || rng.IntN(3) == 0 {
-		return []Said{first}
+		return []Said{{vault, first}}
 	}
 	matched := map[string]common.Hash{}
 	for parameter, value := range r.With.Match {
 		matched[parameter] = values[strings.TrimPrefix(value, "$")]
 	}
 	second := r.With.log(rng, vault, users, matched)
-	second.Log.Joined = true
-	return []Said{first, second}
+	second.Joined = true
+	return []Said{{vault, first}, {vault, second}}
 }
 
 // log returns a log of the event, with given values of parameters and random ones, which it adds to the given ones.
-func (e *emitted) log(rng *rand.Rand, vault common.Address, users int, values map[string]common.Hash) Said {
+func (e *emitted) log(rng *rand.Rand, vault common.Address, users int, values map[string]common.Hash) *Log {
 	name, rest, _ := strings.Cut(e.On, "(")
 	var types []string
 	l := &Log{Contract: contract(vault, e.Source), Topics: []common.Hash{{}}}
@@ -187,7 +187,7 @@ func (e *emitted) log(rng *rand.Rand, vault common.Address, users int, values ma
 		l.Data = append(l.Data, values[called].Bytes()...)
 	}
 	l.Topics[0] = crypto.Keccak256Hash([]byte(name + "(" + strings.Join(types, ",") + ")"))
-	return Said{Vault: vault, Log: l}
+	return l
 }
 
 // anyValue returns a random value of a parameter of an event. Ids are small, so that logs refer to each other.

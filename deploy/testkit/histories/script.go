@@ -59,11 +59,10 @@ type Block struct {
 	logs         []*event.Log
 }
 
-// Said is what a vault emits: an event of the reference contracts, or a log.
+// Said is what a vault emits: an event of the reference contracts (contracts.Event), or a *Log.
 type Said = struct {
 	Vault common.Address
-	Event contracts.Event
-	Log   *Log // instead of Event
+	Event any
 }
 
 // began is the time of the block before the first one.
@@ -145,7 +144,7 @@ func (s *Script) Make(after uint64, logs ...Said) Block {
 	b := Block{Number: s.Number, Time: s.Time, hash: hashOf(s.Number, s.salt)}
 	for i, l := range logs {
 		raw := LogOf(b.Number, b.Time, b.hash, uint32(i), l)
-		if l.Log != nil && l.Log.Joined {
+		if log, ok := l.Event.(*Log); ok && log.Joined {
 			raw.TxHash, raw.TxIndex = b.logs[i-1].TxHash, b.logs[i-1].TxIndex
 		}
 		b.logs = append(b.logs, raw)
@@ -155,19 +154,20 @@ func (s *Script) Make(after uint64, logs ...Said) Block {
 
 // LogOf returns an event as a node returns it.
 func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.Log {
-	if l.Log == nil {
-		topics, data, err := contracts.Encode(l.Event)
+	log, ok := l.Event.(*Log)
+	if !ok {
+		topics, data, err := contracts.Encode(l.Event.(contracts.Event))
 		if err != nil {
 			panic(err)
 		}
-		l.Log = &Log{Contract: l.Vault, Topics: topics, Data: data}
+		log = &Log{Contract: l.Vault, Topics: topics, Data: data}
 	}
-	raw := &event.Log{Address: l.Log.Contract.Bytes(), Data: l.Log.Data, BlockNumber: number, BlockHash: hash.Bytes(), BlockTime: time,
+	raw := &event.Log{Address: log.Contract.Bytes(), Data: log.Data, BlockNumber: number, BlockHash: hash.Bytes(), BlockTime: time,
 		TxHash: hashOf(number, uint64(index), binary.BigEndian.Uint64(hash[:8])).Bytes(), TxIndex: index, LogIndex: index}
-	for _, t := range l.Log.Topics {
+	for _, t := range log.Topics {
 		raw.Topics = append(raw.Topics, t.Bytes())
 	}
-	if l.Log.Contract != l.Vault {
+	if log.Contract != l.Vault {
 		raw.Vault = l.Vault.Bytes()
 	}
 	return raw
