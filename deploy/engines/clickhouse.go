@@ -16,10 +16,9 @@ import (
 // `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases must be created
 // with ENGINE = Atomic, because this engine's default is a different one.
 //
-// The whole engine exits if a client logs in over the native protocol with an unknown user name or to a database that does
-// not exist: an exception that leaves a session's thread ends the library, which it would not do in the server. Watch
-// reports it. A reset connection would end it too, so clients connect to a relay, in the same process, which keeps resets
-// away.
+// The whole engine exits if a client logs in over the native protocol with an unknown user name or database: an
+// exception that leaves a session's thread ends the library, which it would not do in the server. Watch reports it. A
+// reset connection would end it too, so clients connect to a relay, in the same process, which keeps resets away.
 type ClickHouse struct {
 	Addr     string // host:port of the native protocol
 	HTTPAddr string // host:port of the HTTP interface

@@ -462,16 +462,17 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSampleOfAnotherOwner: a claim may name no owner; then the owner of the request was paid, and each sample with this
-// owner has the claim.
+// TestSampleOfAnotherOwner: a claim may name no owner; then the owner of the request was paid, and each sample with
+// this owner has the claim.
 func TestSampleOfAnotherOwner(t *testing.T) {
 	t.Parallel()
 	s := histories.New(chainID)
 	s.Vault(vaultA)
 	for index := range int64(3) {
-		s.Mine(said{Vault: vaultA, Event: contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: bob, Receiver: alice, Shares: whole(10), AssetsEstimate: whole(11)}},
-			said{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(index), SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
-			said{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(index), Receiver: alice, Shares: whole(10), Assets: whole(12)}})
+		i, n := whole(index), whole(12)
+		s.Mine(said{vaultA, contracts.WithdrawalRequested{RequestIndex: i, Owner: bob, Receiver: alice, Shares: n, AssetsEstimate: n}},
+			said{vaultA, contracts.WithdrawalFunded{RequestIndex: i, SettlementID: n, Shares: n, Assets: n}},
+			said{vaultA, contracts.WithdrawalClaimed{RequestIndex: i, Receiver: alice, Shares: n, Assets: n}})
 	}
 	g := filled(t, s.Records)
 	for k := range uint64(3) {

@@ -214,8 +214,8 @@ func counts(e contracts.Event) bool {
 	return true
 }
 
-// countsShares is counts for a log of a vault of the presets erc4626 and erc7540. It is also false for a log of an event
-// without effect. A request of no shares does not count.
+// countsShares is counts for a log of a vault of the presets erc4626 and erc7540. It is also false for a log of an
+// event without effect. A request of no shares does not count.
 func countsShares(l types.Log) bool {
 	words := map[common.Hash]int{transferred: 1, deposited: 2, withdrawn: 2, oracle.RedeemRequested: 2}[l.Topics[0]]
 	if words == 0 || len(l.Data) != 32*words {

@@ -34,8 +34,8 @@ func Presets() []string {
 // intervals are longer than most histories.
 const SampledEvery = 3
 
-// protocol is that of a vault of one preset, or of two, of which the second begins at a block. Its contracts emit random
-// logs: of each event that a rule names, with random values.
+// protocol is that of a vault of one preset, or of two, of which the second begins at a block. Its contracts emit
+// random logs: of each event that a rule names, with random values.
 type protocol struct {
 	texts   []mapping.Text
 	roles   []string

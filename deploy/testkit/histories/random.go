@@ -117,8 +117,8 @@ const most = 4
 // reorganisation: old blocks, of which only some are recorded, new ones, reorganisations to new branches and back to
 // old ones, vaults that join late, whose past, which may begin before any block so far, is appended while the others
 // continue, and vaults that are removed and restored. In the end the log covers every vault that it has completely.
-// A vault has the reference contracts, or those of one of some presets: names, or two with a comma between them, of which
-// the second follows after some blocks.
+// A vault has the reference contracts, or those of one of some presets: names, or two with a comma between them, of
+// which the second follows after some blocks.
 func Random(rng *rand.Rand, chainID uint64, steps int, presets ...string) *Script {
 	s := New(chainID)
 	s.Start(20)

@@ -89,7 +89,8 @@ func (c *Chain) history() (*History, error) {
 		return nil, fmt.Errorf("read the logs: %w", err)
 	}
 	for _, s := range c.Samples {
-		h.Facts = append(h.Facts, Fact{Vault: common.Address(s.GetVault()), Block: s.GetBlockNumber(), Time: s.GetBlockTime(), Index: sampleIndex, Event: s})
+		h.Facts = append(h.Facts, Fact{Vault: common.Address(s.GetVault()), Block: s.GetBlockNumber(), Time: s.GetBlockTime(),
+			Index: sampleIndex, Event: s})
 	}
 	slices.SortStableFunc(h.Facts, func(a, b Fact) int { return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Index, b.Index)) })
 	return h, nil

@@ -47,8 +47,8 @@ type vault struct {
 	}
 }
 
-// A Fact is one log of a vault, or a NAV sample after all logs of its block. Event is a pointer to one of the event types
-// of package reference, or to a sample.
+// A Fact is one log of a vault, or a NAV sample after all logs of its block. Event is a pointer to one of the event
+// types of package reference, or to a sample.
 type Fact struct {
 	Vault common.Address
 	Block uint64
