@@ -47,11 +47,10 @@ type cacheKey struct {
 
 // flight is a response that is being made.
 type flight struct {
-	at      *state.Snapshot // of the request that makes it
-	waiting bool            // for a slot, in the line of its own client
-	ready   chan struct{}   // closed when finish or err is set
-	finish  *finished
-	err     error
+	at     *state.Snapshot // of the request that makes it
+	ready  chan struct{}   // closed when finish or err is set
+	finish *finished
+	err    error
 }
 
 func newCache(limit int) *cache {
@@ -107,24 +106,13 @@ func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 }
 
 // answer returns a response for key that holds at a snapshot; if none is cached, it calls create with a slot. create
-// does not run under the deadline of a client, and usually runs once at a time per key. The exceptions: a request does not
-// wait for another one that waits behind other requests of its client, if a slot is free; and one that waited tries to
-// get a slot itself if the response of the other does not hold for it, or if the other failed at another snapshot or for
-// a reason of its own, like overload.
-//
-// slot returns a slot, or without wait, if none is free at once, nil.
+// does not run under the deadline of a client, and usually runs once at a time per key. The exceptions: a request that
+// waited for another one tries to get a slot itself if the response of the other does not hold for it, or if the other
+// failed at another snapshot or for a reason of its own, like overload.
 func (c *cache) answer(ctx context.Context, key cacheKey, at *state.Snapshot, holds func(*finished) bool,
-	slot func(wait bool) (release func(), err error), create func() (*finished, error)) (*finished, error) {
+	slot func() (release func(), err error), create func() (*finished, error)) (*finished, error) {
 	f, ours := c.join(key, at)
-	var release func()
-	if ours || c.waits(f) {
-		release, _ = slot(false)
-	}
-	switch {
-	case ours:
-	case release != nil:
-		f = newFlight(at)
-	default:
+	if !ours {
 		select {
 		case <-f.ready:
 			if f.err == nil && holds(f.finish) || f.err != nil && f.at == at && !crowded(f.err) {
@@ -136,12 +124,8 @@ func (c *cache) answer(ctx context.Context, key cacheKey, at *state.Snapshot, ho
 		}
 	}
 	defer close(f.ready)
-	if release == nil {
-		c.wait(f, true)
-		release, f.err = slot(true)
-		c.wait(f, false)
-	}
-	if f.err == nil {
+	var release func()
+	if release, f.err = slot(); f.err == nil {
 		defer release()
 	}
 	defer c.land(key, f) // before the slot is released and the next request checks the cache
@@ -157,19 +141,6 @@ func (c *cache) answer(ctx context.Context, key cacheKey, at *state.Snapshot, ho
 }
 
 func newFlight(at *state.Snapshot) *flight { return &flight{at: at, ready: make(chan struct{})} }
-
-// waits reports whether the request that makes a response waits for a slot.
-func (c *cache) waits(f *flight) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return f.waiting
-}
-
-func (c *cache) wait(f *flight, waiting bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f.waiting = waiting
-}
 
 // join returns the flight of a key; ours is true if it is new and the caller must make the response.
 func (c *cache) join(key cacheKey, at *state.Snapshot) (f *flight, ours bool) {
@@ -234,12 +205,7 @@ func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	own := *r // the response is not only for this client
 	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
 	return s.cache.answer(r.Context, key, r.snapshot, holds,
-		func(wait bool) (func(), error) {
-			if !wait {
-				return s.slots.acquireNow(own.holder()), nil
-			}
-			return s.slot(&own)
-		}, func() (*finished, error) { return s.create(&own, h) })
+		func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
 }
 
 // uncached handles a request as soon as there is a slot for it.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -110,7 +109,7 @@ func TestCanonicalRequests(t *testing.T) {
 }
 
 // free is a slot that is available at once.
-func free(bool) (release func(), err error) { return func() {}, nil }
+func free() (release func(), err error) { return func() {}, nil }
 
 func TestCacheAsksOnce(t *testing.T) {
 	c := newCache(1 << 20)
@@ -212,10 +211,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
 	key := cacheKey{path: "k"}
 	go func() {
-		_, err := c.answer(t.Context(), key, newest, always, func(wait bool) (func(), error) {
-			if !wait {
-				return nil, nil
-			}
+		_, err := c.answer(t.Context(), key, newest, always, func() (func(), error) {
 			close(begun)
 			<-release
 			return nil, full
@@ -231,10 +227,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	for n := range byte(many) {
 		waits := waiting{t.Context(), make(chan struct{}, 1)}
 		group.Go(func() {
-			f, err := c.answer(waits, key, newest, always, func(wait bool) (func(), error) {
-				if !wait {
-					return nil, nil
-				}
+			f, err := c.answer(waits, key, newest, always, func() (func(), error) {
 				asking <- struct{}{}
 				<-asked
 				return slots.acquire(t.Context(), address(n))
@@ -310,39 +303,6 @@ func TestFailureOfAnother(t *testing.T) {
 	}
 }
 
-// TestLineOfAnother: a request does not wait behind the requests of another client because that client wants the same
-// response, if a slot is free.
-func TestLineOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(4, 1<<20, prometheus.NewRegistry())
-		s.RequestTimeout = time.Minute
-		busy, other := address(1), address(2)
-		for range 2 { // its share
-			if _, err := s.slots.acquire(t.Context(), busy); err != nil {
-				t.Fatal(err)
-			}
-		}
-		get := func(from holder) error {
-			r := &Request{Context: t.Context(), Client: from.client, HTTP: httptest.NewRequest("GET", "/vaults", nil), snapshot: newest}
-			_, err := s.cached(r, func(*Request) (*Answer, error) { return &Answer{Data: "x"}, nil })
-			return err
-		}
-		first := make(chan error)
-		go func() { first <- get(busy) }()
-		synctest.Wait()
-		begun := time.Now()
-		if err := get(other); err != nil || time.Since(begun) > 0 {
-			t.Errorf("the other waits for %s: %v", time.Since(begun), err)
-		}
-		if err := <-first; !crowded(err) {
-			t.Errorf("the busy one: %v", err)
-		}
-		if n := s.slots.slots[cheap].taken(); n != 2 || s.slots.slots[cheap].roots[public].waiting != 0 || len(s.cache.flights) != 0 {
-			t.Errorf("%d slots are taken, %d flights are left", n, len(s.cache.flights))
-		}
-	})
-}
-
 // TestCrowdLeavesWhoComesLater: a request that makes the response on its own slot also serves requests that arrived
 // meanwhile, while their own wait for a slot continues.
 func TestCrowdLeavesWhoComesLater(t *testing.T) {
@@ -351,13 +311,10 @@ func TestCrowdLeavesWhoComesLater(t *testing.T) {
 	slot, waits := make(chan struct{}), make(chan struct{})
 	later := make(chan error)
 	go func() {
-		f, err := c.answer(t.Context(), key, newest, always, func(wait bool) (func(), error) {
-			if !wait {
-				return nil, nil
-			}
+		f, err := c.answer(t.Context(), key, newest, always, func() (func(), error) {
 			close(waits)
 			<-slot
-			return free(wait)
+			return free()
 		}, func() (*finished, error) { return nil, errors.New("it is there") })
 		if err == nil && string(f.plain.body) != "x" {
 			err = errors.New("another answer")

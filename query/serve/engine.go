@@ -92,18 +92,6 @@ func (e *engine) acquire(ctx context.Context, h holder) (release func(), err err
 	return e.charging(h, leave), nil
 }
 
-// acquireNow is acquire without a wait; nil if no slot is free for the holder, or it has no budget.
-func (e *engine) acquireNow(h holder) (release func()) {
-	if e.afford(h) != nil {
-		return nil
-	}
-	leave := e.slots[h.class].acquireNow(h)
-	if leave == nil {
-		return nil
-	}
-	return e.charging(h, leave)
-}
-
 // acquirePatiently is acquire for the next part of a response that has begun. It waits for as long as the response
 // may take, and charges without rejecting: a client whose file is cut off would request all of it again.
 func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func(), err error) {

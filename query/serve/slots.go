@@ -218,33 +218,11 @@ func (s *slots) acquireUntil(ctx context.Context, h holder, late <-chan time.Tim
 	return func() { s.leave(w.line) }, nil
 }
 
-// acquireNow returns a slot that is free for a holder, or nil.
-func (s *slots) acquireNow(h holder) (release func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.enqueue(h, false)
-	if !w.granted {
-		s.remove(w)
-		return nil
-	}
-	return func() { s.leave(w.line) }
-}
-
 // ask queues a request; it may already have a slot when ask returns. There are no more patient ones than places for
 // long responses, so the queue stays short.
 func (s *slots) ask(h holder, patient bool) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.enqueue(h, patient)
-	if w.granted || patient || s.fits(w) {
-		return w, nil
-	}
-	s.remove(w)
-	return nil, s.full()
-}
-
-// enqueue adds a request to the queue, and hands out the free slots. s.mu is held.
-func (s *slots) enqueue(h holder, patient bool) *waiter {
 	w := &waiter{line: s.line(h), patient: patient, settled: make(chan struct{})}
 	w.line.waiters = append(w.line.waiters, w)
 	for l := w.line; l != nil; l = l.parent {
@@ -253,7 +231,11 @@ func (s *slots) enqueue(h holder, patient bool) *waiter {
 		}
 	}
 	s.giveTurns()
-	return w
+	if w.granted || patient || s.fits(w) {
+		return w, nil
+	}
+	s.remove(w)
+	return nil, s.full()
 }
 
 // line returns the line of the narrowest member that a holder counts against. s.mu is held.
