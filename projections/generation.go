@@ -84,14 +84,15 @@ func (p *Projections) creator() creator {
 	return creator{p.chainID, p.kafka, p.clickhouse, p.conn, p.pool}
 }
 
-// generations lists the generations that are kept up to date. It creates the very first one, which is built and goes live by itself.
+// generations lists the generations that are kept up to date. It creates the very first one, which is built and goes
+// live by itself.
 func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*list, error) {
 	rows, err := db.New(p.pool).ListGenerations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
 	if len(rows) == 0 {
-		if _, err := p.creator().create(ctx, 1, origin); err != nil {
+		if _, err := p.creator().createUnused(ctx, 1, origin); err != nil {
 			return nil, err
 		}
 		return p.generations(ctx, origin)
@@ -125,13 +126,9 @@ type creator struct {
 	pool       *pgxpool.Pool
 }
 
-// create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
-// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
-// which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
-//
-// Its database comes first, so that it exists when serve sees the generation in the list. It must be new or empty: rows
-// of a generation that the list does not have belong to something else.
-func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
+// createUnused is create for a generation whose database must be new or empty: rows of a generation that the list does
+// not have belong to something else.
+func (c creator) createUnused(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
 	database := c.clickhouse.Database(id)
 	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
 		return false, err
@@ -140,16 +137,28 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 	if err := c.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+".events").Scan(&seq); err != nil {
 		return false, fmt.Errorf("read the last seq of %s.events: %w", database, err)
 	}
-	if seq > 0 {
-		all, err := db.New(c.pool).ListGenerations(ctx)
-		if err != nil {
-			return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
-		}
-		if len(all) > 0 && all[len(all)-1].ID >= id {
-			return false, nil // another instance was faster and has begun to write
-		}
-		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database",
-			database, seq, id)}
+	if seq == 0 {
+		return c.create(ctx, id, origin)
+	}
+	all, err := db.New(c.pool).ListGenerations(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+	}
+	if len(all) > 0 && all[len(all)-1].ID >= id {
+		return false, nil // another instance was faster and has begun to write
+	}
+	return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation %d: "+
+		"restore PostgreSQL, or drop the database", database, seq, id)}
+}
+
+// create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
+// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
+// which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
+//
+// Its database comes first, so that it exists when serve sees the generation in the list.
+func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
+	if err := c.clickhouse.CreateEvents(ctx, c.conn, c.clickhouse.Database(id)); err != nil {
+		return false, err
 	}
 	cursor, err := chainlog.ReadCursor(ctx, c.chainID, c.kafka.Options()...)
 	if err != nil {

@@ -220,8 +220,8 @@ func TestPartnerRotates(t *testing.T) {
 	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", newKey).Data(t).(object)["rotation"], true)
 }
 
-// A request that was admitted before its key was revoked or its partner disabled, and sends its body after that, changes
-// nothing: its client would keep access with a key that is still live.
+// A request that was admitted before its key was revoked or its partner disabled, and sends its body after that,
+// changes nothing: its client would keep access with a key that is still live.
 func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	w := newRotations(t, "login_revoked_serve", "navlog_serve, navlog_rotation", allowed)
 	w.partner(7, "Seven")

@@ -106,8 +106,8 @@ func TestDoctorLooksAtTheDisk(t *testing.T) {
 	}
 }
 
-// During an upgrade to another schema, the project of one version cannot write the live generation, and that of the other
-// one writes it: answers advance, so this is no failure. If none writes it, it is.
+// During an upgrade to another schema, the project of one version cannot write the live generation, and that of the
+// other one writes it: answers advance, so this is no failure. If none writes it, it is.
 func TestDoctorLooksAtProjectsOfTwoVersions(t *testing.T) {
 	row := func(instance, state string, known bool) statusRow {
 		generation := 1

@@ -153,7 +153,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 // writeStatus prints the status for people.
 func writeStatus(w io.Writer, rows []statusRow) {
 	if len(rows) == 0 {
-		fmt.Fprintln(w, "no program has run with this registry yet: start them, or check postgres.url")
+		fmt.Fprintln(w, "no program has run with this registry yet: start the programs, or check postgres.url")
 		return
 	}
 	fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATE\t")

@@ -81,6 +81,7 @@ func (p *Schedule) Run(ctx context.Context) {
 		case errors.As(err, &found) && found.Wrong:
 			err = fmt.Errorf("%w; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", err)
 			p.log.Error("the log contradicts the chain", "error", err)
+			p.events.Warning("")
 			p.events.Disproven(found.Block, err)
 		case err != nil:
 			p.log.Warn("proof by receipts ended", "error", err)
@@ -116,6 +117,7 @@ const failuresEnough = 3
 // be proven.
 func (p *Schedule) Once(ctx context.Context) error {
 	r, failed := p.begin(), 0
+	warned := true // perhaps by an earlier run, about the first block of this one
 	for wait := rpc.NewBackoff(); ctx.Err() == nil; {
 		vaults, from, to := r.next()
 		if len(vaults) == 0 || p.stopped() {
@@ -127,14 +129,16 @@ func (p *Schedule) Once(ctx context.Context) error {
 		case errors.As(err, &found):
 			return err
 		case err == nil:
-			if wait.Reset(); failed >= failuresEnough {
+			if warned {
 				p.events.Warning("")
 			}
-			failed = 0
+			wait.Reset()
+			failed, warned = 0, false
 		case ctx.Err() == nil:
 			p.log.Warn("proof by receipts failed, retrying", "error", err)
 			if failed++; failed >= failuresEnough {
-				p.events.Warning("the proof by receipts waits for the nodes: " + err.Error())
+				p.events.Warning("the proof by receipts waits: " + err.Error())
+				warned = true
 			}
 			r.last, r.node = nil, nil
 			_ = wait.Sleep(ctx)

@@ -17,9 +17,8 @@ const (
 )
 
 // inBatches makes a call for a header for each of params, in batches as long as the endpoint accepts, and passes the
-// results to read, in any order and perhaps at the same time. If one of them fails, all fail with its error. A single call is
-// never sent as a batch, and an endpoint that rejects batches, as some relays do, receives several single calls at
-// once.
+// results to read, in any order and perhaps at the same time. A single call is never sent as a batch, and an endpoint
+// that rejects batches, as some relays do, receives several single calls at once.
 //
 // Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
 // was too much is halved and repeated.
@@ -40,10 +39,12 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, rea
 // batch may be nil. Once it has results, inTurns waits for an endpoint that limits it, for at most patience between two
 // responses, and repeats the calls at which the endpoint failed if others succeeded since it failed last. If it threw
 // the results away, more calls than the limit allows, or than succeed between two failures, could never be completed.
+// It does not wait for an endpoint that fails often, or without batches for one whose long pauses add up to more than
+// patience: another one may be better.
 func (n *Node) inTurns(
 	ctx context.Context, calls int, patience time.Duration, batch func(from, size int) (again bool, err error), one func(i int) error,
 ) error {
-	var waited time.Duration // since the last response
+	var waited, long time.Duration // since the last response without an error; in long pauses
 	singles := min(singlesAtOnce, n.health.atOnce())
 	done := make([]bool, calls)
 	left := calls // when the endpoint failed last
@@ -72,7 +73,10 @@ func (n *Node) inTurns(
 			shorter := put.asked && (n.limits.fewerCalls(size, 0) || min(singles, calls-at) > 1)
 			singles = 1
 			pause := n.health.rests()
-			if waited += pause; at == 0 && !slices.Contains(done, true) && !shorter || waited > patience {
+			if waited += pause; pause > shortPause {
+				long += pause
+			}
+			if at == 0 && !slices.Contains(done, true) && !shorter || waited > patience || batch == nil && long > patience {
 				return err
 			}
 			if err := n.health.sleep(ctx, pause); err != nil {
@@ -88,7 +92,8 @@ func (n *Node) inTurns(
 				}
 			}
 			pause := n.health.rests()
-			if waited += pause; ctx.Err() != nil || answers(err) || left == before || waited > patience {
+			hangs := size == 1 && refusalOf(ctx, err).kind == unanswered
+			if waited += pause; ctx.Err() != nil || answers(err) || hangs || left == before || pause > shortPause || waited > patience {
 				return err
 			}
 			if err := n.health.sleep(ctx, pause); err != nil {

@@ -44,8 +44,8 @@ func (n *Node) block(ctx context.Context, method string, which any) (*Header, er
 }
 
 // maxHeader is the maximum size of the response with one header, in bytes. A header comes with the hashes of its
-// transactions, of which this holds 120,000. Many headers are requested at once, so their responses must be smaller than
-// maxAnswer to fit into memory together.
+// transactions, of which this holds 120,000. Many headers are requested at once, so their responses must be smaller
+// than maxAnswer to fit into memory together.
 const maxHeader = 8 << 20
 
 // read makes a call for the block that its first parameter names.

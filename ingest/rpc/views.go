@@ -124,7 +124,7 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 }
 
 // viewsPatience is how long calls of contracts wait for an endpoint that limits them: longer than the pause grows while
-// eight calls are limited at the same time, and shorter than it takes for another endpoint to be the better choice.
+// eight calls are limited at the same time.
 const viewsPatience = 10 * time.Second
 
 // views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state

@@ -94,8 +94,9 @@ func (w *Writer) slow() (confirmed func()) {
 	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; "+
 		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339), commitTimeout)
 	said := make(chan struct{})
+	var before string
 	timer := time.AfterFunc(slowCommit, func() {
-		w.status.Note(func(st *status.Status) { st.Reason = reason })
+		w.status.Note(func(st *status.Status) { before, st.Reason = st.Reason, reason })
 		close(said)
 	})
 	return func() {
@@ -105,7 +106,7 @@ func (w *Writer) slow() (confirmed func()) {
 		<-said
 		w.status.Note(func(st *status.Status) {
 			if st.Reason == reason {
-				st.Reason = ""
+				st.Reason = before
 			}
 		})
 	}

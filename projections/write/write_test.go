@@ -28,12 +28,12 @@ var (
 	seed  = flag.Uint64("seed", 1, "seed of the first random history; 0: by the clock")
 )
 
-// TestRandomHistories writes random histories of vaults of all presets, cut into random batches, with a writer that dies
-// at random places, even within a unit that retracts, and sometimes with two writers at once. Some units are written
-// before lists is built, the others after. After every batch, lists is compared with the oracle and with the keys in the
-// touched rows; in the end both tables are compared with the log and audited, and lists is compared with its definitions
-// over events (without -short after every batch). If a vault is restored that a generation cannot continue, another
-// generation takes its place.
+// TestRandomHistories writes random histories of vaults of all presets, cut into random batches, with a writer that
+// dies at random places, even within a unit that retracts, and sometimes with two writers at once. Some units are
+// written before lists is built, the others after. After every batch, lists is compared with the oracle and with the
+// keys in the touched rows; in the end both tables are compared with the log and audited, and lists is compared with
+// its definitions over events (without -short after every batch). If a vault is restored that a generation cannot
+// continue, another generation takes its place.
 func TestRandomHistories(t *testing.T) {
 	first := *seed
 	if first == 0 {

@@ -14,8 +14,8 @@
 // for proofs (proofs.go). client.go decides which address a request comes from.
 //
 // The result of a key lookup is cached for one second. A change looks the key up again, under the lock of the partner
-// (registry.RegisterURL and others). While PostgreSQL is down, partner routes respond with 503. The response is the same
-// whatever is wrong with a key.
+// (registry.RegisterURL and others). While PostgreSQL is down, partner routes respond with 503. The response is the
+// same whatever is wrong with a key.
 package access
 
 import (

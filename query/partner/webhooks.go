@@ -80,9 +80,9 @@ func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 // key is the key of a request.
 func key(r *serve.Request) string { return r.HTTP.Header.Get("x-api-key") }
 
-// notAdmitted is the failure for a client that may not make a change any more, and nil for another error. Since the request
-// was admitted, its key may have been revoked or its partner disabled: the client decides how long its body takes, and its
-// name server how long the check of a URL takes.
+// notAdmitted is the failure for a client that may not make a change any more, and nil for another error. Since the
+// request was admitted, its key may have been revoked or its partner disabled: the client decides how long its body
+// takes, and its name server how long the check of a URL takes.
 func notAdmitted(err error) *serve.Failure {
 	switch {
 	case errors.Is(err, registry.ErrKeyRevoked):

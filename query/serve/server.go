@@ -287,8 +287,7 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 	}
 }
 
-// answer takes one request through the checks, always in this order: key, rate limit, body, key again if it is a POST,
-// parameters, look-up.
+// answer takes one request through the checks, always in this order: key, rate limit, body, parameters, look-up.
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
 	end := time.Now().Add(s.WriteTimeout)
 	r := s.request(w, hr)

@@ -97,8 +97,9 @@ func changePartner(
 	})
 }
 
-// lockFor locks a partner and returns its URL. A client was admitted some time ago, and a revocation may have had the lock
-// before: so its key must be live now, and its partner enabled. Otherwise the error is ErrKeyRevoked or ErrDisabled.
+// lockFor locks a partner and returns its URL. A client was admitted some time ago, and a revocation may have had the
+// lock before: so its key must be live now, and its partner enabled. Otherwise the error is ErrKeyRevoked or
+// ErrDisabled.
 func lockFor(ctx context.Context, q *db.Queries, by Author, id int64) (url *string, err error) {
 	url, err = q.LockPartner(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {

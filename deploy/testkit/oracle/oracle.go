@@ -11,7 +11,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // A State is what is true at one block: the fold of all facts up to it.
@@ -227,17 +226,20 @@ func (s *State) pay(v *vaultState, c claimState) {
 	}
 }
 
+// tooLarge is the smallest amount that is not valid, because sums of such amounts could exceed 256 bits.
+var tooLarge = new(big.Int).Lsh(big.NewInt(1), 191)
+
 // measured returns a sample with what follows from it and the supply, if the supply is a valid amount: the total assets
 // are rounded down, and 0 if they are not a valid amount.
 func (v *vaultState) measured(sample *event.Sample) *reference.ReferenceVaultNavUpdated {
 	n := &reference.ReferenceVaultNavUpdated{TotalAssets: new(big.Int), TotalSupply: new(big.Int)}
 	n.NavPerShare = new(big.Int).SetBytes(sample.GetAssets())
-	if v.supply.Sign() > 0 && v.supply.Cmp(readmodel.MaxAmount) < 0 {
+	if v.supply.Sign() > 0 && v.supply.Cmp(tooLarge) < 0 {
 		n.TotalSupply = v.supply
 	}
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(sample.GetNavDigits())), nil)
 	worth := new(big.Int).Mul(n.NavPerShare, n.TotalSupply)
-	if worth.Quo(worth, unit); worth.Cmp(readmodel.MaxAmount) < 0 {
+	if worth.Quo(worth, unit); worth.Cmp(tooLarge) < 0 {
 		n.TotalAssets = worth
 	}
 	return n
