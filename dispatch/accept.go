@@ -98,7 +98,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 	case errors.Is(err, errMoved):
 		return err
 	case err != nil:
-		return fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "referral", "referrals"), err)
+		return fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "referral"), err)
 	}
 	d.committed(done)
 	for _, b := range deadletters {

@@ -70,7 +70,7 @@ func (d *Dispatch) backfillNew(ctx context.Context) error {
 	limited, cancel = context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
 	if err := d.queries.MarkBackfilled(limited, ids); err != nil {
-		return fmt.Errorf("mark %s as backfilled: %w", printable.Count(len(ids), "partner", "partners"), err)
+		return fmt.Errorf("mark %s as backfilled: %w", printable.Count(len(ids), "partner"), err)
 	}
 	d.log.Info("backfilled new partners", "partners", len(ids), "events", found)
 	return nil
@@ -200,7 +200,7 @@ func (r *reader) insertWanted(
 			return insertDeadletters(limited, q, done.deadletters)
 		})
 		if err != nil {
-			return 0, fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "earlier referral", "earlier referrals"), err)
+			return 0, fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "earlier referral"), err)
 		}
 		endAll(done.spans)
 	}

@@ -47,7 +47,7 @@ func (i *Ingest) Ready() error {
 	}
 	// Not LagBlocks, which is nil while the chain's head or the log's has no time: a genesis block may have none.
 	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > follow.BlocksAtOnce {
-		return fmt.Errorf("ingest is %s behind the chain's head", printable.Count(behind, "block", "blocks"))
+		return fmt.Errorf("ingest is %s behind the chain's head", printable.Count(behind, "block"))
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	return cmd.Print(s.Out, r, func(w io.Writer) {
 		writeBackup(w, r, fmt.Sprintf("restored: %s in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)",
-			printable.Count(r.Done, "segment", "segments")))
+			printable.Count(r.Done, "segment")))
 	})
 }
 
@@ -102,8 +102,9 @@ func backupFault(err error) error {
 func writeBackup(w io.Writer, r *backup.Report, what string) {
 	cli.Fprintf(w, "%s\n", what)
 	cli.Fprintf(w, "log\t%s of chain %d, up to seq %d, block %d\n", r.LogID, r.ChainID, r.Seq, r.Block)
-	cli.Fprintf(w, "records\t%d of the log, %s, %d of withdrawals\n", r.Log, printable.Count(r.Deposits, "referral of deposits", "referrals of deposits"), r.Withdrawals)
-	cli.Fprintf(w, "files\t%s, %s\n", printable.Count(r.Segments, "segment", "segments"), printable.Count(r.Bytes, "byte", "bytes"))
+	cli.Fprintf(w, "records\t%d of the log, %s, %d of withdrawals\n",
+		r.Log, printable.Count(r.Deposits, "referral of deposits", "referrals of deposits"), r.Withdrawals)
+	cli.Fprintf(w, "files\t%s, %s\n", printable.Count(r.Segments, "segment"), printable.Count(r.Bytes, "byte"))
 	if r.Unfinished > 0 {
 		cli.Fprintf(w, "unfinished\t%d more segments, which are not restored: run `navlog backup` again\n", r.Unfinished)
 	}

@@ -39,7 +39,7 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
-	fmt.Fprintf(s.Out, "configuration is sound: chain %d, %s\n", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault", "vaults"))
+	fmt.Fprintf(s.Out, "configuration is sound: chain %d, %s\n", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault"))
 	if !nodes {
 		fmt.Fprintln(s.Out, "no node is given: ingest needs one, and so does verify with the chain")
 	}

@@ -88,7 +88,8 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 			if err != nil {
 				return registry.Deed{}, fmt.Errorf("rewind: %w", err)
 			}
-			return registry.Deed{Command: "dispatch rewind", Detail: fmt.Sprintf("to offset %d in %s of %s", cmd.Offset, printable.Count(n, "partition", "partitions"), strings.Join(p.Topics, ", "))}, nil
+			detail := fmt.Sprintf("to offset %d in %s of %s", cmd.Offset, printable.Count(n, "partition"), strings.Join(p.Topics, ", "))
+			return registry.Deed{Command: "dispatch rewind", Detail: detail}, nil
 		})
 		if err != nil {
 			return err

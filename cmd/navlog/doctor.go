@@ -131,7 +131,7 @@ func (e *examination) configuration(loading error) {
 		}
 		return
 	}
-	e.fine("configuration", "chain %d, %s, %s", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault", "vaults"), printable.Count(len(c.Chain.RPC), "node", "nodes"))
+	e.fine("configuration", "chain %d, %s, %s", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault"), printable.Count(len(c.Chain.RPC), "node"))
 }
 
 // reach checks whether everything that the configuration names responds, and as which login; with deep, also its state.
@@ -274,12 +274,13 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
 		return
 	}
-	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker", "brokers"), asWhom(c.Kafka))
+	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker"), asWhom(c.Kafka))
 	if !deep {
 		return
 	}
 	if brokers := len(found.Brokers); brokers < int(c.Kafka.ReplicationFactor) {
-		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers", "kafka.replicationFactor is %d, and the cluster has %s", c.Kafka.ReplicationFactor, printable.Count(brokers, "broker", "brokers"))
+		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers",
+			"kafka.replicationFactor is %d, and the cluster has %s", c.Kafka.ReplicationFactor, printable.Count(brokers, "broker"))
 	}
 	e.kafkaRights(ctx, adm)
 	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
@@ -696,7 +697,7 @@ func (e *examination) report(out io.Writer, o cli.Output) error {
 	if failures == 0 {
 		return err
 	}
-	return errors.Join(err, code.With(fmt.Errorf("%d of %s failed", failures, printable.Count(len(e.findings), "check", "checks"))))
+	return errors.Join(err, code.With(fmt.Errorf("%d of %s failed", failures, printable.Count(len(e.findings), "check"))))
 }
 
 type doctorCmd struct {

@@ -70,9 +70,10 @@ func writeResumption(w io.Writer, r *operate.Resumption) {
 	if r.Accepted {
 		one, many = "record above it was", "records above it were"
 	}
-	cli.Fprintf(w, "%s retracted: %s and %s.\n", printable.Count(r.Records, one, many), printable.Count(r.Blocks, "block", "blocks"), printable.Count(r.Logs, "log", "logs"))
+	cli.Fprintf(w, "%s retracted: %s and %s.\n", printable.Count(r.Records, one, many), printable.Count(r.Blocks, "block"), printable.Count(r.Logs, "log"))
 	if len(r.Referrals) > 0 {
-		cli.Fprintf(w, "%s no longer in the chain. Tell the partners: a webhook cannot be revoked.\n", printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
+		cli.Fprintf(w, "%s no longer in the chain. Tell the partners: a webhook cannot be revoked.\n",
+			printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
 		fmt.Fprint(w, "A partner knows one whose transaction had been mined before under the id of its first mining: go by transaction and type.\n\n")
 		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {

@@ -263,7 +263,7 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 }
 
 func (t *trial) write(w io.Writer) {
-	cli.Fprintf(w, "Blocks %d to %d have %s of these contracts. Nothing was stored.\n", t.From, t.To, printable.Count(t.Logs, "log", "logs"))
+	cli.Fprintf(w, "Blocks %d to %d have %s of these contracts. Nothing was stored.\n", t.From, t.To, printable.Count(t.Logs, "log"))
 	if len(t.First) > 0 {
 		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tEFFECT\tFIELDS")
 	}

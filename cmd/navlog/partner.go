@@ -313,7 +313,7 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		return cmd.Print(s.Out, resealed, func(w io.Writer) {
 			cli.Fprintf(w, "all secrets and client keys of %s are encrypted with key %s, %d of them by this command: %s\n",
-				printable.Count(resealed.Partners, "partner", "partners"), resealed.KeyID, resealed.Secrets, next)
+				printable.Count(resealed.Partners, "partner"), resealed.KeyID, resealed.Secrets, next)
 		})
 	}, config.NeedSecretKey)
 }

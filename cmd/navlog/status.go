@@ -314,16 +314,16 @@ func details(r statusRow) string {
 	}
 	say(st.Built != nil && !*st.Built, "lists not built")
 	if st.Lag != nil {
-		say(true, "%s left", printable.Count(*st.Lag, "record", "records"))
+		say(true, "%s left", printable.Count(*st.Lag, "record"))
 	}
 	say(st.RecordsPerSecond > 0, "%.1f records/s", st.RecordsPerSecond)
 	say(st.ETASeconds != nil, "%s left", console.Left(st.ETASeconds))
 	say(st.Intake, "reads the referral topics")
 	if st.LagRecords != nil {
-		say(st.Intake || *st.LagRecords > 0, "%s left", printable.Count(*st.LagRecords, "referral", "referrals"))
+		say(st.Intake || *st.LagRecords > 0, "%s left", printable.Count(*st.LagRecords, "referral"))
 	}
 	if st.Lanes != nil {
-		say(true, "sends to %s", printable.Count(*st.Lanes, "partner", "partners"))
+		say(true, "sends to %s", printable.Count(*st.Lanes, "partner"))
 	}
 	due := func(seconds float64) time.Duration { return time.Duration(seconds) * time.Second }
 	say(st.OldestPendingSeconds >= 1, "oldest pending delivery due for %s", due(st.OldestPendingSeconds))
@@ -366,10 +366,10 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 		cli.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
 	}
 	if st.LogsWithoutData > 0 {
-		fmt.Fprintf(w, "without data\t%s, whose data no record holds: `navlog verify` lists them\n", printable.Count(st.LogsWithoutData, "log", "logs"))
+		fmt.Fprintf(w, "without data\t%s, whose data no record holds: `navlog verify` lists them\n", printable.Count(st.LogsWithoutData, "log"))
 	}
 	if len(st.Calls) > 0 {
-		cli.Fprintf(w, "spent\t%s, %s (%s)\n", console.Spent(st.Calls), printable.Count(registry.Spent(st.Calls).Bytes, "byte", "bytes"), console.ByMethod(st.Calls))
+		cli.Fprintf(w, "spent\t%s, %s (%s)\n", console.Spent(st.Calls), printable.Count(registry.Spent(st.Calls).Bytes, "byte"), console.ByMethod(st.Calls))
 	}
 	if st.Reason != "" {
 		cli.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
@@ -388,9 +388,9 @@ func lag[N int | uint64](blocks, seconds *N) string {
 		return ""
 	}
 	if seconds == nil {
-		return fmt.Sprintf(" (%s behind)", printable.Count(*blocks, "block", "blocks"))
+		return fmt.Sprintf(" (%s behind)", printable.Count(*blocks, "block"))
 	}
-	return fmt.Sprintf(" (%s, %s behind)", printable.Count(*blocks, "block", "blocks"), time.Duration(*seconds)*time.Second)
+	return fmt.Sprintf(" (%s, %s behind)", printable.Count(*blocks, "block"), time.Duration(*seconds)*time.Second)
 }
 
 func endpointState(e registry.EndpointStatus) string {

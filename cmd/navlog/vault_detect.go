@@ -186,14 +186,14 @@ func (d *detected) write(w io.Writer, node string) {
 	if d.CodeBytes == 0 {
 		return
 	}
-	cli.Fprintf(w, "%s has %s of code.\n", d.Address, printable.Count(d.CodeBytes, "byte", "bytes"))
+	cli.Fprintf(w, "%s has %s of code.\n", d.Address, printable.Count(d.CodeBytes, "byte"))
 	if d.Implementation != "" {
 		cli.Fprintf(w, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
 	}
-	cli.Fprintf(w, "Blocks %d to %d have %s of it, of %s.\n", d.From, d.To, printable.Count(d.Logs, "log", "logs"), printable.Count(d.Topics, "event", "events"))
+	cli.Fprintf(w, "Blocks %d to %d have %s of it, of %s.\n", d.From, d.To, printable.Count(d.Logs, "log"), printable.Count(d.Topics, "event"))
 	for _, c := range d.Presets {
 		if len(c.Events) > 0 {
-			cli.Fprintf(w, "%s: %s with an effect, %d laid out otherwise; %s\n", c.Preset, printable.Count(c.Known, "log", "logs"), c.Wrong, strings.Join(c.Events, ", "))
+			cli.Fprintf(w, "%s: %s with an effect, %d laid out otherwise; %s\n", c.Preset, printable.Count(c.Known, "log"), c.Wrong, strings.Join(c.Events, ", "))
 		}
 	}
 	if d.Proposal == "" {

@@ -211,7 +211,7 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case n == 0:
 				return registry.Deed{}, nothingFollows(ctx, q, id)
 			}
-			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position", "positions"))}, nil
+			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position"))}, nil
 		})
 		if err != nil {
 			return err

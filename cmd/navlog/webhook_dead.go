@@ -142,7 +142,8 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows the unresolved ones", id)
 				}
 			}
-			return registry.Deed{Command: "webhook dead retry", Detail: fmt.Sprintf("%s, all %t: %s", printable.Count(len(asked), "record", "records"), cmd.All, firstOf(asked))}, nil
+			detail := fmt.Sprintf("%s, all %t: %s", printable.Count(len(asked), "record"), cmd.All, firstOf(asked))
+			return registry.Deed{Command: "webhook dead retry", Detail: detail}, nil
 		})
 		if err != nil {
 			return err
@@ -165,7 +166,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		result := map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
 			cli.Fprintf(w, "%s: deliveries now: %d; still not (`navlog webhook dead list` says why): %d; waiting for a running dispatcher: %d\n",
-				printable.Count(len(asked), "record", "records"), found.Resolved, still, found.Waiting)
+				printable.Count(len(asked), "record"), found.Resolved, still, found.Waiting)
 		})
 	})
 }

@@ -160,8 +160,9 @@ func (c *ClickHouse) Watch(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-c.proc.ended:
-		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user name other than "+
-			"default or navlog_query (neither has a password), or to a database that does not exist: start it again, the data is kept, or use a server of your own",
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user "+
+			"name other than default or navlog_query (neither has a password), or to a database that does not exist: "+
+			"start it again, the data is kept, or use a server of your own",
 			c.proc.reason(), c.proc.log)
 	}
 }

@@ -226,7 +226,8 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	}
 	for _, d := range details {
 		if n := int32(len(d.Partitions)); n != r.manifest.ReferralPartitions {
-			return fmt.Errorf("%s has %s, and had %d when it was backed up: delete it, `navlog restore` makes it", d.Topic, printable.Count(n, "partition", "partitions"), r.manifest.ReferralPartitions)
+			return fmt.Errorf("%s has %s, and had %d when it was backed up: delete it, `navlog restore` makes it",
+				d.Topic, printable.Count(n, "partition"), r.manifest.ReferralPartitions)
 		}
 	}
 	var used error

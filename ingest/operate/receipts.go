@@ -82,27 +82,29 @@ func (r *ReceiptsReport) Err() error {
 	if r.Wrong == 0 {
 		return nil
 	}
-	return fmt.Errorf("not in the log as the chain has them: %d of %s", r.Wrong, printable.Count(r.Chosen, "block", "blocks"))
+	return fmt.Errorf("not in the log as the chain has them: %d of %s", r.Wrong, printable.Count(r.Chosen, "block"))
 }
 
 // String returns the report as text for operators.
 func (r *ReceiptsReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "chain %d up to the final block %d: %s logs of the vaults, chosen: %d\n", r.ChainID, r.FinalBlock, printable.Count(r.Blocks, "block has", "blocks have"), r.Chosen)
-	fmt.Fprintf(&b, "proven by their receipts: %s with %s\n", printable.Count(r.Proven, "block", "blocks"), printable.Count(r.Logs, "log", "logs"))
+	fmt.Fprintf(&b, "chain %d up to the final block %d: %s logs of the vaults, chosen: %d\n",
+		r.ChainID, r.FinalBlock, printable.Count(r.Blocks, "block has", "blocks have"), r.Chosen)
+	fmt.Fprintf(&b, "proven by their receipts: %s with %s\n", printable.Count(r.Proven, "block"), printable.Count(r.Logs, "log"))
 	switch {
 	case r.Anchor != nil:
-		fmt.Fprintf(&b, "in the chain below block %d (%s): %s; compare that hash with a source that you trust\n", r.Anchor.Number, r.Anchor.Hash, printable.Count(r.Confirmed, "block", "blocks"))
+		fmt.Fprintf(&b, "in the chain below block %d (%s): %s; compare that hash with a source that you trust\n",
+			r.Anchor.Number, r.Anchor.Hash, printable.Count(r.Confirmed, "block"))
 	case r.Confirmed > 0:
-		fmt.Fprintf(&b, "with the hash that a second endpoint has: %s\n", printable.Count(r.Confirmed, "block", "blocks"))
+		fmt.Fprintf(&b, "with the hash that a second endpoint has: %s\n", printable.Count(r.Confirmed, "block"))
 	case r.Proven > 0:
 		fmt.Fprintln(&b, "whose hashes have no second source: add a second endpoint to chain.rpc, or use --headers")
 	}
 	if r.Unprovable > 0 {
-		fmt.Fprintf(&b, "that cannot be proven: %s\n", printable.Count(r.Unprovable, "block", "blocks"))
+		fmt.Fprintf(&b, "that cannot be proven: %s\n", printable.Count(r.Unprovable, "block"))
 	}
 	if r.Wrong > 0 {
-		fmt.Fprintf(&b, "WRONG: %s\n", printable.Count(r.Wrong, "block", "blocks"))
+		fmt.Fprintf(&b, "WRONG: %s\n", printable.Count(r.Wrong, "block"))
 	}
 	for _, f := range r.Findings {
 		verdict := "cannot be proven"
@@ -118,7 +120,7 @@ func (r *ReceiptsReport) String() string {
 		fmt.Fprintf(&b, "%s returned receipts that are not the chain's: another endpoint returned the right ones\n", name)
 	}
 	spent := registry.Spent(r.Calls)
-	fmt.Fprintf(&b, "this took %s, %s, %s\n", printable.Count(spent.Calls, "call", "calls"), printable.Count(spent.Bytes, "byte", "bytes"), printable.Count(spent.Units, "unit", "units"))
+	fmt.Fprintf(&b, "this took %s, %s, %s\n", printable.Count(spent.Calls, "call"), printable.Count(spent.Bytes, "byte"), printable.Count(spent.Units, "unit"))
 	return b.String()
 }
 

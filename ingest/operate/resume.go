@@ -212,6 +212,6 @@ func retractions(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 
 func decision(kind string, plan *Resumption) *event.Record {
 	reason := fmt.Sprintf("the operator accepts the chain at %s and retracts %s above block %d (%s); the log was frozen because %s",
-		plan.Endpoint, printable.Count(plan.Records, "record", "records"), plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
+		plan.Endpoint, printable.Count(plan.Records, "record"), plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
 	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason, Time: uint64(time.Now().UnixMilli())}}}
 }

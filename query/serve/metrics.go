@@ -35,7 +35,8 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 		Name: "navlog_query_cut_off_total", Help: "Long responses that ended early, by why: slow (the client read too slowly), late (too long), left (the client disconnected) or error.",
 	}, []string{"why"})
 	m.engine = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "navlog_query_slot_seconds_total", Help: "Time that requests held a slot of the engine, by class: cheap or expensive; or, proving, a place to wait for proofs.",
+		Name: "navlog_query_slot_seconds_total",
+		Help: "Time that requests held a slot of the engine, by class: cheap or expensive; or, proving, a place to wait for proofs.",
 	}, []string{"class"})
 	for _, why := range []string{"slow", "late", "left", "error"} {
 		m.cut.WithLabelValues(why)

@@ -65,12 +65,16 @@ func plain(text string) bool {
 	return true
 }
 
-// Count returns a number and what it counts: one for 1, and many for every other number.
-func Count[N int | int32 | int64 | uint32 | uint64](n N, one, many string) string {
-	if n == 1 {
+// Count returns a number and what it counts: one for 1, and many for every other number, which is one with an s if it
+// is not given.
+func Count[N int | int32 | int64 | uint32 | uint64](n N, one string, many ...string) string {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case len(many) == 0:
+		return fmt.Sprintf("%d %ss", n, one)
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return fmt.Sprintf("%d %s", n, many[0])
 }
 
 // JSON returns a JSON document without the escapes that PostgreSQL's jsonb rejects: a NUL, or half of a surrogate pair.

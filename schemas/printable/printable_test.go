@@ -75,4 +75,7 @@ func TestCount(t *testing.T) {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
+	if one, many := Count(1, "log"), Count(2, "log"); one != "1 log" || many != "2 logs" {
+		t.Errorf("%q, %q", one, many)
+	}
 }

@@ -60,7 +60,7 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 	if without > 0 {
 		return nil, fmt.Errorf("%s could not open what is sealed with the newest key of "+
 			"NAVLOG_SECRET_KEY, whose id is %s: start them again with the same NAVLOG_SECRET_KEY as here, and run this "+
-			"command again", printable.Count(without, "running dispatcher", "running dispatchers"), newest)
+			"command again", printable.Count(without, "running dispatcher"), newest)
 	}
 	return sealer, nil
 }
@@ -262,7 +262,7 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 		}
 		done.Secrets += n
 		return Deed{"partner reseal", 0, fmt.Sprintf(
-			"%s of %s resealed with key %s", printable.Count(done.Secrets, "secret", "secrets"), printable.Count(done.Partners, "partner", "partners"), done.KeyID,
+			"%s of %s resealed with key %s", printable.Count(done.Secrets, "secret"), printable.Count(done.Partners, "partner"), done.KeyID,
 		)}, nil
 	})
 	return done, err

@@ -155,9 +155,9 @@ func backfillText(b *registry.BackfillStatus, eta *uint64, calls []registry.Meth
 // Spent describes the calls to the nodes: their number, and units if calls have prices.
 func Spent(calls []registry.MethodCalls) string {
 	all := registry.Spent(calls)
-	text := printable.Count(all.Calls, "call", "calls")
+	text := printable.Count(all.Calls, "call")
 	if all.Units > 0 {
-		text += ", " + printable.Count(all.Units, "unit", "units")
+		text += ", " + printable.Count(all.Units, "unit")
 	}
 	return text
 }

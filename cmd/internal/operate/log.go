@@ -112,7 +112,7 @@ func at(ms uint64) *time.Time {
 // since only one log is available here. An effect that needs them is not described.
 func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	if raw.Omitted() {
-		l.Undecoded = fmt.Sprintf("its data of %s is not in the log: the hash is 0x%x", printable.Count(raw.DataLength, "byte", "bytes"), raw.DataHash)
+		l.Undecoded = fmt.Sprintf("its data of %s is not in the log: the hash is 0x%x", printable.Count(raw.DataLength, "byte"), raw.DataHash)
 		return
 	}
 	sources := vaults.Of(mapping.VaultOf(raw))
@@ -402,7 +402,7 @@ func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) {
 
 func (st *logStats) write(w io.Writer) {
 	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %s, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\nretracted\t%d\n",
-		st.LogID, st.ChainID, st.Records, printable.Count(st.Units, "unit", "units"), st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
+		st.LogID, st.ChainID, st.Records, printable.Count(st.Units, "unit"), st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
 	if st.Frozen != "" {
 		cli.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
 	}

@@ -250,7 +250,7 @@ func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
 func (o *outcome) end(total int64) error {
 	switch {
 	case total != o.Logs+o.Retracted:
-		return fmt.Errorf("the API reports %s, but shows %d", printable.Count(total, "log", "logs"), o.Logs+o.Retracted)
+		return fmt.Errorf("the API reports %s, but shows %d", printable.Count(total, "log"), o.Logs+o.Retracted)
 	case o.Shown == nil && o.Logs > 0:
 		return fmt.Errorf("the response shows null, but its logs come to %s", o.Sum)
 	case o.Shown != nil && o.Sum != *o.Shown:
@@ -360,7 +360,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 		verdict = "DOES NOT ADD UP"
 	}
 	if o.Proven != nil {
-		verdict = fmt.Sprintf("%s; %d of %s proven", verdict, *o.Proven, printable.Count(o.Logs, "log", "logs"))
+		verdict = fmt.Sprintf("%s; %d of %s proven", verdict, *o.Proven, printable.Count(o.Logs, "log"))
 		if x.node == nil {
 			verdict += ": compare the hashes of their blocks elsewhere, or give --rpc-file"
 		}
@@ -368,7 +368,8 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"
 	}
-	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %s, %d retracted shown: %s", x.field, x.of, o.Block, shown, o.Operation, printable.Count(o.Logs, "log", "logs"), o.Retracted, verdict)
+	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %s, %d retracted shown: %s",
+		x.field, x.of, o.Block, shown, o.Operation, printable.Count(o.Logs, "log"), o.Retracted, verdict)
 	_, err = fmt.Fprintf(x.out, "\n%s\n", cli.Printable(line))
 	return err
 }

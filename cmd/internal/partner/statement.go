@@ -326,10 +326,10 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 		switch {
 		case l.StartBlock != "":
 			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %s for the partner before"+
-				" it in the range", l.Address, l.StartBlock, printable.Count(l.Events, "event", "events")))
+				" it in the range", l.Address, l.StartBlock, printable.Count(l.Events, "event")))
 		default:
 			out = append(out, fmt.Sprintf("it does not have contract %s, which has %s for the partner in the range:"+
-				" if that is not a vault, give it as --ignore", l.Address, printable.Count(l.Events, "event", "events")))
+				" if that is not a vault, give it as --ignore", l.Address, printable.Count(l.Events, "event")))
 		}
 	}
 	if found.Blocks == 0 {
