@@ -130,12 +130,9 @@ type creator struct {
 // not have belong to something else.
 func (c creator) createUnused(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
 	database := c.clickhouse.Database(id)
-	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
+	seq, _, err := c.clickhouse.Position(ctx, c.conn, database)
+	if err != nil {
 		return false, err
-	}
-	var seq uint64
-	if err := c.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+".events").Scan(&seq); err != nil {
-		return false, fmt.Errorf("read the last seq of %s.events: %w", database, err)
 	}
 	if seq == 0 {
 		return c.create(ctx, id, origin)

@@ -260,14 +260,20 @@ func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 			}
 		}
 	}
+	w.unchanged(t, "all requests")
+	if after, next := w.secrets(7); after != before || next != "" {
+		t.Error("the secret changed")
+	}
+}
+
+// unchanged checks that requests changed no endpoint and no certificates, and left no command.
+func (w rotations) unchanged(t *testing.T, requests string) {
+	t.Helper()
 	var changes int
 	const counted = `SELECT (SELECT count(*) FROM endpoint WHERE url <> $1 OR next_secret IS NOT NULL)
 		+ (SELECT count(*) FROM command) + (SELECT count(*) FROM endpoint_certificates)`
 	if err := w.owner.QueryRow(t.Context(), counted, sevensURL).Scan(&changes); err != nil || changes > 0 {
-		t.Errorf("%d changes, %v", changes, err)
-	}
-	if after, next := w.secrets(7); after != before || next != "" {
-		t.Error("the secret changed")
+		t.Errorf("%s: %d changes, %v", requests, changes, err)
 	}
 }
 
@@ -311,12 +317,7 @@ func TestKeyRevokedBeforeTheChange(t *testing.T) {
 		if live, err := db.New(w.owner).ListLiveKeys(t.Context(), 7); err != nil || len(live) > 0 {
 			t.Errorf("%s: %d live keys, %v", path, len(live), err)
 		}
-		var changes int
-		const counted = `SELECT (SELECT count(*) FROM endpoint WHERE url <> $1 OR next_secret IS NOT NULL)
-			+ (SELECT count(*) FROM command) + (SELECT count(*) FROM endpoint_certificates)`
-		if err := w.owner.QueryRow(t.Context(), counted, sevensURL).Scan(&changes); err != nil || changes > 0 {
-			t.Errorf("%s: %d changes, %v", path, changes, err)
-		}
+		w.unchanged(t, path)
 		if after, _ := w.secrets(7); after != before {
 			t.Errorf("%s: the secret changed", path)
 		}

@@ -147,11 +147,11 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var one question
 	var many []question
-	alone := json.Unmarshal(body, &one) == nil
-	if !alone {
+	single := json.Unmarshal(body, &one) == nil
+	if !single {
 		_ = json.Unmarshal(body, &many)
 	}
-	if c.noBatches && !alone {
+	if c.noBatches && !single {
 		fmt.Fprint(w, "[]")
 		return
 	}
@@ -168,7 +168,7 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Your app has exceeded its compute units per second capacity", http.StatusTooManyRequests)
 		return
 	}
-	if alone {
+	if single {
 		a, status := answer(one)
 		w.WriteHeader(status)
 		if a == nil {
