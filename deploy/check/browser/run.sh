@@ -25,24 +25,29 @@ export NAVLOG_HTTP_EXPLORER_TX='https://explorer.example/tx/{tx}' NAVLOG_HTTP_EX
   NAVLOG_HTTP_EXPLORER_BLOCK='https://explorer.example/block/{block}'
 export NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 NAVLOG_HTTP_CONCURRENCY=100 NAVLOG_HTTP_REQUEST_TIMEOUT=1m \
   NAVLOG_HTTP_WRITE_TIMEOUT=2m
-up=
-# stop ends the running system. An interrupted test may have suspended it for a reorganisation; it must be resumed to exit.
-stop() {
-  [ -z "$up" ] || { kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true
-  rm -rf "$work/data" "$work/ready.json"
-  up=
-}
-trap stop EXIT
-# against "TESTS" OPTION... runs tests against a new system.
-against() {
-  local tests=$1
+# against TESTS OPTION... runs tests against a new system.
+against() (
+  tests=$1
+  name=${tests%%.*} up=
   shift
-  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" "$@" >>"$work/up.log" 2>&1 &
+  # An interrupted test may have suspended the system for a reorganisation; it must be resumed to exit.
+  trap '{ kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true; rm -rf "$work/$name"' EXIT
+  mkdir "$work/$name"
+  "$root/bin/navlog-dev" up --data "$work/$name/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/$name/ready.json" "$@" >"$work/$name.log" 2>&1 &
   up=$!
-  ready "$up" "$work/ready.json" "$work/up.log"
-  # shellcheck disable=SC2086 # several files
-  READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 $tests
-  stop
-}
-against "pages.test.mjs product.test.mjs"
-against preset.test.mjs --preset lagoon-v0.6
+  ready "$up" "$work/$name/ready.json" "$work/$name.log"
+  READY=$work/$name/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 "$tests"
+)
+# Two at a time, because tests mostly wait. Programs in the background ignore Ctrl-C, so it is passed on.
+trap 'trap - INT TERM; kill 0' INT TERM
+(
+  against product.test.mjs
+  against preset.test.mjs --preset lagoon-v0.6
+) >"$work/beside.log" 2>&1 &
+beside=$!
+against pages.test.mjs &
+failed=0
+wait $! || failed=1
+wait "$beside" || failed=1
+cat "$work/beside.log"
+exit "$failed"

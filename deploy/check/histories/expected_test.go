@@ -3,7 +3,6 @@ package histories_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -133,15 +132,19 @@ func (h *history) chainAt(seq uint64, of knowledge) (*oracle.Chain, error) {
 	c := &oracle.Chain{ID: h.chainID, Router: router}
 	recorded := map[uint64]uint64{} // the time of each recorded block
 	known, mapped := map[common.Address]bool{}, map[common.Address]bool{}
-	var later uint64
+	// A reorganisation can end at an old block of a vault that the generation skips: it is the newest block all the same.
+	var later, head uint64
 	c.Vaults, later = h.vaults(of)
 	for _, v := range c.Vaults {
 		a := common.Address(v.GetAddress())
 		known[a], mapped[a] = true, len(v.GetMappings()) > 0
 	}
 	for _, r := range live(h.script.Records[:seq]) {
-		if b := r.GetBlock(); b != nil && (r.GetSeq() < later || !h.late[r.GetSeq()]) {
-			recorded[b.GetNumber()] = b.GetTime()
+		if b := r.GetBlock(); b != nil {
+			head = max(head, b.GetNumber())
+			if r.GetSeq() < later || !h.late[r.GetSeq()] {
+				recorded[b.GetNumber()] = b.GetTime()
+			}
 		}
 		if s := r.GetSample(); s != nil && known[common.Address(s.GetVault())] && small(s.GetAssets()) {
 			c.Samples = append(c.Samples, s)
@@ -164,7 +167,6 @@ func (h *history) chainAt(seq uint64, of knowledge) (*oracle.Chain, error) {
 			c.Logs = append(c.Logs, l)
 		}
 	}
-	head := slices.Max(append(slices.Collect(maps.Keys(recorded)), 0))
 	for n, now := uint64(0), uint64(0); n <= head; n++ {
 		if t, ok := recorded[n]; ok { // the time of a block that is not recorded is unknown
 			now = t
