@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/go-faster/jx"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
@@ -56,8 +57,8 @@ func decodeReceipts(result []byte) (*answer, error) {
 		return nil, ErrNoReceipts
 	}
 	return decodeInto(result, func(d *decoder, a *answer) error {
-		return list(result, "a list of receipts", func(s *scanner) error {
-			receipt, err := s.value()
+		return list(result, "a list of receipts", func(text *jx.Decoder) error {
+			receipt, err := next(text)
 			if err != nil {
 				return err
 			}
@@ -108,8 +109,8 @@ func decodeReceipt(result []byte) (logs []*event.Log, err error) {
 	d := new(decoder)
 	all, err := logsOfReceipt(result)
 	if err == nil && !none(all) {
-		err = list(all, "a list of logs", func(s *scanner) error {
-			l, _, err := d.log(s, hasContent)
+		err = list(all, "a list of logs", func(text *jx.Decoder) error {
+			l, _, err := d.log(text, hasContent)
 			if err != nil {
 				return fmt.Errorf("log %d: %w", len(logs), err)
 			}
@@ -122,8 +123,8 @@ func decodeReceipt(result []byte) (logs []*event.Log, err error) {
 
 // logsIn decodes a list of logs and adds them to an answer.
 func (d *decoder) logsIn(text []byte, a *answer) error {
-	return list(text, "a list of logs", func(s *scanner) error {
-		l, state, err := d.log(s, hasAll)
+	return list(text, "a list of logs", func(text *jx.Decoder) error {
+		l, state, err := d.log(text, hasAll)
 		if err != nil {
 			return fmt.Errorf("log %d: %w", a.given, err)
 		}
@@ -258,9 +259,9 @@ const (
 )
 
 // log decodes a log that must have the first must members.
-func (d *decoder) log(s *scanner, must int) (*event.Log, logState, error) {
+func (d *decoder) log(text *jx.Decoder, must int) (*event.Log, logState, error) {
 	var values [len(logMembers)][]byte
-	err := s.object("a log", func(name, value []byte) error {
+	err := members(text, "a log", func(name, value []byte) error {
 		i, known := memberByName[string(name)]
 		if !known {
 			return nil
@@ -339,11 +340,11 @@ func (d *decoder) topicList(value []byte) ([][]byte, error) {
 		d.topics = make([][]byte, slabTopics)
 	}
 	n := 0
-	err := list(value, "a list of topics", func(s *scanner) error {
+	err := list(value, "a list of topics", func(text *jx.Decoder) error {
 		if n == maxTopics {
 			return fmt.Errorf("there are more than %d", maxTopics)
 		}
-		value, err := s.value()
+		value, err := next(text)
 		if err != nil {
 			return err
 		}

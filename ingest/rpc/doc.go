@@ -15,7 +15,7 @@
 //
 // Members of a response that are not needed may be missing. A value with a single possible meaning is accepted in any
 // form, and any other is rejected with the name of its field. A response is untrusted JSON: its envelope is opened
-// without building anything (jsonrpc), and its logs are decoded by a scanner (scan, decode), since a generic decoder
+// without building anything (jsonrpc, json), and its logs are decoded from slices of it (decode), since encoding/json
 // would take most of the time of a backfill. Both bound the size of a response. Every call is counted (Bill), because
 // providers sell them.
 //

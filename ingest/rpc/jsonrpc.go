@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-faster/jx"
+
 	"github.com/navlog/navlog/schemas/printable"
 )
 
@@ -148,46 +150,42 @@ type envelope struct {
 
 // openEnvelope finds the parts of the single response in a body.
 func openEnvelope(body []byte) (envelope, error) {
-	s := scanner{b: body}
-	e, err := s.envelope()
+	d := jx.DecodeBytes(body)
+	e, err := readEnvelope(d)
 	if err == nil {
-		err = s.end()
+		err = end(d)
 	}
 	return e, err
 }
 
 // openBatch finds the parts of the responses, at most most, in the body of a batch. A node that rejects the whole batch
-// returns a single response: then list is false. Without a maximum, a body of empty objects would take a hundred times
+// returns a single response: then isList is false. Without a maximum, a body of empty objects would take a hundred times
 // its size.
-func openBatch(body []byte, most int) (all []envelope, list bool, err error) {
-	s := scanner{b: body}
-	if s.peek() != '[' {
+func openBatch(body []byte, most int) (all []envelope, isList bool, err error) {
+	if jx.Raw(body).Type() != jx.Array {
 		one, err := openEnvelope(body)
 		return []envelope{one}, false, err
 	}
-	err = s.members('[', ']', func() error {
+	err = list(body, "a list of responses", func(d *jx.Decoder) error {
 		if len(all) == most {
 			return fmt.Errorf("%w: it has more than %d responses to a batch", errForeign, most)
 		}
-		e, err := s.envelope()
+		e, err := readEnvelope(d)
 		all = append(all, e)
 		return err
 	})
-	if err == nil {
-		err = s.end()
-	}
 	return all, true, err
 }
 
-// envelope reads the members of a response.
-func (s *scanner) envelope() (e envelope, err error) {
-	if s.peek() != '{' {
-		if err = s.skip(); err == nil {
+// readEnvelope reads the members of the next response.
+func readEnvelope(d *jx.Decoder) (e envelope, err error) {
+	if d.Next() != jx.Object {
+		if _, err = next(d); err == nil {
 			err = errForeign
 		}
 		return e, err
 	}
-	err = s.object("a response", func(name, value []byte) error {
+	err = members(d, "a response", func(name, value []byte) error {
 		switch string(name) {
 		case "id":
 			e.id = value

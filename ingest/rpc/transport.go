@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-faster/jx"
 )
 
 // maxAnswer bounds the memory for one response of a node, in bytes after decompression.
@@ -182,9 +184,8 @@ func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 
 // likeJSON reports whether a body begins like a response or a batch of responses.
 func likeJSON(body []byte) bool {
-	s := scanner{b: body}
-	c := s.peek()
-	return c == '{' || c == '['
+	kind := jx.Raw(body).Type()
+	return kind == jx.Object || kind == jx.Array
 }
 
 // unpacked decompresses a body that is compressed although the request did not accept that, with or without a header
