@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -111,6 +112,36 @@ func nullable(s *openapi3.Schema) bool {
 		}
 	}
 	return false
+}
+
+// TestEverySuccessIsRead checks that Read takes each successful status of the document, such as 202 for a test event.
+func TestEverySuccessIsRead(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[int]bool{}
+	for path, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			for text, response := range op.Responses.Map() {
+				status, err := strconv.Atoi(text)
+				if err != nil || status >= 300 || response.Value.Content.Get("application/json") == nil || read[status] {
+					continue
+				}
+				read[status] = true
+				answer, err := client.Read[struct{ EventID string }](&http.Response{
+					StatusCode: status, Body: io.NopCloser(strings.NewReader(`{"ok":true,"data":{"eventId":"1"}}`)),
+					Request: &http.Request{URL: &url.URL{Path: path}},
+				}, nil)
+				if err != nil || answer.Data.EventID != "1" {
+					t.Errorf("%s with %d: %v, %v", path, status, answer.Data, err)
+				}
+			}
+		}
+	}
+	if len(read) < 2 {
+		t.Errorf("only %v are successful", read)
+	}
 }
 
 // TestAnswersThatAreNone checks that a response that is not navlog's is an error that reports it, and that an invalid
