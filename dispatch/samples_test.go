@@ -3,18 +3,25 @@ package dispatch
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook"
 )
 
 const samples = "../schemas/webhook/samples"
@@ -51,6 +58,26 @@ func TestSampleReceivers(t *testing.T) {
 			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE sequence = 2")
 			f.eventually("the repeat is reported", func() bool { return strings.Count(s.said(), "repeat ") == 1 })
 			f.eventually("delivered", f.in(registry.Delivered, 3))
+
+			// A copy of a delivery has another id in the header, which is not signed.
+			var body []byte
+			f.check(f.pool.QueryRow(t.Context(), "SELECT body FROM delivery WHERE sequence = 1").Scan(&body))
+			now := time.Now().Unix()
+			copied := fmt.Sprintf(
+				"X-Service-Timestamp: %d\r\nX-Service-Signature: %s\r\nX-Service-Event-Id: %s\r\nContent-Length: %d\r\n\r\n%s",
+				now, webhook.Sign(testSecret, now, body), uuid.New(), len(body), body,
+			)
+			if status := f.sends(s, copied); status != 204 {
+				t.Errorf("a copied delivery: %d", status)
+			}
+			f.eventually("the copy is a repeat", func() bool { return strings.Count(s.said(), "repeat ") == 2 })
+			for _, unsigned := range []string{
+				"Content-Length: -1\r\n\r\n", "X-Service-Timestamp: " + strings.Repeat("9", 5000) + "\r\nContent-Length: 0\r\n\r\n",
+			} {
+				if status := f.sends(s, unsigned); status < 400 || status > 499 {
+					t.Errorf("%.30q: %d", unsigned, status)
+				}
+			}
 
 			// Sequence 4 is never sent: the receiver notices.
 			f.exec("UPDATE stream SET last_sequence = 4")
@@ -162,6 +189,22 @@ func (f *fixture) sample(secret string, command ...string) *sample {
 		_ = cmd.Wait()
 	})
 	return s
+}
+
+// sends sends a request to a sample, from its second line on, and returns the status of the response.
+func (f *fixture) sends(s *sample, request string) int {
+	f.Helper()
+	address := strings.Trim(strings.TrimPrefix(s.url, "https:"), "/")
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+	f.check(err)
+	defer conn.Close()
+	f.check(conn.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = conn.Write([]byte("POST / HTTP/1.1\r\nHost: " + address + "\r\n" + request))
+	f.check(err)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	f.check(err)
+	defer response.Body.Close()
+	return response.StatusCode
 }
 
 // Independent libraries accept what navlog sends: Stripe's and GitHub's once the header is

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -75,9 +76,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "not genuine", http.StatusUnauthorized)
 		return
 	}
-	id := request.Header.Get("X-Service-Event-Id")
-	news, missing := r.note(id, request.Header.Get("X-Service-Sequence"))
-	fmt.Println(news, id, request.Header.Get("X-Service-Event-Type"), "missing", missing)
+	// From the body: headers are not signed, and a copied request may have another id there.
+	var event struct{ ID, Type string }
+	if err := json.Unmarshal(body, &event); err != nil {
+		http.Error(w, "no event", http.StatusBadRequest)
+		return
+	}
+	news, missing := r.note(event.ID, request.Header.Get("X-Service-Sequence"))
+	fmt.Println(news, event.ID, event.Type, "missing", missing)
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -51,13 +51,14 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   const body = await read(request);
   if (!body) return void response.writeHead(413, { connection: "close" }).end();
   if (!genuine(request, body)) return void response.writeHead(401).end();
-  const id = header(request, "x-service-event-id");
+  // From the body: headers are not signed, and a copied request may have another id there.
+  const { id, type } = JSON.parse(body.toString()) as { id: string; type: string };
   const news = seen.has(id) ? "repeat" : "new";
   seen.add(id);
   const sequence = header(request, "x-service-sequence");
   if (sequence) sequences.add(Number(sequence));
   const missing = [...sequences].reduce((highest, n) => Math.max(highest, n), 0) - sequences.size;
-  console.log(news, id, header(request, "x-service-event-type"), "missing", missing);
+  console.log(news, id, type, "missing", missing);
   response.writeHead(204).end();
 }
 
