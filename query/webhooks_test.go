@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -79,6 +80,26 @@ func TestRegisterWebhook(t *testing.T) {
 		if strings.Contains(w.logged.String(), part) {
 			t.Errorf("%s is in the log", part)
 		}
+	}
+}
+
+// TestLongBodies: every POST of the document rejects a body that is too long, also if it does not use a body.
+func TestLongBodies(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.PartnerRotation = true })
+	key := w.partner(7, "Seven")
+	posts := 0
+	for path, item := range readtest.TheContract().Doc.Paths.Map() {
+		if item.Post == nil {
+			continue
+		}
+		posts++
+		w.clock.add(time.Minute) // so that no rate limit applies
+		path = strings.Replace(path, "{eventId}", "00000000-0000-5000-8000-000000000001", 1)
+		body := strings.NewReader(strings.Repeat(" ", partner.MaxCertificates+1))
+		w.Do("POST", path, body, "x-api-key", key, "Content-Type", "application/json").Failed(t, 413, "PAYLOAD_TOO_LARGE")
+	}
+	if posts < 7 {
+		t.Errorf("only %d POSTs are documented", posts)
 	}
 }
 
