@@ -164,6 +164,22 @@ func TestPostsAreLimited(t *testing.T) {
 	w.get(webhooksPath, "x-api-key", key).Data(t)
 }
 
+// TestDeliveriesOfAMillisecond: the range from and to the createdAt of a delivery contains it, and ends with its
+// millisecond. PostgreSQL has microseconds.
+func TestDeliveriesOfAMillisecond(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	w.deliveries()
+	w.exec(`UPDATE delivery SET created_at = '2024-01-02T00:00:00.123999Z' WHERE partner_id = 7 AND sequence = 2`)
+	w.exec(`UPDATE delivery SET created_at = '2024-01-02T00:00:00.124Z' WHERE partner_id = 7 AND sequence = 3`)
+	for at, sequence := range map[string]string{"2024-01-02T00:00:00.123Z": "2", "2024-01-02T00:00:00.124Z": "3"} {
+		list := w.get(webhooksPath+"/deliveries?from="+at+"&to="+at, "x-api-key", key).Data(t).([]any)
+		if len(list) != 1 || fmt.Sprint(list[0].(object)["sequence"]) != sequence || list[0].(object)["createdAt"] != at {
+			t.Errorf("from and to %s: %v", at, list)
+		}
+	}
+}
+
 // TestEventsAreTheStoredBytes: signed bytes are served unchanged, without re-encoding.
 func TestEventsAreTheStoredBytes(t *testing.T) {
 	w := newWorld(t)

@@ -48,6 +48,10 @@ func readDeliveryFilter(params *serve.Params) deliveryFilter {
 		f.tx = tx.Bytes()
 	}
 	f.first, f.last = params.Times()
+	if f.last != nil { // responses have whole milliseconds, and a delivery of that one is included
+		end := f.last.Truncate(time.Millisecond).Add(time.Millisecond - time.Nanosecond)
+		f.last = &end
+	}
 	return f
 }
 
