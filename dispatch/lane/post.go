@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -196,6 +197,9 @@ func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m m
 		return failure(err, watch.clientAuth(p.client))
 	}
 	defer response.Body.Close()
+	if response.StatusCode < http.StatusContinue { // net/http accepts 000 to 099, and 0 stands for no response
+		return failure(fmt.Errorf("malformed HTTP status code %q", response.Status), clientAuth{})
+	}
 	var kept []byte
 	// After switching protocols the body would be the connection itself, without a deadline.
 	if response.StatusCode != http.StatusSwitchingProtocols {

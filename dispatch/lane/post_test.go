@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"testing"
 	"time"
@@ -66,6 +67,18 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		t.Errorf("a silent receiver: %s, %s", r.Outcome, r.Err)
 	}
 	<-closed // otherwise the test times out
+}
+
+// A status below 100 is no status: an attempt with status 0 would have neither a status nor the reason why there is none.
+func TestStatusThatIsNone(t *testing.T) {
+	f := newFixture(t)
+	for _, status := range []string{"000", "099"} {
+		r := f.receiver(func(w http.ResponseWriter, _ *http.Request) { hangUp(f, w, "HTTP/1.1 "+status+" Fine\r\n\r\n", false) })
+		got := f.posterTo(enginetest.NameServer(t)).post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{})
+		if want := `malformed HTTP status code "` + status + ` Fine"`; got.Outcome != outcomeNetwork || got.Status != 0 || got.Err != want {
+			t.Errorf("%s: %s with status %d: %s", status, got.Outcome, got.Status, got.Err)
+		}
+	}
 }
 
 // A phase that was not reported to the stopwatch did not happen.
