@@ -52,8 +52,11 @@ func (c *Client) Get(ctx context.Context, path string, parameters url.Values) (*
 	return c.do(ctx, http.MethodGet, path, parameters, nil)
 }
 
-// Post sends a value as JSON.
+// Post sends a value as JSON, or no body if the value is nil.
 func (c *Client) Post(ctx context.Context, path string, value any) (*http.Response, error) {
+	if value == nil {
+		return c.do(ctx, http.MethodPost, path, nil, nil)
+	}
 	body, err := json.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("encode the body for %s: %w", path, err)

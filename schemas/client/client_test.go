@@ -144,6 +144,26 @@ func TestEverySuccessIsRead(t *testing.T) {
 	}
 }
 
+// TestPostWithoutBody checks that nil is no body: some paths take none, or an object, but never the value null.
+func TestPostWithoutBody(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = r.Header.Get("Content-Type") + " " + string(body)
+		fmt.Fprint(w, `{"ok":true,"data":{}}`)
+	}))
+	defer server.Close()
+	api, err := client.New(server.URL, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, value := range map[string]any{" ": nil, "application/json {}": struct{}{}} {
+		if _, err := client.Read[struct{}](api.Post(t.Context(), "/api/v1/partner/webhooks/secret/rotate", value)); err != nil || got != want {
+			t.Errorf("%v is sent as %q: %v", value, got, err)
+		}
+	}
+}
+
 // TestAnswersThatAreNone checks that a response that is not navlog's is an error that reports it, and that an invalid
 // address is one too.
 func TestAnswersThatAreNone(t *testing.T) {
