@@ -1531,7 +1531,7 @@ export interface components {
             durationMs: number;
             status: number | null;
             error: string | null;
-            /** @description The first 4 KiB of the body; null if there was none, or if it is no longer stored. */
+            /** @description The first 4 KiB of the body, empty if it had none; null if there was no response, or if it is no longer stored. */
             response: string | null;
             /** @description Microseconds for DNS. */
             dnsUs: number | null;
