@@ -11,7 +11,8 @@ test("an error says what to do", () => {
   assert.match(told(refusal(503, 5)).message, /not responding/)
   assert.match(told(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
   // Errors that the API explains better are left unchanged.
-  for (const error of [refusal(404), refusal(429, 7), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(503), refusal(400, null, { reason: "new" }, "INVALID_WEBHOOK_URL")]) assert.equal(told(error), error)
+  for (const error of [refusal(404), refusal(429, 7), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(503)]) assert.equal(told(error), error)
+  for (const reason of ["syntax", "new"]) assert.equal(told(refusal(400, null, { reason }, "INVALID_WEBHOOK_URL")).message, "as the API says")
   assert.deepEqual([told(refusal(429, 7)).retryAfter, told(refusal(429, 7)).requestId], [7, "r1"])
 })
 

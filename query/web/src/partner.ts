@@ -97,7 +97,6 @@ function sentence({ status, code, details, retryAfter }: ApiError): string | nul
 
 const reasons: Record<string, string> = {
   scheme: "Webhooks go only to https:// URLs.",
-  syntax: "This is no URL.",
   port: "Webhooks go only to port 443: leave the port out.",
   credentials: "The URL has a user or a password: webhooks are signed instead.",
   forbidden_address: "The host has no address, or one that is not public: webhooks go only to public addresses.",
