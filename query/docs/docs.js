@@ -88,6 +88,17 @@ const pretty = (text) => {
   try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
 };
 
+// beginning reads a response until it is long, or for some seconds: a stream has no end.
+const beginning = async (answer) => {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const late = setTimeout(() => reader.cancel(), 5_000);
+  let text = '';
+  for (let part; text.length < 100_000 && !(part = await reader.read()).done;) text += part.value;
+  clearTimeout(late);
+  reader.cancel();
+  return text;
+};
+
 const send = async (method, path, parameters, fields, body, out) => {
   const query = new URLSearchParams();
   const headers = {};
@@ -106,7 +117,8 @@ const send = async (method, path, parameters, fields, body, out) => {
   try {
     const started = performance.now();
     const answer = await fetch(url, { method, headers, body: body ? body.value : undefined, cache: 'no-store' });
-    const text = await answer.text();
+    const live = answer.headers.get('content-type')?.startsWith('text/event-stream');
+    const text = await (live ? beginning(answer) : answer.text());
     const took = (performance.now() - started).toFixed(0);
     const shown = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
     out.textContent += `${answer.status} in ${took} ms\n${shown}\n\n${pretty(text)}`;

@@ -261,6 +261,15 @@ test("the documentation follows the theme, and shows no Markdown", async () => {
   await close()
 })
 
+test("the documentation sends requests, also for the stream, which has no end", async () => {
+  const { page, wrong, close } = await open("/docs#streamEvents")
+  const stream = page.locator("details#streamEvents")
+  await stream.getByRole("button", { name: "Send" }).click()
+  await stream.locator("pre", { hasText: "content-type: text/event-stream" }).filter({ hasText: "event: unit" }).waitFor()
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
 test("compare opens on blocks that have something", async () => {
   const { page, wrong, close } = await open("/compare")
   const rows = page.getByRole("region", { name: "Vaults at both blocks" }).locator("tbody tr", { hasText: "NAV per share" })
