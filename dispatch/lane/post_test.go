@@ -69,7 +69,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	<-closed // otherwise the test times out
 }
 
-// A status below 100 is no status: an attempt with status 0 would have neither a status nor the reason why there is none.
+// A status below 100 is none: an attempt with status 0 would have neither a status nor the reason why it has none.
 func TestStatusThatIsNone(t *testing.T) {
 	f := newFixture(t)
 	for _, status := range []string{"000", "099"} {
