@@ -203,7 +203,8 @@ func Sign(secret string, timestamp int64, body []byte) string {
 }
 
 // Verify checks the two headers and the raw body as a receiver should. It compares in
-// constant time and rejects timestamps further than Tolerance from now.
+// constant time and rejects timestamps further than Tolerance from now. No other header
+// is signed: the id and the type of the event are in the body.
 func Verify(secret, timestamp, signature string, body []byte, now time.Time) error {
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
