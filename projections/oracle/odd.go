@@ -50,7 +50,7 @@ func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
 			}
 			q.funded = q.funded || !q.ended
 		case mapping.Claimed:
-			if !q.funded || q.ended {
+			if !q.asked || q.ended || !q.funded && f.vaults.Of(l.Vault).Description.FundsEach() {
 				wonder(l, "request %d is claimed, and is unknown, not funded or over", l.ID)
 			}
 			q.ended = true

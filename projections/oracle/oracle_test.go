@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -203,6 +205,37 @@ func TestWithdrawals(t *testing.T) {
 		same(t, name, b.blocks(), c.want)
 		if _, impossible := b.fold.Odd(); len(impossible) != c.impossible {
 			t.Errorf("%s: impossible are %q", name, impossible)
+		}
+	}
+}
+
+// TestFundedByNoNumber: if no log names each funded request by its number, a claimed request may have been funded, and
+// only its second claim is impossible.
+func TestFundedByNoNumber(t *testing.T) {
+	const asked = "DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, uint256 assets, uint256 shares)"
+	const paid = "WithdrawalClaimed(uint256 indexed id, address indexed owner, address indexed receiver, uint256 shares, uint256 assets)"
+	const funded = "WithdrawalCancelled(uint256 indexed id, address indexed owner, uint256 shares)"
+	for rule, impossible := range map[string]int{
+		"": 1, "\n  - on: " + funded + "\n    emit: funded\n    set: {up_to_key: $id}\n": 1,
+		"\n  - on: " + funded + "\n    emit: funded\n    set: {key: $id, assets: $shares}\n": 2,
+	} {
+		text, err := mapping.Canonical("file", []byte("preset: x\nsources: {vault: required}\nevents:\n"+
+			"  - on: "+asked+"\n    emit: requested\n    set: {key: $id, owner: $owner, shares: $shares}\n"+
+			"  - on: "+paid+"\n    emit: claimed\n    set: {key: $id, owner: $owner, assets: $assets}"+rule))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &event.Vault{Address: vaultA[:]}
+		if err := mapping.Record(v, []mapping.Source{{Role: "vault", Address: vaultA}}, []mapping.Text{{To: math.MaxUint64, Preset: "x", Text: text}}); err != nil {
+			t.Fatal(err)
+		}
+		b := newBook(t)
+		b.put(&event.Record{Fact: &event.Record_Vault{Vault: v}})
+		b.log(1, 1, vaultA, deposit(0, alice, 0, n(5)))
+		b.log(2, 1, vaultA, claim(0, alice, 5))
+		b.log(3, 1, vaultA, claim(0, alice, 5))
+		if _, got := b.fold.Odd(); len(got) != impossible {
+			t.Errorf("with the rule %q, impossible are %q", rule, got)
 		}
 	}
 }

@@ -103,6 +103,11 @@ func (d *Description) Single() Single {
 	return out
 }
 
+// FundsEach reports whether a log that names a request by its number shows that it was funded, for every request.
+func (d *Description) FundsEach() bool {
+	return !slices.ContainsFunc(d.Ranges, func(r Range) bool { return !r.Mapping.emits(Funded) || r.Mapping.lacks(Funded, ID) })
+}
+
 // MayLack reports whether a log of a block can have an effect of a kind without a field that a rule does not surely
 // give. The field is zero then, which is not a value.
 func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
