@@ -134,7 +134,7 @@ type assignment struct {
 type companion struct {
 	role  uint8
 	of    *signature
-	match []condition // parameter is the companion's, other the primary log's
+	match []condition // parameter is the companion's, other the primary log's if it is set
 	set   *yaml.Node
 	has   Fields
 	sets  []assignment
@@ -418,10 +418,7 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 	w := &companion{role: c.source(m, entries, on), of: of, set: named(entries, "set").value}
 	match := named(entries, "match").value
 	for _, e := range c.entries(match, "`match`", nil) {
-		cond, ok := c.equality(e, of, primary)
-		if ok && cond.other == nil {
-			c.at(e.value, 0, "`match` compares with a parameter of the rule's own event, but %q is not one", e.value.Value)
-		}
+		cond, _ := c.equality(e, of, primary)
 		w.match = append(w.match, cond)
 	}
 	if match.Kind == yaml.MappingNode && (len(w.match) == 0 || len(w.match) > maxMatch) {

@@ -63,7 +63,9 @@ func (c *checker) queue(m *Mapping) {
 	}
 	// funded reports whether a funding can say what requests are paid.
 	funded := of[Funded]&Assets != 0 || first[Funded] != nil && priced[RedeemSide]
-	m.queue.groupIsKey = of[Funded]&To != 0
+	if m.queue.groupIsKey = of[Funded]&To != 0; m.queue.groupIsKey {
+		of[Requested] |= Group
+	}
 	if fifo != nil {
 		m.queue.has |= Fifo
 		if first[Funded] == nil {
@@ -93,6 +95,9 @@ func (c *checker) queue(m *Mapping) {
 			c.at(t.node, 0, "`%s` names a `source_id`, and no rule emits a `requested` with one", t.kind)
 		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && fifo == nil:
 			c.at(t.node, 0, "`cancelled` names an owner and shares, and no rule emits a `claimed` that names only an owner")
+		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && first[Funded] != nil && !c.recorded:
+			c.at(t.node, 0, "`cancelled` names an owner and shares, which would be taken from funded requests only (line %d emits `funded`): "+
+				"name the request or its group", first[Funded].node.Line)
 		case (t.kind == Cancelled && t.has&(ID|SourceID|Group) != 0 || t.kind == Expired) && m.queue.has&Unfunded != 0:
 			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would be unknown", t.kind)
 		}

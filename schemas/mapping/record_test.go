@@ -42,20 +42,24 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierVersion: a rule that names two partners is a mistake now, but the log has it for ever, so its record
-// can be read.
+// TestRecordOfAnEarlierVersion: a rule that names two partners, or cancels shares that may not be funded, is a mistake now,
+// but the log has it for ever, so its record can be read.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
-	text := []byte(rules(bought + "    emit: [{deposit: " + effect + "}, {deposit: " + effect + "}]\n"))
-	if _, err := Canonical("x", text); err == nil {
-		t.Error("the text has no mistake")
+	for _, emit := range []string{"[{deposit: " + effect + "}, {deposit: " + effect + "}]",
+		"[{requested: {key: place, owner: $who, shares: $shares}}, {funded: {up_to_key: 1}}, " +
+			"{cancelled: {owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}]"} {
+		text := []byte(rules(bought + "    emit: " + emit + "\n"))
+		if _, err := Canonical("x", text); err == nil {
+			t.Error("the text has no mistake")
+		}
+		vault := common.Address{1}
+		r := &event.Vault{Address: vault[:]}
+		must(t, Record(r, []Source{{Role: "vault", Address: vault}}, []Text{{0, math.MaxUint64, "x", text}}))
+		_, err := Read(r)
+		must(t, err)
 	}
-	vault := common.Address{1}
-	r := &event.Vault{Address: vault[:]}
-	must(t, Record(r, []Source{{Role: "vault", Address: vault}}, []Text{{0, math.MaxUint64, "x", text}}))
-	_, err := Read(r)
-	must(t, err)
 }
 
 // TestRecord checks that a vault record returns the contracts and mappings that were put into it, that the preset

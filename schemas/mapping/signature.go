@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -77,10 +78,16 @@ var (
 	elementary = regexp.MustCompile(`^(address|bool|string|function|bytes([1-9]|[12][0-9]|3[0-2])?|u?int([0-9]{1,3})?)$`)
 	identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 	suffix     = regexp.MustCompile(`\[([0-9]{0,4})\]$`)
+	blank      = regexp.MustCompile(`//[^\n]*|(?s:/\*.*?\*/)|\s`)
 )
 
 // parseSignature parses "Name(type indexed name, ...)". The error is a sentence; at is the offset of the mistake.
 func parseSignature(text string) (s *signature, at int, err error) {
+	// A declaration may be copied with its lines and comments. Offsets stay the same.
+	text = blank.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat(" ", len(found)) })
+	if strings.HasSuffix(strings.TrimRight(text, " ;"), " anonymous") {
+		return nil, 0, errors.New("the first topic of an anonymous event does not name it, so no rule can read it")
+	}
 	body := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text, " \t"), ";"), " \t")
 	start := 0
 	if rest, ok := strings.CutPrefix(body, "event "); ok {
@@ -293,6 +300,10 @@ func parseType(text string, depth int) (out shape, err error) {
 		return out, nil
 	}
 	if !elementary.MatchString(text) {
+		if identifier.MatchString(strings.ReplaceAll(text, ".", "_")) {
+			return out, fmt.Errorf("%w: write uint8 for an enum, address for a contract, (type, type) for a struct, "+
+				"and for any other name the type that it stands for", wrong)
+		}
 		return out, wrong
 	}
 	if text == "uint" || text == "int" {

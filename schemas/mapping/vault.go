@@ -460,7 +460,7 @@ func (t *transaction) companion(w *compiledWith, l *Log) *Log {
 	}
 	key := companionKey{with: w.index}
 	for n, m := range w.match {
-		key.words[n] = *m.other.word(l)
+		key.words[n] = *m.want(l)
 	}
 	for left := t.found[key]; len(left) > 0; left = left[1:] {
 		t.found[key] = left[1:]
@@ -507,16 +507,19 @@ func (k *known) rule(l *Log, index int) (*compiled, *Fault) {
 
 func (r *compiled) claims(l *Log) bool {
 	for i := range r.when {
-		c := &r.when[i]
-		want := (*[32]byte)(&c.word)
-		if c.other != nil {
-			want = c.other.word(l)
-		}
-		if *c.parameter.word(l) != *want {
+		if c := &r.when[i]; *c.parameter.word(l) != *c.want(l) {
 			return false
 		}
 	}
 	return true
+}
+
+// want returns the word that the condition's parameter must have. l is the log that has other.
+func (c *condition) want(l *Log) *[32]byte {
+	if c.other != nil {
+		return c.other.word(l)
+	}
+	return (*[32]byte)(&c.word)
 }
 
 // run appends the effects of a log whose lengths were checked.

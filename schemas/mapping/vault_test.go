@@ -233,6 +233,50 @@ func TestCompanion(t *testing.T) {
 	}
 }
 
+// TestCompanionWithLiteral checks that a companion is chosen by a literal too: the mint among all transfers to a user.
+func TestCompanionWithLiteral(t *testing.T) {
+	t.Parallel()
+	v := compile(t, "  - on: Submitted(address indexed who, uint256 assets)\n    emit: deposit\n    set: {key: place, owner: $who, assets: $assets}\n"+
+		"    with:\n      on: Transfer(address indexed from, address indexed to, uint256 shares)\n"+
+		"      match: {to: $who, from: 0x0000000000000000000000000000000000000000}\n      set: {shares: $shares}\n")
+	moved := func(from, to common.Address, shares int) Log {
+		return emitted("Transfer(address,address,uint256)", 2, from, to, shares)
+	}
+	submitted := emitted("Submitted(address,uint256)", 1, alice, 120)
+	out := mapped(t, v, moved(bob, alice, 7), submitted, moved(common.Address{}, bob, 8), moved(common.Address{}, alice, 100))
+	if len(out) != 1 || out[0].Shares.Uint64() != 100 || out[0].Assets.Uint64() != 120 {
+		t.Errorf("the effects are %+v", out)
+	}
+	if _, err := v.Map([]Log{moved(bob, alice, 7), submitted}, nil); err == nil {
+		t.Error("a transfer from another user completes the log")
+	}
+}
+
+// TestCopiedDeclarations checks that the lines and comments of a declaration do not matter.
+func TestCopiedDeclarations(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"|\n      event Asked(\n          uint256 indexed id, // the request's id\n          address owner /* of the\n          shares */\n      );\n",
+		">-\n      event Asked(\n          uint256 indexed id,\n          address owner\n      );\n",
+		"event Asked(\n        uint256 indexed id,\n        address owner\n      );\n"} {
+		m, err := Parse("f.yaml", []byte(rules("  - on: "+text+"    emit: none\n")))
+		if err != nil || m.Events()[0].Signature != "Asked(uint256,address)" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestKeyIsGroup checks that requests that are funded up to a key are priced by their keys.
+func TestKeyIsGroup(t *testing.T) {
+	t.Parallel()
+	v := compile(t, "  - on: Asked(uint256 id, address who, uint256 shares)\n    emit: requested\n    set: {key: $id, owner: $who, shares: $shares}\n"+
+		"  - on: Processed(uint256 last, uint256 rate)\n    emit:\n      - {priced: {side: redeem, up_to_group: $last, assets: $rate, shares: 100}}\n"+
+		"      - {funded: {up_to_key: $last}}\n")
+	out := mapped(t, v, emitted("Asked(uint256,address,uint256)", 0, 5, alice, 10), emitted("Processed(uint256,uint256)", 0, 5, 105))
+	if len(out) != 3 || out[0].Group != 5 || !out[0].Present(Group) || out[1].GroupTo != 5 || out[2].To != 5 {
+		t.Errorf("the effects are %+v", out)
+	}
+}
+
 // TestNeededCompanion checks that a log that needs a companion for its effect is quarantined if there is none.
 func TestNeededCompanion(t *testing.T) {
 	t.Parallel()
