@@ -40,7 +40,7 @@ func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = mapping.ParseFile(cmd.File, text)
+	_, _, err = mapping.ParseFile(cmd.File, text, cli.Preset)
 	if cmd.JSON {
 		return cmd.printJSON(s, err)
 	}

@@ -289,6 +289,15 @@ func TestMappingTry(t *testing.T) {
 	if err != nil || !strings.Contains(out, "The mapping knows none of these events") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	// A description names files too, as chain.vaults does.
+	deposits := file("deposits.yaml", "preset: own\nsources: {gate: required}\nevents:\n"+
+		"  - on: DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, uint256 assets, uint256 shares)\n"+
+		"    source: gate\n    emit: supply\n    set: {shares: $shares}\n")
+	filtered := file("filtered.yaml", "sources: {gate: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: "+deposits+", from: 12}]\n")
+	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign), filtered)
+	if err != nil || !strings.Contains(out, "supply  shares=99") || strings.Contains(out, "shares=6") {
+		t.Errorf("of a description with a file: %v\n%s", err, out)
+	}
 
 	fails := func(part string, code cli.Code, args ...string) {
 		t.Helper()
@@ -305,5 +314,7 @@ func TestMappingTry(t *testing.T) {
 	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
 	fails("there is no node of the chain", cli.Usage, "reference", "--from", "1", "--to", "2", "--address", vault.Hex())
 	fails("unknown key `x`", cli.Configuration, append(blocks, file("bad.yaml", "x: 1\n"), "--address", vault.Hex())...)
+	fails("broken.yaml:1:20: "+dir+"/bad.yaml:1:1: ", cli.Configuration, append(blocks, file("broken.yaml", "presets: [{preset: "+dir+"/bad.yaml}]\nsources: {}\n"))...)
+	fails("no such file or directory", cli.Configuration, append(blocks, file("absent.yaml", "presets: [{preset: ./absent/none.yaml}]\nsources: {}\n"))...)
 	fails("request the logs of blocks 1 to 1 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
 }

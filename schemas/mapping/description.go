@@ -42,13 +42,9 @@ type Range struct {
 }
 
 // ParseFile parses and checks a mapping, or the description of a vault, which has the key `presets`; the other one is
-// nil. The error is Mistakes.
-func ParseFile(file string, text []byte) (*Mapping, *Description, error) {
-	return (&checker{file: file}).either(text, Preset)
-}
-
-// either is ParseFile. preset returns a mapping by its name; its mistakes count as mistakes of the description.
-func (c *checker) either(text []byte, preset func(name string) (*Mapping, error)) (m *Mapping, d *Description, err error) {
+// nil. preset returns a mapping that a description names; its error counts as a mistake. The error is Mistakes.
+func ParseFile(file string, text []byte, preset func(name string) (*Mapping, error)) (m *Mapping, d *Description, err error) {
+	c := &checker{file: file}
 	if root := c.document(text); root != nil && describes(root) {
 		d = c.vault(root, preset)
 	} else if root != nil {

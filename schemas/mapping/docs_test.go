@@ -22,7 +22,7 @@ func TestDocs(t *testing.T) {
 			continue // an example of the configuration
 		}
 		checked++
-		if _, _, err := ParseFile("docs/mappings.md", []byte(example)); err != nil {
+		if _, _, err := ParseFile("docs/mappings.md", []byte(example), Preset); err != nil {
 			t.Error(err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestDocs(t *testing.T) {
 	for _, file := range files {
 		example, err := os.ReadFile(file)
 		must(t, err)
-		if _, _, err := ParseFile(file, example); err != nil {
+		if _, _, err := ParseFile(file, example, Preset); err != nil {
 			t.Error(err)
 		}
 		if name := filepath.Base(file); !strings.Contains(page, "(mappings/"+name+")") {

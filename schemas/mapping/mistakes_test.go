@@ -113,7 +113,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := ParseFile("f.yaml", []byte(test.text))
+			_, _, err := ParseFile("f.yaml", []byte(test.text), Preset)
 			if name == "no quotes" {
 				if err == nil || !strings.Contains(err.Error(), "must be in quotes") {
 					t.Errorf("the mistakes are\n%v", err)

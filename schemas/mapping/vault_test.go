@@ -367,7 +367,7 @@ func TestRanges(t *testing.T) {
 		"old": "preset: old\nsources: {vault: required}\nevents:\n  - on: A(uint256 x)\n    emit: supply\n    set: {shares: $x}\n",
 		"new": "preset: new\nsources: {gate: required, vault: required}\nevents:\n  - on: A(uint256 x)\n    source: gate\n    emit: void\n    set: {key: $x}\n",
 	}
-	_, d, err := (&checker{file: "v.yaml"}).either([]byte("sources:\n  vault: 0x0000000000000000000000000000000000000001\n  gate: 0x0000000000000000000000000000000000000002\n"+
+	_, d, err := ParseFile("v.yaml", []byte("sources:\n  vault: 0x0000000000000000000000000000000000000001\n  gate: 0x0000000000000000000000000000000000000002\n"+
 		"presets:\n  - {preset: old, from: 5, to: 9}\n  - {preset: new, from: 10, to: 19}\n"),
 		func(name string) (*Mapping, error) { return Parse(name, []byte(presets[name])) })
 	must(t, err)
@@ -487,7 +487,7 @@ func FuzzParse(f *testing.F) {
 		if m != nil {
 			m.Compile()
 		}
-		m, d, err := ParseFile("f.yaml", []byte(text))
+		m, d, err := ParseFile("f.yaml", []byte(text), Preset)
 		if (err == nil) != (m != nil || d != nil) {
 			t.Fatalf("%v, %v, %v", m, d, err)
 		}

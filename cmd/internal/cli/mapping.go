@@ -17,11 +17,24 @@ func Mapping(out io.Writer, name string) (*mapping.Mapping, *mapping.Description
 	if err != nil {
 		return nil, nil, err
 	}
-	m, d, err := mapping.ParseFile(name, text)
+	m, d, err := mapping.ParseFile(name, text, Preset)
 	if err != nil {
 		return nil, nil, MappingMistakes(out, name, err)
 	}
 	return m, d, nil
+}
+
+// Preset returns the mapping that the description of a vault names: a preset or a file.
+func Preset(name string) (*mapping.Mapping, error) {
+	text, err := mappingText(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := mapping.Parse(name, text)
+	if mistakes, ok := errors.AsType[mapping.Mistakes](err); ok {
+		err = errors.New(mistakes[0].String())
+	}
+	return m, err
 }
 
 func mappingText(name string) ([]byte, error) {
