@@ -248,7 +248,8 @@ func (set Set) SamplesPerBlock() (samples float64) {
 		if err != nil || !d.Samples() {
 			continue
 		}
-		if s := d.Ranges[len(d.Ranges)-1].Mapping.Sampling; s != nil {
+		newest := slices.MaxFunc(d.Ranges, func(a, b mapping.Range) int { return cmp.Compare(a.From, b.From) })
+		if s := newest.Mapping.Sampling; s != nil {
 			samples += 1 / float64(s.Every)
 		}
 	}

@@ -69,3 +69,18 @@ func TestDecimalsOfTheContractsChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// The newest mapping of a vault is the one of the highest blocks, wherever it is in the configuration.
+func TestSamplesOfTheNewestMapping(t *testing.T) {
+	end := uint64(99)
+	old, newer := MappingConfig{Mapping: "reference", To: &end}, MappingConfig{Mapping: "erc4626", From: 100}
+	for _, mappings := range [][]MappingConfig{{old, newer}, {newer, old}} {
+		set, err := Read([]Config{{Address: common.Address{1}.Hex(), Mappings: mappings}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := set.SamplesPerBlock(); got != 1.0/300 {
+			t.Errorf("with %+v, %f samples per block", mappings, got)
+		}
+	}
+}
