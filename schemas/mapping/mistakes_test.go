@@ -87,6 +87,8 @@ func TestMistakes(t *testing.T) {
 		"a key and a group": {rules(asked + ", group: $epoch}\n" + bought + "    emit: funded\n    set: {up_to_key: 1}\n"), "4:9: requests are funded up to a key, so none can have a `group`"},
 		"funded shares": {rules(asked + ", group: $epoch}\n" + bought + "    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}, {funded: {up_to_group: 1}}, {cancelled: {owner: $who, shares: 1}}]\n"),
 			"7:9: `cancelled` names an owner and shares, which would be taken from funded requests only (line 7 emits `funded`): name the request or its group"},
+		"a refund": {rules(bought + "    emit: [{deposit: {key: 1, owner: $who, assets: $assets, shares: $shares}}, {void: {key: 1}}]\n"),
+			"4:9: `void` is about a deposit that waits for its price, and each `deposit` of the rules has `shares`"},
 		"shares of nobody":  {rules(asked + "}\n" + bought + "    emit: [{cancelled: {owner: $who, shares: 1}}]\n"), "7:9: `cancelled` names an owner and shares, and no rule emits a `claimed` that names only an owner"},
 		"no estimate":       {rules(asked + "}\n" + bought + "    emit: [{claimed: {key: 1, owner: $who}}]\n"), "7:9: a claim without `assets` pays what its request was funded for, or the `estimate`, and the rules give the request of line 4 neither"},
 		"out of the line":   {rules(asked + "}\n" + bought + "    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}, {expired: {key: 1}}]\n"), "7:9: requests that are claimed by their owner and never funded cannot be expired: whose turn it is would be unknown"},

@@ -42,12 +42,12 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierVersion: a rule that names two partners, or cancels shares that may not be funded, is a mistake now,
-// but the log has it for ever, so its record can be read.
+// TestRecordOfAnEarlierVersion: a rule that names two partners, voids a deposit that has shares, or cancels shares that may
+// not be funded is a mistake now, but the log has it for ever, so its record can be read.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
-	for _, emit := range []string{"[{deposit: " + effect + "}, {deposit: " + effect + "}]",
+	for _, emit := range []string{"[{deposit: " + effect + "}, {deposit: " + effect + "}]", "[{deposit: " + effect + "}, {void: {key: 1}}]",
 		"[{requested: {key: place, owner: $who, shares: $shares}}, {funded: {up_to_key: 1}}, " +
 			"{cancelled: {owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}]"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
