@@ -212,7 +212,8 @@ func TestWithdrawals(t *testing.T) {
 // TestFundedByNoNumber: if no log names each funded request by its number, a claimed request may have been funded, and
 // only its second claim is impossible.
 func TestFundedByNoNumber(t *testing.T) {
-	const asked = "DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, uint256 assets, uint256 shares)"
+	const asked = "DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, " +
+		"uint256 assets, uint256 shares)"
 	const paid = "WithdrawalClaimed(uint256 indexed id, address indexed owner, address indexed receiver, uint256 shares, uint256 assets)"
 	const funded = "WithdrawalCancelled(uint256 indexed id, address indexed owner, uint256 shares)"
 	for rule, impossible := range map[string]int{
@@ -226,7 +227,8 @@ func TestFundedByNoNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := &event.Vault{Address: vaultA[:]}
-		if err := mapping.Record(v, []mapping.Source{{Role: "vault", Address: vaultA}}, []mapping.Text{{To: math.MaxUint64, Preset: "x", Text: text}}); err != nil {
+		err = mapping.Record(v, []mapping.Source{{Role: "vault", Address: vaultA}}, []mapping.Text{{To: math.MaxUint64, Preset: "x", Text: text}})
+		if err != nil {
 			t.Fatal(err)
 		}
 		b := newBook(t)
