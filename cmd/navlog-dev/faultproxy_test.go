@@ -85,7 +85,7 @@ func TestFaultproxyMistakes(t *testing.T) {
 	}
 }
 
-// The command's help names every fault, and every lie.
+// The command's help names every fault, including every lie.
 func TestFaultproxyHelp(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), []string{"faultproxy", "--help"}, &out, io.Discard); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The next start replaces a key of the demo that rotations on the page revoked, and refuses one of another database.
-func TestKeysOfTheDemoThatWereRotated(t *testing.T) {
+// The next start replaces demo keys that rotations on the page revoked, and rejects keys of another database.
+func TestRotatedDemoKeys(t *testing.T) {
 	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestKeysOfTheDemoThatWereRotated(t *testing.T) {
 		replaced := again.ready.Partners[1]
 		found, err := db.New(pool).PartnerByKey(t.Context(), registry.HashKey(replaced.APIKey))
 		if err != nil || found.ID != demo.ID || replaced.APIKey == demo.APIKey || replaced.SigningSecret != demo.SigningSecret {
-			t.Errorf("the key of the demo is of partner %d, and is the old one: %t (%v)", found.ID, replaced.APIKey == demo.APIKey, err)
+			t.Errorf("the demo key belongs to partner %d, and is the old one: %t (%v)", found.ID, replaced.APIKey == demo.APIKey, err)
 		}
 		if again.ready.Partners[0].APIKey != first.ready.Partners[0].APIKey {
 			t.Error("a live key is replaced")

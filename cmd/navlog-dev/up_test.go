@@ -24,7 +24,7 @@ import (
 
 // A run that fails, for example because another one uses the port, leaves the ready file of the other; the run that
 // wrote it removes it.
-func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
+func TestReadyFileBelongsToItsRun(t *testing.T) {
 	taken := httptest.NewServer(nil)
 	defer taken.Close()
 	dir := t.TempDir()
@@ -57,10 +57,10 @@ func TestDataFolderInUse(t *testing.T) {
 	err = run(t.Context(), []string{"up", "--data", folder, "--listen", "127.0.0.1:0"}, io.Discard, io.Discard)
 	want := fmt.Sprintf("--data: folder %s is in use by another process (pid %d): stop that one or choose another folder", folder, os.Getpid())
 	if err == nil || err.Error() != want {
-		t.Errorf("it ends with %v, want %s", err, want)
+		t.Errorf("got the error %v, want %s", err, want)
 	}
 	if made, err := os.ReadDir(folder); err != nil || len(made) != 1 {
-		t.Errorf("it made %v in the folder: %v", made, err)
+		t.Errorf("it created %v in the folder: %v", made, err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
@@ -94,14 +94,14 @@ func TestExitCodes(t *testing.T) {
 		err  error
 		want cli.Code
 	}{
-		"too often":                       {start("--interval", "1ms"), cli.Usage},
-		"a mistake in the file":           {start("--config", file), cli.Configuration},
-		"a prefix that is none":           {prefixed.startClickHouse(t.Context()), cli.Configuration},
-		"no chain when engines are there": {sound.applyDevelopmentSettings(), cli.Configuration},
-		"the port is taken":               {start("--listen", taken.Listener.Addr().String()), cli.Failed},
+		"too short an interval":             {start("--interval", "1ms"), cli.Usage},
+		"a mistake in the file":             {start("--config", file), cli.Configuration},
+		"an invalid prefix":                 {prefixed.startClickHouse(t.Context()), cli.Configuration},
+		"no chain although the engines run": {sound.applyDevelopmentSettings(), cli.Configuration},
+		"the port is taken":                 {start("--listen", taken.Listener.Addr().String()), cli.Failed},
 	} {
 		if got := cli.CodeOf(c.err); got != c.want {
-			t.Errorf("%s: it ends with %d, want %d: %v", name, got, c.want, c.err)
+			t.Errorf("%s: exit code %d, want %d: %v", name, got, c.want, c.err)
 		}
 	}
 }
@@ -125,12 +125,12 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	}
 	err := u.ensureContracts(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "deploy the reference contracts at http://"+host) {
-		t.Fatalf("without a node the contracts are deployed: %v", err)
+		t.Fatalf("the contracts are deployed without a node: %v", err)
 	}
 	traffic := devchain.New(u.ready.RPC, &devchain.Contracts{Vaults: make([]devchain.Vault, 1)}, 1, nil, u.log)
 	fault := traffic.Run(context.Background(), time.Millisecond)
 	if fault == nil {
-		t.Fatal("without a node the scenario runs")
+		t.Fatal("the scenario runs without a node")
 	}
 	for _, secret := range []string{"hunter2", "secretkey", "secret2", "secret3", "someone"} {
 		if text := out.String() + log.String() + err.Error() + fault.Error(); strings.Contains(text, secret) {
@@ -165,7 +165,7 @@ func TestConfigurationForCommands(t *testing.T) {
 	}
 	if v := got.Chain.Vaults; len(v) != 1 || v[0].Address != u.config.Chain.Vaults[0].Address || v[0].StartBlock != 7 || v[0].Name != "A" || got.Chain.RPC[0].URL != u.config.Chain.RPC[0].URL ||
 		got.Postgres.URL != u.config.Postgres.URL || got.Kafka.Brokers[0] != u.config.Kafka.Brokers[0] || got.ClickHouse.Addr != u.config.ClickHouse.Addr {
-		t.Errorf("it says %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if info, err := os.Stat(u.configuration()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file with the password is %v, %v", info.Mode(), err)

@@ -103,7 +103,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 }
 
 // Each command either is in this list or leaves a row; the author of a new command has to decide which.
-func TestCommandsThatChangeNothing(t *testing.T) {
+func TestReadOnlyCommands(t *testing.T) {
 	reads := []string{
 		"audit", "backup", "completion", "config check", "doctor", "explain partner", "explain settlement", "explain user", "explain vault", "ingest estimate", "kafka rights", "log show", "log stats", "log tail", "mapping check", "mapping try", "partner aliases list", "partner certificates show", "partner list", "partner show", "probe", "projection list", "projection show", "statement get", "statement verify", "status", "vault detect", "verify", "version",
 		"webhook dead list", "webhook dead show", "webhook list", "webhook show",
@@ -121,7 +121,7 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 		}
 		signed := leaf.Target.FieldByName("As").IsValid() && leaf.Target.FieldByName("As").Kind() == reflect.String
 		if known := slices.Contains(reads, path) || slices.Contains(programs, path); known == signed {
-			t.Errorf("navlog %s: listed as changing nothing: %t, accepts --as: %t", path, known, signed)
+			t.Errorf("navlog %s: listed as read-only: %t, accepts --as: %t", path, known, signed)
 		}
 	}
 }
@@ -134,11 +134,11 @@ func TestAuditAroundOtherStores(t *testing.T) {
 	if err := by.around(t.Context(), pool, d, func() error {
 		var rows []auditRow
 		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != registry.DeedBegun {
-			t.Errorf("while it is done: %+v", rows)
+			t.Errorf("during the change: %+v", rows)
 		}
 		return os.ErrPermission
 	}); err != os.ErrPermission {
-		t.Errorf("its error is %v", err)
+		t.Errorf("got the error %v", err)
 	}
 	if err := by.around(t.Context(), pool, d, func() error { return nil }); err != nil {
 		t.Error(err)
@@ -174,10 +174,10 @@ func TestRevokeKey(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	if live(one.APIKey) || !live(two.APIKey) || !live(other.APIKey) {
-		t.Error("not the key that was named is revoked")
+		t.Error("another key than the named one was revoked")
 	}
 	if _, err := c.run("partner", "revoke-key", "7", last4(one.APIKey)); err == nil || !strings.Contains(err.Error(), "no live key") {
-		t.Errorf("again: %v", err)
+		t.Errorf("revoked a second time: %v", err)
 	}
 	c.mustRun("partner", "revoke-key", "7", "--all")
 	if live(two.APIKey) || !live(other.APIKey) {
@@ -232,7 +232,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	t.Setenv("NAVLOG_SECRET_KEY", second+","+first)
 	for _, args := range [][]string{{"partner", "reseal"}, {"partner", "create", "Third"}, {"partner", "rotate-secret", "8"}} {
 		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "start them again") {
-			t.Errorf("navlog %s while a dispatcher cannot open it: %v", strings.Join(args, " "), err)
+			t.Errorf("navlog %s while a dispatcher cannot decrypt with the new key: %v", strings.Join(args, " "), err)
 		}
 	}
 	opens(first)
@@ -246,7 +246,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	}
 	opens(second)
 	if c.json(&done, "partner", "reseal"); done.Resealed != 0 {
-		t.Errorf("again: %+v", done)
+		t.Errorf("resealed a second time: %+v", done)
 	}
 	const removable = "0 of them by this command: the other keys can be removed"
 	if out := c.mustRun("partner", "reseal"); !strings.Contains(out, removable) {

@@ -39,9 +39,9 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var r *backup.Report
 	var err error
 	if cmd.Verify {
-		r, err = backup.Verify(ctx, cmd.Dir, steps.Tell)
+		r, err = backup.Verify(ctx, cmd.Dir, steps.Report)
 	} else {
-		r, err = backup.Write(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Tell)
+		r, err = backup.Write(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Report)
 	}
 	steps.End()
 	if err != nil {
@@ -76,7 +76,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	err = cmd.aroundIfThere(ctx, s, c, d, "keep a note of it", func() (err error) {
 		steps := console.Progress(cmd.Flags, s)
 		defer steps.End()
-		r, err = backup.Restore(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Tell)
+		r, err = backup.Restore(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Report)
 		return err
 	})
 	if err != nil {

@@ -13,12 +13,12 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help says how to use the script.
+// Help explains how to use the script.
 func (completionCmd) Help() string {
 	return "bash: source <(navlog completion bash); zsh, after compinit: source <(navlog completion zsh); fish: navlog completion fish | source. Put the line into the shell's own start file."
 }
 
-// Run prints a script that does not call navlog: it knows the commands and flags of the navlog that printed it.
+// Run prints a script that does not call navlog: it contains the commands and flags of this version of navlog.
 func (cmd completionCmd) Run(s *cli.Streams, app *kong.Kong) error {
 	words := map[string][]string{}
 	collect(app.Model.Node, "", words)

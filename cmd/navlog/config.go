@@ -50,7 +50,7 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return nil
 	}
 	steps := console.Progress(cmd.Flags, s)
-	steps.Tell("checking the nodes and the engines", 0, 0)
+	steps.Report("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, false)
 	steps.End()
 	return e.report(s.Out, cmd.Output)

@@ -61,7 +61,7 @@ func TestDispatchRewind(t *testing.T) {
 	stdin = strings.NewReader("no\n")
 	t.Cleanup(func() { stdin = os.Stdin })
 	if _, err := c.run("dispatch", "rewind"); cli.CodeOf(err) != cli.Usage {
-		t.Errorf("without a yes: %v", err)
+		t.Errorf("without a confirmation: %v", err)
 	}
 	for _, running := range []string{
 		`INSERT INTO dispatcher (owner, until, key_ids) VALUES (gen_random_uuid(), now() + interval '1 hour', '{}')`,

@@ -46,7 +46,7 @@ const (
 	failing = "FAIL"
 )
 
-// finding is the result of one check. Advice says what to do; empty if nothing has to be done.
+// finding is the result of one check. Advice is what the operator should do; empty if nothing.
 type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
@@ -707,7 +707,7 @@ type doctorCmd struct {
 	cli.Output
 }
 
-// Help says what the command does not do.
+// Help explains what the command does not do.
 func (doctorCmd) Help() string {
 	return "It changes nothing. Warnings leave the exit code at 0; a failure sets another one."
 }
@@ -718,7 +718,7 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
 	e.configuration(err)
 	steps := console.Progress(cmd.Flags, s)
-	steps.Tell("checking the nodes and the engines", 0, 0)
+	steps.Report("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, true)
 	steps.End()
 	return e.report(s.Out, cmd.Output)

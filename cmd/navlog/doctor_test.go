@@ -18,9 +18,9 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// TestDoctorLooksAtFinality checks that a node whose finalized block is its newest block is reported, unless the
+// TestDoctorChecksFinality checks that a node whose finalized block is its newest block is reported, unless the
 // configuration allows that.
-func TestDoctorLooksAtFinality(t *testing.T) {
+func TestDoctorChecksFinality(t *testing.T) {
 	now := uint64(time.Now().Unix())
 	for name, c := range map[string]struct {
 		final    int64 // -1: null; -2: the connection ends
@@ -30,14 +30,14 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 		found    string
 	}{
 		"a final block below the head": {60, now, ingest.Finality{}, fine, "block 60 is final, 40 below"},
-		"its head":                     {100, now, ingest.Finality{}, failing, "names its newest block 100 as final"},
-		"above its head":               {101, now, ingest.Finality{}, failing, "names its newest block 100 as final"},
-		"its head, rightly":            {100, now, ingest.Finality{Instant: true}, fine, "block 100 is final, 0 below"},
-		"a chain that stands still":    {100, now - 3600, ingest.Finality{}, warning, "until there is a newer one"},
-		"nothing but the genesis":      {0, now, ingest.Finality{}, fine, "block 0 is final"},
-		"none":                         {-1, now, ingest.Finality{}, warning, "returns no finalized block"},
-		"no answer":                    {-2, now, ingest.Finality{}, warning, "EOF"},
-		"none, and a depth":            {-1, now, ingest.Finality{Depth: 5}, "", ""},
+		"its newest block":             {100, now, ingest.Finality{}, failing, "names its newest block 100 as final"},
+		"above its newest block":       {101, now, ingest.Finality{}, failing, "names its newest block 100 as final"},
+		"instant finality":             {100, now, ingest.Finality{Instant: true}, fine, "block 100 is final, 0 below"},
+		"a chain that has stopped":     {100, now - 3600, ingest.Finality{}, warning, "until there is a newer one"},
+		"only the genesis block":       {0, now, ingest.Finality{}, fine, "block 0 is final"},
+		"no final block":               {-1, now, ingest.Finality{}, warning, "returns no finalized block"},
+		"no response":                  {-2, now, ingest.Finality{}, warning, "EOF"},
+		"no final block, but a depth":  {-1, now, ingest.Finality{Depth: 5}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,23 +71,23 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 			e.finality(t.Context(), "finality", client, url)
 			if c.verdict == "" {
 				if len(e.findings) > 0 {
-					t.Errorf("it finds %+v", e.findings)
+					t.Errorf("the doctor finds %+v", e.findings)
 				}
 				return
 			}
 			if len(e.findings) != 1 || e.findings[0].Verdict != c.verdict || !strings.Contains(e.findings[0].Found, c.found) {
-				t.Errorf("it finds %+v, want %s: %s", e.findings, c.verdict, c.found)
+				t.Errorf("the doctor finds %+v, want %s: %s", e.findings, c.verdict, c.found)
 			}
 			if strings.Contains(e.findings[0].Found, "sesame") {
-				t.Errorf("it shows the key in the node's URL: %s", e.findings[0].Found)
+				t.Errorf("the key in the node's URL is shown: %s", e.findings[0].Found)
 			}
 		})
 	}
 }
 
-// TestDoctorLooksAtTheDisk checks the free space: a rebuild needs room for two more generations, and nothing can be
+// TestDoctorChecksDisk checks the free space: a rebuild needs room for two more generations, and nothing can be
 // written to a full disk.
-func TestDoctorLooksAtTheDisk(t *testing.T) {
+func TestDoctorChecksDisk(t *testing.T) {
 	const gib = 1 << 30
 	for _, c := range []struct {
 		free, total, largest uint64
@@ -101,14 +101,14 @@ func TestDoctorLooksAtTheDisk(t *testing.T) {
 		var e examination
 		e.room("disk", c.free, c.total, c.largest)
 		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, c.found) || (f.Advice == "") != (c.verdict == fine) {
-			t.Errorf("of %d of %d bytes, largest generation %d: %+v", c.free, c.total, c.largest, f)
+			t.Errorf("%d of %d bytes free, largest generation %d: %+v", c.free, c.total, c.largest, f)
 		}
 	}
 }
 
 // During an upgrade to another schema, the project of one version cannot write the live generation, and that of the
 // other one writes it: answers advance, so this is no failure. If none writes it, it is.
-func TestDoctorLooksAtProjectsOfTwoVersions(t *testing.T) {
+func TestDoctorChecksProjectsOfTwoVersions(t *testing.T) {
 	row := func(instance, state string, known bool) statusRow {
 		generation := 1
 		if state == projections.Bad {
@@ -116,17 +116,17 @@ func TestDoctorLooksAtProjectsOfTwoVersions(t *testing.T) {
 		}
 		return statusRow{registry.Project, instance, 100, known, []byte(fmt.Sprintf(`{"state":%q,"generation":%d,"reason":"generation 1 has schema a"}`, state, generation))}
 	}
-	refused := row("new", projections.Bad, true)
+	rejected := row("new", projections.Bad, true)
 	for name, c := range map[string]struct {
 		rows    []statusRow
 		verdict string
 	}{
-		"beside one that writes":         {[]statusRow{refused, row("old", projections.Following, true)}, warning},
-		"beside one that catches up":     {[]statusRow{refused, row("old", projections.Building, true)}, warning},
-		"only":                           {[]statusRow{refused}, failing},
-		"beside one that has ended":      {[]statusRow{refused, row("old", projections.Following, false)}, failing},
-		"beside one that cannot write":   {[]statusRow{refused, row("old", projections.Retrying, true)}, failing},
-		"beside one that is bad as well": {[]statusRow{refused, row("old", projections.Bad, true)}, failing},
+		"next to one that writes":       {[]statusRow{rejected, row("old", projections.Following, true)}, warning},
+		"next to one that catches up":   {[]statusRow{rejected, row("old", projections.Building, true)}, warning},
+		"without another":               {[]statusRow{rejected}, failing},
+		"next to one that has ended":    {[]statusRow{rejected, row("old", projections.Following, false)}, failing},
+		"next to one that cannot write": {[]statusRow{rejected, row("old", projections.Retrying, true)}, failing},
+		"next to one that is also bad":  {[]statusRow{rejected, row("old", projections.Bad, true)}, failing},
 	} {
 		e := new(examination)
 		e.states(c.rows)

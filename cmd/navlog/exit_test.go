@@ -63,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
 	})
-	stranger := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
+	wrongLogin := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
 	file := configtest.Write(t, configtest.Sound)
 	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	for name, c := range map[string]struct {
@@ -74,29 +74,29 @@ func TestExitCodes(t *testing.T) {
 		"nothing wrong":             {nil, "config check", cli.Done},
 		"no such backup":            {nil, "backup /nonexistent --verify", cli.Usage},
 		"no such certificate":       {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner certificates set 1 --authorities /nonexistent", cli.Usage},
-		"an id that is none":        {nil, "webhook show nope", cli.Usage},
+		"an invalid id":             {nil, "webhook show nope", cli.Usage},
 		"no secret key":             {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
-		"of ingest alone":           {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
-		"of dispatch, no key":       {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch", cli.Configuration},
+		"only ingest's settings":    {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
+		"dispatch, no secret key":   {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch", cli.Configuration},
 		"help":                      {nil, "--help", cli.Done},
 		"no such command":           {nil, "nonsense", cli.Usage},
 		"no such flag":              {nil, "status --nonsense", cli.Usage},
-		"a flag out of its range":   {nil, "webhook list --limit 0", cli.Usage},
-		"a URL that is none":        {nil, "status --url navlog.example", cli.Usage},
+		"a flag out of range":       {nil, "webhook list --limit 0", cli.Usage},
+		"an invalid URL":            {nil, "status --url navlog.example", cli.Usage},
 		"too many records":          {nil, "log tail -n 1000001", cli.Usage},
-		"too often":                 {nil, "status --every 1ms", cli.Usage},
+		"too short an interval":     {nil, "status --every 1ms", cli.Usage},
 		"no such shell":             {nil, "completion tcsh", cli.Usage},
 		"an unknown variable":       {map[string]string{"NAVLOG_CHAIN_IDD": "1"}, "config check", cli.Configuration},
 		"a wrong value":             {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "serve", cli.Configuration},
 		"doctor, a wrong value":     {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "doctor", cli.Configuration},
-		"PostgreSQL is away":        {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner list", cli.Unreachable},
-		"PostgreSQL of a program":   {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "dispatch", cli.Unreachable},
-		"Kafka is away":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
-		"Kafka refuses the login":   {stranger, "log stats", cli.Unreachable},
-		"proof of headers alone":    {nil, "verify --headers", cli.Usage},
-		"the API is away":           {nil, "status --url http://" + closed, cli.Unreachable},
-		"engines of a sound config": {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
-		"a probe knows 1 alone":     {nil, "probe http://" + closed, cli.Failed},
+		"PostgreSQL is down":        {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner list", cli.Unreachable},
+		"a program's PostgreSQL":    {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "dispatch", cli.Unreachable},
+		"Kafka is down":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
+		"Kafka rejects the login":   {wrongLogin, "log stats", cli.Unreachable},
+		"--headers by itself":       {nil, "verify --headers", cli.Usage},
+		"the API is down":           {nil, "status --url http://" + closed, cli.Unreachable},
+		"engines that are down":     {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
+		"a probe only exits with 1": {nil, "probe http://" + closed, cli.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for key, value := range c.environ {
@@ -106,7 +106,7 @@ func TestExitCodes(t *testing.T) {
 			var out, said bytes.Buffer
 			err := run(t.Context(), strings.Fields(c.args), &out, &said)
 			if got := cli.CodeOf(err); got != c.want {
-				t.Errorf("navlog %s ends with %d, want %d: %v\n%s", c.args, got, c.want, err, out.String())
+				t.Errorf("navlog %s: exit code %d, want %d: %v\n%s", c.args, got, c.want, err, out.String())
 			}
 			if text := out.String() + said.String() + fmt.Sprint(err); strings.Contains(text, "hunter2") {
 				t.Errorf("navlog %s prints a password:\n%s", c.args, text)
@@ -153,7 +153,7 @@ func TestUnreachableIsNamed(t *testing.T) {
 		text := out.String() + fmt.Sprint(err)
 		for _, words := range want {
 			if cli.CodeOf(err) != cli.Unreachable || strings.Count(text, words) != 1 {
-				t.Errorf("navlog %s does not say %q once: %s", command, words, text)
+				t.Errorf("navlog %s does not print %q exactly once: %s", command, words, text)
 			}
 		}
 	}
@@ -270,7 +270,7 @@ func TestStatusOfAnAPI(t *testing.T) {
 	for _, want := range []string{"CHAIN 5 stalled", "reason project retries", "head block 12", "indexed block 11 (1 block, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
 		"ENDPOINT CALLS UNITS 1 42 1050", "ingest unknown serve serving", "0xA1 Alpha - leaving none of its logs is known"} {
 		if err != nil || !strings.Contains(words, want) {
-			t.Errorf("the status does not say %q: %v\n%s", want, err, out)
+			t.Errorf("the status lacks %q: %v\n%s", want, err, out)
 		}
 	}
 	if out, err := status("--json"); err != nil || strings.TrimSpace(out) != document {
@@ -278,16 +278,16 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 	body = strings.Replace(body, `"frozenReason":null`, `"frozenReason":"block 9 is final"`, 1)
 	if out, err := status(); cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "block 9 is final") {
-		t.Errorf("of a frozen chain: %v\n%s", err, out)
+		t.Errorf("a frozen chain: %v\n%s", err, out)
 	}
 	body = strings.Replace(strings.ReplaceAll(body, "Alpha", `\u001b[2J\nbeta\tserved`), "block 9 is final", `\u001b[2J\nno`, 1)
 	if out, err := status(); strings.ContainsAny(out+err.Error(), "\x1b") || strings.Contains(out+err.Error(), "\nno") || !strings.Contains(out, `0xA1   \x1b[2J\nbeta\tserved  -`) {
-		t.Errorf("of a stranger's text: %q\n%s", err, out)
+		t.Errorf("untrusted text: %q\n%s", err, out)
 	}
 	for _, other := range []string{"<html>", `{"ok":false}`, `{"ok":true,"data":[]}`, ""} {
 		body = other
 		if out, err := status(); err == nil || out != "" {
-			t.Errorf("for %q it prints %q, %v", other, out, err)
+			t.Errorf("for %q, the command prints %q, %v", other, out, err)
 		}
 	}
 }
@@ -313,9 +313,9 @@ func TestStatusIsWatched(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	told := regexp.MustCompile(`\n20\d\d-\S+Z\n`).Split(out.String(), -1)
-	if len(told) < 3 || told[0] != "" || !strings.Contains(told[1], "did not send a response of navlog") || !strings.Contains(told[1], "\nCHAIN 5  following") || strings.Contains(out.String(), "\x1b") {
-		t.Errorf("it tells %q", told)
+	statuses := regexp.MustCompile(`\n20\d\d-\S+Z\n`).Split(out.String(), -1)
+	if len(statuses) < 3 || statuses[0] != "" || !strings.Contains(statuses[1], "did not send a response of navlog") || !strings.Contains(statuses[1], "\nCHAIN 5  following") || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("the output is %q", statuses)
 	}
 }
 
@@ -354,11 +354,11 @@ func TestDoctor(t *testing.T) {
 		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
 	} {
 		if !strings.Contains(words, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 	if cli.CodeOf(err) != cli.Configuration || !strings.Contains(fmt.Sprint(err), "2 of ") {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("the doctor returns %v", err)
 	}
 	t.Setenv("NAVLOG_SECRET_KEY", "BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
 	if out, err := c.run("doctor"); err == nil || !strings.Contains(out, "FAIL     secret key") {
@@ -371,9 +371,9 @@ func TestDoctor(t *testing.T) {
 	}
 	defer own.Kill()
 	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", own.Addr)
-	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "nobody")
+	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "unknown_user")
 	out, err = c.run("doctor", "--json")
-	if err == nil || !strings.Contains(out, `"ok":false`) || !strings.Contains(out, "connection refused") || !strings.Contains(out, "as nobody: ") || strings.Contains(out, "hunter2") {
+	if err == nil || !strings.Contains(out, `"ok":false`) || !strings.Contains(out, "connection refused") || !strings.Contains(out, "as unknown_user: ") || strings.Contains(out, "hunter2") {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
 	var found struct{ Findings []finding }
@@ -396,10 +396,10 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	head, final := block(9), block(8)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := head
-		switch asked, _ := io.ReadAll(r.Body); {
-		case bytes.Contains(asked, []byte("eth_chainId")):
+		switch request, _ := io.ReadAll(r.Body); {
+		case bytes.Contains(request, []byte("eth_chainId")):
 			answer = `"0x7a69"`
-		case bytes.Contains(asked, []byte("finalized")):
+		case bytes.Contains(request, []byte("finalized")):
 			answer = final
 		}
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":%s}`, answer)
@@ -422,19 +422,19 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{"ok configuration", "ok node ", "warning ClickHouse 127.0.0.1:", "warning ClickHouse, reading as navlog_query: ", "ok tables", "warning secret key it was not given here"} {
 		if !strings.Contains(words, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 	if err != nil {
-		t.Errorf("nothing is wrong, and it ends with %v:\n%s", err, out)
+		t.Errorf("nothing is wrong, but the doctor returns %v:\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_PASSWORD", "hunter2")
 	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Unreachable || !strings.Contains(out, "FAIL     ClickHouse, reading") {
-		t.Errorf("a password that is wrong: %v\n%s", err, out)
+		t.Errorf("a wrong password: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_SECRET_KEY", "short")
 	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Configuration || !strings.Contains(out, "NAVLOG_SECRET_KEY must be the base64 of 32 bytes") {
-		t.Errorf("a key that is none: %v\n%s", err, out)
+		t.Errorf("an invalid key: %v\n%s", err, out)
 	}
 }
 
@@ -466,24 +466,24 @@ func guardedClickHouse(t *testing.T) string {
 
 // If the configuration cannot be read, the engines are only defaults: the doctor contacts none of them, and reports
 // that.
-func TestDoctorOfNoConfiguration(t *testing.T) {
-	for name, file := range map[string]string{"a file that is not there": filepath.Join(t.TempDir(), "navlog.yaml"), "no YAML": configtest.Write(t, "chain: [\n")} {
+func TestDoctorWithoutConfiguration(t *testing.T) {
+	for name, file := range map[string]string{"a missing file": filepath.Join(t.TempDir(), "navlog.yaml"), "invalid YAML": configtest.Write(t, "chain: [\n")} {
 		var said struct{ Findings []finding }
 		c := commands{t, file}
 		out, err := c.run("doctor", "--json")
 		c.tryJSON(out, &said)
 		for _, f := range said.Findings {
 			if f.Check != "configuration" && (f.Check != "nodes and engines" || f.Verdict != warning) {
-				t.Errorf("%s: it checks %s: %s", name, f.Check, f.Found)
+				t.Errorf("%s: the doctor checks %s: %s", name, f.Check, f.Found)
 			}
 		}
 		if cli.CodeOf(err) != cli.Configuration || len(said.Findings) < 2 {
-			t.Errorf("%s: it ends with %d: %v\n%s", name, cli.CodeOf(err), err, out)
+			t.Errorf("%s: exit code %d: %v\n%s", name, cli.CodeOf(err), err, out)
 		}
 	}
 }
 
-// The completion scripts work in their shells and know the current commands.
+// The completion scripts work in their shells and contain the current commands.
 func TestCompletion(t *testing.T) {
 	scripts := map[string]string{}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -506,21 +506,21 @@ func TestCompletion(t *testing.T) {
 }
 
 // A receiver's response is untrusted text: it is shown on one line and cannot control the terminal.
-func TestAnswersOfReceiversAreShown(t *testing.T) {
+func TestReceiverResponsesAreEscaped(t *testing.T) {
 	if got := cli.Printable("no\x1b[2J\n\"such\" thing é\u009b"); got != `no\x1b[2J\n"such" thing é\u009b` {
-		t.Errorf("shown as %s", got)
+		t.Errorf("printed as %s", got)
 	}
 	var out bytes.Buffer
 	status := int32(500)
 	writeAttempts(&out, []attemptRow{{Number: 2, Status: &status, Response: "out of order\n"}, {Number: 3}})
 	if !strings.Contains(out.String(), `answer 2  out of order\n`) || strings.Contains(out.String(), "answer 3") {
-		t.Errorf("it shows %s", out.String())
+		t.Errorf("the attempts are printed as %s", out.String())
 	}
 }
 
 // Months in a version are numbers: October comes after July.
 func TestVersionsOfClickHouse(t *testing.T) {
-	for version, older := range map[string]bool{"26.7.2.1": false, "26.10.1.1": false, "27.1": false, "26.6.9.9": true, "25.12.1.1": true, "of a fork": false} {
+	for version, older := range map[string]bool{"26.7.2.1": false, "26.10.1.1": false, "27.1": false, "26.6.9.9": true, "25.12.1.1": true, "an unknown format": false} {
 		if olderClickHouse(version) != older {
 			t.Errorf("%s is older: %t", version, !older)
 		}
@@ -538,7 +538,7 @@ func TestLogCommands(t *testing.T) {
 		return out.String(), err
 	}
 	if out, err := show("tail"); err == nil || !strings.Contains(err.Error(), "`navlog ingest`") {
-		t.Errorf("of no log: %v\n%s", err, out)
+		t.Errorf("without a log: %v\n%s", err, out)
 	}
 	kafka := loadedKafka(t)
 	writeLog(t, kafka, 40)
@@ -546,10 +546,10 @@ func TestLogCommands(t *testing.T) {
 		t.Errorf("the last two: %v\n%s", err, out)
 	}
 	if out, err := show("tail", "-n", "100", "--json"); err != nil || strings.Count(out, "\n") != 41 || !strings.HasPrefix(out, `{"seq":1,"offset":0,"type":"vault","boundary":true,"vault":"0x00000000000000000000000000000000000000A1","data":{"name":"One","startBlock":"1"}}`+"\n") {
-		t.Errorf("all of it: %v\n%.300s", err, out)
+		t.Errorf("the whole log: %v\n%.300s", err, out)
 	}
 	if out, err := show("show", "3"); err != nil || !strings.Contains(out, "3  block  block 2") || !strings.Contains(out, "of chain.31337.log, ends a unit: true") || !strings.Contains(out, `"chainId"`) {
-		t.Errorf("one: %v\n%s", err, out)
+		t.Errorf("one record: %v\n%s", err, out)
 	}
 	for _, seq := range []string{"0", "42"} {
 		if out, err := show("show", seq); cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "goes from 1 to 41") {
@@ -560,7 +560,7 @@ func TestLogCommands(t *testing.T) {
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{"records 41 in 41 units, no seq missing", "blocks 1 to 40", "retracted 0", "block 40 vault 1"} {
 		if err != nil || !strings.Contains(words, want) {
-			t.Errorf("the stats do not say %q: %v\n%s", want, err, out)
+			t.Errorf("the stats lack %q: %v\n%s", want, err, out)
 		}
 	}
 }
@@ -605,12 +605,12 @@ func TestConfigWithoutNodes(t *testing.T) {
 	}
 	_, err := c.run("ingest")
 	if err == nil || !strings.Contains(err.Error(), "`navlog config check --program ingest` lists all of them") {
-		t.Errorf("ingest names no command that checks its nodes: %v", err)
+		t.Errorf("the error of ingest names no command that checks its nodes: %v", err)
 	}
 }
 
-// TestNoConfiguration: if no file is found and settings are missing, a command says where it looked. A configuration of
-// variables only needs no file.
+// TestNoConfiguration: if no file is found and settings are missing, the error of a command names where it looked. A
+// configuration of variables only needs no file.
 func TestNoConfiguration(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("NAVLOG_CONFIG", "") // so that the test restores it
@@ -624,7 +624,7 @@ func TestNoConfiguration(t *testing.T) {
 		var out bytes.Buffer
 		err := run(t.Context(), strings.Fields(command), &out, io.Discard)
 		if text := out.String() + fmt.Sprint(err); cli.CodeOf(err) != cli.Configuration || strings.Count(text, want) != 1 {
-			t.Errorf("%s does not say %q once: %v\n%s", command, want, err, out.String())
+			t.Errorf("%s does not print %q exactly once: %v\n%s", command, want, err, out.String())
 		}
 	}
 	t.Setenv("NAVLOG_CHAIN_ID", "31337")

@@ -34,7 +34,7 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	screen := console.New(s.Err)
 	log := cmd.Logger(screen)
 	steps := screen.Steps(log)
-	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log).Estimate(ctx, cmd.Samples, steps.Tell)
+	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log).Estimate(ctx, cmd.Samples, steps.Report)
 	steps.End()
 	if err != nil {
 		return err

@@ -37,15 +37,15 @@ func TestEstimateForPeople(t *testing.T) {
 		}
 	}
 	if got := text(e, false); strings.Contains(got, "UNITS") {
-		t.Errorf("without prices it prints %s", got)
+		t.Errorf("without prices the output is %s", got)
 	}
 	e.FromBlock = 2_000_000
 	if got := text(e, false); !strings.Contains(got, "there is no history to read") {
-		t.Errorf("without a history it prints %s", got)
+		t.Errorf("without a history the output is %s", got)
 	}
 	for _, wrong := range []string{"0", "1001"} {
 		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples: it is "+wrong) {
-			t.Errorf("%s samples give %v", wrong, err)
+			t.Errorf("--samples %s: %v", wrong, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	resume := func() (err error) {
 		steps := screen.Steps(log)
 		defer steps.End()
-		r, err = i.Resume(ctx, cmd.AcceptReorg, steps.Tell)
+		r, err = i.Resume(ctx, cmd.AcceptReorg, steps.Report)
 		return err
 	}
 	if cmd.AcceptReorg {

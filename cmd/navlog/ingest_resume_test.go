@@ -64,20 +64,20 @@ func TestIngestResume(t *testing.T) {
 	}
 	reached("head", atHead)
 	if _, err := c.run("ingest", "resume", "--accept-reorg"); err == nil || !strings.Contains(err.Error(), "chain.31399.log is not frozen") {
-		t.Errorf("resume of a log that is not frozen: %v", err)
+		t.Errorf("resuming a log that is not frozen: %v", err)
 	}
 	if err := devchain.Reorg(t.Context(), anvil.URL, 30); err != nil {
 		t.Fatal(err)
 	}
 	reached("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	if reason := i.Status().Reason; !strings.Contains(reason, "`navlog ingest resume`") {
-		t.Errorf("the status does not name the command: %s", reason)
+		t.Errorf("the status lacks the command: %s", reason)
 	}
 
 	wait.Until(t, func() error { // ingest writes its state once a second
 		out, err := c.run("status")
 		if cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "frozen") {
-			return fmt.Errorf("the status ends with %v:\n%s", err, out)
+			return fmt.Errorf("the status returns %v:\n%s", err, out)
 		}
 		return nil
 	})
@@ -89,14 +89,14 @@ func TestIngestResume(t *testing.T) {
 	}
 	out, err := c.run("ingest", "resume")
 	if cli.CodeOf(err) != cli.Frozen {
-		t.Errorf("it ends with code %d", cli.CodeOf(err))
+		t.Errorf("exit code %d", cli.CodeOf(err))
 	}
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
-		t.Errorf("without the flag it ends with %v", err)
+		t.Errorf("without the flag the error is %v", err)
 	}
 	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell the partners", "EVENT ID", "deposit.referral"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("the plan does not say %q:\n%s", want, out)
+			t.Errorf("the plan lacks %q:\n%s", want, out)
 		}
 	}
 	var done operate.Resumption
@@ -120,7 +120,7 @@ func TestIngestResume(t *testing.T) {
 	out, err = c.run("verify", "--receipts", "--headers")
 	for _, want := range []string{"proven by their receipts: ", "compare that hash with a source that you trust"} {
 		if err != nil || !strings.Contains(out, want) {
-			t.Errorf("the amounts after the resumption: %v; the report does not say %q:\n%s", err, want, out)
+			t.Errorf("the amounts after the resumption: %v; the report lacks %q:\n%s", err, want, out)
 		}
 	}
 	if _, err := c.run("verify", "--headers"); err == nil || !strings.Contains(err.Error(), "--receipts") {

@@ -113,7 +113,7 @@ type kafkaGrantCmd struct {
 	Passwords string `type:"path" placeholder:"DIR" help:"Create the users too, with SCRAM-SHA-512: each gets the password in the file kafka_ingest, kafka_project, kafka_dispatch or kafka_operator of this folder."`
 }
 
-// Help says which login the command needs.
+// Help explains which login the command needs.
 func (kafkaGrantCmd) Help() string {
 	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only what belongs to chain.id by its name. You can run it again at any time: the rights and the passwords are the same afterwards."
 }
@@ -192,7 +192,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	}
 	const advice = "run `navlog kafka grant` with a login that may alter the cluster; `navlog kafka rights` lists what each user needs"
 	var may, lacks []string
-	untold := map[string]bool{}
+	unreported := map[string]bool{}
 	for _, user := range users {
 		lacking, unknown, err := chainlog.Lacking(ctx, adm, user, chainID)
 		if err != nil {
@@ -200,7 +200,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 			return
 		}
 		for _, r := range unknown {
-			untold[r.Resource.String()] = true
+			unreported[r.Resource.String()] = true
 		}
 		if len(lacking) == 0 {
 			may = append(may, user)
@@ -217,7 +217,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	} else {
 		e.fine(check, "%s may do what %s does", c.SASL.Who(), strings.Join(may, ", "))
 	}
-	if len(untold) > 0 {
-		e.warn(check, "run this again when `navlog ingest` has created the topics and the missing rights are granted", "the broker does not report the rights on %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))
+	if len(unreported) > 0 {
+		e.warn(check, "run this again when `navlog ingest` has created the topics and the missing rights are granted", "the broker does not report the rights on %s", strings.Join(slices.Sorted(maps.Keys(unreported)), ", "))
 	}
 }

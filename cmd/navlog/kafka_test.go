@@ -37,7 +37,7 @@ func TestKafkaRights(t *testing.T) {
 		"$KAFKA_ACLS --add --allow-principal User:navlog_dispatch --topic chain.31337.referral.withdrawals --operation Read\n",
 	} {
 		if strings.Count(out, want) != 1 {
-			t.Errorf("%q is not once in\n%s", want, out)
+			t.Errorf("%q is not exactly once in\n%s", want, out)
 		}
 	}
 	if table := c.mustRun("kafka", "rights"); strings.Count(table, "\n") != len(rows)+1 || !strings.Contains(table, "User:navlog_operator") {
@@ -46,7 +46,7 @@ func TestKafkaRights(t *testing.T) {
 }
 
 // An unknown user is rejected.
-func TestDoctorOfNobody(t *testing.T) {
+func TestDoctorRejectsUnknownKafkaUser(t *testing.T) {
 	c := commands{t, configtest.Write(t, configtest.Sound)}
 	if _, err := c.run("doctor", "--kafka-user", "serve"); cli.CodeOf(err) != cli.Usage {
 		t.Errorf("an unknown user: %v", err)
@@ -64,21 +64,21 @@ func TestKafkaGrantMistakes(t *testing.T) {
 		}
 	}
 	for _, wrong := range []struct {
-		args []string
-		code cli.Code
-		says string
+		args    []string
+		code    cli.Code
+		message string
 	}{
 		{[]string{"--login", "serve=sa-9"}, cli.Usage, `--login names "serve", and the users are ingest, project, dispatch, operator`},
 		{[]string{"--passwords", passwords}, cli.Configuration, "read the password of Kafka's user navlog_operator"},
 	} {
 		_, err := c.run(append([]string{"kafka", "grant"}, wrong.args...)...)
-		if cli.CodeOf(err) != wrong.code || !strings.Contains(err.Error(), wrong.says) || strings.Contains(err.Error(), "hunter2") {
+		if cli.CodeOf(err) != wrong.code || !strings.Contains(err.Error(), wrong.message) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v: %v", wrong.args, err)
 		}
 	}
 }
 
-// A Kafka without the topics of the chain is a new one, or the wrong one: commands that need them say so.
+// A Kafka without the topics of the chain is new or the wrong one: commands that need the topics report this.
 func TestKafkaWithoutTopics(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))

@@ -24,7 +24,7 @@ func TestNavlogLinksNothingForDevelopment(t *testing.T) {
 	}
 }
 
-// The helper processes of the embedded engines are navlog-dev itself, started with a variable that says what to run:
+// The helper processes of the embedded engines are navlog-dev itself, started with a variable that names what to run:
 // navlog ignores that variable.
 func TestNavlogHasNoChildMode(t *testing.T) {
 	if testing.Short() {
@@ -37,7 +37,7 @@ func TestNavlogHasNoChildMode(t *testing.T) {
 	}
 	for program, want := range map[string]bool{"navlog": false, "navlog-dev": true} {
 		command := exec.Command(filepath.Join(dir, program), "version")
-		command.Env = append(os.Environ(), `NAVLOG_ENGINE_CHILD={"Kind":"nothing that there is"}`)
+		command.Env = append(os.Environ(), `NAVLOG_ENGINE_CHILD={"Kind":"nonsense"}`)
 		out, err := command.CombinedOutput()
 		if taken := err != nil && strings.Contains(string(out), "engine helper"); taken != want || !want && !strings.HasPrefix(string(out), "navlog ") {
 			t.Errorf("%s is a helper: %t, want %t: %v\n%s", program, taken, want, err, out)

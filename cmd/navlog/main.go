@@ -5,8 +5,8 @@
 //	serve      read models -> HTTP
 //	dispatch   referral topics -> signed webhooks
 //
-// The other commands are for operators. cmd/navlog-dev runs everything on one machine with its own engines: nothing of
-// that is linked in here.
+// The other commands are for operators. cmd/navlog-dev runs everything on one machine with its own engines, which
+// are not linked into navlog.
 //
 // This package only ties the programs together: it reads the configuration, opens the engines, and runs the requested
 // command until a signal arrives.

@@ -126,7 +126,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	defer client.Close()
 	t.node = client
 	steps := console.Progress(cli.Flags{}, s)
-	err = t.run(ctx, func(done uint64) { steps.Tell("mapping: blocks", done, cmd.To-cmd.From+1) })
+	err = t.run(ctx, func(done uint64) { steps.Report("mapping: blocks", done, cmd.To-cmd.From+1) })
 	steps.End()
 	if err != nil {
 		return cli.Unreachable.With(contracts.Discreet(err, url))

@@ -124,8 +124,8 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 	return server.URL
 }
 
-// TestVaultDetect checks that the preset that knows most of a contract's logs is proposed, with the evidence, and that
-// a proxy is reported.
+// TestVaultDetect checks that the preset that decodes most of a contract's logs is proposed, with the evidence, and
+// that a proxy is reported.
 func TestVaultDetect(t *testing.T) {
 	t.Parallel()
 	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
@@ -134,10 +134,10 @@ func TestVaultDetect(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: 20, TxHash: common.Hash{1}}
-	wrong, strange := known, known
+	wrong, unknown := known, known
 	wrong.Data, wrong.Index = data[1:], 1
-	strange.Topics, strange.Index = []common.Hash{{0xaa}}, 2
-	node := mappingNode(t, known, wrong, strange)
+	unknown.Topics, unknown.Index = []common.Hash{{0xaa}}, 2
+	node := mappingNode(t, known, wrong, unknown)
 	detect := func(args ...string) (string, error) {
 		var out, other bytes.Buffer
 		err := run(t.Context(), append([]string{"vault", "detect", vault.Hex(), "--to", "30"}, args...), &out, &other)
@@ -155,11 +155,11 @@ func TestVaultDetect(t *testing.T) {
 	out, err = detect("--rpc", node)
 	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 log with an effect, 1 laid out otherwise", "Proposed: reference.", "--from 0 --to 30 --rpc " + node + "\n"} {
 		if err != nil || !strings.Contains(out, part) {
-			t.Errorf("no %q: %v\n%s", part, err, out)
+			t.Errorf("the output lacks %q: %v\n%s", part, err, out)
 		}
 	}
-	if out, err = detect("--rpc", mappingNode(t, strange)); err != nil || !strings.Contains(out, "No preset fits") {
-		t.Errorf("of a stranger: %v\n%s", err, out)
+	if out, err = detect("--rpc", mappingNode(t, unknown)); err != nil || !strings.Contains(out, "No preset fits") {
+		t.Errorf("an unknown contract: %v\n%s", err, out)
 	}
 	keyed := mappingNode(t, known) + "/v2/hunter2"
 	file := filepath.Join(t.TempDir(), "node")
@@ -174,7 +174,7 @@ func TestVaultDetect(t *testing.T) {
 	}
 	for _, more := range [][]string{{"--rpc", node + "/empty"}, {"--rpc", node + "/empty", "--json"}} {
 		if out, err = detect(more...); cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "has no code: it is not a contract on this chain") || strings.Contains(out, "--blocks") {
-			t.Errorf("of an address without code: %v\n%s", err, out)
+			t.Errorf("an address without code: %v\n%s", err, out)
 		}
 	}
 	// A log and the one that completes it are read together.
@@ -190,9 +190,9 @@ func TestVaultDetect(t *testing.T) {
 	paid := types.Log{Address: vault, BlockNumber: 20, TxHash: common.Hash{1}, Index: 1, Data: words(99, 100),
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user, itself}}
 	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil || !strings.Contains(out, "yo: 1 log with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
-		t.Errorf("of logs that belong together: %v\n%s", err, out)
+		t.Errorf("logs that complete each other: %v\n%s", err, out)
 	}
-	// The last block numbers are searched once.
+	// A search that ends at the last block number terminates.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	last := []string{"vault", "detect", vault.Hex(), "--to", fmt.Sprint(uint64(math.MaxUint64)), "--blocks", "10", "--rpc", node}
@@ -200,7 +200,7 @@ func TestVaultDetect(t *testing.T) {
 		t.Errorf("up to the last block number: %v", err)
 	}
 	if _, err := detect("--rpc", "http://127.0.0.1:1"); cli.CodeOf(err) != cli.Unreachable {
-		t.Errorf("of no node: %v", err)
+		t.Errorf("an unreachable node: %v", err)
 	}
 	if _, err := detect(); cli.CodeOf(err) != cli.Usage {
 		t.Errorf("without a node: %v", err)
@@ -274,7 +274,7 @@ func TestMappingTry(t *testing.T) {
 	out, err = try(append(blocks, described)...)
 	for _, part := range []string{"have 5 logs", "deposit  key=3 owner=0x", "assets=100", "UNKNOWN EVENT, BY ITS FIRST TOPIC"} {
 		if err != nil || !strings.Contains(out, part) {
-			t.Errorf("no %q: %v\n%s", part, err, out)
+			t.Errorf("the output lacks %q: %v\n%s", part, err, out)
 		}
 	}
 	// The contract is shared: only one of its logs names the vault.
@@ -282,7 +282,7 @@ func TestMappingTry(t *testing.T) {
 	foreign := emit(21, 0, contracts.DepositAccepted{DepositID: big.NewInt(4), Owner: common.Address{9}, Assets: big.NewInt(5), Shares: big.NewInt(6)})
 	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign), shared)
 	if err != nil || !strings.Contains(out, "have 1 log of") || strings.Contains(out, "key=4") {
-		t.Errorf("of a shared contract: %v\n%s", err, out)
+		t.Errorf("a shared contract: %v\n%s", err, out)
 	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
 	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)

@@ -30,7 +30,7 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		if before, err = registry.Version(ctx, pool); err == nil {
 			steps := console.Progress(cmd.Flags, s)
-			steps.Tell(fmt.Sprintf("PostgreSQL: tables from version %d on", before), 0, 0)
+			steps.Report(fmt.Sprintf("PostgreSQL: tables from version %d on", before), 0, 0)
 			err = registry.Migrate(ctx, pool)
 			steps.End()
 		}

@@ -302,7 +302,7 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		steps := console.Progress(cmd.Flags, s)
-		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer, func(done, of uint64) { steps.Tell("partners: secrets", done, of) })
+		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer, func(done, of uint64) { steps.Report("partners: secrets", done, of) })
 		steps.End()
 		if err != nil {
 			return err

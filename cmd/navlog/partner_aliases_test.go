@@ -138,7 +138,7 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 		t.Errorf("the unknown values are %+v", unknown)
 	}
 	if _, err := c.run("partner", "aliases", "list", "--unknown", "--limit", "0"); cli.CodeOf(err) != cli.Usage {
-		t.Errorf("a list of nothing: %v", err)
+		t.Errorf("--limit 0: %v", err)
 	}
 
 	c.mustRun("partner", "create", "Acme", "--id", "70")
@@ -193,7 +193,7 @@ func TestPartnerAliasesAreCommands(t *testing.T) {
 	var o vaultOrder
 	c.json(&o, "partner", "aliases", "remove", "177", "--vault", vault, "--yes", "--wait", "0s")
 	if o.Kind != registry.RemoveAlias || o.Command != 2 || o.Outcome != "" || o.Vault != vault {
-		t.Errorf("it comes to %+v", o)
+		t.Errorf("the outcome is %+v", o)
 	}
 	pending, err := db.New(c.registry()).PendingVaultCommands(t.Context(), 31337)
 	if err != nil || len(pending) != 2 || pending[0].Kind != registry.SetAlias || pending[1].Kind != registry.RemoveAlias {

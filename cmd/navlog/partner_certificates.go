@@ -56,7 +56,7 @@ func (cmd certificatesSetCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		return cmd.tell(ctx, s, pool, cmd.ID, url)
+		return cmd.report(ctx, s, pool, cmd.ID, url)
 	}, config.NeedSecretKey)
 }
 
@@ -104,8 +104,8 @@ func webhookURL(given string) (string, error) {
 	return url, nil
 }
 
-// tell prints the certificates for a URL after a change.
-func (f changeFlags) tell(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, id int64, url string) error {
+// report prints the certificates for a URL after a change.
+func (f changeFlags) report(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, id int64, url string) error {
 	all, err := certificateRows(ctx, pool, id)
 	if err != nil {
 		return err
@@ -221,6 +221,6 @@ func (cmd certificatesRemoveCmd) Run(ctx context.Context, s *cli.Streams) error 
 		if err != nil {
 			return err
 		}
-		return cmd.tell(ctx, s, pool, cmd.ID, url)
+		return cmd.report(ctx, s, pool, cmd.ID, url)
 	})
 }

@@ -57,7 +57,7 @@ func TestPartnerCertificates(t *testing.T) {
 	e := &examination{config: mustLoad(t, c.file)}
 	e.certificates(t.Context(), pool)
 	if len(e.findings) != 2 || e.findings[0].Verdict != warning || !strings.Contains(e.findings[0].Found, "for the webhooks of partner 7 expires at") {
-		t.Errorf("the doctor finds %+v of certificates that expire within an hour", e.findings)
+		t.Errorf("for certificates that expire within an hour, the doctor finds %+v", e.findings)
 	}
 
 	if out, err = c.run("partner", "certificates", "remove", "7", "--only", "authorities"); err != nil || strings.Contains(out, "\n  authority") || !strings.Contains(out, leaf) {
@@ -86,11 +86,11 @@ func TestPartnerCertificates(t *testing.T) {
 	}
 	e = &examination{config: mustLoad(t, c.file)}
 	if e.certificates(t.Context(), pool); len(e.findings) != 0 {
-		t.Errorf("the doctor finds %+v of a certificate for a year", e.findings)
+		t.Errorf("for a certificate that is valid for a year, the doctor finds %+v", e.findings)
 	}
 }
 
-// Each mistake is refused with one sentence that names the file or the flag.
+// Each mistake is rejected with one sentence that names the file or the flag.
 func TestPartnerCertificateMistakes(t *testing.T) {
 	c := newCommands(t)
 	if _, err := c.run("partner", "create", "Acme", "--id", "7"); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// commands runs navlog's commands with a registry of its own.
+// commands runs navlog's commands with a separate registry.
 type commands struct {
 	t    *testing.T
 	file string
@@ -109,7 +109,7 @@ func TestPartnerLife(t *testing.T) {
 		t.Errorf("the stored secret is not the one that was printed (%v)", err)
 	}
 	if out := c.mustRun("partner", "rotate-secret", "7", "--overlap", "0s"); !strings.Contains(out, "takes over at") {
-		t.Errorf("it is not shown when the secret takes over:\n%s", out)
+		t.Errorf("the output lacks the time at which the secret takes over:\n%s", out)
 	}
 	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
 	if endpoints, err = q.Endpoints(t.Context()); err != nil || len(endpoints[0].NextSecret) != 0 {
@@ -170,8 +170,8 @@ func TestPartnerMistakes(t *testing.T) {
 	}
 }
 
-// Two commands that create a partner concurrently, without an id, may choose the same id. The one that loses must be
-// told to run again, without mentioning an id that its operator did not give.
+// Two commands that create a partner concurrently, without an id, may choose the same id. The error of the one that
+// loses must ask to run it again, without mentioning an id that its operator did not give.
 func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 	c := newCommands(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -209,7 +209,7 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 		t.Errorf("the second one: %v", err)
 	}
 	if out, err := c.run("partner", "create", "Second"); err != nil || !strings.Contains(out, "partner 2 (Second)") || !strings.Contains(out, "navlog never shows it again") {
-		t.Errorf("run again: %q, %v", out, err)
+		t.Errorf("the second run: %q, %v", out, err)
 	}
 }
 

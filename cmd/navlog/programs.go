@@ -19,9 +19,9 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// runAlone runs one program and its ops server until ctx ends or one of them fails. The console shows the progress of a
-// backfill by ingest.
-func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program, screen *console.Console) error {
+// runProgram runs one program and its ops server until ctx ends or one of them fails. The console shows the progress of
+// a backfill by ingest.
+func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Program, screen *console.Console) error {
 	defer d.Pool.Close()
 	d.ShowReady(name, p)
 	group, ctx := errgroup.WithContext(ctx)
@@ -73,7 +73,7 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, buil
 		d.Pool.Close()
 		return err
 	}
-	return runAlone(ctx, d, name, p, screen)
+	return runProgram(ctx, d, name, p, screen)
 }
 
 // warnOfNodes warns if a program that serves the internet, or connects to URLs of partners, has the keys of providers'

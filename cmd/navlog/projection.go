@@ -66,7 +66,7 @@ func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d reg
 	do func(*projections.Operator) (int32, error)) error {
 	return f.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		steps := console.Progress(f.Flags, s)
-		o.Progress = steps.Tell
+		o.Progress = steps.Report
 		id, err := do(o)
 		steps.End()
 		if err != nil {
@@ -122,7 +122,7 @@ func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		screen := console.New(s.Err)
 		steps := screen.Steps(cmd.Logger(screen))
-		o.Progress = steps.Tell
+		o.Progress = steps.Report
 		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Notice: func(sentence string) { fmt.Fprintln(screen, sentence) }})
 		steps.End()
 		if rebuilt == nil {

@@ -149,16 +149,16 @@ func startProject(t *testing.T, c commands) string {
 	return "http://" + serve.Addr()
 }
 
-// asker requests the API repeatedly until it is stopped, and records which generations responded, in order.
-type asker struct {
+// poller requests the API repeatedly until it is stopped, and records which generations responded, in order.
+type poller struct {
 	mu     sync.Mutex
 	seen   []string
 	faults []string
 	stop   func()
 }
 
-func ask(t *testing.T, url string) *asker {
-	a := new(asker)
+func poll(t *testing.T, url string) *poller {
+	a := new(poller)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -172,7 +172,7 @@ func ask(t *testing.T, url string) *asker {
 }
 
 // newest returns the generation that responded last.
-func (a *asker) newest() string {
+func (a *poller) newest() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.seen) == 0 {
@@ -181,7 +181,7 @@ func (a *asker) newest() string {
 	return a.seen[len(a.seen)-1]
 }
 
-func (a *asker) once(url string) {
+func (a *poller) once(url string) {
 	answer, err := http.Get(url)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,7 +203,7 @@ func (a *asker) once(url string) {
 // request fails, and the responses follow the switches.
 func TestProjectionLife(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a story of several rebuilds")
+		t.Skip("a long test with several rebuilds")
 	}
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
@@ -213,11 +213,11 @@ func TestProjectionLife(t *testing.T) {
 	t.Setenv("NAVLOG_HTTP_PUBLIC_RATE_LIMIT", "0")
 	t.Setenv("NAVLOG_HTTP_PUBLIC_ENGINE_TIME", "0")
 	url := startProject(t, c) + "/api/v1/users"
-	asked := ask(t, url)
+	polled := poll(t, url)
 	answers := func(want string) {
 		t.Helper()
 		wait.Until(t, func() error {
-			if got := asked.newest(); got != want {
+			if got := polled.newest(); got != want {
 				return fmt.Errorf("generation %s responds, want %s", got, want)
 			}
 			return nil
@@ -238,9 +238,9 @@ func TestProjectionLife(t *testing.T) {
 		t.Errorf("switch: %q, %v", out, err)
 	}
 	answers("2")
-	asked.stop()
-	if got := strings.Join(asked.seen, " "); len(asked.faults) > 0 || got != "1 2 1 2" {
-		t.Errorf("seen %v, %d faults, the first is %.1q", asked.seen, len(asked.faults), asked.faults)
+	polled.stop()
+	if got := strings.Join(polled.seen, " "); len(polled.faults) > 0 || got != "1 2 1 2" {
+		t.Errorf("generations %v, %d faults, the first is %.1q", polled.seen, len(polled.faults), polled.faults)
 	}
 	if _, err := c.run("projection", "drop", "2"); err == nil || !strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
 		t.Errorf("drop of the live one: %v", err)
@@ -276,7 +276,7 @@ func TestProjectionLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := c.run("verify", "--no-chain"); cli.CodeOf(err) != cli.Different {
-		t.Errorf("of a generation that lost a row, verify ends with code %d: %v\n%s", cli.CodeOf(err), err, out)
+		t.Errorf("for a generation that lost a row, the exit code of verify is %d: %v\n%s", cli.CodeOf(err), err, out)
 	}
 
 	if _, err := c.registry().Exec(t.Context(), "UPDATE generation SET outdated = true WHERE id = 3"); err != nil {

@@ -60,10 +60,10 @@ func TestNothingForgesALine(t *testing.T) {
 		}
 		got := text.String()
 		if strings.ContainsAny(got, "\x1b\r\u009b\u202e") || strings.Contains(got, "\nserve  x") {
-			t.Errorf("%s shows\n%q", what, got)
+			t.Errorf("%s prints\n%q", what, got)
 		}
 		if !strings.Contains(got, "x1b[2J") && !strings.Contains(got, "u001b[2J") {
-			t.Errorf("%s hides what it was told:\n%q", what, got)
+			t.Errorf("%s does not print the escaped text:\n%q", what, got)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestCommandsWriteToTheirStreams(t *testing.T) {
 }
 
 // A program that never calls a node warns if it is given a node's key, without printing the key.
-func TestNodesOfOtherProgramsAreWarnedOf(t *testing.T) {
+func TestWarningAboutUnusedNodeKeys(t *testing.T) {
 	for url, warned := range map[string]bool{
 		"http://127.0.0.1:8545": false, "https://node.example/": false,
 		"https://provider.example/v1/sesame": true, "wss://u:sesame@provider.example": true,
@@ -102,9 +102,9 @@ func TestNodesOfOtherProgramsAreWarnedOf(t *testing.T) {
 		for _, nodes := range [][]rpc.Endpoint{rpc.Endpoints(url), {{URL: "http://127.0.0.1:1", WS: url}}} {
 			var out bytes.Buffer
 			warnOfNodes(slog.New(slog.NewTextHandler(&out, nil)), config.Config{Chain: ingest.Config{RPC: nodes}})
-			said := out.String()
-			if strings.Contains(said, "NAVLOG_CHAIN_RPC_FILE") != warned || strings.Contains(said, "sesame") {
-				t.Errorf("for %s it prints %q", url, said)
+			logged := out.String()
+			if strings.Contains(logged, "NAVLOG_CHAIN_RPC_FILE") != warned || strings.Contains(logged, "sesame") {
+				t.Errorf("for %s the log is %q", url, logged)
 			}
 		}
 	}

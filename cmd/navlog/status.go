@@ -126,7 +126,7 @@ func errFrozen(reason string) error {
 	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s: %s", reason, thawing(reason)))
 }
 
-// thawing says how to end a freeze.
+// thawing returns how to end a freeze.
 func thawing(reason string) string {
 	if backup.Restoring(reason) {
 		return "`navlog restore` with the same backup ends it"
@@ -184,7 +184,7 @@ func writeStatus(w io.Writer, rows []statusRow) {
 }
 
 // deliveriesOf returns how many deliveries are in each state but delivered, as a dispatcher measured last: empty if none
-// runs. To count them here would read all deliveries, which are kept for ever.
+// runs. To count them here would read all deliveries, which are kept forever.
 func deliveriesOf(rows []statusRow) map[string]int64 {
 	newest := dispatch.Status{Deliveries: map[string]int64{}}
 	for _, r := range rows {

@@ -12,7 +12,7 @@ import (
 func TestStatusForPeople(t *testing.T) {
 	var none bytes.Buffer
 	if writeStatus(&none, nil); !strings.Contains(none.String(), "no program has run with this registry yet") {
-		t.Errorf("the status of nothing: %q", none.String())
+		t.Errorf("the status without programs: %q", none.String())
 	}
 	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"headTime":1700001500,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
 		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
@@ -46,7 +46,7 @@ func TestStatusForPeople(t *testing.T) {
 		"ANSWERS OF GENERATION BLOCK host:5 2 25 (100 blocks, 20m0s behind) VAULT WARNING 0xA1 none of its logs is known DELIVERIES",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the status does not say %q:\n%s", want, out.String())
+			t.Errorf("the status lacks %q:\n%s", want, out.String())
 		}
 	}
 	if strings.Contains(text, "host:7") {

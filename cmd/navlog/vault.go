@@ -187,7 +187,7 @@ func (f ingestFlags) leave(
 	}
 	q := db.New(pool)
 	err = f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
-		steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
+		steps.Report(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
 		row, err := q.VaultCommand(ctx, o.Command)
 		if err != nil {
 			return false, fmt.Errorf("read command %d: %w", o.Command, err)

@@ -49,11 +49,11 @@ func TestVaultRemove(t *testing.T) {
 	for _, answer := range []string{"", "no\n", "\n", "y\n"} {
 		types(answer)
 		if _, err := c.run("vault", "remove", address); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "nothing was changed") {
-			t.Errorf("answered %q: %v", answer, err)
+			t.Errorf("after the answer %q: %v", answer, err)
 		}
 	}
 	if _, err := c.run("vault", "remove", "0x12", "--yes"); cli.CodeOf(err) != cli.Usage {
-		t.Errorf("no address: %v", err)
+		t.Errorf("an invalid address: %v", err)
 	}
 	if rows := pending(); len(rows) != 0 {
 		t.Fatalf("commands without confirmation: %v", rows)
@@ -95,7 +95,7 @@ func TestVaultRemove(t *testing.T) {
 	var o vaultOrder
 	c.json(&o, "vault", "remove", address, "--yes")
 	if o.Outcome != registry.CommandDone || o.Detail != "seq 9" || o.Command != 2 {
-		t.Errorf("it comes to %+v", o)
+		t.Errorf("the outcome is %+v", o)
 	}
 	if out, err := c.run("vault", "restore", address, "--yes"); err == nil || !strings.Contains(err.Error(), "there are six") || out != "" {
 		t.Errorf("a rejected command: %q, %v", out, err)

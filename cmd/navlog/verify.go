@@ -39,7 +39,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		steps := console.Progress(cmd.Flags, s)
 		defer steps.End()
-		options := verify.Options{Sample: cmd.Sample, Progress: steps.Tell}
+		options := verify.Options{Sample: cmd.Sample, Progress: steps.Report}
 		switch {
 		case cmd.NoChain:
 		case len(c.Chain.RPC) == 0:
@@ -71,7 +71,7 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	log := cmd.Logger(screen)
 	steps := screen.Steps(log)
 	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
-	report, err := i.ProveReceipts(ctx, operate.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Tell})
+	report, err := i.ProveReceipts(ctx, operate.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Report})
 	steps.End()
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)

@@ -64,7 +64,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 			return false, fmt.Errorf("read command %d: %w", id, err)
 		}
 		o.Done, o.Deliveries = r.DoneAt != nil, r.Deliveries
-		steps.Tell(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(o.Deliveries), 0)
+		steps.Report(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(o.Deliveries), 0)
 		return o.Done, nil
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (f changeFlags) hold(ctx context.Context, s *cli.Streams, d registry.Deed, 
 	})
 }
 
-// nothingFollows says why no position had to change for a log.
+// nothingFollows explains why no position had to change for a log.
 func nothingFollows(ctx context.Context, q *db.Queries, id []byte) error {
 	_, err := q.FollowedLog(ctx)
 	switch {

@@ -90,7 +90,7 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 			ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error,
 			At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt, Value: hex.EncodeToString(r.Value), Referral: readReferral(r.Value),
 		}
-		held := "nothing that this navlog can read"
+		held := "nothing that this version of navlog can read"
 		if row.Referral != nil {
 			held = string(row.Referral)
 		}
@@ -131,42 +131,42 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Usage.With(errors.New("name the dead records to retry: their ids, or --all"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		var asked []int64
+		var requested []int64
 		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
 			var err error
-			if asked, err = q.RetryDeadRecords(ctx, append([]int64{}, cmd.IDs...)); err != nil {
+			if requested, err = q.RetryDeadRecords(ctx, append([]int64{}, cmd.IDs...)); err != nil {
 				return registry.Deed{}, fmt.Errorf("request the retry of dead records: %w", err)
 			}
 			for _, id := range cmd.IDs {
-				if !slices.Contains(asked, id) {
+				if !slices.Contains(requested, id) {
 					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows the unresolved ones", id)
 				}
 			}
-			detail := fmt.Sprintf("%s, all %t: %s", printable.Count(len(asked), "record"), cmd.All, firstOf(asked))
+			detail := fmt.Sprintf("%s, all %t: %s", printable.Count(len(requested), "record"), cmd.All, firstOf(requested))
 			return registry.Deed{Command: "webhook dead retry", Detail: detail}, nil
 		})
 		if err != nil {
 			return err
 		}
-		all, q := int64(len(asked)), db.New(pool)
+		all, q := int64(len(requested)), db.New(pool)
 		found := db.RetriedDeadRecordsRow{Waiting: all}
 		err = cmd.await(ctx, s, cmd.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
-			now, err := q.RetriedDeadRecords(ctx, asked)
+			now, err := q.RetriedDeadRecords(ctx, requested)
 			if err != nil {
 				return false, fmt.Errorf("read the outcome of %d dead records: %w", all, err)
 			}
 			found = now
-			steps.Tell("waiting for a dispatcher: dead records", uint64(all-found.Waiting), uint64(all))
+			steps.Report("waiting for a dispatcher: dead records", uint64(all-found.Waiting), uint64(all))
 			return found.Waiting == 0, nil
 		})
 		if err != nil {
 			return err
 		}
 		still := all - found.Waiting - found.Resolved
-		result := map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
+		result := map[string]any{"asked": len(requested), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
 			cli.Fprintf(w, "%s: deliveries now: %d; still not (`navlog webhook dead list` says why): %d; waiting for a running dispatcher: %d\n",
-				printable.Count(len(asked), "record"), found.Resolved, still, found.Waiting)
+				printable.Count(len(requested), "record"), found.Resolved, still, found.Waiting)
 		})
 	})
 }

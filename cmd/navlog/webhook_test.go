@@ -182,7 +182,7 @@ func TestDeadRecordCommands(t *testing.T) {
 	if out := c.mustRun("webhook", "dead", "show", "1"); !strings.Contains(out, `"partnerId":7`) || !strings.Contains(out, hex.EncodeToString(value)) {
 		t.Errorf("shown:\n%s", out)
 	}
-	if out := c.mustRun("webhook", "dead", "show", "2"); !strings.Contains(out, "nothing that this navlog can read") || !strings.Contains(out, "ff") {
+	if out := c.mustRun("webhook", "dead", "show", "2"); !strings.Contains(out, "nothing that this version of navlog can read") || !strings.Contains(out, "ff") {
 		t.Errorf("shown:\n%s", out)
 	}
 	if out := c.mustRun("webhook", "dead", "retry", "1", "--wait", "0s"); !strings.Contains(out, "waiting for a running dispatcher: 1") {

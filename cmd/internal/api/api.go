@@ -1,5 +1,5 @@
 // Package api calls the public HTTP API for the commands: through schemas/client, with limits on time and size, and
-// with one-sentence errors that carry the right exit code.
+// with one-sentence errors that have the right exit code.
 package api
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// Config says where the API is and how to call it.
+// Config is the address of the API and how to call it.
 type Config struct {
 	URL string // address of the API, http or https
 	Key string // API key of a partner; empty: none
@@ -34,12 +34,12 @@ type Config struct {
 }
 
 const (
-	within    = 30 * time.Second
-	maxBytes  = 16 << 20
-	comebacks = 20
-	// longest is the longest Retry-After that the client waits for. The API sends a longer one only when the daily
+	within     = 30 * time.Second
+	maxBytes   = 16 << 20
+	maxRetries = 20
+	// longestDelay is the longest Retry-After that the client waits for. The API sends a longer one only when the daily
 	// limit of proofs is used up.
-	longest = 2 * time.Minute
+	longestDelay = 2 * time.Minute
 )
 
 // New checks the address of the API. Its errors have the code Usage and name the flag --url.
@@ -77,34 +77,34 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		response, err := b.http.Do(request)
 		if err != nil {
-			return nil, unanswered(request, unreached(request, err))
+			return nil, noResponse(request, unreachable(request, err))
 		}
-		response.Request = request // not the copy of it that ends with Within
+		response.Request = request // not its copy, whose context ends after Within
 		response.Body = http.MaxBytesReader(nil, response.Body, b.max)
-		wait, asked := comeBack(response)
-		if !b.patient || !asked || try == comebacks || request.Method != http.MethodGet {
+		wait, retry := retryDelay(response)
+		if !b.patient || !retry || try == maxRetries || request.Method != http.MethodGet {
 			return response, nil
 		}
 		response.Body.Close()
 		select {
 		case <-request.Context().Done():
-			return nil, unanswered(request, request.Context().Err())
+			return nil, noResponse(request, request.Context().Err())
 		case <-time.After(wait):
 		}
 	}
 }
 
-// unanswered wraps the error of a request that got no response, or only part of one.
-func unanswered(request *http.Request, err error) error {
+// noResponse wraps the error of a request that got no response, or only part of one.
+func noResponse(request *http.Request, err error) error {
 	if request.Context().Err() != nil {
 		return cli.Failed.With(err)
 	}
 	return cli.Unreachable.With(err)
 }
 
-// unreached names the API in the error of a request that got no response, in place of net/http, which names the method
-// and the whole URL.
-func unreached(request *http.Request, err error) error {
+// unreachable names the API in the error of a request that got no response, in place of net/http, which names the
+// method and the whole URL.
+func unreachable(request *http.Request, err error) error {
 	if plain, ok := errors.AsType[*url.Error](err); ok {
 		err = plain.Err
 	}
@@ -115,13 +115,13 @@ func unreached(request *http.Request, err error) error {
 	return fmt.Errorf("reach the API at %s: %w; check --url and that the API is up", api, err)
 }
 
-// comeBack reports whether the API asks for a retry, and after how long.
-func comeBack(response *http.Response) (time.Duration, bool) {
+// retryDelay reports whether the API asks for a retry, and after how long.
+func retryDelay(response *http.Response) (time.Duration, bool) {
 	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
 		return 0, false
 	}
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && seconds <= int(longest/time.Second)
+	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && seconds <= int(longestDelay/time.Second)
 }
 
 // Answer is the successful response to a request.
@@ -159,7 +159,7 @@ func Text(response *http.Response, err error) ([]byte, error) {
 		return nil, fmt.Errorf("%s sent more than %d bytes: is that the API of navlog?", at(response), large.Limit)
 	}
 	if err != nil {
-		return nil, unanswered(response.Request, fmt.Errorf("read the response of %s: %w", at(response), err))
+		return nil, noResponse(response.Request, fmt.Errorf("read the response of %s: %w", at(response), err))
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, refused(response, body)

@@ -65,7 +65,7 @@ func TestReadKeepsNumbers(t *testing.T) {
 }
 
 // Every failure is reported in one sentence and with the right exit code.
-func TestRefusals(t *testing.T) {
+func TestErrorResponses(t *testing.T) {
 	var status int
 	var body string
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -76,18 +76,18 @@ func TestRefusals(t *testing.T) {
 		fmt.Fprint(w, body)
 	})
 	public := dial(t, api.Config{URL: address, MaxBytes: 100})
-	const refusal = `{"ok":false,"error":{"code":"X","message":"It is so.","requestId":"1"%s}}`
+	const errorBody = `{"ok":false,"error":{"code":"X","message":"It is invalid.","requestId":"1"%s}}`
 	for _, c := range []struct {
-		status int
-		body   string
-		code   cli.Code
-		says   string
+		status  int
+		body    string
+		code    cli.Code
+		message string
 	}{
-		{400, fmt.Sprintf(refusal, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status responded with 400: It is so. [{"field":"to"}]`},
-		{401, fmt.Sprintf(refusal, ""), cli.Configuration, address + "/status responded with 401: It is so."},
-		{403, fmt.Sprintf(refusal, ""), cli.Configuration, "responded with 403: It is so."},
-		{404, fmt.Sprintf(refusal, ""), cli.Failed, "responded with 404: It is so."},
-		{503, fmt.Sprintf(refusal, ""), cli.Unreachable, "responded with 503: It is so."},
+		{400, fmt.Sprintf(errorBody, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status responded with 400: It is invalid. [{"field":"to"}]`},
+		{401, fmt.Sprintf(errorBody, ""), cli.Configuration, address + "/status responded with 401: It is invalid."},
+		{403, fmt.Sprintf(errorBody, ""), cli.Configuration, "responded with 403: It is invalid."},
+		{404, fmt.Sprintf(errorBody, ""), cli.Failed, "responded with 404: It is invalid."},
+		{503, fmt.Sprintf(errorBody, ""), cli.Unreachable, "responded with 503: It is invalid."},
 		{502, "<html>", cli.Failed, "responded with 502: is that the API of navlog?"},
 		{200, "<html>", cli.Failed, "did not send a response of navlog"},
 		{200, strings.Repeat(" ", 101), cli.Failed, "sent more than 100 bytes"},
@@ -95,8 +95,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		status, body = c.status, c.body
 		_, err := api.Read[client.Answer[client.Status]](public.Get(t.Context(), "/status", nil))
-		if cli.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || strings.HasSuffix(fmt.Sprint(err), " ") {
-			t.Errorf("%d %q ends with %d: %v", c.status, c.body, cli.CodeOf(err), err)
+		if cli.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.message) || strings.HasSuffix(fmt.Sprint(err), " ") {
+			t.Errorf("response %d %q: exit code %d: %v", c.status, c.body, cli.CodeOf(err), err)
 		}
 	}
 	for _, address := range []string{"navlog.example", "ftp://navlog.example", "http://", "http://%"} {
@@ -107,10 +107,12 @@ func TestRefusals(t *testing.T) {
 }
 
 // The key is sent to the given address only, never to the target of a redirect.
-func TestAKeyIsNotTakenElsewhere(t *testing.T) {
-	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("elsewhere is asked with %v", r.Header) })
+func TestKeyIsNotSentToRedirectTarget(t *testing.T) {
+	target := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the redirect's target got the headers %v", r.Header)
+	})
 	public := dial(t, api.Config{Key: "nk_test_key", URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
+		http.Redirect(w, r, target+r.URL.Path, http.StatusTemporaryRedirect)
 	})})
 	if _, err := api.Text(public.Get(t.Context(), "/api/v1/partner/stats", nil)); cli.CodeOf(err) != cli.Usage {
 		t.Error(err)
@@ -144,42 +146,42 @@ func TestWithin(t *testing.T) {
 	}
 	away := dial(t, api.Config{URL: "http://127.0.0.1:1"})
 	if _, err := api.Text(away.Get(t.Context(), "/status", nil)); cli.CodeOf(err) != cli.Unreachable {
-		t.Errorf("of an API that is down: %v", err)
+		t.Errorf("an API that is down: %v", err)
 	}
 }
 
 // A caller that cancels does not get Unreachable, neither before the response nor in the middle of it.
-func TestGivenUp(t *testing.T) {
-	asked, over := make(chan struct{}), make(chan struct{})
+func TestCancelledCaller(t *testing.T) {
+	requested, over := make(chan struct{}), make(chan struct{})
 	public := dial(t, api.Config{URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/vaults" {
 			fmt.Fprint(w, `{"ok":`)
 			w.(http.Flusher).Flush()
 		} else {
-			close(asked)
+			close(requested)
 		}
 		<-over
 	})})
 	defer close(over)
 	ctx, giveUp := context.WithCancel(t.Context())
-	go func() { <-asked; giveUp() }()
+	go func() { <-requested; giveUp() }()
 	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "check --url") {
-		t.Errorf("before a response it ends with %d: %v", cli.CodeOf(err), err)
+		t.Errorf("cancelled before a response, the exit code is %d: %v", cli.CodeOf(err), err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	response, err := public.Get(ctx, "/api/v1/vaults", nil)
 	leave()
 	if _, err = api.Text(response, err); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "read the response of http://") {
-		t.Errorf("in the middle of a response it ends with %d: %v", cli.CodeOf(err), err)
+		t.Errorf("cancelled in the middle of a response, the exit code is %d: %v", cli.CodeOf(err), err)
 	}
 }
 
-// A patient client retries when asked to, a limited number of times, and only GET requests.
-func TestPatience(t *testing.T) {
-	var asked atomic.Int32
+// A patient client retries when the API asks for it, a limited number of times, and only GET requests.
+func TestRetries(t *testing.T) {
+	var requested atomic.Int32
 	busy, after := int32(2), "0"
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) <= busy {
+		if requested.Add(1) <= busy {
 			w.Header().Set("Retry-After", after)
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
@@ -187,27 +189,27 @@ func TestPatience(t *testing.T) {
 	})
 	patient := dial(t, api.Config{URL: address, Patient: true})
 	list := func(c *client.Client) error {
-		asked.Store(0)
+		requested.Store(0)
 		_, err := api.Text(c.Get(t.Context(), "/api/v1/vaults", nil))
 		return err
 	}
-	if err := list(patient); err != nil || asked.Load() != 3 {
-		t.Errorf("sent %d requests: %v", asked.Load(), err)
+	if err := list(patient); err != nil || requested.Load() != 3 {
+		t.Errorf("sent %d requests: %v", requested.Load(), err)
 	}
-	if err := list(dial(t, api.Config{URL: address})); err == nil || asked.Load() != 1 {
-		t.Errorf("a client without patience sent %d requests: %v", asked.Load(), err)
+	if err := list(dial(t, api.Config{URL: address})); err == nil || requested.Load() != 1 {
+		t.Errorf("a client without retries sent %d requests: %v", requested.Load(), err)
 	}
-	asked.Store(0)
-	if _, err := api.Text(patient.Post(t.Context(), "/api/v1/partner/webhooks/test", nil)); err == nil || asked.Load() != 1 {
-		t.Errorf("a request that changes something is sent %d times: %v", asked.Load(), err)
+	requested.Store(0)
+	if _, err := api.Text(patient.Post(t.Context(), "/api/v1/partner/webhooks/test", nil)); err == nil || requested.Load() != 1 {
+		t.Errorf("a request that changes something is sent %d times: %v", requested.Load(), err)
 	}
 	busy = 1000
-	if err := list(patient); err == nil || asked.Load() != 20 {
-		t.Errorf("to an API that is always busy it sent %d requests: %v", asked.Load(), err)
+	if err := list(patient); err == nil || requested.Load() != 20 {
+		t.Errorf("to an API that is always busy, it sent %d requests: %v", requested.Load(), err)
 	}
 	for _, after = range []string{"86400", "18446744074", "-1", "soon", ""} {
-		if err := list(patient); err == nil || asked.Load() != 1 {
-			t.Errorf("with Retry-After %q it sent %d requests: %v", after, asked.Load(), err)
+		if err := list(patient); err == nil || requested.Load() != 1 {
+			t.Errorf("with Retry-After %q it sent %d requests: %v", after, requested.Load(), err)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil && out.Flush() != nil {
-		return nil // the help that could not be written, as the deferred function says
+		return nil // reports that the help could not be written
 	}
 	if err != nil {
 		return Usage.With(misuse(name, err))

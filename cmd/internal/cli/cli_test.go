@@ -24,7 +24,7 @@ func (cmd waitingCmd) Run(ctx context.Context) error {
 	return Different.With(fmt.Errorf("compare the tables: %w", ctx.Err()))
 }
 
-// A command that a signal ends reports this, whatever it was doing; an error of its own stays as it is.
+// A command that a signal ends reports that it was interrupted; an error of the command itself is unchanged.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -38,9 +38,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// net/http logs what a server sends after its response, with the standard logger. It is no line of the operator's log; with
-// --verbose it is a short one that a terminal does not obey.
-func TestReceiversDoNotWriteTheLog(t *testing.T) {
+// net/http logs what a server sends after its response, with the standard logger. It must not appear in the operator's log;
+// with --verbose it is one short line without control characters.
+func TestReceiversCannotForgeLogLines(t *testing.T) {
 	before, output, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
 	t.Cleanup(func() { slog.SetDefault(before); stdlog.SetOutput(output); stdlog.SetFlags(flags) })
 	for _, f := range []Flags{{}, {LogJSON: true}, {Verbose: true}, {Verbose: true, LogJSON: true}} {
@@ -51,8 +51,8 @@ func TestReceiversDoNotWriteTheLog(t *testing.T) {
 		if f.Verbose {
 			lines = 1
 		}
-		if strings.Count(text, "\n") != lines || len(text) > 3*printable.Sentence || obeyed(text) != "" {
-			t.Errorf("%+v: %d bytes, %s: %s", f, len(text), obeyed(text), text)
+		if strings.Count(text, "\n") != lines || len(text) > 3*printable.Sentence || controlIn(text) != "" {
+			t.Errorf("%+v: %d bytes, %s: %s", f, len(text), controlIn(text), text)
 		}
 		if f.Verbose && (!strings.Contains(text, "DEBUG") || !strings.Contains(text, "Unsolicited response")) {
 			t.Errorf("%+v: %s", f, text)

@@ -12,7 +12,7 @@ type Output struct {
 }
 
 // Print prints a result: as one JSON document, or what text writes, with the columns that tabs end aligned. Only an
-// endless command has to look at the errors of writing: Run reports the first one.
+// endless command has to check for write errors: Run reports the first one.
 func (o Output) Print(out io.Writer, result any, text func(w io.Writer)) error {
 	if o.JSON {
 		return json.NewEncoder(out).Encode(result)

@@ -63,7 +63,7 @@ func (s *Screen) put(text []byte) error {
 }
 
 // Flush writes the bytes of a character that was never completed. It returns the first error of the stream since its
-// beginning, so that a command need not look at the error of each line.
+// beginning, so that a command need not check the error of each line.
 func (s *Screen) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,8 @@ const hostile = "a\x1b[2J\x1b]0;title\x07b\rc\bd\x00\x7f\u0085\u009b31m" +
 // turning are characters that change the direction of text or end its line.
 const turning = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u061c\ufeff"
 
-// obeyed reports the first byte or character that must not reach a terminal, or "".
-func obeyed(text string) string {
+// controlIn reports the first byte or character that must not reach a terminal, or "".
+func controlIn(text string) string {
 	for i, r := range text {
 		if r == utf8.RuneError && strings.HasPrefix(text[i:], "\ufffd") {
 			continue
@@ -40,11 +40,11 @@ func obeyed(text string) string {
 	return ""
 }
 
-func TestScreenWritesNothingThatATerminalObeys(t *testing.T) {
+func TestScreenWritesNoControlCharacters(t *testing.T) {
 	var out bytes.Buffer
 	s := NewScreen(&out)
 	if NewScreen(s) != s {
-		t.Error("a screen writes to another screen")
+		t.Error("a screen wraps another screen")
 	}
 	const honest = "vault\tnaïve — 円 👍\nnext line\n"
 	for _, text := range []string{honest, hostile, ""} {
@@ -58,13 +58,13 @@ func TestScreenWritesNothingThatATerminalObeys(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("written: %s", out.String())
 	}
-	if bad := obeyed(out.String()); bad != "" {
+	if bad := controlIn(out.String()); bad != "" {
 		t.Errorf("a terminal gets %s", bad)
 	}
 }
 
 // A character may arrive in pieces, as from a buffer; one that is never completed is escaped.
-func TestScreenPutsCharactersTogether(t *testing.T) {
+func TestScreenJoinsCharacters(t *testing.T) {
 	const text = "é円👍\u202e."
 	var out bytes.Buffer
 	s := NewScreen(&out)
@@ -92,7 +92,7 @@ func (quietCmd) Run(s *Streams) error {
 	return nil
 }
 
-// A result that cannot be written, as on a full disk, is an error of every command, also of one that does not look at
+// A result that cannot be written, as on a full disk, is an error of every command, even of one that does not check
 // the errors of its lines.
 func TestLostResult(t *testing.T) {
 	commands := new(struct {
@@ -127,7 +127,7 @@ func TestScreenKeepsJSON(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got != want {
 		t.Errorf("%+v, %v: %s", got, err, out.String())
 	}
-	if bad := obeyed(out.String()); bad != "" {
+	if bad := controlIn(out.String()); bad != "" {
 		t.Errorf("a terminal gets %s", bad)
 	}
 }
@@ -139,14 +139,14 @@ func TestDataIsWrittenAsItIs(t *testing.T) {
 		t.Errorf("%q: %v", out.String(), err)
 	}
 	if Data(&out) != &out {
-		t.Error("output that is not a screen is replaced")
+		t.Error("a writer that is not a Screen is replaced")
 	}
 	if NewScreen(&out).Terminal() != nil {
 		t.Error("a buffer is taken for a terminal")
 	}
 }
 
-// No text ends its line or its cell, whatever its type.
+// No argument can end its line or its cell, whatever its type.
 func TestFprintfKeepsLinesAndCells(t *testing.T) {
 	type state string
 	var out bytes.Buffer
@@ -169,7 +169,7 @@ type echoCmd struct{ Text string }
 func (cmd echoCmd) Run(s *Streams) error {
 	fmt.Fprintln(s.Out, cmd.Text)
 	_, _ = s.Err.Write([]byte("\xe5")) // never completed
-	return fmt.Errorf("the node says: %s", cmd.Text)
+	return fmt.Errorf("the node responded: %s", cmd.Text)
 }
 
 // The output of a command, its error, and the arguments it quotes are all escaped.
@@ -183,22 +183,22 @@ func TestRunAndMainEscape(t *testing.T) {
 		})
 		return
 	}
-	text := strings.ReplaceAll(hostile, "\x00", "") + "\nThe statement is what the chain says, byte for byte."
+	text := strings.ReplaceAll(hostile, "\x00", "") + "\nThe statement matches the chain, byte for byte."
 	for _, args := range []string{"echo|--text=" + text, "echo|--no=" + text} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRunAndMainEscape$")
 		cmd.Env = append(os.Environ(), "CLI_TEST_ARGS="+args)
-		var out, said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &said
+		var out, errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errOut
 		if err := cmd.Run(); err == nil {
-			t.Errorf("%.12q: it succeeds", args)
+			t.Errorf("%.12q: the command succeeds", args)
 		}
-		for stream, text := range map[string]string{"stdout": out.String(), "stderr": said.String()} {
-			if bad := obeyed(text); bad != "" {
+		for stream, text := range map[string]string{"stdout": out.String(), "stderr": errOut.String()} {
+			if bad := controlIn(text); bad != "" {
 				t.Errorf("%.12q: %s gets %s: %q", args, stream, bad, text)
 			}
 		}
-		if !strings.Contains(said.String(), "tool: ") || strings.Contains(said.String(), "\nThe statement") {
-			t.Errorf("%.12q: the error is %q", args, said.String())
+		if !strings.Contains(errOut.String(), "tool: ") || strings.Contains(errOut.String(), "\nThe statement") {
+			t.Errorf("%.12q: the error is %q", args, errOut.String())
 		}
 	}
 }

@@ -20,10 +20,10 @@ type nodeCmd struct {
 
 func (nodeCmd) Run(*Streams) error { return nil }
 
-// A key in a flag can be read by every user of the machine: this is warned about, without repeating the key. A key in
-// the environment cannot, and a URL without a key needs no warning.
-func TestSecretInAFlagIsWarnedOf(t *testing.T) {
-	said := func(args ...string) string {
+// A key in a flag can be read by every user of the machine: the command warns about it without repeating the key. A
+// key in the environment cannot, and a URL without a key needs no warning.
+func TestWarningAboutSecretInFlag(t *testing.T) {
+	warnings := func(args ...string) string {
 		t.Helper()
 		var out, other bytes.Buffer
 		err := Run(context.Background(), "tool", "A tool.", new(struct {
@@ -40,24 +40,24 @@ func TestSecretInAFlagIsWarnedOf(t *testing.T) {
 		want := "tool: warning: everybody on this machine can read --rpc, and a key in it, in the list of processes: " +
 			"use --rpc-file FILE or NODE_RPC\n"
 		for _, args := range [][]string{{"--rpc", url}, {"--rpc=" + url}} {
-			if got := said(args...); got != want {
+			if got := warnings(args...); got != want {
 				t.Errorf("%q: %q", args, got)
 			}
 		}
-		got := said("--upstream", "http://127.0.0.1:8545", "--upstream", url)
+		got := warnings("--upstream", "http://127.0.0.1:8545", "--upstream", url)
 		if !strings.Contains(got, "read --upstream,") || !strings.Contains(got, "use NODE_UPSTREAM\n") {
-			t.Errorf("of several: %q", got)
+			t.Errorf("a list of URLs: %q", got)
 		}
 	}
 	for _, args := range [][]string{
 		nil, {"--rpc", "http://127.0.0.1:8545"}, {"--rpc=https://node.example/"}, {"--url", "https://navlog.example/sesame"},
 	} {
-		if got := said(args...); got != "" {
+		if got := warnings(args...); got != "" {
 			t.Errorf("%q: %q", args, got)
 		}
 	}
 	t.Setenv("NODE_RPC", "https://node.example/sesame")
-	if got := said(); got != "" {
+	if got := warnings(); got != "" {
 		t.Errorf("from the environment: %q", got)
 	}
 }
@@ -74,16 +74,16 @@ func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 		environment map[string]string
 		want, fault string
 	}{
-		"nowhere":              {Node{}, nil, "", ""},
-		"a flag":               {Node{RPC: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
-		"a file":               {Node{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
-		"a variable":           {Node{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
-		"a file of a variable": {Node{}, map[string]string{"X_RPC_FILE": file}, url, ""},
-		"two flags":            {Node{RPC: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
-		"two variables":        {Node{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "", "X_RPC and X_RPC_FILE are both given"},
-		"no file":              {Node{File: file + "s"}, nil, "", "--rpc-file: open"},
-		"no file of that name": {Node{}, map[string]string{"X_RPC_FILE": file + "s"}, "", "X_RPC_FILE: open"},
-		"white space in it":    {Node{RPC: "https://node.example/ses ame"}, nil, "", "the value of --rpc has white space in it"},
+		"nowhere":                {Node{}, nil, "", ""},
+		"a flag":                 {Node{RPC: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a file":                 {Node{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a variable":             {Node{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
+		"a file of a variable":   {Node{}, map[string]string{"X_RPC_FILE": file}, url, ""},
+		"two flags":              {Node{RPC: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
+		"two variables":          {Node{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "", "X_RPC and X_RPC_FILE are both given"},
+		"no such file":           {Node{File: file + "s"}, nil, "", "--rpc-file: open"},
+		"no such file, variable": {Node{}, map[string]string{"X_RPC_FILE": file + "s"}, "", "X_RPC_FILE: open"},
+		"white space in the URL": {Node{RPC: "https://node.example/ses ame"}, nil, "", "the value of --rpc has white space in it"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for name, value := range c.environment {

@@ -75,7 +75,7 @@ func duration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return ordered(ctx, "a duration, such as 90s or 1h30m", time.ParseDuration, set)
 }
 
-// ordered reads a value, and compares it with its range. what says what the value must be.
+// ordered reads a value, and compares it with its range. what describes a valid value.
 func ordered[T cmp.Ordered](ctx *kong.DecodeContext, what string, parse func(string) (T, error), set func(T)) error {
 	text, err := pop(ctx, "value")
 	if err != nil {

@@ -56,7 +56,7 @@ func TestSloppyArguments(t *testing.T) {
 		}
 	}
 	if out, err := run("--id=010", "\u202eAcme"); CodeOf(err) != Usage || out != "" {
-		t.Errorf("a name that cannot be read: %v, %s", err, out)
+		t.Errorf("a name with an invisible character: %v, %s", err, out)
 	}
 	for _, bound := range [][2]string{{"--limit=1", "--within=200ms"}, {"--limit=1000", "--within=1h"}} {
 		if _, err := run(bound[:]...); err != nil {
@@ -64,10 +64,10 @@ func TestSloppyArguments(t *testing.T) {
 		}
 	}
 	if _, err := run("--limit=1001"); err == nil || !strings.Contains(err.Error(), "--limit: it is 1001 and must be 1 to 1000 (try `tool do --help`)") {
-		t.Errorf("out of its range: %v", err)
+		t.Errorf("a value out of range: %v", err)
 	}
 	if out, err := run("--id=010"); err != nil || !strings.Contains(out, " 10 ") {
-		t.Errorf("010 is %s: %v", out, err)
+		t.Errorf("010 is read as %s: %v", out, err)
 	}
 	t.Setenv("SLOPPY_URL", "https://b.example/\n")
 	if out, err := run(); err != nil || !strings.HasPrefix(out, `"https://b.example/" `) {

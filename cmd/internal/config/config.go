@@ -1,5 +1,5 @@
 // Package config reads the configuration of navlog: a YAML file and the environment, which takes precedence. It reports
-// every mistake at once, in words that need no knowledge of the code, and rejects anything that would have no effect.
+// every mistake at once, in terms that need no knowledge of the code, and rejects settings that would have no effect.
 package config
 
 import (
@@ -45,7 +45,7 @@ type Config struct {
 	Guard       guard.Config       `yaml:"guard" envPrefix:"GUARD_"`
 	Ops         Ops                `yaml:"ops" envPrefix:"OPS_"`
 
-	// unread is set if reading the file stopped at a mistake: anything Validate said about the rest would be wrong.
+	// unread is set if reading the file stopped at a mistake: Validate cannot check the rest.
 	unread bool
 
 	// absent is set if no file is named and the default one does not exist. Settings may all be variables, so it is
@@ -114,7 +114,7 @@ func Load(file string, environ []string) (Config, error) {
 	return c, errors.Join(faults...)
 }
 
-// noFile says where no configuration file was found.
+// noFile describes where no configuration file was found.
 func noFile() error {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -123,11 +123,11 @@ func noFile() error {
 	return fmt.Errorf("there is no %s in %s, and neither --config nor NAVLOG_CONFIG names one", defaultFile, folder)
 }
 
-// documentedType matches "field x not found in type main.config", to replace it by words that need no knowledge of the
-// code.
+// documentedType matches "field x not found in type main.config", to replace it by a text that needs no knowledge of
+// the code.
 var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
-// wrongType matches what the decoder says about a value of another type: the line, the value if it is short, and the Go
+// wrongType matches the decoder's error about a value of another type: the line, the value if it is short, and the Go
 // type.
 var wrongType = regexp.MustCompile("^(line \\d+:) cannot unmarshal !+\\w+( `.*`)? into (\\S+)$")
 
@@ -289,12 +289,12 @@ func settingsAmong(given map[string]string) map[string]bool {
 // variable, so each variable is parsed by itself: the others keep their names, which determine the number of elements of
 // a list, but lose their values.
 func mistakeIn(key string, given map[string]string) error {
-	alone := make(map[string]string, len(given))
+	isolated := make(map[string]string, len(given))
 	for name := range given {
-		alone[name] = ""
+		isolated[name] = ""
 	}
-	alone[key] = given[key]
-	err := env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: alone})
+	isolated[key] = given[key]
+	err := env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: isolated})
 	var wrong env.ParseError
 	var number *strconv.NumError
 	switch {

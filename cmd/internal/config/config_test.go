@@ -28,7 +28,7 @@ func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(c.Kafka.Brokers, " "); got != "a:1 b:2" {
-		t.Errorf("the environment does not win over the file: brokers %q", got)
+		t.Errorf("the environment does not override the file: brokers %q", got)
 	}
 	if c.Chain.Confirmations != 3 || c.Kafka.SASL.User != "u" {
 		t.Errorf("confirmations %d, SASL user %q", c.Chain.Confirmations, c.Kafka.SASL.User)
@@ -40,7 +40,7 @@ func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 
 // A variable that only begins like a setting would have no effect, so it is rejected; those of the endpoints count from
 // 0 to the last endpoint.
-func TestOnlyVariablesThatSetSomething(t *testing.T) {
+func TestUnknownVariablesAreRejected(t *testing.T) {
 	const endpoints = "NAVLOG_CHAIN_RPC=http://a.example,http://b.example"
 	for _, invented := range []string{
 		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
@@ -105,7 +105,7 @@ surplus: true
 	}
 }
 
-// serve needs the secret key only where partners may rotate, and the mistake is reported once.
+// serve needs the secret key only if partners may rotate their keys; a missing key is reported once.
 func TestSecretKeyOfServe(t *testing.T) {
 	const setting = "NAVLOG_HTTP_PARTNER_ROTATION=true"
 	const unset = "NAVLOG_SECRET_KEY is not set: give the key that dispatch has; for a new deployment create one with `openssl rand -base64 32`"
@@ -118,7 +118,7 @@ func TestSecretKeyOfServe(t *testing.T) {
 		"with rotation":            {[]string{setting}, Needs["serve"], unset},
 		"with rotation and key":    {[]string{setting, configtest.SecretKey}, Needs["serve"], ""},
 		"all programs, no key":     {[]string{setting}, AllSections, unset},
-		"project, no key":          {[]string{setting}, Needs["project"], ""},
+		"only project, no key":     {[]string{setting}, Needs["project"], ""},
 		"with rotation, short key": {[]string{setting, "NAVLOG_SECRET_KEY=short"}, Needs["serve"], "NAVLOG_SECRET_KEY must be the base64 of 32 bytes"},
 	} {
 		c, err := Load(configtest.Write(t, configtest.Sound), test.environment)
@@ -135,7 +135,7 @@ func TestSecretKeyOfServe(t *testing.T) {
 	}
 }
 
-func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
+func TestMissingOrInvalidConfigFile(t *testing.T) {
 	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil {
 		t.Error("a named file that does not exist is accepted")
 	}
@@ -143,12 +143,12 @@ func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 		t.Error("text that is not YAML is accepted")
 	}
 	if _, err := Load(configtest.Write(t, ""), nil); err != nil {
-		t.Errorf("an empty file is refused: %v", err)
+		t.Errorf("an empty file is rejected: %v", err)
 	}
 }
 
 // A mistake that stops the reading of the file is the only one reported: the keys after it are not missing.
-func TestOnlyMistakesThatAreThere(t *testing.T) {
+func TestOnlyRealMistakesAreReported(t *testing.T) {
 	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0", "window: [unclosed"} {
 		c, err := Load(configtest.Write(t, strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1)), []string{configtest.SecretKey})
 		if err == nil {
@@ -156,7 +156,7 @@ func TestOnlyMistakesThatAreThere(t *testing.T) {
 			continue
 		}
 		if text := errors.Join(err, c.Validate(AllSections...)).Error(); strings.Contains(text, "\n") {
-			t.Errorf("%s: more is said than what is wrong:\n%s", fault, text)
+			t.Errorf("%s: more than the mistake is reported:\n%s", fault, text)
 		}
 	}
 }
@@ -247,7 +247,7 @@ http: {listen: {}, trustedProxies: all, publicRateLimit: 1e3, vaults: [{manageme
 	}
 	if c.Chain.Agreement != 2 || c.Chain.ReceiptsPerSecond != 0.5 || c.HTTP.PublicRateLimit != 1000 ||
 		c.ClickHouse.Password != "1.5" || c.HTTP.Vaults[0].ManagementFee != "0.5" {
-		t.Errorf("a value that is right was read as another: %+v", c)
+		t.Errorf("a valid value was changed: %+v", c)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestExampleHasEverySetting(t *testing.T) {
 	}
 	fault := c.Validate(AllSections...)
 	if fault == nil {
-		t.Fatalf("%s is accepted as it is", file)
+		t.Fatalf("%s is accepted unchanged", file)
 	}
 	for line := range strings.SplitSeq(fault.Error(), "\n") {
 		if !strings.Contains(line, "still has the example's value") {
@@ -299,7 +299,7 @@ func TestExampleHasEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(all) != string(defaults) {
-		t.Errorf("%s has other values than the defaults:\n%s\nthey are:\n%s", file, all, defaults)
+		t.Errorf("%s has values that differ from the defaults:\n%s\nthe defaults are:\n%s", file, all, defaults)
 	}
 }
 

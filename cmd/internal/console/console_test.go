@@ -48,7 +48,7 @@ func TestLogLinesStayAboveTheBar(t *testing.T) {
 	c.show(0.5, "1 of 2")
 	appears(t, out, "before\n", "[#########.........] 1 of 2")
 	fmt.Fprintln(c, "while")
-	c.show(1, "2 of 2, and much more than there is room for, as it is in a terminal of eighty columns: not this")
+	c.show(1, "2 of 2, and much more than there is room for, as in a terminal of eighty columns: not this")
 	appears(t, out, "while\n", "[##################] 2 of 2, and much more")
 	c.end(true)
 	c.end(true) // nothing is left to remove
@@ -123,7 +123,7 @@ func TestBackfillIsShown(t *testing.T) {
 				t.Error(err)
 			}
 			if !strings.Contains(out.String(), c.want) || !strings.Contains(out.String(), "took=10s") {
-				t.Errorf("it shows %q, want %q", out.String(), c.want)
+				t.Errorf("the console shows %q, want %q", out.String(), c.want)
 			}
 		})
 	}

@@ -20,8 +20,8 @@ type Steps struct {
 	mu          sync.Mutex
 	what        string // empty: no step is running
 	done, of    uint64
-	first       uint64    // done at the first Tell of this step
-	began       time.Time // time of the first Tell of this step
+	first       uint64    // done at the first Report of this step
+	began       time.Time // time of the first Report of this step
 	ended, gone chan struct{}
 	end         sync.Once
 }
@@ -44,9 +44,9 @@ func (c *Console) steps(log *slog.Logger, now func() time.Time) *Steps {
 	return &Steps{c: c, log: log, now: now, ended: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// Tell reports the current step and how much of it is done; of is 0 if the total is unknown. It may be called as often
+// Report sets the current step and how much of it is done; of is 0 if the total is unknown. It may be called as often
 // as needed, also concurrently.
-func (s *Steps) Tell(what string, done, of uint64) {
+func (s *Steps) Report(what string, done, of uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if what != s.what {
@@ -99,7 +99,7 @@ func (s *Steps) show() {
 	}
 }
 
-// left estimates the time that the rest takes at the speed since the first Tell of the step; "?" if it is unknown.
+// left estimates the time that the rest takes at the speed since the first Report of the step; "?" if it is unknown.
 func (s *Steps) left(took time.Duration) string {
 	if s.done <= s.first || s.of < s.done {
 		return "?"

@@ -1,3 +1,3 @@
-// Package operate is the operator's commands that read the log, and what other commands need to reach it. They need
-// Kafka and the id of the chain, and no program.
+// Package operate implements the operator's commands that read the log, and connects other commands to it. They need
+// Kafka and the id of the chain, but no running program.
 package operate

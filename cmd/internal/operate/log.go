@@ -60,7 +60,7 @@ type logLine struct {
 	// vault. It is empty if a companion log would have to be read, too.
 	EventID string `json:"eventId,omitempty"`
 	TraceID string `json:"traceId,omitempty"` // of the trace in which ingest read the record, if there was one
-	// Undecoded says why a log has no event: the log keeps logs that the mapping does not know.
+	// Undecoded is why a record has no event: the log also keeps logs that the mapping does not cover.
 	Undecoded string          `json:"undecoded,omitempty"`
 	Record    json.RawMessage `json:"record,omitempty"` // the whole record, only for `log show`; bytes are base64
 }
@@ -191,7 +191,7 @@ func (f logFlags) write(s *cli.Streams, chainID uint64, e chainlog.Entry, vaults
 // record.
 func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
 	steps := console.Progress(f.Flags, s)
-	steps.Tell(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
+	steps.Report(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
 	return steps
 }
 
@@ -363,7 +363,7 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 		Types: map[string]uint64{}, Events: map[string]int64{}}
 	steps := console.Progress(cmd.Flags, s)
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
-		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have been appended since
+		steps.Report("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have been appended since
 		st.add(e, vaults)
 		return nil
 	}, c.Kafka.Options()...)

@@ -19,6 +19,6 @@ func TestStatsForgeNoLine(t *testing.T) {
 	}
 	got := text.String()
 	if strings.ContainsAny(got, "\x1b\r\u009b\u202e") || strings.Contains(got, "\nserve  x") || !strings.Contains(got, "x1b[2J") {
-		t.Errorf("it prints\n%q", got)
+		t.Errorf("the command prints\n%q", got)
 	}
 }

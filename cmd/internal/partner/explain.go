@@ -128,9 +128,9 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		return err
 	}
 	for try := 1; ; try++ {
-		var told bytes.Buffer // held back until the attempt is known to be final: otherwise the output could have a log of both attempts
+		var output bytes.Buffer // held back until the attempt is known to be final: otherwise the output could have a log of both attempts
 		steps := console.Progress(f.Flags, s)
-		x.out, x.tell, x.titled = &told, steps.Tell, false
+		x.out, x.report, x.titled = &output, steps.Report, false
 		fault, err := x.once(ctx)
 		steps.End()
 		if fault != nil {
@@ -140,7 +140,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 			cli.Fprintf(s.Err, "navlog: %v: reading it again, because the chain may have been reorganised meanwhile\n", fault)
 			continue
 		}
-		_, failed := told.WriteTo(s.Out)
+		_, failed := output.WriteTo(s.Out)
 		if err := errors.Join(err, failed); err != nil || fault == nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func kindsOf(field string) []mapping.Kind {
 	return []mapping.Kind{mapping.Deposit}
 }
 
-// ofUsers matches the numbers that count users, one log for each.
+// ofUsers matches the numbers that count users, with one log for each user.
 var ofUsers = regexp.MustCompile(`/(userCount|uniqueUsers)$`)
 
 // explainable is the maximum number of logs behind a number: the API does not page through more.
@@ -285,7 +285,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 			return nil, fmt.Errorf("%s of %s consists of %d logs, but the API pages through only %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
-			x.tell("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))
+			x.report("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))
 			var e explainedEvent
 			if err := json.Unmarshal(raw, &e); err != nil {
 				return nil, fmt.Errorf("read an event of the explanation: %w", err)

@@ -39,7 +39,7 @@ type explanation struct {
 	node   *ethclient.Client // the reader's own; may be nil
 	mapped *mapped           // how the logs of vaults are mapped; nil without proofs
 	titled bool              // whether the headings of the table are printed
-	tell   func(what string, done, of uint64)
+	report func(what string, done, of uint64)
 }
 
 // readUnit reads the unit of the number: shares have the decimals of the vault, a NAV has 18, amounts have those of the

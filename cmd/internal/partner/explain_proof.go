@@ -25,8 +25,8 @@ import (
 const (
 	// provenPage is the page size with proofs, in logs.
 	provenPage = 20
-	// askNode is the time limit for a header from the reader's own node.
-	askNode = 30 * time.Second
+	// nodeTimeout is the time limit for a header from the reader's own node.
+	nodeTimeout = 30 * time.Second
 )
 
 // explainedProof is the API's proof of a log.
@@ -171,8 +171,8 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Lo
 			}
 		}
 	}
-	if says := p.says(decoded, header); says != e.Change {
-		return fmt.Sprintf("the log says %s, but the API says that it changes the number by %s", says, e.Change)
+	if value := p.valueOf(decoded, header); value != e.Change {
+		return fmt.Sprintf("the log says %s, but the API says that it changes the number by %s", value, e.Change)
 	}
 	if ofUsers.MatchString(p.field) {
 		if p.counted[owner] {
@@ -183,8 +183,8 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Lo
 	return ""
 }
 
-// says returns the log's value of the number, formatted as by the API; empty if logs of its kind have none.
-func (p *prover) says(e *mapping.Effect, header *types.Header) string {
+// valueOf returns the log's value of the number, formatted as by the API; empty if logs of its kind have none.
+func (p *prover) valueOf(e *mapping.Effect, header *types.Header) string {
 	var amount *mapping.Amount
 	switch e.Kind {
 	case mapping.Deposit, mapping.Requested, mapping.Claimed, mapping.Instant:
@@ -209,7 +209,7 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 		return "", nil, nil
 	}
 	if number := p.last[0]; p.hash == (common.Hash{}) || p.block != number {
-		ctx, cancel := context.WithTimeout(ctx, askNode)
+		ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 		defer cancel()
 		header, err := p.node.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
 		switch {

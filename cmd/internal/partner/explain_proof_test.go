@@ -70,24 +70,24 @@ func TestExplainProof(t *testing.T) {
 	} {
 		out, err := api.explain(t, append(strings.Fields(args), "--proof")...)
 		if err != nil || !strings.Contains(out, want+": compare the hashes") || !strings.Contains(out, "  proven in block 0x") {
-			t.Errorf("explain %s does not say %q: %v\n%s", args, want, err, out)
+			t.Errorf("the output of explain %s lacks %q: %v\n%s", args, want, err, out)
 		}
 	}
 	out, err := api.explain(t, "user", alice, "totalDeposited", "--proof", "--rpc", n.URL, "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var end outcome
 	if err != nil || json.Unmarshal([]byte(lines[len(lines)-1]), &end) != nil || end.Proven == nil || *end.Proven != 23 {
-		t.Errorf("as JSON, by a node: %v\n%s", err, out)
+		t.Errorf("as JSON, with a node: %v\n%s", err, out)
 	}
 	if out, err := api.explain(t, "user", alice, "totalDeposited", "--proof", "--rpc-file", secretFile(t, n.URL)); err != nil || !strings.Contains(out, "23 of 23 logs proven") || strings.Contains(out, "compare the hashes") {
-		t.Errorf("by a node whose URL is in a file: %v\n%s", err, out)
+		t.Errorf("with a node whose URL is in a file: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_EXPLAIN_RPC", n.URL)
 	if out, err := api.explain(t, "user", alice, "totalDeposited", "--proof"); err != nil || strings.Contains(out, "compare the hashes") {
-		t.Errorf("by a node whose URL is in the environment: %v\n%s", err, out)
+		t.Errorf("with a node whose URL is in the environment: %v\n%s", err, out)
 	}
 	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil {
-		t.Errorf("without proofs no node is needed, also where there is one: %v\n%s", err, out)
+		t.Errorf("without --proof no node is needed, even if one is configured: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_EXPLAIN_RPC", "")
 	api, n = newAProvenAPI(t) // a new one, because an API caches the blocks that it has proven
@@ -96,7 +96,7 @@ func TestExplainProof(t *testing.T) {
 	}
 	out, err = api.explain(t, "vault", a, "navPerShare", "--proof")
 	if err != nil || !strings.Contains(out, "cannot be proven: It cannot be proven: its header has no receipts root.") || !strings.Contains(out, "0 of 1 log proven") {
-		t.Errorf("of a chain without roots: %v\n%s", err, out)
+		t.Errorf("a chain without receipts roots: %v\n%s", err, out)
 	}
 }
 
@@ -133,24 +133,24 @@ func TestProofOfCompanions(t *testing.T) {
 		e := &explainedEvent{Proof: &explainedProof{Proof: chainproof.Proof{LogInReceipt: 1}}}
 		e.VaultAddress, e.Kind, e.Change = readtest.VaultA.Hex(), "RequestFulfilled", c.change
 		if got := p.differs(e, &types.Header{Number: big.NewInt(8)}, c.tx); got != want {
-			t.Errorf("it says %q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
 // TestLogOfASharedContract: a contract that several vaults share also emits logs of the others, which are not the vault's.
 func TestLogOfASharedContract(t *testing.T) {
-	gate, itself, another := common.Address{7}, common.Hash{1}, common.Hash{2}
+	gate, own, another := common.Address{7}, common.Hash{1}, common.Hash{2}
 	m := &mapped{described: &mapping.Sources{Description: &mapping.Description{Sources: []mapping.Source{
-		{Role: "vault", Address: readtest.VaultA}, {Role: "gate", Address: gate, Filters: []mapping.Filter{{Topic: 1, Value: itself}}},
+		{Role: "vault", Address: readtest.VaultA}, {Role: "gate", Address: gate, Filters: []mapping.Filter{{Topic: 1, Value: own}}},
 	}}}}
 	for _, c := range []struct {
 		contract common.Address
 		vault    common.Hash
-		ours     bool
-	}{{gate, itself, true}, {gate, another, false}, {readtest.VaultA, another, true}, {readtest.VaultB, itself, false}} {
-		if _, ours := m.role(readtest.VaultA, &types.Log{Address: c.contract, Topics: []common.Hash{{9}, c.vault}}); ours != c.ours {
-			t.Errorf("a log of %s about %s is the vault's: %t", c.contract, c.vault, ours)
+		want     bool
+	}{{gate, own, true}, {gate, another, false}, {readtest.VaultA, another, true}, {readtest.VaultB, own, false}} {
+		if _, got := m.role(readtest.VaultA, &types.Log{Address: c.contract, Topics: []common.Hash{{9}, c.vault}}); got != c.want {
+			t.Errorf("a log of %s about %s is the vault's: %t", c.contract, c.vault, got)
 		}
 	}
 }
@@ -185,30 +185,30 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		args    string
 		explain func(body string) string
 		number  func(body string) string
-		says    string
+		part    string
 	}{
-		"an amount": {"user " + alice + " totalWithdrawn", func(body string) string { return strings.ReplaceAll(body, `"45"`, `"46"`) }, text(`"totalWithdrawn":"45"`, `"totalWithdrawn":"46"`), "the log says 45, but the API says that it changes the number by 46"},
-		"a time":    {"user " + alice + " firstSeen", func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, "the log says 2023"},
-		"a user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Nobody.Hex()), shown, "the log is about " + alice},
-		"a vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "but the API says that it is of " + readtest.VaultB.Hex()},
-		"a kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is not a WithdrawalFunded"},
-		"a block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
-		"a header":  {"user " + alice + " totalWithdrawn", text(`"header":"0xf9`, `"header":"0xf8`), shown, "its header hashes to"},
-		"a receipt": {"user " + alice + " totalWithdrawn", text(`"receipt":"0x`, `"receipt":"0x00`), shown, "its receipt is not the one"},
-		"no proof":  {"user " + alice + " totalWithdrawn", text(`"proof":`, `"was":`), shown, "there is none, and no reason is given"},
-		"a log twice": {"vault " + a + " userCount", func(body string) string {
+		"bad amount":  {"user " + alice + " totalWithdrawn", func(body string) string { return strings.ReplaceAll(body, `"45"`, `"46"`) }, text(`"totalWithdrawn":"45"`, `"totalWithdrawn":"46"`), "the log says 45, but the API says that it changes the number by 46"},
+		"bad time":    {"user " + alice + " firstSeen", func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, "the log says 2023"},
+		"bad user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Nobody.Hex()), shown, "the log is about " + alice},
+		"bad vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "but the API says that it is of " + readtest.VaultB.Hex()},
+		"bad kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is not a WithdrawalFunded"},
+		"bad block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
+		"bad header":  {"user " + alice + " totalWithdrawn", text(`"header":"0xf9`, `"header":"0xf8`), shown, "its header hashes to"},
+		"bad receipt": {"user " + alice + " totalWithdrawn", text(`"receipt":"0x`, `"receipt":"0x00`), shown, "its receipt is not the one"},
+		"no proof":    {"user " + alice + " totalWithdrawn", text(`"proof":`, `"was":`), shown, "there is none, and no reason is given"},
+		"a repeated log": {"vault " + a + " userCount", func(body string) string {
 			first := strings.Split(events.FindStringSubmatch(body)[1], `},{"id"`)
 			second := strings.Replace(first[0], `"sum":"1"`, `"sum":"2"`, 1)
 			return events.ReplaceAllLiteralString(body, `"events":[`+first[0]+`},`+second+`}]`)
 		}, shown, "it does not come after the previous one"},
-		"of somebody else":       {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "but the number is of " + readtest.Nobody.Hex()},
-		"rubbish behind a user":  {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "but the API says that it is about " + alice + " or so"},
-		"a claim that is put in": {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed does not affect the number"},
-		"a NAV that is a user": {"vault " + a + " userCount", func(string) string {
+		"a log of another user":   {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "but the number is of " + readtest.Nobody.Hex()},
+		"text appended to a user": {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "but the API says that it is about " + alice + " or so"},
+		"an inserted claim":       {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed does not affect the number"},
+		"a NAV presented as a user": {"vault " + a + " userCount", func(string) string {
 			return strings.NewReplacer(`"1050000"`, `"1"`, `"last"`, `"count"`).Replace(nav(""))
 		}, shown, "a NavUpdated does not affect the number"},
-		"a user twice":        {"vault " + a + " userCount", deposits, shown, "the number counts users, but " + alice + " is counted twice"},
-		"a log of after that": {"user " + alice + " totalWithdrawn --as-of 4", claimed, shown, "it is in block 5, but the number is as of block 4"},
+		"a repeated user":        {"vault " + a + " userCount", deposits, shown, "the number counts users, but " + alice + " is counted twice"},
+		"a log of a later block": {"user " + alice + " totalWithdrawn --as-of 4", claimed, shown, "it is in block 5, but the number is as of block 4"},
 	} {
 		api.spoil = func(path, body string) string {
 			if strings.Contains(path, "/explain") {
@@ -216,12 +216,12 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 			}
 			return c.number(body)
 		}
-		if out, err := api.explain(t, append(strings.Fields(c.args), "--proof")...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.says) || !strings.Contains(out, "NOT PROVEN") {
+		if out, err := api.explain(t, append(strings.Fields(c.args), "--proof")...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.part) || !strings.Contains(out, "NOT PROVEN") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
 	api.spoil = func(_, body string) string { return body }
-	// A chain other than the reader's, whose proofs are consistent in themselves.
+	// Another chain than the reader's, whose proofs are internally consistent.
 	other := readtest.NewNode(t)
 	other.Block(t, 5, readtest.Fact{Kind: readtest.Claim, Vault: readtest.VaultA, User: readtest.Alice, Assets: 1, Shares: 1})
 	_, err := api.explain(t, "user", alice, "totalWithdrawn", "--proof", "--rpc", other.URL)
@@ -231,15 +231,15 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 	for name, c := range map[string]struct {
 		args string
 		want cli.Code
-		says string
+		part string
 	}{
-		"a block that the node has not": {"--proof --rpc " + readtest.NewNode(t).URL, cli.Unreachable, "has no block 5"},
-		"no node":                       {"--proof --rpc http://" + closedAddress(t), cli.Unreachable, "request block 5 from the node of --rpc"},
-		"a URL that is none":            {"--proof --rpc nonsense://x", cli.Unreachable, "reach the node: "},
-		"a node without proofs":         {"--rpc " + n.URL, cli.Usage, "give --proof too"},
+		"a block that the node does not have": {"--proof --rpc " + readtest.NewNode(t).URL, cli.Unreachable, "has no block 5"},
+		"an unreachable node":                 {"--proof --rpc http://" + closedAddress(t), cli.Unreachable, "request block 5 from the node of --rpc"},
+		"an invalid URL":                      {"--proof --rpc nonsense://x", cli.Unreachable, "reach the node: "},
+		"--rpc without --proof":               {"--rpc " + n.URL, cli.Usage, "give --proof too"},
 	} {
-		if _, err := api.explain(t, append([]string{"user", alice, "totalWithdrawn"}, strings.Fields(c.args)...)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.says) {
-			t.Errorf("%s ends with %d: %v", name, cli.CodeOf(err), err)
+		if _, err := api.explain(t, append([]string{"user", alice, "totalWithdrawn"}, strings.Fields(c.args)...)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.part) {
+			t.Errorf("%s: exit code %d: %v", name, cli.CodeOf(err), err)
 		}
 	}
 }

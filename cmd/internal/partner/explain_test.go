@@ -107,7 +107,7 @@ func TestExplain(t *testing.T) {
 	} {
 		out, err := api.explain(t, strings.Fields(c.args)...)
 		if words := strings.Join(strings.Fields(out), " "); err != nil || !strings.Contains(words, c.want) {
-			t.Errorf("explain %s does not say %q: %v\n%s", c.args, c.want, err, out)
+			t.Errorf("the output of explain %s lacks %q: %v\n%s", c.args, c.want, err, out)
 		}
 	}
 	api.busy.Store(2)
@@ -130,7 +130,7 @@ func TestExplainWithAKey(t *testing.T) {
 		t.Errorf("without a key: %v", err)
 	}
 	if _, err := api.explain(t, "partner", "totalVolume", "--key-file", "nowhere"); cli.CodeOf(err) != cli.Usage {
-		t.Errorf("with a file that is not there: %v", err)
+		t.Errorf("with a missing file: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("nk_test_in_a_file\n"), 0o600); err != nil {
@@ -156,35 +156,35 @@ func TestExplainWithAKey(t *testing.T) {
 func TestExplainFindsDifferences(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
-	for name, c := range map[string]struct{ where, from, to, says string }{
-		"another number":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`, "the response shows 171, but its logs come to 170"},
+	for name, c := range map[string]struct{ where, from, to, part string }{
+		"a changed number":       {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`, "the response shows 171, but its logs come to 170"},
 		"null with logs":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":null`, "null, but its logs come to 170"},
-		"another change":         {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, but the API reports 100"},
-		"another sum":            {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, but the API reports 171"},
-		"a log that is left out": {"/explain", `"total":2`, `"total":3`, "reports 3 logs, but shows 2"},
-		"a state that is none":   {"/explain", `"state":"live"`, `"state":"dead"`, "is dead"},
-		"a retracted one counts": {"/explain", `"state":"live"`, `"state":"retracted"`, "is retracted, but changes the number by 100"},
+		"a changed log amount":   {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, but the API reports 100"},
+		"a changed sum":          {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, but the API reports 171"},
+		"a missing log":          {"/explain", `"total":2`, `"total":3`, "reports 3 logs, but shows 2"},
+		"an unknown state":       {"/explain", `"state":"live"`, `"state":"dead"`, "is dead"},
+		"retracted, but counted": {"/explain", `"state":"live"`, `"state":"retracted"`, "is retracted, but changes the number by 100"},
 		"a sum that is a count":  {"/explain", `"operation":"sum"`, `"operation":"count"`, `the "count" of its logs, but it is their sum`},
 	} {
-		asked := 0
+		requests := 0
 		api.spoil = func(path, body string) string {
 			if strings.Contains(path, c.where) {
-				asked++
+				requests++
 				return strings.Replace(body, c.from, c.to, 1)
 			}
 			return body
 		}
 		out, err := api.explain(t, "user", alice, "totalDeposited")
-		if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.says) || !strings.Contains(out, "DOES NOT ADD UP") || asked != tries {
-			t.Errorf("%s: after %d tries: %v\n%s", name, asked, err, out)
+		if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.part) || !strings.Contains(out, "DOES NOT ADD UP") || requests != tries {
+			t.Errorf("%s: after %d tries: %v\n%s", name, requests, err, out)
 		}
 	}
-	for number, c := range map[string]struct{ from, to, says string }{
+	for number, c := range map[string]struct{ from, to, part string }{
 		"user " + alice + " holdings/deposits/1/_count":   {`"change":"1"`, `"change":"2"`, "counts as 2 instead of one"},
 		"vault " + readtest.VaultA.Hex() + " navPerShare": {`"events":\[(.+?)\]`, `"events":[$1,$1]`, "is the second one that contains the number"},
 	} {
 		api.spoil = func(_, body string) string { return regexp.MustCompile(c.from).ReplaceAllString(body, c.to) }
-		if out, err := api.explain(t, strings.Fields(number)...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.says) {
+		if out, err := api.explain(t, strings.Fields(number)...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: %v\n%s", number, err, out)
 		}
 	}
@@ -201,7 +201,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 		out, err := api.explain(t, "user", alice, "totalDeposited", flag)
 		if err != nil || !strings.HasSuffix(out, want) || strings.Count(out, alice) != 3 || strings.Contains(out, "171") ||
 			strings.Contains(out, "TRANSACTION") != (flag == "--retracted") {
-			t.Errorf("of a chain that was reorganised, %s: %v\n%s", flag, err, out)
+			t.Errorf("a reorganisation between two responses, %s: %v\n%s", flag, err, out)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -209,59 +209,59 @@ func TestExplainFindsDifferences(t *testing.T) {
 		from string
 		to   string
 		want cli.Code
-		says string
+		part string
 	}{
-		"no such number":  {"user " + alice + " nonsense", "", "", cli.Usage, "has no number /nonsense"},
-		"no number":       {"user " + alice + " holdings", "", "", cli.Usage, "it is not a number"},
-		"below a number":  {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
-		"no such place":   {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
-		"no such vault":   {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
-		"no number of it": {"user " + alice + " address", "", "", cli.Usage, "responded with 400"},
-		"no address":      {"user 0x12 totalDeposited", "", "", cli.Usage, "responded with 400"},
-		"no such user":    {"user " + readtest.Nobody.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
-		"no such block":   {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
-		"too many logs":   {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "consists of 100001 logs"},
-		"no JSON":         {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "did not send a response of navlog"},
-		"another API":     {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
-		"rubbish events":  {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed, "read an event"},
+		"no such number":   {"user " + alice + " nonsense", "", "", cli.Usage, "has no number /nonsense"},
+		"an object":        {"user " + alice + " holdings", "", "", cli.Usage, "it is not a number"},
+		"below a number":   {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
+		"no such element":  {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
+		"no such vault":    {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
+		"not a number":     {"user " + alice + " address", "", "", cli.Usage, "responded with 400"},
+		"invalid address":  {"user 0x12 totalDeposited", "", "", cli.Usage, "responded with 400"},
+		"no such user":     {"user " + readtest.Nobody.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
+		"no such block":    {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
+		"too many logs":    {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "consists of 100001 logs"},
+		"invalid JSON":     {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "did not send a response of navlog"},
+		"another API":      {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
+		"malformed events": {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed, "read an event"},
 	} {
 		api.spoil = func(_, body string) string { return strings.Replace(body, c.from, c.to, 1) }
-		if out, err := api.explain(t, strings.Fields(c.args)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.says) {
-			t.Errorf("%s ends with %d: %v\n%s", name, cli.CodeOf(err), err, out)
+		if out, err := api.explain(t, strings.Fields(c.args)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.part) {
+			t.Errorf("%s: exit code %d: %v\n%s", name, cli.CodeOf(err), err, out)
 		}
 	}
 	for url, want := range map[string]cli.Code{"navlog.example": cli.Usage, "http://" + closedAddress(t): cli.Unreachable} {
 		var out bytes.Buffer
 		if err := run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--url", url}, &out, &out); cli.CodeOf(err) != want {
-			t.Errorf("--url %s ends with %d: %v", url, cli.CodeOf(err), err)
+			t.Errorf("--url %s: exit code %d: %v", url, cli.CodeOf(err), err)
 		}
 	}
 }
 
 // Text from the API is shown on its own lines and cannot control the terminal, neither in a log nor in an error.
-func TestExplainShowsAStrangersText(t *testing.T) {
+func TestExplainEscapesUntrustedText(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
 	for name, c := range map[string]struct {
 		from, to string
 		want     cli.Code
 	}{
-		"a transaction":  {`"txHash":"`, `"txHash":"\u001b[2J\n/totalDeposited is 9: adds up\u009b`, cli.Done},
-		"the symbol":     {`"symbol":"USDX"`, `"symbol":"\u001b[2J\n9"`, cli.Done},
-		"a change":       {`"change":"`, `"change":"\u001b[2J\n`, cli.Different},
-		"the number":     {`"totalDeposited":"170"`, `"totalDeposited":"\u001b[2J\n"`, cli.Different},
-		"another number": {`"operation":"sum"`, `"operation":"\u001b[2J\n"`, cli.Different},
+		"a transaction": {`"txHash":"`, `"txHash":"\u001b[2J\n/totalDeposited is 9: adds up\u009b`, cli.Done},
+		"the symbol":    {`"symbol":"USDX"`, `"symbol":"\u001b[2J\n9"`, cli.Done},
+		"a change":      {`"change":"`, `"change":"\u001b[2J\n`, cli.Different},
+		"the number":    {`"totalDeposited":"170"`, `"totalDeposited":"\u001b[2J\n"`, cli.Different},
+		"the operation": {`"operation":"sum"`, `"operation":"\u001b[2J\n"`, cli.Different},
 	} {
 		api.spoil = func(_, body string) string { return strings.ReplaceAll(body, c.from, c.to) }
 		out, err := api.explain(t, "user", alice, "totalDeposited")
-		said := out + fmt.Sprint(err)
-		if cli.CodeOf(err) != c.want || strings.ContainsAny(said, "\x1b\u009b") || strings.Contains(said, "\n9") || strings.Count(out, "\n") > 5 { // with the headings
-			t.Errorf("%s ends with %d: %q, %q", name, cli.CodeOf(err), err, out)
+		output := out + fmt.Sprint(err)
+		if cli.CodeOf(err) != c.want || strings.ContainsAny(output, "\x1b\u009b") || strings.Contains(output, "\n9") || strings.Count(out, "\n") > 5 { // with the headings
+			t.Errorf("%s: exit code %d: %q, %q", name, cli.CodeOf(err), err, out)
 		}
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, "There is no such user.", `\u001b[2J\n`) }
 	if _, err := api.explain(t, "user", readtest.Nobody.Hex(), "totalDeposited"); err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
-		t.Errorf("rejected: %q", err)
+		t.Errorf("the error: %q", err)
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, `"kind":`, "\n\"kind\":") }
 	if out, err := api.explain(t, "user", alice, "totalDeposited", "--json"); err != nil || strings.Count(out, "\n") != 3 {
@@ -270,7 +270,7 @@ func TestExplainShowsAStrangersText(t *testing.T) {
 }
 
 // An API whose pages never end, or whose responses are of different blocks, is detected too.
-func TestExplainOfAnAPIThatHasNoEnd(t *testing.T) {
+func TestExplainWithInconsistentPages(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
 	api.spoil = func(_, body string) string {
@@ -291,21 +291,21 @@ func TestExplainOfAnAPIThatHasNoEnd(t *testing.T) {
 		return first
 	}
 	if out, err := api.explain(t, "user", alice, "totalDeposited", "--retracted"); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "the API reports 2 logs, but shows 4") {
-		t.Errorf("the same page again: %v\n%s", err, out)
+		t.Errorf("a repeated page: %v\n%s", err, out)
 	}
 	api.spoil = func(_, body string) string { return body }
 	to, err := url.Parse(api.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deaf := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	ignoring := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.URL.RawQuery = ""
 	}})
-	defer deaf.Close()
+	defer ignoring.Close()
 	var out bytes.Buffer
-	err = run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--as-of", "5", "--url", deaf.URL}, &out, &out)
+	err = run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--as-of", "5", "--url", ignoring.URL}, &out, &out)
 	if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "was requested as of block 5, but the response is as of block 11") {
-		t.Errorf("as of another block: %v\n%s", err, out.String())
+		t.Errorf("a response as of another block: %v\n%s", err, out.String())
 	}
 }

@@ -67,10 +67,10 @@ func TestNothingForgesALine(t *testing.T) {
 		}
 		got := text.String()
 		if strings.ContainsAny(got, "\x1b\r\u009b\u202e") || strings.Contains(got, "\nserve  x") {
-			t.Errorf("JSON %t: it prints\n%q", asJSON, got)
+			t.Errorf("JSON %t: the output is\n%q", asJSON, got)
 		}
 		if !strings.Contains(got, "x1b[2J") && !strings.Contains(got, "u001b[2J") {
-			t.Errorf("JSON %t: it does not print the escaped text:\n%q", asJSON, got)
+			t.Errorf("JSON %t: the escaped text is missing:\n%q", asJSON, got)
 		}
 	}
 }

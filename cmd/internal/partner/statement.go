@@ -57,7 +57,7 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	steps := console.Progress(cli.Flags{}, s)
-	steps.Tell("waiting for the statement", 0, 0)
+	steps.Report("waiting for the statement", 0, 0)
 	text, err := api.Text(public.Get(ctx, "/api/v1/partner/statement", url.Values{"from": {cmd.From}, "to": {cmd.To}}))
 	steps.End()
 	if err != nil {
@@ -178,7 +178,7 @@ type verified struct {
 	PartnerID uint32   `json:"partnerId"`
 	From      string   `json:"from"`
 	To        string   `json:"to"`
-	// Vaults, with their first blocks, mappings and aliases, are claims of the signer: the chain does not say which
+	// Vaults, with their first blocks, mappings and aliases, are claims of the signer: the chain does not prove which
 	// vaults belong in a statement.
 	Vaults []statement.Vault `json:"vaults"`
 	// LeftOut are the chain's events for the partner in the range that the statement does not have.
@@ -276,7 +276,7 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 	same := &comparison{want: d.Body}
 	steps := console.Progress(cli.Flags{}, s)
 	found, err := statement.Rebuild(ctx, same, d.Header, chain, texts,
-		func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+		func(done, of uint64) { steps.Report("statement: blocks", done, of) })
 	steps.End()
 	var contradiction *statement.Contradiction
 	var unknown *statement.UnknownMapping
@@ -381,7 +381,7 @@ type total struct {
 // write prints a result for people. totals are in the order of the vaults.
 func (v *verified) write(w io.Writer, totals []total) {
 	cli.Fprintf(w, "%s\n", firstLine(v))
-	cli.Fprintf(w, "\nproven\tits events, totals and root are what the chain says, byte for byte,"+
+	cli.Fprintf(w, "\nproven\tits events, totals and root match the chain, byte for byte,"+
 		" for its vaults from their first blocks on\n")
 	for _, reason := range v.Unproven {
 		cli.Fprintf(w, "not proven\t%s\n", reason)
@@ -407,10 +407,10 @@ func (v *verified) write(w io.Writer, totals []total) {
 	}
 }
 
-// firstLine says whether the statement is verified.
+// firstLine returns the line that reports whether the statement is verified.
 func firstLine(v *verified) string {
 	if v.Verified {
-		return "VERIFIED: the statement is what the chain says, byte for byte, and is signed by a known key."
+		return "VERIFIED: the statement matches the chain, byte for byte, and is signed by a known key."
 	}
 	return "NOT VERIFIED: " + v.Unproven[0] + "."
 }

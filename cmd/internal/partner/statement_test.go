@@ -87,7 +87,7 @@ func TestStatementGet(t *testing.T) {
 	if _, err := get("-o", "kept.json"); err == nil || !strings.Contains(err.Error(), "kept.json") {
 		t.Errorf("over an existing file: %v", err)
 	}
-	// A statement that cannot be written leaves no file behind, which the next try would not overwrite.
+	// A statement that cannot be written leaves no file behind, which the next attempt would not overwrite.
 	body, _, _ := bytes.Cut(whole, []byte(",\n\"publicKey\""))
 	body = regexp.MustCompile(`"data":\{[^}]*\}`).ReplaceAll(body, []byte(`"data":5`))
 	digest := sha256.Sum256(body)
@@ -95,10 +95,10 @@ func TestStatementGet(t *testing.T) {
 	signature := ed25519.Sign(statementKey, append([]byte(statement.Context), digest[:]...))
 	answer = fmt.Appendf(body, ",\n\"publicKey\":%q,\"signature\":%q}\n", encode(statementKey.Public().(ed25519.PublicKey)), encode(signature))
 	if _, err := get("-o", "events.csv", "--csv"); err == nil || !strings.Contains(err.Error(), "of the statement") {
-		t.Errorf("events that are none, as CSV: %v", err)
+		t.Errorf("invalid events, as CSV: %v", err)
 	}
 	if _, err := os.Stat("events.csv"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file is left: %v", err)
+		t.Errorf("a file is left behind: %v", err)
 	}
 	fails := func(what, part string, code cli.Code, args ...string) {
 		t.Helper()
@@ -109,16 +109,16 @@ func TestStatementGet(t *testing.T) {
 	answer = whole[:len(whole)-9]
 	fails("cut off", "is not complete", cli.Failed)
 	answer = bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1)
-	fails("changed on the way", "its signature is not valid", cli.Failed)
+	fails("changed in transit", "its signature is not valid", cli.Failed)
 	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A parameter is not valid.","details":[{"field":"to"}]}}`), 400
-	fails("refused", `responded with 400: A parameter is not valid. [{"field":"to"}]`, cli.Usage)
+	fails("rejected", `responded with 400: A parameter is not valid. [{"field":"to"}]`, cli.Usage)
 	answer = []byte("<html>")
 	fails("another server", "is that the API of navlog?", cli.Failed)
-	fails("a key file that is not there", "none.txt", cli.Usage, "--key-file", "none.txt")
+	fails("a missing key file", "none.txt", cli.Usage, "--key-file", "none.txt")
 	t.Setenv("NAVLOG_API_KEY", "")
 	fails("no key", "there is no API key", cli.Usage)
 	fails("no URL", "must be the address of the API", cli.Usage, "--key-file", secretFile(t, "nk_test_key"), "--url", "navlog.example")
-	fails("a key file that holds something else", "the API key has a character that cannot be seen", cli.Usage, "--key-file", "kept.json")
+	fails("a key file with other content", "the API key has a character that cannot be seen", cli.Usage, "--key-file", "kept.json")
 }
 
 // A statement that was changed, or signed by another key, ends with the code of a difference, and an unreachable node
@@ -260,15 +260,15 @@ func (w *statementWorld) verify(file string, args ...string) (string, error) {
 }
 
 // A statement is verified only if it matches the chain, is signed by a known key, and has every vault with events for
-// the partner. Every other case has its own exit code, and its first line says why.
-func TestStatementVerifySaysWhatIsProven(t *testing.T) {
+// the partner. Every other case has its own exit code, and its first line has the reason.
+func TestStatementVerifyReportsWhatIsProven(t *testing.T) {
 	w := newStatementWorld(t)
 	public := base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
-	strangers := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{4}, ed25519.SeedSize))
-	strangersPublic := base64.StdEncoding.EncodeToString(strangers.Public().(ed25519.PublicKey))
+	otherKey := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{4}, ed25519.SeedSize))
+	otherPublic := base64.StdEncoding.EncodeToString(otherKey.Public().(ed25519.PublicKey))
 	retired := func(at uint64) string { // the statement's key, retired at the time of a block, next to the current key
 		return fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q],"keys":[{"publicKey":%q,"since":"2020-01-01T00:00:00.000Z","retiredAt":%q},{"publicKey":%q,"retiredAt":null}]}}`,
-			strangersPublic, public, webhook.FormatTime(statementBlock(at).Time), strangersPublic)
+			otherPublic, public, webhook.FormatTime(statementBlock(at).Time), otherPublic)
 	}
 	other := "0xb2b2b2b2b2B2b2B2B2b2b2B2B2b2B2B2b2b2b2b2"
 	for name, c := range map[string]struct {
@@ -276,49 +276,49 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		by     ed25519.PrivateKey
 		args   []string
 		code   cli.Code
-		says   string // in the error, or in the first line
+		part   string // in the error, or in the first line
 	}{
-		"by a known key":                      {args: []string{"--key", public}, says: "VERIFIED: the statement is what the chain says"},
-		"for the right partner":               {args: []string{"--key", public, "--partner", "7", "--vault", strings.ToLower(w.vault.Hex())}, says: "VERIFIED:"},
-		"by a key of a file":                  {args: []string{"--keys-from", w.file("# of navlog.example\n" + strangersPublic + "\n" + public + "\n")}, says: "VERIFIED:"},
-		"by a key of an answer that was kept": {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q]}}`, public))}, says: "VERIFIED:"},
-		"by a key that was retired later":     {args: []string{"--keys-from", w.file(retired(33))}, says: "VERIFIED:"},
-		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, says: "was retired at"},
-		"without a key":                       {code: cli.Unproven, says: "the signer is unknown"},
-		"by a stranger, without a key":        {by: strangers, code: cli.Unproven, says: "the signer is unknown"},
-		"of an unknown mapping": {change: func(h *statement.Header) {
+		"by a known key":                      {args: []string{"--key", public}, part: "VERIFIED: the statement matches the chain"},
+		"for the right partner":               {args: []string{"--key", public, "--partner", "7", "--vault", strings.ToLower(w.vault.Hex())}, part: "VERIFIED:"},
+		"by a key from a file":                {args: []string{"--keys-from", w.file("# of navlog.example\n" + otherPublic + "\n" + public + "\n")}, part: "VERIFIED:"},
+		"by a key from a saved response":      {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q]}}`, public))}, part: "VERIFIED:"},
+		"by a key that was retired later":     {args: []string{"--keys-from", w.file(retired(33))}, part: "VERIFIED:"},
+		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, part: "was retired at"},
+		"without a key":                       {code: cli.Unproven, part: "the signer is unknown"},
+		"by an unknown signer, without a key": {by: otherKey, code: cli.Unproven, part: "the signer is unknown"},
+		"with an unknown mapping": {change: func(h *statement.Header) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
-		}, args: []string{"--key", public}, code: cli.Usage, says: "is not a preset of this navlog: give its file as --mapping"},
+		}, args: []string{"--key", public}, code: cli.Usage, part: "is not a preset of this navlog: give its file as --mapping"},
 		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
-			says: ":1:1: the key `sources` is missing"},
-		"with a mapping that it does not need": {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, says: "VERIFIED:"},
-		"by a stranger":                        {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not an accepted key"},
-		"by another origin":                    {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not an accepted key"},
+			part: ":1:1: the key `sources` is missing"},
+		"with a superfluous mapping":          {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, part: "VERIFIED:"},
+		"by an unknown signer":                {by: otherKey, args: []string{"--key", public}, code: cli.Different, part: "not an accepted key"},
+		"by a signer that the key file lacks": {args: []string{"--keys-from", w.file(otherPublic)}, code: cli.Different, part: "not an accepted key"},
 		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} }, args: []string{"--key", public},
-			code: cli.Unproven, says: "it names no vault"},
+			code: cli.Unproven, part: "it names no vault"},
 		"without the vault that has the events": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public},
-			code: cli.Unproven, says: "it does not have contract " + w.vault.Hex() + ", which has 1 event for"},
-		"without a contract that is known to be no vault": {change: func(h *statement.Header) { h.Vaults[0].Address = other },
-			args: []string{"--key", public, "--ignore", w.vault.Hex()}, says: "VERIFIED:"},
-		"without a vault that it must have": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public, "--vault", w.vault.Hex()},
-			code: cli.Different, says: "does not have vault " + w.vault.Hex()},
-		"of a vault from behind its event on": {change: func(h *statement.Header) { h.Vaults[0].StartBlock = "12" }, args: []string{"--key", public},
-			code: cli.Unproven, says: "from block 12 on, and the chain has 1 event for the partner before it"},
-		"for another partner": {args: []string{"--key", public, "--partner", "8"}, code: cli.Different, says: "is for partner 7, and must be for partner 8"},
-		"of another chain": {change: func(h *statement.Header) { h.ChainID = 6 }, args: []string{"--key", public},
-			code: cli.Different, says: "it is of chain 6, but the node serves chain 5"},
-		"of a range without a block": {change: func(h *statement.Header) { h.From, h.To = "2023-11-14T22:15:21.000Z", "2023-11-14T22:15:21.000Z" }, args: []string{"--key", public},
-			code: cli.Unproven, says: "no block is in its range"},
-		"of a range that ends before it begins": {change: func(h *statement.Header) { h.From, h.To = h.To, h.From }, args: []string{"--key", public},
-			code: cli.Different, says: "not a time after its from"},
-		"of a vault twice": {change: func(h *statement.Header) { h.Vaults = append(h.Vaults, h.Vaults[0]) }, args: []string{"--key", public},
-			code: cli.Different, says: "twice"},
-		"with a file without keys":    {args: []string{"--keys-from", w.file("\n")}, code: cli.Usage, says: "it has no key"},
-		"with a key that is too long": {args: []string{"--keys-from", w.file(public[:40] + "AAAA" + public[40:])}, code: cli.Usage, says: "bytes and must have 32"},
+			code: cli.Unproven, part: "it does not have contract " + w.vault.Hex() + ", which has 1 event for"},
+		"without an ignored contract": {change: func(h *statement.Header) { h.Vaults[0].Address = other },
+			args: []string{"--key", public, "--ignore", w.vault.Hex()}, part: "VERIFIED:"},
+		"without a required vault": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public, "--vault", w.vault.Hex()},
+			code: cli.Different, part: "does not have vault " + w.vault.Hex()},
+		"with a start block after the event": {change: func(h *statement.Header) { h.Vaults[0].StartBlock = "12" }, args: []string{"--key", public},
+			code: cli.Unproven, part: "from block 12 on, and the chain has 1 event for the partner before it"},
+		"for another partner": {args: []string{"--key", public, "--partner", "8"}, code: cli.Different, part: "is for partner 7, and must be for partner 8"},
+		"for another chain": {change: func(h *statement.Header) { h.ChainID = 6 }, args: []string{"--key", public},
+			code: cli.Different, part: "it is of chain 6, but the node serves chain 5"},
+		"for a range without blocks": {change: func(h *statement.Header) { h.From, h.To = "2023-11-14T22:15:21.000Z", "2023-11-14T22:15:21.000Z" }, args: []string{"--key", public},
+			code: cli.Unproven, part: "no block is in its range"},
+		"for a range that ends before it begins": {change: func(h *statement.Header) { h.From, h.To = h.To, h.From }, args: []string{"--key", public},
+			code: cli.Different, part: "not a time after its from"},
+		"with a vault listed twice": {change: func(h *statement.Header) { h.Vaults = append(h.Vaults, h.Vaults[0]) }, args: []string{"--key", public},
+			code: cli.Different, part: "twice"},
+		"with a file without keys":    {args: []string{"--keys-from", w.file("\n")}, code: cli.Usage, part: "it has no key"},
+		"with a key that is too long": {args: []string{"--keys-from", w.file(public[:40] + "AAAA" + public[40:])}, code: cli.Usage, part: "bytes and must have 32"},
 		"with keys for another algorithm": {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"algorithm":"RSA","publicKeys":[%q]}`, public))},
-			code: cli.Usage, says: `of the algorithm "RSA"`},
-		"with a vault that is none": {args: []string{"--vault", "0x1"}, code: cli.Usage, says: "must be an address"},
+			code: cli.Usage, part: `of the algorithm "RSA"`},
+		"with an invalid vault address": {args: []string{"--vault", "0x1"}, code: cli.Usage, part: "must be an address"},
 	} {
 		h := w.header
 		h.Vaults = slices.Clone(h.Vaults)
@@ -337,18 +337,18 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		}
 		switch c.code {
 		case cli.Done:
-			if !strings.HasPrefix(first, c.says) {
+			if !strings.HasPrefix(first, c.part) {
 				t.Errorf("%s: the first line is %q", name, first)
 			}
 		case cli.Unproven:
-			if !strings.HasPrefix(first, "NOT VERIFIED: ") || !strings.Contains(first, c.says) || !strings.Contains(err.Error(), c.says) {
+			if !strings.HasPrefix(first, "NOT VERIFIED: ") || !strings.Contains(first, c.part) || !strings.Contains(err.Error(), c.part) {
 				t.Errorf("%s: the first line is %q, the error %v", name, first, err)
 			}
 			if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, "proven its events, totals and root") || !strings.Contains(words, "not proven ") {
-				t.Errorf("%s: what is proven and what is not is not said:\n%s", name, out)
+				t.Errorf("%s: the output lacks what is proven and what is not:\n%s", name, out)
 			}
 		default:
-			if !strings.Contains(err.Error(), c.says) || strings.Contains(out, "VERIFIED") {
+			if !strings.Contains(err.Error(), c.part) || strings.Contains(out, "VERIFIED") {
 				t.Errorf("%s: %v\n%s", name, err, out)
 			}
 		}
@@ -365,7 +365,7 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 }
 
 // The vaults and their first blocks are shown next to the totals.
-func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
+func TestStatementVerifyShowsUnprovenClaims(t *testing.T) {
 	w := newStatementWorld(t)
 	w.header.Vaults[0].StartBlock = "12"
 	file := w.sign(w.header, statementKey)
@@ -406,7 +406,7 @@ func TestStatementVerifyIsInterrupted(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := run(ctx, []string{"statement", "verify", file, "--rpc", node.URL}, &out, &out); cli.CodeOf(err) != cli.Failed || !errors.Is(ctx.Err(), context.Canceled) {
-		t.Errorf("it ends with %d: %v", cli.CodeOf(err), err)
+		t.Errorf("exit code %d: %v", cli.CodeOf(err), err)
 	}
 }
 

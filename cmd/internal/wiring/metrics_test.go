@@ -144,24 +144,24 @@ func (r *recorder) metrics(t *testing.T, program string) (all []metric) {
 			found = append(found, m)
 		}
 		for _, m := range found {
-			if m.kind == "" { // a collector of several metrics, of which others have series
+			if m.kind == "" { // a collector of several metrics, some of which have series
 				i := slices.IndexFunc(found, func(other metric) bool { return other.kind != "" })
 				switch {
 				case i >= 0:
 					m.kind = found[i].kind
 				case strings.HasSuffix(m.name, "_total"): // the type is hidden by the label of the generation
 					m.kind = "counter"
-				case strings.HasSuffix(m.name, "_timestamp_seconds"): // a collector of its own, which has read no time yet
+				case strings.HasSuffix(m.name, "_timestamp_seconds"): // a separate collector, which has no value yet
 					m.kind = "gauge"
 				default:
 					t.Errorf("%s has no series and no known type: give it a series when it is registered", m.name)
 				}
 			}
 			if (m.kind == "counter") != strings.HasSuffix(m.name, "_total") {
-				t.Errorf("%s is a %s; the names of counters, and of nothing else, end in _total", m.name, m.kind)
+				t.Errorf("%s is a %s; only names of counters end in _total", m.name, m.kind)
 			}
 			if !strings.HasSuffix(m.help, ".") {
-				t.Errorf("%s: its help is no sentence: %s", m.name, m.help)
+				t.Errorf("%s: its help is not a sentence: %s", m.name, m.help)
 			}
 			if !slices.ContainsFunc(all, func(other metric) bool { return other.name == m.name }) {
 				all = append(all, m) // one of several with fixed values of a label

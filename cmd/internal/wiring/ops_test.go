@@ -59,7 +59,7 @@ func TestOpsServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if response.StatusCode != status || got.OK != ok || got.Reason != reason || got.Role != role || !slices.Equal(got.Unreachable, unreachable) {
-			t.Errorf("%s answers %d, %+v", path, response.StatusCode, got)
+			t.Errorf("%s responds with %d, %+v", path, response.StatusCode, got)
 		}
 	}
 	answers("/healthz", http.StatusOK, true, "", "")
@@ -69,18 +69,18 @@ func TestOpsServer(t *testing.T) {
 	if err := probe("/readyz"); err != nil {
 		t.Error(err)
 	}
-	trouble := errors.New("the chain is away")
+	trouble := errors.New("the chain is down")
 	fault.Store(&trouble)
 	answers("/healthz", http.StatusOK, true, "", "")
-	answers("/readyz", http.StatusServiceUnavailable, false, "the chain is away", "standby")
-	if err := probe("/readyz"); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the chain is away") {
-		t.Errorf("the probe says %v", err)
+	answers("/readyz", http.StatusServiceUnavailable, false, "the chain is down", "standby")
+	if err := probe("/readyz"); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the chain is down") {
+		t.Errorf("the probe returns %v", err)
 	}
-	outages.Store(&[]string{"Kafka is away", "PostgreSQL is away"})
-	answers("/readyz", http.StatusServiceUnavailable, false, "Kafka is away; PostgreSQL is away; the chain is away", "standby",
-		"Kafka is away", "PostgreSQL is away")
+	outages.Store(&[]string{"Kafka is down", "PostgreSQL is down"})
+	answers("/readyz", http.StatusServiceUnavailable, false, "Kafka is down; PostgreSQL is down; the chain is down", "standby",
+		"Kafka is down", "PostgreSQL is down")
 	fault.Store(nil)
-	answers("/readyz", http.StatusOK, true, "", "standby", "Kafka is away", "PostgreSQL is away")
+	answers("/readyz", http.StatusOK, true, "", "standby", "Kafka is down", "PostgreSQL is down")
 	response, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
 		t.Fatal(err)

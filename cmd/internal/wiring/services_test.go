@@ -51,12 +51,12 @@ func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
 
 // Two programs fail at the same broken engine: the user needs the error of the first.
 func TestStopAfterAFailureIsSilent(t *testing.T) {
-	stop := func(fails, heard bool) error {
+	stop := func(fails, received bool) error {
 		s := NewServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
 		if fails {
 			s.Start(t.Context(), "first", func(context.Context) error { return errors.New("no broker") })
 			err := <-s.Failed
-			if !heard {
+			if !received {
 				s.Failed <- err
 			}
 		}
