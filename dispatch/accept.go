@@ -23,8 +23,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// errMoved means that another dispatcher read the same records first: its lease of the intake began while this one did
-// not know yet that its own was over.
+// errMoved means that another dispatcher read the same records first: its lease of the intake began before this one
+// noticed that its own had ended.
 var errMoved = errors.New("another dispatcher moved the position")
 
 // byPosition orders batches as PositionsPassed does, by the bytes of the topic's id and

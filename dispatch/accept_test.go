@@ -208,7 +208,7 @@ func TestDisabledWhileWaiting(t *testing.T) {
 }
 
 // No input makes the decoder panic, and every referral that it accepts is complete.
-func TestDecodeIsTotal(t *testing.T) {
+func TestDecodeNeverPanics(t *testing.T) {
 	good := encode(t, deposit(t, 7, 1))
 	for n := range good {
 		for _, value := range [][]byte{good[:n], with(good, n, 0), with(good, n, 0xff), with(good, n, good[n]^1)} {
@@ -277,7 +277,7 @@ func TestDeadRecordsRetried(t *testing.T) {
 
 // A dead record that can be read now but still cannot become a delivery stays, with the
 // new reason.
-func TestDeadRecordsRetriedInVain(t *testing.T) {
+func TestDeadRecordsStillInvalid(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	d := f.dispatcher(nil)
@@ -296,7 +296,7 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if d.retryDead(ended); len(d.health.faults) != 0 {
-		t.Errorf("the end of the program counts as a fault: %v", d.health.faults)
+		t.Errorf("cancellation counts as a fault: %v", d.health.faults)
 	}
 	for _, table := range []string{"position", "partner", "stream", "delivery"} { // each step needs one of them
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
@@ -332,7 +332,7 @@ func TestDeadRecordIsRetriedOnOneConnection(t *testing.T) {
 	d := f.dispatcher(func(d *Dispatch) { d.pool, d.queries, d.timing.database = one, db.New(one), *patience })
 	f.dead(encode(t, deposit(t, 7, 1)))
 	if tried, err := d.retryOneDead(t.Context()); err != nil || !tried || f.states()[registry.NoEndpoint] != 1 {
-		t.Errorf("tried %v, %v; deliveries %v", tried, err, f.states())
+		t.Errorf("retried %v, %v; deliveries %v", tried, err, f.states())
 	}
 }
 
@@ -386,9 +386,9 @@ func TestQuarantinedAmounts(t *testing.T) {
 	f.contiguous(7, 2)
 }
 
-// A lane lasts as long as its dispatcher, even one that a retried record woke: the next
-// delivery is sent without another findWork.
-func TestRetriedRecordWakesALaneThatLasts(t *testing.T) {
+// A lane that a retried record woke runs as long as its dispatcher: the next delivery is
+// sent without another findWork.
+func TestRetriedRecordWakesItsLane(t *testing.T) {
 	f := newFixture(t)
 	f.partner7(ok)
 	d := f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour })
@@ -397,6 +397,6 @@ func TestRetriedRecordWakesALaneThatLasts(t *testing.T) {
 	d.retryDead(t.Context())
 	f.eventually("it is delivered", f.in(registry.Delivered, 1))
 	if _, lasts := d.lane(7); !lasts || d.Ready() != nil {
-		t.Errorf("a lane lasts: %v, ready: %v", lasts, d.Ready())
+		t.Errorf("the lane still runs: %v, ready: %v", lasts, d.Ready())
 	}
 }

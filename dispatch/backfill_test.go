@@ -109,8 +109,8 @@ func TestBackfillThatFails(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		d.backfill(t.Context())
-		if said := d.health.noted[fault{what: what}]; said == nil || !strings.Contains(said.Error(), want) || adopted() != 0 {
-			t.Errorf("%v, want: %s; %d partners are backfilled", said, want, adopted())
+		if faults := d.health.noted[fault{what: what}]; faults == nil || !strings.Contains(faults.Error(), want) || adopted() != 0 {
+			t.Errorf("%v, want: %s; %d partners are backfilled", faults, want, adopted())
 		}
 		d.health.note(what, nil)
 	}
@@ -133,7 +133,7 @@ func TestBackfillThatFails(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if d.backfill(ended); d.health.noted[fault{what: what}] != nil {
-		t.Errorf("the end of the program counts as a fault: %v", d.health.noted[fault{what: what}])
+		t.Errorf("cancellation counts as a fault: %v", d.health.noted[fault{what: what}])
 	}
 	for range 2 { // the second time, no partner is new, and nothing is read
 		d.backfill(t.Context())
@@ -148,7 +148,7 @@ func TestBackfillThatFails(t *testing.T) {
 	}
 }
 
-// If a broker refuses to report the start or the end of a partition, no partner counts as backfilled.
+// If a broker does not report the start or the end of a partition, no partner counts as backfilled.
 func TestBackfillWithoutOffsets(t *testing.T) {
 	t.Parallel()
 	f, broker := newFixtureWithBroker(t)
@@ -164,7 +164,7 @@ func TestBackfillWithoutOffsets(t *testing.T) {
 			before := refused()
 			err := f.untilRefused(all, refused, d.backfillNew)
 			if refused() == before || err == nil || !strings.Contains(err.Error(), "read the "+what+" of the referral topics") || f.number("SELECT count(*) FROM adopted") != 0 {
-				t.Errorf("without %s (the whole request: %v): refused %d times, %v", what, all, refused()-before, err)
+				t.Errorf("without %s (the whole request: %v): rejected %d times, %v", what, all, refused()-before, err)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func (f *fixture) untilRefused(all bool, refused func() int64, try func(context.
 	defer end()
 	before, ended := refused(), make(chan error, 1)
 	go func() { ended <- try(ctx) }()
-	f.eventually("it is refused", func() bool { return refused() > before })
+	f.eventually("the broker rejects it", func() bool { return refused() > before })
 	end()
 	return <-ended
 }
@@ -267,10 +267,10 @@ func TestBackfillEndsAtThePosition(t *testing.T) {
 		if n := f.states()[registry.NoEndpoint]; n != c.earlier || f.number("SELECT count(*) FROM adopted") != 1 {
 			t.Errorf("at position %d: %d earlier events, want %d", c.position, n, c.earlier)
 		}
-		if said := fmt.Sprintf(
+		if faults := fmt.Sprintf(
 			"partners=1 events=%d", c.earlier,
-		); !strings.HasSuffix(strings.TrimSpace(f.logged.String()), said) {
-			t.Errorf("at position %d the log lacks %s:\n%s", c.position, said, f.logged)
+		); !strings.HasSuffix(strings.TrimSpace(f.logged.String()), faults) {
+			t.Errorf("at position %d the log lacks %s:\n%s", c.position, faults, f.logged)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func TestBackfillThatTakesLong(t *testing.T) {
 
 // A partner that was created with a URL before its first event gets that event, even if no
 // dispatcher ran meanwhile.
-func TestPartnerCreatedWhileNothingRuns(t *testing.T) {
+func TestPartnerCreatedWithoutDispatcher(t *testing.T) {
 	f := newFixture(t)
 	r := f.partner7(ok)
 	f.deposits(7, 0, 50)

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// clients notes the client certificates of a receiver's requests.
+// clients records the client certificates of a receiver's requests.
 type clients struct {
 	mu    sync.Mutex
 	names []string
@@ -67,7 +67,7 @@ func (f *fixture) lastError() string {
 }
 
 // The certificates of a partner's URL are used without a restart: when they are set, renewed, and when the partner changes
-// its URL. Until they are right, each attempt says what is wrong.
+// its URL. Until they are right, the error of each attempt names the problem.
 func TestCertificatesOfAPartner(t *testing.T) {
 	f := newFixture(t)
 	ca, other := certstest.New(t), certstest.New(t)
@@ -79,7 +79,7 @@ func TestCertificatesOfAPartner(t *testing.T) {
 		return f.lastError() == "the receiver's certificate is signed by an unknown authority"
 	})
 	f.setCertificates(d, 7, "", certs.Texts{Authorities: other.PEM()})
-	f.eventually("given up without the right certificates", f.in(registry.Failed, 1))
+	f.eventually("failed without the right certificates", f.in(registry.Failed, 1))
 
 	f.setCertificates(d, 7, "", certs.Texts{Authorities: ca.PEM()})
 	f.replayAll(7)
@@ -87,7 +87,7 @@ func TestCertificatesOfAPartner(t *testing.T) {
 		return strings.Contains(f.lastError(), "client certificate, and navlog has none for this URL")
 	})
 	if got := seen.last(); got != "" {
-		t.Fatalf("the receiver takes %q", got)
+		t.Fatalf("the receiver got the client certificate %q", got)
 	}
 	first := ca.Texts(ca.Client("first"))
 	f.setCertificates(d, 7, "", certs.Texts{Client: first.Client, Key: first.Key})
@@ -121,11 +121,11 @@ func TestCertificatesOfAPartner(t *testing.T) {
 	f.replayAll(7)
 	f.eventually("delivered to the other URL", func() bool { return nextSeen.last() == "third" })
 	if got := seen.last(); got != "second" {
-		t.Errorf("the first URL got %q", got)
+		t.Errorf("the first URL got the client certificate %q", got)
 	}
 }
 
-// replayAll replays what was given up of a partner's events.
+// replayAll replays a partner's failed events.
 func (f *fixture) replayAll(partner int64) {
 	f.Helper()
 	f.exec("UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL WHERE partner_id = $1 AND state = 'failed'", partner)
@@ -147,11 +147,11 @@ func TestClientKeyThatCannotBeOpened(t *testing.T) {
 	key := ca.Texts(ca.Client("acme"))
 	f.exec("UPDATE endpoint_certificates SET client_key = $1", lost.SealClientKey(7, r.url, key.Key))
 	f.exec("UPDATE endpoint_certificates SET client = $1", key.Client)
-	f.start(func(d *Dispatch) { d.shared.Leases.Period = 3 * time.Second }) // for so long the partner is left to others
+	f.start(func(d *Dispatch) { d.shared.Leases.Period = 3 * time.Second }) // how long the partner is left to others
 	f.deposits(7, 1, 2)
 	f.deposits(8, 2, 3)
 	f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
-	f.eventually("the log says why", func() bool {
+	f.eventually("the log has the reason", func() bool {
 		return strings.Contains(f.logged.String(), "the key of the client certificate of partner 7, sealed with key")
 	})
 	if got := seen.last(); got != "" || f.states()[registry.Pending] != 1 {

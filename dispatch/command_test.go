@@ -41,7 +41,7 @@ func TestFailingCommandDoesNotBlockOthers(t *testing.T) {
 	holder := f.hold("SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
 
 	stuck := f.command(7, "replay")
-	f.eventually("it fails", func() bool { return testutil.ToFloat64(d.metrics.failedTurns) >= 1 })
+	f.eventually("the command fails", func() bool { return testutil.ToFloat64(d.metrics.failedTurns) >= 1 })
 	f.eventually("its retry is scheduled", func() bool {
 		return f.number(
 			"SELECT count(*) FROM command WHERE id = $1 AND due_at >= created_at + interval '1 second'", stuck,
@@ -57,12 +57,12 @@ func TestFailingCommandDoesNotBlockOthers(t *testing.T) {
 		t.Error("the failing command counts as done")
 	}
 	if !strings.Contains(f.logged.String(), "statement timeout") {
-		t.Errorf("the server did not end the statement, so it may still have run when it was put off:\n%s", f.logged)
+		t.Errorf("the server did not end the statement, so it may still have run when it was postponed:\n%s", f.logged)
 	}
 
 	f.check(holder.Rollback(t.Context()))
-	f.eventually("it is done", f.done(stuck))
-	f.eventually("its event is sent", func() bool { return len(r.got()) == 5 })
+	f.eventually("the command is done", f.done(stuck))
+	f.eventually("the command's event is sent", func() bool { return len(r.got()) == 5 })
 }
 
 // After a partner's command failed, its other commands wait for the next round, because
@@ -80,7 +80,7 @@ func TestFailingCommandDelaysItsPartner(t *testing.T) {
 		t.Errorf("%v runs failed in one round", n)
 	}
 	if n := f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at > now()", fails); n != 1 {
-		t.Error("the failed command is not put off")
+		t.Error("the failed command is not postponed")
 	}
 	if n := f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at <= now()", waits); n != 1 || !f.done(other)() {
 		t.Errorf("the same partner's next command waits: %v, another partner's is done: %v", n == 1, f.done(other)())
@@ -126,7 +126,7 @@ func TestUnfinishedTestsAreBounded(t *testing.T) {
 	if n := f.number("SELECT sum(deliveries) FROM command"); n != unfinishedTests {
 		t.Errorf("the commands report %d deliveries", n)
 	}
-	f.eventually("all are parked", f.in(registry.Parked, unfinishedTests))
+	f.eventually("all test events are parked", f.in(registry.Parked, unfinishedTests))
 	other := f.command(8, "test")
 	f.eventually("another partner's test is delivered", f.in(registry.Delivered, 1))
 	f.exec("UPDATE delivery SET state = 'failed', finished_at = now() WHERE event_id = (SELECT event_id FROM delivery WHERE state = 'parked' LIMIT 1)")
@@ -135,7 +135,7 @@ func TestUnfinishedTestsAreBounded(t *testing.T) {
 	if n := f.number("SELECT sum(deliveries) FROM command WHERE id IN ($1, $2)", other, next); n != 2 || len(r.got()) != 1 {
 		t.Errorf("after one has finished, %d deliveries of 2 commands, and %d requests", n, len(r.got()))
 	}
-	f.eventually("it is parked too", f.in(registry.Parked, unfinishedTests))
+	f.eventually("the new test event is parked too", f.in(registry.Parked, unfinishedTests))
 }
 
 // history inserts failed deliveries of a partner.
@@ -259,7 +259,7 @@ func TestReplayRangeToUnreachablePartners(t *testing.T) {
 	}
 	nowhere := replay(7)
 	f.eventually("the range is replayed", f.done(nowhere))
-	f.eventually("it ends without an endpoint", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
+	f.eventually("the range ends without an endpoint", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
 	// A part waits for the previous one while a dispatcher has the partner.
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 8, $1, 'deposit.referral', '{}', 'pending')`, 3*rangePart)
 	f.eventually("a dispatcher has the partner", func() bool {

@@ -86,7 +86,7 @@ func TestRewindWithoutAStart(t *testing.T) {
 	t.Parallel()
 	f, broker := newFixtureWithBroker(t)
 	r := f.reader(f.dispatcher(nil))
-	r.d.timing.database = time.Second // the client retries a refused request for longer
+	r.d.timing.database = time.Second // the client retries a rejected request for longer
 	refuse, refused := refusesOffsets(broker)
 	for _, whole := range []bool{false, true} {
 		refuse(-2, whole)
@@ -94,7 +94,7 @@ func TestRewindWithoutAStart(t *testing.T) {
 		err := r.rewind(t.Context(), place{chainlog.ReferralDeposits(testChain), 0})
 		rewound := strings.Contains(f.logged.String(), "reading it from the start")
 		if err == nil || !strings.Contains(err.Error(), "read the start of ") || refused() == before || rewound {
-			t.Errorf("the whole request is refused: %v; %v\n%s", whole, err, f.logged)
+			t.Errorf("the whole request is rejected: %v; %v\n%s", whole, err, f.logged)
 		}
 	}
 }

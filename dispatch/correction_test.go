@@ -38,8 +38,8 @@ func (f *fixture) encoded(referrals ...*event.Referral) (values [][]byte) {
 	return values
 }
 
-// saying counts the deliveries whose body contains all of these parts.
-func (f *fixture) saying(parts ...string) int64 {
+// withBody counts the deliveries whose body contains all of these parts.
+func (f *fixture) withBody(parts ...string) int64 {
 	return f.number(
 		"SELECT count(*) FROM delivery WHERE convert_from(body, 'UTF8') LIKE $1", "%"+strings.Join(parts, "%")+"%",
 	)
@@ -61,14 +61,14 @@ func TestMinedAgain(t *testing.T) {
 	say := func(what string, block, one, two int) {
 		t.Helper()
 		for id, logIndex := range map[string]string{first: fmt.Sprintf("111\"%%\"%d\",\"logIndex\":%d,", block, one), second: fmt.Sprintf("222\"%%\"%d\",\"logIndex\":%d,", block, two)} {
-			if f.saying(`"id":"`+id+`"`, logIndex) != 1 {
+			if f.withBody(`"id":"`+id+`"`, logIndex) != 1 {
 				t.Errorf("%s, event %s lacks %s: %s", what, id, logIndex, f.text(
 					"SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = $1::text::uuid", id,
 				))
 			}
 		}
 	}
-	say("at first", 1001, 3, 5)
+	say("after the first mining", 1001, 3, 5)
 
 	f.produce(topic, f.encoded(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222))...)
 	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 2 })
@@ -192,8 +192,8 @@ func TestMinedAgainDifferently(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	f.produce(topic, f.encoded(f.mined(7, 1, 2, 2, 111), f.mined(7, 1, 2, 5, 222), f.mined(7, 1, 2, 3, 444))...)
 	f.eventually("the additional event is delivered", f.in(registry.Delivered, 3))
-	f.eventually("the one whose id is taken is a dead letter", func() bool { return d.recordsWere(recordConflict) == 1 })
-	if n := f.saying(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordsWere(recordCorrected) != 1 {
+	f.eventually("the one with a used id is a dead letter", func() bool { return d.recordsWere(recordConflict) == 1 })
+	if n := f.withBody(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordsWere(recordCorrected) != 1 {
 		t.Errorf("the other partner's event was mistaken for the first one's: %v corrected", d.recordsWere(recordCorrected))
 	}
 }
@@ -224,11 +224,11 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nothing is known", nil, false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
 		{"another transaction is known", of(f.mined(7, 2, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
-		{"it is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
-		{"it is known, and comes with a later seq", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)), recordKnown, 0},
-		{"it is known with another body", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict, 0},
-		{"another log of its mining is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222), recordInserted, -1},
-		{"it is the second log of its mining", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 1},
+		{"the log is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
+		{"the log is known, with an earlier seq", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)), recordKnown, 0},
+		{"the log is known, with another body", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict, 0},
+		{"another log of the same mining is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222), recordInserted, -1},
+		{"both logs of the same mining are known", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 1},
 		{"mined again", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 4, 111), recordCorrected, 0},
 		{"mined again at the same index", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordCorrected, 0},
 		{"mined again, the first of two", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 5, 111), recordCorrected, 0},

@@ -48,10 +48,10 @@ func TestLostLease(t *testing.T) {
 	f.exec("UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now() WHERE kind = 'partner'")
 
 	f.start(nil)
-	f.eventually("delivered by the other", f.in(registry.Delivered, 1))
+	f.eventually("delivered by the other dispatcher", f.in(registry.Delivered, 1))
 	calls := r.got()
 	if len(calls) != 2 {
-		t.Fatalf("%d requests, want the one with the late result and its repetition", len(calls))
+		t.Fatalf("%d requests, want 2: the one with the late result, and its repetition", len(calls))
 	}
 	for _, c := range calls {
 		f.verify(c, testSecret)
@@ -210,13 +210,13 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 		f.check(err)
 		const waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted"
 		process := f.child()
-		f.eventually("it waits at the gate", func() bool { return f.number(waiting, gate) == 1 })
+		f.eventually("the dispatcher waits at the gate", func() bool { return f.number(waiting, gate) == 1 })
 		f.check(process.Process.Kill())
 		_ = process.Wait()
 		_, err = session.Exec(t.Context(), "SELECT pg_advisory_unlock($1)", gate)
 		f.check(err)
 		const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()"
-		f.eventually("its session is over", func() bool { return f.number(others) == 0 })
+		f.eventually("its session has ended", func() bool { return f.number(others) == 0 })
 	}
 
 	// The counters are set after the deliveries are inserted, in the same transaction.
@@ -231,7 +231,7 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 	f.exec("CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION gate()")
 	killAtGate()
 	if n, sent := f.number("SELECT count(*) FROM delivery"), len(r.got()); n == 0 || sent != 0 {
-		t.Fatalf("killed within the commit: %d deliveries, %d requests", n, sent)
+		t.Fatalf("killed during the commit: %d deliveries, %d requests", n, sent)
 	}
 	f.exec("DROP TRIGGER gate ON delivery")
 
@@ -291,7 +291,7 @@ func TestStopFinishesPostsInFlight(t *testing.T) {
 		defer close(stopped)
 		stop()
 	}()
-	f.eventually("its readers have stopped", func() bool { return strings.Contains(f.logged.String(), "stopping") })
+	f.eventually("the readers have stopped", func() bool { return strings.Contains(f.logged.String(), "stopping") })
 	close(answer)
 	<-stopped
 	if f.states()[registry.Delivered] != 1 || f.number("SELECT count(*) FROM job_lease WHERE until > now()") != 0 {

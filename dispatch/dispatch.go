@@ -253,20 +253,20 @@ func (d *Dispatch) allLanes() []*lane.Lane {
 	return lanes
 }
 
-// renew renews the leases of all lanes. It fails no more once there is none, even if PostgreSQL cannot be reached.
+// renew renews the leases of all lanes. It no longer fails once there is none, even if PostgreSQL cannot be reached.
 func (d *Dispatch) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, d.shared.Leases.Period/3)
 	defer cancel()
 	d.health.set("renew leases", d.shared.Leases.Renew(ctx))
 }
 
-// listenAgain is the time between attempts to listen for new deliveries.
-const listenAgain = 5 * time.Second
+// listenRetry is the time between attempts to listen for new deliveries.
+const listenRetry = 5 * time.Second
 
 // listen wakes the lanes whose deliveries another dispatcher inserted, until ctx ends. Partners without a lane here are
-// left to that dispatcher. Whatever is not heard, as behind a pooler, findWork finds within a second.
+// left to that dispatcher. If a notification does not arrive, as behind a pooler, findWork runs within a second.
 func (d *Dispatch) listen(ctx context.Context) {
-	every(ctx, listenAgain, func(ctx context.Context) {
+	every(ctx, listenRetry, func(ctx context.Context) {
 		const what = "listen for new deliveries"
 		err := registry.ListenQueued(ctx, d.pool, func() { d.health.note(what, nil) }, func(partner int64) {
 			if l, ok := d.lane(partner); ok {

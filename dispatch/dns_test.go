@@ -22,7 +22,7 @@ const (
 	proxyAddr    = "127.0.0.4" // which the guard would allow
 )
 
-// at starts a receiver on an address, on the port of another receiver if one is given.
+// at starts a receiver on an address, with the port of another receiver if one is given.
 func (f *fixture) at(addr string, beside *receiver) *receiver {
 	f.Helper()
 	port := "0"

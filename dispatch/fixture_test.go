@@ -230,7 +230,7 @@ var patience = flag.Duration(
 func (f *fixture) eventually(what string, holds func() bool) {
 	f.Helper()
 	if !f.until(holds) {
-		f.Fatalf("never happened: %s; deliveries %v, attempts %v\n%s", what, f.states(), f.attempts(), f.logged)
+		f.Fatalf("timed out waiting for: %s; deliveries %v, attempts %v\n%s", what, f.states(), f.attempts(), f.logged)
 	}
 }
 

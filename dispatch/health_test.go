@@ -20,13 +20,13 @@ func TestFaultsOfSeveral(t *testing.T) {
 	out := new(lockedBuffer)
 	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))
 	h.prove(time.Now())
-	away := errors.New("PostgreSQL is away")
+	away := errors.New("PostgreSQL is down")
 	for _, partner := range []string{"7", "8", "9"} {
 		h.setOf("take leases", partner, away)
 	}
 	h.setOf("take leases", "8", nil)
 	h.setOf("take leases", "10", nil)
-	if err := h.err(time.Minute); err == nil || err.Error() != "cannot take leases: PostgreSQL is away" {
+	if err := h.err(time.Minute); err == nil || err.Error() != "cannot take leases: PostgreSQL is down" {
 		t.Errorf("while two of three fail: %v", err)
 	}
 	h.keepOnly("take leases", map[string]bool{"9": true})
@@ -39,7 +39,7 @@ func TestFaultsOfSeveral(t *testing.T) {
 	if err := h.err(time.Minute); err != nil {
 		t.Errorf("when all succeed: %v", err)
 	}
-	for _, line := range []string{"PostgreSQL is away", "another reason", "works again"} {
+	for _, line := range []string{"PostgreSQL is down", "another reason", "works again"} {
 		if strings.Count(out.String(), line) != 1 {
 			t.Errorf("%q is not exactly once in\n%s", line, out)
 		}
@@ -47,20 +47,20 @@ func TestFaultsOfSeveral(t *testing.T) {
 }
 
 // A result that PostgreSQL rejects keeps the dispatcher unready, however many others are written meanwhile.
-func TestRefusedResultStaysAFault(t *testing.T) {
+func TestRejectedResultStaysAFault(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	d.health.prove(time.Now())
 	go d.ledger.run()
 	accepted := lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
 	sound := f.resultOf(d, accepted, lane.Result{Outcome: "accepted", Status: 204})
-	refused := sound.attempt
-	refused.Delivery.EventID = uuid.New()
+	rejected := sound.attempt
+	rejected.Delivery.EventID = uuid.New()
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
-		VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')`, refused.Delivery.EventID)
-	allow := f.refuse("INSERT ON attempt", "NEW.event_id = '"+refused.Delivery.EventID.String()+"'")
+		VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')`, rejected.Delivery.EventID)
+	allow := f.refuse("INSERT ON attempt", "NEW.event_id = '"+rejected.Delivery.EventID.String()+"'")
 	written := make(chan bool, 1)
-	go func() { written <- d.ledger.record(t.Context(), refused) }()
+	go func() { written <- d.ledger.record(t.Context(), rejected) }()
 	f.eventually("a fault", func() bool { return d.Ready() != nil })
 	if !d.ledger.record(t.Context(), sound.attempt) {
 		t.Error("the valid result was not written")
@@ -82,7 +82,7 @@ func TestRefusedResultStaysAFault(t *testing.T) {
 // fence held, both attempts are stored, and the delivery has the result of the newer lease. The same holds if the older
 // result was written before.
 func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
-	for what, before := range map[string]bool{"at once": false, "the older one again": true} {
+	for what, before := range map[string]bool{"in one transaction": false, "the older one is repeated": true} {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t)
 			d := f.dispatcher(nil)
@@ -102,17 +102,17 @@ func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 			now := old
 			now.attempt.Fence, now.attempt.Result.Started = fence, old.attempt.Result.Started.Add(time.Millisecond)
 			now.attempt.Verdict = lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
-			heard := map[int64]chan writeOutcome{}
+			outcomes := map[int64]chan writeOutcome{}
 			batch := []entry{now, old}
 			for i := range batch {
 				c := make(chan writeOutcome, 1)
-				batch[i].written, heard[batch[i].attempt.Fence] = c, c
+				batch[i].written, outcomes[batch[i].attempt.Fence] = c, c
 			}
 			d.ledger.write(batch)
-			if o := <-heard[old.attempt.Fence]; o.err != nil || !o.fenced {
+			if o := <-outcomes[old.attempt.Fence]; o.err != nil || !o.fenced {
 				t.Errorf("under the older lease: fenced %v, %v", o.fenced, o.err)
 			}
-			if o := <-heard[fence]; o.err != nil || o.fenced {
+			if o := <-outcomes[fence]; o.err != nil || o.fenced {
 				t.Errorf("under the newer lease: fenced %v, %v", o.fenced, o.err)
 			}
 			state, n := f.text("SELECT state FROM delivery"), f.number("SELECT count(DISTINCT number) FROM attempt")

@@ -75,12 +75,12 @@ func TestIntakeThatAnotherTookOver(t *testing.T) {
 	f.eventually("it reads", func() bool { return d.Ready() == nil && d.Status().Intake })
 	before := len(f.logged.String()) // the first attempts to take a lease as short as this may fail
 	f.stealIntake()
-	f.eventually("it does not read any more", func() bool { return !d.Status().Intake })
+	f.eventually("it no longer reads", func() bool { return !d.Status().Intake })
 	f.eventually("it stands by", func() bool {
 		return strings.Contains(f.logged.String(), "another dispatcher reads the referral topics")
 	})
 	f.deposits(7, 0, 5)
-	f.eventually("and measures what is not read", func() bool { return d.Status().LagRecords > 0 && d.Ready() == nil })
+	f.eventually("it measures what is not read", func() bool { return d.Status().LagRecords > 0 && d.Ready() == nil })
 	if d.recordsWere(recordUnclaimed) != 0 || strings.Contains(f.logged.String()[before:], "cannot read the referral topics") {
 		t.Errorf("%v records were read; %s", d.recordsWere(recordUnclaimed), f.logged)
 	}
@@ -108,13 +108,13 @@ func TestSuspendedIntake(t *testing.T) {
 	f.run(successor)
 	f.eventually("the successor has read all", func() bool { return successor.recordsWere(recordInserted) == 20 })
 	if old.Safe() {
-		t.Error("the suspended dispatcher believes that it has the lease")
+		t.Error("the lease of the suspended dispatcher still counts as held")
 	}
 	if err := suspended.accept(t.Context(), batches); !errors.Is(err, errMoved) {
 		t.Errorf("the suspended dispatcher wakes up: %v", err)
 	}
 	if err := old.Watch(t.Context()); !errors.Is(err, registry.ErrLeaseLost) {
-		t.Errorf("its lease: %v", err)
+		t.Errorf("after the lost lease: %v", err)
 	}
 	old.Drop(t.Context())
 	f.contiguous(7, 20)

@@ -20,11 +20,11 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Referrals of another log than that of the earlier deliveries are refused with an error
+// Referrals of another log than that of the earlier deliveries are rejected with an error
 // that names the command to run; the records before them are delivered, in each partition.
 // After an operator runs the command, the other log is followed, and events that are in
 // both logs are not sent again.
-func TestAnotherLogIsRefused(t *testing.T) {
+func TestAnotherLogIsRejected(t *testing.T) {
 	f := newFixture(t)
 	r := f.partner7(ok)
 	const other = "another log, new"
@@ -46,7 +46,7 @@ func TestAnotherLogIsRefused(t *testing.T) {
 	f.produce(chainlog.ReferralDeposits(testChain), mixed...)
 	f.produce(chainlog.ReferralDeposits(testChain), []byte("poison after it"))
 	f.eventually("the followed log is delivered", f.in(registry.Delivered, 10))
-	f.eventually("the other log is refused", func() bool {
+	f.eventually("the other log is rejected", func() bool {
 		reason := d.Status().Reason
 		return d.Ready() != nil && strings.Contains(reason, fmt.Sprintf("navlog webhook follow-log %x", other)) && strings.Contains(reason, fmt.Sprintf("made of the log %x", testLog))
 	})
@@ -175,7 +175,7 @@ func TestPositionsAreLockedInOneOrder(t *testing.T) {
 	for i, p := range batches {
 		if rows[i].TopicID != p.id || rows[i].Partition != p.partition {
 			t.Fatalf(
-				"place %d: PostgreSQL locks partition %d of %s, but accept partition %d of %s", i, rows[i].Partition,
+				"position %d: PostgreSQL locks partition %d of %s, but accept partition %d of %s", i, rows[i].Partition,
 				rows[i].TopicID, p.partition, p.id,
 			)
 		}
@@ -219,8 +219,8 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	}
 }
 
-// A batch with only referrals of another log is refused too, and the records after them stay unread.
-func TestNothingButAnotherLog(t *testing.T) {
+// A batch with only referrals of another log is rejected too, and the records after them stay unread.
+func TestOnlyAnotherLog(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	f.partner(7, "")
@@ -236,7 +236,7 @@ func TestNothingButAnotherLog(t *testing.T) {
 	if err := d.accept(
 		t.Context(), []readBatch{mixed},
 	); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
-		t.Errorf("another log after ours is accepted: %v", err)
+		t.Errorf("another log after the followed one is accepted: %v", err)
 	}
 	at := f.text("SELECT string_agg(next_offset::text, ' ' ORDER BY partition) FROM position")
 	if n, dead := f.number("SELECT count(*) FROM delivery"), f.number("SELECT count(*) FROM dead_record"); at != "1 0 1" || n != 2 || dead != 0 {

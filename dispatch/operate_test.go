@@ -235,17 +235,17 @@ func TestRegistrationKeepsOtherConnections(t *testing.T) {
 	f.deposits(8, 1, 2)
 	f.eventually("both get their events", f.in(registry.Delivered, 2))
 	f.setURL(7, ours.url+"&again")
-	told := 1
+	sent := 1
 	f.eventually("the new URL is used", func() bool { // dispatchers notice it a little later
 		calls := ours.got()
-		if len(calls) == told {
-			told++
-			f.deposits(7, told, told+1)
+		if len(calls) == sent {
+			sent++
+			f.deposits(7, sent, sent+1)
 		}
 		return strings.HasSuffix(calls[len(calls)-1].path, "&again")
 	})
 	f.deposits(8, 2, 3)
-	f.eventually("all are delivered", f.in(registry.Delivered, told+2))
+	f.eventually("all are delivered", f.in(registry.Delivered, sent+2))
 	if n := ours.accepted.Load(); n != 2 {
 		t.Errorf("the partner that moved was reached over %d connections, want one for each URL", n)
 	}

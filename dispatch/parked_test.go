@@ -25,7 +25,7 @@ func TestBreakerLife(t *testing.T) {
 	r.script(status(http.StatusServiceUnavailable)) // restarts the count
 	before := len(r.got())
 	f.deposits(7, 30, 60)
-	f.eventually("all are parked, and probed", func() bool { return f.states()[registry.Parked] == 60 && len(r.got()) >= before+5 })
+	f.eventually("all are parked, and one is probed", func() bool { return f.states()[registry.Parked] == 60 && len(r.got()) >= before+5 })
 	if n := r.mostAtOnce(); n > 1 {
 		t.Errorf("%d probes at a time", n)
 	}
@@ -81,7 +81,7 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 // A breaker belongs to a URL: registering the same URL again, or another secret, does not
 // close it, neither at once nor after a restart, and the dispatcher is ready meanwhile. Another URL starts with a
 // closed breaker.
-func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
+func TestBreakerLifeBelongsToItsURL(t *testing.T) {
 	f := newFixture(t)
 	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)
 	f.partner(7, r.url)
@@ -140,12 +140,12 @@ func TestDisabledWhileParked(t *testing.T) {
 	breakers("its breaker is counted", 1)
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
 	f.eventually("all end without an endpoint", f.in(registry.NoEndpoint, 30))
-	breakers("that of a disabled partner is not", 0)
+	breakers("the breaker of a disabled partner is not counted", 0)
 	f.exec("UPDATE partner SET disabled = false WHERE id = 7")
-	breakers("it counts again once the partner is enabled", 1)
+	breakers("the breaker is counted again once the partner is enabled", 1)
 	stop() // the partner has no lane, as after a long idle time
 	f.setURL(7, r.url+"&v=2")
-	breakers("that of an older URL is not", 0)
+	breakers("the breaker of an older URL is not counted", 0)
 	if n := f.number("SELECT count(*) FROM breaker"); n != 1 {
 		t.Errorf("%d breakers are kept: the test proves nothing", n)
 	}

@@ -25,7 +25,7 @@ import (
 )
 
 // In all kinds of trouble with PostgreSQL, nothing is lost, no POST is repeated because of it, each POST is one stored
-// attempt, and the dispatcher recovers on its own when PostgreSQL does.
+// attempt, and the dispatcher recovers by itself when PostgreSQL does.
 func TestPostgresTrouble(t *testing.T) {
 	const events = 40
 	for name, trouble := range map[string]func(f *fixture, d *Dispatch, r *receiver){
@@ -145,7 +145,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 		}
 		f.check(server.Restart(t.Context()))
 		if !f.until(func() bool { return f.pool.Ping(f.Context()) == nil }) {
-			t.Fatal("the server does not come back")
+			t.Fatal("the server does not restart")
 		}
 		f.recovered(d, r, events)
 	}
@@ -292,7 +292,7 @@ func TestLockedResultsDoNotBlockOthers(t *testing.T) {
 	close(answer)
 	f.eventually("the writes are retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= locked })
 	f.deposits(8, locked, locked+others)
-	f.eventually("the other partner has all", f.in(registry.Delivered, others))
+	f.eventually("the other partner has all its events", f.in(registry.Delivered, others))
 	f.check(holder.Rollback(t.Context()))
 	f.eventually("delivered", f.in(registry.Delivered, locked+others))
 	f.eventually("ready", func() bool { return d.Ready() == nil })
@@ -378,7 +378,7 @@ func TestOneOfTwoResultsIsRejected(t *testing.T) {
 
 // A result that PostgreSQL rejects is reported to the operator, and delays a stop for the
 // grace period only.
-func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
+func TestStopGivesUpUnwritableResults(t *testing.T) {
 	f := newFixture(t)
 	f.partner7(ok)
 	f.refuse("INSERT ON attempt", "true")

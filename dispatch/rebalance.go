@@ -29,12 +29,12 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 		d.leave(limited)
 		return
 	}
-	asked := time.Now()
+	before := time.Now()
 	announced, err := d.queries.Announce(limited, db.AnnounceParams{
 		Owner: d.owner, Milliseconds: 3 * announceInterval.Milliseconds(), KeyIds: d.endpoints.sealer.KeyIDs(),
 	})
 	if err == nil {
-		d.health.set("sign with the right time", clockFault(asked, time.Now(), announced.At))
+		d.health.set("sign with the right time", clockFault(before, time.Now(), announced.At))
 	}
 	running, leases := announced.Running, int64(0)
 	if err == nil && running > 1 {
@@ -58,11 +58,11 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 const clockTolerance = time.Minute
 
 // clockFault returns an error if this machine's clock differs by more than clockTolerance from PostgreSQL's, which
-// showed theirs at a moment between asked and heard. Only the difference that is certain counts, so a slow response is
+// was read between before and after. Only the difference that is certain counts, so a slow response is
 // no fault. The error is rounded, because another text would be logged again. A dispatcher with a wrong clock keeps
 // sending, because PostgreSQL's clock may be the wrong one, but it is not ready.
-func clockFault(asked, heard, theirs time.Time) error {
-	ahead, behind := asked.Sub(theirs), theirs.Sub(heard)
+func clockFault(before, after, theirs time.Time) error {
+	ahead, behind := before.Sub(theirs), theirs.Sub(after)
 	switch {
 	case ahead > clockTolerance:
 		return fmt.Errorf("this machine's clock is %s ahead of PostgreSQL's: synchronise both with NTP", ahead.Round(10*time.Second))

@@ -40,7 +40,7 @@ func (f *fixture) witness() {
 	f.exec("CREATE TRIGGER witness BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION witness()")
 }
 
-// steal moves every partner and the intake to another owner, without the knowledge of their
+// steal moves every partner and the intake to another owner, without notifying their
 // dispatchers. It waits until no result is half written.
 func (f *fixture) steal() {
 	f.Helper()
@@ -118,8 +118,8 @@ func TestRebalanceDuring10sPOSTs(t *testing.T) {
 func TestClockFault(t *testing.T) {
 	theirs := time.Now().Round(0) // as from PostgreSQL, without a monotonic reading
 	for _, c := range []struct {
-		asked, heard time.Duration // by this machine's clock, after theirs
-		want         string        // empty: no fault
+		before, after time.Duration // by this machine's clock, after theirs
+		want          string        // empty: no fault
 	}{
 		{-time.Millisecond, time.Millisecond, ""},
 		{time.Minute, time.Minute, ""},
@@ -132,11 +132,11 @@ func TestClockFault(t *testing.T) {
 		{-62 * time.Second, -61 * time.Second, "1m0s behind PostgreSQL's"},
 	} {
 		got := ""
-		if err := clockFault(theirs.Add(c.asked), theirs.Add(c.heard), theirs); err != nil {
+		if err := clockFault(theirs.Add(c.before), theirs.Add(c.after), theirs); err != nil {
 			got = err.Error()
 		}
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("asked %s and heard %s after PostgreSQL's time: %q, want %q", c.asked, c.heard, got, c.want)
+			t.Errorf("requested %s and received %s after PostgreSQL's time: %q, want %q", c.before, c.after, got, c.want)
 		}
 	}
 }

@@ -51,12 +51,12 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	const refusals = 200                    // consecutive rejections that open a breaker
 	most := refusals + d.shared.Concurrency // plus those in flight when it opens
 	if n := len(r.got()); n > most {
-		t.Errorf("%d requests, want %d at most", n, most)
+		t.Errorf("%d requests, want at most %d", n, most)
 	}
 	f.deposits(7, events, 2*events)
 	f.eventually("new events wait too", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == 2*events })
 	if n := len(r.got()); n > most {
-		t.Errorf("%d requests, want %d at most", n, most)
+		t.Errorf("%d requests, want at most %d", n, most)
 	}
 	if n := f.number("SELECT count(*) FROM breaker WHERE refusing AND state = 'open'"); n != 1 {
 		t.Error("the breaker is not stored as refusing")

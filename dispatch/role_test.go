@@ -66,9 +66,9 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 	})
 	stop()
 	if n := f.number("SELECT count(*) FROM dispatcher") + f.number("SELECT count(*) FROM job_lease WHERE until > now()"); n != 0 {
-		t.Errorf("%d rows list it as running", n)
+		t.Errorf("%d rows list the dispatcher as running", n)
 	}
 	if f.number("SELECT count(*) FROM breaker") != 0 {
-		t.Error("a breaker is left")
+		t.Error("a breaker is left over")
 	}
 }

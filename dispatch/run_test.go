@@ -51,14 +51,14 @@ func TestWaitsForTopics(t *testing.T) {
 		t.Error("ready before it runs")
 	}
 	f.run(d)
-	f.eventually("it reports what it waits for", func() bool {
+	f.eventually("the dispatcher reports what it waits for", func() bool {
 		s := d.Status()
 		return s.State == "waiting" && strings.Contains(s.Reason, "does not exist yet")
 	})
 	f.makeTopics()
 	f.delivers(0, 3)
 	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().State == "reading" })
-	f.eventually("its status is in the registry", func() bool {
+	f.eventually("the dispatcher's status is in the registry", func() bool {
 		return f.number("SELECT count(*) FROM program_status WHERE program = 'dispatch' AND status->>'state' = 'reading'") == 1
 	})
 }
@@ -111,7 +111,7 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	for from := range 5 { // each in its own transaction, and so in its own batch
 		f.deposits(7, 2+10*from, 12+10*from)
 	}
-	f.eventually("it reports the error", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
+	f.eventually("the dispatcher reports the error", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
 	if n := f.number("SELECT max(next_offset) FROM position"); n > bad {
 		t.Errorf("the position is %d, but record %d is not written", n, bad)
 	}
@@ -157,7 +157,7 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 			f.deposits(7, 0, 1)
 			f.deposits(8, 1, 2)
 			f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
-			f.eventually("it had the partner", func() bool {
+			f.eventually("the dispatcher had the partner", func() bool {
 				return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND key = 7 AND owner = $1", first.owner) == 1
 			})
 			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) })
@@ -178,16 +178,16 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	f.partner(8, r.url)
 	other := f.sealing(otherKey)
 	wrong := f.start(func(d *Dispatch) { d.endpoints.sealer = other })
-	f.eventually("it reports why", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
+	f.eventually("the dispatcher reports the reason", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
 	f.deposits(7, 0, 1)
 	f.deposits(8, 1, 2)
-	f.eventually("it has inserted the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
-	f.eventually("and holds no partner", func() bool {
+	f.eventually("the dispatcher has inserted the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
+	f.eventually("the dispatcher holds no partner", func() bool {
 		return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND owner = $1", wrong.owner) == 2 && f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
 	})
 	right := f.start(nil)
-	f.eventually("the other delivers", f.in(registry.Delivered, 2))
-	f.eventually("and is ready", func() bool { return right.Ready() == nil })
+	f.eventually("the other dispatcher delivers", f.in(registry.Delivered, 2))
+	f.eventually("the other dispatcher is ready", func() bool { return right.Ready() == nil })
 	if wrong.Ready() == nil {
 		t.Error("ready with a wrong key")
 	}
@@ -206,7 +206,7 @@ func (f *fixture) sealing(keys string) *registry.Sealer {
 // Partners are divided among the dispatchers that can take them. One that can open no secret, or has none of this
 // dispatcher's keys, does not count, because the partners would come back. One that shares a key, or whose keys are
 // unknown, counts.
-func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
+func TestRebalanceCountsDispatchersWithKeys(t *testing.T) {
 	const count = 10
 	f := newFixture(t)
 	url := f.receiver(ok).url
@@ -246,7 +246,7 @@ func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	}
 	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) }).rebalance(t.Context())
 	if n := given(); n != count-(count/2+1) {
-		t.Errorf("%d of %d partners are given to a dispatcher with our key and another", n, count)
+		t.Errorf("%d of %d partners are given to a dispatcher with the right key and another", n, count)
 	}
 	f.exec("INSERT INTO dispatcher (owner, until) VALUES (gen_random_uuid(), now() + interval '1 hour')")
 	if n := given(); n != count-(4+1) { // a third, 4, and one more
@@ -254,7 +254,7 @@ func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	}
 }
 
-// A broker that reports no topic ids is refused: nothing is read, and no position is stored
+// A broker that reports no topic ids is rejected: nothing is read, and no position is stored
 // under an id that all topics would share.
 func TestTopicsWithoutIDs(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(kversion.V2_7_0()))
@@ -264,7 +264,7 @@ func TestTopicsWithoutIDs(t *testing.T) {
 	t.Cleanup(broker.Close)
 	f := newFixtureOn(t, broker.ListenAddrs())
 	d := f.start(nil)
-	f.eventually("it reports why", func() bool { return strings.Contains(d.Status().Reason, "no id") })
+	f.eventually("the dispatcher reports the reason", func() bool { return strings.Contains(d.Status().Reason, "no id") })
 	if n := f.number("SELECT count(*) FROM position"); n != 0 {
 		t.Errorf("%d positions", n)
 	}
@@ -298,7 +298,7 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 	with := func(s *registry.Sealer) (stop func()) {
 		d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = s })
 		stop = f.run(d)
-		f.eventually("it announces its keys", func() bool {
+		f.eventually("the dispatcher announces its keys", func() bool {
 			return f.number("SELECT count(*) FROM dispatcher WHERE owner = $1 AND key_ids = $2", d.owner, s.KeyIDs()) == 1
 		})
 		return stop
@@ -339,7 +339,7 @@ func TestHangingTransaction(t *testing.T) {
 		t.Context(), &kgo.Record{Topic: chainlog.ReferralDeposits(testChain), Value: encode(t, deposit(t, 7, 1))},
 	).FirstErr())
 	f.deposits(7, 2, 5) // committed, but behind it
-	f.eventually("it is not ready, and reports the place", func() bool {
+	f.eventually("the dispatcher is not ready, and reports the position", func() bool {
 		return strings.Contains(d.Status().Reason, "a transaction has been open at offset ") && strings.Contains(d.Status().Reason, chainlog.ReferralDeposits(testChain))
 	})
 	f.eventually("the records behind it count as unread", func() bool { return d.Status().LagRecords >= 4 })
@@ -348,7 +348,7 @@ func TestHangingTransaction(t *testing.T) {
 	}
 	// A restart of the reader, for another reason, does not reset its age.
 	open := func() float64 { return testutil.ToFloat64(d.metrics.openTransaction) }
-	f.eventually("it is open for a second", func() bool { return open() > 1 })
+	f.eventually("the transaction is open for a second", func() bool { return open() > 1 })
 	_, err = f.admin().CreatePartitions(t.Context(), 1, chainlog.ReferralWithdrawals(testChain))
 	f.check(err)
 	f.eventually("the reader restarts", func() bool { return strings.Contains(d.Status().Reason, "got more partitions") })

@@ -56,7 +56,7 @@ func TestSampleReceivers(t *testing.T) {
 			f.start(nil)
 			f.delivers(0, 3)
 			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE sequence = 2")
-			f.eventually("the repeat is reported", func() bool { return strings.Count(s.said(), "repeat ") == 1 })
+			f.eventually("the repeat is reported", func() bool { return strings.Count(s.reports(), "repeat ") == 1 })
 			f.eventually("delivered", f.in(registry.Delivered, 3))
 
 			// A copy of a delivery has another id in the header, which is not signed.
@@ -82,7 +82,7 @@ func TestSampleReceivers(t *testing.T) {
 			// Sequence 4 is never sent: the receiver notices.
 			f.exec("UPDATE stream SET last_sequence = 4")
 			f.deposits(7, 3, 4)
-			f.eventually("the gap is reported", func() bool { return strings.Contains(s.said(), "missing 1") })
+			f.eventually("the gap is reported", func() bool { return strings.Contains(s.reports(), "missing 1") })
 
 			// The receiver has the secret that the partner is about to replace.
 			next := registry.NewSigningSecret()
@@ -149,7 +149,7 @@ type sample struct {
 	out *lockedBuffer
 }
 
-func (s *sample) said() string { return s.out.String() }
+func (s *sample) reports() string { return s.out.String() }
 
 func (f *fixture) sample(secret string, command ...string) *sample {
 	f.Helper()

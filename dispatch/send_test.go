@@ -65,7 +65,7 @@ func TestExactRequest(t *testing.T) {
 			f.start(nil)
 			f.produce(chainlog.ReferralDeposits(testChain), encode(t, deposit(t, 7, 1)))
 			f.produce(chainlog.ReferralWithdrawals(testChain), encode(t, withdrawal(t, 7, 2)))
-			f.eventually("both delivered", f.in(registry.Delivered, 2))
+			f.eventually("both are delivered", f.in(registry.Delivered, 2))
 
 			want := map[string][2]string{
 				depositID: {"deposit.referral", depositBody}, withdrawalID: {"withdrawal.referral", withdrawalBody},
@@ -272,7 +272,7 @@ func TestRedirects(t *testing.T) {
 	f.deposits(7, 0, len(codes))
 	f.eventually("failed", f.in(registry.Failed, len(codes)))
 	if here, there := len(r.got()), len(elsewhere.got()); here != len(codes) || there != 0 {
-		t.Errorf("%d requests here and %d elsewhere", here, there)
+		t.Errorf("%d requests to the receiver and %d to the target", here, there)
 	}
 	if n := f.number("SELECT count(DISTINCT status) FROM attempt WHERE status BETWEEN 301 AND 308"); n != int64(len(codes)) {
 		t.Errorf("%d codes are stored", n)
@@ -334,12 +334,12 @@ func TestOneDeadPartner(t *testing.T) {
 			full := dead * DefaultConfig().PerPartnerConcurrency
 			f.eventually("the dead partners have all their sockets", func() bool { return len(hole.got()) == full })
 			f.deposits(1, 200, 220)
-			f.eventually("the healthy partner has all", f.in(registry.Delivered, 20))
+			f.eventually("the healthy partner has all its events", f.in(registry.Delivered, 20))
 			if n := f.number("SELECT count(*) FROM attempt a JOIN delivery d USING (event_id) WHERE d.partner_id > 1"); n != 0 {
-				t.Errorf("%d attempts of the dead had ended by then", n)
+				t.Errorf("%d attempts to dead partners had ended by then", n)
 			}
 			if n := hole.accepted.Load(); n != int64(full) {
-				t.Errorf("%d sockets lead to the dead, not %d", n, full)
+				t.Errorf("%d sockets lead to dead partners, not %d", n, full)
 			}
 			f.release()
 		})
@@ -368,7 +368,7 @@ func TestTestEvent(t *testing.T) {
 		t.Error("a test event has a sequence or another id")
 	}
 	if f.number("SELECT count(*) FROM command WHERE done_at IS NULL") != 0 {
-		t.Error("its command is not done")
+		t.Error("the command is not done")
 	}
 }
 

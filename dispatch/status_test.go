@@ -11,7 +11,7 @@ import (
 )
 
 // Deliveries that are kept forever are counted only up to a limit.
-func TestGivenUpIsCountedUpToALimit(t *testing.T) {
+func TestFailedIsCountedUpToALimit(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)

@@ -12,9 +12,9 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry/telemetrytest"
 )
 
-// TestTraces: a delivery and each of its attempts, also by another dispatcher, belong to the trace that the record
+// TestTraces: a delivery and each of its attempts, even by another dispatcher, belong to the trace that the record
 // carries. A record without one, one whose trace context cannot be read, and a dead record that was retried are
-// delivered as well, each in a trace of its own. No span holds a secret of the partner, and the partner is sent no
+// delivered as well, each in a separate trace. No span holds a secret of the partner, and the partner is sent no
 // trace context.
 func TestTraces(t *testing.T) {
 	spans := telemetrytest.Record(t)

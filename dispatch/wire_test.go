@@ -48,13 +48,13 @@ func TestPromisedTimesOnTheWire(t *testing.T) {
 	f.start(func(d *Dispatch) { d.timing, d.shared.Timing = specified(), lane.Specified() })
 	f.deposits(7, 1, 2)
 	f.deposits(8, 2, 3)
-	f.eventually("one has failed, the other is delivered", func() bool {
+	f.eventually("one event has failed, the other is delivered", func() bool {
 		s := f.states()
 		return s[registry.Failed] == 1 && s[registry.Delivered] == 1
 	})
 	calls := refusing.got()
 	if len(calls) != 4 {
-		t.Fatalf("%d POSTs of an event that is rejected", len(calls))
+		t.Fatalf("%d POSTs of a rejected event", len(calls))
 	}
 	for i, want := range []time.Duration{time.Second, 5 * time.Second, 15 * time.Second} {
 		if gap := calls[i+1].at.Sub(calls[i].at); gap < want {

@@ -26,7 +26,7 @@ func (f *fixture) idle(permits int) *Lane {
 	roots.AppendCertsFromPEM(f.certificates)
 	l := New(&Shared{
 		Leases: leasesOf(5), Concurrency: permits, Slots: make(chan struct{}, permits), Timing: Specified(), Roots: roots,
-		Guard: f.asking(enginetest.NameServer(f.T)), Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Guard: f.resolvingAt(enginetest.NameServer(f.T)), Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 	}, 7)
 	f.take(l)
 	l.breaker, l.version, l.url = newBreaker(l.shared.Timing, permits), 3, here
@@ -47,13 +47,13 @@ func TestAttempt(t *testing.T) {
 		change  change
 	}{
 		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1}, Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
-		{"refused", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
-		{"a test event, for the last time", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"for the last time", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"for the last time, of another owner by now", 500, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"a refused probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Parked, Attempts: 2}, opened},
+		{"rejected", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
+		{"last attempt of a test event", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"last attempt", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"last attempt, another owner by now", 500, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"a rejected probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Parked, Attempts: 2}, opened},
 		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
-		{"of another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
+		{"another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
 	} {
 		f := &fixture{T: t}
 		requests := make(chan http.Header, 1)
@@ -110,7 +110,7 @@ func TestAttempt(t *testing.T) {
 		if n := testutil.ToFloat64(l.shared.Metrics.Attempts.WithLabelValues(a.Result.Outcome)); n != 1 {
 			t.Errorf("%s: counted %v times", c.what, n)
 		}
-		failed := map[bool]float64{true: 1}[c.what == "for the last time"]
+		failed := map[bool]float64{true: 1}[c.what == "last attempt"]
 		if n := testutil.ToFloat64(l.shared.Metrics.failed); n != failed {
 			t.Errorf("%s: %v events have failed, want %v", c.what, n, failed)
 		}
@@ -122,8 +122,8 @@ func TestCauseIsLogged(t *testing.T) {
 	f := &fixture{T: t}
 	r := f.receiver(func(http.ResponseWriter, *http.Request) {})
 	l := f.idle(1)
-	var said strings.Builder
-	l.shared.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var logged strings.Builder
+	l.shared.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	l.shared.Record = func(context.Context, Attempt) bool { return true }
 	for _, url := range []string{r.URL, here} {
 		l.shared.Slots <- struct{}{}
@@ -132,13 +132,13 @@ func TestCauseIsLogged(t *testing.T) {
 			poster:  l.poster,
 			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}},
 		})
-		if logged := strings.Contains(said.String(), "no response to a webhook") && strings.Contains(said.String(), "lookup receiver.invalid. on "); logged != (url == here) {
-			t.Errorf("the log after a POST to %s: %s", url, said.String())
+		if found := strings.Contains(logged.String(), "no response to a webhook") && strings.Contains(logged.String(), "lookup receiver.invalid. on "); found != (url == here) {
+			t.Errorf("the log after a POST to %s: %s", url, logged.String())
 		}
 	}
 }
 
-// leaves is the done of an attempt that leaves its breaker like this.
+// leaves returns the done function of an attempt that changes its breaker in this way.
 func leaves(c change) func(Result) change { return func(Result) change { return c } }
 
 // TestFinish checks how a lane changes when an attempt has ended.
@@ -161,13 +161,13 @@ func TestFinish(t *testing.T) {
 	}{
 		{"delivered", unchanged, 0, delivered, false, unchanged, 0, false},
 		{"delivered, and more is pending", unchanged, time.Hour, delivered, false, unchanged, time.Hour, false},
-		{"refused", unchanged, 0, refused(time.Minute), false, unchanged, time.Minute, false},
+		{"rejected", unchanged, 0, refused(time.Minute), false, unchanged, time.Minute, false},
 		{"rejected, and more is pending for later", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute, false},
 		{"rejected, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second, false},
-		{"it opened the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), false, opened, 0, false},
-		{"it closed it before that was written", opened, 0, with(delivered, func(f *flight) { f.done = leaves(closed) }), false, closed, 0, false},
-		{"one after it", opened, 0, delivered, false, opened, 0, false},
-		{"it opened an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), true, unchanged, 0, false},
+		{"opens the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), false, opened, 0, false},
+		{"closed before that was written", opened, 0, with(delivered, func(f *flight) { f.done = leaves(closed) }), false, closed, 0, false},
+		{"after the opening", opened, 0, delivered, false, opened, 0, false},
+		{"opens an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), true, unchanged, 0, false},
 		{"the partner has another owner", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }), false, unchanged, time.Minute, true},
 	} {
 		l := f.idle(1)
@@ -190,7 +190,7 @@ func TestFinish(t *testing.T) {
 		}
 		// Not before the retry is due by PostgreSQL's clock.
 		if wait := l.look.Sub(now); l.look.IsZero() != (c.next == 0) || c.next > 0 && (wait < c.next || c.look != c.next && wait == c.next || wait > c.next+time.Minute/2) {
-			t.Errorf("%s: the next look is in %s", c.what, wait)
+			t.Errorf("%s: the next read is in %s", c.what, wait)
 		}
 	}
 }

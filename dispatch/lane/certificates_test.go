@@ -75,8 +75,8 @@ func TestCertificatesOfTheURL(t *testing.T) {
 	old, err := ours.IssueUntil("old server", hour.Add(-time.Hour), hour)
 	f.check(err)
 	both := ours.Texts(ours.Client("acme"))
-	stranger := theirs.Texts(theirs.Client("stranger"))
-	stranger.Authorities = both.Authorities
+	foreign := theirs.Texts(theirs.Client("stranger"))
+	foreign.Authorities = both.Authorities
 	strict := f.mutual(ours, nil)
 	older := f.mutual(ours, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 })
 	expired := f.mutual(ours, func(c *tls.Config) { c.Certificates = []tls.Certificate{old} })
@@ -87,20 +87,20 @@ func TestCertificatesOfTheURL(t *testing.T) {
 		texts    certs.Texts
 		want     string // part of the error; empty: accepted
 	}{
-		"both":                         {strict, both, ""},
-		"TLS 1.2":                      {older, both, ""},
-		"no certificates":              {strict, certs.Texts{}, "the receiver's certificate is signed by an unknown authority"},
-		"another authority":            {strict, theirs.Texts(theirs.Client("x")), "the receiver's certificate is signed by an unknown authority"},
-		"no client certificate":        {strict, certs.Texts{Authorities: both.Authorities}, "client certificate, and navlog has none for this URL"},
-		"no client certificate, 1.2":   {older, certs.Texts{Authorities: both.Authorities}, "client certificate, and navlog has none for this URL"},
-		"a stranger's certificate":     {strict, stranger, "client certificate"},
-		"a stranger's certificate 1.2": {older, stranger, "client certificate"},
-		"an expired certificate":       {strict, ours.Texts(late), `the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
-		"an expired certificate, 1.2":  {older, ours.Texts(late), `the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
-		"an expired receiver":          {expired, both, `cannot be verified: the certificate of "CN=old server" expired at ` + hour.UTC().Format(time.RFC3339)},
+		"both":                        {strict, both, ""},
+		"TLS 1.2":                     {older, both, ""},
+		"no certificates":             {strict, certs.Texts{}, "the receiver's certificate is signed by an unknown authority"},
+		"another authority":           {strict, theirs.Texts(theirs.Client("x")), "the receiver's certificate is signed by an unknown authority"},
+		"no client certificate":       {strict, certs.Texts{Authorities: both.Authorities}, "client certificate, and navlog has none for this URL"},
+		"no client certificate, 1.2":  {older, certs.Texts{Authorities: both.Authorities}, "client certificate, and navlog has none for this URL"},
+		"another authority's":         {strict, foreign, "client certificate"},
+		"another authority's, 1.2":    {older, foreign, "client certificate"},
+		"an expired certificate":      {strict, ours.Texts(late), `the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
+		"an expired certificate, 1.2": {older, ours.Texts(late), `the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
+		"an expired receiver":         {expired, both, `cannot be verified: the certificate of "CN=old server" expired at ` + hour.UTC().Format(time.RFC3339)},
 	} {
 		t.Run(what, func(t *testing.T) {
-			p := newPoster(f.asking(enginetest.NameServer(t)), system, f.pinned(c.texts), 1, time.Minute)
+			p := newPoster(f.resolvingAt(enginetest.NameServer(t)), system, f.pinned(c.texts), 1, time.Minute)
 			t.Cleanup(p.transport.CloseIdleConnections)
 			r := p.post(t.Context(), Endpoint{URL: c.receiver.URL + "/hook?token=" + urlToken, Secret: testSecret}, message{
 				event: uuid.New(), body: []byte("{}"),

@@ -80,7 +80,7 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 			t.Errorf("%s: %d read, want %d", what, len(got), len(want))
 		}
 		if wait := time.Until(l.look); l.look.IsZero() != (look == nil) || look != nil && !look(wait) {
-			t.Errorf("%s: the next look is in %s", what, wait)
+			t.Errorf("%s: the next read is in %s", what, wait)
 		}
 	}
 	soon := func(d time.Duration) bool { return d > 9*time.Minute && d <= 10*time.Minute+time.Second }
@@ -101,7 +101,7 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	fetch("one more than a part is due", slices.Concat(first, rest), now)
 	l.queue, l.look, l.aside = nil, time.Time{}, true // the lane was shut and scheduled no read
 	if f.check(l.fetchDue(t.Context())); len(l.queue) != len(rest)+1 || !l.due() {
-		t.Errorf("of more than one part of parked deliveries %d are read, and the next look is at %s", len(l.queue), l.look)
+		t.Errorf("with more than one part of parked deliveries, %d are read, and the next read is at %s", len(l.queue), l.look)
 	}
 	f.exec("UPDATE delivery SET due_at = now() WHERE event_id <> $1", later[0])
 	f.exec("UPDATE delivery SET state = 'delivered' WHERE event_id <> $1", first[0])
@@ -121,7 +121,7 @@ func TestOldQueueIsReadAgain(t *testing.T) {
 		{"corrected, and read long ago", true, `UPDATE delivery SET body = '{"now":2}', revision = 1`, `{"now":2}`, 1},
 		{"corrected, and read a moment ago", false, `UPDATE delivery SET body = '{"now":2}', revision = 1`, `{}`, 1},
 		{"no query for a fresh queue", false, "ALTER TABLE delivery RENAME TO elsewhere", `{}`, 1},
-		{"it cannot be read again", true, "ALTER TABLE delivery RENAME TO elsewhere", "", 0},
+		{"the second read fails", true, "ALTER TABLE delivery RENAME TO elsewhere", "", 0},
 		{"nothing is pending any more", true, "UPDATE delivery SET state = 'delivered'", "", 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestOldQueueIsReadAgain(t *testing.T) {
 			if len(l.shared.Slots) != 0 || len(l.inFlight) != 0 || c.sent == "" && l.canSend() {
 				t.Errorf("%d slots are taken, %d are in flight", len(l.shared.Slots), len(l.inFlight))
 			}
-			if _, err := l.turn(t.Context()); (err != nil) != (c.what == "it cannot be read again") {
+			if _, err := l.turn(t.Context()); (err != nil) != (c.what == "the second read fails") {
 				t.Errorf("the next turn returns %v", err)
 			}
 		})
@@ -175,8 +175,8 @@ func TestFetchOnlyWithRoom(t *testing.T) {
 		{"nothing is due, as far as the lane knows", func() { l.look = time.Time{} }, 0, false},
 		{"some are queued", func() { l.queue = make([]db.DueDeliveriesRow, 1) }, 1, false},
 		{"all permits are taken", full, 0, false},
-		{"all are taken by older POSTs", func() { full(); l.aside = true }, 0, true},
-		{"it was shut", func() { l.look, l.aside = time.Time{}, true }, 3, false},
+		{"older POSTs take all permits", func() { full(); l.aside = true }, 0, true},
+		{"the lane was shut", func() { l.look, l.aside = time.Time{}, true }, 3, false},
 		{"some are due", func() {}, 3, false},
 	} {
 		l.queue, l.look, l.aside = nil, time.Now(), false
@@ -209,7 +209,7 @@ func TestParkInParts(t *testing.T) {
 				f.check(put(l, t.Context(), true))
 				if n := f.in(state); n != want.put || l.Woken() != want.woken || len(l.queue) != 0 || !l.look.IsZero() || l.aside != (state == registry.Parked) {
 					t.Errorf(
-						"%d are %s, woken: %v; %d are queued, the next look is at %s, aside: %v", n, state, l.Woken(), len(l.queue),
+						"%d are %s, woken: %v; %d are queued, the next read is at %s, aside: %v", n, state, l.Woken(), len(l.queue),
 						l.look, l.aside,
 					)
 				}
@@ -238,11 +238,11 @@ func TestParkWhenNothingIsDue(t *testing.T) {
 	l.queue, l.look = make([]db.DueDeliveriesRow, 1), look
 	f.check(l.park(t.Context(), false))
 	if len(l.queue) != 0 || !l.aside || !l.look.Equal(look) {
-		t.Errorf("%d are queued, aside: %v, the next look is at %s", len(l.queue), l.aside, l.look)
+		t.Errorf("%d are queued, aside: %v, the next read is at %s", len(l.queue), l.aside, l.look)
 	}
 	f.check(l.giveUp(t.Context(), false))
 	if !l.aside || !l.look.Equal(look) {
-		t.Errorf("aside: %v, the next look is at %s", l.aside, l.look)
+		t.Errorf("aside: %v, the next read is at %s", l.aside, l.look)
 	}
 	l.queue = make([]db.DueDeliveriesRow, 1)
 	if l.giveUp(t.Context(), false) == nil {
@@ -250,7 +250,7 @@ func TestParkWhenNothingIsDue(t *testing.T) {
 	}
 }
 
-// If a URL is registered but not known here yet, no delivery ends, and the lane checks again at once.
+// If a URL is registered that the lane has not read yet, no delivery ends, and the lane checks again at once.
 func TestGiveUpChecksFirst(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()

@@ -33,17 +33,17 @@ func failure(err error, auth clientAuth) Result {
 	return r
 }
 
-// clientAuth is what a connection has to do with a client certificate.
+// clientAuth is the state of a connection with regard to a client certificate.
 type clientAuth struct {
 	asked bool                // the receiver asked for one
 	sent  []*x509.Certificate // the certificate that it got then, with its chain; empty: none
 }
 
-// alertRequired is how a receiver says in TLS 1.3 that it demands a client certificate. In older versions, and in
-// servers that only close the connection, nothing says so; that the receiver asked for one is the only sign.
+// alertRequired is the TLS 1.3 alert of a receiver that demands a client certificate. Older versions have no such
+// alert, and some servers only close the connection; that the receiver asked for one is the only sign.
 const alertRequired = "tls: certificate required"
 
-// explain is reason with what is known about the client certificate.
+// explain returns reason, with what is known about the client certificate.
 func (c clientAuth) explain(err error, now time.Time) string {
 	var op *net.OpError
 	alert := ""

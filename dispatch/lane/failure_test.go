@@ -44,8 +44,8 @@ func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
 	return listener.Addr().String()
 }
 
-// asking returns a guard that allows loopback and resolves names at a name server.
-func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
+// resolvingAt returns a guard that allows loopback and resolves names at a name server.
+func (f *fixture) resolvingAt(names *enginetest.Names) *guard.Guard {
 	f.Helper()
 	g, err := guard.New(guard.Config{AllowNetworks: []string{partners.Network}, Resolver: names.Resolver()})
 	f.check(err)
@@ -59,7 +59,7 @@ func reset(conn *net.TCPConn) { _ = conn.SetLinger(0) }
 // the resolver or navlog's address.
 func TestFailuresNameOnlyThePartner(t *testing.T) {
 	f := newFixture(t)
-	names := enginetest.NameServer(t) // knows no name
+	names := enginetest.NameServer(t) // has no name
 	inside := enginetest.NameServer(t)
 	inside.Say("10.0.0.1")
 	none := enginetest.NameServer(t)
@@ -82,11 +82,11 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	demanding := f.receiverWith(nil, func(s *httptest.Server) { s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} })
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
-	stranger := httptest.NewTLSServer(nil)
-	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	t.Cleanup(stranger.Close)
-	strange := x509.NewCertPool()
-	nobody := none.Addr() // no server listens there
+	untrusted := httptest.NewTLSServer(nil)
+	untrusted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	t.Cleanup(untrusted.Close)
+	otherRoots := x509.NewCertPool()
+	unused := none.Addr() // no server listens there
 	hello := func(conn *net.TCPConn) { _, _ = conn.Read(make([]byte, 1)) }
 	resets := f.raw(func(conn *net.TCPConn) { hello(conn); reset(conn) })
 	closes := f.raw(func(conn *net.TCPConn) { hello(conn); _ = conn.CloseWrite(); _, _ = io.Copy(io.Discard, conn) })
@@ -101,11 +101,11 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	}{
 		"no such name":        {names, testName, roots, outcomeNetwork, "the name " + testName + " has no address"},
 		"no name server":      {none, testName, roots, outcomeNetwork, "the name " + testName + " cannot be looked up"},
-		"nothing listens":     {none, nobody, roots, outcomeNetwork, nobody + " refused the connection"},
+		"nothing listens":     {none, unused, roots, outcomeNetwork, unused + " refused the connection"},
 		"reset in handshake":  {none, resets, roots, outcomeNetwork, resets + " reset the connection"},
 		"reset after request": {none, trusted.Listener.Addr().String(), roots, outcomeNetwork, trusted.Listener.Addr().String() + " reset the connection"},
 		"closed in handshake": {none, closes, roots, outcomeNetwork, "the connection was closed before a response"},
-		"unknown certificate": {none, stranger.Listener.Addr().String(), strange, outcomeNetwork, "the receiver's certificate is signed by an unknown authority"},
+		"unknown certificate": {none, untrusted.Listener.Addr().String(), otherRoots, outcomeNetwork, "the receiver's certificate is signed by an unknown authority"},
 		"old TLS":             {none, old.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: protocol version not supported"},
 		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "the receiver demands a client certificate, and navlog has none for this URL"},
 		"no TLS":              {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
@@ -119,7 +119,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 			if c.outcome == outcomeTimeout {
 				deadline = time.Second
 			}
-			p := newPoster(f.asking(c.nameServer), c.roots, nil, 1, deadline)
+			p := newPoster(f.resolvingAt(c.nameServer), c.roots, nil, 1, deadline)
 			t.Cleanup(p.transport.CloseIdleConnections)
 			r := p.post(t.Context(), Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}, message{
 				event: uuid.New(), body: []byte("{}"),

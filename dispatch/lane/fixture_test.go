@@ -67,7 +67,7 @@ func (f *fixture) lane7() *Lane {
 	l := New(&Shared{
 		Leases:      &registry.Leases{Queries: f.queries, Kind: registry.PartnerLease, Owner: uuid.New(), Period: time.Minute},
 		Concurrency: 4, Slots: make(chan struct{}, 4), Timing: Specified(),
-		Guard: f.asking(enginetest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Guard: f.resolvingAt(enginetest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 		Endpoint: func(context.Context, int64) (Endpoint, bool, error) {
 			return Endpoint{Version: 1, URL: "https://receiver.invalid/hook", Secret: testSecret}, true, nil
 		},

@@ -25,7 +25,7 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 		l.unsaved = what
 		f.check(l.save(t.Context()))
 		if l.unsaved != unchanged {
-			t.Errorf("%s: it would be written again", what)
+			t.Errorf("%s: the change would be written again", what)
 		}
 	}
 	l.breaker.open(time.Hour, time.Hour)

@@ -51,7 +51,7 @@ func TestOldPostsTakeThePermitOfTheProbe(t *testing.T) {
 // deliveries stay queued.
 func TestSlotIsReleasedIfNothingIsSent(t *testing.T) {
 	for what, change := range map[string]func(l *Lane, e *Endpoint, known *bool, err *error){
-		"the endpoint cannot be read":      func(_ *Lane, _ *Endpoint, _ *bool, err *error) { *err = errors.New("away") },
+		"the endpoint cannot be read":      func(_ *Lane, _ *Endpoint, _ *bool, err *error) { *err = errors.New("down") },
 		"the partner has no URL":           func(_ *Lane, _ *Endpoint, known *bool, _ *error) { *known = false },
 		"an operator parked the partner":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
 		"the endpoint has a new version":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
@@ -66,7 +66,7 @@ func TestSlotIsReleasedIfNothingIsSent(t *testing.T) {
 			_, err := l.plan(t.Context())
 			f.check(err)
 			if !l.canSend() {
-				t.Fatal("nothing can be sent: the test proves nothing")
+				t.Fatal("nothing can be sent before the change: the test proves nothing")
 			}
 			e, known, failure := Endpoint{Version: l.version, URL: l.url, Secret: testSecret}, true, error(nil)
 			change(l, &e, &known, &failure)
@@ -113,14 +113,14 @@ func TestPlanReportsErrors(t *testing.T) {
 				c.change(l)
 				l.look = time.Now()
 			}
-			var said bytes.Buffer
-			l.shared.Log = slog.New(slog.NewTextHandler(&said, nil))
+			var logged bytes.Buffer
+			l.shared.Log = slog.New(slog.NewTextHandler(&logged, nil))
 			f.exec("ALTER TABLE " + c.table + " RENAME TO elsewhere")
 			if wait, err := l.turn(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) || wait != l.shared.Timing.Scan {
 				t.Errorf("for %s: %v", wait, err)
 			}
-			if _, err := l.turn(t.Context()); err == nil || strings.Count(said.String(), "cannot send to a partner") != 1 {
-				t.Errorf("%v, and in the log: %s", err, said.String())
+			if _, err := l.turn(t.Context()); err == nil || strings.Count(logged.String(), "cannot send to a partner") != 1 {
+				t.Errorf("%v, and in the log: %s", err, logged.String())
 			}
 			if l.canSend() {
 				t.Error("a POST could start")
@@ -149,7 +149,7 @@ func TestOverWhenNothingIsPending(t *testing.T) {
 		"deliveries are parked":      func(l *Lane) { l.aside = true },
 	} {
 		f := &fixture{T: t}
-		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t))}, 7)
+		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.resolvingAt(enginetest.NameServer(t))}, 7)
 		l.look, l.busy = time.Time{}, time.Now().Add(-l.shared.Timing.Idle)
 		change(l)
 		if over := l.over(); over != (what == "") {
@@ -183,7 +183,7 @@ func TestHowLongASituationLasts(t *testing.T) {
 			}
 		}, shut, func(d time.Duration) bool { return d == scan }},
 	} {
-		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t))}, 7)
+		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.resolvingAt(enginetest.NameServer(t))}, 7)
 		l.breaker = newBreaker(l.shared.Timing, 1)
 		c.change(l.breaker)
 		if now, lasts := l.situation(Endpoint{}, true); now != c.want || !c.lasts(lasts) {
@@ -194,10 +194,10 @@ func TestHowLongASituationLasts(t *testing.T) {
 
 // A lane that has lost its partner, or yields it, ends at once. A lost lane sends nothing
 // more, and its loss is counted once.
-func TestLoseAndYieldWake(t *testing.T) {
+func TestLoseAndYieldEndALane(t *testing.T) {
 	f := &fixture{T: t}
 	s := &Shared{
-		Leases: leasesOf(1), Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)),
+		Leases: leasesOf(1), Concurrency: 1, Timing: Specified(), Guard: f.resolvingAt(enginetest.NameServer(t)),
 		Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 	lost, yielded := New(s, 7), New(s, 8)

@@ -27,7 +27,7 @@ type stopwatch struct {
 	dnsFrom, connectFrom, tlsFrom time.Time
 	phases                        Phases
 	reused                        bool // the request used the connection of an earlier one
-	certificateAsked              bool // the receiver asked for a client certificate
+	certificateRequested          bool // the receiver asked for a client certificate
 }
 
 // stopwatchKey is the context key of a POST's stopwatch. net/http passes the values of the context to the handshake.
@@ -42,7 +42,7 @@ func noteRequest(ctx context.Context) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.certificateAsked = true
+	s.certificateRequested = true
 }
 
 // watch returns a context with which net/http reports to the stopwatch.
@@ -91,7 +91,7 @@ func (s *stopwatch) diedIdle() bool {
 func (s *stopwatch) clientAuth(client []*x509.Certificate) clientAuth {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return clientAuth{asked: s.certificateAsked, sent: client}
+	return clientAuth{asked: s.certificateRequested, sent: client}
 }
 
 // read returns the phases so far.

@@ -115,8 +115,8 @@ type poster struct {
 // that lets every connection hang would collect one for each attempt; so dialling ends at the attempt's deadline, and a
 // TLS handshake at most one deadline after it began.
 //
-// The certificates of the URL decide whom its connections trust and who they say they are. A poster has one set of them
-// for life: its connections and TLS sessions never serve another set.
+// The certificates of the URL determine which authorities its connections trust and how they authenticate. A poster
+// has one set of them for life: its connections and TLS sessions never serve another set.
 func newPoster(g *guard.Guard, roots *x509.CertPool, pinned *certs.Pinned, idle int, deadline time.Duration) *poster {
 	if pinned == nil {
 		pinned = new(certs.Pinned)

@@ -19,7 +19,7 @@ import (
 // real hosts: net/http uses no proxy for loopback.
 func TestTransport(t *testing.T) {
 	f := newFixture(t)
-	p := newPoster(f.asking(enginetest.NameServer(t)), nil, nil, 4, time.Second)
+	p := newPoster(f.resolvingAt(enginetest.NameServer(t)), nil, nil, 4, time.Second)
 	if p.transport.Proxy != nil {
 		t.Error("a proxy would hide the address from the guard")
 	}
@@ -60,7 +60,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		}
 		closed <- err
 	}()
-	p = newPoster(f.asking(enginetest.NameServer(t)), nil, nil, 4, time.Second)
+	p = newPoster(f.resolvingAt(enginetest.NameServer(t)), nil, nil, 4, time.Second)
 	if r := p.post(
 		t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, message{},
 	); r.Outcome != outcomeTimeout {

@@ -76,7 +76,7 @@ func (f *fixture) posterTo(names *enginetest.Names) *poster {
 	f.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
-	p := newPoster(f.asking(names), roots, nil, 4, time.Minute)
+	p := newPoster(f.resolvingAt(names), roots, nil, 4, time.Minute)
 	f.Cleanup(p.transport.CloseIdleConnections)
 	return p
 }
@@ -93,7 +93,7 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 		"closed":                  {func(w http.ResponseWriter) { hangUp(f, w, "", false) }, outcomeAccepted, 2},
 		"reset":                   {func(w http.ResponseWriter) { hangUp(f, w, "", true) }, outcomeAccepted, 2},
 		"cut within the response": {func(w http.ResponseWriter) { hangUp(f, w, "HTTP/1.1 20", false) }, outcomeNetwork, 1},
-		"answered before it was": {func(w http.ResponseWriter) {
+		"an early response": {func(w http.ResponseWriter) {
 			hangUp(f, w, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", false)
 		}, outcomeAccepted, 1},
 	} {
@@ -254,10 +254,10 @@ func TestBodyIsWaitedForBriefly(t *testing.T) {
 		write func(w http.ResponseWriter)
 		kept  string
 	}{
-		"nothing":       {func(http.ResponseWriter) {}, ""},
-		"a part":        {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "thanks") }, "thanks"},
-		"a length":      {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100") }, ""},
-		"all that fits": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, long) }, long},
+		"nothing":            {func(http.ResponseWriter) {}, ""},
+		"a part":             {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "thanks") }, "thanks"},
+		"a length":           {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100") }, ""},
+		"as much as is kept": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, long) }, long},
 	} {
 		closed := make(chan struct{})
 		r := f.receiver(func(w http.ResponseWriter, r *http.Request) {

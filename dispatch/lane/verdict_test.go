@@ -37,7 +37,7 @@ func TestSpecifiedRetries(t *testing.T) {
 		"the last attempt": {s.judge(3, false, false), Verdict{
 			State: registry.Failed, Attempts: 4, Finished: true,
 		}},
-		"a refused probe": {s.judge(2, false, true), Verdict{State: registry.Parked, Attempts: 2}},
+		"a rejected probe": {s.judge(2, false, true), Verdict{State: registry.Parked, Attempts: 2}},
 		"an answered probe": {s.judge(2, true, true), Verdict{
 			State: registry.Delivered, Attempts: 3, Finished: true,
 		}},

@@ -76,18 +76,18 @@ func TestErrorResponses(t *testing.T) {
 		fmt.Fprint(w, body)
 	})
 	public := dial(t, api.Config{URL: address, MaxBytes: 100})
-	const errorBody = `{"ok":false,"error":{"code":"X","message":"It is invalid.","requestId":"1"%s}}`
+	const errorBody = `{"ok":false,"error":{"code":"X","message":"Invalid.","requestId":"1"%s}}`
 	for _, c := range []struct {
 		status  int
 		body    string
 		code    cli.Code
 		message string
 	}{
-		{400, fmt.Sprintf(errorBody, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status responded with 400: It is invalid. [{"field":"to"}]`},
-		{401, fmt.Sprintf(errorBody, ""), cli.Configuration, address + "/status responded with 401: It is invalid."},
-		{403, fmt.Sprintf(errorBody, ""), cli.Configuration, "responded with 403: It is invalid."},
-		{404, fmt.Sprintf(errorBody, ""), cli.Failed, "responded with 404: It is invalid."},
-		{503, fmt.Sprintf(errorBody, ""), cli.Unreachable, "responded with 503: It is invalid."},
+		{400, fmt.Sprintf(errorBody, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status responded with 400: Invalid. [{"field":"to"}]`},
+		{401, fmt.Sprintf(errorBody, ""), cli.Configuration, address + "/status responded with 401: Invalid."},
+		{403, fmt.Sprintf(errorBody, ""), cli.Configuration, "responded with 403: Invalid."},
+		{404, fmt.Sprintf(errorBody, ""), cli.Failed, "responded with 404: Invalid."},
+		{503, fmt.Sprintf(errorBody, ""), cli.Unreachable, "responded with 503: Invalid."},
 		{502, "<html>", cli.Failed, "responded with 502: is that the API of navlog?"},
 		{200, "<html>", cli.Failed, "did not send a response of navlog"},
 		{200, strings.Repeat(" ", 101), cli.Failed, "sent more than 100 bytes"},
