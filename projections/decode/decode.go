@@ -166,7 +166,7 @@ func (d *Decoder) vault(f *Fact, m []byte) error {
 	if err := d.vaults.Apply(v); err != nil {
 		return err
 	}
-	f.Differs = !d.vaults.Of(f.Log.Vault).Says(v)
+	f.Differs = !d.vaults.Of(f.Log.Vault).Matches(v)
 	return nil
 }
 

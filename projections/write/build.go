@@ -87,7 +87,7 @@ func (w *Writer) openLists(ctx context.Context) (err error) {
 	w.vaults, w.said = map[common.Address]bool{}, map[common.Address]bool{}
 	for _, r := range records {
 		w.said[r.address] = !r.vault.GetRemoved()
-		w.differs[r.address] = !r.vault.GetRemoved() && !w.mapped.Of(r.address).Says(r.vault)
+		w.differs[r.address] = !r.vault.GetRemoved() && !w.mapped.Of(r.address).Matches(r.vault)
 		if !r.Passed {
 			w.vaults[r.address] = true
 		}

@@ -208,7 +208,7 @@ func (l *logs) explainable() error {
 func (n *number) from(d *mapping.Description, block uint64) bool {
 	switch n.logs {
 	case newestNav:
-		return d.ValuationsSay(valued[n.measure])
+		return d.ValuationsHave(valued[n.measure])
 	case depositsOfUser, depositsOfPartner:
 		return d.Single().Deposits
 	case depositsUnswept:

@@ -18,8 +18,8 @@ type Files struct {
 	Key  string `yaml:"key" env:"KEY"`
 }
 
-// Config returns the TLS configuration of a client: TLS 1.2 or later. The error says which file cannot be used, and
-// why.
+// Config returns the TLS configuration of a client: TLS 1.2 or later. The error names the file that cannot be used, and
+// the reason.
 func (f Files) Config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {
@@ -42,7 +42,7 @@ func (f Files) Config() (*tls.Config, error) {
 	return c, nil
 }
 
-// Validate checks the files of a section of the configuration, such as kafka; on says whether the section enables TLS.
+// Validate checks the files of a section of the configuration, such as kafka; on is whether the section enables TLS.
 func (f Files) Validate(section string, on bool) error {
 	switch {
 	case f == Files{}:

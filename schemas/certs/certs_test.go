@@ -32,7 +32,7 @@ func TestBothSides(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	ask := func(f certs.Files) error {
+	connect := func(f certs.Files) error {
 		c, err := f.Config()
 		if err != nil {
 			return err
@@ -50,13 +50,13 @@ func TestBothSides(t *testing.T) {
 		files certs.Files
 		want  string
 	}{
-		"ours":                      {files, ""},
-		"no certificate of its own": {certs.Files{CA: files.CA}, "certificate required"},
-		"another's certificate":     {certs.Files{CA: files.CA, Cert: theirs.Files().Cert, Key: theirs.Files().Key}, "remote error: tls"},
-		"the system's authorities":  {certs.Files{Cert: files.Cert, Key: files.Key}, "certificate signed by unknown authority"},
-		"another authority":         {theirs.Files(), "certificate signed by unknown authority"},
+		"the right certificates":     {files, ""},
+		"no client certificate":      {certs.Files{CA: files.CA}, "certificate required"},
+		"another client certificate": {certs.Files{CA: files.CA, Cert: theirs.Files().Cert, Key: theirs.Files().Key}, "remote error: tls"},
+		"the system's authorities":   {certs.Files{Cert: files.Cert, Key: files.Key}, "certificate signed by unknown authority"},
+		"another authority":          {theirs.Files(), "certificate signed by unknown authority"},
 	} {
-		if err := ask(c.files); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := connect(c.files); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -74,11 +74,11 @@ func TestBothSides(t *testing.T) {
 		}
 	}
 	place(theirs.Files())
-	if ask(mixed) == nil {
+	if connect(mixed) == nil {
 		t.Error("a certificate of another authority is accepted")
 	}
 	place(files)
-	if err := ask(mixed); err != nil {
+	if err := connect(mixed); err != nil {
 		t.Errorf("after it was renewed: %v", err)
 	}
 }
@@ -105,6 +105,6 @@ func TestValidate(t *testing.T) {
 		t.Errorf("without TLS: %v", err)
 	}
 	if err := (certs.Files{}).Validate("kafka", false); err != nil {
-		t.Errorf("none: %v", err)
+		t.Errorf("without certificates: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ type Pinned struct {
 	Client      *tls.Certificate    // nil: none
 }
 
-// Parse returns the certificates of the texts. The error says in one sentence what is wrong, and never repeats the key.
+// Parse returns the certificates of the texts. The error is one sentence, and never repeats the key.
 // It does not look at dates (Current).
 func (t Texts) Parse() (Pinned, error) {
 	var p Pinned

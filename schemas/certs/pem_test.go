@@ -43,7 +43,7 @@ func selfSigned(key crypto.Signer, change func(*x509.Certificate)) string {
 	return block("CERTIFICATE", must(x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)))
 }
 
-// Every kind of key that TLS uses is taken, in every form in which openssl writes it, and stored in one form.
+// Every kind of key that TLS uses is accepted, in every form in which openssl writes it, and stored in one form.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	ca := certstest.New(t)
@@ -85,11 +85,11 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	if none, err := (certs.Texts{}).Parse(); err != nil || none.Client != nil || none.ClientChain() != nil || none.Pool(nil) != nil {
-		t.Errorf("nothing: %+v, %v", none, err)
+		t.Errorf("no texts: %+v, %v", none, err)
 	}
 }
 
-// Whatever is wrong with certificates is said in one sentence, which never has anything of the key.
+// Every mistake in certificates is reported in one sentence, which contains no part of the key.
 func TestWrongTexts(t *testing.T) {
 	t.Parallel()
 	ca := certstest.New(t)
@@ -120,20 +120,20 @@ func TestWrongTexts(t *testing.T) {
 		"client: another key":           {certs.Texts{Client: good.Client, Key: pkcs8(key)}, `does not belong to the client certificate of "CN=acme"`},
 		"client: the chain first":       {certs.Texts{Client: ca.PEM() + good.Client, Key: good.Key}, `does not belong to the client certificate of "CN=an authority"`},
 		"client: too long a chain":      {certs.Texts{Client: good.Client + strings.Repeat(ca.PEM(), certs.MaxChain), Key: good.Key}, "more than 10 certificates"},
-		"key: alone":                    {certs.Texts{Key: good.Key}, "the private key has no client certificate"},
+		"key: no certificate":           {certs.Texts{Key: good.Key}, "the private key has no client certificate"},
 		"key: no PEM":                   {certs.Texts{Client: good.Client, Key: "secret"}, "the private key: it is not PEM: it must begin with -----BEGIN PRIVATE KEY-----"},
 		"key: a certificate":            {certs.Texts{Client: good.Client, Key: good.Client}, "a certificate where only the private key belongs"},
 		"key: encrypted":                {certs.Texts{Client: good.Client, Key: block("ENCRYPTED PRIVATE KEY", []byte("x"))}, "it is encrypted: decrypt it first"},
-		"key: encrypted, as of old": {certs.Texts{Client: good.Client, Key: string(pem.EncodeToMemory(&pem.Block{
+		"key: encrypted, old format": {certs.Texts{Client: good.Client, Key: string(pem.EncodeToMemory(&pem.Block{
 			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte("x"),
 		}))}, "it is encrypted: decrypt it first"},
-		"key: two":                {certs.Texts{Client: good.Client, Key: good.Key + good.Key}, "more than one key"},
-		"key: damaged":            {certs.Texts{Client: good.Client, Key: block("PRIVATE KEY", []byte("secret"))}, "the private key: it cannot be read"},
-		"key: only a curve":       {certs.Texts{Client: good.Client, Key: block("EC PARAMETERS", []byte{6, 0})}, "only the parameters of a curve"},
-		"key: of another program": {certs.Texts{Client: good.Client, Key: block("OPENSSH PRIVATE KEY", []byte("x"))}, `the type "OPENSSH PRIVATE KEY"`},
-		"key: far too long":       {certs.Texts{Client: good.Client, Key: block("RSA PRIVATE KEY", make([]byte, 9<<10))}, notTLS},
-		"key: RSA of 1024 bits":   {certs.Texts{Client: selfSigned(small, nil), Key: pkcs8(small)}, notTLS},
-		"key: P-224":              {certs.Texts{Client: selfSigned(odd, nil), Key: pkcs8(odd)}, notTLS},
+		"key: two":              {certs.Texts{Client: good.Client, Key: good.Key + good.Key}, "more than one key"},
+		"key: damaged":          {certs.Texts{Client: good.Client, Key: block("PRIVATE KEY", []byte("secret"))}, "the private key: it cannot be read"},
+		"key: only a curve":     {certs.Texts{Client: good.Client, Key: block("EC PARAMETERS", []byte{6, 0})}, "only the parameters of a curve"},
+		"key: another format":   {certs.Texts{Client: good.Client, Key: block("OPENSSH PRIVATE KEY", []byte("x"))}, `the type "OPENSSH PRIVATE KEY"`},
+		"key: too long":         {certs.Texts{Client: good.Client, Key: block("RSA PRIVATE KEY", make([]byte, 9<<10))}, notTLS},
+		"key: RSA of 1024 bits": {certs.Texts{Client: selfSigned(small, nil), Key: pkcs8(small)}, notTLS},
+		"key: P-224":            {certs.Texts{Client: selfSigned(odd, nil), Key: pkcs8(odd)}, notTLS},
 	} {
 		_, err := c.texts.Parse()
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -145,7 +145,7 @@ func TestWrongTexts(t *testing.T) {
 	}
 }
 
-// A subject that is meant to deceive is shown on one line, without control characters, and not at any length.
+// A hostile subject is shown on one line, without control characters, and not at any length.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))

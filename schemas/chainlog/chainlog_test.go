@@ -153,13 +153,13 @@ func TestReaderProvesContiguity(t *testing.T) {
 		t.Fatalf("offsets %d and %d have no gap between them: the test proves nothing", fourth, b.offsetOf(5))
 	}
 	for name, from := range map[string]Position{
-		"from the start":              {},
-		"without a hint":              {Seq: 4},
-		"with the right hint":         {Seq: 4, Offset: fourth},
-		"with a hint that is early":   {Seq: 4, Offset: 1},
-		"with a hint that is late":    {Seq: 4, Offset: b.offsetOf(8)},
-		"with a hint past the end":    {Seq: 4, Offset: 10_000},
-		"with a hint to the next one": {Seq: 4, Offset: b.offsetOf(5)},
+		"from the start":                 {},
+		"without a hint":                 {Seq: 4},
+		"with the right hint":            {Seq: 4, Offset: fourth},
+		"with a hint that is early":      {Seq: 4, Offset: 1},
+		"with a hint that is late":       {Seq: 4, Offset: b.offsetOf(8)},
+		"with a hint past the end":       {Seq: 4, Offset: 10_000},
+		"with a hint to the next record": {Seq: 4, Offset: b.offsetOf(5)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seqs, err := b.read(from, 12)
@@ -201,15 +201,15 @@ func TestReadAfterEnds(t *testing.T) {
 		t.Errorf("%d records, want 3", n)
 	}
 	if n := count(Position{Seq: 3, Offset: b.offsetOf(3)}); n != 0 {
-		t.Errorf("%d records after the last one", n)
+		t.Errorf("%d records after the end", n)
 	}
 	stop := errors.New("enough")
 	if err := ReadAfter(b.ctx, chain, Position{}, func(Entry) error { return stop }, b.options...); !errors.Is(err, stop) {
-		t.Errorf("the error of visit becomes %v", err)
+		t.Errorf("the error of visit is returned as %v", err)
 	}
 }
 
-func TestReaderRefusesHolesAndRubbish(t *testing.T) {
+func TestReaderRejectsHolesAndGarbage(t *testing.T) {
 	t.Run("hole", func(t *testing.T) {
 		b := newBroker(t)
 		b.transaction(kgo.TryCommit, nil, blockRecord(1), blockRecord(2), blockRecord(4))
@@ -235,10 +235,10 @@ func TestReaderRefusesHolesAndRubbish(t *testing.T) {
 		b.transaction(kgo.TryCommit, nil, blocks(1, 5)...)
 		b.transaction(kgo.TryCommit, nil, blocks(4, 7)...) // another writer, or the same unit again
 		for name, from := range map[string]Position{
-			"from the start":             {},
-			"where the first one ends":   {Seq: 5, Offset: 4},
-			"before the fork":            {Seq: 3, Offset: 2},
-			"after the fork, not hinted": {Seq: 6},
+			"from the start":                 {},
+			"at the end of the first writer": {Seq: 5, Offset: 4},
+			"before the fork":                {Seq: 3, Offset: 2},
+			"after the fork, without a hint": {Seq: 6},
 		} {
 			var hole *HoleError
 			if seqs, err := b.read(from, 7); !errors.As(err, &hole) || hole.Want != 6 || hole.Got != 4 {
@@ -380,7 +380,7 @@ func TestEncodeAndDecode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.Topic != "chain.1.log" || string(k.Headers[0].Value) != kind || TypeOf(r) != kind {
-			t.Errorf("a %s is written as %+v", kind, k)
+			t.Errorf("a %s is encoded as %+v", kind, k)
 		}
 		if (kind == "log" || kind == "vault" || kind == "sample") && string(k.Key) != string(address) {
 			t.Errorf("the key of a %s is %x", kind, k.Key)
@@ -397,10 +397,10 @@ func TestEncodeAndDecode(t *testing.T) {
 		}
 	}
 	if _, err := Encode(&event.Record{Seq: 1, ChainId: chain}); err == nil {
-		t.Error("a record without a fact is written")
+		t.Error("a record without a fact is encoded")
 	}
 	if got := TypeOf(&event.Record{}); got != "unknown" {
-		t.Errorf("a record without a fact is a %s", got)
+		t.Errorf("the type of a record without a fact is %s", got)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestEnsureTopics(t *testing.T) {
 }
 
 // A new topic is noticed as soon as it is visible.
-func TestTopicsAreLookedAtAnew(t *testing.T) {
+func TestTopicsAreReadWithoutCache(t *testing.T) {
 	b := newBroker(t)
 	topology := Topology{ReplicationFactor: 1, ReferralPartitions: 8}
 	looks := kadm.NewClient(b.client())
@@ -507,7 +507,7 @@ func TestConfigValidate(t *testing.T) {
 	good.Brokers = []string{"localhost:9092"}
 	good.SASL = SASL{Mechanism: "SCRAM-SHA-512", User: "u", Password: "p"}
 	if err := good.Validate(); err != nil {
-		t.Errorf("a valid configuration is refused: %v", err)
+		t.Errorf("a valid configuration is rejected: %v", err)
 	}
 	bad := Config{Brokers: []string{"localhost"}, SASL: SASL{Mechanism: "PLAIN"}}
 	err := bad.Validate()
@@ -525,7 +525,7 @@ func TestConfigValidate(t *testing.T) {
 
 // A trace context is in the headers of its record only: the content of the log, and what other records carry, stay the
 // same.
-func TestTraceContextIsNoContent(t *testing.T) {
+func TestTraceContextIsNotContent(t *testing.T) {
 	r := &event.Record{Seq: 1, ChainId: chain, Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: 5}}}
 	plain, err := Encode(r)
 	if err != nil {
@@ -539,18 +539,18 @@ func TestTraceContextIsNoContent(t *testing.T) {
 	Carry(carries, parent)
 	Carry(plain, "")
 	if got := Parent(carries); got != parent {
-		t.Errorf("it carries %q", got)
+		t.Errorf("the record carries %q", got)
 	}
 	if got := Parent(plain); got != "" || len(plain.Headers) != 1 {
 		t.Errorf("a record of the same type carries %q", got)
 	}
 	if !bytes.Equal(plain.Value, carries.Value) || !bytes.Equal(plain.Key, carries.Key) {
-		t.Error("the content is another one")
+		t.Error("the content has changed")
 	}
 	for _, k := range []*kgo.Record{plain, carries} {
 		raw, err := Peek(chain, k)
 		if err != nil || raw.Seq != 1 || !raw.Boundary {
-			t.Errorf("it is read as %+v, %v", raw, err)
+			t.Errorf("the record is read as %+v, %v", raw, err)
 		}
 	}
 }

@@ -1,10 +1,10 @@
 // Package chainlog is the contract on Kafka: the topics and their configuration, the encoding
 // of records, and a reader of the log that proves that it missed nothing.
 //
-//	chain.<id>.log                   one partition, kept for ever; event.Record, seq contiguous from 1
+//	chain.<id>.log                   one partition, kept forever; event.Record, seq contiguous from 1
 //	chain.<id>.cursor                one partition, compacted; event.Cursor, committed with the records
-//	chain.<id>.referral.deposits     event.Referral, keyed by partner id, kept for ever
-//	chain.<id>.referral.withdrawals  event.Referral, keyed by partner id, kept for ever
+//	chain.<id>.referral.deposits     event.Referral, keyed by partner id, kept forever
+//	chain.<id>.referral.withdrawals  event.Referral, keyed by partner id, kept forever
 //
 // The chain's id is in every name, so that deployments of several chains can share a
 // cluster.

@@ -14,7 +14,7 @@ import (
 )
 
 // TestOwnCertificates checks that brokers with a private authority that require a client certificate accept a client
-// that has the files, and reject one that has not.
+// that has the files, and reject one without them.
 func TestOwnCertificates(t *testing.T) {
 	t.Parallel()
 	authority := certstest.New(t)
@@ -23,7 +23,7 @@ func TestOwnCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	ask := func(files certs.Files) error {
+	connect := func(files certs.Files) error {
 		c := DefaultConfig()
 		c.Brokers, c.TLS, c.Certificates = cluster.ListenAddrs(), true, files
 		if err := c.Validate(); err != nil {
@@ -38,16 +38,16 @@ func TestOwnCertificates(t *testing.T) {
 		defer cancel()
 		return client.Ping(ctx)
 	}
-	if err := ask(authority.Files()); err != nil {
+	if err := connect(authority.Files()); err != nil {
 		t.Errorf("with the files: %v", err)
 	}
-	if err := ask(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
-		t.Errorf("without: %v", err)
+	if err := connect(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("without the files: %v", err)
 	}
-	if err := ask(certs.Files{CA: authority.Files().CA}); err == nil {
+	if err := connect(certs.Files{CA: authority.Files().CA}); err == nil {
 		t.Error("a client without a certificate gets a response")
 	}
-	if err := ask(certs.Files{CA: authority.Files().CA, Cert: "gone", Key: "gone"}); err == nil || !strings.Contains(err.Error(), "kafka.certificates: read the client's certificate gone") {
+	if err := connect(certs.Files{CA: authority.Files().CA, Cert: "gone", Key: "gone"}); err == nil || !strings.Contains(err.Error(), "kafka.certificates: read the client's certificate gone") {
 		t.Errorf("missing files: %v", err)
 	}
 }

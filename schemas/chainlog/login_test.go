@@ -128,7 +128,7 @@ func TestLoginByToken(t *testing.T) {
 		_, err := d.login(t)
 		for _, err := range []error{err, d.config.Validate()} {
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
-				t.Errorf("the file %.20q: %v, want %q and the file", text, err, want)
+				t.Errorf("the file %.20q: %v, want %q and the file's name", text, err, want)
 			} else if len(text) > 4 && strings.Contains(err.Error(), text) {
 				t.Errorf("the error has the token in it: %.200v", err)
 			}

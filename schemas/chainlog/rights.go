@@ -109,11 +109,11 @@ func Rights(user string, chainID uint64) []Right {
 }
 
 // Lacking returns the rights of a user that the login of adm does not have, as far as the
-// broker reports them. untold are the rights that it does not report: a topic that does not
+// broker reports them. unreported are the rights that it does not report: a topic that does not
 // exist has no rights yet, and if a topic may not be described, its other rights are not
 // reported. Lacking tries no operation; for a group or a transactional id it only learns
 // whether Describe is allowed, which the required right implies.
-func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, untold []Right, err error) {
+func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, unreported []Right, err error) {
 	for _, r := range Rights(user, chainID) {
 		var may, known bool
 		switch r.Kind {
@@ -123,7 +123,7 @@ func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64)
 				err = topics[r.Name].Err
 			}
 			operations := topics[r.Name].AuthorizedOperations
-			may, known, err = looked(err, kerr.TopicAuthorizationFailed, kerr.UnknownTopicOrPartition)
+			may, known, err = describable(err, kerr.TopicAuthorizationFailed, kerr.UnknownTopicOrPartition)
 			if may {
 				known, may = len(operations) > 0, slices.Contains(operations, r.Operation)
 			} else { // nothing else is reported without Describe
@@ -134,32 +134,32 @@ func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64)
 			if groups, err = adm.DescribeGroups(ctx, r.Name); err == nil {
 				err = groups[r.Name].Err
 			}
-			may, known, err = looked(err, kerr.GroupAuthorizationFailed, kerr.GroupIDNotFound)
+			may, known, err = describable(err, kerr.GroupAuthorizationFailed, kerr.GroupIDNotFound)
 		default:
 			var transactions kadm.DescribedTransactions
 			if transactions, err = adm.DescribeTransactions(ctx, r.Name); err == nil {
 				err = transactions[r.Name].Err
 			}
-			may, known, err = looked(err, kerr.TransactionalIDAuthorizationFailed, kerr.TransactionalIDNotFound)
+			may, known, err = describable(err, kerr.TransactionalIDAuthorizationFailed, kerr.TransactionalIDNotFound)
 		}
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("read the rights on %s: %w", r.Resource, Explain(err))
 		case !known:
-			untold = append(untold, r)
+			unreported = append(unreported, r)
 		case !may:
 			lacking = append(lacking, r)
 		}
 	}
-	return lacking, untold, nil
+	return lacking, unreported, nil
 }
 
-// looked interprets the error of describing a resource: may reports whether it is allowed, known whether that is certain.
-func looked(err error, refused, absent error) (may, known bool, _ error) {
+// describable interprets the error of describing a resource: may is whether it is allowed, known whether that is certain.
+func describable(err error, rejected, absent error) (may, known bool, _ error) {
 	switch {
 	case err == nil, errors.Is(err, absent):
 		return true, true, nil
-	case errors.Is(err, refused):
+	case errors.Is(err, rejected):
 		return false, true, nil
 	case errors.Is(err, kerr.UnsupportedVersion):
 		return false, false, nil

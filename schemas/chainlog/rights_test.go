@@ -64,8 +64,8 @@ func (g *guarded) eventually(what string, done func() error) {
 	})
 }
 
-// deeds are the Kafka operations of each user, call for call as its program makes them.
-var deeds = map[string]func(context.Context, *guarded) error{
+// operations are the Kafka operations of each user, in the order in which its program makes them.
+var operations = map[string]func(context.Context, *guarded) error{
 	chainlog.Ingest: func(ctx context.Context, g *guarded) error {
 		client := g.As(g.t, chainlog.Ingest, kgo.TransactionalID(chainlog.TransactionalID(chainID)))
 		defer client.Close()
@@ -82,8 +82,8 @@ var deeds = map[string]func(context.Context, *guarded) error{
 		if err != nil {
 			return err
 		}
-		if heard, err := adm.FetchOffsets(ctx, chainlog.HeartGroup(chainID)); err != nil || heard.Error() != nil {
-			return errors.Join(err, heard.Error())
+		if fetched, err := adm.FetchOffsets(ctx, chainlog.HeartGroup(chainID)); err != nil || fetched.Error() != nil {
+			return errors.Join(err, fetched.Error())
 		}
 		if _, _, err := client.ProducerID(ctx); err != nil {
 			return err
@@ -92,7 +92,7 @@ var deeds = map[string]func(context.Context, *guarded) error{
 			return err
 		}
 		for _, topic := range chainTopics {
-			if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte("a compacted topic wants one"), Value: []byte("taken back")}).FirstErr(); err != nil {
+			if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte("a compacted topic needs one"), Value: []byte("aborted")}).FirstErr(); err != nil {
 				return errors.Join(err, client.EndTransaction(ctx, kgo.TryAbort))
 			}
 		}
@@ -160,7 +160,7 @@ func read(ctx context.Context, c chainlog.Config) error {
 func (g *guarded) deed(user string) error {
 	ctx, cancel := context.WithTimeout(g.t.Context(), patient)
 	defer cancel()
-	return deeds[user](ctx, g)
+	return operations[user](ctx, g)
 }
 
 // All tests of rights share one broker, which takes seconds to start.
@@ -173,8 +173,8 @@ func TestRights(t *testing.T) {
 		name string
 		test func(*testing.T, *guarded)
 	}{
-		{"are enough and needed", enoughAndNeeded}, {"no user can do more", nobodyDoesMore},
-		{"strangers stay outside", strangersStayOutside}, {"granted again", grantedAgain},
+		{"are sufficient and necessary", sufficientAndNecessary}, {"no user can do more", noUserDoesMore},
+		{"other clients are rejected", otherClientsRejected}, {"granted again", grantedAgain},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			g := *shared
@@ -186,18 +186,18 @@ func TestRights(t *testing.T) {
 
 // The rights are sufficient for each user, and all necessary: without any of them something is
 // rejected, and Lacking reports which one is missing.
-func enoughAndNeeded(t *testing.T, g *guarded) {
+func sufficientAndNecessary(t *testing.T, g *guarded) {
 	for _, user := range []string{chainlog.Ingest, chainlog.Project, chainlog.Dispatch, chainlog.Operator} { // ingest makes the topics
 		g.eventually(user, func() error { return g.deed(user) })
 	}
 	for _, user := range chainlog.Users {
-		asked := g.AdminAs(t, user)
+		adm := g.AdminAs(t, user)
 		lacks := func(want ...chainlog.Right) func() error {
 			return func() error {
-				lacking, untold, err := chainlog.Lacking(t.Context(), asked, user, chainID)
+				lacking, unreported, err := chainlog.Lacking(t.Context(), adm, user, chainID)
 				hidden := func(r chainlog.Right) bool { return len(want) == 0 || r.Resource != want[0].Resource }
-				if err != nil || slices.ContainsFunc(untold, hidden) || !slices.Equal(lacking, want) {
-					return fmt.Errorf("%s lacks %v, untold %v, want %v: %v", user, lacking, untold, want, err)
+				if err != nil || slices.ContainsFunc(unreported, hidden) || !slices.Equal(lacking, want) {
+					return fmt.Errorf("%s lacks %v, unreported %v, want %v: %v", user, lacking, unreported, want, err)
 				}
 				return nil
 			}
@@ -218,7 +218,7 @@ func enoughAndNeeded(t *testing.T, g *guarded) {
 			if err != nil || len(deleted) != 1 || len(deleted[0].Deleted) != 1 {
 				t.Fatalf("%s, %s: %v %v", user, right, deleted, err)
 			}
-			g.eventually("taken", lacks(right))
+			g.eventually("revoked", lacks(right))
 			if err = g.deed(user); !isRefusal(err) {
 				t.Errorf("%s works without %s: %v", user, right, err)
 			}
@@ -237,7 +237,7 @@ func isRefusal(err error) bool {
 
 // No user can do another user's work, or more than that: the operations that the broker reports for
 // each topic are the granted ones, and attempts at others are rejected.
-func nobodyDoesMore(t *testing.T, g *guarded) {
+func noUserDoesMore(t *testing.T, g *guarded) {
 	g.eventually("the topics are created", func() error { return g.deed(chainlog.Ingest) })
 	for _, user := range chainlog.Users {
 		client := g.As(t, user)
@@ -293,27 +293,27 @@ func nobodyDoesMore(t *testing.T, g *guarded) {
 }
 
 // A client without a login, or with a wrong one, is rejected at every listener, with the remedy.
-func strangersStayOutside(t *testing.T, g *guarded) {
+func otherClientsRejected(t *testing.T, g *guarded) {
 	properties, err := os.ReadFile("../../deploy/docker/kafka/server.properties")
 	g.must(err)
 	for line := range strings.Lines(string(properties)) {
 		if names, found := strings.CutPrefix(line, "listeners="); found {
-			for door := range strings.SplitSeq(strings.TrimSpace(names), ",") {
-				if !strings.HasPrefix(door, "PROGRAMS://") && !strings.Contains(door, "://127.0.0.1:") {
-					t.Errorf("%s is open to other machines", door)
+			for listener := range strings.SplitSeq(strings.TrimSpace(names), ",") {
+				if !strings.HasPrefix(listener, "PROGRAMS://") && !strings.Contains(listener, "://127.0.0.1:") {
+					t.Errorf("%s is open to other machines", listener)
 				}
 			}
 		}
 	}
 	user, admin := g.Config(t, chainlog.Ingest), g.Config(t, "admin")
-	g.eventually("the user is there", func() error { return ping(t, user) })
+	g.eventually("the user exists", func() error { return ping(t, user) })
 	wrong := user
 	wrong.SASL.Password = "hunter2"
 	unknown := user
-	unknown.SASL.User = "navlog_nobody"
-	nobody := chainlog.DefaultConfig()
-	nobody.Brokers = user.Brokers
-	atAdmins := nobody
+	unknown.SASL.User = "navlog_unknown"
+	anonymous := chainlog.DefaultConfig()
+	anonymous.Brokers = user.Brokers
+	atAdmins := anonymous
 	atAdmins.Brokers = admin.Brokers
 	userAtAdmins := user
 	userAtAdmins.Brokers = admin.Brokers
@@ -322,19 +322,19 @@ func strangersStayOutside(t *testing.T, g *guarded) {
 	scramAdmin := user
 	scramAdmin.SASL.User, scramAdmin.SASL.Password = "admin", admin.SASL.Password
 	for name, c := range map[string]chainlog.Config{
-		"a wrong password": wrong, "an unknown user": unknown, "nobody": nobody, "nobody at the door for admin": atAdmins,
-		"a user at the door for admin": userAtAdmins, "admin at the door for programs": adminAtPrograms, "admin with SCRAM": scramAdmin,
+		"a wrong password": wrong, "an unknown user": unknown, "no login": anonymous, "no login at admin's listener": atAdmins,
+		"a user at admin's listener": userAtAdmins, "admin at the programs' listener": adminAtPrograms, "admin with SCRAM": scramAdmin,
 	} {
 		err := chainlog.Explain(ping(t, c))
 		if err == nil {
-			t.Errorf("%s gets in", name)
+			t.Errorf("%s is accepted", name)
 			continue
 		}
 		if c.SASL.Mechanism == "SCRAM-SHA-512" && c.Brokers[0] == user.Brokers[0] && !strings.Contains(err.Error(), "give the user and the password that the brokers know") {
-			t.Errorf("%s gets %v", name, err)
+			t.Errorf("%s: %v", name, err)
 		}
 		if strings.Contains(err.Error(), c.SASL.Password) && c.SASL.Password != "" || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s gets %v", name, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

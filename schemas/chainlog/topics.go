@@ -16,7 +16,7 @@ import (
 // MaxBatchBytes is the maximum size of a produced record batch: by default brokers reject more than 1 MB.
 const MaxBatchBytes = 1_000_000
 
-// LogTopic returns the topic of a chain's log: one partition, kept for ever.
+// LogTopic returns the topic of a chain's log: one partition, kept forever.
 func LogTopic(chainID uint64) string { return "chain." + strconv.FormatUint(chainID, 10) + ".log" }
 
 // CursorTopic returns the compacted topic with the cursor of a chain.

@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 )
 
-// logging deploys a contract that emits, at each call, a log with the word 42 and the topic 7.
+// logging deploys a contract that emits a log with the word 42 and the topic 7 at each call.
 var logging = hexutil.MustDecode("0x6c602a600052600760206000a100600052600d6013f3")
 
 // Blocks with one transaction of each type, each with a log, are proven as hashed by a client that shares no code with

@@ -55,7 +55,7 @@ func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, e
 		}
 	}
 	if root := b.trie.Hash(); root != header.ReceiptHash {
-		if i, r := b.receipts.strange(); r != nil {
+		if i, r := b.receipts.unknownType(); r != nil {
 			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose encoding of receipts is unknown", i, r.Type)}
 		}
 		return nil, &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic or a receipt is not the chain's", len(b.receipts), root, header.ReceiptHash)}

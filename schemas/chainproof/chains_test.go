@@ -51,18 +51,18 @@ func TestReceiptsOfOtherChains(t *testing.T) {
 		prefix         []byte
 		more           []any
 	}{
-		"a deposit of Bedrock":              {kind: opDeposit, prefix: []byte{0x7e}},
-		"a deposit of Regolith":             {kind: opDeposit, nonce: &nonce, prefix: []byte{0x7e}},
-		"a deposit of Canyon":               {kind: opDeposit, nonce: &nonce, version: &version, prefix: []byte{0x7e}, more: []any{nonce, version}},
-		"the OP stack's after execution":    {kind: opPostExec, prefix: []byte{0x7d}},
-		"Polygon's state sync in the root":  {kind: polygonStateSync, prefix: []byte{0x7f}},
-		"a transaction of before Nitro":     {kind: arbitrumLegacy},
-		"a deposit of Arbitrum":             {kind: arbitrumDeposit, prefix: []byte{0x64}},
-		"an unsigned one of Arbitrum":       {kind: arbitrumUnsigned, prefix: []byte{0x65}},
-		"a contract's of Arbitrum":          {kind: arbitrumContract, prefix: []byte{0x66}},
-		"a retry of Arbitrum":               {kind: arbitrumRetry, prefix: []byte{0x68}},
-		"a submitted retryable of Arbitrum": {kind: arbitrumSubmitRetryable, prefix: []byte{0x69}},
-		"the start of a block of Arbitrum":  {kind: arbitrumInternal, prefix: []byte{0x6a}},
+		"a deposit of Bedrock":                 {kind: opDeposit, prefix: []byte{0x7e}},
+		"a deposit of Regolith":                {kind: opDeposit, nonce: &nonce, prefix: []byte{0x7e}},
+		"a deposit of Canyon":                  {kind: opDeposit, nonce: &nonce, version: &version, prefix: []byte{0x7e}, more: []any{nonce, version}},
+		"the OP stack's after execution":       {kind: opPostExec, prefix: []byte{0x7d}},
+		"Polygon's state sync in the root":     {kind: polygonStateSync, prefix: []byte{0x7f}},
+		"a transaction before Nitro":           {kind: arbitrumLegacy},
+		"a deposit of Arbitrum":                {kind: arbitrumDeposit, prefix: []byte{0x64}},
+		"an unsigned transaction of Arbitrum":  {kind: arbitrumUnsigned, prefix: []byte{0x65}},
+		"a contract's transaction of Arbitrum": {kind: arbitrumContract, prefix: []byte{0x66}},
+		"a retry of Arbitrum":                  {kind: arbitrumRetry, prefix: []byte{0x68}},
+		"a submitted retryable of Arbitrum":    {kind: arbitrumSubmitRetryable, prefix: []byte{0x69}},
+		"the start of a block of Arbitrum":     {kind: arbitrumInternal, prefix: []byte{0x6a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, receipts := someBlock(types.DynamicFeeTxType, types.LegacyTxType, types.SetCodeTxType)
@@ -88,23 +88,23 @@ func TestReceiptsOfOtherChains(t *testing.T) {
 			special.Logs[0].Data[0] ^= 1
 			var wrong *WrongError
 			if err := proof(h.Hash(), h, receipts); !errors.As(err, &wrong) {
-				t.Errorf("another amount gives %v", err)
+				t.Errorf("with another amount: %v", err)
 			}
 			special.Logs[0].Data[0] ^= 1
 			if c.kind != opDeposit {
 				return
 			}
 			two := uint64(2)
-			for says, spoil := range map[string]func(){
+			for part, spoil := range map[string]func(){
 				"no version":      func() { special.depositReceiptVersion = nil },
 				"another version": func() { special.depositReceiptVersion = &two },
 				"another nonce":   func() { special.depositNonce = &two },
 			} {
 				special.depositNonce, special.depositReceiptVersion = c.nonce, c.version
 				spoil()
-				hashed := c.version != nil || says == "another version"
+				hashed := c.version != nil || part == "another version"
 				if err := proof(h.Hash(), h, receipts); hashed != (errors.As(err, &wrong)) {
-					t.Errorf("%s gives %v", says, err)
+					t.Errorf("%s: %v", part, err)
 				}
 			}
 		})
@@ -144,7 +144,7 @@ func asJSON(t *testing.T, receipts Receipts) Receipts {
 // reported as unprovable, not as wrong.
 func TestPolygonsStateSync(t *testing.T) {
 	h, receipts := someBlock(types.LegacyTxType, types.DynamicFeeTxType)
-	alone, _ := someBlock()
+	single, _ := someBlock()
 	hash := func(h *types.Header) common.Hash {
 		return crypto.Keccak256Hash([]byte("matic-bor-receipt-"), common.LeftPadBytes(h.Number.Bytes(), 8), h.Hash().Bytes())
 	}
@@ -154,7 +154,7 @@ func TestPolygonsStateSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	if logs := b.Logs(map[common.Address]bool{{0xa2}: true}); len(logs) != 0 {
-		t.Errorf("a log that nothing proves is among those of the block: %v", logs)
+		t.Errorf("an unprovable log is among those of the block: %v", logs)
 	}
 	var unprovable *UnprovableError
 	for index := range uint32(6) {
@@ -170,17 +170,17 @@ func TestPolygonsStateSync(t *testing.T) {
 			t.Errorf("log %d is unproven: %v", index, un)
 		}
 	}
-	sync.TxHash = hash(alone)
-	if b, err := Prove(alone.Hash(), alone, Receipts{sync}); err != nil || b.Unproven(0) == nil {
-		t.Errorf("alone in its block: %v", err)
+	sync.TxHash = hash(single)
+	if b, err := Prove(single.Hash(), single, Receipts{sync}); err != nil || b.Unproven(0) == nil {
+		t.Errorf("the only receipt of its block: %v", err)
 	}
 	var wrong *WrongError
 	if err := proof(h.Hash(), h, append(slices.Clone(receipts), sync)); !errors.As(err, &wrong) {
-		t.Errorf("the state sync of another block gives %v", err)
+		t.Errorf("the state sync of another block: %v", err)
 	}
 	sync.TxHash = hash(h)
 	if err := proof(h.Hash(), h, Receipts{receipts[0], sync, receipts[1]}); !errors.As(err, &wrong) {
-		t.Errorf("a state sync in the middle gives %v", err)
+		t.Errorf("a state sync in the middle: %v", err)
 	}
 }
 

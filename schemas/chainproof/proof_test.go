@@ -15,7 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/trie/trienode"
 )
 
-// Every log of a block with all transaction types is proven, also by go-ethereum's own verifier, in a trie with one
+// Every log of a block with all transaction types is proven, even by go-ethereum's own verifier, in a trie with one
 // receipt and in one with several levels.
 func TestProofOfEveryLog(t *testing.T) {
 	many := bytes.Repeat(allTypes, 60)
@@ -63,14 +63,14 @@ func TestProofOfEveryLog(t *testing.T) {
 }
 
 // Any change to a proof is detected.
-func TestProofThatIsChanged(t *testing.T) {
+func TestChangedProof(t *testing.T) {
 	header, receipts := someBlock(bytes.Repeat(allTypes, 60)...)
 	other, _ := someBlock(types.LegacyTxType)
 	b, err := Prove(header.Hash(), header, receipts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for says, change := range map[string]func(p *Proof){
+	for part, change := range map[string]func(p *Proof){
 		"its header hashes to":                func(p *Proof) { p.Header[40] ^= 1 },
 		"which is not the block's hash":       func(p *Proof) { p.Header, _ = rlp.EncodeToBytes(other) },
 		"does not lead":                       func(p *Proof) { p.Path = p.Path[:len(p.Path)-1] },
@@ -94,8 +94,8 @@ func TestProofThatIsChanged(t *testing.T) {
 		}
 		change(fresh)
 		var wrong *WrongError
-		if _, _, err := fresh.Verify(header.Hash()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", says, err)
+		if _, _, err := fresh.Verify(header.Hash()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v", part, err)
 		}
 	}
 	small, few := someBlock(allTypes...)
@@ -105,10 +105,10 @@ func TestProofThatIsChanged(t *testing.T) {
 	_, p, _ := b.Log(3)
 	p.TransactionIndex = 9
 	if _, _, err := p.Verify(small.Hash()); err == nil || !strings.Contains(err.Error(), "the block has no transaction 9") {
-		t.Errorf("a place that the trie does not have: %v", err)
+		t.Errorf("an index that is not in the trie: %v", err)
 	}
-	rubbish := &Proof{Header: []byte{1}}
-	if _, _, err := rubbish.Verify(crypto.Keccak256Hash([]byte{1})); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	garbage := &Proof{Header: []byte{1}}
+	if _, _, err := garbage.Verify(crypto.Keccak256Hash([]byte{1})); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("an invalid header: %v", err)
 	}
 }
@@ -142,20 +142,20 @@ func TestReadHeader(t *testing.T) {
 		t.Errorf("members that are not hashed: %v", err)
 	}
 	var unprovable *UnprovableError
-	for says, raw := range map[string][]byte{
+	for part, raw := range map[string][]byte{
 		`"extDataHash"`:                        edit(func(m map[string]any) { m["extDataHash"], m["hash"] = common.Hash{1}, common.Hash{2} }),
 		"no receipts root":                     edit(func(m map[string]any) { m["receiptsRoot"] = nil }),
 		"does not have the fields of a header": edit(func(m map[string]any) { delete(m, "stateRoot") }),
 	} {
-		if _, err := ReadHeader(raw); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", says, err)
+		if _, err := ReadHeader(raw); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v", part, err)
 		}
 	}
 	if h, err := ReadHeader(edit(func(m map[string]any) { m["gasLimit"] = "0x5" })); err != nil || proof(header.Hash(), h, receipts) == nil {
-		t.Errorf("a changed field is for Receipts to find: %v", err)
+		t.Errorf("a changed field must be left to Receipts: %v", err)
 	}
 	if _, err := ReadHeader([]byte(`[]`)); err == nil || errors.As(err, &unprovable) {
-		t.Errorf("rubbish: %v", err)
+		t.Errorf("garbage: %v", err)
 	}
 }
 

@@ -108,8 +108,8 @@ func logsOf(consensus []byte) ([]*types.Log, error) {
 	return e.Logs, err
 }
 
-// strange returns the first receipt of an unknown type, nil if there is none.
-func (rs Receipts) strange() (at int, r *Receipt) {
+// unknownType returns the first receipt of an unknown type, nil if there is none.
+func (rs Receipts) unknownType() (at int, r *Receipt) {
 	for i, r := range rs {
 		if !encodable[r.Type] {
 			return i, r

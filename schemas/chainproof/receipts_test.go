@@ -64,7 +64,7 @@ func TestReceipts(t *testing.T) {
 		"a bloom":         func(_ *types.Header, r Receipts) Receipts { r[1].Bloom[0] ^= 1; return r },
 		"a status":        func(_ *types.Header, r Receipts) Receipts { r[2].Status ^= 1; return r },
 		"a type":          func(_ *types.Header, r Receipts) Receipts { r[2].Type = types.BlobTxType; return r },
-		"a log less":      func(_ *types.Header, r Receipts) Receipts { r[2].Logs = r[2].Logs[:1]; return r },
+		"a missing log":   func(_ *types.Header, r Receipts) Receipts { r[2].Logs = r[2].Logs[:1]; return r },
 		"a receipt":       func(_ *types.Header, r Receipts) Receipts { return r[:4] },
 		"the order":       func(_ *types.Header, r Receipts) Receipts { slices.Reverse(r); return r },
 		"the root":        func(h *types.Header, r Receipts) Receipts { h.ReceiptHash[0] ^= 1; return r },
@@ -74,7 +74,7 @@ func TestReceipts(t *testing.T) {
 		hash := h.Hash()
 		r = change(h, r)
 		if err := proof(hash, h, r); (err == nil) != (name == "nothing") || err != nil && !errors.As(err, &wrong) {
-			t.Errorf("with %s changed the proof gives %v", name, err)
+			t.Errorf("with %s changed: %v", name, err)
 		}
 	}
 	h, _ := someBlock()
@@ -90,16 +90,16 @@ func TestUnprovableReceipts(t *testing.T) {
 	h, r := someBlock(types.LegacyTxType, types.DynamicFeeTxType)
 	r[1].Type = 0x7b
 	if err := proof(h.Hash(), h, r); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), "transaction 1 is of type 0x7b") {
-		t.Errorf("a transaction of an unknown type gives %v", err)
+		t.Errorf("a transaction of an unknown type: %v", err)
 	}
 	h.ReceiptHash = rootOf(encoded(t, r[0], nil), encoded(t, r[1], []byte{0x7b}))
 	if err := proof(h.Hash(), h, r); err != nil {
-		t.Errorf("an unknown type that is encoded like Ethereum's gives %v", err)
+		t.Errorf("an unknown type that is encoded like Ethereum's: %v", err)
 	}
 	h, r = someBlock(types.LegacyTxType)
 	h.ReceiptHash = common.Hash{}
 	if err := proof(h.Hash(), h, r); !errors.As(err, &unprovable) {
-		t.Errorf("a header without a root gives %v", err)
+		t.Errorf("a header without a root: %v", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestLogsOfReceipts(t *testing.T) {
 	}
 	logs := b.Logs(map[common.Address]bool{common.BigToAddress(big.NewInt(0xa2)): true})
 	if len(logs) != len(allTypes) {
-		t.Fatalf("of %d receipts come %d logs of one address", len(allTypes), len(logs))
+		t.Fatalf("%d receipts have %d logs of one address", len(allTypes), len(logs))
 	}
 	for i, l := range logs {
 		if l.LogIndex != uint32(2*i+1) || l.TxIndex != uint32(i) || l.BlockNumber != 7 || l.BlockTime != h.Time || l.Data[0] != byte(i+1) || !bytes.Equal(l.TxHash, r[i].TxHash[:]) || len(l.Topics) != 1 {
@@ -133,14 +133,14 @@ func TestChainOfHeaders(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Chain(common.Hash{1}, headers); err == nil {
-		t.Error("a chain that ends elsewhere is accepted")
+		t.Error("a chain that ends in another block is accepted")
 	}
 	if err := Chain(top, append(slices.Clone(headers[:2]), headers[3:]...)); err == nil {
 		t.Error("a chain with a gap is accepted")
 	}
 	headers[2].Time++
 	if err := Chain(top, headers); err == nil || !strings.Contains(err.Error(), "block 2") {
-		t.Errorf("a header that was changed gives %v", err)
+		t.Errorf("a changed header: %v", err)
 	}
 }
 

@@ -5,7 +5,7 @@
 //	users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", url.Values{"pageSize": {"100"}}))
 //
 // Amounts are decimal strings in native units, as in the API; math/big reads them. A client has no
-// limits of its own: give a context with a deadline, or an [http.Client] with a timeout.
+// limits: give a context with a deadline, or an [http.Client] with a timeout.
 package client
 
 import (

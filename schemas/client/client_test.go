@@ -164,9 +164,9 @@ func TestPostWithoutBody(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone checks that a response that is not navlog's is an error that reports it, and that an invalid
-// address is one too.
-func TestAnswersThatAreNone(t *testing.T) {
+// TestForeignResponses checks that a response that is not navlog's is an error that reports this, and that an invalid
+// address is an error too.
+func TestForeignResponses(t *testing.T) {
 	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound, `{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); fmt.Fprint(w, body) }))
 		api, err := client.New(server.URL, "", nil)
@@ -174,7 +174,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = client.Read[[]client.Vault](api.Get(t.Context(), "/api/v1/vaults", nil))
-		if refused := (*client.Error)(nil); err == nil || errors.As(err, &refused) || !strings.Contains(err.Error(), "/api/v1/vaults") {
+		if apiError := (*client.Error)(nil); err == nil || errors.As(err, &apiError) || !strings.Contains(err.Error(), "/api/v1/vaults") {
 			t.Errorf("%q with %d: %v", body, status, err)
 		}
 		server.Close()

@@ -71,7 +71,7 @@ func TestInterface(t *testing.T) {
 	vault := vaultABI(t)
 	lines := strings.Split(strings.TrimSpace(declared), "\n")
 	if len(lines) != len(contracts.Kinds()) {
-		t.Fatalf("%d events are declared, the encoder knows %d", len(lines), len(contracts.Kinds()))
+		t.Fatalf("%d events are declared, the encoder has %d", len(lines), len(contracts.Kinds()))
 	}
 	for i, line := range lines {
 		kind := contracts.Kinds()[i]
@@ -172,7 +172,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestEncodeRefusesWrongIntegers(t *testing.T) {
+func TestEncodeRejectsInvalidIntegers(t *testing.T) {
 	for _, v := range []*big.Int{nil, n(-1), new(big.Int).Lsh(n(1), 256)} {
 		_, _, err := contracts.Encode(contracts.WithdrawalExpired{RequestIndex: n(1), Shares: v})
 		if err == nil || !strings.Contains(err.Error(), "not an unsigned 256-bit integer") {

@@ -37,7 +37,7 @@ func TestDiscreet(t *testing.T) {
 	t.Cleanup(echo.Close)
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	for name, server := range map[string]*httptest.Server{"refused": closed, "answered": echo} {
+	for name, server := range map[string]*httptest.Server{"closed": closed, "echoing": echo} {
 		host := strings.TrimPrefix(server.URL, "http://")
 		for _, raw := range []string{
 			"http://someone:hunter2@" + host + "/v3/secretkey", "http://" + host + "/v3/secretkey?apikey=secret+key%2F2", "ws://" + host + "/secretkey?apikey=secretkey",
@@ -49,12 +49,12 @@ func TestDiscreet(t *testing.T) {
 				client.Close()
 			}
 			if err == nil {
-				t.Fatalf("%s answers", raw)
+				t.Fatalf("%s responds successfully", raw)
 			}
-			text := contracts.Discreet(fmt.Errorf("ask: %w", err), raw).Error()
+			text := contracts.Discreet(fmt.Errorf("request: %w", err), raw).Error()
 			for _, secret := range []string{"someone", "hunter2", "secret", "key/2"} {
 				if strings.Contains(text, secret) {
-					t.Errorf("%s: of %s the error holds %q: %s", name, raw, secret, text)
+					t.Errorf("%s: the error about %s contains %q: %s", name, raw, secret, text)
 				}
 			}
 			if len(text) > 400 {
@@ -80,7 +80,7 @@ func TestDiscreet(t *testing.T) {
 		t.Errorf("an error with nothing to hide is %#v", got)
 	}
 	if contracts.Discreet(nil, echo.URL) != nil {
-		t.Error("no error is one")
+		t.Error("nil becomes an error")
 	}
 }
 

@@ -121,7 +121,7 @@ func TestGoldenBytes(t *testing.T) {
 	}
 	files, err := filepath.Glob("testdata/*.bin")
 	if err != nil || len(files) != len(golden) {
-		t.Fatalf("testdata holds %d files and %d are known (%v): every one is decoded", len(files), len(golden), err)
+		t.Fatalf("testdata has %d files, but %d are declared (%v): declare every file", len(files), len(golden), err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".bin")
@@ -140,10 +140,10 @@ func TestGoldenBytes(t *testing.T) {
 			continue
 		}
 		if !proto.Equal(got, want) {
-			t.Errorf("%s means\n%v\nand meant\n%v", file, got, want)
+			t.Errorf("%s decodes to\n%v\ninstead of\n%v", file, got, want)
 		}
 		if len(got.ProtoReflect().GetUnknown()) > 0 {
-			t.Errorf("%s has fields that are not known any more", file)
+			t.Errorf("%s has fields that are no longer declared", file)
 		}
 		again, err := proto.MarshalOptions{Deterministic: true}.Marshal(got)
 		if err != nil || !bytes.Equal(again, b) {

@@ -47,22 +47,22 @@ func TestAliases(t *testing.T) {
 	}
 	if again := WithAlias(WithAlias(both, seven, 70), eight, 0); !SameMapping(again, one) || SameMapping(one, plain) || SameMapping(one, both) ||
 		!SameMapping(WithAlias(one, seven, 0), plain) {
-		t.Errorf("the records are distinguished wrongly: %v", again.Aliases)
+		t.Errorf("equal records differ, or different ones are equal: %v", again.Aliases)
 	}
 	deposit := func(ref any) *event.Log {
 		return asRecord(emitted("Deposit(address,uint256,uint256,uint256)", 2, alice, ref, 5, 6))
 	}
-	asked := asRecord(emitted("Asked(address,uint32,uint256)", 2, alice, 7, 5))
+	requested := asRecord(emitted("Asked(address,uint32,uint256)", 2, alice, 7, 5))
 	for name, c := range map[string]struct {
 		record *event.Vault
 		log    *event.Log
 		want   uint32
 	}{
-		"without an alias":         {plain, deposit(7), 0},
-		"with an alias":            {both, deposit(7), 71},
-		"with another's":           {one, deposit(8), 0},
-		"of zero":                  {both, deposit(0), 0},
-		"whose partner a rule set": {both, asked, 7},
+		"without an alias":             {plain, deposit(7), 0},
+		"with an alias":                {both, deposit(7), 71},
+		"with another value's":         {one, deposit(8), 0},
+		"with the value zero":          {both, deposit(0), 0},
+		"with a partner set by a rule": {both, requested, 7},
 	} {
 		s, err := Read(c.record)
 		must(t, err)
@@ -76,7 +76,7 @@ func TestAliases(t *testing.T) {
 			t.Errorf("a log %s: the referral is %v, %v", name, referral, err)
 		}
 		if !s.MayRefer(c.log) || s.MayRefer(asRecord(emitted("Other()", 0))) || !s.Description.Attributes() {
-			t.Errorf("a log %s: it cannot refer, or another one can", name)
+			t.Errorf("a log %s: it cannot name a partner, or another log can", name)
 		}
 	}
 	large := deposit(7)

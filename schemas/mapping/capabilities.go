@@ -84,14 +84,14 @@ func (c *Capabilities) add(kind Kind, fields Fields) {
 	}
 }
 
-// Single is which numbers of a vault are what single logs say.
+// Single is which numbers of a vault follow from single logs.
 type Single struct {
-	Deposits bool // what somebody deposited: no deposit becomes void
-	Claims   bool // what somebody was paid: each claim says to whom and how much
+	Deposits bool // deposited amounts: no deposit becomes void
+	Claims   bool // paid amounts: each claim has its owner and amount
 	Queue    bool // which requests are open and funded: each log about one names it by its number
 }
 
-// Single returns which numbers of the vault are sums over logs of which none changes what another says.
+// Single returns which numbers of the vault are sums over logs that do not change each other's values.
 func (d *Description) Single() Single {
 	out := Single{true, true, true}
 	for _, r := range d.Ranges {
@@ -108,8 +108,8 @@ func (d *Description) FundsEach() bool {
 	return !slices.ContainsFunc(d.Ranges, func(r Range) bool { return !r.Mapping.emits(Funded) || r.Mapping.lacks(Funded, ID) })
 }
 
-// MayLack reports whether a log of a block can have an effect of a kind without a field that a rule does not surely
-// give. The field is zero then, which is not a value.
+// MayLack reports whether a log of a block can have an effect of a kind without a field that a rule does not always
+// set. The field is zero then, which is not a value.
 func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
 	return slices.ContainsFunc(d.Ranges, func(r Range) bool {
 		return r.From <= block && block <= r.To && r.Mapping.lacks(kind, field)
@@ -124,12 +124,12 @@ func (d *Description) Emits(kind Kind) bool {
 // Derives reports whether a valuation or a sample of the vault lacks an amount, which follows from the others and from
 // NavDigits.
 func (d *Description) Derives() bool {
-	return !d.ValuationsSay(Nav) || !d.ValuationsSay(Assets) || !d.ValuationsSay(Shares)
+	return !d.ValuationsHave(Nav) || !d.ValuationsHave(Assets) || !d.ValuationsHave(Shares)
 }
 
-// ValuationsSay reports whether every valuation of the vault has a field: Nav, Assets or Shares. A sample has Nav.
+// ValuationsHave reports whether every valuation of the vault has a field: Nav, Assets or Shares. A sample has Nav.
 // Missing fields follow from other logs.
-func (d *Description) ValuationsSay(field Fields) bool {
+func (d *Description) ValuationsHave(field Fields) bool {
 	return !slices.ContainsFunc(d.Ranges, func(r Range) bool {
 		return r.Mapping.Sampling != nil && field != Nav || r.Mapping.lacks(Valuation, field)
 	})

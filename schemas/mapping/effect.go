@@ -83,7 +83,7 @@ const (
 	RedeemSide
 )
 
-// Effect is one effect of a log. Kind determines the meaning of its fields. Has tells which of them are present,
+// Effect is one effect of a log. Kind determines the meaning of its fields. Has is the set of those that are present,
 // because an absent field differs from one that is zero. Amounts are in native units.
 type Effect struct {
 	Kind Kind

@@ -25,7 +25,7 @@ type Mapping struct {
 	events []*Event
 	// queue is what the rules have in common about all requests.
 	queue queue
-	// Sampling says how NAV is measured; nil if it is not, because events have it or nothing does.
+	// Sampling is how NAV is measured; nil if it is not, because events have it or nothing does.
 	Sampling *Sampling
 }
 
@@ -47,7 +47,7 @@ type Role struct {
 // Events returns the events of the mapping, in the order of its rules.
 func (m *Mapping) Events() []*Event { return m.events }
 
-// rule says what the logs of one event do.
+// rule describes what the logs of one event do.
 type rule struct {
 	node *yaml.Node
 	role uint8
@@ -82,19 +82,19 @@ func (m *Mapping) emits(kind Kind) bool {
 	return false
 }
 
-// lacks reports whether a rule emits an effect of a kind that it does not surely give a field.
+// lacks reports whether a rule emits an effect of a kind without always setting a field.
 func (m *Mapping) lacks(kind Kind, field Fields) bool {
 	for r, e := range m.emissions() {
-		if e.kind == kind && r.surely(e)&field == 0 {
+		if e.kind == kind && r.always(e)&field == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// surely returns the fields that an effect of the rule always has: those of the log, and those of a companion that must
-// be there.
-func (r *rule) surely(e *emission) Fields {
+// always returns the fields that an effect of the rule always has: those of the log, and those of a companion that must
+// exist.
+func (r *rule) always(e *emission) Fields {
 	if r.with != nil && r.with.needed {
 		return e.has | r.with.has
 	}

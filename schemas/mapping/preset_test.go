@@ -92,12 +92,12 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestReference checks that the preset knows exactly the events of the reference contracts, and gives each its effect.
+// TestReference checks that the preset has exactly the events of the reference contracts, and gives each its effect.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	v := Reference()
 	if got := len(v.Events()); got != len(contracts.Kinds()) {
-		t.Errorf("the preset knows %d events, the contracts have %d", got, len(contracts.Kinds()))
+		t.Errorf("the preset has %d events, the contracts have %d", got, len(contracts.Kinds()))
 	}
 	for i, vector := range vectors {
 		log := logOf(t, vector.event)
@@ -111,7 +111,7 @@ func TestReference(t *testing.T) {
 		}
 		same, err := v.Map([]Log{log}, nil)
 		if err != nil || !slices.Equal(same, got) {
-			t.Errorf("%s: Map says %+v, %v", kind, same, err)
+			t.Errorf("%s: Map returns %+v, %v", kind, same, err)
 		}
 	}
 }
@@ -247,12 +247,12 @@ func TestReferenceQuarantines(t *testing.T) {
 				t.Errorf("%s is counted with %s", name, what)
 			}
 		}
-		all("a topic less", func(l *Log) { l.Topics = l.Topics[:len(l.Topics)-1] })
-		all("a topic more", func(l *Log) { l.Topics = append(slices.Clone(l.Topics), common.Hash{}) })
+		all("a missing topic", func(l *Log) { l.Topics = l.Topics[:len(l.Topics)-1] })
+		all("an extra topic", func(l *Log) { l.Topics = append(slices.Clone(l.Topics), common.Hash{}) })
 		all("nine topics", func(l *Log) { l.Topics = append(slices.Clone(l.Topics), make([]common.Hash, 9)...) })
 		all("no data", func(l *Log) { l.Data = nil })
-		all("a byte less", func(l *Log) { l.Data = l.Data[1:] })
-		all("a word more", func(l *Log) { l.Data = append(l.Data, make([]byte, 32)...) })
+		all("a missing byte", func(l *Log) { l.Data = l.Data[1:] })
+		all("an extra word", func(l *Log) { l.Data = append(l.Data, make([]byte, 32)...) })
 		large := 0
 		for word := range len(logOf(t, vector.event).Data) / 32 {
 			if quarantined(fmt.Sprint("word ", word), func(l *Log) { l.Data[32*word+31-191/8] |= 0x80 }) {
@@ -273,22 +273,22 @@ func TestUnknownLogs(t *testing.T) {
 	known := logOf(t, vectors[0].event)
 	for name, log := range map[string]Log{
 		"anonymous":      {},
-		"of a stranger":  {Topics: []common.Hash{{1}}},
+		"unknown event":  {Topics: []common.Hash{{1}}},
 		"another source": {Role: 1, Topics: known.Topics, Data: known.Data},
 		"no source":      {Role: 255, Topics: known.Topics, Data: known.Data},
 	} {
 		if event, got, fault := v.One(&log, nil); event != nil || got != nil || fault != nil {
-			t.Errorf("a log %s: %v, %v, %v", name, event, got, fault)
+			t.Errorf("%s: %v, %v, %v", name, event, got, fault)
 		}
 		if v.Event(&log) != nil {
-			t.Errorf("a log %s is known", name)
+			t.Errorf("%s: the log has an event", name)
 		}
 	}
 }
 
-// TestMapKeepsGoing checks that a quarantined log does not change the effects of the others, nor the indexes of their
-// logs.
-func TestMapKeepsGoing(t *testing.T) {
+// TestMapContinuesAfterQuarantine checks that a quarantined log does not change the effects of the others, nor the
+// indexes of their logs.
+func TestMapContinuesAfterQuarantine(t *testing.T) {
 	t.Parallel()
 	good, bad := logOf(t, vectors[0].event), logOf(t, vectors[3].event)
 	bad.Data = bad.Data[1:]

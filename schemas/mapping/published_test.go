@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPublishedABI checks that the presets declare events as their protocols publish them, and know every event that
+// TestPublishedABI checks that the presets declare events as their protocols publish them, and have every event that
 // moves money. The files in testdata/abi are extracted from packages of the protocols; YO publishes only its gateway.
 func TestPublishedABI(t *testing.T) {
 	t.Parallel()
@@ -36,12 +36,12 @@ func TestPublishedABI(t *testing.T) {
 			}
 		}
 		if len(known) != test.events {
-			t.Errorf("%s knows %d events, want %d", test.preset, len(known), test.events)
+			t.Errorf("%s has %d events, want %d", test.preset, len(known), test.events)
 		}
 		for layout := range published {
 			for _, word := range moves {
 				if name, _, _ := strings.Cut(layout, "("); strings.Contains(name, word) && !strings.HasPrefix(name, "OwnershipTransfer") && !known[layout] {
-					t.Errorf("%s does not know %s", test.preset, layout)
+					t.Errorf("%s lacks %s", test.preset, layout)
 				}
 			}
 		}

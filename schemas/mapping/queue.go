@@ -10,18 +10,18 @@ type queue struct {
 	groupIsKey bool
 }
 
-// told is an effect of a rule, with its fields and the rule's node.
-type told struct {
+// ruleEffect is an effect of a rule, with its fields and the rule's node.
+type ruleEffect struct {
 	node *yaml.Node
 	kind Kind
 	side Side
 	has  Fields
 }
 
-// told returns the effects of all rules, in the order of the file.
-func (m *Mapping) told() (out []told) {
+// ruleEffects returns the effects of all rules, in the order of the file.
+func (m *Mapping) ruleEffects() (out []ruleEffect) {
 	for r, e := range m.emissions() {
-		out = append(out, told{r.node, e.kind, e.side, r.possibly(e)})
+		out = append(out, ruleEffect{r.node, e.kind, e.side, r.possibly(e)})
 	}
 	return out
 }
@@ -33,9 +33,9 @@ func (c *checker) queue(m *Mapping) {
 		return // the rules are only compared if each one is valid
 	}
 	var of [kindCount]Fields
-	var first [kindCount]*told
+	var first [kindCount]*ruleEffect
 	priced := map[Side]bool{}
-	all := m.told()
+	all := m.ruleEffects()
 	for i := range all {
 		t := &all[i]
 		of[t.kind] |= t.has
@@ -46,8 +46,8 @@ func (c *checker) queue(m *Mapping) {
 			priced[t.side] = true
 		}
 	}
-	owned := func(t *told) bool { return t.kind == Claimed && t.has&(ID|SourceID) == 0 }
-	fifo, keyed, bare, waits := (*told)(nil), (*told)(nil), (*told)(nil), (*told)(nil)
+	owned := func(t *ruleEffect) bool { return t.kind == Claimed && t.has&(ID|SourceID) == 0 }
+	fifo, keyed, bare, waits := (*ruleEffect)(nil), (*ruleEffect)(nil), (*ruleEffect)(nil), (*ruleEffect)(nil)
 	for i := range all {
 		switch t := &all[i]; {
 		case owned(t):

@@ -194,7 +194,7 @@ func Read(v *event.Vault) (*Sources, error) {
 	return &Sources{Vault: d.compile(navDigitsOf(v)).WithAliases(aliases), Address: address, Description: d, Hash: hashOf(v)}, nil
 }
 
-// hashOf returns the hash of a record's contracts, mappings, aliases and NavDigits: of everything that decides on the
+// hashOf returns the hash of a record's contracts, mappings, aliases and NavDigits: of everything that determines the
 // effects of its logs.
 func hashOf(v *event.Vault) common.Hash {
 	if len(v.GetMappings()) == 0 {
@@ -232,8 +232,8 @@ func reference(address common.Address) *Sources {
 	}, common.Hash{}}
 }
 
-// Says reports whether a vault record has these contracts, mappings, aliases and NavDigits.
-func (s *Sources) Says(v *event.Vault) bool { return s.Hash == hashOf(v) }
+// Matches reports whether a vault record has these contracts, mappings, aliases and NavDigits.
+func (s *Sources) Matches(v *event.Vault) bool { return s.Hash == hashOf(v) }
 
 // Role returns which source of the vault a contract is.
 func (s *Sources) Role(contract common.Address) (uint8, bool) {
@@ -368,7 +368,7 @@ func (v *Vaults) Clone() *Vaults {
 	return &Vaults{of: maps.Clone(v.of)}
 }
 
-// Of returns the sources of a vault: those of the reference contracts if no record says otherwise, even if v is nil.
+// Of returns the sources of a vault: those of the reference contracts if there is no other record, even if v is nil.
 func (v *Vaults) Of(vault common.Address) *Sources {
 	if v == nil {
 		return reference(vault)

@@ -43,7 +43,7 @@ func TestCanonical(t *testing.T) {
 }
 
 // TestRecordOfAnEarlierVersion: a rule that names two partners, voids a deposit that has shares, or cancels shares that may
-// not be funded is a mistake now, but the log has it for ever, so its record can be read.
+// not be funded is a mistake now, but the log has it forever, so its record can be read.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
@@ -80,12 +80,12 @@ func TestRecord(t *testing.T) {
 	s, err := Read(r)
 	must(t, err)
 	log := &event.Log{Address: queue[:], Topics: [][]byte{{1}, {2}, common.Hash{9}.Bytes()}}
-	if role, ok := s.Role(queue); !ok || role != 1 || !s.Takes(log) || !s.Says(r) || len(s.Addresses()) != 2 || s.Companions() {
-		t.Errorf("the record says %+v", s)
+	if role, ok := s.Role(queue); !ok || role != 1 || !s.Takes(log) || !s.Matches(r) || len(s.Addresses()) != 2 || s.Companions() {
+		t.Errorf("the record has %+v", s)
 	}
 	log.Topics[2] = common.Hash{8}.Bytes()
-	stranger := &event.Log{Address: make([]byte, 20), Topics: log.Topics}
-	if log.Topics = log.Topics[:3]; s.Takes(log) || s.Takes(stranger) || s.Takes(&event.Log{Address: queue[:]}) {
+	foreign := &event.Log{Address: make([]byte, 20), Topics: log.Topics}
+	if log.Topics = log.Topics[:3]; s.Takes(log) || s.Takes(foreign) || s.Takes(&event.Log{Address: queue[:]}) {
 		t.Error("a log of another vault is accepted")
 	}
 	plain := &event.Vault{Address: vault[:]}
@@ -155,7 +155,7 @@ events:
 		if got := strings.Join(got, ", "); got != c.want {
 			t.Errorf("shares of %d decimals of an asset of %d: %s, want %s", c.shares, c.asset, got, c.want)
 		}
-		if SameMapping(r, record(18, 18)) != c.same || !s.Says(r) || s.Says(record(18, 17)) {
+		if SameMapping(r, record(18, 18)) != c.same || !s.Matches(r) || s.Matches(record(18, 17)) {
 			t.Errorf("shares of %d decimals of an asset of %d: the record is another one: %t", c.shares, c.asset, c.same)
 		}
 	}
@@ -185,16 +185,16 @@ func TestOverlap(t *testing.T) {
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	if got, want := referenceMapping().capabilities(), (Capabilities{true, true, true, true, true, true, true}); got != want {
-		t.Errorf("the reference contracts can %+v", got)
+		t.Errorf("the capabilities of the reference contracts are %+v", got)
 	}
 	m, err := Parse("plain", []byte(plainVault))
 	must(t, err)
 	if got, want := m.capabilities(), (Capabilities{Deposits: true, Queue: true, Expiry: true}); got != want {
-		t.Errorf("with both sources it can %+v", got)
+		t.Errorf("with both sources the capabilities are %+v", got)
 	}
-	alone := Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{Mapping: m}}}
-	if got, want := alone.Capabilities(), (Capabilities{Deposits: true}); got != want {
-		t.Errorf("without the queue it can %+v", got)
+	single := Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{Mapping: m}}}
+	if got, want := single.Capabilities(), (Capabilities{Deposits: true}); got != want {
+		t.Errorf("without the queue the capabilities are %+v", got)
 	}
 }
 
@@ -252,7 +252,7 @@ func (m *Mapping) capabilities() Capabilities {
 	return d.Capabilities()
 }
 
-// TestSingle: which numbers of the presets are what single logs say, and what keeps one from it.
+// TestSingle checks which numbers of the presets follow from single logs, and which rules prevent that.
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
@@ -264,10 +264,10 @@ func TestSingle(t *testing.T) {
 		must(t, err)
 		d := Description{Ranges: []Range{{Mapping: m}}}
 		if got := d.Single(); got != single[name] {
-			t.Errorf("of %s single logs say %+v, want %+v", name, got, single[name])
+			t.Errorf("%s: %+v follow from single logs, want %+v", name, got, single[name])
 		}
-		if said := [3]bool{d.ValuationsSay(Nav), d.ValuationsSay(Assets), d.ValuationsSay(Shares)}; said != values[name] {
-			t.Errorf("of NAV, assets and shares the valuations of %s say %t", name, said)
+		if has := [3]bool{d.ValuationsHave(Nav), d.ValuationsHave(Assets), d.ValuationsHave(Shares)}; has != values[name] {
+			t.Errorf("whether the valuations of %s have NAV, assets and shares: %t", name, has)
 		}
 	}
 	for effect, want := range map[string]Single{

@@ -12,8 +12,8 @@ func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
 }
 
 // Referral returns the effect of a log that names a partner; nil if it names none, or is neither a deposit nor a
-// request. It keeps a log with a number that is too large to be counted, and marks it. The error says why the layout of
-// the log is not that of the event that it announces. A vault whose mapping has companions needs Referrals.
+// request. It keeps a log with a number that is too large to be counted, and marks it. The error describes how the
+// layout of the log differs from the event that it announces. A vault whose mapping has companions needs Referrals.
 func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
 	log, names := s.names(l)
 	if !names {

@@ -44,9 +44,9 @@ func TestReferral(t *testing.T) {
 		"two large numbers": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: MaxAmount, AssetsEstimate: MaxAmount},
 			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8, Assets: MaxAmount.Bytes(), Shares: MaxAmount.Bytes(),
 				Quarantined: fmt.Sprintf("shares is %s, and an amount of 2^191 or more cannot be summed", MaxAmount)}},
-		"nobody's deposit":       {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: n(1), Shares: n(2)}, nil},
-		"nobody's large deposit": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: MaxAmount, Shares: n(2)}, nil},
-		"another event":          {contracts.WithdrawalExpired{RequestIndex: n(1), Owner: alice, Shares: MaxAmount}, nil},
+		"a deposit without partner":   {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: n(1), Shares: n(2)}, nil},
+		"a large one without partner": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: MaxAmount, Shares: n(2)}, nil},
+		"another event":               {contracts.WithdrawalExpired{RequestIndex: n(1), Owner: alice, Shares: MaxAmount}, nil},
 	} {
 		got, err := Reference().Referral(recordOf(t, test.event))
 		if err != nil || !proto.Equal(got, test.want) {
@@ -56,7 +56,7 @@ func TestReferral(t *testing.T) {
 	bad := recordOf(t, contracts.DepositAccepted{DepositID: long, Owner: alice, PartnerID: 7, Assets: n(1), Shares: n(2)})
 	bad.Topics[2] = common.MaxHash.Bytes() // not an address, so it is not a deposit with a large number either
 	if got, err := Reference().Referral(bad); got != nil || err == nil || !strings.Contains(err.Error(), "DepositAccepted: ") {
-		t.Errorf("a deposit of no owner is %v, %v", got, err)
+		t.Errorf("a deposit without an owner is %v, %v", got, err)
 	}
 	if got, err := Reference().Referral(&event.Log{}); got != nil || err != nil {
 		t.Errorf("a log without topics is %v, %v", got, err)
@@ -66,7 +66,7 @@ func TestReferral(t *testing.T) {
 	}
 }
 
-// TestReferralLacks: a referral says which amounts its log does not give, so that they are not taken for 0.
+// TestReferralLacks: a referral marks the amounts that its log does not have, so that they are not taken for 0.
 func TestReferralLacks(t *testing.T) {
 	t.Parallel()
 	d := sourcesOf(t, `preset: bare

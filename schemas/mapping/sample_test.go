@@ -36,7 +36,7 @@ func TestSampledBlocks(t *testing.T) {
 		}
 		for _, n := range c.want {
 			if contract, due := d.Sampled(n); !due || contract != (common.Address{1}) {
-				t.Errorf("at block %d %s is asked: %t", n, contract, due)
+				t.Errorf("at block %d %s is called: %t", n, contract, due)
 			}
 		}
 	}
@@ -87,11 +87,11 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("a sample after the upgrade is %+v, %t", effects, sound)
 	}
 	for what, change := range map[string]func(*event.Sample){
-		"2^191":            func(e *event.Sample) { e.Assets = common.BigToHash(MaxAmount).Bytes() },
-		"a short word":     func(e *event.Sample) { e.Assets = e.Assets[1:] },
-		"a short address":  func(e *event.Sample) { e.Vault = nil },
-		"too many digits":  func(e *event.Sample) { e.NavDigits = 58 },
-		"no digits at all": func(e *event.Sample) { e.NavDigits = 0 },
+		"2^191":           func(e *event.Sample) { e.Assets = common.BigToHash(MaxAmount).Bytes() },
+		"a short word":    func(e *event.Sample) { e.Assets = e.Assets[1:] },
+		"a short address": func(e *event.Sample) { e.Vault = nil },
+		"too many digits": func(e *event.Sample) { e.NavDigits = 58 },
+		"no digits":       func(e *event.Sample) { e.NavDigits = 0 },
 	} {
 		if effects, sound := sample(change); sound || len(effects) != 0 {
 			t.Errorf("%s is counted: %+v", what, effects)

@@ -35,7 +35,7 @@ func Place(block uint64, index uint32) uint64 {
 // Block returns the block of the log's place.
 func (l *Log) Block() uint64 { return l.Place >> placeBits }
 
-// Fault says why a log is quarantined.
+// Fault is the reason why a log is quarantined.
 type Fault struct {
 	// Log is the index of the log in the input of Map.
 	Log   int

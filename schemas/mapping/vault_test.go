@@ -124,7 +124,7 @@ func TestAmountsAreNotNegative(t *testing.T) {
 	}
 	if out, err := v.Map([]Log{emitted("A(address,uint256,uint256)", 0, alice, 5, 6)}, nil); err == nil || len(out) != 0 ||
 		!strings.Contains(err.Error(), "is negative") {
-		t.Errorf("a negative amount gives %+v, %v", out, err)
+		t.Errorf("a negative amount: %+v, %v", out, err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestSeveralEffects(t *testing.T) {
 		t.Errorf("the effects are\n%+v, want\n%+v", out, want)
 	}
 	if out, err := v.Map([]Log{emitted("Settled(uint256,uint256,uint256)", 0, new(big.Int).Lsh(big.NewInt(1), 64), 5, 6)}, nil); err == nil || len(out) != 0 {
-		t.Errorf("a group of 65 bits gives %+v, %v", out, err)
+		t.Errorf("a group of 65 bits: %+v, %v", out, err)
 	}
 }
 
@@ -212,23 +212,23 @@ func TestCompanion(t *testing.T) {
 	broken := referral(5, alice, 1)
 	broken.Data = broken.Data[1:]
 	for name, test := range map[string]struct{ got, want []int }{
-		"none":                {attributions(deposit(alice, 1)), []int{0}},
-		"after":               {attributions(deposit(alice, 1), referral(3, alice, 1)), []int{3}},
-		"before":              {attributions(referral(3, alice, 1), deposit(alice, 1)), []int{3}},
-		"of another owner":    {attributions(deposit(alice, 1), referral(3, bob, 1)), []int{0}},
-		"of another request":  {attributions(deposit(alice, 1), referral(3, alice, 2)), []int{0}},
-		"two, crossed":        {attributions(deposit(alice, 1), deposit(bob, 1), referral(4, bob, 1), referral(3, alice, 1)), []int{3, 4}},
-		"two of one request":  {attributions(deposit(alice, 1), referral(3, alice, 1), deposit(alice, 1), referral(4, alice, 1)), []int{3, 4}},
-		"one for two":         {attributions(deposit(alice, 1), deposit(alice, 1), referral(3, alice, 1)), []int{3, 0}},
-		"that names nobody":   {attributions(deposit(alice, 1), referral(0, alice, 1)), []int{0}},
-		"that is not laid so": {attributions(deposit(alice, 1), broken), []int{0}},
+		"none":                 {attributions(deposit(alice, 1)), []int{0}},
+		"after":                {attributions(deposit(alice, 1), referral(3, alice, 1)), []int{3}},
+		"before":               {attributions(referral(3, alice, 1), deposit(alice, 1)), []int{3}},
+		"for another owner":    {attributions(deposit(alice, 1), referral(3, bob, 1)), []int{0}},
+		"for another request":  {attributions(deposit(alice, 1), referral(3, alice, 2)), []int{0}},
+		"two, reversed":        {attributions(deposit(alice, 1), deposit(bob, 1), referral(4, bob, 1), referral(3, alice, 1)), []int{3, 4}},
+		"two of one request":   {attributions(deposit(alice, 1), referral(3, alice, 1), deposit(alice, 1), referral(4, alice, 1)), []int{3, 4}},
+		"one for two deposits": {attributions(deposit(alice, 1), deposit(alice, 1), referral(3, alice, 1)), []int{3, 0}},
+		"without a partner":    {attributions(deposit(alice, 1), referral(0, alice, 1)), []int{0}},
+		"with another layout":  {attributions(deposit(alice, 1), broken), []int{0}},
 	} {
 		if !slices.Equal(test.got, test.want) {
 			t.Errorf("a companion %s: attributed to %v, want %v", name, test.got, test.want)
 		}
 	}
-	alone := referral(3, alice, 1)
-	if event := v.Event(&alone); event == nil || event.Name != "Referral" {
+	single := referral(3, alice, 1)
+	if event := v.Event(&single); event == nil || event.Name != "Referral" {
 		t.Errorf("the companion's log is %v", event)
 	}
 }
@@ -284,7 +284,7 @@ func TestNeededCompanion(t *testing.T) {
 		"    with:\n      on: Amounts(uint256 id, uint256 shares, uint256 assets)\n      source: oracle\n      match: {id: $id}\n      set: {shares: $shares, assets: $assets}\n")
 	paid, amounts := emitted("Paid(uint256,address)", 0, 1, alice), emitted("Amounts(uint256,uint256,uint256)", 0, 1, 5, 6)
 	if out, err := v.Map([]Log{paid, amounts}, nil); err == nil || len(out) != 0 || err.Error() != "log 0: Paid: the transaction has no companion for it: Amounts" {
-		t.Errorf("a companion of another source gives %+v, %v", out, err)
+		t.Errorf("a companion of another source: %+v, %v", out, err)
 	}
 	if _, _, fault := v.One(&paid, nil); fault == nil {
 		t.Error("a log without its companion is counted")
@@ -295,7 +295,7 @@ func TestNeededCompanion(t *testing.T) {
 		t.Errorf("the effects are %+v, want %+v", out, want)
 	}
 	if out, err := v.Map([]Log{paid, func() Log { l := emitted("Amounts(uint256,uint256,uint256)", 0, 1, MaxAmount, 6); l.Role = 1; return l }()}, nil); err == nil || len(out) != 0 {
-		t.Errorf("a companion with too large an amount gives %+v, %v", out, err)
+		t.Errorf("a companion with too large an amount: %+v, %v", out, err)
 	}
 }
 
@@ -329,9 +329,9 @@ func TestRequestOfNoShares(t *testing.T) {
 			"  - on: Asked(address indexed who, uint32 partner, uint256 shares)\n    emit: requested\n    set: {key: place, owner: $who, partner: $partner, shares: $shares}\n"+
 			"  - on: Paid(address indexed who, uint256 value)\n    emit: claimed\n    set: {"+claim+"}\n")
 		for shares, want := range map[int]int{0: want, 1: 1} {
-			asked := emitted("Asked(address,uint32,uint256)", 1, alice, 7, shares)
-			effects := mapped(t, s.Vault, asked)
-			record := asRecord(asked)
+			requested := emitted("Asked(address,uint32,uint256)", 1, alice, 7, shares)
+			effects := mapped(t, s.Vault, requested)
+			record := asRecord(requested)
 			record.Address = make([]byte, common.AddressLength)
 			referral, err := s.Referral(record)
 			if len(effects) != want || (referral != nil) != (want > 0) || err != nil {

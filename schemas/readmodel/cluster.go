@@ -18,7 +18,7 @@ import (
 //	          insert_quorum, insert_quorum_parallel, select_sequential_consistency
 
 const (
-	aloneWindow   = "non_replicated_deduplication_window = 100000"
+	singleWindow  = "non_replicated_deduplication_window = 100000"
 	clusterWindow = "replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000"
 	// The path has the table's UUID, which changes when a database of that name is created again.
 	clusterPath = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"

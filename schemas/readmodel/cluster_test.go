@@ -28,7 +28,7 @@ func (r *recorder) Exec(_ context.Context, query string, _ ...any) error {
 func TestClusterSettings(t *testing.T) {
 	c := config(t)
 	if got := c.Processes(); got != "system.processes" {
-		t.Errorf("alone: %s", got)
+		t.Errorf("single server: %s", got)
 	}
 	c.Cluster = "main"
 	if got := c.Processes(); got != "clusterAllReplicas(main, system.processes)" {
@@ -53,8 +53,8 @@ func TestClusterSettings(t *testing.T) {
 	if _, err := c.CheckGeneration(t.Context(), conn, "nowhere"); err == nil || !strings.Contains(err.Error(), "ReplicatedMergeTree(") {
 		t.Errorf("tables that are not replicated: %v", err)
 	}
-	c.Cluster = "no name"
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "clickhouse.cluster is \"no name\"") {
+	c.Cluster = "bad name"
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "clickhouse.cluster is \"bad name\"") {
 		t.Errorf("a wrong name: %v", err)
 	}
 }

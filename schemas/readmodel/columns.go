@@ -38,7 +38,7 @@ type Table[T any] struct {
 // the table.
 const (
 	synced  = "fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1"
-	durable = aloneWindow + ", " + synced + ", auto_statistics_types = ''"
+	durable = singleWindow + ", " + synced + ", auto_statistics_types = ''"
 )
 
 // The tables of a generation.

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestGivenUpQuestions checks that queries whose context ends at any moment do not harm the server, and that the next
+// TestCancelledQueries checks that queries whose context ends at any moment do not harm the server, and that the next
 // query succeeds.
-func TestGivenUpQuestions(t *testing.T) {
+func TestCancelledQueries(t *testing.T) {
 	conn, err := config(t).Open("")
 	if err != nil {
 		t.Fatal(err)
@@ -45,9 +45,9 @@ func TestGivenUpQuestions(t *testing.T) {
 	}
 }
 
-// TestGivenUpWhileTheServerGoes cancels a query while blocks of its response wait to be read and its connection has
-// been reset: the query must return an error, not crash the program.
-func TestGivenUpWhileTheServerGoes(t *testing.T) {
+// TestCancelledWhileConnectionIsReset cancels a query while blocks of its response wait to be read and its connection
+// has been reset: the query must return an error, not crash the program.
+func TestCancelledWhileConnectionIsReset(t *testing.T) {
 	c := config(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -62,9 +62,9 @@ var inOrder = map[string]string{"delta": "owner, scope, bucket, block", "user_ch
 // line of an owner's requests and claims is divided into buckets of as many rows.
 const bucketBlocks = 4096
 
-// Derive computes, in temporary tables of a session (OpenSession), what events mean up to a seq, which must be the end
-// of a unit. The SQL of definitions works in the session until Derive is called again or the session ends. Each table
-// is planned and computed once, however many definitions read it.
+// Derive computes, in temporary tables of a session (OpenSession), the meaning of events up to a seq, which must be the
+// end of a unit. The SQL of definitions works in the session until Derive is called again or the session ends. Each
+// table is planned and computed once, however many definitions read it.
 func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
 	ctx = Parameters(ctx, map[string]uint64{"seq": seq, "bucket": bucketBlocks})
 	for _, table := range derived {

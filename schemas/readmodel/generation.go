@@ -41,7 +41,7 @@ func (c Config) CreateLists(ctx context.Context, conn driver.Conn, database, nam
 // tableDDL returns the statement that creates a table under a name, on a cluster if there is one.
 func (c Config) tableDDL(ddl, declared, name string) string {
 	if c.Cluster != "" {
-		ddl = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, aloneWindow, clusterWindow).
+		ddl = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, singleWindow, clusterWindow).
 			Replace(ddl)
 	}
 	return strings.Replace(ddl, "CREATE TABLE IF NOT EXISTS "+declared, "CREATE TABLE IF NOT EXISTS "+name+c.on(), 1)
@@ -62,7 +62,7 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 		if table == ListsTable.Name && !built {
 			continue
 		}
-		wanted, window := engine[0], aloneWindow
+		wanted, window := engine[0], singleWindow
 		if c.Cluster != "" {
 			wanted, window = engine[1], clusterWindow
 		}

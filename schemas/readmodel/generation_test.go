@@ -75,7 +75,7 @@ func TestCheckGeneration(t *testing.T) {
 	}
 	must(t, g.config.CreateLists(t.Context(), g.conn, g.database, "lists_draft"))
 	if err := g.config.Publish(t.Context(), g.conn, g.database, "lists", "lists_draft"); err == nil {
-		t.Error("a draft was published over a table")
+		t.Error("a draft replaced a published table")
 	}
 	for range 2 { // the second call finds no table
 		must(t, g.config.Discard(t.Context(), g.conn, g.database, "lists_draft"))
@@ -150,9 +150,9 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// TestEventsPartsKnowTheirSeqs checks that all rows are in one partition, that an insert is one part, that the last seq
+// TestEventsPartsHaveTheirSeqs checks that all rows are in one partition, that an insert is one part, that the last seq
 // is found without reading rows, and that rows after a seq are found without reading earlier parts.
-func TestEventsPartsKnowTheirSeqs(t *testing.T) {
+func TestEventsPartsHaveTheirSeqs(t *testing.T) {
 	t.Parallel()
 	g := built(t, false)
 	g.do(t, "SYSTEM STOP MERGES events", "INSERT INTO events (seq) VALUES (1), (2), (18446744073709551615)", "INSERT INTO events (seq) VALUES (3), (4)")

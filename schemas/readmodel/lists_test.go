@@ -39,11 +39,11 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 	for _, d := range Definitions {
 		rows, err := inside.Query(ctx, "SELECT * FROM ("+d.SQL()+")")
 		if err != nil {
-			t.Fatalf("ask %s: %v", d.Name, err)
+			t.Fatalf("query %s: %v", d.Name, err)
 		}
 		got := strings.Join(rows.Columns(), ", ")
 		if err := errors.Join(rows.Close(), rows.Err()); err != nil {
-			t.Fatalf("ask %s: %v", d.Name, err)
+			t.Fatalf("query %s: %v", d.Name, err)
 		}
 		if got != d.Columns {
 			t.Errorf("%s gives the columns %s and declares %s", d.Name, got, d.Columns)

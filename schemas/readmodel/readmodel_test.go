@@ -109,7 +109,7 @@ func TestCheckServer(t *testing.T) {
 	}
 	defer away.Close()
 	if err := readmodel.CheckServer(t.Context(), away); err == nil || !strings.Contains(err.Error(), "is clickhouse.addr right") {
-		t.Errorf("no server: %v", err)
+		t.Errorf("an unreachable server: %v", err)
 	}
 }
 

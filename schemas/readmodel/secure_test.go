@@ -67,8 +67,8 @@ func TestSecureConnectionEnds(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(trusted.Certificate())
 	for name, end := range map[string]func(*tls.Conn) error{
-		"told":     func(c *tls.Conn) error { return c.Close() },
-		"not told": func(c *tls.Conn) error { return c.NetConn().Close() },
+		"closed":  func(c *tls.Conn) error { return c.Close() },
+		"cut off": func(c *tls.Conn) error { return c.NetConn().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, taken := tlsDoor(t, enginetest.ClickHouse(t), &tls.Config{Certificates: trusted.TLS.Certificates})
@@ -86,7 +86,7 @@ func TestSecureConnectionEnds(t *testing.T) {
 			for i := range 4 {
 				var n uint64
 				if err := conn.QueryRow(t.Context(), "SELECT count() FROM numbers(7)").Scan(&n); err != nil || n != 7 {
-					t.Fatalf("question %d: %d, %v", i, n, err)
+					t.Fatalf("query %d: %d, %v", i, n, err)
 				}
 				// The driver frees the place of a connection before it keeps the connection for the next query.
 				wait.For(t, "the connection is idle", func() bool { return conn.Stats().Idle == 1 })
@@ -110,7 +110,7 @@ func TestOwnCertificates(t *testing.T) {
 	t.Parallel()
 	authority := certstest.New(t)
 	addr, _ := tlsDoor(t, enginetest.ClickHouse(t), authority.Server())
-	ask := func(files certs.Files) error {
+	connect := func(files certs.Files) error {
 		c := DefaultConfig()
 		c.Addr, c.TLS, c.Certificates = addr, true, files
 		if err := c.Validate(); err != nil {
@@ -123,13 +123,13 @@ func TestOwnCertificates(t *testing.T) {
 		defer conn.Close()
 		return conn.Ping(t.Context())
 	}
-	if err := ask(authority.Files()); err != nil {
+	if err := connect(authority.Files()); err != nil {
 		t.Errorf("with the files: %v", err)
 	}
-	if err := ask(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
-		t.Errorf("without: %v", err)
+	if err := connect(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("without the files: %v", err)
 	}
-	if err := ask(certs.Files{CA: authority.Files().CA}); err == nil {
+	if err := connect(certs.Files{CA: authority.Files().CA}); err == nil {
 		t.Error("a client without a certificate gets a response")
 	}
 }

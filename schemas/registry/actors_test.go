@@ -48,13 +48,13 @@ func denied(err error) bool {
 }
 
 // A login writes only the status of its own program: serve signs statements by the status of
-// ingest, and no other login can forge, change, age or delete it.
+// ingest, and no other login can forge, change, backdate or delete it.
 func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 	owner, as := logins(t)
 	for program, pool := range as {
 		for _, of := range Programs {
-			said := db.PutStatusParams{Program: of, Instance: "real", Status: []byte(`{"by":"` + program + `"}`)}
-			err := db.New(pool).PutStatus(t.Context(), said)
+			wrote := db.PutStatusParams{Program: of, Instance: "real", Status: []byte(`{"by":"` + program + `"}`)}
+			err := db.New(pool).PutStatus(t.Context(), wrote)
 			if of == program && err != nil {
 				t.Errorf("%s cannot write its own state: %v", program, err)
 			}
@@ -85,7 +85,7 @@ func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 		} {
 			statement = fmt.Sprintf(statement, program)
 			if tag, err := pool.Exec(t.Context(), statement); tag.RowsAffected() != 0 || err != nil && !denied(err) {
-				t.Errorf("%s may: %s (%v)", program, statement, err)
+				t.Errorf("%s is allowed to: %s (%v)", program, statement, err)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 		} {
 			claim = fmt.Sprintf(claim, append(may[role], "migrate")[0])
 			if _, err := pool.Exec(t.Context(), claim); !denied(err) {
-				t.Errorf("%s may: %s (%v)", role, claim, err)
+				t.Errorf("%s is allowed to: %s (%v)", role, claim, err)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 	var me, login string
 	var recent bool
 	const claim = `INSERT INTO audit (operator, login, at, command, detail, outcome)
-		VALUES ('x', 'somebody', '2020-01-01', 'migrate', 'd', 'done')
+		VALUES ('x', 'another', '2020-01-01', 'migrate', 'd', 'done')
 		RETURNING session_user, login, at > now() - interval '1 hour'`
 	if err := owner.QueryRow(t.Context(), claim).Scan(&me, &login, &recent); err != nil || login != me || !recent {
 		t.Errorf("the owner writes as %q at its own time (%t), and is %q (%v)", login, recent, me, err)
@@ -223,12 +223,12 @@ func TestGrantsOfEachRole(t *testing.T) {
 	if !slices.Equal(got, want) {
 		for _, g := range got {
 			if !slices.Contains(want, g) {
-				t.Errorf("granted and not expected: %s", g)
+				t.Errorf("granted, but not expected: %s", g)
 			}
 		}
 		for _, w := range want {
 			if !slices.Contains(got, w) {
-				t.Errorf("expected and not granted: %s", w)
+				t.Errorf("expected, but not granted: %s", w)
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func TestNoLoginActsAsAnother(t *testing.T) {
 	} {
 		for _, role := range strings.Fields(roles) {
 			if _, err := as[role].Exec(t.Context(), statement); !denied(err) {
-				t.Errorf("%s may: %s (%v)", role, statement, err)
+				t.Errorf("%s is allowed to: %s (%v)", role, statement, err)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func TestStatementKeysAreListedAndRetired(t *testing.T) {
 	}
 	tag, err := as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = NULL")
 	if tag.RowsAffected() != 0 || err != nil && !denied(err) {
-		t.Errorf("a key is brought back: %v", err)
+		t.Errorf("a retired key is restored: %v", err)
 	}
 	_, err = as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = now() + interval '1 year'")
 	if !denied(err) {
@@ -331,7 +331,7 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// changes returns what PostgreSQL says about each change that a partner may request.
+	// changes returns PostgreSQL's error for each change that a partner may request.
 	changes := func(pool *pgxpool.Pool, operator string) []error {
 		by := Author{Name: operator}
 		_, keys := RotateKey(t.Context(), pool, by, 7, true)
@@ -345,7 +345,7 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 		_, removed := RemoveCertificates(t.Context(), pool, by, 7, "", true, true)
 		return []error{keys, secret, set, renewed, partly, removed}
 	}
-	// Nothing is there to remove before the changes of a login with the role.
+	// Before the changes of a login with the role there is nothing to remove.
 	refused := func(errs []error) bool {
 		return !slices.ContainsFunc(errs[:4], func(err error) bool { return !denied(err) })
 	}
@@ -369,7 +369,7 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 		`UPDATE endpoint_certificates SET partner_id = 8`, `UPDATE endpoint_certificates SET client = encode(client_key, 'hex')`,
 	} {
 		if _, err := with.Exec(t.Context(), statement); !denied(err) {
-			t.Errorf("serve with the role may: %s (%v)", statement, err)
+			t.Errorf("serve with the role is allowed to: %s (%v)", statement, err)
 		}
 	}
 	var rows []string
@@ -413,7 +413,7 @@ func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 	}
 	defer owner.Close()
 	if _, err := owner.Exec(t.Context(), strings.ReplaceAll(roles, "navlog_rotation", "navlog_role_of_later")); err != nil {
-		t.Errorf("the new role stops the upgrade: %v", err)
+		t.Errorf("the missing new role stops the upgrade: %v", err)
 	}
 	if err := GrantRoles(t.Context(), owner); err != nil {
 		t.Errorf("with the role: %v", err)

@@ -38,20 +38,20 @@ func AnnounceQueued(ctx context.Context, q *db.Queries, partners []int64) error 
 	return nil
 }
 
-// ListenWritten calls heard with the generation of each announcement, over its own
+// ListenWritten calls notify with the generation of each announcement, over its own
 // connection, until ctx ends or the connection does. It calls ready once it listens.
 // The error is never nil.
-func ListenWritten(ctx context.Context, pool *pgxpool.Pool, ready func(), heard func(generation int32)) error {
-	return listen(ctx, pool, written, ready, func(id int64) { heard(int32(id)) })
+func ListenWritten(ctx context.Context, pool *pgxpool.Pool, ready func(), notify func(generation int32)) error {
+	return listen(ctx, pool, written, ready, func(id int64) { notify(int32(id)) })
 }
 
-// ListenQueued calls heard with each partner that has new deliveries, in the way of
+// ListenQueued calls notify with each partner that has new deliveries, in the way of
 // ListenWritten.
-func ListenQueued(ctx context.Context, pool *pgxpool.Pool, ready func(), heard func(partner int64)) error {
-	return listen(ctx, pool, queued, ready, heard)
+func ListenQueued(ctx context.Context, pool *pgxpool.Pool, ready func(), notify func(partner int64)) error {
+	return listen(ctx, pool, queued, ready, notify)
 }
 
-func listen(ctx context.Context, pool *pgxpool.Pool, channel string, ready func(), heard func(id int64)) error {
+func listen(ctx context.Context, pool *pgxpool.Pool, channel string, ready func(), notify func(id int64)) error {
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {
 		return errors.New("listen to PostgreSQL: the server cannot be reached") // pgx's error names user and database
@@ -67,7 +67,7 @@ func listen(ctx context.Context, pool *pgxpool.Pool, channel string, ready func(
 			return fmt.Errorf("listen to PostgreSQL: %w", err)
 		}
 		if id, err := strconv.ParseInt(n.Payload, 10, 64); err == nil { // ignore foreign notifications
-			heard(id)
+			notify(id)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // MaxCertificates is the maximum number of URLs of one partner that have certificates: the current URL, the next one,
-// and some that were forgotten.
+// and some that are no longer used.
 const MaxCertificates = 4
 
 // NoURLError reports that a partner has no URL that certificates could belong to.
@@ -86,7 +86,7 @@ func SetCertificates(
 	return url, err
 }
 
-// sealed returns the given certificates as a row, with the key encrypted, and what changes in words for the audit.
+// sealed returns the given certificates as a row, with the key encrypted, and describes the change for the audit.
 func sealed(given certs.Pinned, sealer *Sealer, id int64, url string) (
 	row db.InsertCertificatesParams, changed string, err error,
 ) {
@@ -95,20 +95,20 @@ func sealed(given certs.Pinned, sealer *Sealer, id int64, url string) (
 	if err != nil {
 		return row, "", fmt.Errorf("encode the certificates of partner %d: %w", id, err)
 	}
-	said := []string{}
+	described := []string{}
 	if texts.Authorities != "" {
 		expiry := certs.Expiry(given.Authorities)
 		row.Authorities, row.AuthoritiesExpire = texts.Authorities, &expiry
-		said = append(said, fmt.Sprintf("%s until %s", printable.Count(len(given.Authorities), "authority", "authorities"), expiry.UTC().Format(time.RFC3339)))
+		described = append(described, fmt.Sprintf("%s until %s", printable.Count(len(given.Authorities), "authority", "authorities"), expiry.UTC().Format(time.RFC3339)))
 	}
 	if chain := given.ClientChain(); len(chain) > 0 {
 		expiry := certs.Expiry(chain)
 		row.Client, row.ClientKey = texts.Client, sealer.SealClientKey(id, url, texts.Key)
 		row.ClientExpires, row.ClientFingerprint = &expiry, certs.Fingerprint(chain[0])
 		until := expiry.UTC().Format(time.RFC3339)
-		said = append(said, fmt.Sprintf("client certificate %x until %s", row.ClientFingerprint, until))
+		described = append(described, fmt.Sprintf("client certificate %x until %s", row.ClientFingerprint, until))
 	}
-	return row, strings.Join(said, ", "), nil
+	return row, strings.Join(described, ", "), nil
 }
 
 // store inserts the row of a URL, or replaces those parts of the known row that are given, and gives the row another id.

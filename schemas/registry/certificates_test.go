@@ -181,8 +181,8 @@ func TestCertificatesOfAURL(t *testing.T) {
 	}
 }
 
-// What cannot be used is refused, and nothing changes.
-func TestCertificatesRefused(t *testing.T) {
+// Certificates that cannot be used are rejected, and nothing changes.
+func TestCertificatesRejected(t *testing.T) {
 	s := newSeven(t, open(t, migrated.Postgres(t)))
 	hour := time.Now().Add(-time.Hour)
 	late, err := s.ca.IssueUntil("late", hour.Add(-time.Hour), hour)
@@ -223,7 +223,7 @@ func TestCertificatesRefused(t *testing.T) {
 }
 
 // The client key is sealed for its partner and URL, and sealed again with the newest key like the signing secrets. With a
-// wrong key it stays closed, and the error says which key is needed.
+// wrong key it cannot be opened, and the error names the key that is needed.
 func TestClientKeysAreSealed(t *testing.T) {
 	s := newSeven(t, open(t, migrated.Postgres(t)))
 	texts := s.ca.Texts(s.ca.Client("acme"))
@@ -231,7 +231,7 @@ func TestClientKeysAreSealed(t *testing.T) {
 	var sealed []byte
 	s.check(s.pool.QueryRow(t.Context(), "SELECT client_key FROM endpoint_certificates").Scan(&sealed))
 	if bytes.Contains(sealed, []byte("PRIVATE")) {
-		t.Error("the key is stored as it is")
+		t.Error("the key is stored unencrypted")
 	}
 	for what, open := range map[string]func() (string, error){
 		"as another partner's": func() (string, error) { return s.sealer.OpenClientKey(8, urlOf7, sealed) },
@@ -241,12 +241,12 @@ func TestClientKeysAreSealed(t *testing.T) {
 		"with another key":     func() (string, error) { return sealerOf(t, 8).OpenClientKey(7, urlOf7, sealed) },
 		"after it was cut off": func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, sealed[:5]) },
 		"after it was emptied": func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, nil) },
-		"with one bit of other": func() (string, error) {
+		"with one other bit": func() (string, error) {
 			return s.sealer.OpenClientKey(7, urlOf7, append(sealed[:len(sealed)-1:len(sealed)-1], sealed[len(sealed)-1]^1))
 		},
 	} {
 		if got, err := open(); err == nil || got != "" {
-			t.Errorf("%s it opens", what)
+			t.Errorf("%s: the key can be opened", what)
 		}
 	}
 	_, _, _, err := s.used(sealerOf(t, 8))
@@ -334,7 +334,7 @@ func TestCertificatesByRole(t *testing.T) {
 			may = append(may, "DELETE")
 		}
 		if got := strings.Join(may, " "); got != want || reads {
-			t.Errorf("%s may %q, want %q, and reads keys: %t", role, got, want, reads)
+			t.Errorf("%s has the rights %q, want %q, and reads keys: %t", role, got, want, reads)
 		}
 	}
 	if _, err := RemoveCertificates(t.Context(), operator.pool, Author{Name: "alice"}, 7, "", true, true); err != nil {

@@ -21,8 +21,8 @@ const (
 	PartnerLease    = "partner"    // it sends to a partner, whose id is the key
 )
 
-// leaseAgain is the interval at which Acquire tries again.
-const leaseAgain = 500 * time.Millisecond
+// acquireInterval is the interval at which Acquire retries.
+const acquireInterval = 500 * time.Millisecond
 
 // ErrLeaseLost means that another process may have the lease now.
 var ErrLeaseLost = errors.New("the lease is lost")
@@ -82,7 +82,7 @@ func (s *Leases) Take(ctx context.Context, key int64) (*Lease, error) {
 
 // Acquire waits until it has the lease. It calls standby once if another owner has it.
 func (s *Leases) Acquire(ctx context.Context, key int64, standby func()) (*Lease, error) {
-	tick := time.NewTicker(leaseAgain)
+	tick := time.NewTicker(acquireInterval)
 	defer tick.Stop()
 	for called := false; ; {
 		limited, cancel := context.WithTimeout(ctx, s.Period)
@@ -103,8 +103,8 @@ func (s *Leases) Acquire(ctx context.Context, key int64, standby func()) (*Lease
 	}
 }
 
-// Renew renews all leases, in one statement. Those that another owner took are lost. After an error nothing is known
-// about them.
+// Renew renews all leases, in one statement. Those that another owner took are lost. After an error their state is
+// unknown.
 func (s *Leases) Renew(ctx context.Context) error {
 	s.mu.Lock()
 	leases := make([]*Lease, 0, len(s.held))

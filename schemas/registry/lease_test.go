@@ -110,7 +110,7 @@ func TestLeaseExpires(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), "SELECT until FROM job_lease").Scan(&first); err != nil {
 		t.Fatal(err)
 	}
-	wait.For(t, "it is renewed past its first end", func() (renewed bool) {
+	wait.For(t, "the lease is renewed past its first end", func() (renewed bool) {
 		if err := pool.QueryRow(t.Context(), "SELECT now() > $1 AND until > now() FROM job_lease", first).Scan(&renewed); err != nil {
 			t.Fatal(err)
 		}
@@ -121,15 +121,15 @@ func TestLeaseExpires(t *testing.T) {
 	}
 	cancel()
 	if err := <-watched; err != nil {
-		t.Errorf("a program that ends hears %v", err)
+		t.Errorf("a program that ends gets %v", err)
 	}
-	wait.For(t, "it expires", func() bool { return isFree(t, pool, 1) })
+	wait.For(t, "the lease expires", func() bool { return isFree(t, pool, 1) })
 	if l.Safe() {
 		t.Error("a lease that has expired counts as safe")
 	}
 }
 
-// A holder keeps its lease while PostgreSQL cannot be reached for a while, and has lost it when it was not renewed in
+// A holder keeps its lease during a short outage of PostgreSQL, and loses it if it is not renewed in
 // time.
 func TestLeaseWithoutPostgreSQL(t *testing.T) {
 	url := migrated.Postgres(t)
@@ -161,7 +161,7 @@ func TestLeaseWithoutPostgreSQL(t *testing.T) {
 }
 
 // A lease that another owner took is lost, and its former holder changes nothing about the new one.
-func TestLeaseIsStolen(t *testing.T) {
+func TestLeaseIsTaken(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, 300*time.Millisecond)
 	kept, stolen := leases.mustTake(t, 1), leases.mustTake(t, 2)
@@ -176,7 +176,7 @@ func TestLeaseIsStolen(t *testing.T) {
 	}
 	stolen.Drop(t.Context())
 	if err := leases.Renew(t.Context()); err != nil || stolen.Safe() || isFree(t, pool, 2) {
-		t.Errorf("the thief has lost its lease: %v", err)
+		t.Errorf("the new owner has lost its lease: %v", err)
 	}
 }
 
@@ -206,13 +206,13 @@ func TestFenceNamesOneLease(t *testing.T) {
 	}
 }
 
-// A process that was suspended for longer than its lease knows that the lease may be over. If nobody took the lease
+// A process that was suspended for longer than its lease treats it as unsafe. If no other owner took the lease
 // meanwhile, the next renewal keeps it; otherwise it is lost.
 func TestSuspendedHolder(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, time.Millisecond)
-	alone, succeeded := leases.mustTake(t, 1), leases.mustTake(t, 2)
-	wait.For(t, "the leases are over", func() bool { return !alone.Safe() && !succeeded.Safe() })
+	free, succeeded := leases.mustTake(t, 1), leases.mustTake(t, 2)
+	wait.For(t, "the leases are over", func() bool { return !free.Safe() && !succeeded.Safe() })
 	successor := leasesOf(pool, time.Minute)
 	var next *Lease
 	wait.For(t, "another owner takes one", func() bool {
@@ -221,8 +221,8 @@ func TestSuspendedHolder(t *testing.T) {
 		return err == nil && next != nil
 	})
 	leases.Period = time.Minute
-	if err := leases.Renew(t.Context()); err != nil || !alone.Safe() || succeeded.Held() || !next.Safe() {
-		t.Errorf("%v; the lease that nobody took is safe: %v; the other one is held: %v", err, alone.Safe(), succeeded.Held())
+	if err := leases.Renew(t.Context()); err != nil || !free.Safe() || succeeded.Held() || !next.Safe() {
+		t.Errorf("%v; the lease that is still free is safe: %v; the other one is held: %v", err, free.Safe(), succeeded.Held())
 	}
 }
 
@@ -248,7 +248,7 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	watched := make(chan error, 1)
 	go func() { watched <- l.Watch(ctx) }()
 	ends := uptime() + 3*leases.Period
-	wait.For(t, "it is kept for three periods", func() bool {
+	wait.For(t, "the lease is kept for three periods", func() bool {
 		if !l.Held() || isFree(t, skewed, 1) {
 			t.Fatal("the lease is not kept")
 		}
@@ -258,10 +258,10 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	if err := <-watched; err != nil {
 		t.Error(err)
 	}
-	wait.For(t, "it expires", func() bool { return isFree(t, skewed, 1) })
+	wait.For(t, "the lease expires", func() bool { return isFree(t, skewed, 1) })
 }
 
-// A project of the version before leases holds an advisory lock. While it does, nobody takes the lease of that
+// A project of the version before leases holds an advisory lock. While it does, no owner takes the lease of that
 // generation, and a holder loses it; other generations and kinds are not affected.
 func TestOldProjectKeepsItsGeneration(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))

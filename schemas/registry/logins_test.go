@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// psql runs a file like psql, as far as deploy/docker/postgres-logins.sql needs: \set from a
+// psql runs a file like psql, with what deploy/docker/postgres-logins.sql needs: \set from a
 // file, whose text is in secrets, :'variable', and \gexec, which runs the result of a query.
 func psql(t *testing.T, pool *pgxpool.Pool, file string, secrets map[string]string) {
 	t.Helper()
@@ -112,11 +112,11 @@ func TestLoginsOfCompose(t *testing.T) {
 				}
 				var powers int
 				if err := pool.QueryRow(ctx, "SELECT count(*) FROM pg_roles WHERE rolname = session_user AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls)").Scan(&powers); err != nil || powers != 0 {
-					t.Errorf("%s can do more than a program has to (%v)", name, err)
+					t.Errorf("%s has more rights than a program needs (%v)", name, err)
 				}
 				_, err = pool.Exec(ctx, "CREATE TABLE made_by_"+name+" (n int)")
 				if (err == nil) != (name == "migrate") {
-					t.Errorf("%s makes a table: %v", name, err)
+					t.Errorf("%s creates a table: %v", name, err)
 				}
 				pool.Close()
 			}

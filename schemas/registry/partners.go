@@ -299,7 +299,7 @@ func reseal(ctx context.Context, q *db.Queries, sealer *Sealer, row db.LockSecre
 	return resealed, nil
 }
 
-// The overlap of a rotation: what it is unless somebody chooses another one, and the longest.
+// The overlap of a rotation: the default, and the maximum.
 const (
 	DefaultOverlap = 24 * time.Hour
 	MaxOverlap     = 720 * time.Hour

@@ -118,7 +118,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Open returns a pool after it has checked that the server answers and has migrated the
+// Open returns a pool after it has checked that the server responds and has migrated the
 // tables, unless the configuration forbids that. Several programs may do so at once.
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	pool, err := Connect(ctx, c)
@@ -148,7 +148,7 @@ func OpenAsItIs(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	return Open(ctx, c)
 }
 
-// Connect returns a pool after it has checked that the server answers.
+// Connect returns a pool after it has checked that the server responds.
 func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
@@ -195,7 +195,7 @@ func onOneLine(err error) string {
 	return strings.Join(reasons, " ")
 }
 
-// unreachable describes on one line why the server does not answer, and wraps pgx's own
+// unreachable describes on one line why the server does not respond, and wraps pgx's own
 // error.
 type unreachable struct {
 	text string
@@ -313,7 +313,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 // in PostgreSQL would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY of the program that migrates waits.
 type migrationLock struct{}
 
-// lockInterval is how often a program that waits for another one's migration looks whether it has ended.
+// lockInterval is how often a program that waits for another one's migration checks whether it has ended.
 const lockInterval = 100 * time.Millisecond
 
 func (migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
@@ -351,7 +351,7 @@ func Instance() string {
 // once a minute.
 func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func() any) error {
 	queries, instance := db.New(pool), Instance()
-	if err := forgetOld(ctx, queries); err != nil && ctx.Err() == nil {
+	if err := deleteOld(ctx, queries); err != nil && ctx.Err() == nil {
 		slog.Warn("old status not removed", "program", program, "error", err)
 	}
 	tick := time.NewTicker(time.Second)
@@ -403,7 +403,7 @@ func (o *outage) note(log *slog.Logger, err error, now time.Time) {
 	}
 }
 
-func forgetOld(ctx context.Context, queries *db.Queries) error {
+func deleteOld(ctx context.Context, queries *db.Queries) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return queries.DeleteOldStatus(ctx)

@@ -58,7 +58,7 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "geheim") {
-			t.Errorf("the password is in: %v", err)
+			t.Errorf("the error contains the password: %v", err)
 		}
 	}
 	if err := DefaultConfig().Validate(); err == nil {
@@ -66,7 +66,7 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 	}
 }
 
-func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
+func TestOpenErrorsHaveTheCauseAndNoPassword(t *testing.T) {
 	const addr = "127.0.0.1:1" // nothing listens there
 	right, err := url.Parse(enginetest.Postgres(t))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 	wrongPassword.User = url.UserPassword(right.User.Username(), "geheim")
 	wrongDatabase.Path = "nosuchdatabase"
 	for name, c := range map[string]struct{ url, part string }{
-		"nobody listens":  {"postgres://u:geheim@" + addr + "/db", addr},
+		"no listener":     {"postgres://u:geheim@" + addr + "/db", addr},
 		"not a URL":       {"postgres://u:geheim@h:port/db", "postgres.url cannot be parsed"},
 		"wrong password":  {wrongPassword.String(), "reach PostgreSQL at"},
 		"wrong database":  {wrongDatabase.String(), "nosuchdatabase"},
@@ -87,11 +87,11 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 		cancel()
 		if err == nil {
 			pool.Close()
-			t.Errorf("%s: opened", name)
+			t.Errorf("%s: a pool was opened", name)
 			continue
 		}
 		if !strings.Contains(err.Error(), c.part) {
-			t.Errorf("%s: %v should say %q", name, err, c.part)
+			t.Errorf("%s: %v, want %q", name, err, c.part)
 		}
 		if password, _ := right.User.Password(); strings.Contains(err.Error(), "geheim") || password != "" && strings.Contains(err.Error(), password) {
 			t.Errorf("%s: a password is in the error", name)
@@ -100,7 +100,7 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 }
 
 // A password outside the URL needs no escaping.
-func TestPasswordApartFromURL(t *testing.T) {
+func TestPasswordOutsideURL(t *testing.T) {
 	const password = "pa/ss#wo?rd@=:%2F"
 	owner := open(t, migrated.Postgres(t))
 	role := owner.Config().ConnConfig.Database // as unique as the test's database
@@ -117,7 +117,7 @@ func TestPasswordApartFromURL(t *testing.T) {
 	}
 	if pool, err := Open(t.Context(), c); err == nil {
 		pool.Close()
-		t.Fatal("the server asks for no password")
+		t.Fatal("the server does not require a password")
 	}
 	t.Setenv("PGPASSWORD", password)
 	open(t, c.URL)
@@ -307,7 +307,7 @@ func TestPartnerByKey(t *testing.T) {
 }
 
 // The first secret must be sealed with a key that the running dispatchers have; otherwise none of them could open it.
-func TestFirstSecretIsOneThatDispatchersCanOpen(t *testing.T) {
+func TestFirstSecretCanBeOpened(t *testing.T) {
 	const key, other = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 	pool := open(t, migrated.Postgres(t))
 	if _, err := ProvenSealer(t.Context(), pool, other); err != nil {
@@ -349,7 +349,7 @@ func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 	if n, err := queries.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: 1, Url: &url}); err != nil || n != 0 {
-		t.Errorf("a partner that is not there got a URL: %d %v", n, err)
+		t.Errorf("an unknown partner got a URL: %d %v", n, err)
 	}
 }
 
@@ -495,7 +495,7 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	}
 }
 
-// The oldest attempts are found by the index, also when the newest ones are between them in the table, as after the first
+// The oldest attempts are found by the index, even when the newest ones are between them in the table, as after the first
 // retention, and are pruned without reading the others.
 func TestOldAttemptsAreFoundByTheIndex(t *testing.T) {
 	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
@@ -681,7 +681,7 @@ func TestAnyStatusIsWritten(t *testing.T) {
 	for text, want := range map[string]string{
 		"HTTP 500: page\x00with a NUL": "HTTP 500: page\ufffdwith a NUL",
 		"cut \xe2\x82 and \xff":        "cut \ufffd\ufffd and \ufffd",
-		"\\u0000 as it is said":        "\\u0000 as it is said",
+		"\\u0000 as text":              "\\u0000 as text",
 	} {
 		s, err := stored(ProgramStatus{State: Following, ChainStatus: ChainStatus{Endpoints: []EndpointStatus{{LastError: text}}}})
 		if err != nil {
@@ -699,7 +699,7 @@ func TestAnyStatusIsWritten(t *testing.T) {
 }
 
 // A lasting failure is not logged every second.
-func TestOutageIsLoggedNowAndThen(t *testing.T) {
+func TestOutageIsLoggedOncePerMinute(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	o := statusOutage
@@ -728,7 +728,7 @@ func TestPartnerNamePrints(t *testing.T) {
 }
 
 // Report first deletes the rows of processes that ended long ago, and no others.
-func TestReportForgetsWhatHasGone(t *testing.T) {
+func TestReportDeletesOldRows(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -767,9 +767,9 @@ func TestReportForgetsWhatHasGone(t *testing.T) {
 // password.
 func TestAnnounceWritten(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
-	ready, heard, ended := make(chan struct{}), make(chan int32, 8), make(chan error, 1)
+	ready, notified, ended := make(chan struct{}), make(chan int32, 8), make(chan error, 1)
 	go func() {
-		ended <- ListenWritten(t.Context(), pool, func() { close(ready) }, func(generation int32) { heard <- generation })
+		ended <- ListenWritten(t.Context(), pool, func() { close(ready) }, func(generation int32) { notified <- generation })
 	}()
 	<-ready
 	exec(t, pool, "SELECT pg_notify($1, 'something else')", written)
@@ -777,7 +777,7 @@ func TestAnnounceWritten(t *testing.T) {
 		if err := AnnounceWritten(t.Context(), pool, generation); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-heard; got != generation {
+		if got := <-notified; got != generation {
 			t.Errorf("got generation %d, want %d", got, generation)
 		}
 	}

@@ -25,7 +25,7 @@ func as(t *testing.T, url, role string) *pgxpool.Pool {
 
 // Each role can run its program's queries and none of the others': in particular, the program that serves the internet
 // can neither read a secret nor mark an event as delivered.
-func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
+func TestRolesHaveExactlyTheirRights(t *testing.T) {
 	url, ctx := enginetest.Postgres(t), context.Background()
 	owner := open(t, url)
 	for range 2 { // again, as after each migration
@@ -136,7 +136,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 			_, err := pool.Exec(ctx, statement)
 			var refusal *pgconn.PgError
 			if !errors.As(err, &refusal) || refusal.Code != "42501" {
-				t.Errorf("%s may: %s (%v)", role, statement, err)
+				t.Errorf("%s is allowed to: %s (%v)", role, statement, err)
 			}
 		}
 	}

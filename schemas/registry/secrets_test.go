@@ -17,7 +17,7 @@ func TestAPIKeys(t *testing.T) {
 		for test, form := range map[bool]*regexp.Regexp{false: regexp.MustCompile(`^nk_live_[0-9A-Za-z]{38}$`), true: regexp.MustCompile(`^nk_test_[0-9A-Za-z]{38}$`)} {
 			key := NewAPIKey(test)
 			if !form.MatchString(key) || !WellFormedKey(key) || seen[key] {
-				t.Fatalf("a key of a wrong form, or made twice: %s", key)
+				t.Fatalf("a malformed or repeated key: %s", key)
 			}
 			seen[key] = true
 			// Computes the checksum independently: base 62 of big.Int, whose digits are 0-9a-zA-Z.
@@ -34,7 +34,7 @@ func TestAPIKeys(t *testing.T) {
 			}
 			want := swap(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(key[8:40])))).Text(62))
 			if got := strings.TrimLeft(key[40:], "0"); got != strings.TrimLeft(want, "0") {
-				t.Fatalf("checksum of %s is %s, should be %s", key, got, want)
+				t.Fatalf("checksum of %s is %s, want %s", key, got, want)
 			}
 		}
 	}
@@ -45,12 +45,12 @@ func TestAPIKeys(t *testing.T) {
 			other = '1'
 		}
 		if WellFormedKey(key[:i] + string(other) + key[i+1:]) {
-			t.Errorf("a mistake at %d is not detected", i)
+			t.Errorf("a wrong character at %d is not detected", i)
 		}
 	}
 	for _, bad := range []string{"", "nk_live_", key[:len(key)-1], key + "0", "nk_prod_" + key[8:], strings.ToUpper(key), " " + key} {
 		if WellFormedKey(bad) {
-			t.Errorf("%q passes for a key", bad)
+			t.Errorf("%q is accepted as a key", bad)
 		}
 	}
 	if want := sha256.Sum256([]byte(key)); !bytes.Equal(HashKey(key), want[:]) {
@@ -63,7 +63,7 @@ func FuzzWellFormedKey(f *testing.F) {
 	f.Add("nk_live_é")
 	f.Fuzz(func(t *testing.T, key string) {
 		if WellFormedKey(key) && (len(key) != 46 || crc32.ChecksumIEEE([]byte(key[8:40])) == 0 && key[40:] != "000000") {
-			t.Errorf("%q passes for a key", key)
+			t.Errorf("%q is accepted as a key", key)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestSealer(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	if bytes.Contains(sealed, []byte(secret[6:])) || bytes.Equal(sealed, s.Seal(7, secret)) {
-		t.Error("the secret shows, or two seals of it are equal")
+		t.Error("the secret is visible, or two seals of it are equal")
 	}
 	other, err := NewSealer(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32)))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
-// TestOwnCertificates: a server of an own authority that demands a client certificate of it is reached with the
-// parameters of postgres.url, and only with the right ones.
+// TestOwnCertificates: a server with a private authority that requires a client certificate is reached with the right
+// parameters of postgres.url, and not with others.
 func TestOwnCertificates(t *testing.T) {
 	ours, other := certstest.New(t), certstest.New(t)
 	dir, err := engines.TempDir("secure")

@@ -63,7 +63,7 @@ type ProgramStatus struct {
 	// LateVaults are vaults that are still catching up while the others follow the head.
 	// ingest reports them while it is Following.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
-	// VaultWarnings are problems for an operator to look at, in words that the public may read.
+	// VaultWarnings are problems for an operator to examine, in words that the public may read.
 	VaultWarnings []VaultWarning `json:"vaultWarnings,omitempty"`
 	// Building is set while project builds the first generation and none is live.
 	Building *BuildingStatus `json:"building,omitempty"`
@@ -201,7 +201,7 @@ type EndpointStatus struct {
 	// prices.
 	Calls uint64 `json:"calls"`
 	Units uint64 `json:"units,omitempty"`
-	// FailingSince is when the first of its failures occurred; nil while it is not down. Failures are forgotten after 8
+	// FailingSince is when the first of its failures occurred; nil while it is not down. Failures are cleared after 8
 	// responses in a row, or a minute without one.
 	FailingSince *time.Time `json:"failingSince,omitempty"`
 	// LastError is for operators: it may contain the provider's own words.

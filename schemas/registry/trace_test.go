@@ -17,14 +17,14 @@ func TestQueriesOfATrace(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	queries := db.New(pool)
 	if _, err := queries.DeliveryOwner(t.Context(), uuid.New()); err == nil {
-		t.Error("an event that is not there has an owner")
+		t.Error("a missing event has an owner")
 	}
 	ctx, request := telemetry.Begin(t.Context(), telemetry.Internal, "request")
 	if _, err := queries.PartnerByKey(ctx, HashKey("hunter2")); err == nil {
-		t.Error("a key that is not there has a partner")
+		t.Error("an unknown key has a partner")
 	}
 	if _, err := pool.Exec(ctx, "SELECT 'hunter2'::integer"); err == nil {
-		t.Error("a word is a number")
+		t.Error("a text was converted to a number")
 	}
 	telemetry.End(request, nil)
 	var names []string

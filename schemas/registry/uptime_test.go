@@ -64,7 +64,7 @@ func (u uptimes) want(what, days string) {
 
 // Uptime is the time between consecutive reports, counted once for all instances of a program. A gap is a time without
 // a report.
-func TestUptimeCountsWhatWasSeen(t *testing.T) {
+func TestUptimeIsBetweenReports(t *testing.T) {
 	u := newUptimes(t)
 	for _, c := range []struct {
 		what, at string
@@ -73,18 +73,18 @@ func TestUptimeCountsWhatWasSeen(t *testing.T) {
 	}{
 		{"the first report", "12:00:00", true, "02 0 0"},
 		{"a report 3 s later", "12:00:03", true, "02 3000 3000"},
-		{"one of another instance", "12:00:03.4", true, "02 3000 3000"},
-		{"one of a standby", "12:00:03.6", false, "02 3000 3000"},
-		{"what they left out", "12:00:05", true, "02 5000 5000"},
+		{"a report of another instance", "12:00:03.4", true, "02 3000 3000"},
+		{"a report of a standby", "12:00:03.6", false, "02 3000 3000"},
+		{"the active instance again", "12:00:05", true, "02 5000 5000"},
 		{"a standby", "12:00:08", false, "02 8000 5000"},
 		{"the active instance, less than 2 s later", "12:00:08.5", true, "02 8500 8500"},
 		{"a gap of 5.5 s", "12:00:14", true, "02 8500 8500"},
-		{"and on", "12:00:16", true, "02 10500 10500"},
-		{"it runs, and is not in its role", "12:00:20", false, "02 14500 10500"},
-		{"still not", "12:00:24", false, "02 18500 10500"},
+		{"a report after the gap", "12:00:16", true, "02 10500 10500"},
+		{"running, but not in its role", "12:00:20", false, "02 14500 10500"},
+		{"still not in its role", "12:00:24", false, "02 18500 10500"},
 		{"in its role again", "12:00:27", true, "02 21500 10500"},
 		{"a clock that was set back", "11:00:00", true, "02 21500 10500"},
-		{"and goes on", "11:00:02", true, "02 23500 12500"},
+		{"after the clock was set back", "11:00:02", true, "02 23500 12500"},
 		{"a clock that differs by a little", "11:00:01.9", true, "02 23500 12500"},
 	} {
 		u.note("2026-03-02T"+c.at+"Z", c.working)
@@ -124,7 +124,7 @@ func TestUptimeAtMidnight(t *testing.T) {
 			u.note(c.at, c.first)
 			u.want("after midnight", c.want)
 			u.note(c.at, c.first)
-			u.want("and once", c.want)
+			u.want("a second report", c.want)
 		})
 	}
 	u := newUptimes(t)

@@ -28,7 +28,7 @@ type Topic struct {
 	Value common.Hash `json:"value"`
 }
 
-// Mapping is which mapping the logs of a vault are read by, in which blocks: its name, and the hash of its canonical
+// Mapping names the mapping of a vault's logs in a range of blocks: its name, and the hash of its canonical
 // text.
 type Mapping struct {
 	From   string      `json:"from,omitempty"`
@@ -37,8 +37,8 @@ type Mapping struct {
 	Hash   common.Hash `json:"hash"`
 }
 
-// Mapped adds to a vault of a partner's statement how its logs are read. Of a vault of the reference contracts a
-// statement says nothing.
+// Mapped adds to a vault of a partner's statement how its logs are read. For a vault of the reference contracts it adds
+// nothing.
 func (v *Vault) Mapped(s *mapping.Sources, partner uint32) {
 	if s.Hash == (common.Hash{}) {
 		return
@@ -94,7 +94,7 @@ func BuiltIn() (Texts, error) {
 type UnknownMapping struct{ Vault, Preset, Hash string }
 
 func (e *UnknownMapping) Error() string {
-	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of this navlog", e.Vault, e.Preset, e.Hash)
+	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of this version of navlog", e.Vault, e.Preset, e.Hash)
 }
 
 // sources are how the logs of a vault of a partner's statement are read; nil for a vault of the reference contracts.
@@ -155,7 +155,7 @@ func (p placed) compare(q placed) int {
 	return cmp.Or(cmp.Compare(p.block, q.block), cmp.Compare(p.index, q.index))
 }
 
-// mappedEvents are the partner's events among logs of vaults with a mapping of their own.
+// mappedEvents are the partner's events among logs of vaults with another mapping than the reference.
 func (r *rebuilding) mappedEvents(logs []*event.Log) (out []placed) {
 	for i, sources := range r.mapped {
 		if sources == nil {

@@ -42,7 +42,7 @@ func TestRebuildMapped(t *testing.T) {
 	c.pay(vaultA, 8, 21, 4, 9)                  // of another partner
 	c.pay(alice, 7, 22, 4, 9)                   // another vault of the same gateway
 	c.emit(t, vaultB, 20, 2, deposit(7, 2, 10)) // of the reference contracts
-	c.emit(t, vaultA, 23, 0, deposit(7, 3, 10)) // which means nothing in another vault
+	c.emit(t, vaultA, 23, 0, deposit(7, 3, 10)) // without effect in another vault
 	texts, err := statement.BuiltIn()
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestRebuildMapped(t *testing.T) {
 		t.Fatalf("rebuilt, %v\n%s\nsigned\n%s", err, again.Bytes(), signed)
 	}
 	if want := []statement.LeftOut{{Address: vaultA.Hex(), Events: 1, StartBlock: "12"}}; !slices.Equal(found.LeftOut, want) {
-		t.Errorf("left out are %+v", found.LeftOut)
+		t.Errorf("the events left out are %+v", found.LeftOut)
 	}
 
 	var unknown *statement.UnknownMapping

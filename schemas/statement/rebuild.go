@@ -43,7 +43,7 @@ func (c *Contradiction) Error() string { return c.Reason }
 
 func contradict(format string, a ...any) error { return &Contradiction{fmt.Sprintf(format, a...)} }
 
-// Findings are what Rebuild found out besides the bytes of a statement.
+// Findings are the results of Rebuild besides the bytes of a statement.
 type Findings struct {
 	Blocks  uint64    // with a time in the time range
 	Pending bool      // the node reports that the statement's block is not final
@@ -51,7 +51,7 @@ type Findings struct {
 }
 
 // LeftOut counts the partner's events in the time range that a contract emitted and that the statement does not
-// include. Anyone may deploy a contract that emits such events, so the chain cannot tell whether it is a vault.
+// include. Anyone may deploy a contract that emits such events, so the chain does not show whether it is a vault.
 type LeftOut struct {
 	Address    string `json:"address"`
 	Events     int    `json:"events"`
@@ -102,7 +102,7 @@ type rebuilding struct {
 	progress func(done, of uint64)
 	vaults   []common.Address
 	starts   []uint64
-	// mapped are how the logs of each vault are read, nil for one of the reference contracts, and contracts all of
+	// mapped is how the logs of each vault are read, nil for one of the reference contracts, and contracts all of
 	// theirs.
 	mapped    []*mapping.Sources
 	contracts []common.Address
@@ -217,8 +217,8 @@ func (r *rebuilding) blocks(from, to uint64) (first, last uint64, err error) {
 	return first, next - 1, nil
 }
 
-// mostBlocks is the widest block range of one request to a node.
-const mostBlocks = 10_000
+// maxBlocks is the widest block range of one request to a node.
+const maxBlocks = 10_000
 
 // events writes the events of a block range. It halves a range that a node rejects. It
 // requests the logs of all contracts, but only the partner's, whose id both events index.
@@ -229,7 +229,7 @@ func (r *rebuilding) events(w *Writer, first, last uint64) error {
 	kinds := []common.Hash{contracts.KindDepositAccepted.Topic(), contracts.KindWithdrawalRequested.Topic()}
 	partner := common.BigToHash(new(big.Int).SetUint64(uint64(r.header.PartnerID)))
 	topics := [][]common.Hash{kinds, nil, nil, {partner}}
-	for at, width := first, uint64(mostBlocks); at <= last; {
+	for at, width := first, uint64(maxBlocks); at <= last; {
 		end := min(last, at+width-1)
 		logs, err := r.logs(at, end, topics)
 		if err != nil && width > 1 && r.ctx.Err() == nil {
@@ -245,7 +245,7 @@ func (r *rebuilding) events(w *Writer, first, last uint64) error {
 		if r.progress != nil {
 			r.progress(end-first+1, last-first+1)
 		}
-		at, width = end+1, min(2*width, mostBlocks)
+		at, width = end+1, min(2*width, maxBlocks)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
 	var events []placed
-	var others []*event.Log // of vaults with a mapping of their own
+	var others []*event.Log // of vaults with another mapping than the reference
 	for i := range logs {
 		l := &logs[i]
 		if l.Removed {

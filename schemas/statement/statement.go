@@ -61,7 +61,7 @@ type Header struct {
 type Vault struct {
 	Address    string `json:"address"`
 	StartBlock string `json:"startBlock"`
-	// Sources and Mappings say how the logs of a vault of another protocol than the reference are read.
+	// Sources and Mappings describe how the logs of a vault of another protocol than the reference are read.
 	Sources  []Source  `json:"sources,omitempty"`
 	Mappings []Mapping `json:"mappings,omitempty"`
 	// Aliases are the attribution values by which logs of the vault name the partner, sorted.
@@ -287,8 +287,8 @@ func Parse(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// Signed reports whether the signature was made with the public key. The document cannot
-// tell whose key that is.
+// Signed reports whether the signature was made with the public key. The document does not
+// prove whose key that is.
 func (d *Document) Signed() bool {
 	digest := sha256.Sum256(d.Body)
 	return ed25519.Verify(d.PublicKey, signed(digest[:]), d.Signature)

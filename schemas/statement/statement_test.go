@@ -187,26 +187,26 @@ func TestRebuild(t *testing.T) {
 
 	// Another amount, one event more or less, or another order changes the bytes.
 	for name, events := range map[string][]statement.Event{
-		"an amount": {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "1000"), withdrawal, delivered(vaultA, 30, 2, "12")},
-		"one less":  {delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
-		"twice":     {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, withdrawal, delivered(vaultA, 30, 2, "12")},
-		"order":     {delivered(vaultB, 10, 3, "10"), delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"another amount":   {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "1000"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"one event less":   {delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"a repeated event": {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, withdrawal, delivered(vaultA, 30, 2, "12")},
+		"another order":    {delivered(vaultB, 10, 3, "10"), delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
 	} {
 		if bytes.Equal(write(t, header(c), nil, events...), again.Bytes()) {
-			t.Errorf("%s changes nothing", name)
+			t.Errorf("%s does not change the bytes", name)
 		}
 	}
 }
 
 // A header that contradicts the chain is distinguished from a node that does not respond.
-func TestRebuildRefusals(t *testing.T) {
+func TestRebuildErrors(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, widest: 100}
 	for part, change := range map[string]func(*statement.Header){
 		"it is of chain 6, but the node serves chain 5": func(h *statement.Header) { h.ChainID = 6 },
 		`its to is "later"`:                             func(h *statement.Header) { h.To = "later" },
 		`its from is "soon"`:                            func(h *statement.Header) { h.From = "soon" },
 		"not a time after its from":                     func(h *statement.Header) { h.To = webhook.FormatTime(genesis) },
-		"twice":                                         func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
+		"a repeated event":                              func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
 		`its vault "0x1"`:                               func(h *statement.Header) { h.Vaults[0].Address = "0x1" },
 		`its vault "0xa1a1`:                             func(h *statement.Header) { h.Vaults[0].Address = strings.ToLower(h.Vaults[0].Address) },
 		`from block "x"`:                                func(h *statement.Header) { h.Vaults[0].StartBlock = "x" },
@@ -328,7 +328,7 @@ func TestSignature(t *testing.T) {
 }
 
 // Anything after the signed part is unsigned, and JSON readers take the last of two fields with the
-// same name: so only key and signature may stand there.
+// same name: so only key and signature are allowed there.
 func TestUnsigned(t *testing.T) {
 	text := string(write(t, header(&fakeChain{}), key, delivered(vaultA, 20, 0, "5")))
 	forged := `"totals":[{"vaultAddress":"` + vaultA.Hex() + `","deposits":1,"assets":"5000000"}],"events":[]`
@@ -338,8 +338,8 @@ func TestUnsigned(t *testing.T) {
 		"before the signature": text[:at] + `",` + forged + text[at+1:],
 		"two signatures":       strings.TrimSuffix(text, "}\n") + text[at+1:],
 		"a line of base64":     text[:at-4] + "\n" + text[at-4:],
-		"a line more":          text + "\n",
-		"no end of its line":   strings.TrimSuffix(text, "\n"),
+		"an extra line":        text + "\n",
+		"no final newline":     strings.TrimSuffix(text, "\n"),
 		"a space":              strings.TrimSuffix(text, "}\n") + " }\n",
 	} {
 		if _, err := statement.Parse([]byte(changed)); err == nil || !strings.Contains(err.Error(), "more after its signed part") {
@@ -355,7 +355,7 @@ func TestUnsigned(t *testing.T) {
 }
 
 // Add rejects events that do not belong in the statement, and reports a full disk.
-func TestWriterRefusals(t *testing.T) {
+func TestWriterErrors(t *testing.T) {
 	c := &fakeChain{}
 	for part, e := range map[string]statement.Event{
 		"which is not in the header":       delivered(alice, 20, 0, "5"),
@@ -367,7 +367,7 @@ func TestWriterRefusals(t *testing.T) {
 			t.Errorf("%q: %v", part, err)
 		}
 		if err := w.Finish(key); err == nil {
-			t.Errorf("%q: a statement that lacks an event is signed", part)
+			t.Errorf("%q: a statement without the event was signed", part)
 		}
 	}
 	w := statement.NewWriter(full{}, header(c))

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// sayAgain is the minimum time between two log lines about a collector that does not accept spans.
-	sayAgain = time.Minute
+	// complaintInterval is the minimum time between two log lines about a collector that does not accept spans.
+	complaintInterval = time.Minute
 	// stopWithin is how long a program waits at its end for a collector to accept the last spans.
 	stopWithin = 2 * time.Second
 )
 
 // wanted reports whether the environment switches tracing on. The error is about a variable that the programs do not
-// understand; tracing is off then.
+// support; tracing is off then.
 func wanted() (bool, error) {
 	if strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true") {
 		return false, nil
@@ -54,7 +54,7 @@ func wanted() (bool, error) {
 	return true, nil
 }
 
-// Start switches tracing on if the standard variables ask for it: OTEL_EXPORTER_OTLP_ENDPOINT (or _TRACES_ENDPOINT) or
+// Start switches tracing on if the standard variables request it: OTEL_EXPORTER_OTLP_ENDPOINT (or _TRACES_ENDPOINT) or
 // OTEL_TRACES_EXPORTER=otlp, unless OTEL_SDK_DISABLED is true. The SDK and the exporter read the others, such as
 // OTEL_TRACES_SAMPLER, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_HEADERS. service is the name of the program
 // unless OTEL_SERVICE_NAME is set.
@@ -102,7 +102,7 @@ type complaints struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	said   time.Time
+	logged time.Time
 	silent int
 }
 
@@ -110,10 +110,10 @@ type complaints struct {
 func (c *complaints) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.said.IsZero() && time.Since(c.said) < sayAgain {
+	if !c.logged.IsZero() && time.Since(c.logged) < complaintInterval {
 		c.silent++
 		return
 	}
 	c.log.Warn("spans not sent to the collector", "error", err, "failures", c.silent+1)
-	c.said, c.silent = time.Now(), 0
+	c.logged, c.silent = time.Now(), 0
 }

@@ -81,7 +81,7 @@ func TestParents(t *testing.T) {
 	telemetry.End(odd, nil)
 
 	if got := spans.Named("one")[0]; got.TraceID() != traces[0] || len(got.Links()) != 0 {
-		t.Errorf("a batch of one trace is of trace %s", got.TraceID())
+		t.Errorf("a batch of one trace belongs to trace %s", got.TraceID())
 	}
 	got := spans.Named("several")[0]
 	if got.Parent().IsValid() || len(got.Links()) != 3 {
@@ -93,13 +93,13 @@ func TestParents(t *testing.T) {
 		}
 	}
 	if got := spans.Named("late")[0]; got.TraceID() != traces[1] || len(got.Links()) != 1 {
-		t.Errorf("a late attempt is of trace %s, with %d links", got.TraceID(), len(got.Links()))
+		t.Errorf("a late attempt belongs to trace %s, with %d links", got.TraceID(), len(got.Links()))
 	}
 	if got := spans.Named("odd"); len(got) != 1 || got[0].Parent().IsValid() {
 		t.Errorf("an invalid header has %d spans", len(got))
 	}
 	if _, span := telemetry.Child(t.Context(), telemetry.Client, "alone"); span.IsRecording() {
-		t.Error("work that belongs to no trace makes one")
+		t.Error("work outside of a trace starts one")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestErrorsKeepTheirText(t *testing.T) {
 	}
 }
 
-// TestLogsNameTheTrace checks that a log line whose context has a span has its ids, also after With, and that other
+// TestLogsNameTheTrace checks that a log line whose context has a span has its ids, even after With, and that other
 // lines have none.
 func TestLogsNameTheTrace(t *testing.T) {
 	telemetrytest.Record(t)
@@ -131,8 +131,8 @@ func TestLogsNameTheTrace(t *testing.T) {
 	}
 }
 
-// TestClientsDoNotDecide checks that a client can neither have its request sampled nor choose its trace.
-func TestClientsDoNotDecide(t *testing.T) {
+// TestClientsDoNotControlSampling checks that a client can neither have its request sampled nor choose its trace.
+func TestClientsDoNotControlSampling(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	server := httptest.NewServer(telemetry.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
@@ -154,24 +154,24 @@ func TestClientsDoNotDecide(t *testing.T) {
 	made := spans.Named("GET")
 	if len(made) != 1 || made[0].Parent().IsValid() || len(made[0].Links()) != 1 ||
 		made[0].Attribute("url.path") != "/api/v1/users" {
-		t.Errorf("the requests made %s", spans.Text())
+		t.Errorf("the spans of the requests are %s", spans.Text())
 	}
 	if strings.Contains(spans.Text(), "hunter2") {
-		t.Errorf("a span has what the client sent: %s", spans.Text())
+		t.Errorf("a span contains data of the client: %s", spans.Text())
 	}
 }
 
-// TestWhatSwitchesItOn checks that only the standard variables switch tracing on. A variable that is not understood
-// leaves tracing off, with a warning.
-func TestWhatSwitchesItOn(t *testing.T) {
+// TestVariablesThatSwitchTracingOn checks that only the standard variables switch tracing on. A variable that is not
+// supported leaves tracing off, with a warning.
+func TestVariablesThatSwitchTracingOn(t *testing.T) {
 	const here = "http://127.0.0.1:1"
 	endpoint := func(key, value string) map[string]string {
 		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": here, key: value}
 	}
 	for _, c := range []struct {
-		env  map[string]string
-		on   bool
-		said string
+		env map[string]string
+		on  bool
+		log string
 	}{
 		{nil, false, ""},
 		{map[string]string{"OTEL_SERVICE_NAME": "navlog"}, false, ""},
@@ -189,7 +189,7 @@ func TestWhatSwitchesItOn(t *testing.T) {
 			}
 			var out bytes.Buffer
 			stop := telemetry.Start(t.Context(), "navlog-test", "v0", slog.New(slog.NewTextHandler(&out, nil)))
-			if telemetry.Enabled() != c.on || !strings.Contains(out.String(), c.said) || c.said == "" && out.Len() > 0 {
+			if telemetry.Enabled() != c.on || !strings.Contains(out.String(), c.log) || c.log == "" && out.Len() > 0 {
 				t.Errorf("tracing is on: %t; logged: %s", telemetry.Enabled(), out.String())
 			}
 			if stop(); telemetry.Enabled() {
@@ -225,9 +225,9 @@ func TestCollectorThatHangs(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("20,000 spans took %s", took)
 	}
-	var said []string
-	for len(said) < 2 { // that tracing is on, and that spans are not sent
-		said = append(said, <-out)
+	var log []string
+	for len(log) < 2 { // that tracing is on, and that spans are not sent
+		log = append(log, <-out)
 	}
 	began = time.Now()
 	stop()
@@ -235,9 +235,9 @@ func TestCollectorThatHangs(t *testing.T) {
 		t.Errorf("the end took %s", took)
 	}
 	for len(out) > 0 {
-		said = append(said, <-out)
+		log = append(log, <-out)
 	}
-	all := strings.Join(said, "")
+	all := strings.Join(log, "")
 	if n := strings.Count(all, "spans not sent to the collector"); n != 1 || strings.Contains(all, "hunter2") {
 		t.Errorf("logged %d times:\n%s", n, all)
 	}

@@ -76,7 +76,7 @@ type Envelope struct {
 	Quarantined string `json:"-"`
 }
 
-// DepositData is the data of deposit.referral; amounts in native units. Shares are left out if the log does not say them.
+// DepositData is the data of deposit.referral; amounts in native units. Shares are left out if the log does not have them.
 type DepositData struct {
 	VaultAddress string `json:"vaultAddress"`
 	UserAddress  string `json:"userAddress"`
@@ -89,7 +89,7 @@ type DepositData struct {
 }
 
 // WithdrawalData is the data of withdrawal.referral; amounts in native units. The estimate is left out if the log does not
-// say it.
+// have it.
 type WithdrawalData struct {
 	VaultAddress   string `json:"vaultAddress"`
 	UserAddress    string `json:"userAddress"`

@@ -49,7 +49,7 @@ func TestVerify(t *testing.T) {
 		{"no prefix", secret, "1614265330", strings.TrimPrefix(signature, "sha256="), body, at, false},
 		{"cut signature", secret, "1614265330", signature[:len(signature)-2], body, at, false},
 		{"no signature", secret, "1614265330", "", body, at, false},
-		{"no hex", secret, "1614265330", "sha256=zz", body, at, false},
+		{"not hex", secret, "1614265330", "sha256=zz", body, at, false},
 		{"no time", secret, "", signature, body, at, false},
 		{"a leading zero", secret, "01614265330", signature, body, at, false},
 		{"a huge time", secret, "9223372036854775807", signature, body, at, false},
@@ -154,7 +154,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestUnknownAmounts: what the log of a referral does not say is left out of the body.
+// TestUnknownAmounts: amounts that the log of a referral does not have are left out of the body.
 func TestUnknownAmounts(t *testing.T) {
 	r := referral(t, 7, contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: user, PartnerID: 7, Assets: big.NewInt(5), Shares: new(big.Int)})
 	of := func(kind event.Effect_Kind) string {
@@ -179,12 +179,12 @@ func TestUnknownAmounts(t *testing.T) {
 }
 
 // A referral that contradicts itself never becomes an event.
-func TestReferralsRefused(t *testing.T) {
+func TestReferralsRejected(t *testing.T) {
 	deposit := contracts.DepositAccepted{
 		DepositID: big.NewInt(1), Owner: user, PartnerID: 7, Assets: big.NewInt(1), Shares: big.NewInt(1),
 	}
-	nobody := deposit
-	nobody.PartnerID = 0
+	unattributed := deposit
+	unattributed.PartnerID = 0
 	for what, change := range map[string]func(*event.Referral){
 		"no log":        func(r *event.Referral) { r.Log = nil },
 		"short address": func(r *event.Referral) { r.Log.Address = r.Log.Address[1:] },
@@ -195,7 +195,7 @@ func TestReferralsRefused(t *testing.T) {
 			*r = *referral(t, 7, contracts.WithdrawalExpired{RequestIndex: big.NewInt(1), Shares: big.NewInt(1)})
 		},
 		"another partner": func(r *event.Referral) { r.PartnerId = 8 },
-		"no partner":      func(r *event.Referral) { *r = *referral(t, 0, nobody) },
+		"no partner":      func(r *event.Referral) { *r = *referral(t, 0, unattributed) },
 	} {
 		r := referral(t, 7, deposit)
 		change(r)
@@ -223,7 +223,7 @@ func TestReferralsRefused(t *testing.T) {
 		}
 	}
 	if _, err := webhook.FromReferral(nil); err == nil {
-		t.Error("nothing became an event")
+		t.Error("a nil referral became an event")
 	}
 }
 

@@ -289,7 +289,7 @@ func TestStatementVerifyReportsWhatIsProven(t *testing.T) {
 		"with an unknown mapping": {change: func(h *statement.Header) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
-		}, args: []string{"--key", public}, code: cli.Usage, part: "is not a preset of this navlog: give its file as --mapping"},
+		}, args: []string{"--key", public}, code: cli.Usage, part: "is not a preset of this version of navlog: give its file as --mapping"},
 		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
 			part: ":1:1: the key `sources` is missing"},
 		"with a superfluous mapping":          {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, part: "VERIFIED:"},

@@ -55,7 +55,7 @@ func (a *Authority) Client(name string) tls.Certificate {
 	return c
 }
 
-// Texts returns what a client needs to reach a server of this authority with a certificate.
+// Texts returns the texts that a client needs to reach a server of this authority with a certificate.
 func (a *Authority) Texts(client tls.Certificate) certs.Texts {
 	a.t.Helper()
 	texts := a.texts(client)

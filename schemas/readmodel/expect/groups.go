@@ -89,11 +89,11 @@ func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 // void voids deposits that have no price.
 func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 	for _, d := range l.deposits[row.Vault] {
-		meant := d.User == row.User && d.GroupID == e.GroupID
+		selected := d.User == row.User && d.GroupID == e.GroupID
 		if e.By == readmodel.ByID {
-			meant = d.ID == row.ID
+			selected = d.ID == row.ID
 		}
-		if !meant || !d.Grouped || d.PricedBlock != readmodel.Never || d.ClosedBlock != readmodel.Never {
+		if !selected || !d.Grouped || d.PricedBlock != readmodel.Never || d.ClosedBlock != readmodel.Never {
 			continue
 		}
 		d.ClosedBlock, d.ClosedTS, d.ClosedBy = row.Block, row.TS, readmodel.Void

@@ -215,7 +215,7 @@ func absolute(host string) string {
 }
 
 // unaddressed removes the address from a refusal if it belongs to a name, because it came
-// from our resolver, which may know names that cannot be resolved outside.
+// from navlog's resolver, which may resolve names that cannot be resolved outside.
 func unaddressed(host string, err error) error {
 	var refusal *Refusal
 	if isLiteral(host) || !errors.As(err, &refusal) || refusal.Reason != ForbiddenAddress {

@@ -219,7 +219,7 @@ func TestURLs(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "password@") {
 			t.Errorf("the refusal of %q repeats the password: %v", c.url, err)
 		}
-		// Without a look-up the form is the same; what is refused then depends on no address and on no port.
+		// Without a look-up the form is the same; rejections then do not depend on the address or the port.
 		lookedUp := c.reason == guard.Unresolvable || c.reason == guard.ForbiddenAddress
 		if text, err := guard.Canonical(c.url); c.want != "" && text != c.want || c.want == "" && err == nil && !lookedUp && c.reason != guard.Port {
 			t.Errorf("%q without a look-up: %q, %v; want %q", c.url, text, err, c.want)
@@ -227,8 +227,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Addresses that navlog's resolver knows for a name are not shown to the partner; an address that the partner wrote is.
-func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
+// Addresses that navlog's resolver returns are not shown to the partner; an address that the partner wrote is.
+func TestRefusalsHideResolvedAddresses(t *testing.T) {
 	names := enginetest.NameServer(t)
 	names.Say("8.8.8.8", "10.1.2.3")
 	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
@@ -242,7 +242,7 @@ func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 		}
 	}
 	if dialled == nil || !strings.Contains(dialled.Error(), "10.1.2.3") {
-		t.Errorf("our own log does not name the address: %v", dialled)
+		t.Errorf("the operator's log does not name the address: %v", dialled)
 	}
 	if _, err := g.CheckURL(t.Context(), "https://10.1.2.3/"); err == nil || !strings.Contains(err.Error(), "10.1.2.3") {
 		t.Errorf("the partner's own address: %v", err)
@@ -261,7 +261,7 @@ func TestNamesAreAbsolute(t *testing.T) {
 	}
 }
 
-func TestControlRefusesWhatIsNotTCP(t *testing.T) {
+func TestControlRejectsOtherProtocols(t *testing.T) {
 	g := newGuard(t, guard.Config{})
 	for _, c := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/docker.sock"}, {"tcp4", "partner.example:443"}, {"tcp6", "[2606:4700::1%lo]:443"}, {"tcp4", ""}} {
 		if err := g.Control(t.Context(), c[0], c[1], nil); reason(err) != guard.ForbiddenAddress {
@@ -314,7 +314,7 @@ func TestAllowNetworksMistakes(t *testing.T) {
 	}
 }
 
-func TestCanceledCheckIsNoRefusal(t *testing.T) {
+func TestCanceledCheckIsNotARefusal(t *testing.T) {
 	names := enginetest.NameServer(t)
 	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)

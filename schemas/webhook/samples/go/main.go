@@ -33,7 +33,7 @@ type receiver struct {
 	highest   int64
 }
 
-// genuine reports whether the body was signed recently with our secret.
+// genuine reports whether the body was signed recently with the partner's secret.
 func (r *receiver) genuine(h http.Header, body []byte) bool {
 	timestamp := h.Get("X-Service-Timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -44,7 +44,7 @@ func (r *receiver) genuine(h http.Header, body []byte) bool {
 	mac.Write([]byte(timestamp + "."))
 	mac.Write(body)
 	want := []byte("sha256=" + hex.EncodeToString(mac.Sum(nil)))
-	// During a rotation there are two signatures, and one of them is made with our secret.
+	// During a rotation there are two signatures, and one of them is made with this receiver's secret.
 	return hmac.Equal([]byte(h.Get("X-Service-Signature")), want) ||
 		hmac.Equal([]byte(h.Get("X-Service-Signature-Next")), want)
 }
