@@ -206,7 +206,7 @@ func TestRebuildErrors(t *testing.T) {
 		`its to is "later"`:                             func(h *statement.Header) { h.To = "later" },
 		`its from is "soon"`:                            func(h *statement.Header) { h.From = "soon" },
 		"not a time after its from":                     func(h *statement.Header) { h.To = webhook.FormatTime(genesis) },
-		"a repeated event":                              func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
+		"twice":                                         func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
 		`its vault "0x1"`:                               func(h *statement.Header) { h.Vaults[0].Address = "0x1" },
 		`its vault "0xa1a1`:                             func(h *statement.Header) { h.Vaults[0].Address = strings.ToLower(h.Vaults[0].Address) },
 		`from block "x"`:                                func(h *statement.Header) { h.Vaults[0].StartBlock = "x" },
