@@ -92,7 +92,7 @@ endif
 
 TEST  := --format testname --format-hide-empty-pkg
 SHORT ?= -short
-# Of the tests of one package.
+# The time limit for the tests of one package.
 TIMEOUT ?= 40m
 .PHONY: test
 test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines (PKG=./ingest/... for some)
@@ -179,7 +179,7 @@ fuzz: engines ## Search for input that a parser handles wrongly (FUZZTIME=60s fo
 HISTORIES ?= 2000
 SEED ?= 0
 .PHONY: property
-property: engines ## Play random histories against the independent fold, in the tables and over HTTP (HISTORIES=2000 SEED=0)
+property: engines ## Compare random histories with the independent fold, in the tables and over HTTP (HISTORIES=2000 SEED=0)
 	go test -count=1 -timeout 240m -run 'TestRandomHistories' ./projections/write -histories $(HISTORIES) -seed $(SEED)
 	go test -c -o $(BIN)/histories.test ./deploy/check/histories
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)

@@ -21,7 +21,7 @@ const dist = join(root, "dist")
 rmSync(dist, { recursive: true, force: true })
 const options = { ...shared, outdir: join(dist, "assets"), entryNames: "[name]-[hash]", assetNames: "[name]-[hash]", minify: true, metafile: true, legalComments: "eof" }
 const results = [
-  // A script that the page waits for: it applies the chosen theme before anything is drawn.
+  // A blocking script: it applies the chosen theme before anything is drawn.
   await build({ ...options, entryPoints: ["src/theme.ts"], format: "iife" }),
   await build({ ...options, entryPoints: ["src/main.tsx", "src/style.css", "src/icon.svg"], format: "esm", loader: { ".svg": "copy" } }),
 ]

@@ -103,7 +103,7 @@ export async function open(path, { viewport = wide, colorScheme = "light" } = {}
   })
   page.on("response", (response) => response.status() >= 400 && wrong.push(`${response.url()}: ${response.status()}`))
   page.on("request", (request) => {
-    if (!request.url().startsWith(ready.api) && !/^(data|blob):/.test(request.url())) wrong.push(`asks ${request.url()}`)
+    if (!request.url().startsWith(ready.api) && !/^(data|blob):/.test(request.url())) wrong.push(`requests ${request.url()}`)
   })
   await page.goto(ready.api + path)
   await page.locator("h1").first().waitFor()

@@ -53,14 +53,14 @@ for (const look of (process.env.LOOKS ?? Object.keys(looks).join(" ")).split(" "
     assert.deepEqual(wrong, [], path)
     await close()
   }
-  test(`every page, ${look}: nothing goes wrong, axe finds nothing serious, nothing is wider than the screen`, async () => {
+  test(`every page, ${look}: no errors, no serious findings of axe, nothing wider than the screen`, async () => {
     await reorganise(2)
     for (const [name, path] of Object.entries(await pages())) await looksRight(name, path, false)
     for (const [name, path] of Object.entries(await partnerPages())) await looksRight(name, path, true)
   })
 }
 
-test("the vaults are those of the API as of the block that the address bar names, whatever is reorganised above it", async () => {
+test("the vaults are those of the API as of the block in the address bar, despite reorganisations above it", async () => {
   const block = await finalBlock()
   const want = (await api(`/api/v1/vaults?asOfBlock=${block}`)).data
   const { page, wrong, close } = await open(`/?asOfBlock=${block}`)
@@ -78,7 +78,7 @@ test("the vaults are those of the API as of the block that the address bar names
   await close()
 })
 
-test("users of a vault are sorted and paged as the API says, and back goes back", async () => {
+test("users of a vault are sorted and paged as in the API, and the back button works", async () => {
   const block = await finalBlock()
   const vault = (await api("/api/v1/vaults")).data[0].address
   const { page, wrong, close } = await open(`/users?vault=${vault}&asOfBlock=${block}`)
@@ -94,7 +94,7 @@ test("users of a vault are sorted and paged as the API says, and back goes back"
   await close()
 })
 
-test("the users of a vault are those of the API, and what each did there opens its proof", async () => {
+test("the users of a vault are those of the API, and the numbers of each open their proofs", async () => {
   const block = await finalBlock()
   const vault = (await api("/api/v1/vaults")).data[0].address
   const want = (await api(`/api/v1/vaults/${vault}/users?sortBy=totalDeposited&pageSize=50&asOfBlock=${block}`)).data
@@ -113,7 +113,7 @@ test("the users of a vault are those of the API, and what each did there opens i
   await close()
 })
 
-test("a number opens its proof, which adds up to what the API says, and a link opens it again", async () => {
+test("a number opens its proof, which adds up to the API's number, and a link reopens it", async () => {
   const block = await finalBlock()
   const { user, vault: of } = await depositor(block)
   const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
@@ -137,7 +137,7 @@ test("a number opens its proof, which adds up to what the API says, and a link o
   await close()
 })
 
-test("what a number is made of is verified in the browser, and a lie of the API is found", async () => {
+test("the events of a number are verified in the browser, and a false response is detected", async () => {
   const block = await finalBlock()
   const { user, vault: of } = await depositor(block)
   const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
@@ -150,7 +150,7 @@ test("what a number is made of is verified in the browser, and a lie of the API 
   assert.equal(await rows.count(), explained.data.events.length)
   assert.equal(await drawer.locator(".badge.good", { hasText: "verified" }).count(), explained.data.events.length)
   for (const [i, event] of explained.data.events.entries()) {
-    // Ask the node itself which block has that hash, as an explorer would.
+    // Request the block with that hash from the node, as an explorer would.
     const hash = await rows.nth(i).locator("[title^='0x']").first().getAttribute("title")
     assert.equal(hash, event.proof.blockHash)
     assert.equal(Number((await rpc("eth_getBlockByHash", hash, false)).number), Number(event.blockNumber))
@@ -186,7 +186,7 @@ test("what a number is made of is verified in the browser, and a lie of the API 
   await close()
 })
 
-test("the explorer lists the log as the API does, and marks what was reorganised away", async () => {
+test("the explorer lists the log as the API does, and marks retracted events", async () => {
   await takeBackAnEvent()
   const { page, wrong, close } = await open("/events?retracted=true&kind=DepositAccepted")
   await page.locator("tbody tr").first().waitFor()
@@ -204,7 +204,7 @@ test("the explorer lists the log as the API does, and marks what was reorganised
   await close()
 })
 
-test("a filter that is changed keeps the focus, a time stays as it was given, and the fields follow the address bar", async () => {
+test("a changed filter keeps the focus, a time stays as entered, and the fields follow the address bar", async () => {
   const from = "2020-01-01T00:00:00Z"
   const { page, wrong, close } = await open(`/events?from=${from}`)
   const kind = page.locator("select[name=kind]")
@@ -224,7 +224,7 @@ test("a filter that is changed keeps the focus, a time stays as it was given, an
   await close()
 })
 
-test("the newest events follow the log: what is mined appears, and what is reorganised away meanwhile is marked", async () => {
+test("the newest events follow the log: mined events appear, and retracted ones are marked", async () => {
   const { page, wrong, close } = await open("/events")
   await page.getByText("Live: new events appear").waitFor()
   await page.evaluate(() => (window.sameDocument = true))
@@ -253,9 +253,9 @@ test("the newest events follow the log: what is mined appears, and what is reorg
 test("the time machine has a mark for each reorganisation of the chain", async () => {
   await takeBackAnEvent()
   const { page, wrong, close } = await open("/")
-  const asked = () => page.evaluate(() => performance.getEntriesByType("resource").map((entry) => entry.name).filter((name) => name.includes("/reorganisations")).at(-1))
-  await until("marks of what the API says", async () => {
-    const { data } = await api((await asked()).slice(ready.api.length))
+  const requested = () => page.evaluate(() => performance.getEntriesByType("resource").map((entry) => entry.name).filter((name) => name.includes("/reorganisations")).at(-1))
+  await until("the marks of the API's reorganisations", async () => {
+    const { data } = await api((await requested()).slice(ready.api.length))
     const titles = await page.locator("#machine ~ svg.marks line title").evaluateAll((all) => all.map((title) => title.textContent))
     return data.length > 0 && titles.length === data.length && data.every(({ fromBlock, count }, i) => titles[i].startsWith(`${count} reorganisation`) && titles[i].replaceAll(",", "").includes(`block`) && titles[i].replaceAll(",", "").includes(` ${fromBlock}`))
   })
@@ -287,7 +287,7 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   await close()
 })
 
-test("a time is typed without a jump, Enter goes to it, and who leaves the page meanwhile stays away", async () => {
+test("typing a time does not navigate, Enter does, and leaving the page cancels it", async () => {
   let block
   await until("long enough chain", async () => Number((block = await finalBlock())) > 60)
   const { page, wrong, close } = await open(`/?asOfBlock=${block}`)
@@ -296,13 +296,13 @@ test("a time is typed without a jump, Enter goes to it, and who leaves the page 
   const times = await Promise.all([20, 25].map(async (back) => (await api(`/api/v1/block?asOfBlock=${Number(block) - back}`)).data.timestamp))
   const timestamp = times.find((time) => !time.includes(":00.")) // without seconds, a minute is chosen as a whole
   const target = (await api(`/api/v1/block?time=${timestamp}`)).data.blockNumber
-  const asked = []
-  page.on("request", (request) => request.url().includes("/api/v1/block?time=") && asked.push(request.url()))
+  const requested = []
+  page.on("request", (request) => request.url().includes("/api/v1/block?time=") && requested.push(request.url()))
   await field.focus()
   await page.keyboard.press("ArrowUp")
   await field.fill(timestamp.slice(0, 19))
   assert.equal(await page.evaluate(() => document.activeElement.name), "time")
-  assert.deepEqual(asked, [])
+  assert.deepEqual(requested, [])
   await page.keyboard.press("Enter")
   await page.waitForURL(new RegExp(`asOfBlock=${target}$`))
   assert.equal(await page.evaluate(() => document.activeElement.name), "time")
@@ -339,7 +339,7 @@ test("a time is typed without a jump, Enter goes to it, and who leaves the page 
   await close()
 })
 
-test("a hovered point stays under a refresh, in the tooltip and in the legend", async () => {
+test("a hovered point stays selected during a refresh, in the tooltip and in the legend", async () => {
   const [vault] = (await api("/api/v1/vaults")).data
   const { page, wrong, close } = await open(`/vault/${vault.address}?range=updates`, { viewport: { width: 1440, height: 900 } })
   const chart = page.locator("figure.chart", { hasText: "NAV per share" })
@@ -364,7 +364,7 @@ test("a hovered point stays under a refresh, in the tooltip and in the legend", 
   await settled(page)
   assert.equal(await legend(), before[1], "the legend speaks of another point")
   const hovered = await tip.innerText()
-  assert.ok(before[1].includes(hovered.split("\n").at(-1).split(" ").at(-1)), `the legend says ${before[1]}, the tooltip ${hovered}`)
+  assert.ok(before[1].includes(hovered.split("\n").at(-1).split(" ").at(-1)), `the legend shows ${before[1]}, the tooltip ${hovered}`)
   // The crosshair is shared: another chart of the page shows the same time.
   assert.equal(await page.locator("figure.chart", { hasText: "Total assets" }).locator(".tip").innerText().then((text) => text.split("\n")[0]), hovered.split("\n")[0])
   // Dragging over a span zooms into it, and the zoom stays.
@@ -377,7 +377,7 @@ test("a hovered point stays under a refresh, in the tooltip and in the legend", 
   await close()
 })
 
-test("the documentation is searched, pages and operations alike, and a hit leads to its place", async () => {
+test("the search covers pages and operations of the documentation, and a result leads to its place", async () => {
   const { page, wrong, close } = await open("/docs/architecture")
   const found = page.getByRole("list", { name: "Found" })
   await page.getByRole("searchbox").fill("touched lapses")
@@ -393,7 +393,7 @@ test("the documentation is searched, pages and operations alike, and a hit leads
   await close()
 })
 
-test("a partner's key shows what is theirs, stays in memory, and a wrong one is a sentence", async () => {
+test("a partner's key shows the partner's data and stays in memory, and a wrong key is reported in a sentence", async () => {
   const { page, wrong, close } = await open("/partner")
   const key = page.locator("input[type=password]").first()
   await key.fill("nk_test_wrong")
@@ -409,7 +409,7 @@ test("a partner's key shows what is theirs, stays in memory, and a wrong one is 
   await settled(page)
   await page.screenshot({ path: `${process.env.SHOTS}/partner-open.png`, fullPage: true })
   const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, document.cookie, history.state]))
-  assert.ok(!kept.includes(partner.apiKey), `the key is kept without being asked for: ${kept}`)
+  assert.ok(!kept.includes(partner.apiKey), `the key is stored although the user did not request it: ${kept}`)
   assert.deepEqual(wrong, [])
   await close()
 })

@@ -24,7 +24,7 @@ before(async () => {
 /** The amounts in a part of a page, in native units. */
 const amounts = async (locator) => (await locator.locator("[title*='native units']").evaluateAll((all) => all.map((one) => one.title))).map(native)
 
-test("the vault's page has the API's numbers, and says nothing of sweeps", async () => {
+test("the vault's page has the API's numbers, and does not mention sweeps", async () => {
   const { page, wrong, close } = await open(`/vault/${vault.address}?view=queue&asOfBlock=${block}`)
   assert.match(await page.locator("h1").innerText(), new RegExp(`${preset.name}.*${preset.symbol}`))
   const shown = await amounts(page.locator(".figures"))
@@ -53,7 +53,7 @@ test("the queue is that of the API, in its order", async () => {
   await close()
 })
 
-test("the page of a user has what the API says of the vault", async () => {
+test("the page of a user has the API's numbers for the vault", async () => {
   const [{ address }] = (await users()).data
   const { data: user } = await of(`/api/v1/users/${address}`)
   const deposited = user.holdings.deposits.find(({ vaultAddress }) => vaultAddress === vault.address)
@@ -70,7 +70,7 @@ test("the page of a user has what the API says of the vault", async () => {
   await close()
 })
 
-test("the accountant's file has the vault, and adds up to what the API says of it", async () => {
+test("the accountant's file has the vault, and adds up to the API's numbers", async () => {
   for (const { address } of (await users()).data.slice(0, 3)) {
     const { data: user } = await of(`/api/v1/users/${address}`)
     const { page, wrong, close } = await open(`/user/${address}?asOfBlock=${block}`)
@@ -102,7 +102,7 @@ test("new events of the vault appear by themselves, and the filter has its kinds
   await close()
 })
 
-test("a proof of the vault is not verified here, and not refuted", async () => {
+test("a proof of the vault is neither verified nor refuted in the browser", async () => {
   const { page, wrong, close } = await open(`/vault/${vault.address}?asOfBlock=${block}&explain=/api/v1/vaults/${vault.address}&field=/stats/userCount&verify=20`)
   const drawer = page.getByRole("dialog")
   await drawer.getByText("No event on this page is verified.").waitFor()

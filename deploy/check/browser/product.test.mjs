@@ -37,7 +37,7 @@ const recordLabels = () => {
 }
 
 for (const [name, viewport] of Object.entries({ desktop, phone: handset })) {
-  test(`labels of the axes are their values and are whole, and times are there, ${name}`, async () => {
+  test(`labels of the axes are exact and not cut off, and time axes have times, ${name}`, async () => {
     const [vault] = await vaultNames()
     for (const range of ["updates", "7", "30", "all"]) {
       const { page, wrong, close } = await open("/status", { viewport })
@@ -50,7 +50,7 @@ for (const [name, viewport] of Object.entries({ desktop, phone: handset })) {
       assert.deepEqual(cut, [], `range ${range}: labels that are cut off`)
       const units = { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 }
       const values = drawn.filter(({ align }) => align === "right").map(({ canvas, text, y }) => {
-        const [, number, unit] = /^(-?[\d.]+)([KMBT]?)$/.exec(text) ?? assert.fail(`an axis says ${text}`)
+        const [, number, unit] = /^(-?[\d.]+)([KMBT]?)$/.exec(text) ?? assert.fail(`an axis has the label ${text}`)
         return { canvas, y, value: Number(number) * units[unit] }
       })
       // On an axis equal distances are equal differences, which a rounded label would violate.
@@ -68,7 +68,7 @@ for (const [name, viewport] of Object.entries({ desktop, phone: handset })) {
         for (const { y, value, canvas } of run) assert.ok(Math.abs(first.value + slope * (y - first.y) - value) <= Math.abs(last.value - first.value) * 0.02, `${canvas}: ${run.map((one) => one.value)}`)
         assert.equal(new Set(run.map(({ value }) => value)).size, run.length, `two ticks have one label: ${run.map((one) => one.value)}`)
       }
-      if (range === "7") assert.ok(drawn.some(({ text }) => /\d\d:\d\d/.test(text) || /^\d+ [A-Z][a-z]{2}$/.test(text)), "no time is on the axis")
+      if (range === "7") assert.ok(drawn.some(({ text }) => /\d\d:\d\d/.test(text) || /^\d+ [A-Z][a-z]{2}$/.test(text)), "the axis has no time")
       assert.deepEqual(wrong, [])
       await close()
     }
@@ -161,7 +161,7 @@ test("amounts of different assets are never one total", async () => {
   await close()
 })
 
-test("pending since is counted to the block that the page is as of, and the block is found by its time", async () => {
+test("the waiting time ends at the block of the page, and the block is found by its time", async () => {
   const vaults = await vaultNames()
   let found = null
   await until("queue at a final block", async () => {
@@ -179,8 +179,8 @@ test("pending since is counted to the block that the page is as of, and the bloc
   const [first] = await cells.allInnerTexts()
   const seconds = Math.floor((Date.parse(at) - Date.parse(found.data[0].requestedAt)) / 1000)
   const parts = { d: 86400, h: 3600, min: 60, s: 1 }
-  const said = [...first.matchAll(/(\d+) (d|h|min|s)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * parts[unit], 0)
-  assert.ok(/\d/.test(first) && seconds - said >= 0 && seconds - said < Math.max(60, seconds / 20), `${first} for ${seconds} s`)
+  const shown = [...first.matchAll(/(\d+) (d|h|min|s)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * parts[unit], 0)
+  assert.ok(/\d/.test(first) && seconds - shown >= 0 && seconds - shown < Math.max(60, seconds / 20), `${first} for ${seconds} s`)
   // The time of the block leads back to a block with the same state.
   assert.equal((await api(`/api/v1/block?time=${at}`)).data.timestamp, at)
   // A browser omits the seconds of the value if they are zero.
@@ -189,21 +189,21 @@ test("pending since is counted to the block that the page is as of, and the bloc
   await close()
 })
 
-test("filters and the replay of the failed cover every delivery, and a delivery has its own page", async () => {
+test("filters and the replay of failed deliveries cover every delivery, and a delivery has its own page", async () => {
   const { page, wrong, close } = await open("/partner?view=webhooks", { viewport: desktop })
-  const asked = []
-  page.on("request", (request) => request.url().includes("/deliveries?") && asked.push(new URL(request.url()).searchParams))
+  const requested = []
+  page.on("request", (request) => request.url().includes("/deliveries?") && requested.push(new URL(request.url()).searchParams))
   await signIn(page)
   await page.locator("select[name=state]").selectOption("delivered")
   await page.waitForURL(/state=delivered/)
-  await until("question with the filter", async () => asked.some((query) => query.get("state") === "delivered" && query.get("pageSize") === "20"))
+  await until("a request with the filter", async () => requested.some((query) => query.get("state") === "delivered" && query.get("pageSize") === "20"))
   const key = { "x-api-key": ready.partners[0].apiKey }
   await until("list of the API", async () => {
     const { data, meta } = await api("/api/v1/partner/webhooks/deliveries?state=delivered&pageSize=20", key)
     const links = await page.getByRole("region", { name: "Deliveries" }).locator("a[href*='/partner/delivery/']").evaluateAll((all) => all.map((link) => link.pathname.split("/").pop()))
     return meta.total > 0 && links.every((id) => data.some(({ eventId }) => eventId === id) || links.length === 20)
   })
-  assert.ok(asked.some((query) => query.get("state") === "failed" && query.get("pageSize") === "1"), "the failed are counted on the server")
+  assert.ok(requested.some((query) => query.get("state") === "failed" && query.get("pageSize") === "1"), "the server counts failed ones")
   const [delivery] = (await api("/api/v1/partner/webhooks/deliveries?state=delivered&pageSize=1", key)).data
   await page.locator("input[name=event]").fill(delivery.eventId)
   await page.locator("input[name=event]").press("Enter")
@@ -217,7 +217,7 @@ test("filters and the replay of the failed cover every delivery, and a delivery 
   await close()
 })
 
-test("a wrong key is refused before it is in use, on a view that asks for nothing, and a kept key lasts as long as the tab", async () => {
+test("a wrong key is rejected before it is used, even on a view without requests, and a stored key lasts as long as the tab", async () => {
   const { page, wrong, close } = await open("/partner?view=verify")
   await page.locator("input[type=password]").first().fill("nk_test_wrong")
   await page.getByRole("button", { name: "Use the key" }).click()
@@ -270,7 +270,7 @@ test("the documentation sends requests, also for the stream, which has no end", 
   await close()
 })
 
-test("compare opens on blocks that have something", async () => {
+test("compare opens with blocks that have data", async () => {
   const { page, wrong, close } = await open("/compare")
   const rows = page.getByRole("region", { name: "Vaults at both blocks" }).locator("tbody tr", { hasText: "NAV per share" })
   await rows.first().waitFor()
@@ -280,7 +280,7 @@ test("compare opens on blocks that have something", async () => {
   await close()
 })
 
-test("a path without a page is a page that says so, with the status 404", async () => {
+test("an unknown path shows a page about that, with the status 404", async () => {
   for (const path of ["/nonsense", "/users/", "/docs/nonsense"]) {
     const { page, close } = await open("/status")
     const answer = await page.goto(ready.api + path)
@@ -360,7 +360,7 @@ async function inThreeClicks(what, walk, options) {
   await close()
 }
 
-test("why is this user's total what it is: in three clicks", async () => {
+test("how was this user's total computed: in three clicks", async () => {
   await inThreeClicks("a user's total", async (page, click) => {
     await click(page.getByRole("link", { name: "Users", exact: true }))
     await click(page.locator("tbody a[href*='/user/']").first())
@@ -405,7 +405,7 @@ test("did my webhook arrive, what was sent and what did my server respond: in th
   })
 })
 
-test("what did this vault earn in 30 days and which two updates make that: in three clicks", async () => {
+test("what did this vault earn in 30 days, and from which two updates: in three clicks", async () => {
   const [vault] = await vaultNames()
   await inThreeClicks("a yield", async (page, click) => {
     await click(page.getByRole("link", { name: vault.name }).first())
@@ -434,7 +434,7 @@ test("how long do withdrawals take: in three clicks", async () => {
 })
 
 for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
-  test(`pages load without a jump, and what is pressed is large enough, ${name}`, async () => {
+  test(`pages load without layout shifts, and buttons are large enough, ${name}`, async () => {
     const [vault] = await vaultNames()
     const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
     // The newest events move down as others appear, which is intended.
@@ -468,7 +468,7 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
   })
 }
 
-test("a transaction, an address and a block lead to the operator's explorer, in a new tab that does not learn from where", async () => {
+test("a transaction, an address and a block lead to the operator's explorer, in a new tab without a referrer", async () => {
   const { data: [event] } = await api(`/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=${await finalBlock()}`)
   for (const path of [`/tx/${event.txHash}`, `/user/${event.userAddress}`, `/vault/${event.vaultAddress}?view=deposits`]) {
     const { page, wrong, close } = await open(path)
@@ -487,7 +487,7 @@ test("a transaction, an address and a block lead to the operator's explorer, in 
   }
 })
 
-test("the status shows the uptime that the programs recorded, and days without a record as such", async () => {
+test("the status shows the uptime that the programs recorded, and marks days without a record", async () => {
   await until("record of every program", async () => Object.keys((await api("/status")).data.uptime?.programs ?? {}).length === 4)
   const { page, wrong, close } = await open("/status")
   const { uptime } = (await api("/status")).data
@@ -537,9 +537,9 @@ test("how did my endpoint do: attempts, failures and the median time by day, as 
 })
 
 // The last partner of the demo, because other tests use the keys of the others.
-test("a partner rotates its secret and its key: confirmed first, shown once, and the page goes on with the new key", async () => {
+test("a partner rotates its secret and its key: confirmed first, shown once, and the page continues with the new key", async () => {
   const partner = ready.partners.at(-1)
-  const asked = (key) => fetch(`${ready.api}/api/v1/partner/webhooks`, { headers: { "x-api-key": key } })
+  const requested = (key) => fetch(`${ready.api}/api/v1/partner/webhooks`, { headers: { "x-api-key": key } })
   const { page, wrong, close } = await open("/partner?view=webhooks", { viewport: desktop })
   await page.locator("input[type=password]").first().fill(partner.apiKey)
   await page.getByRole("button", { name: "Use the key" }).click()
@@ -576,13 +576,13 @@ test("a partner rotates its secret and its key: confirmed first, shown once, and
   section = await rotate("Rotate the API key")
   await section.getByText("The old key works until the next rotation").waitFor()
   const second = await valueOf(section)
-  assert.equal((await asked(partner.apiKey)).status, 200)
-  assert.equal((await asked(second)).status, 200)
+  assert.equal((await requested(partner.apiKey)).status, 200)
+  assert.equal((await requested(second)).status, 200)
   section = await rotate("Rotate the API key")
   await section.getByText(`The key that ends with ${partner.apiKey.slice(-4)} was revoked`).waitFor()
   const third = await valueOf(section)
-  await until("end of the oldest key", async () => (await asked(partner.apiKey)).status === 401)
-  assert.equal((await asked(third)).status, 200)
+  await until("end of the oldest key", async () => (await requested(partner.apiKey)).status === 401)
+  assert.equal((await requested(third)).status, 200)
   // The page had the oldest key; its next request uses the newest one.
   await page.getByRole("link", { name: "Statistics" }).click()
   await page.getByText("Total deposited through you").first().waitFor()
@@ -605,7 +605,7 @@ test("a partner rotates its secret and its key: confirmed first, shown once, and
   await close()
 })
 
-test("a partner sets and removes the certificates for its URL, and the page says what lacks", async () => {
+test("a partner sets and removes the certificates for its URL, and the page names missing parts", async () => {
   const partner = ready.partners[0]
   const headers = { "x-api-key": partner.apiKey }
   const { webhookUrl } = (await api("/api/v1/partner/webhooks", headers)).data
@@ -664,7 +664,7 @@ test("a partner sets and removes the certificates for its URL, and the page says
   rmSync(dir, { recursive: true })
 })
 
-test("where the operator does not allow changes, the page offers none, and shows the certificates", async () => {
+test("if the operator does not allow changes, the page offers none, and shows the certificates", async () => {
   const { page, wrong, close } = await open("/partner?view=webhooks")
   await page.route(/\/api\/v1\/partner\/webhooks$/, async (route) => {
     const answer = await route.fetch()
@@ -682,7 +682,7 @@ test("where the operator does not allow changes, the page offers none, and shows
   await close()
 })
 
-test("a vault shows what the operator says about it, as plain text, and has no place for what the operator does not say", async () => {
+test("a vault shows the operator's texts about it as plain text, and omits those that are not given", async () => {
   const [{ address }] = await vaultNames()
   const about = { description: "Lends <b>stablecoins</b> overnight.", managementFee: "2", performanceFee: "0.5", link: "https://vault.example/about" }
   for (const viewport of [desktop, handset]) {
@@ -709,7 +709,7 @@ test("a vault shows what the operator says about it, as plain text, and has no p
   }
 })
 
-test("the page of a user says that current shares are not shown, beside what is known", async () => {
+test("the page of a user states that current shares are not shown", async () => {
   const [{ address }] = (await api("/api/v1/users")).data
   const { page, wrong, close } = await open(`/user/${address}`)
   await page.getByText(/^Current shares are not shown: /).waitFor()

@@ -69,7 +69,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 					t.Errorf("%s leads to %q, want %q", rule.Alert, got, want)
 				}
 				if len(paragraphs[rule.Alert]) < 40 {
-					t.Errorf("docs/operations.md does not say what to do about %s", rule.Alert)
+					t.Errorf("docs/operations.md does not explain what to do about %s", rule.Alert)
 				}
 				delete(paragraphs, rule.Alert)
 			}

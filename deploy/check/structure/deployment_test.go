@@ -152,7 +152,7 @@ func TestComposeIsSafe(t *testing.T) {
 		for key, value := range s.Environment {
 			file := strings.HasPrefix(value, "/run/secrets/")
 			if secret := secretSetting.MatchString(key); secret && (!file || !strings.HasSuffix(key, "_FILE")) {
-				t.Errorf("service %s: %s=%s must be a file, which others do not see", name, key, value)
+				t.Errorf("service %s: %s=%s must be a file, which other users cannot read", name, key, value)
 			}
 			if file && !slices.Contains(s.Secrets, strings.TrimPrefix(value, "/run/secrets/")) {
 				t.Errorf("service %s: %s names a secret that it does not get", name, key)
@@ -220,14 +220,14 @@ var secretSetting = regexp.MustCompile(`PASSWORD|SECRET_KEY|STATEMENT_KEY|RPC`)
 
 // The URLs of nodes are a secret of the programs that call nodes (see TestComposeIsSafe), so they must not be in the
 // configuration, which a program that serves the internet or connects to receivers reads too.
-func TestComposeSaysWhereNodesBelong(t *testing.T) {
+func TestComposeStatesWhereNodesBelong(t *testing.T) {
 	b, err := os.ReadFile("../../docker/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(b), "\nname: navlog")
 	if !strings.Contains(head, "without chain.rpc: every program reads this file") {
-		t.Error("compose.yaml does not say that the configuration, which all programs read, must not have the nodes")
+		t.Error("compose.yaml does not state that the configuration, which all programs read, must not have the nodes")
 	}
 }
 
@@ -327,7 +327,7 @@ func TestComposeUsersOfKafka(t *testing.T) {
 			}
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("service %s comes to Kafka with %v, want %v", name, got, want)
+			t.Errorf("service %s connects to Kafka as %v, want %v", name, got, want)
 		}
 	}
 	if s := c.Services["grant"]; !slices.Equal(s.Command, []string{"kafka", "grant", "--passwords", "/run/secrets"}) || s.NetworkMode != "service:kafka" {
@@ -361,8 +361,8 @@ func inDocker(t *testing.T, dir, script, path string) (string, error) {
 // created, are kept.
 func TestComposeSecrets(t *testing.T) {
 	dir := t.TempDir()
-	before := map[string]string{"postgres_serve": "a password of before", "secret_key": "AAAA//BBBB+CCCC="}
-	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("POSTGRES_SERVE_PASSWORD=a password of before\n# a comment\nNAVLOG_SECRET_KEY=AAAA//BBBB+CCCC=\n"), 0o600); err != nil {
+	before := map[string]string{"postgres_serve": "an earlier password", "secret_key": "AAAA//BBBB+CCCC="}
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("POSTGRES_SERVE_PASSWORD=an earlier password\n# a comment\nNAVLOG_SECRET_KEY=AAAA//BBBB+CCCC=\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	read := func() map[string]string {
@@ -417,7 +417,7 @@ func TestComposeSecrets(t *testing.T) {
 		seen[value] = name
 	}
 	if info, err := os.Stat(filepath.Join(dir, "secrets")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("others may look into the folder: %v, %v", info.Mode(), err)
+		t.Errorf("other users can read the folder: %v, %v", info.Mode(), err)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "secrets")); err != nil || len(left) != len(made) {
 		t.Errorf("%d files for %d secrets (%v)", len(left), len(made), err)
@@ -454,10 +454,10 @@ func TestComposePins(t *testing.T) {
 	}
 	slices.Sort(there)
 	if got := namesIn(t, dir); !slices.Equal(got, there) {
-		t.Errorf("what failed leaves %q", got)
+		t.Errorf("the failed script leaves %q", got)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, ".env")); err != nil || string(b) != kept+"KAFKA_IMAGE=old\n" {
-		t.Errorf("what failed leaves an .env of %q: %v", b, err)
+		t.Errorf("the failed script leaves an .env of %q: %v", b, err)
 	}
 	docker("echo some/where@sha256:$(echo $last | sha256sum | cut -d' ' -f1)")
 	others := []string{"BLACKBOX_EXPORTER", "CADDY", "CLICKHOUSE", "GO", "GRAFANA", "KAFKA", "NODE_EXPORTER", "POSTGRES", "PROMETHEUS"}
@@ -490,7 +490,7 @@ func TestComposePins(t *testing.T) {
 			t.Errorf(".env is\n%s", b)
 		}
 		if got := namesIn(t, dir); !slices.Equal(got, there) {
-			t.Errorf("it leaves %q", got)
+			t.Errorf("the script leaves %q", got)
 		}
 	}
 }
@@ -528,7 +528,7 @@ func TestComposeBehindAProxy(t *testing.T) {
 
 // A program that receives a stop signal finishes its commit, and is not killed before the longest time that this may
 // take is over.
-func TestComposeLetsProgramsEnd(t *testing.T) {
+func TestComposeLetsProgramsStop(t *testing.T) {
 	longest := map[string]time.Duration{
 		"ingest":   seconds(t, "../../../ingest/writer/commit.go", "commitTimeout"),
 		"project":  seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../../projections/write/swap.go", "cursorAge"),
@@ -552,7 +552,7 @@ func seconds(t *testing.T, file, name string) time.Duration {
 	}
 	found := regexp.MustCompile(`(?m)^\s*(?:const )?` + name + `\s*(?:=|:)\s*(\d+) \* time\.Second\b`).FindSubmatch(b)
 	if found == nil {
-		t.Fatalf("%s has no %s in seconds: say here where it is now", file, name)
+		t.Fatalf("%s has no %s in seconds: change its place here", file, name)
 	}
 	n, err := strconv.Atoi(string(found[1]))
 	if err != nil {

@@ -34,7 +34,7 @@ func TestLongTestsAreFound(t *testing.T) {
 		}
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || !asksShort(f) {
+			if !ok || !callsShort(f) {
 				continue
 			}
 			found++
@@ -52,8 +52,8 @@ func TestLongTestsAreFound(t *testing.T) {
 	}
 }
 
-// asksShort reports whether a function calls testing.Short or one of the shorteners.
-func asksShort(f *ast.FuncDecl) (asks bool) {
+// callsShort reports whether a function calls testing.Short or one of the shorteners.
+func callsShort(f *ast.FuncDecl) (calls bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
@@ -62,11 +62,11 @@ func asksShort(f *ast.FuncDecl) (asks bool) {
 		switch fun := call.Fun.(type) {
 		case *ast.SelectorExpr:
 			x, ok := fun.X.(*ast.Ident)
-			asks = asks || ok && x.Name == "testing" && fun.Sel.Name == "Short"
+			calls = calls || ok && x.Name == "testing" && fun.Sel.Name == "Short"
 		case *ast.Ident:
-			asks = asks || slices.Contains(shorteners, fun.Name)
+			calls = calls || slices.Contains(shorteners, fun.Name)
 		}
 		return true
 	})
-	return asks
+	return calls
 }

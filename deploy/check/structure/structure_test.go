@@ -54,7 +54,7 @@ func TestEveryRoomHasARule(t *testing.T) {
 		for _, other := range programs {
 			for _, pattern := range []string{"${base-path}/" + program + "/**.go", "${base-path}/" + program + "/**_test.go"} {
 				if other != program && !has(pattern, other) {
-					t.Errorf("no rule keeps %s from importing %s", pattern, other)
+					t.Errorf("no rule prevents %s from importing %s", pattern, other)
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func TestEveryRoomHasARule(t *testing.T) {
 		for _, file := range files {
 			room := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), filepath.Clean("../../..")+string(filepath.Separator)))
 			if rooms++; !has("${base-path}/"+room+"/*.go", program) {
-				t.Errorf("no rule says which rooms of its program %s may import: add one to .golangci.yaml", room)
+				t.Errorf("no rule lists which rooms of its program %s may import: add one to .golangci.yaml", room)
 			}
 		}
 	}
@@ -75,11 +75,11 @@ func TestEveryRoomHasARule(t *testing.T) {
 			denied = "deploy/bench" // a check may use everything except other checks and benchmarks
 		}
 		if !has("${base-path}/deploy/"+room+"/**.go", denied) {
-			t.Errorf("no rule says which rooms of deploy %s may import: add one to .golangci.yaml", room)
+			t.Errorf("no rule lists which rooms of deploy %s may import: add one to .golangci.yaml", room)
 		}
 	}
 	if rooms < 20 {
-		t.Errorf("only %d files are in rooms: they were not looked at", rooms)
+		t.Errorf("only %d files are in rooms: the others were not checked", rooms)
 	}
 }
 
@@ -100,7 +100,7 @@ func roomsOfDeploy(t *testing.T) (rooms []string) {
 		t.Fatal(err)
 	}
 	if len(rooms) < 5 {
-		t.Fatalf("deploy has the rooms %v only: they were not looked at", rooms)
+		t.Fatalf("deploy has only the rooms %v: the others were not checked", rooms)
 	}
 	return rooms
 }

@@ -109,8 +109,8 @@ func (j workflowJob) publishes() bool {
 	return false
 }
 
-// Whatever publishes waits for the checks of the same commit, those of ci.yaml, and runs only if they have passed: no
-// condition of its own lets it run after a failure.
+// A job that publishes waits for the checks of the same commit, those of ci.yaml, and runs only if they have passed: it
+// has no condition that lets it run after a failure.
 func TestPublishingWaitsForChecks(t *testing.T) {
 	workflows := loadWorkflows(t)
 	ci := workflows["ci.yaml"]
@@ -151,11 +151,11 @@ func TestPublishingWaitsForChecks(t *testing.T) {
 		if w.Permissions.Kind == yaml.MappingNode {
 			for i := 1; i < len(w.Permissions.Content); i += 2 {
 				if w.Permissions.Content[i].Value == "write" {
-					t.Errorf("%s: every job may write %s, also those that check", file, w.Permissions.Content[i-1].Value)
+					t.Errorf("%s: every job may write %s, even those that check", file, w.Permissions.Content[i-1].Value)
 				}
 			}
 		} else {
-			t.Errorf("%s does not say what its jobs may", file)
+			t.Errorf("%s does not declare the permissions of its jobs", file)
 		}
 		for name, j := range w.Jobs {
 			if !j.publishes() {
@@ -175,6 +175,6 @@ func TestPublishingWaitsForChecks(t *testing.T) {
 		}
 	}
 	if published < 2 {
-		t.Errorf("%d jobs publish: the binaries and the image were not looked at", published)
+		t.Errorf("%d jobs publish: the binaries and the image were not checked", published)
 	}
 }

@@ -4,12 +4,12 @@ import { keep, once } from "./answers"
 
 const answer = (seq: string, generation = "1") => ({ data: seq, meta: undefined, position: { block: "1", seq, generation } })
 
-test("an answer does not replace one of a later state, except of another generation", () => {
+test("a response does not replace one of a later state, unless it is of another generation", () => {
   const kept = (...all: ReturnType<typeof answer>[]) => all.map((one) => keep("/one", one).data).join(" ")
   assert.equal(kept(answer("10"), answer("9"), answer("11"), answer("10"), answer("3", "2")), "10 10 11 11 3")
 })
 
-test("requests for the same share an answer, which names the state at which it was requested", async (t) => {
+test("equal requests share one response, which names the state at which it was requested", async (t) => {
   const waiting: (() => void)[] = []
   t.mock.method(globalThis, "fetch", async () => {
     await new Promise<void>((resolve) => waiting.push(resolve))

@@ -7,14 +7,14 @@ const { signal } = new AbortController()
 const vaults = () => ask("/api/v1/vaults", {}, { signal })
 const refused = async (call: Promise<unknown>): Promise<ApiError> => call.then(() => assert.fail("it is answered"), (error: ApiError) => error)
 
-test("a question names its path and its parameters, and leaves out what is null", () => {
+test("a request has its path and its parameters, without those that are null", () => {
   assert.equal(url("/api/v1/vaults", {}), "/api/v1/vaults")
   assert.equal(url("/api/v1/vaults/{address}/nav", { path: { address: "0xa/b" }, query: { page: 2, asOfBlock: null } }), "/api/v1/vaults/0xa%2Fb/nav?page=2")
   // A block number beyond what a float can hold.
   assert.equal(url("/api/v1/vaults", { query: { asOfBlock: "9007199254740993" } }), "/api/v1/vaults?asOfBlock=9007199254740993")
 })
 
-test("an answer says of which state it is", async (t) => {
+test("a response has the state that it is of", async (t) => {
   const requests: Request[] = []
   t.mock.method(globalThis, "fetch", async (request: Request) => {
     requests.push(request)
@@ -26,20 +26,20 @@ test("an answer says of which state it is", async (t) => {
   assert.equal(requests[0]!.headers.get("Accept"), "application/json")
 })
 
-test("an error is what the API said, with when it may be tried again", async (t) => {
+test("an error has the API's message and the time of the next retry", async (t) => {
   let response = () => new Response()
   t.mock.method(globalThis, "fetch", async () => response())
   const error = { code: "CODE", message: "as the API says", requestId: "r1", details: [{ field: "page", reason: "must be 1" }] }
-  const says = (status: number, headers: Record<string, string> = {}) => {
+  const failWith = (status: number, headers: Record<string, string> = {}) => {
     response = () => new Response(JSON.stringify({ ok: false, error }), { status, headers })
     return refused(vaults())
   }
-  const wrong = await says(400)
+  const wrong = await failWith(400)
   assert.deepEqual([wrong.message, wrong.status, wrong.code, wrong.requestId, wrong.retryAfter, wrong.faults], ["as the API says", 400, "CODE", "r1", null, error.details])
-  assert.equal((await says(503, { "Retry-After": "7" })).retryAfter, 7)
-  assert.equal((await says(429, { "Retry-After": "0" })).retryAfter, 5)
-  assert.equal((await says(500)).retryAfter, 5)
-  assert.equal((await says(503)).retryAfter, null) // it is not known whether a change happened
+  assert.equal((await failWith(503, { "Retry-After": "7" })).retryAfter, 7)
+  assert.equal((await failWith(429, { "Retry-After": "0" })).retryAfter, 5)
+  assert.equal((await failWith(500)).retryAfter, 5)
+  assert.equal((await failWith(503)).retryAfter, null) // it is unknown whether a change happened
   // A response from a proxy in front of the server.
   response = () => new Response("<html>Bad gateway", { status: 502, headers: { "X-Request-Id": "r2" } })
   const gateway = await refused(vaults())
@@ -50,7 +50,7 @@ test("an error is what the API said, with when it may be tried again", async (t)
   assert.equal((await refused(vaults())).code, "NOT_JSON")
 })
 
-test("what is not there yet may be there at the next block, and a mistake stays one", async (t) => {
+test("missing data may exist at the next block, and an invalid request stays invalid", async (t) => {
   let response = () => new Response()
   t.mock.method(globalThis, "fetch", async () => response())
   const mayPass = async (status: number, ...fields: string[]) => {
@@ -62,7 +62,7 @@ test("what is not there yet may be there at the next block, and a mistake stays 
   assert.deepEqual([await mayPass(400), await mayPass(400, "page"), await mayPass(400, "page", "asOfBlock"), await mayPass(401), await mayPass(414)], [false, false, false, false, false])
 })
 
-test("a server that cannot be reached is told from a question that nobody waits for", async (t) => {
+test("an unreachable server is distinguished from a cancelled request", async (t) => {
   t.mock.method(globalThis, "fetch", async (request: Request) => {
     request.signal.throwIfAborted()
     throw new TypeError("fetch failed")
@@ -96,6 +96,6 @@ export async function doesNotCompile() {
   const deposited: number | undefined = data[0]?.totalDeposited
   void deposited
   void meta.total
-  // @ts-expect-error: this answer has no pages
+  // @ts-expect-error: this response has no pages
   void (await ask("/api/v1/vaults", {})).meta.total
 }

@@ -24,7 +24,7 @@ test("a label is the value of its tick, whatever the step", () => {
   }
 })
 
-test("steps of 2.5 are shown as they are, also in thousands and around a large number", () => {
+test("steps of 2.5 are shown exactly, even in thousands and around a large number", () => {
   assert.deepEqual(numberLabels([5, 7.5, 10, 12.5]), ["5.0", "7.5", "10.0", "12.5"])
   assert.deepEqual(numberLabels([0, 2500, 5000, 7500]), ["0", "2.5K", "5.0K", "7.5K"])
   assert.deepEqual(numberLabels([1_000_000, 1_000_250]), ["1.00000M", "1.00025M"])
@@ -32,7 +32,7 @@ test("steps of 2.5 are shown as they are, also in thousands and around a large n
   assert.deepEqual(numberLabels([]), [])
 })
 
-test("a time axis has times however few ticks it has, and names each new day", () => {
+test("a time axis has times, however few its ticks are, and names each new day", () => {
   const noon = Date.UTC(2026, 10, 26, 12) / 1000
   assert.deepEqual(timeLabels([noon], 3600), ["12:00\n26 Nov 2026"])
   assert.deepEqual(timeLabels([noon, noon + 30], 30), ["12:00:00\n26 Nov 2026", "12:00:30"])
@@ -40,7 +40,7 @@ test("a time axis has times however few ticks it has, and names each new day", (
   assert.deepEqual(timeLabels([noon, noon + 86_400 * 40], 86_400 * 40), ["26 Nov\n2026", "5 Jan\n2027"])
 })
 
-test("bars fill their axis, also those of less than one unit", () => {
+test("bars fill their axis, even those of less than one unit", () => {
   const near = (got: [number, number], want: [number, number]) => got.forEach((at, i) => assert.ok(Math.abs(at - want[i]!) < 1e-9, `${got} is not ${want}`))
   near(barRange(0, 0.004, false), [0, 0.00432])
   near(barRange(-0.5, 0.25, false), [-0.54, 0.27])

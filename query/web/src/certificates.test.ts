@@ -7,11 +7,11 @@ const authorities = file("ca.pem", "ca")
 const certificate = file("client.pem", "client")
 const key = file("client.key", "key")
 
-test("what can be sent lacks nothing", () => {
+test("complete input has no error", () => {
   for (const chosen of [{ authorities }, { certificate, key }, { authorities, certificate, key }, { authorities: file("ca.pem", "x".repeat(64 * 1024)) }]) assert.equal(lacks(chosen), null)
 })
 
-test("each lack is named", () => {
+test("each missing part is named", () => {
   assert.match(lacks({})!, /^Choose a file: the authorities, or/)
   assert.match(lacks({ certificate })!, /^The private key of the client certificate is missing/)
   assert.match(lacks({ authorities, key })!, /^The client certificate of the private key is missing/)

@@ -8,9 +8,9 @@ const log = { vaultAddress: "0xA", shares: "1500000000000000000", timestamp: "20
 const deposit = (assetAmount: string, more: Partial<Deposit> = {}) => ({ ...log, assetAmount, ...more }) as Deposit
 const event = (effect: ChainEvent["effect"], assets: string | null, more: Partial<ChainEvent> = {}) => ({ ...log, kind: "Withdraw", effect, assets, state: "live", ...more }) as ChainEvent
 const request = (assetsClaimed: string, more: Partial<Withdrawal> = {}) => ({ ...log, assetsClaimed, claimedAt: "2026-03-05T00:00:00.000Z", ...more }) as Withdrawal
-const said = (rows: ReturnType<typeof movements>) => rows.map((row) => `${row.type} ${row.vaultAddress} ${row.assets}`)
+const summary = (rows: ReturnType<typeof movements>) => rows.map((row) => `${row.type} ${row.vaultAddress} ${row.assets}`)
 
-test("a file for an accountant has decimals and symbols, oldest first, and nothing that was reorganised away", () => {
+test("a file for an accountant has decimals and symbols, oldest first, and no retracted events", () => {
   const later = { timestamp: "2026-03-04T00:00:00.000Z" }
   const rows = movements([deposit("2500000")], [event("claimed", "1000001", later), event("instant", "5", { state: "retracted" }), event("deposit", "2500000")], [])
   const [head, ...lines] = csv(rows, vaults).trimEnd().split("\r\n")
@@ -21,18 +21,18 @@ test("a file for an accountant has decimals and symbols, oldest first, and nothi
   ])
 })
 
-test("a payment is what its event says, whatever its name, in parts and without a request", () => {
+test("a payment has the amount of its event, whatever the event's name, also in parts and without a request", () => {
   const rows = movements([], [event("claimed", "3"), event("claimed", "4", { blockNumber: "8" }), event("instant", "5", { blockNumber: "9" }), event("requested", "9")], [request("7")])
-  assert.deepEqual(said(rows), ["Withdrawal 0xA 3", "Withdrawal 0xA 4", "Withdrawal 0xA 5"])
+  assert.deepEqual(summary(rows), ["Withdrawal 0xA 3", "Withdrawal 0xA 4", "Withdrawal 0xA 5"])
 })
 
-test("a payment whose event contains no amount is what the request was funded for", () => {
+test("a payment whose event has no amount has the funded amount of the request", () => {
   const rows = movements([], [event("claimed", null), event("instant", "5"), event("claimed", "6", { vaultAddress: "0xC" })], [request("7")])
-  assert.deepEqual(said(rows), ["Withdrawal 0xA 5", "Withdrawal 0xC 6", "Withdrawal (log of the request) 0xA 7"])
+  assert.deepEqual(summary(rows), ["Withdrawal 0xA 5", "Withdrawal 0xC 6", "Withdrawal (log of the request) 0xA 7"])
   assert.equal(rows.at(-1)?.timestamp, "2026-03-05T00:00:00.000Z")
 })
 
-test("movements that do not add up to the totals of the user are noticed, in every vault", () => {
+test("movements that do not add up to the user's totals are reported, for every vault", () => {
   const user = (deposited: string, withdrawn: string) =>
     ({ holdings: { deposits: [{ vaultAddress: "0xA", _sum: { assetAmount: deposited } }], withdrawals: [{ vaultAddress: "0xA", _sum: { assetsClaimed: withdrawn } }] } }) as UserDetail
   const rows = movements([deposit("10"), deposit("1")], [event("claimed", "4")], [])
@@ -43,7 +43,7 @@ test("movements that do not add up to the totals of the user are noticed, in eve
   assert.equal(differing(movements([], [event("instant", "1", { vaultAddress: "0xC" })], []), user("0", "0")), "0xC")
 })
 
-test("names cannot be formulas, as in the files of the API", () => {
+test("names cannot become formulas, as in the files of the API", () => {
   // The cases of TestGuarded in query/files.
   const cases: [text: string, want: string][] = [
     ...["", "Alpha", "a=b", "Alpha - Beta", "Alpha, +Beta", "naïve 円 👨\u200d👩"].map((text): [string, string] => [text, text]),

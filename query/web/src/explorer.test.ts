@@ -9,7 +9,7 @@ test("a link has the value in place of the placeholder", () => {
   assert.equal(outside(explorer, "address", "0xCd"), "http://explorer.example/?of=0xCd#top")
 })
 
-test("there is no link without an explorer, for what it does not have, and to what is not http", () => {
+test("there is no link without an explorer, for a kind without a template, or with another scheme than http", () => {
   assert.equal(outside(null, "tx", "0xab"), null)
   assert.equal(outside(explorer, "block", "7"), null)
   assert.equal(outside({ ...explorer, block: "javascript:alert({block})" }, "block", "7"), null)

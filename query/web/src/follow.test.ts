@@ -9,26 +9,26 @@ const event = (seq: number, block: number, logIndex = 0, state: ChainEvent["stat
   depositId: null, requestIndex: null, assets: null, shares: null, navPerShare: null, totalAssets: null, totalSupply: null, fromId: null, toId: null, state,
   retractedBySeq: state === "retracted" ? "99" : null, effect: "deposit",
 })
-const said = (rows: ChainEvent[]) => rows.map((row) => `${row.seq}${row.state === "retracted" ? "-" : ""}`).join(" ")
+const summary = (rows: ChainEvent[]) => rows.map((row) => `${row.seq}${row.state === "retracted" ? "-" : ""}`).join(" ")
 
-test("new events come in the order of the chain, and what is taken back stays where it was", () => {
+test("new events are in the order of the chain, and retracted ones keep their place", () => {
   const rows = [event(5, 12), event(4, 11, 3), event(3, 11, 2)]
-  assert.equal(said(merge(rows, [event(7, 13), event(8, 13, 1)], null)), "8 7 5 4 3")
-  assert.equal(said(merge(rows, [event(5, 12, 0, "retracted"), event(9, 11, 4), event(10, 12)], null)), "10 5- 9 4 3")
+  assert.equal(summary(merge(rows, [event(7, 13), event(8, 13, 1)], null)), "8 7 5 4 3")
+  assert.equal(summary(merge(rows, [event(5, 12, 0, "retracted"), event(9, 11, 4), event(10, 12)], null)), "10 5- 9 4 3")
 })
 
-test("what is told twice is there once, and does not bring back what was taken back", () => {
+test("an event that is received twice appears once, and does not restore a retracted one", () => {
   const once = merge([event(3, 11)], [event(4, 12), event(4, 12)], null)
   const gone = merge(once, [event(4, 12, 0, "retracted"), event(4, 12)], null)
-  assert.equal(said(gone), "4- 3")
+  assert.equal(summary(gone), "4- 3")
 })
 
-test("what is of older pages, or was never told, is left to them", () => {
+test("events of older pages, or that were never received, are left to those pages", () => {
   const rows = [event(5, 12), event(4, 11, 3)]
-  assert.equal(said(merge(rows, [event(6, 11, 2), event(7, 10), event(8, 11, 4), event(1, 9, 0, "retracted")], rows[1]!)), "5 8 4")
+  assert.equal(summary(merge(rows, [event(6, 11, 2), event(7, 10), event(8, 11, 4), event(1, 9, 0, "retracted")], rows[1]!)), "5 8 4")
 })
 
-test("the effects of a log are events of their own, in the order of the API", () => {
+test("the effects of a log are separate events, in the order of the API", () => {
   const effect = (sub: number, state: ChainEvent["state"] = "live"): ChainEvent => ({ ...event(5, 12, 1, state), id: sub === 0 ? "0x5-1" : `0x5-1.${sub}` })
   const ids = (rows: ChainEvent[]) => rows.map((row) => `${row.id}${row.state === "retracted" ? "-" : ""}`).join(" ")
   const all = merge([event(4, 11)], [effect(0), effect(2), effect(0), effect(10)], null) // the first one is received twice
@@ -36,8 +36,8 @@ test("the effects of a log are events of their own, in the order of the API", ()
   assert.equal(ids(merge(all, [effect(0, "retracted"), effect(2, "retracted"), effect(10, "retracted")], null)), "0x5-1.10- 0x5-1.2- 0x5-1- 0x-4")
 })
 
-test("numbers beyond those of a float are told apart", () => {
-  assert.equal(said(merge([event(1, 0)], [{ ...event(2, 0), blockNumber: "9007199254740993" }, { ...event(3, 0), blockNumber: "9007199254740992" }], null)), "2 3 1")
+test("numbers beyond the precision of a float are distinguished", () => {
+  assert.equal(summary(merge([event(1, 0)], [{ ...event(2, 0), blockNumber: "9007199254740993" }, { ...event(3, 0), blockNumber: "9007199254740992" }], null)), "2 3 1")
 })
 
 class Fake implements Source {
@@ -66,7 +66,7 @@ function follow(rows: ChainEvent[], hasNextPage = false) {
   const page: Answer<ChainEvent[], CursorMeta> = { data: rows, meta: { pageSize: 50, next: null, hasNextPage }, position: { block: "12", seq: "5", generation: "3" } }
   const shown: string[] = []
   let anew = 0
-  const follower = new Follower({ kinds: ["DepositAccepted", "SettleDeposit"], query: { kind: "DepositAccepted", user: null }, page, open: (href) => new Fake(href), show: (now, connected) => shown.push(`${connected ? "on" : "off"}: ${said(now)}`), anew: () => anew++ })
+  const follower = new Follower({ kinds: ["DepositAccepted", "SettleDeposit"], query: { kind: "DepositAccepted", user: null }, page, open: (href) => new Fake(href), show: (now, connected) => shown.push(`${connected ? "on" : "off"}: ${summary(now)}`), anew: () => anew++ })
   follower.start()
   return { follower, source: Fake.all[0]!, shown, anew: () => anew }
 }
@@ -93,7 +93,7 @@ test("events of the contracts of any vault are received", () => {
   assert.deepEqual(shown, ["off: 7"])
 })
 
-test("a stream that is refused is opened again behind what was told, in the middle of a unit too", () => {
+test("a rejected stream is reopened after the last received event, even in the middle of a unit", () => {
   mock.timers.enable({ apis: ["setTimeout"] })
   try {
     const { follower, source, shown } = follow([])
@@ -119,7 +119,7 @@ test("a stream that is refused is opened again behind what was told, in the midd
   }
 })
 
-test("the page is asked for anew by another generation, and when it is long", () => {
+test("the page is requested again if the generation changes, or if it is long", () => {
   const { source, anew } = follow([])
   source.say("unit", { generation: 4, seq: "6" }, "6")
   assert.deepEqual([anew()], [1])
@@ -131,33 +131,33 @@ test("the page is asked for anew by another generation, and when it is long", ()
   assert.deepEqual([anew()], [2])
 })
 
-test("a page that is not seen for a minute is left, also one that never was, and is taken up when it is seen", () => {
+test("a page that is hidden for a minute is suspended, even if it was never visible, and resumed when it is visible", () => {
   mock.timers.enable({ apis: ["setTimeout"] })
   try {
     const watch = (visibilityState: DocumentVisibilityState) => {
       const page = Object.assign(new EventTarget(), { visibilityState })
-      const said: string[] = []
-      const end = whileUnseen(page as unknown as Document, () => said.push("gone"), () => said.push("back"))
+      const summary: string[] = []
+      const end = whileUnseen(page as unknown as Document, () => summary.push("gone"), () => summary.push("back"))
       const turn = (to: DocumentVisibilityState) => {
         page.visibilityState = to
         page.dispatchEvent(new Event("visibilitychange"))
       }
-      return { said, turn, end }
+      return { summary, turn, end }
     }
     const [hidden, seen, brief, ended] = [watch("hidden"), watch("visible"), watch("hidden"), watch("hidden")]
     ended.end()
     mock.timers.tick(59_999)
     brief.turn("visible")
-    assert.deepEqual([hidden.said, seen.said, brief.said, ended.said], [[], [], [], []])
+    assert.deepEqual([hidden.summary, seen.summary, brief.summary, ended.summary], [[], [], [], []])
     mock.timers.tick(1)
-    assert.deepEqual([hidden.said, seen.said, brief.said, ended.said], [["gone"], [], [], []])
+    assert.deepEqual([hidden.summary, seen.summary, brief.summary, ended.summary], [["gone"], [], [], []])
     seen.turn("hidden")
     mock.timers.tick(60_000)
     hidden.turn("visible")
     seen.turn("visible")
     ended.turn("hidden")
     mock.timers.tick(60_000)
-    assert.deepEqual([hidden.said, seen.said, brief.said, ended.said], [["gone", "back"], ["gone", "back"], [], []])
+    assert.deepEqual([hidden.summary, seen.summary, brief.summary, ended.summary], [["gone", "back"], ["gone", "back"], [], []])
   } finally {
     mock.timers.reset()
   }

@@ -18,7 +18,7 @@ test("an amount has all its digits", () => {
   }
 })
 
-test("a short amount is cut off and never more than there is", () => {
+test("a short amount is truncated, and never more than the amount", () => {
   for (const [native, decimals, digits, want] of [
     ["1999999", 6, 2, "1.99"],
     ["1000000", 6, 2, "1.00"],
@@ -46,7 +46,7 @@ test("digits are grouped by three", () => {
   assert.deepEqual(["1", "12", "123", "1234", "-123456", "1234567"].map(group), ["1", "12", "123", "1,234", "-123,456", "1,234,567"])
 })
 
-test("a chart gets a number", () => {
+test("the number of a chart", () => {
   assert.equal(scaled("1500000", 6), 1.5)
 })
 

@@ -5,7 +5,7 @@ import { type Run, askPartner, forgetTheKey, giveKey, register, replayAll, state
 
 const refusal = (status: number, retryAfter: number | null = null, details: unknown = null, code = "CODE") => new ApiError("as the API says", status, code, details, "r1", retryAfter)
 
-test("an error says what to do", () => {
+test("an error explains what to do", () => {
   assert.match(told(refusal(401)).message, /unknown or was revoked/)
   assert.match(told(refusal(403)).message, /disabled/)
   assert.match(told(refusal(503, 5)).message, /not responding/)
@@ -39,40 +39,40 @@ async function replayed(answers: (ApiError | null)[], ids: string[], stop?: (run
   return { sent, waited, run: last! }
 }
 
-test("each event is replayed once, and what is refused until later is sent again then", async () => {
+test("each event is replayed once, and a request that is rejected for now is sent again later", async () => {
   const { sent, waited, run } = await replayed([null, refusal(429, 31), refusal(503, 5), null, null], ["a", "b", "c"])
   assert.deepEqual(sent, ["a", "b", "b", "b", "c"])
   assert.deepEqual(waited, [31, 5])
   assert.deepEqual(run, { done: 3, failures: [], waits: null, why: null, ended: true })
 })
 
-test("a network, proxy or server that is down for a while costs no event", async () => {
+test("no event is lost while a network, proxy or server is down", async () => {
   const { sent, waited, run } = await replayed([null, refusal(0, 5), refusal(502, 5), refusal(504, 5), null], ["a", "b"])
   assert.deepEqual(sent, ["a", "b", "b", "b", "b"])
   assert.deepEqual(waited, [5, 5, 5])
   assert.deepEqual(run, { done: 2, failures: [], waits: null, why: null, ended: true })
 })
 
-test("what is refused for good is named, and the rest goes on", async () => {
+test("a final rejection is reported, and the others continue", async () => {
   const { sent, run } = await replayed([refusal(404), null], ["a", "b"])
   assert.deepEqual(sent, ["a", "b"])
   assert.deepEqual([run.done, run.failures], [1, [{ id: "a", message: "as the API says" }]])
 })
 
-test("a key that no longer works ends it, and so does who stops it", async () => {
+test("an invalid key or the user ends the run", async () => {
   for (const status of [401, 403]) assert.deepEqual((await replayed([refusal(status)], ["a", "b"])).sent, ["a"])
   const stopped = await replayed([null, refusal(429, 60)], ["a", "b", "c"], (run) => run.waits !== null)
   assert.deepEqual(stopped.sent, ["a", "b"])
   assert.deepEqual([stopped.run.done, stopped.run.ended, stopped.run.waits], [1, true, null])
 })
 
-test("a key that the API does not know is never in use, whatever the view", async (t) => {
+test("a key that the API rejects is never used, whatever the view", async (t) => {
   t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ ok: false, error: { code: "UNAUTHORIZED", message: "m", requestId: "r" } }), { status: 401 }))
   await assert.rejects(giveKey("nk_test_wrong", true, async (trial) => (await askPartner("/api/v1/partner/stats", {}, undefined, trial)).data.partnerName), /unknown or was revoked/)
   await assert.rejects(askPartner("/api/v1/partner/stats", {}), /no key/)
 })
 
-test("the key is sent as a header, to nobody's cache, until it is forgotten or refused", async (t) => {
+test("the key is sent as a header, without caching, until it is removed or rejected", async (t) => {
   const requests: Request[] = []
   let status = 200
   t.mock.method(globalThis, "fetch", async (request: Request) => {

@@ -13,7 +13,7 @@ test("the vector of the documentation holds", async () => {
   assert.equal(await verify(secret, timestamp, body, signature), "holds")
 })
 
-test("anything else than what was signed is found", async () => {
+test("any difference from the signed text is detected", async () => {
   assert.equal(await verify(secret.slice("whsec_".length), timestamp, body, signature), "differs")
   assert.equal(await verify(secret, "1614265331", body, signature), "differs")
   assert.equal(await verify(secret, timestamp, `${body}\n`, signature), "differs")
@@ -21,7 +21,7 @@ test("anything else than what was signed is found", async () => {
   assert.equal(await verify(secret, timestamp, body, signature.replace(/.$/, "5")), "differs")
 })
 
-test("what is no signature is called so", async () => {
+test("a malformed signature is reported as such", async () => {
   for (const text of ["", "sha256=", signature.slice("sha256=".length), signature.slice(0, -1), `${signature}0`, signature.toUpperCase(), "sha1=2e37"]) {
     assert.equal(await verify(secret, timestamp, body, text), "malformed", text)
   }

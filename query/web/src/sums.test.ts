@@ -13,18 +13,18 @@ const page = (value: string | null, operation: Explanation["operation"], ...even
 const judged = (page: Explanation, last: Explanation | null, at: At) => judge(page, last, at, page)
 const only = { page: 1, last: 1 }
 
-test("an answer about another number is none, on the page and on the last one", () => {
+test("a response about another number is rejected, on the page and on the last page", () => {
   const right = page("30", "sum", event("1", "30", "30"))
-  const asked = { of: "/api/v1/users/0xa", field: "/totalDeposited" }
-  const [others, other] = [{ ...right, ...asked, of: "/api/v1/users/0xb" }, { ...right, ...asked, field: "/totalWithdrawn" }]
-  for (const answer of [right, others, other]) assert.deepEqual(judge(answer, answer, only, asked), { kind: "astray", about: answer })
-  assert.deepEqual(judge({ ...right, ...asked }, others, only, asked), { kind: "astray", about: others })
-  assert.deepEqual(judge(others, { ...right, ...asked }, only, asked), { kind: "astray", about: others })
-  assert.deepEqual(judge(others, null, only, asked), { kind: "astray", about: others })
-  assert.equal(judge({ ...right, ...asked }, { ...right, ...asked }, only, asked).kind, "proven")
+  const requested = { of: "/api/v1/users/0xa", field: "/totalDeposited" }
+  const [others, other] = [{ ...right, ...requested, of: "/api/v1/users/0xb" }, { ...right, ...requested, field: "/totalWithdrawn" }]
+  for (const answer of [right, others, other]) assert.deepEqual(judge(answer, answer, only, requested), { kind: "astray", about: answer })
+  assert.deepEqual(judge({ ...right, ...requested }, others, only, requested), { kind: "astray", about: others })
+  assert.deepEqual(judge(others, { ...right, ...requested }, only, requested), { kind: "astray", about: others })
+  assert.deepEqual(judge(others, null, only, requested), { kind: "astray", about: others })
+  assert.equal(judge({ ...right, ...requested }, { ...right, ...requested }, only, requested).kind, "proven")
 })
 
-test("how a number is made follows from what is asked, and not from what the answer says", () => {
+test("the operation follows from the requested number, and not from the response", () => {
   const [sum, count, last] = ["sum" as const, "count" as const, "last" as const]
   const of: [string, Explanation["operation"]][] = [
     ["/totalDeposited", sum], ["/0xa/totalWithdrawn", sum], ["/holdings/withdrawals/0/_sum/assetsEstimate", sum], ["/0/withdrawalsToFund/totalAmount", sum], ["/byVault/0/totalVolume", sum],
@@ -39,7 +39,7 @@ test("how a number is made follows from what is asked, and not from what the ans
   }
 })
 
-test("so do the kinds of the events that make it", () => {
+test("the kinds of its events follow from the requested number, too", () => {
   const [deposit, request] = ["DepositAccepted", "WithdrawalRequested"]
   const of: Record<string, string[]> = {
     [deposit!]: ["/totalDeposited", "/0xa/totalDeposited", "/holdings/deposits/0/_sum/assetAmount", "/holdings/deposits/0/_count", "/0/depositsToSweep/count", "/0/depositsToSweep/totalAmount", "/0/count", "/totalDeposits", "/totalVolume", "/uniqueUsers", "/byVault/0/depositCount", "/byVault/0/totalVolume"],
@@ -51,7 +51,7 @@ test("so do the kinds of the events that make it", () => {
   for (const [kinds, fields] of Object.entries(of)) for (const field of fields) assert.equal(kindsOf(field).join(), kinds, field)
 })
 
-test("a number that its events make is proven", () => {
+test("a number that equals the sum of its events is proven", () => {
   const all = page("30", "sum", event("1", "10", "10"), event("2", "0", "10", "retracted"), event("3", "20", "30"))
   assert.equal(judged(all, all, only).kind, "proven")
   const big = page("9007199254740993", "sum", event("1", "9007199254740992", "9007199254740992"), event("2", "1", "9007199254740993"))
@@ -66,14 +66,14 @@ test("a number that its events make is proven", () => {
   assert.equal(judged(time, time, only).kind, "proven")
 })
 
-test("a page in the middle waits for the last one, and is judged by it", () => {
+test("a page in the middle waits for the last page, and is compared with it", () => {
   const middle = page("30", "sum", event("2", "5", "15"), event("3", "5", "20"))
   assert.equal(judged(middle, null, { page: 2, last: 4 }).kind, "open")
   assert.equal(judged(middle, page("30", "sum", event("4", "10", "30")), { page: 2, last: 4 }).kind, "proven")
   assert.deepEqual(judged(middle, page("31", "sum", event("4", "10", "30")), { page: 2, last: 4 }), { kind: "other", sum: "30" })
 })
 
-test("the last page goes on from the page before it", () => {
+test("the last page continues from the page before it", () => {
   const [first, last] = [page("30", "sum", event("1", "10", "10")), page("30", "sum", event("2", "20", "30"))]
   assert.equal(judged(first, last, { page: 1, last: 2 }).kind, "proven")
   const skips = page("30", "sum", event("3", "15", "30"))
@@ -82,12 +82,12 @@ test("the last page goes on from the page before it", () => {
   assert.equal(judged(page("30", "sum"), last, { page: 1, last: 2 }).kind, "broken")
 })
 
-test("the number that is shown is the one of the page, and not that of the last one", () => {
+test("the shown number is that of the page, and not that of the last page", () => {
   const [first, last] = [page("31", "sum", event("1", "10", "10")), page("30", "sum", event("2", "20", "30"))]
   assert.deepEqual(judged(first, last, { page: 1, last: 2 }), { kind: "other", sum: "30" })
 })
 
-test("what was taken back changes nothing, and a page may have nothing else", () => {
+test("retracted events do not change the sum, and a page may have only those", () => {
   const [first, last] = [page("10", "sum", event("1", "10", "10")), page("10", "sum", event("2", "0", "10", "retracted"))]
   assert.equal(judged(first, last, { page: 1, last: 2 }).kind, "proven")
   assert.equal(judged(last, last, { page: 2, last: 2 }).kind, "proven")
@@ -97,10 +97,10 @@ test("what was taken back changes nothing, and a page may have nothing else", ()
   assert.equal(judged(nav, nav, only).kind, "proven")
 })
 
-test("what is said to be added up is what the browser has", () => {
+test("the text names the events that the browser has added up", () => {
   const of = (n: number) => page("0", "sum", ...Array.from({ length: n }, (_, i) => event(String(i), "0", "0")))
-  const alone = of(1)
-  assert.equal(addedUp(1, alone, alone, only), "1 event, added up again by your browser.")
+  const single = of(1)
+  assert.equal(addedUp(1, single, single, only), "1 event, added up again by your browser.")
   assert.equal(addedUp(80, of(50), of(30), { page: 1, last: 2 }), "80 events, added up again by your browser.")
   const end = of(30)
   assert.equal(addedUp(80, end, end, { page: 2, last: 2 }), "Of 80 events your browser has added up again the 30 of this page, which is the last. The sum of the others is what the API says.")
@@ -108,7 +108,7 @@ test("what is said to be added up is what the browser has", () => {
   for (const page of [1, 7, 9]) assert.equal(addedUp(500, of(50), of(50), { page, last: 10 }), "Of 500 events your browser has added up again the 50 of this page and the 50 of the last. The sum of the others is what the API says.")
 })
 
-test("what does not add up is found", () => {
+test("a wrong sum is detected", () => {
   const skipped = page("30", "sum", event("1", "10", "10"), event("2", "10", "30"))
   assert.deepEqual(judged(skipped, skipped, only), { kind: "broken", event: skipped.events[1] })
   const begun = page("30", "sum", event("1", "10", "30"))

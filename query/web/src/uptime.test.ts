@@ -12,7 +12,7 @@ const uptime: Uptime = {
   programs: { ingest: { recorded: last(86400, null, 86400, 100), running: last(86400, null, 86399, 100), inRole: last(86400, null, 43200, 100) } },
 }
 
-test("a day without a record is not up, and not down", () => {
+test("a day without a record is neither up nor down", () => {
   const days = uptimeDays(uptime, "ingest")
   assert.equal(days.length, 90)
   assert.deepEqual([days[0]!.date, days[89]!.date], ["2025-12-02", "2026-03-01"])
@@ -30,7 +30,7 @@ test("a share is never rounded up", () => {
   assert.equal(percent(0, 86400), "0.00 %")
 })
 
-test("the text names what is recorded and the lowest day", () => {
+test("the text names the recorded days and the worst day", () => {
   assert.equal(
     uptimeText(uptime, "ingest"),
     "ingest, 90 days to 2026-03-01: 3 recorded, 87 not recorded. In its role 75.01 % of the recorded time. The lowest day is 2026-02-28: in its role 50.00 %, running 99.99 %.",

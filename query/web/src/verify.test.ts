@@ -41,7 +41,7 @@ test("the proofs are of tries of one and of three levels, and of receipts of all
   assert.deepEqual([...new Set(all.map((proof) => Number(`0x${proof.receipt.slice(2, 4)}`)).map((head) => (head < 0x80 ? head : 0)))].sort(), [0, 1, 2, 3, 4])
 })
 
-test("a changed amount is found, as it is shown and as it is in the receipt", () => {
+test("a changed amount is detected, in the event and in the receipt", () => {
   assert.equal(lie(1, (event) => (event.change = "1016")), "The change by the log is 1015, and 1016 is shown.")
   assert.equal(lie(0, (event) => (event.change = "1"), number("/vaults/", "/navPerShare")), "The change by the log is 1050000000, and 1 is shown.")
   assert.equal(lie(0, (event) => (event.change = "2"), number("/vaults/", "/stats/userCount")), "The change by the log is 1, and 2 is shown.")
@@ -58,7 +58,7 @@ test("a changed amount is found, as it is shown and as it is in the receipt", ()
   assert.match(both, /^The path does not lead from the receipts root 0x[0-9a-f]{64} to receipt 16\.$/)
 })
 
-test("a changed field of the header is found", () => {
+test("a changed field of the header is detected", () => {
   const header = (spoil: (text: string) => string) => lie(0, (event) => (event.proof.header = spoil(event.proof.header)))
   assert.match(header((text) => text.slice(0, -1) + "8"), /^The header hashes to 0x[0-9a-f]{64}, which is not the block's hash 0x/)
   assert.match(header((text) => text + "00"), /^The header hashes to/)
@@ -68,12 +68,12 @@ test("a changed field of the header is found", () => {
   assert.match(lie(0, (event) => (event.timestamp = "2026-01-01T00:00:00.000Z")), /^The time of the block is 2023-.*, and 2026-01-01T00:00:00.000Z is shown\.$/)
 })
 
-test("another block's proof, whole, is not that of the block that is shown", () => {
+test("the complete proof of another block is not accepted for the shown block", () => {
   const other = total().events.at(-1)!.proof!
   assert.equal(lie(0, (event) => (event.proof = other)), "The block is 6, and 5 is shown.")
 })
 
-test("the path of another receipt is found, and so is one that is short, long or out of order", () => {
+test("the path of another receipt is detected, and so is one that is too short, too long or out of order", () => {
   const other = total()
   const notThere = /^The path does not lead from the receipts root 0x[0-9a-f]{64} to receipt \d+\.$/
   assert.match(lie(0, (event) => (event.proof.path = other.events[1]!.proof!.path)), notThere)
@@ -87,7 +87,7 @@ test("the path of another receipt is found, and so is one that is short, long or
   assert.equal(lie(0, (event) => (event.proof = other.events[1]!.proof!)), "The change by the log is 1015, and 1000 is shown.")
 })
 
-test("a swapped log index is found: the one in the receipt, and the one that is shown", () => {
+test("a swapped log index is detected: in the receipt and in the event", () => {
   assert.equal(lie(0, (event) => (event.proof.logInReceipt = 1)), "The receipt has 1 logs, and none at 1.")
   const swapped = total()
   const [a, b] = [swapped.events[1]!, swapped.events[2]!]
@@ -106,7 +106,7 @@ test("an event that is listed twice is not verified twice, nor is one out of ord
   assert.deepEqual(verify(order, order).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", ...Array<string>(5).fill("It is not after the event before it.")])
 })
 
-test("a place that is no whole number is none: the trie would know it by another", () => {
+test("an index that is not a whole number is rejected, because the trie would have it under another key", () => {
   for (const field of ["transactionIndex", "logInReceipt"] as const) {
     for (const place of [1.5, -1, "1", Infinity, NaN, null, 2 ** 53]) {
       const twice = total()
@@ -123,7 +123,7 @@ test("a place that is no whole number is none: the trie would know it by another
   assert.match(lie(0, (event) => Object.assign(event, { logIndex: "2" })), /^Log 2 of the block cannot be log 0/)
 })
 
-test("an event that does not make the number is found, true as it is: its kind follows from what was asked", () => {
+test("a true event that does not belong to the number is detected, because its kind follows from the request", () => {
   const claimed = number("/users/", "/totalWithdrawn")
   const navs = number("/vaults/", "/navPerShare")
   const lent = (from: Explanation, to: Explanation) => lie(0, (_, page) => (page.events = copy(from.events)), to)
@@ -135,7 +135,7 @@ test("an event that does not make the number is found, true as it is: its kind f
   assert.equal(lent(navs, counts), "A NavUpdated says nothing about the number.")
 })
 
-test("a number of users has each of them once", () => {
+test("a number of users counts each user once", () => {
   const counts = number("/vaults/", "/stats/userCount")
   const { userAddress } = counts.events[0]!
   // The deposits of one user in the vault, of which the first two are events 1 and 2 of the user's deposits.
@@ -143,12 +143,12 @@ test("a number of users has each of them once", () => {
   assert.deepEqual(verify(counts, counts).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", `The number is of users, and ${userAddress} is counted twice.`])
 })
 
-test("an event after the block that was asked about is not in the number", () => {
+test("an event after the requested block is not in the number", () => {
   const kinds = verifyAsOf(total(), total(), "5").map((found) => (found.kind === "refuted" ? found.why : found.kind))
   assert.deepEqual(kinds, [...Array<string>(5).fill("verified"), "The number is as of block 5, and the log is in block 6."])
 })
 
-test("an event of somebody else, of another vault or of another kind is found", () => {
+test("an event of another user, vault or kind is detected", () => {
   const someone = "0x0000000000000000000000000000000000000099"
   assert.match(lie(0, (event) => (event.userAddress = someone)), new RegExp(`^The user of the log is 0x[0-9a-f]{40}, and ${someone} is shown\\.$`))
   assert.match(lie(0, (event) => (event.vaultAddress = someone)), /^The vault of the log is 0x/)
@@ -159,7 +159,7 @@ test("an event of somebody else, of another vault or of another kind is found", 
   assert.match(lie(0, (_, page) => (page.of = `/api/v1/queues/deposits?vault=${someone}`), number("/queues/", "/count")), new RegExp(`^The number is about the vault ${someone}`))
 })
 
-test("what was asked about is what is proven, whatever the answer says that it is about", () => {
+test("the requested number is proven, whatever number the response names", () => {
   const someone = "0x0000000000000000000000000000000000000099"
   const asked = { of: `/api/v1/users/${someone}`, field: "/totalDeposited" }
   // Another user's events, each with its proof: about the right user, about no user, and about the requested user.
@@ -174,7 +174,7 @@ test("what was asked about is what is proven, whatever the answer says that it i
   assert.equal(lie(5, () => {}, total(), { of, field: "/totalDeposited" }), "verified")
 })
 
-test("what has no proof says why, and without a reason that is wrong", () => {
+test("an event without a proof has a reason, and one without a reason is wrong", () => {
   const page = total()
   delete page.events[0]!.proof
   delete page.events[1]!.proof
@@ -211,11 +211,11 @@ test("a log of another contract is neither verified nor refuted", () => {
   assert.deepEqual([found!.kind, /only logs of the reference contracts/.test((found as { why: string }).why)], ["unproven", true])
   assert.equal(lie(0, (shown) => (shown.blockNumber = "6"), copy(page)), "The block is 7, and 6 is shown.")
   assert.match(lie(0, (shown) => (shown.proof.receipt = `${shown.proof.receipt.slice(0, -1)}0`), copy(page)), /^The receipt is not/)
-  // A log of a reference contract is read whatever it is called.
+  // A log of a reference contract is decoded, whatever kind it is given.
   assert.equal(lie(0, (shown) => (shown.kind = "Deposit")), "The log is no Deposit.")
 })
 
-test("whatever is changed in a proof, at any place, is found", () => {
+test("any change of a proof is detected", () => {
   for (const page of pages.filter(({ operation }) => operation !== "count")) {
     for (const [at, event] of page.events.entries()) {
       const proof = event.proof!
@@ -227,7 +227,7 @@ test("whatever is changed in a proof, at any place, is found", () => {
   }
 })
 
-test("rubbish in a proof is a sentence and no error", () => {
+test("garbage in a proof is reported in a sentence, without an exception", () => {
   for (const rubbish of ["0x", "0x0", "0xzz", "", `0x${"c1".repeat(100)}00`]) {
     assert.match(lie(0, (event) => (event.proof.header = rubbish)), /\.$/)
     assert.match(lie(0, (event) => (event.proof.receipt = rubbish)), /\.$/)
@@ -236,7 +236,7 @@ test("rubbish in a proof is a sentence and no error", () => {
   assert.throws(() => prove({ ...total().events[0]!.proof!, receipt: "0x7e" }), /not the one/)
 })
 
-test("RLP is read as it is defined, and nothing else is", () => {
+test("RLP is decoded strictly", () => {
   const raw = (text: string) => Uint8Array.from(Buffer.from(text, "hex"))
   const shown = (item: ReturnType<typeof decode>): unknown => (Array.isArray(item) ? item.map(shown) : Buffer.from(item).toString("hex"))
   for (const [text, want] of [["00", "00"], ["7f", "7f"], ["80", ""], ["8180", "80"], ["83646f67", "646f67"], ["c0", []], ["c88363617483646f67", ["636174", "646f67"]], ["c7c0c1c0c3c0c1c0", [[], [[]], [[], [[]]]]], [`b838${"61".repeat(56)}`, "61".repeat(56)]] as const) {

@@ -64,9 +64,9 @@ func main() {
 	stats, err := client.Read[client.PartnerStats](partner.Get(ctx, "/api/v1/partner/stats", as))
 	must(err)
 	l.Partner = fmt.Sprintf("%d %s", stats.Data.PartnerID, stats.Data.TotalVolume)
-	stranger, err := client.New(address, "nk_test_of_nobody", nil)
+	unknown, err := client.New(address, "nk_test_unknown", nil)
 	must(err)
-	_, err = client.Read[client.PartnerStats](stranger.Get(ctx, "/api/v1/partner/stats", nil))
+	_, err = client.Read[client.PartnerStats](unknown.Get(ctx, "/api/v1/partner/stats", nil))
 	if refused := (*client.Error)(nil); errors.As(err, &refused) {
 		l.Refused = refused.Code
 	}

@@ -46,7 +46,7 @@ first = max(int(v.start_block) for v in vaults)
 _, then = deposited(public, (first + block) // 2)
 users, now = deposited(public, block)
 partner = expect(stats(key), PartnerStatsAnswer).data
-refused = expect(stats("nk_test_of_nobody"), UnauthorizedError)
+refused = expect(stats("nk_test_unknown"), UnauthorizedError)
 line = {
     "chainId": status.data.chain_id,
     "vaults": [f"{v.address} {v.total_assets or 'null'}" for v in vaults],

@@ -36,7 +36,7 @@ const first = Math.max(...vaults.map((v) => Number(v.startBlock)))
 const [, then] = await deposited(Math.floor((first + block) / 2))
 const [users, now] = await deposited(block)
 const partner = expect(await stats(key)).data
-const { error } = await stats("nk_test_of_nobody")
+const { error } = await stats("nk_test_unknown")
 // Only 431 is not JSON.
 if (error === undefined || !("error" in error)) throw new Error(`a key of nobody is answered with ${error}`)
 console.log(

@@ -68,7 +68,7 @@ type trial struct {
 	fires  []string      // "chain=1 program=ingest", without severity
 }
 
-// Each alert fires on series that call for it, and stays silent on similar ones that do not.
+// Each alert fires on the series of its condition, and stays silent on similar ones.
 func TestAlerts(t *testing.T) {
 	alerts := load(t)
 	for _, name := range slices.Sorted(maps.Keys(trials)) {
@@ -87,7 +87,7 @@ func TestAlerts(t *testing.T) {
 			t.Run(name+"/"+try.what, func(t *testing.T) {
 				got := run(t, load(t)[name], try)
 				if !slices.Equal(got, try.fires) {
-					t.Errorf("it fires %q, want %q", got, try.fires)
+					t.Errorf("the alert fires %q, want %q", got, try.fires)
 				}
 			})
 		}
@@ -139,7 +139,7 @@ func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
 }
 
 // Prometheus accepts the configuration of compose.prometheus.yaml.
-func TestPrometheusTakesItsConfiguration(t *testing.T) {
+func TestPrometheusAcceptsItsConfiguration(t *testing.T) {
 	c, err := config.LoadFile("../../../docker/prometheus/prometheus.yaml", false, promslog.NewNopLogger())
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ var trials = map[string][]trial{
 	},
 	"HeadStandsStill": {
 		{
-			what: "one block for ever", at: 30 * time.Minute,
+			what: "the same block for a long time", at: 30 * time.Minute,
 			series: []string{
 				`navlog_ingest_head_block{chain="1"} 100x40`,
 			},
@@ -77,7 +77,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1"},
 		},
 		{
-			what: "one works", at: 10 * time.Minute,
+			what: "one is up", at: 10 * time.Minute,
 			series: []string{
 				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="up"} 0x20`,
 				`navlog_ingest_endpoint_state{chain="1",endpoint="https://b",state="up"} 1x20`,
@@ -94,14 +94,14 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1 endpoint=https://a"},
 		},
 		{
-			what: "of another chain", at: 20 * time.Minute,
+			what: "another chain", at: 20 * time.Minute,
 			series: []string{
 				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="wrong chain"} 1x30`,
 			},
 			fires: []string{"chain=1 endpoint=https://a"},
 		},
 		{
-			what: "comes back", at: 20 * time.Minute,
+			what: "recovers", at: 20 * time.Minute,
 			series: []string{
 				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="down"} 1x8 0 1x20`,
 			},
@@ -129,7 +129,7 @@ var trials = map[string][]trial{
 			},
 		},
 		{
-			what: "one of two instances does not see the newest", at: 80 * time.Hour, step: 5 * time.Minute,
+			what: "one of two instances lacks the newest NAV", at: 80 * time.Hour, step: 5 * time.Minute,
 			series: []string{
 				`navlog_query_nav_timestamp_seconds{chain="1",instance="a",vault="0xa"} 0x4820`,
 				`navlog_query_nav_timestamp_seconds{chain="1",instance="b",vault="0xa"} 259200x4820`,
@@ -157,7 +157,7 @@ var trials = map[string][]trial{
 			},
 		},
 		{
-			what: "only the one that is built", at: 30 * time.Minute,
+			what: "only the generation that is being built", at: 30 * time.Minute,
 			series: []string{
 				`navlog_projections_lag_records{chain="1",generation="1"} 3x60`,
 				`navlog_projections_lag_records{chain="1",generation="2"} 200000+10x60`,
@@ -251,7 +251,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1"},
 		},
 		{
-			what: "those of before", at: 100 * time.Minute,
+			what: "failures before the restart", at: 100 * time.Minute,
 			series: []string{
 				`navlog_dispatch_deliveries{chain="1",state="failed"} 4x30 5x90`,
 				`navlog_dispatch_failed_total{chain="1"} 4x30 5x90`,
@@ -273,7 +273,7 @@ var trials = map[string][]trial{
 	},
 	"NavlogNotReady": {
 		{
-			what: "the one that works is not ready, its standby is", at: 5 * time.Minute,
+			what: "the active instance is not ready, its standby is", at: 5 * time.Minute,
 			series: []string{
 				`navlog_ready{chain="1",program="ingest",instance="a"} 0x20`,
 				`navlog_standby{chain="1",program="ingest",instance="a"} 0x20`,
@@ -283,7 +283,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1 program=ingest"},
 		},
 		{
-			what: "one of two serve", at: 5 * time.Minute,
+			what: "one of two instances of serve", at: 5 * time.Minute,
 			series: []string{
 				`navlog_ready{chain="1",program="serve",instance="a"} 0x20`,
 				`navlog_standby{chain="1",program="serve",instance="a"} 0x20`,
@@ -302,7 +302,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1 instance=b program=ingest"},
 		},
 		{
-			what: "the one that works", at: 15 * time.Minute,
+			what: "the active instance", at: 15 * time.Minute,
 			series: []string{
 				`navlog_ready{chain="1",program="ingest",instance="a"} 0x20`,
 				`navlog_standby{chain="1",program="ingest",instance="a"} 0x20`,
@@ -412,7 +412,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1"},
 		},
 		{
-			what: "while one joins", at: 2 * time.Hour, step: time.Minute,
+			what: "while a vault joins", at: 2 * time.Hour, step: time.Minute,
 			series: []string{
 				`navlog_ingest_vaults_differing{chain="1"} 1x20 0x110`,
 			},
@@ -569,7 +569,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=1 table=events"},
 		},
 		{
-			what: "failed and sent again", at: 10 * time.Minute,
+			what: "failed and retried", at: 10 * time.Minute,
 			series: []string{
 				`navlog_projections_inserts_total{chain="1",table="events",outcome="failed"} 0x5 1x20`,
 			},
@@ -577,7 +577,7 @@ var trials = map[string][]trial{
 	},
 	"KafkaTransactionHangs": {
 		{
-			what: "dispatch sees it", at: 5 * time.Minute,
+			what: "reported by dispatch", at: 5 * time.Minute,
 			series: []string{
 				`navlog_dispatch_open_transaction_seconds{chain="1"} 0+60x10`,
 			},
@@ -623,7 +623,7 @@ var trials = map[string][]trial{
 	},
 	"WebhooksWithoutDispatcher": {
 		{
-			what: "of one chain", at: 5 * time.Minute,
+			what: "one chain without a dispatcher", at: 5 * time.Minute,
 			series: []string{
 				`navlog_build_info{chain="1"} 1x10`,
 				`navlog_build_info{chain="2"} 1x10`,
@@ -632,7 +632,7 @@ var trials = map[string][]trial{
 			fires: []string{"chain=2"},
 		},
 		{
-			what: "each has one", at: 5 * time.Minute,
+			what: "each chain has a dispatcher", at: 5 * time.Minute,
 			series: []string{
 				`navlog_build_info{chain="1"} 1x10`,
 				`navlog_dispatch_oldest_seconds{chain="1",state="pending"} 0x10`,
@@ -721,7 +721,7 @@ var trials = map[string][]trial{
 	},
 	"WebhookBreakersOpen": {
 		{
-			what: "for long", at: 20 * time.Minute,
+			what: "for a long time", at: 20 * time.Minute,
 			series: []string{
 				`navlog_dispatch_open_breakers{chain="1"} 1x30`,
 			},
@@ -768,7 +768,7 @@ var trials = map[string][]trial{
 	},
 	"WebhookCommandFails": {
 		{
-			what: "again and again", at: 12 * time.Minute,
+			what: "repeatedly", at: 12 * time.Minute,
 			series: []string{
 				`navlog_dispatch_command_failures_total{chain="1"} 0+1x20`,
 			},
@@ -825,7 +825,7 @@ var trials = map[string][]trial{
 			fires: []string{"fstype=ext4 instance=node:9100 mountpoint=/"},
 		},
 		{
-			what: "there is much left", at: 8 * time.Hour, step: 5 * time.Minute,
+			what: "much space is left", at: 8 * time.Hour, step: 5 * time.Minute,
 			series: []string{
 				`node_filesystem_avail_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 80000-30x500`,
 				`node_filesystem_size_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 100000x500`,
@@ -852,7 +852,7 @@ var trials = map[string][]trial{
 	},
 	"CertificateNotSeen": {
 		{
-			what: "nobody answers", at: 20 * time.Minute,
+			what: "no response", at: 20 * time.Minute,
 			series: []string{`probe_success{instance="https://navlog.example",job="certificates"} 0x30`},
 			fires:  []string{"instance=https://navlog.example job=certificates"},
 		},

@@ -348,7 +348,7 @@ func TestRotationByPartners(t *testing.T) {
 }
 
 // A secret in the configuration, which all programs read, is rejected, and the error names the right place for it.
-func TestSecretsInConfigurationAreRefused(t *testing.T) {
+func TestSecretsInConfigurationAreRejected(t *testing.T) {
 	for _, config := range []map[string]any{
 		{"chain": map[string]any{"rpc": []any{"https://node.example"}}},
 		{"postgres": map[string]any{"url": "postgres://a:b@c/d"}},
@@ -363,7 +363,7 @@ func TestSecretsInConfigurationAreRefused(t *testing.T) {
 			t.Errorf("%v: %v", config, err)
 		}
 	}
-	// The chart decides by its own value whether a login has a password.
+	// A value of the chart determines whether a login has a password.
 	for _, setting := range []string{"mechanism", "user"} {
 		config := map[string]any{"kafka": map[string]any{"sasl": map[string]any{setting: "a"}}}
 		if _, err := render(t, map[string]any{"config": config}); err == nil || !strings.Contains(err.Error(), "set kafka.mechanism and kafka.users") {
@@ -372,9 +372,9 @@ func TestSecretsInConfigurationAreRefused(t *testing.T) {
 	}
 }
 
-// A rollout of ingest or project completes: the new pod is ready as a standby while the old one works, so they do not
-// wait for each other, and there is always one running. The probes use the endpoints that distinguish the two states.
-func TestRolloutsEnd(t *testing.T) {
+// A rollout of ingest or project completes: the new pod is ready as a standby while the old one is active, so they do
+// not wait for each other, and one is always running. The probes use the endpoints that distinguish the two states.
+func TestRolloutsComplete(t *testing.T) {
 	r := mustRender(t, "minimal")
 	for _, program := range programs {
 		d := get[*apps.Deployment](t, r, "Deployment", "navlog-"+program)
@@ -384,7 +384,7 @@ func TestRolloutsEnd(t *testing.T) {
 			t.Errorf("%s is rolled out by %v", program, d.Spec.Strategy)
 		}
 		if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
-			t.Errorf("%s has one pod: nothing takes over when its machine ends", program)
+			t.Errorf("%s has one pod: no other takes over when its machine fails", program)
 		}
 		c := d.Spec.Template.Spec.Containers[0]
 		if !slices.Equal(c.Args, []string{program, "--log-json"}) {
@@ -395,13 +395,13 @@ func TestRolloutsEnd(t *testing.T) {
 				t.Fatalf("%s: probe %s is %v", program, kind, probe)
 			}
 			if !slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == probe.HTTPGet.Port.StrVal }) {
-				t.Errorf("%s: probe %s asks port %s, which the container does not have", program, kind, probe.HTTPGet.Port.StrVal)
+				t.Errorf("%s: probe %s uses port %s, which the container does not have", program, kind, probe.HTTPGet.Port.StrVal)
 			}
 		}
 		if starts := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; starts < 120 {
 			t.Errorf("%s is killed if it does not start within %d s", program, starts)
 		}
-		// When a generation of another schema is made live, old pods of serve answer for 30 s: they leave well before, but later
+		// When a generation of another schema is made live, old pods of serve respond for 30 s: they leave well before, but later
 		// than new ones come.
 		if probe := c.ReadinessProbe; program == "serve" && (probe.PeriodSeconds != 1 || probe.FailureThreshold < 5 || probe.FailureThreshold > 15) {
 			t.Errorf("pods of serve come within %d s and leave after %d failures", probe.PeriodSeconds, probe.FailureThreshold)
@@ -441,7 +441,7 @@ func TestAutoscaling(t *testing.T) {
 			t.Errorf("the scaler of %s is %v", program, scaler.Spec)
 		}
 		if d := get[*apps.Deployment](t, r, "Deployment", "navlog-"+program); d.Spec.Replicas != nil {
-			t.Errorf("%s has %d pods whatever its scaler says", program, *d.Spec.Replicas)
+			t.Errorf("%s has %d pods instead of the number of its scaler", program, *d.Spec.Replicas)
 		}
 	}
 	if len(r.objects["HorizontalPodAutoscaler"]) != 2 {
@@ -539,7 +539,7 @@ func TestServeReachesTheNodeForProofs(t *testing.T) {
 	}
 }
 
-// A program may connect to the server of its tokens if a value says so, and the others may not.
+// A program may connect to the server of its tokens if a value allows it, and the others may not.
 func TestMoreEgress(t *testing.T) {
 	r := mustRender(t, "aws")
 	for component, want := range map[string]bool{"ingest": true, "project": true, "serve": false, "migrate": false} {
@@ -664,7 +664,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// A component has the account that its values name; the chart makes it only if they say so, and before the job that
+// A component has the account that its values name; the chart makes it only if they request it, and before the job that
 // uses it.
 func TestServiceAccounts(t *testing.T) {
 	r := mustRender(t, "aws")
@@ -850,7 +850,7 @@ func TestTraces(t *testing.T) {
 			}
 			wanted := traced && component != "migrate"
 			if reached != wanted || len(variables) > 0 != wanted {
-				t.Errorf("%s, %s: it comes to a collector: %t; %v", values, component, reached, variables)
+				t.Errorf("%s, %s: it may connect to a collector: %t; %v", values, component, reached, variables)
 			}
 			if !wanted {
 				continue
@@ -900,7 +900,7 @@ func TestMonitoring(t *testing.T) {
 		if chosen {
 			found++
 			if service.Spec.Ports[0].Name != monitor.Spec.Endpoints[0].Port {
-				t.Errorf("the monitor asks port %s of %s", monitor.Spec.Endpoints[0].Port, service.Name)
+				t.Errorf("the monitor scrapes port %s of %s", monitor.Spec.Endpoints[0].Port, service.Name)
 			}
 		}
 	}

@@ -69,11 +69,11 @@ func asJSON(t *testing.T, s types.ServiceConfig) string {
 var domain = []string{"NAVLOG_DOMAIN=navlog.example"}
 
 // Compose accepts each combination of files, and an overlay adds its services without changing any other.
-func TestComposeTakesEachSetOfFiles(t *testing.T) {
-	alone := mustLoad(t, domain, "compose.yaml")
+func TestComposeAcceptsEachSetOfFiles(t *testing.T) {
+	base := mustLoad(t, domain, "compose.yaml")
 	for _, files := range sets {
 		project := mustLoad(t, domain, files...)
-		want := alone.ServiceNames()
+		want := base.ServiceNames()
 		for _, file := range files[1:] {
 			want = append(want, overlays[file]...)
 		}
@@ -83,13 +83,13 @@ func TestComposeTakesEachSetOfFiles(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%v have the services %v, want %v", files, got, want)
 		}
-		for _, name := range alone.ServiceNames() {
-			if asJSON(t, alone.Services[name]) != asJSON(t, project.Services[name]) {
+		for _, name := range base.ServiceNames() {
+			if asJSON(t, base.Services[name]) != asJSON(t, project.Services[name]) {
 				t.Errorf("%v change service %s", files, name)
 			}
 		}
 	}
-	// Without a host name there is no certificate, and the error says where to set it.
+	// Without a host name there is no certificate, and the error names the variable.
 	if _, err := load(t, nil, "compose.yaml", "compose.tls.yaml"); err == nil || !strings.Contains(err.Error(), "deploy/docker/.env") {
 		t.Errorf("a proxy without a domain: %v", err)
 	}
@@ -249,9 +249,9 @@ func TestRotationByPartners(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	alone := mustLoad(t, domain, "compose.yaml")
+	base := mustLoad(t, domain, "compose.yaml")
 	project := mustLoad(t, domain, "compose.yaml", "compose.rotation.yaml")
-	if got := keyHolders(alone); !slices.Equal(got, []string{"dispatch", "operate"}) {
+	if got := keyHolders(base); !slices.Equal(got, []string{"dispatch", "operate"}) {
 		t.Errorf("without rotation %v have the key", got)
 	}
 	if got := keyHolders(project); !slices.Equal(got, []string{"dispatch", "operate", "serve"}) {
@@ -266,18 +266,18 @@ func TestRotationByPartners(t *testing.T) {
 	}
 	serve.Secrets = slices.DeleteFunc(serve.Secrets, func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" })
 	project.Services["serve"] = serve
-	if !slices.Equal(alone.ServiceNames(), project.ServiceNames()) {
+	if !slices.Equal(base.ServiceNames(), project.ServiceNames()) {
 		t.Errorf("the services are %v", project.ServiceNames())
 	}
-	for _, name := range alone.ServiceNames() {
-		if asJSON(t, alone.Services[name]) != asJSON(t, project.Services[name]) {
+	for _, name := range base.ServiceNames() {
+		if asJSON(t, base.Services[name]) != asJSON(t, project.Services[name]) {
 			t.Errorf("the overlay changes service %s", name)
 		}
 	}
 }
 
 // Caddy accepts the configuration of the proxy. Debian and Ubuntu provide it as a package.
-func TestCaddyTakesItsConfiguration(t *testing.T) {
+func TestCaddyAcceptsItsConfiguration(t *testing.T) {
 	caddy, err := exec.LookPath("caddy")
 	if err != nil {
 		t.Skip("caddy is not installed: apt-get install caddy")

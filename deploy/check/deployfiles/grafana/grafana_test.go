@@ -89,7 +89,7 @@ func TestDecodeRejects(t *testing.T) {
 	}
 }
 
-// decode decodes a dashboard strictly, also where the SDK accepts everything: options of a type of panel and queries of a
+// decode decodes a dashboard strictly, even where the SDK accepts everything: options of a type of panel and queries of a
 // data source that are not registered, and unknown fields of fieldConfig.
 func decode(text []byte) (board, error) {
 	known := cog.NewRuntime()

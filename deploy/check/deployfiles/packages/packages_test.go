@@ -233,7 +233,7 @@ func TestScripts(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", argument, err, out)
 		}
 		if got := strings.Contains(string(out), "disable --now"); got != stops {
-			t.Errorf("with %q it stops the programs: %t\n%s", argument, got, out)
+			t.Errorf("with %q the script stops the programs: %t\n%s", argument, got, out)
 		}
 	}
 }
@@ -282,16 +282,16 @@ func TestUnits(t *testing.T) {
 	for _, unit := range append(slices.Clone(programs), "migrate", "verify", "backup") {
 		name := "navlog-" + unit + ".service"
 		if out := run("verify", "--man=no", name); strings.Contains(out, "navlog") {
-			t.Errorf("systemd says of %s: %s", name, out)
+			t.Errorf("systemd reports about %s: %s", name, out)
 		}
 		run("security", "--offline=true", "--threshold=20", name)
 	}
 	if out := run("verify", "--man=no", "navlog-backup.timer"); strings.Contains(out, "navlog") {
-		t.Errorf("systemd says of the timer: %s", out)
+		t.Errorf("systemd reports about the timer: %s", out)
 	}
 }
 
-// The login by a password is a drop-in of its own, and nothing else of a unit names it: an operator who masks it has a
+// The login by a password is a separate drop-in, and nothing else of a unit names it: an operator who masks it has a
 // unit without a user, a password and its file, which navlog rejects for a token or a role.
 func TestKafkaPasswordCanBeMasked(t *testing.T) {
 	users := map[string]string{"ingest": "navlog_ingest", "project": "navlog_project", "dispatch": "navlog_dispatch", "verify": "navlog_project", "backup": "navlog_operator"}
@@ -318,7 +318,7 @@ func TestKafkaPasswordCanBeMasked(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(page), "for unit in "+strings.Join(withPassword, " ")+"; do") {
-		t.Error("docs/operations.md does not say how to mask the drop-in of each unit")
+		t.Error("docs/operations.md does not explain how to mask the drop-in of each unit")
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -470,7 +470,7 @@ func TestUnitsSecrets(t *testing.T) {
 	}
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(common)
 	if stop == nil {
-		t.Fatal("nothing says how long a program may take to end")
+		t.Fatal("no unit sets how long a program may take to end")
 	}
 	if seconds, err := strconv.Atoi(string(stop[1])); err != nil || seconds < 90 {
 		t.Errorf("a program is killed after %s s", stop[1])

@@ -5,7 +5,7 @@ import { destination } from "./search"
 const vault = { address: "0xA1a1A1a1A1a1A1a1A1a1A1a1A1a1A1a1A1a1A1a1" }
 const hash = `0x${"ab".repeat(32)}`
 
-test("a search leads to what was typed", () => {
+test("a search leads to the page of the input", () => {
   assert.deepEqual(destination(` ${vault.address.toLowerCase()} `, [vault]), [`/vault/${vault.address.toLowerCase()}`, {}])
   assert.deepEqual(destination(vault.address, []), [`/user/${vault.address}`, {}])
   assert.deepEqual(destination(hash, []), [`/tx/${hash}`, {}])
