@@ -75,7 +75,7 @@ func TestCertificatesOfTheURL(t *testing.T) {
 	old, err := ours.IssueUntil("old server", hour.Add(-time.Hour), hour)
 	f.check(err)
 	both := ours.Texts(ours.Client("acme"))
-	foreign := theirs.Texts(theirs.Client("stranger"))
+	foreign := theirs.Texts(theirs.Client("foreign"))
 	foreign.Authorities = both.Authorities
 	strict := f.mutual(ours, nil)
 	older := f.mutual(ours, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 })

@@ -362,7 +362,7 @@ func grantedAgain(t *testing.T, g *guarded) {
 	}
 	extra(name, chainlog.LogTopic(chainID), kmsg.ACLOperationWrite)
 	extra(name, chainlog.LogTopic(6), kmsg.ACLOperationRead)
-	extra("User:somebody", chainlog.LogTopic(chainID), kmsg.ACLOperationRead)
+	extra("User:other", chainlog.LogTopic(chainID), kmsg.ACLOperationRead)
 	rules := func(principal string) (found []string) {
 		described, err := g.admin.DescribeACLs(t.Context(), kadm.NewACLs().AnyResource().Allow(principal).AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternAny))
 		g.must(err)
@@ -393,7 +393,7 @@ func grantedAgain(t *testing.T, g *guarded) {
 			return nil
 		})
 	}
-	if got := rules("User:somebody"); len(got) != 1 {
+	if got := rules("User:other"); len(got) != 1 {
 		t.Errorf("another user has %v", got)
 	}
 	old := g.Config(t, chainlog.Project)

@@ -25,7 +25,7 @@ func built(t *testing.T, lists bool) *generation {
 // TestGenerationDDL compares the statements for a generation's two tables, on a single server and on a cluster, with
 // the golden files.
 func TestGenerationDDL(t *testing.T) {
-	for name, cluster := range map[string]string{"alone": "", "cluster": "main"} {
+	for name, cluster := range map[string]string{"single": "", "cluster": "main"} {
 		c := readmodel.DefaultConfig()
 		c.Cluster = cluster
 		r := new(recorder)

@@ -98,7 +98,7 @@ func TestParents(t *testing.T) {
 	if got := spans.Named("odd"); len(got) != 1 || got[0].Parent().IsValid() {
 		t.Errorf("an invalid header has %d spans", len(got))
 	}
-	if _, span := telemetry.Child(t.Context(), telemetry.Client, "alone"); span.IsRecording() {
+	if _, span := telemetry.Child(t.Context(), telemetry.Client, "separate"); span.IsRecording() {
 		t.Error("work outside of a trace starts one")
 	}
 }

@@ -58,11 +58,16 @@ var plainPages = []string{
 // plainFolders are the folders to whose Go comments and strings the list applies. Add a folder when its words are
 // plain.
 var plainFolders = []string{
-	"cmd/internal/cli", "cmd/internal/config/configtest", "cmd/navlog-dev", "deploy/check/conformance/clients",
-	"deploy/check/mapped", "deploy/check/structure", "deploy/check/underload", "deploy/testkit/partners",
-	"deploy/testkit/stack", "deploy/testkit/wait", "projections/fold", "query/deposits", "query/docs", "query/explain", "query/health",
-	"query/partner", "query/users", "query/vaults", "query/web", "schemas/client",
-	"schemas/contracts", "schemas/webhook", "schemas/webhook/guard", "schemas/webhook/samples/go",
+	"cmd/internal/api", "cmd/internal/cli", "cmd/internal/config", "cmd/internal/config/configtest", "cmd/internal/console",
+	"cmd/internal/operate", "cmd/internal/partner", "cmd/internal/wiring", "cmd/navlog", "cmd/navlog-dev",
+	"deploy/check/conformance/clients", "deploy/check/deployfiles/alerts", "deploy/check/deployfiles/chart",
+	"deploy/check/deployfiles/compose", "deploy/check/deployfiles/grafana", "deploy/check/deployfiles/packages", "deploy/check/mapped",
+	"deploy/check/structure", "deploy/check/underload", "deploy/testkit/partners", "deploy/testkit/stack", "deploy/testkit/wait",
+	"dispatch/lane", "projections/fold", "query/deposits", "query/docs", "query/explain", "query/health", "query/partner",
+	"query/users", "query/vaults", "query/web", "schemas/certs", "schemas/certs/certstest", "schemas/chainlog", "schemas/chainproof",
+	"schemas/client", "schemas/contracts", "schemas/contracts/abi", "schemas/contracts/gen", "schemas/event", "schemas/input",
+	"schemas/mapping", "schemas/openapi", "schemas/printable", "schemas/readmodel", "schemas/readmodel/expect", "schemas/statement",
+	"schemas/telemetry", "schemas/telemetry/telemetrytest", "schemas/webhook", "schemas/webhook/guard", "schemas/webhook/samples/go",
 }
 
 var wordPatterns = func() (patterns []*regexp.Regexp) {
