@@ -19,7 +19,7 @@ func (f *fixture) stealIntake() {
 	f.exec("UPDATE job_lease SET owner = $1, fence = fence + 1, until = now() + interval '1 hour' WHERE kind = 'intake'", uuid.New())
 }
 
-// One of several dispatchers reads the topics and backfills new partners. The others are ready, send, and know how much
+// One of several dispatchers reads the topics and backfills new partners. The others are ready, send, and measure what
 // is not read. When it stops, another one takes over at once.
 func TestOneDispatcherReadsForAll(t *testing.T) {
 	f := newFixture(t)
@@ -111,7 +111,7 @@ func TestSuspendedIntake(t *testing.T) {
 		t.Error("the lease of the suspended dispatcher still counts as held")
 	}
 	if err := suspended.accept(t.Context(), batches); !errors.Is(err, errMoved) {
-		t.Errorf("the suspended dispatcher wakes up: %v", err)
+		t.Errorf("the suspended dispatcher resumes: %v", err)
 	}
 	if err := old.Watch(t.Context()); !errors.Is(err, registry.ErrLeaseLost) {
 		t.Errorf("after the lost lease: %v", err)

@@ -37,7 +37,7 @@ func (c commands) mustRun(args ...string) string {
 	return out
 }
 
-// last4 returns the part of a key by which people tell keys apart.
+// last4 returns the last four characters of a key, by which people identify it.
 func last4(key string) string { return key[len(key)-4:] }
 
 // Every change by an operator leaves a row, written in the transaction of the change: who, which command, what; no row

@@ -160,7 +160,7 @@ func TestUnreachableIsNamed(t *testing.T) {
 }
 
 // TestFlagsAreUniform: a flag means the same in every command and is explained in the same words, and the placeholder
-// of its value says what the value is, not what type Go has for it.
+// of its value describes the value, not its Go type.
 func TestFlagsAreUniform(t *testing.T) {
 	parser, err := kong.New(new(subcommands))
 	if err != nil {
@@ -365,7 +365,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with another secret key: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
-	own, err := engines.StartClickHouse(t.Context(), t.TempDir()) // the embedded engine exits on a login that it does not know
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir()) // the embedded engine exits on an unknown login
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func writeResumption(w io.Writer, r *operate.Resumption) {
 	if len(r.Referrals) > 0 {
 		cli.Fprintf(w, "%s no longer in the chain. Tell the partners: a webhook cannot be revoked.\n",
 			printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
-		fmt.Fprint(w, "A partner knows one whose transaction had been mined before under the id of its first mining: go by transaction and type.\n\n")
+		fmt.Fprint(w, "If a transaction had been mined before, its partner has the event under the id of the first mining: compare transaction and type.\n\n")
 		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {
 			cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex, l.EventID)

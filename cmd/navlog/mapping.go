@@ -299,7 +299,7 @@ func (t *trial) write(w io.Writer) {
 		cli.Fprintf(w, "\nQuarantined logs: %d.\n", t.Quarantined)
 	}
 	if t.Logs > 0 && len(t.Effects)+len(t.Without)+t.Quarantined == 0 {
-		fmt.Fprintln(w, "\nThe mapping knows none of these events: it is for another protocol,"+
+		fmt.Fprintln(w, "\nThe mapping has none of these events: it is for another protocol,"+
 			" or for another contract of the vault.")
 	}
 }

@@ -286,7 +286,7 @@ func TestMappingTry(t *testing.T) {
 	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
 	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)
-	if err != nil || !strings.Contains(out, "The mapping knows none of these events") {
+	if err != nil || !strings.Contains(out, "The mapping has none of these events") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// A description names files too, as chain.vaults does.

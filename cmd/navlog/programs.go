@@ -161,7 +161,7 @@ type probeCmd struct {
 	URL string `arg:"" help:"Address of a /readyz."`
 }
 
-// Run fails unless the URL responds with 200 within 4 seconds. Health checks only know the exit codes 0 and 1.
+// Run fails unless the URL responds with 200 within 4 seconds. Health checks only use the exit codes 0 and 1.
 func (cmd probeCmd) Run(ctx context.Context) error {
 	return cli.Failed.With(wiring.Probe(ctx, cmd.URL))
 }

@@ -277,7 +277,7 @@ func writeVaultWarnings(w io.Writer, rows []statusRow) {
 	}
 }
 
-// details are the other things that project, serve and dispatch report. ingest has a chapter of its own, and so has the
+// details are the other things that project, serve and dispatch report. ingest has a separate section, and so has the
 // state that serve answers from.
 func details(r statusRow) string {
 	var st struct {

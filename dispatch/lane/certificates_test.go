@@ -65,7 +65,7 @@ func (f *fixture) mutual(ca *certstest.Authority, change func(*tls.Config)) *mut
 }
 
 // A receiver with a private authority that demands a client certificate gets events if both are set for its URL.
-// Otherwise the stored error says what is missing or wrong.
+// Otherwise the stored error names what is missing or wrong.
 func TestCertificatesOfTheURL(t *testing.T) {
 	f := newFixture(t)
 	ours, theirs := certstest.New(t), certstest.New(t)
@@ -146,7 +146,7 @@ func TestClientCertificateErrors(t *testing.T) {
 }
 
 // Other certificates, and every new version of the endpoint, since the receiver may be elsewhere after a registration,
-// take effect with the next attempt: on a connection of its own, with a TLS session of its own. The earlier connections
+// take effect with the next attempt: on a separate connection with a separate TLS session. The earlier connections
 // are closed then and only then, those in use when their attempt has ended. Only the lane closes them here.
 func TestCertificatesChange(t *testing.T) {
 	f := newFixture(t).withPostgres()
@@ -184,7 +184,7 @@ func TestCertificatesChange(t *testing.T) {
 	}
 	l.finish(send())
 	names("first")
-	held := send() // has ended, and its lane does not know yet
+	held := send() // has ended, but its lane has not handled that yet
 	names("first")
 	if n := r.open.Load(); n != 1 {
 		t.Errorf("%d connections for two attempts, one after the other", n)

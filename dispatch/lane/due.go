@@ -123,7 +123,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 }
 
 // giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. If a URL was registered that the
-// lane does not know yet, none ends, and the lane reads the endpoint again.
+// lane has not read yet, none ends, and the lane reads the endpoint again.
 func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	if len(l.queue) == 0 && !due {
 		return nil

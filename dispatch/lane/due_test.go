@@ -172,7 +172,7 @@ func TestFetchOnlyWithRoom(t *testing.T) {
 		queue  int
 		aside  bool
 	}{
-		{"nothing is due, as far as the lane knows", func() { l.look = time.Time{} }, 0, false},
+		{"nothing is due in the lane's memory", func() { l.look = time.Time{} }, 0, false},
 		{"some are queued", func() { l.queue = make([]db.DueDeliveriesRow, 1) }, 1, false},
 		{"all permits are taken", full, 0, false},
 		{"older POSTs take all permits", func() { full(); l.aside = true }, 0, true},

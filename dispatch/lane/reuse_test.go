@@ -245,7 +245,7 @@ func TestNewConnectionIsCheckedToo(t *testing.T) {
 	}
 }
 
-// A response whose body does not end is judged by its status after bodyPatience, long before the deadline, and its
+// The outcome of a response whose body does not end is its status after bodyPatience, long before the deadline, and its
 // connection is closed.
 func TestBodyIsWaitedForBriefly(t *testing.T) {
 	f := newFixture(t)

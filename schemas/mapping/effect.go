@@ -142,7 +142,7 @@ const (
 	// Fifo is set on a Requested that is claimed first in, first out: the mapping's claims name an owner but no
 	// request.
 	Fifo
-	// Unfunded is set on a Requested whose mapping has no Funded: no log tells when the request can be claimed.
+	// Unfunded is set on a Requested whose mapping has no Funded: no log reports when the request can be claimed.
 	Unfunded
 )
 

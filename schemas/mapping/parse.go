@@ -433,7 +433,7 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 	return w
 }
 
-// companions adds the events of companions that no rule claims: they are known, but have no effect of their own.
+// companions adds the events of companions that no rule claims: they are known, but have no separate effect.
 func (c *checker) companions(m *Mapping) {
 	for _, r := range slices.Clone(m.rules) {
 		w := r.with

@@ -63,7 +63,7 @@ func (c *checker) queue(m *Mapping) {
 	if fifo != nil && keyed != nil {
 		c.at(fifo.node, 0, "claims name a request in line %d and only an owner here: a mapping has one of the two", keyed.node.Line)
 	}
-	// funded reports whether a funding can say what requests are paid.
+	// funded reports whether a funding can determine what requests are paid.
 	funded := of[Funded]&Assets != 0 || first[Funded] != nil && priced[RedeemSide]
 	if m.queue.groupIsKey = of[Funded]&To != 0; m.queue.groupIsKey {
 		of[Requested] |= Group

@@ -248,7 +248,7 @@ func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return version, nil
 }
 
-// newest returns the newest version that this program knows.
+// newest returns the newest version that this program has.
 func newest() int64 {
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil || len(names) == 0 {

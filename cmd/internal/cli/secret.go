@@ -101,7 +101,7 @@ func ReadSecret(name string) (string, error) {
 }
 
 // warnOfSecrets warns about each flag of the command line with a URL that may contain a key. Such a flag has the tag
-// secret, which says what to use instead.
+// secret, which names what to use instead.
 func warnOfSecrets(out io.Writer, parsed *kong.Context) {
 	for _, path := range parsed.Path {
 		if path.Flag == nil || path.Resolved || !path.Flag.Tag.Has("secret") {

@@ -130,7 +130,7 @@ func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 		l.Undecoded = fault.Error()
 		return
 	case known == nil:
-		l.Undecoded = "no event that the mapping of the vault knows"
+		l.Undecoded = "no event of the vault's mapping"
 		return
 	}
 	l.Event = known.Name

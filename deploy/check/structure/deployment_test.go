@@ -575,7 +575,7 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 		}
 	}
 	if slices.ContainsFunc(ignored, func(line string) bool { return strings.HasPrefix(strings.Trim(line, "*/"), ".git") }) {
-		t.Error(".dockerignore has .git, without which `navlog version` knows none")
+		t.Error(".dockerignore has .git, without which `navlog version` prints no version")
 	}
 }
 

@@ -43,7 +43,7 @@ type requestKey struct {
 // scope is an owner in a vault.
 type scope struct{ owner, vault common.Address }
 
-// owned identifies totals: those of users are in a list of their own.
+// owned identifies totals: those of users are in a separate list.
 type owned struct {
 	list readmodel.List
 	scope

@@ -432,7 +432,7 @@ func TestRolloutsComplete(t *testing.T) {
 	}
 }
 
-// A Deployment that is autoscaled has no replica count of its own, which an upgrade would reset.
+// A Deployment that is autoscaled sets no replica count, because an upgrade would reset it.
 func TestAutoscaling(t *testing.T) {
 	r := mustRender(t, "full")
 	for _, program := range []string{"serve", "dispatch"} {
@@ -642,7 +642,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n### ")
 	examples := strings.Split(section, "```yaml\n")[1:]
 	if len(examples) != 2 {
-		t.Fatalf("there are %d examples, and this test knows two", len(examples))
+		t.Fatalf("there are %d examples, and this test expects two", len(examples))
 	}
 	for _, example := range examples {
 		text, _, _ := strings.Cut(example, "```")
