@@ -70,7 +70,7 @@ func TestSampleReceivers(t *testing.T) {
 			if status := f.sends(s, copied); status != 204 {
 				t.Errorf("a copied delivery: %d", status)
 			}
-			f.eventually("the copy is a repeat", func() bool { return strings.Count(s.said(), "repeat ") == 2 })
+			f.eventually("the copy is a repeat", func() bool { return strings.Count(s.reports(), "repeat ") == 2 })
 			for _, unsigned := range []string{
 				"Content-Length: -1\r\n\r\n", "X-Service-Timestamp: " + strings.Repeat("9", 5000) + "\r\nContent-Length: 0\r\n\r\n",
 			} {
