@@ -208,13 +208,13 @@ lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and other
 # make web write them, and make verify generates again only what differs from its checksum.
 SCHEMAS_SUM   := schemas/generated.sum
 SCHEMAS_FILES := schemas/buf.yaml schemas/buf.gen.yaml 'schemas/*.proto' 'schemas/*.pb.go' schemas/registry/sqlc.yaml schemas/registry/migrations \
-	schemas/registry/queries schemas/registry/db schemas/contracts deploy/devchain/reference deploy/tools/go.mod deploy/tools/go.sum deploy/tools/package.json deploy/tools/package-lock.json
+	schemas/registry/queries schemas/registry/db schemas/contracts deploy/tools/go.mod deploy/tools/go.sum deploy/tools/package.json deploy/tools/package-lock.json
 WEB_SUM       := query/web/generated.sum
 WEB_FILES     := query/web schemas/openapi/openapi.yaml ':!$(WEB_SUM)'
 sum = LC_ALL=C comm -z -23 <(git ls-files -co --exclude-standard -z -- $(1) | LC_ALL=C sort -zu) <(git ls-files -d -z -- $(1) | LC_ALL=C sort -z) | xargs -0 sha256sum | sha256sum | cut -c1-64
 
 .PHONY: generate
-generate: dashboard $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts, bindings and the dashboard
+generate: dashboard $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and the dashboard
 	cd deploy/tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf lint
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf generate
@@ -232,7 +232,7 @@ dashboard: ## Write deploy/dashboards/navlog.json from deploy/check/deployfiles/
 verify: ## Fail if generated code or a built page differs from the committed one (FULL=1 also generates what has not changed)
 	@$(if $(FULL),,test "$$($(call sum,$(SCHEMAS_FILES)))" = "$$(cat $(SCHEMAS_SUM))" ||) $(MAKE) --no-print-directory generate
 	@$(if $(FULL),,test "$$($(call sum,$(WEB_FILES)))" = "$$(cat $(WEB_SUM))" ||) $(MAKE) --no-print-directory web
-	@out=$$(git status --porcelain -- schemas deploy/devchain/reference query/web/dist query/web/src/openapi.ts go.mod go.sum ':!$(SCHEMAS_SUM)'); test -z "$$out" || { git --no-pager diff --stat -- schemas deploy/devchain/reference query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
+	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum ':!$(SCHEMAS_SUM)'); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 # Not in .ci/run: the result changes without a change of navlog, and needs the network.
 .PHONY: vulnerabilities

@@ -19,7 +19,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/trie"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -27,6 +26,7 @@ import (
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -339,11 +339,7 @@ func (h *history) logs(raw json.RawMessage) (any, string) {
 func (h *history) call(raw json.RawMessage) any {
 	var call struct{ Data hexutil.Bytes }
 	_ = json.Unmarshal(raw, &call)
-	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
-	if err != nil {
-		h.t.Error(err)
-		return nil
-	}
+	parsed := contracts.VaultABI()
 	method, err := parsed.MethodById(call.Data)
 	if err != nil {
 		h.t.Error(err)

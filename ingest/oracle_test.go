@@ -19,10 +19,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -318,22 +318,24 @@ func (r *rig) told() (all []told) {
 	return all
 }
 
-// attribution decodes with the generated bindings instead of ingest's decoder.
+// attribution decodes with go-ethereum's decoder instead of ingest's.
 func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
 	r.t.Helper()
-	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
-	r.must(err)
-	raw := types.Log{Address: common.Address(l.GetAddress()), Data: l.GetData()}
+	var topics []common.Hash
 	for _, t := range l.GetTopics() {
-		raw.Topics = append(raw.Topics, common.Hash(t))
+		topics = append(topics, common.Hash(t))
 	}
-	if e, err := filterer.ParseDepositAccepted(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralDeposits(r.config.ID), e.PartnerId
+	decoded, _ := devchain.Decode(topics, l.GetData())
+	switch e := decoded.(type) {
+	case contracts.DepositAccepted:
+		topic, partner = chainlog.ReferralDeposits(r.config.ID), e.PartnerID
+	case contracts.WithdrawalRequested:
+		topic, partner = chainlog.ReferralWithdrawals(r.config.ID), e.PartnerID
 	}
-	if e, err := filterer.ParseWithdrawalRequested(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralWithdrawals(r.config.ID), e.PartnerId
+	if partner == 0 {
+		return "", 0
 	}
-	return "", 0
+	return topic, partner
 }
 
 // eventually polls a condition until it holds.

@@ -19,13 +19,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
@@ -158,8 +158,7 @@ func TestContractThatIsNoVaultIsRefused(t *testing.T) {
 func TestVaultNames(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Vaults[2].Name = "Our own name"
-	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
-	r.must(err)
+	parsed := contracts.VaultABI()
 	blank, err := parsed.Methods["name"].Outputs.Pack("\t \u00a0\n")
 	r.must(err)
 	names := selectors("name()", "symbol()")
@@ -230,8 +229,7 @@ func TestVaultIsReadAtTwoEndpoints(t *testing.T) {
 func TestVaultNamesOfAnyBytes(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
-	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
-	r.must(err)
+	parsed := contracts.VaultABI()
 	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe\x00" + strings.Repeat("é", 500_000))
 	r.must(err)
 	names := selectors("name()", "symbol()")

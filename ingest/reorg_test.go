@@ -8,16 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
+	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -354,8 +352,8 @@ func (r *rig) depositor() *depositor {
 	r.must(r.chain.Client().CallContext(r.ctx, &accounts, "eth_accounts"))
 	d := &depositor{r, accounts[0], r.contracts.Vaults[0].Address}
 	asset := r.contracts.Vaults[0].Asset
-	d.send(asset, reference.MockAssetMetaData, "mint(address,uint256)", d.from, big.NewInt(1e12))
-	d.send(asset, reference.MockAssetMetaData, "approve(address,uint256)", d.vault, big.NewInt(1e12))
+	d.send(asset, "MockAsset", "mint", d.from, big.NewInt(1e12))
+	d.send(asset, "MockAsset", "approve", d.vault, big.NewInt(1e12))
 	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(4_000_000_000)))
 	r.mine(1)
 	return d
@@ -368,26 +366,23 @@ func (d *depositor) deposit(amount int64, partner uint32) {
 	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(h.Time+10)))
 	// Reverting to a snapshot does not reset the base fee.
 	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(1e9)))
-	d.send(d.vault, reference.ReferenceVaultMetaData, "deposit(uint256,address,uint32)", big.NewInt(amount*1_000_000), d.from, partner)
+	d.send(d.vault, "ReferenceVault", "deposit0", big.NewInt(amount*1_000_000), d.from, partner)
 }
 
 // send calls a contract in a separate block.
-func (d *depositor) send(to common.Address, contract *bind.MetaData, signature string, arguments ...any) {
+func (d *depositor) send(to common.Address, contract, method string, arguments ...any) {
 	d.r.t.Helper()
-	parsed, err := contract.GetAbi()
-	d.r.must(err)
-	method, err := parsed.MethodById(crypto.Keccak256([]byte(signature)))
-	d.r.must(err)
-	data, err := method.Inputs.Pack(arguments...)
+	parsed, _ := compiled.Contract(contract)
+	data, err := parsed.Pack(method, arguments...)
 	d.r.must(err)
 	var hash common.Hash
 	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, &hash, "eth_sendTransaction", map[string]any{
-		"from": d.from, "to": to, "data": hexutil.Bytes(append(method.ID, data...)), "gas": hexutil.Uint64(1_000_000), "gasPrice": hexutil.Uint64(2e10),
+		"from": d.from, "to": to, "data": hexutil.Bytes(data), "gas": hexutil.Uint64(1_000_000), "gasPrice": hexutil.Uint64(2e10),
 	}))
-	d.r.eventually("receipt of "+signature, func() bool {
+	d.r.eventually("receipt of "+method, func() bool {
 		receipt, err := d.r.chain.TransactionReceipt(d.r.ctx, hash)
 		if err == nil && receipt.Status != types.ReceiptStatusSuccessful {
-			d.r.t.Fatalf("%s reverted", signature)
+			d.r.t.Fatalf("%s reverted", method)
 		}
 		return err == nil
 	})

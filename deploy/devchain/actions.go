@@ -2,13 +2,10 @@ package devchain
 
 import (
 	"context"
-	"fmt"
 	"math/big"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // action is something that can happen in a vault. do returns false if the action is not possible at the moment.
@@ -90,45 +87,42 @@ func deposit(way via) func(*Scenario, context.Context, *vault) (bool, error) {
 		if err := s.supply(ctx, v, payer, spender, amount); err != nil {
 			return false, err
 		}
-		expected, err := v.PreviewDeposit(&bind.CallOpts{Context: ctx}, amount)
+		expected, err := read[*big.Int](ctx, v.Contract, "previewDeposit", amount)
 		if err != nil {
-			return false, fmt.Errorf("preview the deposit: %w", explain(err))
+			return false, err
 		}
-		return s.sent(ctx, payer, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			switch way {
-			case viaRouter:
-				return s.router.Deposit(o, v.Address, amount, percent(expected, 99), receiver, partner)
-			case viaReferral:
-				return v.DepositReferral(o, amount, receiver, partner)
-			default:
-				return v.Deposit(o, amount, receiver)
-			}
-		})
+		switch way {
+		case viaRouter:
+			return s.sent(ctx, payer, s.router.call("deposit", v.Address, amount, percent(expected, 99), receiver, partner))
+		case viaReferral:
+			return s.sent(ctx, payer, v.call("deposit0", amount, receiver, partner))
+		default:
+			return s.sent(ctx, payer, v.call("deposit", amount, receiver))
+		}
 	}
 }
 
 // updateNav changes the value of the vault by -0.2 % to +0.3 %.
 func updateNav(s *Scenario, ctx context.Context, v *vault) (bool, error) {
-	total, err := v.TotalAssets(&bind.CallOpts{Context: ctx})
+	total, err := read[*big.Int](ctx, v.Contract, "totalAssets")
 	if err != nil || total.Sign() == 0 {
 		return false, err
 	}
 	change := new(big.Int).Mul(total, big.NewInt(s.rng.Int64N(501)-200))
 	total.Add(total, change.Quo(change, big.NewInt(100_000)))
-	return s.sent(ctx, oracle, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.UpdateNav(o, total) })
+	return s.sent(ctx, oracle, v.call("updateNav", total))
 }
 
 // sweep moves the unswept deposits, or only the older part of them, to the custodian.
 func sweep(partly bool) func(*Scenario, context.Context, *vault) (bool, error) {
 	return func(s *Scenario, ctx context.Context, v *vault) (bool, error) {
-		call := &bind.CallOpts{Context: ctx}
-		swept, err := v.SweptTo(call)
+		swept, err := read[*big.Int](ctx, v.Contract, "sweptTo")
 		if err != nil {
-			return false, fmt.Errorf("read the last swept deposit: %w", err)
+			return false, err
 		}
-		count, err := v.DepositCount(call)
+		count, err := read[*big.Int](ctx, v.Contract, "depositCount")
 		if err != nil {
-			return false, fmt.Errorf("read the number of deposits: %w", err)
+			return false, err
 		}
 		unswept := new(big.Int).Sub(count, swept).Int64()
 		to := count
@@ -141,7 +135,7 @@ func sweep(partly bool) func(*Scenario, context.Context, *vault) (bool, error) {
 		if unswept < 1 {
 			return false, nil
 		}
-		return s.sent(ctx, manager, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.SweepDeposits(o, to) })
+		return s.sent(ctx, manager, v.call("sweepDeposits", to))
 	}
 }
 
@@ -164,20 +158,18 @@ func requestWithdrawal(way via, ttl time.Duration) func(*Scenario, context.Conte
 			if err := s.activatePartner(ctx, partner); err != nil {
 				return false, err
 			}
-			if err := s.approve(ctx, v, holder, s.contracts.Router, shares); err != nil {
+			if err := s.approve(ctx, v.Contract, holder, s.contracts.Router, shares); err != nil {
 				return false, err
 			}
 		}
-		return s.sent(ctx, holder, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			switch way {
-			case viaRouter:
-				return s.router.RequestWithdrawal(o, v.Address, shares, receiver, partner)
-			case viaReferral:
-				return v.RequestWithdrawalReferral(o, shares, receiver, partner)
-			default:
-				return v.RequestWithdrawal(o, shares, receiver)
-			}
-		})
+		switch way {
+		case viaRouter:
+			return s.sent(ctx, holder, s.router.call("requestWithdrawal", v.Address, shares, receiver, partner))
+		case viaReferral:
+			return s.sent(ctx, holder, v.call("requestWithdrawal0", shares, receiver, partner))
+		default:
+			return s.sent(ctx, holder, v.call("requestWithdrawal", shares, receiver))
+		}
 	}
 }
 
@@ -195,14 +187,14 @@ func settle(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 			shares.Add(shares, r.Shares)
 		}
 	}
-	worth, err := v.ConvertToAssets(&bind.CallOpts{Context: ctx}, shares)
+	worth, err := read[*big.Int](ctx, v.Contract, "convertToAssets", shares)
 	if err != nil {
-		return false, fmt.Errorf("convert %s shares: %w", shares, err)
+		return false, err
 	}
 	if err := s.supply(ctx, v, manager, v.Address, worth); err != nil {
 		return false, err
 	}
-	return s.sent(ctx, manager, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.SettleWithdrawals(o, indexes) })
+	return s.sent(ctx, manager, v.call("settleWithdrawals", indexes))
 }
 
 func claim(s *Scenario, ctx context.Context, v *vault) (bool, error) {
@@ -210,7 +202,7 @@ func claim(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s.byItsOwner(ctx, funded, v.ClaimWithdrawal)
+	return s.byItsOwner(ctx, v, "claimWithdrawal", funded)
 }
 
 func cancel(s *Scenario, ctx context.Context, v *vault) (bool, error) {
@@ -218,7 +210,7 @@ func cancel(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s.byItsOwner(ctx, open, v.CancelWithdrawal)
+	return s.byItsOwner(ctx, v, "cancelWithdrawal", open)
 }
 
 // expire closes a request that has passed its expiry. Steps advances the chain's time to it; Run waits for it.
@@ -240,7 +232,7 @@ func expire(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 				return false, err
 			}
 		}
-		return s.sent(ctx, s.user(), func(o *bind.TransactOpts) (*types.Transaction, error) { return v.ExpireWithdrawal(o, r.index) })
+		return s.sent(ctx, s.user(), v.call("expireWithdrawal", r.index))
 	}
 	return false, nil
 }
@@ -264,9 +256,9 @@ func (s *Scenario) unexpired(ctx context.Context, v *vault) ([]request, error) {
 	return open, nil
 }
 
-// byItsOwner calls the vault for one of the requests, as the user who owns it. Requests of other accounts are left
-// alone.
-func (s *Scenario) byItsOwner(ctx context.Context, from []request, call func(*bind.TransactOpts, *big.Int) (*types.Transaction, error)) (bool, error) {
+// byItsOwner calls a method of the vault for one of the requests, as the user who owns it. Requests of other accounts
+// are left alone.
+func (s *Scenario) byItsOwner(ctx context.Context, v *vault, method string, from []request) (bool, error) {
 	var ours []request
 	for _, r := range from {
 		if _, known := s.byAddress[r.Owner]; known {
@@ -277,11 +269,11 @@ func (s *Scenario) byItsOwner(ctx context.Context, from []request, call func(*bi
 		return false, nil
 	}
 	r := ours[s.rng.IntN(len(ours))]
-	return s.sent(ctx, s.byAddress[r.Owner], func(o *bind.TransactOpts) (*types.Transaction, error) { return call(o, r.index) })
+	return s.sent(ctx, s.byAddress[r.Owner], v.call(method, r.index))
 }
 
 // sent sends the transaction that is the action itself.
-func (s *Scenario) sent(ctx context.Context, from account, call func(*bind.TransactOpts) (*types.Transaction, error)) (bool, error) {
+func (s *Scenario) sent(ctx context.Context, from account, call transaction) (bool, error) {
 	_, err := s.chain.send(ctx, from, call)
 	return err == nil, err
 }

@@ -143,33 +143,27 @@ func (b *books) compare(t *testing.T, c *chain, deployed Vault, block uint64) {
 	for _, d := range b.deposits[b.swept:] {
 		holds.Add(holds, d)
 	}
-	for name, figure := range map[string]struct {
-		read func(*bind.CallOpts) (*big.Int, error)
-		want *big.Int
-	}{
-		"depositCount":    {v.DepositCount, big.NewInt(int64(len(b.deposits)))},
-		"totalDeposited":  {v.TotalDeposited, b.deposited},
-		"totalClaimed":    {v.TotalClaimed, b.claimed},
-		"sweptTo":         {v.SweptTo, big.NewInt(int64(b.swept))},
-		"sweepCount":      {v.SweepCount, big.NewInt(int64(b.sweeps))},
-		"requestCount":    {v.RequestCount, big.NewInt(int64(len(b.requests)))},
-		"settlementCount": {v.SettlementCount, big.NewInt(int64(b.settled))},
-		"navCount":        {v.NavCount, big.NewInt(int64(b.navs))},
-		"assets in the vault, unswept and claimable": {func(o *bind.CallOpts) (*big.Int, error) {
-			return v.asset.BalanceOf(o, v.Address)
-		}, holds},
-	} {
-		got, err := figure.read(call)
+	figure := func(name string, of *Contract, want *big.Int, arguments ...any) {
+		got, err := Read[*big.Int](call, of, name, arguments...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Cmp(figure.want) != 0 {
-			t.Errorf("vault %s: %s is %s, its events say %s", deployed.Symbol, name, got, figure.want)
+		if got.Cmp(want) != 0 {
+			t.Errorf("vault %s: %s is %s, its events say %s", deployed.Symbol, name, got, want)
 		}
 	}
+	figure("depositCount", v.Contract, big.NewInt(int64(len(b.deposits))))
+	figure("totalDeposited", v.Contract, b.deposited)
+	figure("totalClaimed", v.Contract, b.claimed)
+	figure("sweptTo", v.Contract, big.NewInt(int64(b.swept)))
+	figure("sweepCount", v.Contract, big.NewInt(int64(b.sweeps)))
+	figure("requestCount", v.Contract, big.NewInt(int64(len(b.requests))))
+	figure("settlementCount", v.Contract, big.NewInt(int64(b.settled)))
+	figure("navCount", v.Contract, big.NewInt(int64(b.navs)))
+	figure("balanceOf", v.asset, holds, v.Address) // unswept and claimable
 	names := map[uint8]string{statusPending: "pending", statusFunded: "funded", statusClaimed: "claimed", statusCancelled: "cancelled", statusExpired: "expired"}
 	for i, state := range b.state {
-		r, err := v.Request(call, big.NewInt(int64(i)))
+		r, err := Read[Request](call, v.Contract, "request", big.NewInt(int64(i)))
 		if err != nil {
 			t.Fatal(err)
 		}

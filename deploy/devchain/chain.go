@@ -17,7 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 )
 
 // patience is how long a transaction may stay unmined: several blocks of a slow development chain.
@@ -78,7 +78,7 @@ func dial(ctx context.Context, rpcURL string) (*chain, error) {
 }
 
 // send signs and sends one transaction and waits until it is mined. It fails if the transaction reverts.
-func (c *chain) send(ctx context.Context, from account, call func(*bind.TransactOpts) (*types.Transaction, error)) (*types.Receipt, error) {
+func (c *chain) send(ctx context.Context, from account, call transaction) (*types.Receipt, error) {
 	if err := c.payGas(ctx, from.address); err != nil {
 		return nil, err
 	}
@@ -202,11 +202,8 @@ func explain(err error) error {
 	if decodeErr != nil || len(raw) < 4 {
 		return err
 	}
-	for _, contract := range []*bind.MetaData{reference.ReferenceVaultMetaData, reference.ReferenceDepositRouterMetaData} {
-		parsed, abiErr := contract.GetAbi()
-		if abiErr != nil {
-			continue
-		}
+	for _, contract := range []string{"ReferenceVault", "ReferenceDepositRouter"} {
+		parsed, _ := compiled.Contract(contract)
 		if e, abiErr := parsed.ErrorByID([4]byte(raw)); abiErr == nil {
 			if arguments, abiErr := e.Inputs.Unpack(raw[4:]); abiErr == nil {
 				return fmt.Errorf("the contract reverts with %s%v", e.Name, arguments)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -60,45 +57,30 @@ func deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
 
 	assetAddresses := make([]common.Address, len(assets))
 	for i, a := range assets {
-		receipt, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			_, tx, _, err := reference.DeployMockAsset(o, c, a.name, a.symbol, assetDecimals)
-			return tx, err
-		})
+		asset, _, err := c.create(ctx, owner, "MockAsset", a.name, a.symbol, uint8(assetDecimals))
 		if err != nil {
-			return nil, fmt.Errorf("deploy the asset %s: %w", a.symbol, err)
+			return nil, err
 		}
-		assetAddresses[i] = receipt.ContractAddress
+		assetAddresses[i] = asset.address
 	}
 
-	receipt, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		_, tx, _, err := reference.DeployReferenceDepositRouter(o, c)
-		return tx, err
-	})
+	router, _, err := c.create(ctx, owner, "ReferenceDepositRouter")
 	if err != nil {
-		return nil, fmt.Errorf("deploy the router: %w", err)
+		return nil, err
 	}
-	deployed.Router = receipt.ContractAddress
-	router, err := reference.NewReferenceDepositRouter(deployed.Router, c)
-	if err != nil {
-		return nil, fmt.Errorf("bind the router: %w", err)
-	}
+	deployed.Router = router.address
 
 	for _, v := range vaults {
 		asset := assetAddresses[v.asset]
-		receipt, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			_, tx, _, err := reference.DeployReferenceVault(o, c, v.name, v.symbol, asset, oracle.address, manager.address, custodian.address)
-			return tx, err
-		})
+		vault, receipt, err := c.create(ctx, owner, "ReferenceVault", v.name, v.symbol, asset, oracle.address, manager.address, custodian.address)
 		if err != nil {
-			return nil, fmt.Errorf("deploy the vault %s: %w", v.symbol, err)
+			return nil, err
 		}
-		if _, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return router.SetVaultAllowed(o, receipt.ContractAddress, true)
-		}); err != nil {
+		if _, err := c.send(ctx, owner, router.call("setVaultAllowed", vault.address, true)); err != nil {
 			return nil, fmt.Errorf("allow the vault %s in the router: %w", v.symbol, err)
 		}
 		deployed.Vaults = append(deployed.Vaults, Vault{
-			Address: receipt.ContractAddress, Name: v.name, Symbol: v.symbol, Asset: asset, StartBlock: receipt.BlockNumber.Uint64(),
+			Address: vault.address, Name: v.name, Symbol: v.symbol, Asset: asset, StartBlock: receipt.BlockNumber.Uint64(),
 		})
 	}
 	return deployed, nil

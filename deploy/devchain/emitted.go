@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -27,6 +27,9 @@ func init() {
 	}
 }
 
+// parser parses logs of any vault.
+var parser = bind.NewBoundContract(common.Address{}, *contracts.VaultABI(), nil, nil, nil)
+
 // Decode decodes a log with go-ethereum's decoder, for tests: it shares no code with schemas/mapping, which all programs
 // use. It returns the event of the log, or nil if it is not an event of the reference contracts. A log with the signature
 // of such an event that is not encoded as Solidity encodes it is an error.
@@ -38,25 +41,8 @@ func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	if kind == contracts.KindUnknown {
 		return nil, nil
 	}
-	vault, err := reference.ReferenceVaultMetaData.GetAbi()
-	if err != nil {
-		return nil, err
-	}
-	declared := vault.Events[kind.String()]
 	values := map[string]any{}
-	if err := declared.Inputs.UnpackIntoMap(values, data); err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
-	}
-	var indexed abi.Arguments
-	for _, argument := range declared.Inputs {
-		if argument.Indexed {
-			indexed = append(indexed, argument)
-		}
-	}
-	if len(indexed) != len(topics)-1 {
-		return nil, fmt.Errorf("%s has %d topics", kind, len(topics))
-	}
-	if err := abi.ParseTopicsIntoMap(values, indexed, topics[1:]); err != nil {
+	if err := parser.UnpackLogIntoMap(values, kind.String(), types.Log{Topics: topics, Data: data}); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	out := reflect.New(reflect.TypeOf(eventOf[kind])).Elem()

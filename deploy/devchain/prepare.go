@@ -6,18 +6,10 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // The preconditions of actions. Each is read from the chain first, and a transaction is only sent if it is not met.
-
-// token is the interface that a mock asset and a vault's share have in common.
-type token interface {
-	Allowance(opts *bind.CallOpts, owner, spender common.Address) (*big.Int, error)
-	Approve(opts *bind.TransactOpts, spender common.Address, amount *big.Int) (*types.Transaction, error)
-}
 
 // maxUint256 is an unlimited allowance.
 var maxUint256 = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
@@ -43,9 +35,9 @@ func (s *Scenario) partner(u account) (uint32, bool) {
 // holder draws a user who has shares of the vault, and returns their number, or 0 if no user has any.
 func (s *Scenario) holder(ctx context.Context, v *vault) (account, *big.Int, error) {
 	for _, i := range s.rng.Perm(len(s.users)) {
-		shares, err := v.BalanceOf(&bind.CallOpts{Context: ctx}, s.users[i].address)
+		shares, err := read[*big.Int](ctx, v.Contract, "balanceOf", s.users[i].address)
 		if err != nil {
-			return account{}, nil, fmt.Errorf("read the shares of %s: %w", s.users[i].address, err)
+			return account{}, nil, err
 		}
 		if shares.Sign() > 0 {
 			return s.users[i], shares, nil
@@ -56,48 +48,39 @@ func (s *Scenario) holder(ctx context.Context, v *vault) (account, *big.Int, err
 
 // supply gives an account enough of the vault's asset, and approves the spender for it.
 func (s *Scenario) supply(ctx context.Context, v *vault, a account, spender common.Address, amount *big.Int) error {
-	balance, err := v.asset.BalanceOf(&bind.CallOpts{Context: ctx}, a.address)
+	balance, err := read[*big.Int](ctx, v.asset, "balanceOf", a.address)
 	if err != nil {
-		return fmt.Errorf("read the assets of %s: %w", a.address, err)
+		return err
 	}
 	if balance.Cmp(amount) < 0 {
 		more := new(big.Int).Mul(amount, big.NewInt(20)) // enough for some more steps
-		if _, err := s.chain.send(ctx, a, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return v.asset.Mint(o, a.address, more)
-		}); err != nil {
+		if _, err := s.chain.send(ctx, a, v.asset.call("mint", a.address, more)); err != nil {
 			return fmt.Errorf("mint %s assets to %s: %w", more, a.address, err)
 		}
 	}
 	return s.approve(ctx, v.asset, a, spender, amount)
 }
 
-func (s *Scenario) approve(ctx context.Context, t token, a account, spender common.Address, amount *big.Int) error {
-	allowed, err := t.Allowance(&bind.CallOpts{Context: ctx}, a.address, spender)
+// approve lets the spender take the account's assets or shares.
+func (s *Scenario) approve(ctx context.Context, token *Contract, a account, spender common.Address, amount *big.Int) error {
+	allowed, err := read[*big.Int](ctx, token, "allowance", a.address, spender)
 	if err != nil {
-		return fmt.Errorf("read what %s may take from %s: %w", spender, a.address, err)
+		return err
 	}
 	if allowed.Cmp(amount) >= 0 {
 		return nil
 	}
-	if _, err := s.chain.send(ctx, a, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return t.Approve(o, spender, maxUint256)
-	}); err != nil {
+	if _, err := s.chain.send(ctx, a, token.call("approve", spender, maxUint256)); err != nil {
 		return fmt.Errorf("approve %s for %s: %w", spender, a.address, err)
 	}
 	return nil
 }
 
 func (s *Scenario) activatePartner(ctx context.Context, partner uint32) error {
-	active, err := s.router.IsPartnerActive(&bind.CallOpts{Context: ctx}, partner)
-	if err != nil {
-		return fmt.Errorf("read the status of partner %d: %w", partner, err)
+	if active, err := read[bool](ctx, s.router, "isPartnerActive", partner); err != nil || active {
+		return err
 	}
-	if active {
-		return nil
-	}
-	if _, err := s.chain.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return s.router.SetPartnerStatus(o, partner, true)
-	}); err != nil {
+	if _, err := s.chain.send(ctx, owner, s.router.call("setPartnerStatus", partner, true)); err != nil {
 		return fmt.Errorf("activate partner %d in the router: %w", partner, err)
 	}
 	return nil
@@ -105,16 +88,10 @@ func (s *Scenario) activatePartner(ctx context.Context, partner uint32) error {
 
 func (s *Scenario) setRequestTTL(ctx context.Context, v *vault, ttl time.Duration) error {
 	wanted := uint64(ttl / time.Second)
-	seconds, err := v.RequestTtl(&bind.CallOpts{Context: ctx})
-	if err != nil {
-		return fmt.Errorf("read the life of requests: %w", err)
+	if seconds, err := read[uint64](ctx, v.Contract, "requestTtl"); err != nil || seconds == wanted {
+		return err
 	}
-	if seconds == wanted {
-		return nil
-	}
-	if _, err := s.chain.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return v.SetRequestTtl(o, wanted)
-	}); err != nil {
+	if _, err := s.chain.send(ctx, owner, v.call("setRequestTtl", wanted)); err != nil {
 		return fmt.Errorf("set the life of requests to %d s: %w", wanted, err)
 	}
 	return nil

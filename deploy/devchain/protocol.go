@@ -11,12 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/schemas/contracts"
-	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 )
 
 // Protocol is a vault on a development chain that emits the events of a preset's protocol.
@@ -75,17 +72,10 @@ type Play struct {
 	// own.
 	manager account
 	// at holds the contracts by name.
-	at       map[string]*called
+	at       map[string]*Contract
 	prologue []int
 	// requests are the 32-byte ids of requests, the newest last.
 	requests []common.Hash
-}
-
-// called is a contract at its address.
-type called struct {
-	*bind.BoundContract
-	address common.Address
-	name    string
 }
 
 // turn is something that can happen in a vault, and how often it is tried.
@@ -118,7 +108,7 @@ func openPlay(
 	if err != nil {
 		return nil, err
 	}
-	p := &Play{Protocol: protocol, chain: c, rng: rand.New(rand.NewPCG(seed, 1)), at: map[string]*called{},
+	p := &Play{Protocol: protocol, chain: c, rng: rand.New(rand.NewPCG(seed, 1)), at: map[string]*Contract{},
 		manager: newAccount("manager of " + protocol.Preset)}
 	for i := range depositors {
 		p.users = append(p.users, newAccount(fmt.Sprintf("user %d of %s", i, protocol.Preset)))
@@ -142,13 +132,13 @@ func (p *Play) find(ctx context.Context) error {
 	if p.chain.id.Uint64() != p.ChainID || len(code) == 0 {
 		return fmt.Errorf("chain %s has no vault at %s: it is another chain than the one deployed to", p.chain.id, p.Sources["vault"])
 	}
-	p.at["asset"] = p.bound("MockAsset", p.Asset)
+	p.at["asset"] = At(p.chain, "MockAsset", p.Asset)
 	for role, address := range p.Sources {
 		name := protocols[p.Preset].contract
 		if role != "vault" {
 			name = companions[role]
 		}
-		p.at[role] = p.bound(name, address)
+		p.at[role] = At(p.chain, name, address)
 	}
 	return nil
 }
@@ -179,7 +169,7 @@ func (p *Play) setUp(ctx context.Context) error {
 		return fmt.Errorf("read the number of the newest block: %w", err)
 	}
 	p.StartBlock = head
-	spenders := []*called{vault}
+	spenders := []*Contract{vault}
 	switch p.Preset {
 	case "yo":
 		gateway, err := p.deploy(ctx, companions["gateway"])
@@ -205,7 +195,7 @@ func (p *Play) setUp(ctx context.Context) error {
 			return err
 		}
 		for _, s := range spenders {
-			for _, token := range []*called{asset, vault} {
+			for _, token := range []*Contract{asset, vault} {
 				if err := p.send(ctx, u, token, "approve", s.address, maxUint256); err != nil {
 					return err
 				}
@@ -219,37 +209,23 @@ func (p *Play) setUp(ctx context.Context) error {
 // parts binds the contracts that the vault deployed itself.
 func (p *Play) parts(ctx context.Context, roles ...string) error {
 	for _, role := range roles {
-		address, err := p.address(ctx, p.at["vault"], role)
+		address, err := read[common.Address](ctx, p.at["vault"], role)
 		if err != nil {
 			return err
 		}
-		p.at[role], p.Sources[role] = p.bound(companions[role], address), address
+		p.at[role], p.Sources[role] = At(p.chain, companions[role], address), address
 	}
 	return nil
 }
 
-func (p *Play) bound(name string, address common.Address) *called {
-	parsed, _ := compiled.Contract(name)
-	return &called{bind.NewBoundContract(address, parsed, p.chain, p.chain, p.chain), address, name}
-}
-
-func (p *Play) deploy(ctx context.Context, name string, arguments ...any) (*called, error) {
-	parsed, code := compiled.Contract(name)
-	receipt, err := p.chain.send(ctx, p.manager, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		_, tx, _, err := bind.DeployContract(o, parsed, code, p.chain, arguments...)
-		return tx, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("deploy %s: %w", name, err)
-	}
-	return p.bound(name, receipt.ContractAddress), nil
+func (p *Play) deploy(ctx context.Context, name string, arguments ...any) (*Contract, error) {
+	contract, _, err := p.chain.create(ctx, p.manager, name, arguments...)
+	return contract, err
 }
 
 // send calls a contract in a transaction, and returns when it is mined.
-func (p *Play) send(ctx context.Context, from account, to *called, method string, arguments ...any) error {
-	receipt, err := p.chain.send(ctx, from, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return to.Transact(o, method, arguments...)
-	})
+func (p *Play) send(ctx context.Context, from account, to *Contract, method string, arguments ...any) error {
+	receipt, err := p.chain.send(ctx, from, to.call(method, arguments...))
 	if err != nil {
 		return fmt.Errorf("call %s of %s: %w", method, to.name, err)
 	}
@@ -263,31 +239,14 @@ func (p *Play) send(ctx context.Context, from account, to *called, method string
 	return nil
 }
 
-// number reads a number from a contract.
-func (p *Play) number(ctx context.Context, of *called, method string, arguments ...any) (*big.Int, error) {
-	var out []any
-	if err := of.Call(&bind.CallOpts{Context: ctx}, &out, method, arguments...); err != nil {
-		return nil, fmt.Errorf("read %s of %s: %w", method, of.name, err)
-	}
-	return out[0].(*big.Int), nil
-}
-
-func (p *Play) address(ctx context.Context, of *called, method string) (common.Address, error) {
-	var out []any
-	if err := of.Call(&bind.CallOpts{Context: ctx}, &out, method); err != nil {
-		return common.Address{}, fmt.Errorf("read %s of %s: %w", method, of.name, err)
-	}
-	return out[0].(common.Address), nil
-}
-
 // Number reads a number about a user from the vault, such as a claimable amount.
 func (p *Play) Number(ctx context.Context, method string, of common.Address) (*big.Int, error) {
-	return p.number(ctx, p.at["vault"], method, of)
+	return read[*big.Int](ctx, p.at["vault"], method, of)
 }
 
 // Supply reads the vault's total supply.
 func (p *Play) Supply(ctx context.Context) (*big.Int, error) {
-	return p.number(ctx, p.at["vault"], "totalSupply")
+	return read[*big.Int](ctx, p.at["vault"], "totalSupply")
 }
 
 // Users returns the users' addresses.

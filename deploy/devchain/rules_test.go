@@ -7,12 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -24,7 +22,7 @@ type stage struct {
 	ctx        context.Context
 	c          *chain
 	v          *vault
-	router     *reference.ReferenceDepositRouter
+	router     *Contract
 	routerAt   common.Address
 	alice, bob account
 }
@@ -39,23 +37,15 @@ func newStage(t *testing.T) *stage {
 	if s.v, err = bindVault(ctx, s.c, deployed.Vaults[0]); err != nil {
 		t.Fatal(err)
 	}
-	if s.router, err = reference.NewReferenceDepositRouter(deployed.Router, s.c); err != nil {
-		t.Fatal(err)
-	}
+	s.router = At(s.c, "ReferenceDepositRouter", deployed.Router)
 	for _, a := range []account{s.alice, s.bob, manager} {
-		s.do(a, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return s.v.asset.Mint(o, a.address, n(1_000_000))
-		})
+		s.do(a, s.v.asset.call("mint", a.address, n(1_000_000)))
 		for _, spender := range []common.Address{s.v.Address, deployed.Router} {
-			s.do(a, func(o *bind.TransactOpts) (*types.Transaction, error) {
-				return s.v.asset.Approve(o, spender, n(1_000_000))
-			})
+			s.do(a, s.v.asset.call("approve", spender, n(1_000_000)))
 		}
 	}
 	return s
 }
-
-type transaction = func(*bind.TransactOpts) (*types.Transaction, error)
 
 // do sends a transaction and returns the vault's events in it.
 func (s *stage) do(from account, call transaction) []contracts.Event {
@@ -107,41 +97,41 @@ func (s *stage) refuses(from account, want string, call transaction) {
 	}
 }
 
-func (s *stage) figure(want int64, read func(*bind.CallOpts) (*big.Int, error)) {
+func (s *stage) figure(want int64, of *Contract, method string, arguments ...any) {
 	s.Helper()
-	got, err := read(&bind.CallOpts{Context: s.ctx})
+	got, err := read[*big.Int](s.ctx, of, method, arguments...)
 	if err != nil {
 		s.Fatal(err)
 	}
 	if got.Cmp(n(want)) != 0 {
-		s.Errorf("got %s, want %d", got, want)
+		s.Errorf("%s is %s, want %d", method, got, want)
 	}
 }
 
-func (s *stage) assets(a common.Address) func(*bind.CallOpts) (*big.Int, error) {
-	return func(o *bind.CallOpts) (*big.Int, error) { return s.v.asset.BalanceOf(o, a) }
+func (s *stage) assets(want int64, a common.Address) {
+	s.Helper()
+	s.figure(want, s.v.asset, "balanceOf", a)
 }
 
-func (s *stage) shares(a common.Address) func(*bind.CallOpts) (*big.Int, error) {
-	return func(o *bind.CallOpts) (*big.Int, error) { return s.v.BalanceOf(o, a) }
+func (s *stage) shares(want int64, a common.Address) {
+	s.Helper()
+	s.figure(want, s.v.Contract, "balanceOf", a)
 }
 
 func (s *stage) deposit(assets int64, receiver common.Address) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.Deposit(o, n(assets), receiver) }
+	return s.v.call("deposit", n(assets), receiver)
 }
 
 func (s *stage) request(shares int64, receiver common.Address) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return s.v.RequestWithdrawal(o, n(shares), receiver)
-	}
+	return s.v.call("requestWithdrawal", n(shares), receiver)
 }
 
 func (s *stage) nav(assets int64) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.UpdateNav(o, n(assets)) }
+	return s.v.call("updateNav", n(assets))
 }
 
 func (s *stage) sweep(to int64) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.SweepDeposits(o, n(to)) }
+	return s.v.call("sweepDeposits", n(to))
 }
 
 func (s *stage) settle(indexes ...int64) transaction {
@@ -149,19 +139,19 @@ func (s *stage) settle(indexes ...int64) transaction {
 	for _, i := range indexes {
 		all = append(all, n(i))
 	}
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.SettleWithdrawals(o, all) }
+	return s.v.call("settleWithdrawals", all)
 }
 
 func (s *stage) claim(index int64) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.ClaimWithdrawal(o, n(index)) }
+	return s.v.call("claimWithdrawal", n(index))
 }
 
 func (s *stage) cancel(index int64) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.CancelWithdrawal(o, n(index)) }
+	return s.v.call("cancelWithdrawal", n(index))
 }
 
 func (s *stage) expire(index int64) transaction {
-	return func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.ExpireWithdrawal(o, n(index)) }
+	return s.v.call("expireWithdrawal", n(index))
 }
 
 var n = big.NewInt
@@ -171,17 +161,16 @@ func TestDepositsAndNav(t *testing.T) {
 	// The first deposit gets one share per asset; a plain one has no partner; the owner is the receiver.
 	s.emits(s.alice, s.deposit(1000, s.bob.address),
 		contracts.DepositAccepted{DepositID: n(1), Owner: s.bob.address, PartnerID: 0, Sender: s.alice.address, Assets: n(1000), Shares: n(1000)})
-	s.figure(1000, s.shares(s.bob.address))
-	s.figure(999_000, s.assets(s.alice.address))
+	s.shares(1000, s.bob.address)
+	s.assets(999_000, s.alice.address)
 	// The oracle sets the value of a share to 1.25, with 18 decimals.
 	s.emits(oracle, s.nav(1250),
 		contracts.NavUpdated{NavID: n(1), Updater: oracle.address, NavPerShare: n(1_250_000_000_000_000_000), TotalAssets: n(1250), TotalSupply: n(1000)})
-	s.emits(s.alice, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return s.v.DepositReferral(o, n(500), s.alice.address, 1<<32-1)
-	}, contracts.DepositAccepted{DepositID: n(2), Owner: s.alice.address, PartnerID: 1<<32 - 1, Sender: s.alice.address, Assets: n(500), Shares: n(400)})
+	s.emits(s.alice, s.v.call("deposit0", n(500), s.alice.address, uint32(1<<32-1)),
+		contracts.DepositAccepted{DepositID: n(2), Owner: s.alice.address, PartnerID: 1<<32 - 1, Sender: s.alice.address, Assets: n(500), Shares: n(400)})
 	// Deposits since then are part of the total; the next valuation replaces it.
-	s.figure(1750, s.v.TotalAssets)
-	s.figure(1500, s.v.TotalDeposited)
+	s.figure(1750, s.v.Contract, "totalAssets")
+	s.figure(1500, s.v.Contract, "totalDeposited")
 	s.emits(oracle, s.nav(1400),
 		contracts.NavUpdated{NavID: n(2), Updater: oracle.address, NavPerShare: n(1e18), TotalAssets: n(1400), TotalSupply: n(1400)})
 
@@ -206,8 +195,12 @@ func TestERC4626Beside(t *testing.T) {
 		t.Fatalf("no log with topic %s in %v", topic, receipt.Logs)
 		return nil
 	}
-	in, err := s.v.ParseDeposit(*find(mustSend(t, s.c, s.alice, s.deposit(1000, s.bob.address)), topic("Deposit(address,address,uint256,uint256)")))
-	if err != nil {
+	var in struct {
+		Sender, Owner  common.Address
+		Assets, Shares *big.Int
+	}
+	receipt := mustSend(t, s.c, s.alice, s.deposit(1000, s.bob.address))
+	if err := s.v.UnpackLog(&in, "Deposit", *find(receipt, topic("Deposit(address,address,uint256,uint256)"))); err != nil {
 		t.Fatal(err)
 	}
 	if in.Sender != s.alice.address || in.Owner != s.bob.address || in.Assets.Cmp(n(1000)) != 0 || in.Shares.Cmp(n(1000)) != 0 {
@@ -215,10 +208,13 @@ func TestERC4626Beside(t *testing.T) {
 	}
 	s.do(s.bob, s.request(400, s.alice.address))
 	s.do(manager, s.settle(0))
-	receipt := mustSend(t, s.c, s.alice, s.claim(0)) // the receiver may claim too
+	receipt = mustSend(t, s.c, s.alice, s.claim(0)) // the receiver may claim too
 	outLog := find(receipt, topic("Withdraw(address,address,address,uint256,uint256)"))
-	out, err := s.v.ParseWithdraw(*outLog)
-	if err != nil {
+	var out struct {
+		Sender, Receiver, Owner common.Address
+		Assets, Shares          *big.Int
+	}
+	if err := s.v.UnpackLog(&out, "Withdraw", *outLog); err != nil {
 		t.Fatal(err)
 	}
 	if out.Sender != s.alice.address || out.Receiver != s.alice.address || out.Owner != s.bob.address || out.Assets.Cmp(n(400)) != 0 || out.Shares.Cmp(n(400)) != 0 {
@@ -228,14 +224,13 @@ func TestERC4626Beside(t *testing.T) {
 		t.Errorf("WithdrawalClaimed is log %d, Withdraw is log %d", claimed.Index, outLog.Index)
 	}
 	// Synchronous withdrawals are disabled.
-	for name, read := range map[string]func(*bind.CallOpts, common.Address) (*big.Int, error){"maxWithdraw": s.v.MaxWithdraw, "maxRedeem": s.v.MaxRedeem, "maxMint": s.v.MaxMint} {
-		if limit, err := read(&bind.CallOpts{Context: s.ctx}, s.bob.address); err != nil || limit.Sign() != 0 {
-			t.Errorf("%s is %v, %v", name, limit, err)
-		}
+	for _, limit := range []string{"maxWithdraw", "maxRedeem", "maxMint"} {
+		s.figure(0, s.v.Contract, limit, s.bob.address)
 	}
-	for name, call := range map[string]func(*bind.CallOpts, *big.Int, common.Address, common.Address) (*big.Int, error){"withdraw": s.v.Withdraw, "redeem": s.v.Redeem} {
-		if _, err := call(&bind.CallOpts{Context: s.ctx}, n(1), s.bob.address, s.bob.address); err == nil || !strings.Contains(explain(err).Error(), "SynchronousExitClosed") {
-			t.Errorf("%s gave %v", name, err)
+	for _, method := range []string{"withdraw", "redeem"} {
+		_, err := read[*big.Int](s.ctx, s.v.Contract, method, n(1), s.bob.address, s.bob.address)
+		if err == nil || !strings.Contains(err.Error(), "SynchronousExitClosed") {
+			t.Errorf("%s gave %v", method, err)
 		}
 	}
 }
@@ -249,15 +244,15 @@ func TestSweepsAreContiguous(t *testing.T) {
 	s.refuses(s.alice, "NotAuthorized", s.sweep(1))
 	s.emits(manager, s.sweep(2),
 		contracts.DepositsSwept{SweepID: n(1), Custodian: custodian.address, FromDepositID: n(1), ToDepositID: n(2), Assets: n(210)})
-	s.figure(210, s.assets(custodian.address))
-	s.figure(43_000, s.assets(s.v.Address))
+	s.assets(210, custodian.address)
+	s.assets(43_000, s.v.Address)
 	s.refuses(manager, "WrongSweepRange[2 2 4]", s.sweep(2))
 	s.refuses(manager, "WrongSweepRange[2 1 4]", s.sweep(1))
 	s.refuses(manager, "WrongSweepRange[2 5 4]", s.sweep(5))
 	s.emits(manager, s.sweep(4),
 		contracts.DepositsSwept{SweepID: n(2), Custodian: custodian.address, FromDepositID: n(3), ToDepositID: n(4), Assets: n(43_000)})
-	s.figure(0, s.assets(s.v.Address))
-	s.figure(4, s.v.SweptTo)
+	s.assets(0, s.v.Address)
+	s.figure(4, s.v.Contract, "sweptTo")
 }
 
 func TestSettlementAndClaim(t *testing.T) {
@@ -266,12 +261,11 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.do(s.bob, s.deposit(1000, s.bob.address))
 	s.emits(s.alice, s.request(300, s.bob.address),
 		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.alice.address, Receiver: s.bob.address, Shares: n(300), AssetsEstimate: n(300)})
-	s.emits(s.bob, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return s.v.RequestWithdrawalReferral(o, n(101), s.bob.address, 42)
-	}, contracts.WithdrawalRequested{RequestIndex: n(1), Owner: s.bob.address, PartnerID: 42, Receiver: s.bob.address, Shares: n(101), AssetsEstimate: n(101)})
-	s.figure(700, s.shares(s.alice.address)) // the shares are in escrow, and still part of the supply
-	s.figure(401, s.shares(s.v.Address))
-	s.figure(2000, s.v.TotalSupply)
+	s.emits(s.bob, s.v.call("requestWithdrawal0", n(101), s.bob.address, uint32(42)),
+		contracts.WithdrawalRequested{RequestIndex: n(1), Owner: s.bob.address, PartnerID: 42, Receiver: s.bob.address, Shares: n(101), AssetsEstimate: n(101)})
+	s.shares(700, s.alice.address) // the shares are in escrow, and still part of the supply
+	s.shares(401, s.v.Address)
+	s.figure(2000, s.v.Contract, "totalSupply")
 	s.refuses(s.alice, "InsufficientBalance", s.request(701, s.alice.address))
 	s.refuses(s.alice, "ZeroAmount", s.request(0, s.alice.address))
 	s.refuses(s.alice, "ZeroAddress", s.request(1, common.Address{}))
@@ -287,9 +281,9 @@ func TestSettlementAndClaim(t *testing.T) {
 		contracts.WithdrawalFunded{RequestIndex: n(1), Owner: s.bob.address, SettlementID: n(1), Shares: n(101), Assets: n(151)},
 		contracts.WithdrawalFunded{RequestIndex: n(0), Owner: s.alice.address, SettlementID: n(1), Shares: n(300), Assets: n(450)},
 		contracts.WithdrawalsSettled{SettlementID: n(1), Funder: manager.address, RequestCount: n(2), Shares: n(401), Assets: n(601), NavPerShare: n(1_500_000_000_000_000_000)})
-	s.figure(1599, s.v.TotalSupply)
-	s.figure(3000-601, s.v.TotalAssets)
-	s.figure(1_000_000-601, s.assets(manager.address))
+	s.figure(1599, s.v.Contract, "totalSupply")
+	s.figure(3000-601, s.v.Contract, "totalAssets")
+	s.assets(1_000_000-601, manager.address)
 
 	s.refuses(manager, "WrongStatus[0 1]", s.settle(0))
 	s.refuses(s.alice, "WrongStatus[0 1]", s.cancel(0)) // funded, so neither cancelled nor expired
@@ -298,21 +292,21 @@ func TestSettlementAndClaim(t *testing.T) {
 	before := int64(1_000_000 - 1000)
 	s.emits(s.alice, s.claim(0),
 		contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: s.alice.address, Receiver: s.bob.address, Shares: n(300), Assets: n(450)})
-	s.figure(before+450, s.assets(s.bob.address)) // the receiver is paid, not the owner
-	s.figure(before, s.assets(s.alice.address))
-	s.figure(450, s.v.TotalClaimed)
+	s.assets(before+450, s.bob.address) // the receiver is paid, not the owner
+	s.assets(before, s.alice.address)
+	s.figure(450, s.v.Contract, "totalClaimed")
 	s.refuses(s.alice, "WrongStatus[0 2]", s.claim(0))
 	// The other claim is still there in addition to the two unswept deposits, and a sweep does not touch it.
 	s.do(manager, s.sweep(2))
-	s.figure(151, s.assets(s.v.Address))
+	s.assets(151, s.v.Address)
 }
 
 func TestCancellationAndExpiry(t *testing.T) {
 	s := newStage(t)
 	s.do(s.alice, s.deposit(1000, s.alice.address))
-	s.refuses(s.alice, "NotAuthorized", func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.SetRequestTtl(o, 60) })
+	s.refuses(s.alice, "NotAuthorized", s.v.call("setRequestTtl", uint64(60)))
 	s.do(s.alice, s.request(10, s.alice.address)) // 0: made before a time to live was set, so it never expires
-	s.do(owner, func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.SetRequestTtl(o, 600) })
+	s.do(owner, s.v.call("setRequestTtl", uint64(600)))
 	expiresAt := s.do(s.alice, s.request(20, s.alice.address))[0].(contracts.WithdrawalRequested).ExpiresAt // 1
 	now, err := s.c.now(s.ctx)
 	if err != nil {
@@ -326,7 +320,7 @@ func TestCancellationAndExpiry(t *testing.T) {
 	s.refuses(s.bob, "RequestNotExpired[0 0]", s.expire(0))
 	s.refuses(s.bob, "RequestNotExpired[1", s.expire(1))
 	s.emits(s.alice, s.cancel(2), contracts.WithdrawalCancelled{RequestIndex: n(2), Owner: s.alice.address, Shares: n(40)})
-	s.figure(1000-30, s.shares(s.alice.address))
+	s.shares(1000-30, s.alice.address)
 
 	// At exactly expiresAt it can no longer be cancelled or settled, only expired, by anyone.
 	s.callAt(expiresAt-1, s.alice, true, "cancelWithdrawal", n(1))
@@ -341,21 +335,17 @@ func TestCancellationAndExpiry(t *testing.T) {
 	s.refuses(s.alice, "RequestExpired[1", s.cancel(1))
 	s.refuses(manager, "RequestExpired[1", s.settle(0, 1)) // a settlement succeeds as a whole or not at all
 	s.emits(s.bob, s.expire(1), contracts.WithdrawalExpired{RequestIndex: n(1), Owner: s.alice.address, Shares: n(20)})
-	s.figure(1000-10, s.shares(s.alice.address))
+	s.shares(1000-10, s.alice.address)
 	s.refuses(s.bob, "WrongStatus[1 4]", s.expire(1))
 	s.refuses(s.alice, "WrongStatus[2 3]", s.claim(2))
 	s.refuses(s.bob, "RequestNotExpired[0 0]", s.expire(0)) // 0 never expires
-	s.figure(1000, s.v.TotalSupply)
+	s.figure(1000, s.v.Contract, "totalSupply")
 }
 
 // callAt tries a call to the vault as if the block's time were at, and expects it to succeed or to be rejected.
 func (s *stage) callAt(at uint64, from account, works bool, method string, arguments ...any) {
 	s.Helper()
-	abi, err := reference.ReferenceVaultMetaData.GetAbi()
-	if err != nil {
-		s.Fatal(err)
-	}
-	input, err := abi.Pack(method, arguments...)
+	input, err := contracts.VaultABI().Pack(method, arguments...)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -371,19 +361,13 @@ func (s *stage) callAt(at uint64, from account, works bool, method string, argum
 func TestRouter(t *testing.T) {
 	s := newStage(t)
 	route := func(vault common.Address, assets, minShares int64, partner uint32) transaction {
-		return func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return s.router.Deposit(o, vault, n(assets), n(minShares), s.bob.address, partner)
-		}
+		return s.router.call("deposit", vault, n(assets), n(minShares), s.bob.address, partner)
 	}
 	status := func(partner uint32, active bool) transaction {
-		return func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return s.router.SetPartnerStatus(o, partner, active)
-		}
+		return s.router.call("setPartnerStatus", partner, active)
 	}
 	allow := func(vault common.Address, allowed bool) transaction {
-		return func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return s.router.SetVaultAllowed(o, vault, allowed)
-		}
+		return s.router.call("setVaultAllowed", vault, allowed)
 	}
 	s.refuses(s.alice, "PartnerNotActive[7]", route(s.v.Address, 1000, 0, 7))
 	s.refuses(s.alice, "NotAuthorized", status(7, true))
@@ -392,12 +376,16 @@ func TestRouter(t *testing.T) {
 	s.do(owner, status(7, true))
 	s.refuses(s.alice, "VaultNotAllowed", route(s.bob.address, 1000, 0, 7))
 	s.refuses(s.alice, "TooFewShares[1000 1001]", route(s.v.Address, 1000, 1001, 7))
-	s.figure(1_000_000, s.assets(s.alice.address))
+	s.assets(1_000_000, s.alice.address)
 
 	// The vault sees the router as the sender and the receiver as the owner; the router's own event names who paid.
 	receipt := mustSend(t, s.c, s.alice, route(s.v.Address, 1000, 1000, 7))
-	routed, err := s.router.ParseRoutedDeposit(*receipt.Logs[len(receipt.Logs)-1])
-	if err != nil {
+	var routed struct {
+		PartnerId               uint32
+		Vault, Receiver, Sender common.Address
+		Assets, Shares          *big.Int
+	}
+	if err := s.router.UnpackLog(&routed, "RoutedDeposit", *receipt.Logs[len(receipt.Logs)-1]); err != nil {
 		t.Fatal(err)
 	}
 	if routed.PartnerId != 7 || routed.Vault != s.v.Address || routed.Receiver != s.bob.address || routed.Sender != s.alice.address ||
@@ -406,20 +394,16 @@ func TestRouter(t *testing.T) {
 	}
 	s.emits(s.alice, route(s.v.Address, 500, 500, 7),
 		contracts.DepositAccepted{DepositID: n(2), Owner: s.bob.address, PartnerID: 7, Sender: s.routerAt, Assets: n(500), Shares: n(500)})
-	s.figure(0, s.assets(s.routerAt))
-	s.figure(1500, s.shares(s.bob.address))
+	s.assets(0, s.routerAt)
+	s.shares(1500, s.bob.address)
 
-	ask := func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return s.router.RequestWithdrawal(o, s.v.Address, n(600), s.alice.address, 7)
-	}
+	ask := s.router.call("requestWithdrawal", s.v.Address, n(600), s.alice.address, uint32(7))
 	s.refuses(s.bob, "InsufficientAllowance", ask) // the router needs bob's approval
-	s.do(s.bob, func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.Approve(o, s.routerAt, n(600)) })
+	s.do(s.bob, s.v.call("approve", s.routerAt, n(600)))
 	s.emits(s.bob, ask,
 		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.bob.address, PartnerID: 7, Receiver: s.alice.address, Shares: n(600), AssetsEstimate: n(600)})
-	s.figure(0, func(o *bind.CallOpts) (*big.Int, error) { return s.v.Allowance(o, s.bob.address, s.routerAt) })
-	s.refuses(s.alice, "InsufficientAllowance", func(o *bind.TransactOpts) (*types.Transaction, error) {
-		return s.v.RequestWithdrawalFor(o, s.bob.address, n(1), s.alice.address, 7)
-	})
+	s.figure(0, s.v.Contract, "allowance", s.bob.address, s.routerAt)
+	s.refuses(s.alice, "InsufficientAllowance", s.v.call("requestWithdrawalFor", s.bob.address, n(1), s.alice.address, uint32(7)))
 
 	s.do(owner, status(7, false))
 	s.refuses(s.bob, "PartnerNotActive[7]", ask)
@@ -431,20 +415,19 @@ func TestRouter(t *testing.T) {
 
 func TestVaultMetadata(t *testing.T) {
 	s := newStage(t)
-	call := &bind.CallOpts{Context: s.ctx}
-	name, err := s.v.ReferenceVault.Name(call)
+	name, err := read[string](s.ctx, s.v.Contract, "name")
 	if err != nil || name != vaults[0].name {
 		t.Errorf("name is %q, %v", name, err)
 	}
-	symbol, err := s.v.ReferenceVault.Symbol(call)
+	symbol, err := read[string](s.ctx, s.v.Contract, "symbol")
 	if err != nil || symbol != vaults[0].symbol {
 		t.Errorf("symbol is %q, %v", symbol, err)
 	}
-	decimals, err := s.v.Decimals(call)
+	decimals, err := read[uint8](s.ctx, s.v.Contract, "decimals")
 	if err != nil || decimals != assetDecimals {
 		t.Errorf("decimals are %d, %v", decimals, err)
 	}
-	asset, err := s.v.ReferenceVault.Asset(call)
+	asset, err := read[common.Address](s.ctx, s.v.Contract, "asset")
 	if err != nil || asset != s.v.Vault.Asset {
 		t.Errorf("asset is %s, %v", asset, err)
 	}

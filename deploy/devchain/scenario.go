@@ -19,10 +19,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -49,7 +47,7 @@ type Scenario struct {
 	// set by connect
 	chain    *chain
 	vaults   []*vault
-	router   *reference.ReferenceDepositRouter
+	router   *Contract
 	rng      *rand.Rand
 	prologue []scripted
 }
@@ -156,18 +154,14 @@ func (s *Scenario) bind(ctx context.Context, c *chain) error {
 		if err != nil {
 			return err
 		}
-		count, err := bound.DepositCount(&bind.CallOpts{Context: ctx})
+		count, err := read[*big.Int](ctx, bound.Contract, "depositCount")
 		if err != nil {
-			return fmt.Errorf("read the number of deposits of the vault %s: %w", v.Address, err)
+			return err
 		}
 		deposits.Add(deposits, count)
 		s.vaults = append(s.vaults, bound)
 	}
-	router, err := reference.NewReferenceDepositRouter(s.contracts.Router, c)
-	if err != nil {
-		return fmt.Errorf("bind the router %s: %w", s.contracts.Router, err)
-	}
-	s.router = router
+	s.router = At(c, "ReferenceDepositRouter", s.contracts.Router)
 	head, err := c.BlockNumber(ctx)
 	if err != nil {
 		return fmt.Errorf("read the number of the newest block: %w", err)

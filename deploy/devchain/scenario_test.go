@@ -243,9 +243,7 @@ func TestAFailedStepIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustSend(t, c, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
-			return bound.SetRoles(o, owner.address, manager.address, custodian.address)
-		})
+		mustSend(t, c, owner, bound.call("setRoles", owner.address, manager.address, custodian.address))
 	}
 	err := New(url, deployed, 1, partners, quiet).Steps(ctx, 60)
 	if err == nil || !strings.HasPrefix(err.Error(), "a NAV update in the vault v") || !strings.Contains(err.Error(), "NotAuthorized["+oracle.address.Hex()+"]") {
@@ -262,7 +260,7 @@ func TestTransactionsThatFail(t *testing.T) {
 	}
 	_, err = c.send(ctx, oracle, func(o *bind.TransactOpts) (*types.Transaction, error) {
 		o.GasLimit = 1_000_000 // without an estimate the failure only shows in the block
-		return v.SweepDeposits(o, big.NewInt(1))
+		return v.Transact(o, "sweepDeposits", big.NewInt(1))
 	})
 	if err == nil || !strings.Contains(err.Error(), "reverted in block") {
 		t.Errorf("a reverted transaction gave %v", err)
@@ -337,7 +335,7 @@ func connected(t *testing.T, url string) *chain {
 	return c
 }
 
-func mustSend(t *testing.T, c *chain, from account, call func(*bind.TransactOpts) (*types.Transaction, error)) *types.Receipt {
+func mustSend(t *testing.T, c *chain, from account, call transaction) *types.Receipt {
 	t.Helper()
 	receipt, err := c.send(testContext(t), from, call)
 	if err != nil {

@@ -87,7 +87,7 @@ var lagoonTurns = []turn{
 // difference.
 func valued(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, _ account) error {
-		total, err := p.number(ctx, p.at["vault"], "totalAssets")
+		total, err := read[*big.Int](ctx, p.at["vault"], "totalAssets")
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ var vedaTurns = []turn{
 		return p.request(ctx, p.manager, "solveOnChainWithdraw")
 	}},
 	{1, func(ctx context.Context, p *Play, _ account) error {
-		rate, err := p.number(ctx, p.at["accountant"], "rate")
+		rate, err := read[*big.Int](ctx, p.at["accountant"], "rate")
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ var midasTurns = []turn{
 	{1, decided("redemptions", "approveRequest")},
 	{1, decided("redemptions", "rejectRequest")},
 	{2, func(ctx context.Context, p *Play, _ account) error {
-		answer, err := p.number(ctx, p.at["feed"], "lastAnswer")
+		answer, err := read[*big.Int](ctx, p.at["feed"], "lastAnswer")
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func shares(method string) func(context.Context, *Play, account) error {
 // at once. The price uses all of its 18 decimals, and is close to the newest one.
 func decided(role, method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, _ account) error {
-		next, err := p.number(ctx, p.at[role], "nextId")
+		next, err := read[*big.Int](ctx, p.at[role], "nextId")
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func decided(role, method string) func(context.Context, *Play, account) error {
 		if method == "rejectRequest" {
 			return p.send(ctx, p.manager, p.at[role], method, newest())
 		}
-		price, err := p.number(ctx, p.at["feed"], "rate")
+		price, err := read[*big.Int](ctx, p.at["feed"], "rate")
 		if err != nil {
 			return err
 		}

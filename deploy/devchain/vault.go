@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"math/big"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
-
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // vault is a deployed vault that can be called.
 type vault struct {
 	Vault
-	*reference.ReferenceVault
-	asset *reference.MockAsset
+	*Contract
+	asset *Contract
 }
 
 func bindVault(ctx context.Context, c *chain, v Vault) (*vault, error) {
@@ -25,21 +23,25 @@ func bindVault(ctx context.Context, c *chain, v Vault) (*vault, error) {
 	if len(code) == 0 {
 		return nil, fmt.Errorf("the chain has no contract at the vault address %s: it is another chain than the one deployed to, deploy again", v.Address)
 	}
-	contract, err := reference.NewReferenceVault(v.Address, c)
-	if err != nil {
-		return nil, fmt.Errorf("bind the vault %s: %w", v.Address, err)
-	}
-	asset, err := reference.NewMockAsset(v.Asset, c)
-	if err != nil {
-		return nil, fmt.Errorf("bind the asset %s: %w", v.Asset, err)
-	}
-	return &vault{v, contract, asset}, nil
+	return &vault{v, At(c, "ReferenceVault", v.Address), At(c, "MockAsset", v.Asset)}, nil
+}
+
+// Request is a withdrawal request as the vault stores it.
+type Request struct {
+	Owner          common.Address
+	ExpiresAt      uint64
+	PartnerId      uint32
+	Receiver       common.Address
+	Status         uint8
+	Shares         *big.Int
+	AssetsEstimate *big.Int
+	Assets         *big.Int
 }
 
 // request is the current state of a withdrawal request in the vault.
 type request struct {
 	index *big.Int
-	reference.ReferenceVaultRequest
+	Request
 }
 
 // The Status of a request, in the order of the contract's enum.
@@ -57,15 +59,14 @@ const recentRequests = 64
 
 // requests returns the newest requests with the status, oldest first.
 func (v *vault) requests(ctx context.Context, status uint8) ([]request, error) {
-	call := &bind.CallOpts{Context: ctx}
-	count, err := v.RequestCount(call)
+	count, err := read[*big.Int](ctx, v.Contract, "requestCount")
 	if err != nil {
-		return nil, fmt.Errorf("read the number of requests: %w", err)
+		return nil, err
 	}
 	first := max(0, count.Int64()-recentRequests)
-	page, err := v.Requests(call, big.NewInt(first), big.NewInt(recentRequests))
+	page, err := read[[]Request](ctx, v.Contract, "requests", big.NewInt(first), big.NewInt(recentRequests))
 	if err != nil {
-		return nil, fmt.Errorf("read the requests from %d on: %w", first, err)
+		return nil, err
 	}
 	var found []request
 	for i, r := range page {

@@ -13,7 +13,7 @@
 // EndpointName and Discreet are the single rule by which all programs hide the keys in nodes' URLs.
 //
 // The sources are in solidity/, compiled by the pinned compiler into abi/. VaultABI has the views of a reference vault.
-// deploy/devchain/reference, which only tests and the development chain use, binds the contracts to Go.
+// deploy/devchain, which only tests and the development chain use, calls the contracts.
 package contracts
 
 //go:generate ./generate.sh

@@ -64,7 +64,7 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 		return items(newestFirst(keep(s.navs, func(n navState) bool { return here(n.Fact) })), s.navJSON)
 	case "vaults/{address}/deposits": // by number, not by time
 		list := newestFirst(keep(s.deposits, func(d *depositState) bool { return here(d.Fact) }))
-		slices.SortStableFunc(list, func(a, b *depositState) int { return b.DepositId.Cmp(a.DepositId) })
+		slices.SortStableFunc(list, func(a, b *depositState) int { return b.DepositID.Cmp(a.DepositID) })
 		return items(list, s.depositJSON)
 	case "vaults/{address}/withdrawals":
 		list := keep(s.requests, func(r *requestState) bool { return here(r.Fact) })
@@ -98,7 +98,7 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 	case "partner/stats":
 		return s.partnerStatsJSON(p)
 	case "partner/deposits":
-		return items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })), s.depositJSON)
+		return items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID })), s.depositJSON)
 	case "partner/router":
 		return Object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)}
 	default:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // Events returns the webhooks that the final blocks of a history cause for the partners: the body of each by its id.
@@ -27,11 +27,11 @@ func (h *History) Events(partners []Partner) map[string]Object {
 			"timestamp": instant(f.Time),
 		}
 		switch e := f.Event.(type) {
-		case *reference.ReferenceVaultDepositAccepted:
-			kind, partner = "deposit.referral", e.PartnerId
+		case contracts.DepositAccepted:
+			kind, partner = "deposit.referral", e.PartnerID
 			data["userAddress"], data["assets"], data["shares"] = e.Owner.Hex(), e.Assets.String(), e.Shares.String()
-		case *reference.ReferenceVaultWithdrawalRequested:
-			kind, partner = "withdrawal.referral", e.PartnerId
+		case contracts.WithdrawalRequested:
+			kind, partner = "withdrawal.referral", e.PartnerID
 			data["userAddress"], data["shares"] = e.Owner.Hex(), e.Shares.String()
 			data["assetsEstimate"], data["requestIndex"] = e.AssetsEstimate.String(), e.RequestIndex.String()
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // A History is everything that a chain says about the vaults at one moment.
@@ -47,8 +47,8 @@ type vault struct {
 	}
 }
 
-// A Fact is one log of a vault, or a NAV sample after all logs of its block. Event is a pointer to one of the event
-// types of package reference, or to a sample.
+// A Fact is one log of a vault, or a NAV sample after all logs of its block. Event is an event of package contracts, a
+// withdraw or a transfer, or a pointer to a sample.
 type Fact struct {
 	Vault common.Address
 	Block uint64
@@ -128,33 +128,26 @@ func (h *History) read(ctx context.Context, client *ethclient.Client, deployed *
 func readVault(ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64) (vault, error) {
 	v := vault{address: address, startBlock: startBlock}
 	call := &bind.CallOpts{Context: ctx}
-	contract, err := reference.NewReferenceVaultCaller(address, client)
-	if err != nil {
+	contract := devchain.At(client, "ReferenceVault", address)
+	var err error
+	if v.asset.address, err = devchain.Read[common.Address](call, contract, "asset"); err != nil {
 		return v, err
 	}
-	if v.asset.address, err = contract.Asset(call); err != nil {
-		return v, fmt.Errorf("asset(): %w", err)
-	}
-	if v.name, err = contract.Name(call); err != nil {
-		return v, fmt.Errorf("name(): %w", err)
-	}
-	if v.symbol, err = contract.Symbol(call); err != nil {
-		return v, fmt.Errorf("symbol(): %w", err)
-	}
-	if v.decimals, err = contract.Decimals(call); err != nil {
-		return v, fmt.Errorf("decimals(): %w", err)
-	}
-	asset, err := reference.NewMockAssetCaller(v.asset.address, client)
-	if err != nil {
+	if v.name, err = devchain.Read[string](call, contract, "name"); err != nil {
 		return v, err
 	}
-	if v.asset.symbol, err = asset.Symbol(call); err != nil {
-		return v, fmt.Errorf("symbol() of the asset: %w", err)
+	if v.symbol, err = devchain.Read[string](call, contract, "symbol"); err != nil {
+		return v, err
 	}
-	if v.asset.decimals, err = asset.Decimals(call); err != nil {
-		return v, fmt.Errorf("decimals() of the asset: %w", err)
+	if v.decimals, err = devchain.Read[uint8](call, contract, "decimals"); err != nil {
+		return v, err
 	}
-	return v, nil
+	asset := devchain.At(client, "MockAsset", v.asset.address)
+	if v.asset.symbol, err = devchain.Read[string](call, asset, "symbol"); err != nil {
+		return v, err
+	}
+	v.asset.decimals, err = devchain.Read[uint8](call, asset, "decimals")
+	return v, err
 }
 
 // append decodes logs, which must be in chain order. It skips logs of the share token and of ERC-4626.
@@ -178,12 +171,6 @@ func (h *History) append(logs []types.Log) error {
 	return nil
 }
 
-var (
-	vaultABI, vaultABIErr = reference.ReferenceVaultMetaData.GetAbi()
-	// The bindings can parse logs without a connection to a chain.
-	bindings, bindingsErr = reference.NewReferenceVaultFilterer(common.Address{}, nil)
-)
-
 // sampleIndex is the index of a sample, which has no log.
 const sampleIndex = math.MaxUint32
 
@@ -201,62 +188,62 @@ var RedeemRequested = crypto.Keccak256Hash([]byte("RedeemRequest(address,address
 func decodeShares(l types.Log) (any, error) {
 	place := new(big.Int).SetUint64(l.BlockNumber<<24 | uint64(l.Index))
 	if l.Topics[0] == RedeemRequested {
-		return &reference.ReferenceVaultWithdrawalRequested{RequestIndex: place, Owner: common.BytesToAddress(l.Topics[1][:]),
+		return contracts.WithdrawalRequested{RequestIndex: place, Owner: common.BytesToAddress(l.Topics[1][:]),
 			Shares: new(big.Int).SetBytes(l.Data[32:]), AssetsEstimate: new(big.Int)}, nil
 	}
-	switch event, err := vaultABI.EventByID(l.Topics[0]); {
+	switch event, err := contracts.VaultABI().EventByID(l.Topics[0]); {
 	case err != nil:
 		return nil, err
 	case event.Name == "Deposit":
-		d, err := bindings.ParseDeposit(l)
-		if err != nil {
-			return nil, err
+		var d struct {
+			Sender, Owner  common.Address
+			Assets, Shares *big.Int
 		}
-		return &reference.ReferenceVaultDepositAccepted{DepositId: place, Owner: d.Owner, Sender: d.Sender, Assets: d.Assets, Shares: d.Shares}, nil
+		err := standard.UnpackLog(&d, event.Name, l)
+		return contracts.DepositAccepted{DepositID: place, Owner: d.Owner, Sender: d.Sender, Assets: d.Assets, Shares: d.Shares}, err
 	case event.Name == "Withdraw":
-		return bindings.ParseWithdraw(l)
+		var w withdraw
+		err := standard.UnpackLog(&w, event.Name, l)
+		return w, err
 	case event.Name == "Transfer":
-		return bindings.ParseTransfer(l)
+		var t transfer
+		err := standard.UnpackLog(&t, event.Name, l)
+		return t, err
 	default:
 		return nil, fmt.Errorf("the oracle has no rule for the event %s", event.Name)
 	}
 }
 
-// decode returns a log as parsed by the generated bindings, or nil for one that navlog does not count.
+// withdraw and transfer are events of the standards ERC-4626 and ERC-20, which standard parses.
+type (
+	withdraw struct {
+		Sender, Receiver, Owner common.Address
+		Assets, Shares          *big.Int
+	}
+	transfer struct {
+		From, To common.Address
+		Value    *big.Int
+	}
+)
+
+var standard = bind.NewBoundContract(common.Address{}, *contracts.VaultABI(), nil, nil, nil)
+
+// decode returns a log as go-ethereum parses it, or nil for one that navlog does not count.
 func decode(l types.Log) (any, error) {
-	if vaultABIErr != nil {
-		return nil, vaultABIErr
-	}
-	if bindingsErr != nil {
-		return nil, bindingsErr
-	}
 	if len(l.Topics) == 0 {
 		return nil, fmt.Errorf("no topic")
 	}
-	event, err := vaultABI.EventByID(l.Topics[0])
+	declared, err := contracts.VaultABI().EventByID(l.Topics[0])
 	if err != nil {
 		return nil, err
 	}
-	switch event.Name {
-	case "DepositAccepted":
-		return bindings.ParseDepositAccepted(l)
-	case "DepositsSwept":
-		return bindings.ParseDepositsSwept(l)
-	case "NavUpdated":
-		return bindings.ParseNavUpdated(l)
-	case "WithdrawalRequested":
-		return bindings.ParseWithdrawalRequested(l)
-	case "WithdrawalFunded":
-		return bindings.ParseWithdrawalFunded(l)
-	case "WithdrawalClaimed":
-		return bindings.ParseWithdrawalClaimed(l)
-	case "WithdrawalCancelled":
-		return bindings.ParseWithdrawalCancelled(l)
-	case "WithdrawalExpired":
-		return bindings.ParseWithdrawalExpired(l)
+	switch declared.Name {
 	case "Approval", "Transfer", "Deposit", "Withdraw", "WithdrawalsSettled":
 		return nil, nil
-	default:
-		return nil, fmt.Errorf("the oracle does not know the event %s", event.Name)
 	}
+	e, err := devchain.Decode(l.Topics, l.Data)
+	if e == nil && err == nil {
+		err = fmt.Errorf("the oracle does not know the event %s", declared.Name)
+	}
+	return e, err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -52,7 +52,7 @@ type userState struct {
 
 type depositState struct {
 	Fact
-	*reference.ReferenceVaultDepositAccepted
+	contracts.DepositAccepted
 	sweptAt uint64 // Unix seconds, 0 = not swept
 }
 
@@ -60,7 +60,7 @@ type depositState struct {
 // expiredAt is set: the first of these events ends the request.
 type requestState struct {
 	Fact
-	*reference.ReferenceVaultWithdrawalRequested
+	contracts.WithdrawalRequested
 	// Unix seconds, 0 = never
 	fundedAt, claimedAt, cancelledAt, expiredAt uint64
 	fundedAssets, claimedAssets                 *big.Int
@@ -84,7 +84,7 @@ type claimState struct {
 
 type navState struct {
 	Fact
-	*reference.ReferenceVaultNavUpdated
+	contracts.NavUpdated
 }
 
 // at folds the facts up to a block. The reference contracts cannot contradict themselves, so a contradiction means that
@@ -121,16 +121,16 @@ func (s *State) apply(f Fact) error {
 		return s.applyShares(v, f)
 	}
 	switch e := f.Event.(type) {
-	case *reference.ReferenceVaultDepositAccepted:
-		return s.deposit(v, &depositState{Fact: f, ReferenceVaultDepositAccepted: e})
-	case *reference.ReferenceVaultDepositsSwept:
+	case contracts.DepositAccepted:
+		return s.deposit(v, &depositState{Fact: f, DepositAccepted: e})
+	case contracts.DepositsSwept:
 		return s.sweep(v, f, e)
-	case *reference.ReferenceVaultNavUpdated:
+	case contracts.NavUpdated:
 		s.valued(v, navState{f, e})
 		return nil
-	case *reference.ReferenceVaultWithdrawalRequested:
-		return s.request(v, &requestState{Fact: f, ReferenceVaultWithdrawalRequested: e})
-	case *reference.ReferenceVaultWithdrawalFunded:
+	case contracts.WithdrawalRequested:
+		return s.request(v, &requestState{Fact: f, WithdrawalRequested: e})
+	case contracts.WithdrawalFunded:
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
 			if r.fundedAt == 0 {
 				r.fundedAt, r.fundedAssets = f.Time, e.Assets
@@ -138,7 +138,7 @@ func (s *State) apply(f Fact) error {
 			}
 			return s.contradiction("it was funded before")
 		})
-	case *reference.ReferenceVaultWithdrawalClaimed:
+	case contracts.WithdrawalClaimed:
 		owner := e.Owner
 		if r := v.requests[e.RequestIndex.Uint64()]; r != nil && owner == (common.Address{}) {
 			owner = r.Owner
@@ -148,9 +148,9 @@ func (s *State) apply(f Fact) error {
 			r.claimedAt, r.claimedAssets = f.Time, e.Assets
 			return nil
 		})
-	case *reference.ReferenceVaultWithdrawalCancelled:
+	case contracts.WithdrawalCancelled:
 		return s.change(v, e.RequestIndex, func(r *requestState) error { r.cancelledAt = f.Time; return nil })
-	case *reference.ReferenceVaultWithdrawalExpired:
+	case contracts.WithdrawalExpired:
 		return s.change(v, e.RequestIndex, func(r *requestState) error { r.expiredAt = f.Time; return nil })
 	}
 	return fmt.Errorf("the oracle has no rule for it")
@@ -159,21 +159,21 @@ func (s *State) apply(f Fact) error {
 // applyShares applies a fact of a vault of the presets erc4626 and erc7540.
 func (s *State) applyShares(v *vaultState, f Fact) error {
 	switch e := f.Event.(type) {
-	case *reference.ReferenceVaultDepositAccepted:
-		return s.deposit(v, &depositState{Fact: f, ReferenceVaultDepositAccepted: e})
-	case *reference.ReferenceVaultWithdrawalRequested:
-		r := &requestState{Fact: f, ReferenceVaultWithdrawalRequested: e}
+	case contracts.DepositAccepted:
+		return s.deposit(v, &depositState{Fact: f, DepositAccepted: e})
+	case contracts.WithdrawalRequested:
+		r := &requestState{Fact: f, WithdrawalRequested: e}
 		r.until = new(big.Int).Add(amountOf(v.requested, e.Owner), e.Shares)
 		v.requested[e.Owner] = r.until
 		return s.request(v, r)
-	case *reference.ReferenceVaultWithdraw:
+	case withdraw:
 		s.pay(v, claimState{f, e.Assets, e.Owner})
 		if v.preset == erc7540 {
 			s.claimOldest(v, f, e)
 			return nil
 		}
 		s.seen(v, e.Owner, f, new(big.Int))
-	case *reference.ReferenceVaultTransfer:
+	case transfer:
 		switch none := (common.Address{}); none {
 		case e.From:
 			v.supply = new(big.Int).Add(v.supply, e.Value)
@@ -190,7 +190,7 @@ func (s *State) applyShares(v *vaultState, f Fact) error {
 
 // claimOldest ends the oldest requests of an owner, whose shares are claimed. Shares that were not requested claim
 // nothing, and a request ends with its last share.
-func (s *State) claimOldest(v *vaultState, f Fact, e *reference.ReferenceVaultWithdraw) {
+func (s *State) claimOldest(v *vaultState, f Fact, e withdraw) {
 	claimed, requested := new(big.Int).Add(amountOf(v.claimed, e.Owner), e.Shares), amountOf(v.requested, e.Owner)
 	if claimed.Cmp(requested) > 0 {
 		claimed = requested
@@ -231,8 +231,8 @@ var tooLarge = new(big.Int).Lsh(big.NewInt(1), 191)
 
 // measured returns a sample with what follows from it and the supply, if the supply is a valid amount: the total assets
 // are rounded down, and 0 if they are not a valid amount.
-func (v *vaultState) measured(sample *event.Sample) *reference.ReferenceVaultNavUpdated {
-	n := &reference.ReferenceVaultNavUpdated{TotalAssets: new(big.Int), TotalSupply: new(big.Int)}
+func (v *vaultState) measured(sample *event.Sample) contracts.NavUpdated {
+	n := contracts.NavUpdated{TotalAssets: new(big.Int), TotalSupply: new(big.Int)}
 	n.NavPerShare = new(big.Int).SetBytes(sample.GetAssets())
 	if v.supply.Sign() > 0 && v.supply.Cmp(tooLarge) < 0 {
 		n.TotalSupply = v.supply
@@ -282,21 +282,21 @@ func (s *State) deposit(v *vaultState, d *depositState) error {
 	v.deposits = append(v.deposits, d)
 	s.deposits = append(s.deposits, d)
 	s.seen(v, d.Owner, d.Fact, d.Assets)
-	if d.DepositId.Uint64() <= v.sweptTo && v.sweptTo > 0 {
+	if d.DepositID.Uint64() <= v.sweptTo && v.sweptTo > 0 {
 		d.sweptAt = d.Time
 	}
-	if d.DepositId.Cmp(big.NewInt(int64(len(v.deposits)))) != 0 {
-		return s.contradiction("deposit %s is the vault's %d-th", d.DepositId, len(v.deposits))
+	if d.DepositID.Cmp(big.NewInt(int64(len(v.deposits)))) != 0 {
+		return s.contradiction("deposit %s is the vault's %d-th", d.DepositID, len(v.deposits))
 	}
 	return nil
 }
 
-func (s *State) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDepositsSwept) error {
-	from, to, before := e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), v.sweptTo
+func (s *State) sweep(v *vaultState, f Fact, e contracts.DepositsSwept) error {
+	from, to, before := e.FromDepositID.Uint64(), e.ToDepositID.Uint64(), v.sweptTo
 	v.sweptTo, v.lastSweep = max(before, to), f.Time
 	sum := new(big.Int)
 	for _, d := range v.deposits {
-		id := d.DepositId.Uint64()
+		id := d.DepositID.Uint64()
 		if to > before && id <= to && d.sweptAt == 0 {
 			d.sweptAt = f.Time
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/devchain/reference"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // Addresses of digits only look the same with a checksum.
@@ -46,18 +46,18 @@ func written() *History {
 	add := func(v common.Address, block uint64, index uint, event any) {
 		h.Facts = append(h.Facts, Fact{v, block, blockTime(block), common.BigToHash(n(int64(block))), index, event})
 	}
-	add(vaultA, 2, 1, &reference.ReferenceVaultDepositAccepted{DepositId: n(1), Owner: anna, Sender: anna, Assets: n(100), Shares: n(90)})
-	add(vaultA, 3, 0, &reference.ReferenceVaultDepositAccepted{DepositId: n(2), Owner: bert, PartnerId: 1, Sender: router, Assets: n(50), Shares: n(45)})
-	add(vaultB, 3, 4, &reference.ReferenceVaultDepositAccepted{DepositId: n(1), Owner: bert, PartnerId: 1, Sender: bert, Assets: n(7), Shares: n(7)})
-	add(vaultA, 4, 0, &reference.ReferenceVaultNavUpdated{NavId: n(1), NavPerShare: n(11), TotalAssets: n(12), TotalSupply: n(13)})
-	add(vaultA, 4, 1, &reference.ReferenceVaultDepositsSwept{SweepId: n(1), FromDepositId: n(1), ToDepositId: n(1), Assets: n(100)})
-	add(vaultA, 5, 0, &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: anna, PartnerId: 2, Receiver: bert, Shares: n(10), AssetsEstimate: n(11)})
-	add(vaultA, 5, 1, &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(1), Owner: anna, Receiver: anna, Shares: n(20), AssetsEstimate: n(22), ExpiresAt: blockTime(7)})
-	add(vaultA, 5, 2, &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(2), Owner: bert, Receiver: bert, Shares: n(5), AssetsEstimate: n(6)})
-	add(vaultA, 6, 0, &reference.ReferenceVaultWithdrawalFunded{RequestIndex: n(0), Owner: anna, SettlementId: n(1), Shares: n(10), Assets: n(12)})
-	add(vaultA, 8, 0, &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: bert, Shares: n(10), Assets: n(12)})
-	add(vaultA, 9, 0, &reference.ReferenceVaultWithdrawalExpired{RequestIndex: n(1), Owner: anna, Shares: n(20)})
-	add(vaultA, 10, 0, &reference.ReferenceVaultWithdrawalCancelled{RequestIndex: n(2), Owner: bert, Shares: n(5)})
+	add(vaultA, 2, 1, contracts.DepositAccepted{DepositID: n(1), Owner: anna, Sender: anna, Assets: n(100), Shares: n(90)})
+	add(vaultA, 3, 0, contracts.DepositAccepted{DepositID: n(2), Owner: bert, PartnerID: 1, Sender: router, Assets: n(50), Shares: n(45)})
+	add(vaultB, 3, 4, contracts.DepositAccepted{DepositID: n(1), Owner: bert, PartnerID: 1, Sender: bert, Assets: n(7), Shares: n(7)})
+	add(vaultA, 4, 0, contracts.NavUpdated{NavID: n(1), NavPerShare: n(11), TotalAssets: n(12), TotalSupply: n(13)})
+	add(vaultA, 4, 1, contracts.DepositsSwept{SweepID: n(1), FromDepositID: n(1), ToDepositID: n(1), Assets: n(100)})
+	add(vaultA, 5, 0, contracts.WithdrawalRequested{RequestIndex: n(0), Owner: anna, PartnerID: 2, Receiver: bert, Shares: n(10), AssetsEstimate: n(11)})
+	add(vaultA, 5, 1, contracts.WithdrawalRequested{RequestIndex: n(1), Owner: anna, Receiver: anna, Shares: n(20), AssetsEstimate: n(22), ExpiresAt: blockTime(7)})
+	add(vaultA, 5, 2, contracts.WithdrawalRequested{RequestIndex: n(2), Owner: bert, Receiver: bert, Shares: n(5), AssetsEstimate: n(6)})
+	add(vaultA, 6, 0, contracts.WithdrawalFunded{RequestIndex: n(0), Owner: anna, SettlementID: n(1), Shares: n(10), Assets: n(12)})
+	add(vaultA, 8, 0, contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: bert, Shares: n(10), Assets: n(12)})
+	add(vaultA, 9, 0, contracts.WithdrawalExpired{RequestIndex: n(1), Owner: anna, Shares: n(20)})
+	add(vaultA, 10, 0, contracts.WithdrawalCancelled{RequestIndex: n(2), Owner: bert, Shares: n(5)})
 	return h
 }
 
@@ -188,8 +188,8 @@ func TestOracleOnListsOfAVault(t *testing.T) {
 	n := big.NewInt
 	// Vault B's deposit 2 comes before deposit 1 of another block, and bert claims there without a request.
 	h.Facts = append(h.Facts,
-		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 7, &reference.ReferenceVaultDepositAccepted{DepositId: n(0), Owner: anna, Sender: anna, Assets: n(9), Shares: n(9)}},
-		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 8, &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(5), Owner: bert, Receiver: bert, Shares: n(1), Assets: n(4)}})
+		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 7, contracts.DepositAccepted{DepositID: n(0), Owner: anna, Sender: anna, Assets: n(9), Shares: n(9)}},
+		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 8, contracts.WithdrawalClaimed{RequestIndex: n(5), Owner: bert, Receiver: bert, Shares: n(1), Assets: n(4)}})
 	h.contradictory = true
 	s := mustAt(t, h, 10)
 	a, b := api+"/vaults/"+vaultA.Hex(), api+"/vaults/"+vaultB.Hex()
@@ -233,7 +233,7 @@ func TestOracleOnASeries(t *testing.T) {
 			}
 		}
 	}
-	h.Facts = append(h.Facts, Fact{vaultA, 10, h.Times[10], common.BigToHash(n(10)), 1, &reference.ReferenceVaultNavUpdated{NavId: n(2), NavPerShare: n(10), TotalAssets: n(14), TotalSupply: n(15)}})
+	h.Facts = append(h.Facts, Fact{vaultA, 10, h.Times[10], common.BigToHash(n(10)), 1, contracts.NavUpdated{NavID: n(2), NavPerShare: n(10), TotalAssets: n(14), TotalSupply: n(15)}})
 	data, err := mustAt(t, h, 10).Answer(api+"/vaults/"+vaultA.Hex()+"/series", Partner{})
 	if err != nil {
 		t.Fatal(err)
@@ -295,12 +295,12 @@ func TestOracleOnRequests(t *testing.T) {
 // TestOracleOnImpossibleRequests checks the results of request logs that no reference contract emits.
 func TestOracleOnImpossibleRequests(t *testing.T) {
 	n := big.NewInt
-	asked := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
-	again := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: bert, Receiver: bert, Shares: n(7), AssetsEstimate: n(8)}
-	funded := &reference.ReferenceVaultWithdrawalFunded{RequestIndex: n(0), Owner: anna, Shares: n(1), Assets: n(3)}
-	claimed := &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), Assets: n(3)}
-	cancelled := &reference.ReferenceVaultWithdrawalCancelled{RequestIndex: n(0), Owner: anna, Shares: n(1)}
-	expired := &reference.ReferenceVaultWithdrawalExpired{RequestIndex: n(0), Owner: anna, Shares: n(1)}
+	asked := contracts.WithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
+	again := contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bert, Receiver: bert, Shares: n(7), AssetsEstimate: n(8)}
+	funded := contracts.WithdrawalFunded{RequestIndex: n(0), Owner: anna, Shares: n(1), Assets: n(3)}
+	claimed := contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), Assets: n(3)}
+	cancelled := contracts.WithdrawalCancelled{RequestIndex: n(0), Owner: anna, Shares: n(1)}
+	expired := contracts.WithdrawalExpired{RequestIndex: n(0), Owner: anna, Shares: n(1)}
 	for name, try := range map[string]struct {
 		events    []any // one per block, from block 1 on
 		status    string
@@ -351,10 +351,10 @@ func TestOracleOnImpossibleRequests(t *testing.T) {
 func TestOracleOnImpossibleSweeps(t *testing.T) {
 	n := big.NewInt
 	deposit := func(id int64) any {
-		return &reference.ReferenceVaultDepositAccepted{DepositId: n(id), Owner: anna, Sender: anna, Assets: n(1), Shares: n(1)}
+		return contracts.DepositAccepted{DepositID: n(id), Owner: anna, Sender: anna, Assets: n(1), Shares: n(1)}
 	}
 	sweep := func(from, to int64) any {
-		return &reference.ReferenceVaultDepositsSwept{FromDepositId: n(from), ToDepositId: n(to), Assets: n(1)}
+		return contracts.DepositsSwept{FromDepositID: n(from), ToDepositID: n(to), Assets: n(1)}
 	}
 	for name, try := range map[string]struct {
 		events []any    // one per block, from block 1 on
@@ -422,13 +422,13 @@ func TestOracleRefusesContradictions(t *testing.T) {
 		event any
 		want  string
 	}{
-		"a deposit id is left out":   {&reference.ReferenceVaultDepositAccepted{DepositId: n(4), Assets: n(1)}, "3-th"},
-		"a sweep begins late":        {&reference.ReferenceVaultDepositsSwept{FromDepositId: n(3), ToDepositId: n(3), Assets: n(1)}, "swept after 1"},
-		"a sweep has another sum":    {&reference.ReferenceVaultDepositsSwept{FromDepositId: n(2), ToDepositId: n(2), Assets: n(1)}, "sum to 50"},
-		"a sweep goes too far":       {&reference.ReferenceVaultDepositsSwept{FromDepositId: n(2), ToDepositId: n(3), Assets: n(1)}, "of 2"},
-		"a request index is reused":  {&reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(1)}, "after 3 requests"},
-		"a claim of no request":      {&reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(9), Assets: n(1)}, "no request 9"},
-		"an event without a meaning": {&reference.ReferenceVaultTransfer{}, "no rule"},
+		"a deposit id is left out":   {contracts.DepositAccepted{DepositID: n(4), Assets: n(1)}, "3-th"},
+		"a sweep begins late":        {contracts.DepositsSwept{FromDepositID: n(3), ToDepositID: n(3), Assets: n(1)}, "swept after 1"},
+		"a sweep has another sum":    {contracts.DepositsSwept{FromDepositID: n(2), ToDepositID: n(2), Assets: n(1)}, "sum to 50"},
+		"a sweep goes too far":       {contracts.DepositsSwept{FromDepositID: n(2), ToDepositID: n(3), Assets: n(1)}, "of 2"},
+		"a request index is reused":  {contracts.WithdrawalRequested{RequestIndex: n(1)}, "after 3 requests"},
+		"a claim of no request":      {contracts.WithdrawalClaimed{RequestIndex: n(9), Assets: n(1)}, "no request 9"},
+		"an event without a meaning": {transfer{}, "no rule"},
 	} {
 		h := written()
 		h.Facts = append(h.Facts, Fact{Vault: vaultA, Block: 10, Event: try.event})
@@ -437,7 +437,7 @@ func TestOracleRefusesContradictions(t *testing.T) {
 		}
 	}
 	h := written()
-	h.Facts = append(h.Facts, Fact{Vault: router, Block: 10, Event: &reference.ReferenceVaultTransfer{}})
+	h.Facts = append(h.Facts, Fact{Vault: router, Block: 10, Event: transfer{}})
 	if _, err := h.at(10); err == nil || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("an unknown vault: %v", err)
 	}
@@ -528,35 +528,29 @@ func TestOracleAgreesWithTheContracts(t *testing.T) {
 
 func compareWithContract(t *testing.T, client *ethclient.Client, s *State, v *vaultState) {
 	t.Helper()
-	contract, err := reference.NewReferenceVaultCaller(v.address, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	contract := devchain.At(client, "ReferenceVault", v.address)
 	call := &bind.CallOpts{Context: t.Context(), BlockNumber: new(big.Int).SetUint64(s.block)}
 	navs := keep(s.navs, func(n navState) bool { return n.Vault == v.address })
 	claimed := sum(keep(s.requests, func(r *requestState) bool { return r.Vault == v.address && r.claimedAt != 0 }),
 		func(r *requestState) *big.Int { return r.claimedAssets })
-	for name, figure := range map[string]struct {
-		read func(*bind.CallOpts) (*big.Int, error)
-		want *big.Int
-	}{
-		"depositCount":   {contract.DepositCount, big.NewInt(int64(len(v.deposits)))},
-		"totalDeposited": {contract.TotalDeposited, sum(v.deposits, func(d *depositState) *big.Int { return d.Assets })},
-		"sweptTo":        {contract.SweptTo, new(big.Int).SetUint64(v.sweptTo)},
-		"requestCount":   {contract.RequestCount, big.NewInt(int64(len(v.requests)))},
-		"totalClaimed":   {contract.TotalClaimed, claimed},
-		"navCount":       {contract.NavCount, big.NewInt(int64(len(navs)))},
+	for name, want := range map[string]*big.Int{
+		"depositCount":   big.NewInt(int64(len(v.deposits))),
+		"totalDeposited": sum(v.deposits, func(d *depositState) *big.Int { return d.Assets }),
+		"sweptTo":        new(big.Int).SetUint64(v.sweptTo),
+		"requestCount":   big.NewInt(int64(len(v.requests))),
+		"totalClaimed":   claimed,
+		"navCount":       big.NewInt(int64(len(navs))),
 	} {
-		got, err := figure.read(call)
+		got, err := devchain.Read[*big.Int](call, contract, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Cmp(figure.want) != 0 {
-			t.Errorf("block %d, vault %s: %s is %s, the oracle says %s", s.block, v.symbol, name, got, figure.want)
+		if got.Cmp(want) != 0 {
+			t.Errorf("block %d, vault %s: %s is %s, the oracle says %s", s.block, v.symbol, name, got, want)
 		}
 	}
 	for index, r := range v.requests {
-		got, err := contract.Request(call, new(big.Int).SetUint64(index))
+		got, err := devchain.Read[devchain.Request](call, contract, "request", new(big.Int).SetUint64(index))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -564,7 +558,7 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *State, v *va
 		if got.Status == 0 && got.ExpiresAt != 0 && s.now >= got.ExpiresAt {
 			want = "expired" // the contract changes the status only when it is called
 		}
-		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerId != r.PartnerId {
+		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerId != r.PartnerID {
 			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, Show(s.requestJSON(r)))
 		}
 	}

@@ -167,8 +167,8 @@ func (s *State) depositJSON(d *depositState) Object {
 	o["assetAmount"] = d.Assets.String()
 	o["shares"] = d.Shares.String()
 	o["sweptAt"] = instantOrNull(d.sweptAt)
-	if d.PartnerId != 0 {
-		o["partnerId"] = integer(d.PartnerId)
+	if d.PartnerID != 0 {
+		o["partnerId"] = integer(d.PartnerID)
 	}
 	return o
 }
@@ -190,8 +190,8 @@ func (s *State) requestJSON(r *requestState) Object {
 	if r.claimedAt != 0 && r.until == nil {
 		o["assetsClaimed"] = r.claimedAssets.String()
 	}
-	if r.PartnerId != 0 {
-		o["partnerId"] = integer(r.PartnerId)
+	if r.PartnerID != 0 {
+		o["partnerId"] = integer(r.PartnerID)
 	}
 	o["requestedAt"] = instant(r.Time)
 	o["expiresAt"] = instantOrNull(r.ExpiresAt)
@@ -286,14 +286,14 @@ func (s *State) settlementJSON(v *vaultState) Object {
 
 // partnerStatsJSON lists the vaults in which the partner has deposits.
 func (s *State) partnerStatsJSON(p Partner) Object {
-	all := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })
+	all := keep(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID })
 	users := map[common.Address]bool{}
 	for _, d := range all {
 		users[d.Owner] = true
 	}
 	byVault := []any{}
 	for _, v := range s.ordered() {
-		if of := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID && d.Vault == v.address }); len(of) > 0 {
+		if of := keep(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID && d.Vault == v.address }); len(of) > 0 {
 			byVault = append(byVault, Object{
 				"vaultAddress": v.address.Hex(),
 				"depositCount": integer(len(of)),

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"math/big"
 
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/crypto"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 )
 
 // A depositor is deterministic: the same deposit on the same block gives the same block.
@@ -27,30 +25,23 @@ func (d *depositor) prepare() error {
 	}
 	d.from = accounts[0]
 	vault := d.contracts.Vaults[0]
-	if err := d.send(vault.Asset, reference.MockAssetMetaData, "mint(address,uint256)", d.from, big.NewInt(1e12)); err != nil {
+	if err := d.send(vault.Asset, "MockAsset", "mint", d.from, big.NewInt(1e12)); err != nil {
 		return err
 	}
-	return d.send(vault.Asset, reference.MockAssetMetaData, "approve(address,uint256)", vault.Address, big.NewInt(1e15))
+	return d.send(vault.Asset, "MockAsset", "approve", vault.Address, big.NewInt(1e15))
 }
 
 // deposit mines a block with a deposit that names a partner.
 func (d *depositor) deposit(units int64) error {
-	return d.send(d.contracts.Vaults[0].Address, reference.ReferenceVaultMetaData, "deposit(uint256,address,uint32)", big.NewInt(units*1_000_000), d.from, partners[0])
+	return d.send(d.contracts.Vaults[0].Address, "ReferenceVault", "deposit0", big.NewInt(units*1_000_000), d.from, partners[0])
 }
 
 // send calls a contract in a block ten seconds after its parent.
-func (d *depositor) send(to common.Address, contract *bind.MetaData, signature string, arguments ...any) error {
-	parsed, err := contract.GetAbi()
+func (d *depositor) send(to common.Address, contract, method string, arguments ...any) error {
+	parsed, _ := compiled.Contract(contract)
+	data, err := parsed.Pack(method, arguments...)
 	if err != nil {
-		return err
-	}
-	method, err := parsed.MethodById(crypto.Keccak256([]byte(signature)))
-	if err != nil {
-		return err
-	}
-	data, err := method.Inputs.Pack(arguments...)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", signature, err)
+		return fmt.Errorf("encode %s: %w", method, err)
 	}
 	head, err := d.block("latest")
 	if err != nil {
@@ -65,20 +56,20 @@ func (d *depositor) send(to common.Address, contract *bind.MetaData, signature s
 	}
 	var hash common.Hash
 	if err := d.chain.CallContext(d.ctx, &hash, "eth_sendTransaction", map[string]any{
-		"from": d.from, "to": to, "data": hexutil.Bytes(append(method.ID, data...)), "gas": hexutil.Uint64(1_000_000), "gasPrice": hexutil.Uint64(2e10),
+		"from": d.from, "to": to, "data": hexutil.Bytes(data), "gas": hexutil.Uint64(1_000_000), "gasPrice": hexutil.Uint64(2e10),
 	}); err != nil {
-		return fmt.Errorf("send %s: %w", signature, err)
+		return fmt.Errorf("send %s: %w", method, err)
 	}
 	mined, err := d.eventually(patience, func() (bool, error) {
 		var receipt *struct{ Status hexutil.Uint64 }
 		err := d.chain.CallContext(d.ctx, &receipt, "eth_getTransactionReceipt", hash)
 		if err == nil && receipt != nil && receipt.Status != 1 {
-			err = fmt.Errorf("%s reverted", signature)
+			err = fmt.Errorf("%s reverted", method)
 		}
 		return receipt != nil, err
 	})
 	if err == nil && !mined {
-		err = fmt.Errorf("%s was not mined within %s", signature, patience)
+		err = fmt.Errorf("%s was not mined within %s", method, patience)
 	}
 	return err
 }

@@ -6,12 +6,12 @@ import (
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/devchain/reference"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -59,23 +59,23 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 	}
 }
 
-// attribution decodes a log with the contract's bindings.
+// attribution decodes a log with go-ethereum's decoder instead of ingest's.
 func attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
-	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
-	if err != nil {
+	var topics []common.Hash
+	for _, t := range l.GetTopics() {
+		topics = append(topics, common.Hash(t))
+	}
+	decoded, _ := devchain.Decode(topics, l.GetData())
+	switch e := decoded.(type) {
+	case contracts.DepositAccepted:
+		topic, partner = chainlog.ReferralDeposits(chainID), e.PartnerID
+	case contracts.WithdrawalRequested:
+		topic, partner = chainlog.ReferralWithdrawals(chainID), e.PartnerID
+	}
+	if partner == 0 {
 		return "", 0
 	}
-	raw := types.Log{Address: common.Address(l.GetAddress()), Data: l.GetData()}
-	for _, t := range l.GetTopics() {
-		raw.Topics = append(raw.Topics, common.Hash(t))
-	}
-	if e, err := filterer.ParseDepositAccepted(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralDeposits(chainID), e.PartnerId
-	}
-	if e, err := filterer.ParseWithdrawalRequested(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralWithdrawals(chainID), e.PartnerId
-	}
-	return "", 0
+	return topic, partner
 }
 
 // referrals checks one of the referral topics: each due referral is there once, and a retracted one at most once and
