@@ -9,12 +9,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/navlog/navlog/deploy/bench"
 )
@@ -112,18 +113,18 @@ func (s *server) connections() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := os.ReadFile("/proc/net/tcp")
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
 	}
-	const established, closeWait = "01", "08"
-	for line := range strings.Lines(string(b)) {
-		fields := strings.Fields(line) // number, local address, remote address, state
-		if len(fields) > 3 && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) && (fields[3] == established || fields[3] == closeWait) {
+	all, err := fs.NetTCP()
+	const established, closeWait = 1, 8
+	for _, c := range all {
+		if c.LocalPort == port && (c.St == established || c.St == closeWait) {
 			n++
 		}
 	}
-	return n, nil
+	return n, err
 }
 
 // outcome counts the responses to a crowd.

@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/stack"
@@ -51,7 +53,7 @@ type run struct {
 	document
 	*stack.Process
 	// family are the processes that it has started, as of the last lookup.
-	family []process
+	family []procfs.ProcStat
 }
 
 // startUp starts `navlog-dev up` in its own process group and waits until it is ready. At the end of the test no
@@ -107,8 +109,8 @@ func (r *run) interrupt(t *testing.T) {
 		t.Errorf("navlog ended with %s after SIGINT", r.State())
 	}
 	for _, p := range r.family {
-		if p.alive(t) {
-			t.Errorf("process %d (%s) outlives navlog, which ended in good order", p.pid, p.name)
+		if alive(t, p) {
+			t.Errorf("process %d (%s) outlives navlog, which ended in good order", p.PID, p.Comm)
 		}
 	}
 }
@@ -118,8 +120,8 @@ func (r *run) familyEnds(t *testing.T) {
 	wait.Until(t, func() error {
 		var left []string
 		for _, p := range r.family {
-			if p.alive(t) {
-				left = append(left, fmt.Sprintf("%d (%s)", p.pid, p.name))
+			if alive(t, p) {
+				left = append(left, fmt.Sprintf("%d (%s)", p.PID, p.Comm))
 			}
 		}
 		if len(left) > 0 {
@@ -139,12 +141,12 @@ func (r *run) lookUpFamily(t *testing.T) {
 }
 
 // descendants returns the children of a process, their children, and so on.
-func descendants(all []process, of int) (found []process) {
+func descendants(all []procfs.ProcStat, of int) (found []procfs.ProcStat) {
 	for parents := map[int]bool{of: true}; len(parents) > 0; {
 		children := map[int]bool{}
 		for _, p := range all {
-			if parents[p.parent] {
-				children[p.pid] = true
+			if parents[p.PPID] {
+				children[p.PID] = true
 				found = append(found, p)
 			}
 		}
@@ -153,58 +155,32 @@ func descendants(all []process, of int) (found []process) {
 	return found
 }
 
-// A process is identified by its id and start time, because ids are reused.
-type process struct {
-	pid, parent int
-	started     string
-	name        string
-}
-
-func (p process) alive(t *testing.T) bool {
+// alive reports whether a process runs. It is identified by its id and start time, because ids are reused.
+func alive(t *testing.T, p procfs.ProcStat) bool {
 	t.Helper()
-	for _, other := range processes(t) {
-		if other.pid == p.pid && other.started == p.started {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(processes(t), func(other procfs.ProcStat) bool {
+		return other.PID == p.PID && other.Starttime == p.Starttime
+	})
 }
 
 // processes lists the processes of this machine, without zombies.
-func processes(t *testing.T) (all []process) {
+func processes(t *testing.T) (all []procfs.ProcStat) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	procs, err := procfs.AllProcs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		b, err := os.ReadFile(file)
+	for _, p := range procs {
+		stat, err := p.Stat()
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // it has just exited
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The format is pid (name) state parent ...; the name may contain anything, and the start time is the 20th
-		// field after it.
-		id, rest, _ := strings.Cut(string(b), " (")
-		end := strings.LastIndex(rest, ") ")
-		fields := strings.Fields(rest[end+1:])
-		if end < 0 || len(fields) < 20 {
-			t.Fatalf("%s is %q", file, b)
+		if stat.State != "Z" && stat.State != "X" {
+			all = append(all, stat)
 		}
-		if fields[0] == "Z" || fields[0] == "X" {
-			continue
-		}
-		pid, err := strconv.Atoi(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parent, err := strconv.Atoi(fields[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, process{pid, parent, fields[19], rest[:end]})
 	}
 	return all
 }

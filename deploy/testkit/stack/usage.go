@@ -1,13 +1,13 @@
 package stack
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Environment returns this process's environment without its navlog settings, plus the given ones: a developer's own
@@ -24,58 +24,39 @@ func Environment(settings ...string) []string {
 
 // Peak returns the peak resident memory of a process so far, in bytes, or 0 if the system does not provide it.
 func Peak(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
-			kib, _ := strconv.ParseInt(fields[1], 10, 64)
-			return kib << 10
-		}
+	status, err := p.NewStatus()
+	if err != nil {
+		return 0
 	}
-	return 0
+	return int64(status.VmHWM)
 }
 
 // CPU returns the CPU time that a process has used so far. Linux counts it in hundredths of a second; other systems do
 // not provide it, which is an error.
 func CPU(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read the processor time of a process: %w", err)
-	}
-	// The format is pid (name) state parent ...; the name may contain anything, and user and system time are the 12th
-	// and 13th fields after it.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("read the processor time of process %d: %q", pid, text)
-	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
-	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
-	}
-	return time.Duration(user+system) * (time.Second / 100), nil
+	stat, err := statOf(pid)
+	return time.Duration(stat.UTime+stat.STime) * (time.Second / 100), err
 }
 
 // Resident returns the resident memory of a process, in bytes. Only Linux provides it.
 func Resident(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	stat, err := statOf(pid)
+	return int64(stat.ResidentMemory()), err
+}
+
+func statOf(pid int) (stat procfs.ProcStat, err error) {
+	p, err := procfs.NewProc(pid)
+	if err == nil {
+		stat, err = p.Stat()
+	}
 	if err != nil {
-		return 0, fmt.Errorf("read the memory of a process: %w", err)
+		err = fmt.Errorf("read the time and memory of a process: %w", err)
 	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("read the memory of process %d: %q", pid, text)
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
-	}
-	return pages * int64(os.Getpagesize()), nil
+	return stat, err
 }
 
 // Descriptors are the open file descriptors of a process.
@@ -91,25 +72,26 @@ func Open(pid int) (Descriptors, error) {
 	if err != nil {
 		return Descriptors{}, err
 	}
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	all, err := os.ReadDir(dir)
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return Descriptors{}, fmt.Errorf("list the open files of a process: %w", err)
+	}
+	targets, err := p.FileDescriptorTargets()
 	if err != nil {
 		return Descriptors{}, fmt.Errorf("list the open files of a process: %w", err)
 	}
 	found := Descriptors{To: map[uint16]int{}}
-	for _, entry := range all {
-		target, err := os.Readlink(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			continue // closed since
-		}
-		inode, ok := strings.CutPrefix(target, "socket:[")
-		if !ok {
+	for _, target := range targets {
+		inode, socket := strings.CutPrefix(target, "socket:[")
+		switch {
+		case target == "": // closed since
+		case !socket:
 			found.Files++
-			continue
-		}
-		found.Sockets++
-		if port, ok := remote[strings.TrimSuffix(inode, "]")]; ok {
-			found.To[port]++
+		default:
+			found.Sockets++
+			if port, ok := remote[strings.TrimSuffix(inode, "]")]; ok {
+				found.To[port]++
+			}
 		}
 	}
 	return found, nil
@@ -117,24 +99,19 @@ func Open(pid int) (Descriptors, error) {
 
 // connections returns the remote ports of the TCP connections over IPv4 in the network of a process, by inode.
 func connections(pid int) (map[string]uint16, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	fs, err := procfs.NewFS(fmt.Sprintf("/proc/%d", pid))
 	if err != nil {
 		return nil, fmt.Errorf("list the connections of a process: %w", err)
 	}
-	const (
-		listening = "0A"
-		// Fields of a line: number, local and remote address, state, queues, timer, retransmits, uid, timeout, inode.
-		remoteField, stateField, inodeField = 2, 3, 9
-	)
+	all, err := fs.NetTCP()
+	if err != nil {
+		return nil, fmt.Errorf("list the connections of a process: %w", err)
+	}
+	const listening = 0x0a
 	remote := map[string]uint16{}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) <= inodeField || fields[stateField] == listening {
-			continue
-		}
-		_, port, _ := strings.Cut(fields[remoteField], ":")
-		if n, err := strconv.ParseUint(port, 16, 16); err == nil { // not the title line
-			remote[fields[inodeField]] = uint16(n)
+	for _, c := range all {
+		if c.St != listening {
+			remote[strconv.FormatUint(c.Inode, 10)] = uint16(c.RemPort)
 		}
 	}
 	return remote, nil
