@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -26,43 +27,40 @@ func (p partition) key() string {
 
 // A broker is the only broker of the cluster, accessed through its own protocol, because heal needs more than a client
 // offers.
-type broker struct{ client *kgo.Client }
+type broker struct {
+	*kadm.Client
+	client *kgo.Client
+}
 
 func newBroker(addr string, opts ...kgo.Opt) (*broker, error) {
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(addr))...)
 	if err != nil {
 		return nil, err
 	}
-	return &broker{client}, nil
+	return &broker{kadm.NewClient(client), client}, nil
 }
 
 func (b *broker) openTransactions(ctx context.Context) (map[int64]bool, error) {
-	req := kmsg.NewPtrListTransactionsRequest()
-	req.StateFilters = []string{"Ongoing"}
-	resp, err := req.RequestWith(ctx, b.client)
-	if err == nil {
-		err = kerr.ErrorForCode(resp.ErrorCode)
-	}
+	listed, err := b.ListTransactions(ctx, nil, []string{"Ongoing"})
 	if err != nil {
 		return nil, fmt.Errorf("list the open transactions: %w", err)
 	}
 	open := make(map[int64]bool)
-	for _, tx := range resp.TransactionStates {
+	for _, tx := range listed {
 		open[tx.ProducerID] = true
 	}
 	return open, nil
 }
 
 func (b *broker) partitions(ctx context.Context) ([]partition, error) {
-	req := kmsg.NewPtrMetadataRequest() // no topics named means all
-	resp, err := req.RequestWith(ctx, b.client)
+	cluster, err := b.Metadata(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the topics: %w", err)
 	}
 	var all []partition
-	for _, t := range resp.Topics {
-		for _, p := range t.Partitions {
-			all = append(all, partition{*t.Topic, t.TopicID, p.Partition})
+	for _, t := range cluster.Topics.Sorted() {
+		for _, p := range t.Partitions.Numbers() {
+			all = append(all, partition{t.Topic, t.ID, p})
 		}
 	}
 	return all, nil
@@ -73,7 +71,7 @@ func (b *broker) batches(ctx context.Context, p partition, from int64, see func(
 	for {
 		chunk, err := b.fetch(ctx, p, from)
 		if errors.Is(err, kerr.OffsetOutOfRange) { // its start was deleted, or the log is shorter than recorded
-			if from, err = b.offset(ctx, p, earliest); err == nil {
+			if from, err = b.offset(ctx, p, b.ListStartOffsets); err == nil {
 				chunk, err = b.fetch(ctx, p, from)
 			}
 		}
@@ -137,56 +135,27 @@ func readBatches(raw []byte) ([]kmsg.RecordBatch, error) {
 	return all, nil
 }
 
-// Special timestamps with which ListOffsets returns an end of the log.
-const (
-	latest   = -1
-	earliest = -2
-)
-
 func (b *broker) end(ctx context.Context, p partition) (int64, error) {
-	return b.offset(ctx, p, latest)
+	return b.offset(ctx, p, b.ListEndOffsets)
 }
 
-func (b *broker) offset(ctx context.Context, p partition, timestamp int64) (int64, error) {
-	part := kmsg.NewListOffsetsRequestTopicPartition()
-	part.Partition, part.Timestamp = p.partition, timestamp
-	topic := kmsg.NewListOffsetsRequestTopic()
-	topic.Topic = p.topic
-	topic.Partitions = append(topic.Partitions, part)
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.Topics = append(req.Topics, topic)
-	resp, err := req.RequestWith(ctx, b.client.Broker(0))
+func (b *broker) offset(ctx context.Context, p partition, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (int64, error) {
+	listed, err := list(ctx, p.topic)
 	if err != nil {
 		return 0, err
 	}
-	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+	found, ok := listed.Lookup(p.topic, p.partition)
+	if !ok {
 		return 0, errors.New("the response does not contain the requested partition")
 	}
-	got := resp.Topics[0].Partitions[0]
-	return got.Offset, kerr.ErrorForCode(got.ErrorCode)
+	return found.Offset, found.Err
 }
 
 // mark writes the marker that ends a transaction in one partition.
 func (b *broker) mark(ctx context.Context, p partition, tx txID, commit bool) error {
-	topic := kmsg.NewWriteTxnMarkersRequestMarkerTopic()
-	topic.Topic, topic.Partitions = p.topic, []int32{p.partition}
-	marker := kmsg.NewWriteTxnMarkersRequestMarker()
-	marker.ProducerID, marker.ProducerEpoch, marker.Committed = tx.producer, tx.epoch, commit
-	marker.Topics = append(marker.Topics, topic)
-	req := kmsg.NewPtrWriteTxnMarkersRequest()
-	req.Markers = append(req.Markers, marker)
-	resp, err := req.RequestWith(ctx, b.client.Broker(0))
-	if err != nil {
-		return err
-	}
-	for _, m := range resp.Markers {
-		for _, t := range m.Topics {
-			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
+	marker := kadm.TxnMarkers{ProducerID: tx.producer, ProducerEpoch: tx.epoch, Commit: commit, Topics: kadm.TopicsSet{}}
+	marker.Topics.Add(p.topic, p.partition)
+	written, err := b.WriteTxnMarkers(ctx, marker)
+	written.EachPartition(func(r kadm.TxnMarkersPartitionResponse) { err = errors.Join(err, r.Err) })
+	return err
 }
