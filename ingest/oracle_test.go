@@ -2,25 +2,21 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"math/big"
-	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/logoracle"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -49,130 +45,18 @@ func (r *rig) topic(name string) []*kgo.Record {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
-	client, err := kgo.NewClient(append(r.kafka.Options(), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(name), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+	records, err := stack.Records(ctx, r.kafka.Brokers, name, kgo.ReadCommitted())
 	r.must(err)
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, name)
-	r.must(err)
-	r.must(ends.Error())
-	missing := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			missing[o.Partition] = o.Offset
-		}
-	})
-	var records []*kgo.Record
-	for len(missing) > 0 {
-		fetches := client.PollFetches(ctx)
-		r.must(ctx.Err())
-		fetches.EachRecord(func(k *kgo.Record) {
-			if !k.Attrs.IsControl() {
-				records = append(records, k)
-			}
-			if end, waits := missing[k.Partition]; waits && k.Offset+1 >= end {
-				delete(missing, k.Partition)
-			}
-		})
-	}
 	return records
 }
 
-// log reads the whole log and checks what holds without the chain: seqs are contiguous, all records belong to one log,
-// units are complete, a retraction repeats a live record in full, and a unit retracts newer records before older ones.
+// log reads the whole log and checks what holds without the chain.
 func (r *rig) log() (all, live []*event.Record) {
 	r.t.Helper()
-	alive := map[uint64]*event.Record{}
-	for _, k := range r.topic(chainlog.LogTopic(r.config.ID)) {
-		record := new(event.Record)
-		r.must(proto.Unmarshal(k.Value, record))
-		all = append(all, record)
-		seq := record.GetSeq()
-		if want := uint64(len(all)); seq != want || record.GetChainId() != r.config.ID {
-			r.t.Fatalf("record %d of the log has seq %d and chain %d", want, seq, record.GetChainId())
-		}
-		if (record.GetOrigin() != nil) != (seq == 1) {
-			r.t.Fatalf("record %d has origin %v", seq, record.GetOrigin())
-		}
-		original := record.GetRetracts()
-		if original == 0 {
-			alive[seq] = record
-			continue
-		}
-		was := alive[original]
-		if was == nil {
-			r.t.Fatalf("record %d retracts record %d, which is not live", seq, original)
-		}
-		if !proto.Equal(&event.Record{Fact: was.GetFact()}, &event.Record{Fact: record.GetFact()}) {
-			r.t.Fatalf("record %d retracts record %d with another fact:\n%v\n%v", seq, original, record, was)
-		}
-		if before := all[max(0, len(all)-2)]; before.GetRetracts() != 0 && !before.GetBoundary() && before.GetRetracts() <= original {
-			r.t.Fatalf("record %d retracts %d after record %d retracted %d: the newest comes first", seq, original, before.GetSeq(), before.GetRetracts())
-		}
-		delete(alive, original)
-	}
-	r.checkUnits(all)
-	r.checkAncestors(all)
-	return all, slices.SortedFunc(maps.Values(alive), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+	log := logoracle.Log{ChainID: r.config.ID, Fault: r.t.Fatalf}
+	log.Fold(r.topic(chainlog.LogTopic(r.config.ID)))
+	return log.All, log.Sorted()
 }
-
-// checkUnits: a unit consists of vault records; or of the logs and samples of blocks, followed by the last of these
-// blocks or by each after its logs; or of retractions followed by a branch of blocks with their logs; or of a decision;
-// or of what a decision retracts.
-func (r *rig) checkUnits(all []*event.Record) {
-	r.t.Helper()
-	var unit []*event.Record
-	for _, record := range all {
-		unit = append(unit, record)
-		if !record.GetBoundary() {
-			continue
-		}
-		shape := ""
-		for _, u := range unit {
-			kind := chainlog.TypeOf(u)[:1]
-			if u.GetRetracts() != 0 {
-				kind = "-"
-			}
-			shape += kind
-		}
-		if !unitShape.MatchString(shape) {
-			r.t.Fatalf("the unit that record %d ends has the shape %s", record.GetSeq(), shape)
-		}
-		unit = nil
-	}
-	if len(unit) > 0 {
-		r.t.Fatalf("the last record, %d, does not end its unit", len(all))
-	}
-}
-
-// checkAncestors: a unit with retractions leaves no earlier record live above its ancestor.
-func (r *rig) checkAncestors(all []*event.Record) {
-	r.t.Helper()
-	live := map[uint64]uint64{}                         // the block of each record
-	begins, lowest := uint64(1), uint64(math.MaxUint64) // of the unit: its first seq, and the lowest block that it retracts
-	for _, record := range all {
-		number, ofBlock := writer.BlockOf(record)
-		switch {
-		case !ofBlock:
-		case record.GetRetracts() != 0:
-			lowest = min(lowest, number)
-			delete(live, record.GetRetracts())
-		default:
-			live[record.GetSeq()] = number
-		}
-		if !record.GetBoundary() {
-			continue
-		}
-		for seq, number := range live {
-			if lowest <= number && seq < begins {
-				r.t.Fatalf("the unit that record %d ends retracts block %d, and leaves record %d of block %d live", record.GetSeq(), lowest, seq, number)
-			}
-		}
-		begins, lowest = record.GetSeq()+1, math.MaxUint64
-	}
-}
-
-var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+|d|-+)$`)
 
 // verify checks that the live log matches the chain up to the cursor's head, and that the referral topics follow from
 // it.

@@ -9,9 +9,9 @@ import (
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -149,8 +149,7 @@ func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 	return nil
 }
 
-// fold returns the live records by seq. A committed record whose seq is not the next one is a fault: it is missing,
-// doubled, or belongs to an aborted transaction.
+// fold returns the live records by seq.
 func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record, error) {
 	topic := chainlog.LogTopic(chainID)
 	ctx, cancel := context.WithTimeout(ctx, Patience)
@@ -164,24 +163,7 @@ func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record,
 		return nil, err
 	}
 	v.Records, v.Aborted = len(committed), len(all)-len(committed)
-	live := map[uint64]*event.Record{}
-	for i, record := range committed {
-		r := new(event.Record)
-		if err := proto.Unmarshal(record.Value, r); err != nil {
-			return nil, fmt.Errorf("record %d of the log is none: %w", i+1, err)
-		}
-		if r.GetSeq() != uint64(i+1) {
-			v.Doubled++
-			v.differs("record %d of the log has seq %d", i+1, r.GetSeq())
-		}
-		if original := r.GetRetracts(); original != 0 {
-			if live[original] == nil {
-				v.differs("record %d retracts record %d, which is not live", r.GetSeq(), original)
-			}
-			delete(live, original)
-			continue
-		}
-		live[r.GetSeq()] = r
-	}
-	return live, nil
+	log := logoracle.Log{ChainID: chainID, Fault: v.differs}
+	log.Fold(committed)
+	return log.Live, nil
 }

@@ -2,15 +2,13 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -52,10 +50,10 @@ func (w *world) judge() (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	f := &fold{world: w, verdict: &v, cursor: cursor, live: map[uint64]*event.Record{}, told: map[uint64]*attributed{}}
-	for _, k := range records {
-		f.next(k.Value)
-	}
+	f := &fold{world: w, verdict: &v, cursor: cursor, told: map[uint64]*attributed{}}
+	f.Log = &logoracle.Log{ChainID: w.config.ID, Fault: v.differs, Unit: f.checkUnit}
+	f.Fold(records)
+	f.Records = len(f.All)
 	f.end(blocks)
 	if err := f.samples(blocks); err != nil {
 		return v, err
@@ -70,81 +68,24 @@ func (w *world) judge() (v verdict, err error) {
 	return v, nil
 }
 
-// A fold is the state of the log, read from its beginning.
+// A fold is the log, read from its beginning.
 type fold struct {
 	*world
 	*verdict
+	*logoracle.Log
 	cursor *event.Cursor
-	seq    uint64
-	unit   []*event.Record
-	live   map[uint64]*event.Record
 	told   map[uint64]*attributed // every record with a partner, by seq
-}
-
-// next applies one record. It reports what is wrong with the record itself; the unit is checked when it ends.
-func (f *fold) next(value []byte) {
-	r := new(event.Record)
-	if err := proto.Unmarshal(value, r); err != nil {
-		f.differs("record %d of the log is invalid: %v", f.seq+1, err)
-		return
-	}
-	f.Records++
-	f.seq++
-	if r.GetSeq() != f.seq {
-		f.differs("seq %d instead of %d", r.GetSeq(), f.seq)
-		f.seq = r.GetSeq()
-	}
-	switch origin := r.GetOrigin(); {
-	case r.GetChainId() != f.config.ID:
-		f.differs("record %d is of chain %d", f.seq, r.GetChainId())
-	case (origin != nil) != (f.seq == 1):
-		f.differs("record %d has the origin %v", f.seq, origin)
-	case origin != nil && !bytes.Equal(origin.GetLogId(), f.cursor.GetLogId()):
-		f.differs("the log is %x and the cursor's log %x", origin.GetLogId(), f.cursor.GetLogId())
-	}
-	f.unit = append(f.unit, r)
-	if r.GetBoundary() {
-		f.checkUnit(f.unit)
-		f.unit = nil
-	}
-	original := r.GetRetracts()
-	if original == 0 {
-		f.live[f.seq] = r
-		return
-	}
-	was := f.live[original]
-	if was == nil {
-		f.differs("record %d retracts record %d, which is not live", f.seq, original)
-		return
-	}
-	if !proto.Equal(&event.Record{Fact: was.GetFact()}, &event.Record{Fact: r.GetFact()}) {
-		f.differs("record %d retracts record %d with another fact", f.seq, original)
-	}
-	delete(f.live, original)
-}
-
-// blockOf returns the block that a record belongs to.
-func blockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
-	switch fact := r.GetFact().(type) {
-	case *event.Record_Log:
-		return fact.Log.GetBlockNumber(), fact.Log.GetBlockHash(), true
-	case *event.Record_Block:
-		return fact.Block.GetNumber(), fact.Block.GetHash(), true
-	case *event.Record_Sample:
-		return fact.Sample.GetBlockNumber(), fact.Sample.GetBlockHash(), true
-	}
-	return 0, nil, false
 }
 
 // end compares the live records with the chain.
 func (f *fold) end(blocks []*fact) {
-	if len(f.unit) > 0 {
-		f.differs("the log ends with record %d in the middle of a unit", f.seq)
+	if f.cursor.GetSeq() != uint64(f.Records) {
+		f.differs("the cursor is at seq %d and the log ends with %d", f.cursor.GetSeq(), f.Records)
 	}
-	if f.cursor.GetSeq() != f.seq {
-		f.differs("the cursor is at seq %d and the log ends with %d", f.cursor.GetSeq(), f.seq)
+	if f.Records > 0 && !bytes.Equal(f.All[0].GetOrigin().GetLogId(), f.cursor.GetLogId()) {
+		f.differs("the log is %x and the cursor's log %x", f.All[0].GetOrigin().GetLogId(), f.cursor.GetLogId())
 	}
-	live := slices.SortedFunc(maps.Values(f.live), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+	live := f.Sorted()
 	f.liveBlocks(live, blocks)
 	vaults := map[common.Address]int{}
 	for _, r := range live {

@@ -47,7 +47,7 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 			head = max(head, b.GetNumber())
 		}
 	}
-	for seq, r := range f.live { // including earlier units, and this one except its last record
+	for seq, r := range f.Live { // of earlier units too
 		if b := r.GetBlock(); b != nil && !takenBack[seq] {
 			head = max(head, b.GetNumber())
 		}

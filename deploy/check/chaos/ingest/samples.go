@@ -35,7 +35,7 @@ func (f *fold) samples(blocks []*fact) error {
 		block uint64
 	}
 	there := map[place]bool{}
-	for seq, r := range f.live {
+	for seq, r := range f.Live {
 		s := r.GetSample()
 		if s == nil {
 			continue

@@ -2,34 +2,26 @@ package ingest
 
 import (
 	"bytes"
-	"regexp"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// unitShape: either vault records, or retractions followed by blocks or ranges, each as its logs and samples and then
-// the record of the block that contains them or ends their range.
-var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+)$`)
-
-// checkUnit checks one unit. All its records except the last are already folded.
+// checkUnit checks one unit, which is folded. No operator decides anything in a plan.
 func (f *fold) checkUnit(unit []*event.Record) {
-	shape, last := "", unit[len(unit)-1].GetSeq()
 	var lost, added []*event.Record
 	for _, r := range unit {
-		kind := chainlog.TypeOf(r)[:1]
 		if r.GetRetracts() != 0 {
-			kind, lost = "-", append(lost, r)
+			lost = append(lost, r)
 		} else {
 			added = append(added, r)
 		}
-		shape += kind
 	}
-	if !unitShape.MatchString(shape) {
-		f.differs("the unit that record %d ends has the shape %s", last, shape)
+	if len(added) == 0 || added[0].GetDecision() != nil {
+		f.differs("the unit that record %d ends is an operator's", unit[len(unit)-1].GetSeq())
 		return
 	}
 	f.checkRetractions(lost, added)
@@ -37,38 +29,23 @@ func (f *fold) checkUnit(unit []*event.Record) {
 	f.noteAttributed(unit)
 }
 
-// checkRetractions checks that retractions go from newest to oldest, cover exactly what is above the ancestor, and
-// occur only if the chain really differs.
+// checkRetractions checks that only what the branch replaces is retracted, and that the chain really differs.
 func (f *fold) checkRetractions(lost, added []*event.Record) {
-	if len(lost) == 0 {
-		return
-	}
-	first := lost[0].GetSeq()
-	lowest, _, _ := blockOf(added[0])
+	lowest, _, _ := logoracle.BlockOf(added[0])
 	for _, r := range added {
 		if b := r.GetBlock(); b != nil {
 			lowest = min(lowest, b.GetNumber())
 		}
 	}
-	before := first
 	for _, r := range lost {
-		if r.GetRetracts() >= before {
-			f.differs("record %d retracts record %d after a later one of the same unit: the newest comes first", r.GetSeq(), r.GetRetracts())
-		}
-		before = r.GetRetracts()
-		n, hash, ofBlock := blockOf(r)
+		n, hash, ofBlock := logoracle.BlockOf(r)
 		if !ofBlock || n < lowest {
 			f.differs("record %d retracts something of block %d, but the branch begins with block %d", r.GetSeq(), n, lowest)
 		}
 		for _, a := range added {
-			if an, ah, _ := blockOf(a); an == lowest && n == lowest && bytes.Equal(ah, hash) {
+			if an, ah, _ := logoracle.BlockOf(a); an == lowest && n == lowest && bytes.Equal(ah, hash) {
 				f.differs("record %d retracts a block that record %d appends again", r.GetSeq(), a.GetSeq())
 			}
-		}
-	}
-	for seq, r := range f.live {
-		if n, _, ofBlock := blockOf(r); ofBlock && seq < first && n >= lowest {
-			f.differs("the reorganisation from record %d on leaves record %d of block %d live", first, seq, n)
 		}
 	}
 }
@@ -78,7 +55,7 @@ func (f *fold) checkRetractions(lost, added []*event.Record) {
 func (f *fold) checkFacts(added []*event.Record) {
 	logs := map[common.Hash][]*event.Log{}
 	for _, r := range added {
-		_, hash, ofBlock := blockOf(r)
+		_, hash, ofBlock := logoracle.BlockOf(r)
 		if !ofBlock {
 			continue
 		}

@@ -1,0 +1,128 @@
+// Package logoracle folds the log of a chain and checks what holds for every log, whatever the chain is. It shares no
+// code with ingest.
+package logoracle
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A Log is what was folded.
+type Log struct {
+	ChainID uint64
+	Fault   func(format string, a ...any) // is called with each fault that is found
+	Unit    func(unit []*event.Record)    // if not nil, is called with each unit after it was folded
+
+	All  []*event.Record
+	Live map[uint64]*event.Record // by seq, without retractions and retracted ones
+}
+
+// Fold folds all committed records of the log's topic. The seqs are contiguous, only the first record has an origin, a
+// retraction repeats a live record in full, and the last record ends a unit.
+func (l *Log) Fold(records []*kgo.Record) {
+	l.Live = map[uint64]*event.Record{}
+	var unit []*event.Record
+	for _, k := range records {
+		r := new(event.Record)
+		if err := proto.Unmarshal(k.Value, r); err != nil {
+			l.Fault("record %d of the log is invalid: %v", len(l.All)+1, err)
+			continue
+		}
+		l.All = append(l.All, r)
+		if want := uint64(len(l.All)); r.GetSeq() != want || r.GetChainId() != l.ChainID {
+			l.Fault("record %d of the log has seq %d and chain %d", want, r.GetSeq(), r.GetChainId())
+		}
+		if (r.GetOrigin() != nil) != (r.GetSeq() == 1) {
+			l.Fault("record %d has the origin %v", r.GetSeq(), r.GetOrigin())
+		}
+		if original := r.GetRetracts(); original == 0 {
+			l.Live[r.GetSeq()] = r
+		} else {
+			l.retract(r, original)
+		}
+		if unit = append(unit, r); r.GetBoundary() {
+			l.checkUnit(unit)
+			unit = nil
+		}
+	}
+	if len(unit) > 0 {
+		l.Fault("the log ends with record %d in the middle of a unit", len(l.All))
+	}
+}
+
+func (l *Log) retract(r *event.Record, original uint64) {
+	was := l.Live[original]
+	if was == nil {
+		l.Fault("record %d retracts record %d, which is not live", r.GetSeq(), original)
+		return
+	}
+	if !proto.Equal(&event.Record{Fact: was.GetFact()}, &event.Record{Fact: r.GetFact()}) {
+		l.Fault("record %d retracts record %d with another fact:\n%v\n%v", r.GetSeq(), original, r, was)
+	}
+	delete(l.Live, original)
+}
+
+// unitShape: vault records; or the logs and samples of blocks, followed by the last of these blocks or by each after its
+// logs, or such a branch after retractions; or a decision; or what a decision retracts.
+var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+|d|-+)$`)
+
+// checkUnit checks that retractions go from newest to oldest, and leave no earlier record live above the ancestor.
+func (l *Log) checkUnit(unit []*event.Record) {
+	shape, first, last := "", unit[0].GetSeq(), unit[len(unit)-1].GetSeq()
+	lowest := uint64(math.MaxUint64)
+	for i, before := 0, first; i < len(unit); i++ {
+		r, kind := unit[i], chainlog.TypeOf(unit[i])[:1]
+		if original := r.GetRetracts(); original != 0 {
+			kind = "-"
+			if original >= before {
+				l.Fault("record %d retracts record %d after a later one of the same unit: the newest comes first", r.GetSeq(), original)
+			}
+			before = original
+		}
+		if n, _, ofBlock := BlockOf(r); ofBlock {
+			lowest = min(lowest, n)
+		}
+		shape += kind
+	}
+	if !unitShape.MatchString(shape) {
+		l.Fault("the unit that record %d ends has the shape %s", last, shape)
+		return
+	}
+	if shape[0] == '-' {
+		for seq, r := range l.Live {
+			if n, _, ofBlock := BlockOf(r); ofBlock && seq < first && n >= lowest {
+				l.Fault("the retractions from record %d on begin with block %d, and leave record %d of block %d live", first, lowest, seq, n)
+			}
+		}
+	}
+	if l.Unit != nil {
+		l.Unit(unit)
+	}
+}
+
+// Sorted returns the live records in the order of the log.
+func (l *Log) Sorted() []*event.Record {
+	return slices.SortedFunc(maps.Values(l.Live), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+}
+
+// BlockOf returns the block that a record belongs to.
+func BlockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
+	switch fact := r.GetFact().(type) {
+	case *event.Record_Log:
+		return fact.Log.GetBlockNumber(), fact.Log.GetBlockHash(), true
+	case *event.Record_Block:
+		return fact.Block.GetNumber(), fact.Block.GetHash(), true
+	case *event.Record_Sample:
+		return fact.Sample.GetBlockNumber(), fact.Sample.GetBlockHash(), true
+	}
+	return 0, nil, false
+}
