@@ -284,7 +284,7 @@ func (w *world) rival(o Op) error {
 	if err := w.steps(2); err != nil {
 		return err
 	}
-	stopped, err := old.stopsItself()
+	stopped, err := old.stopsItself(w.ctx)
 	if err != nil {
 		return err
 	}
@@ -328,15 +328,16 @@ func (w *world) fenced(p *process) error {
 		select {
 		case <-p.Ended():
 			if p.code() != exitFenced {
-				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.says)
+				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.Said())
 			}
 			return nil
-		case <-p.says.replaced:
-			p.kill()
-			return nil
 		case <-deadline:
-			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.says)
+			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.Said())
 		case <-tick.C:
+			if p.standsBy() {
+				p.kill()
+				return nil
+			}
 		}
 	}
 }
@@ -373,7 +374,7 @@ func (w *world) pair() error {
 				return true, nil
 			default:
 			}
-			if other := two[1-i]; p.says.standsBy() || p.says.waits() && !other.says.waits() {
+			if other := two[1-i]; p.standsBy() || p.waits() && !other.waits() {
 				p.kill()
 				stays, sentAway = other, true
 				return true, nil
@@ -419,7 +420,7 @@ func (w *world) left(a, b, stays *process) error {
 		gone = b
 	}
 	if code := gone.code(); code != exitFenced && code != exitFailed {
-		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.State(), gone.says)
+		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.State(), gone.Said())
 	}
 	w.sup.adopt(stays)
 	return nil

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/writer"
@@ -120,7 +119,7 @@ func (e *executioner) reached(step string) {
 	if step != e.death.Step || e.count.Add(1) != int64(e.death.Nth) {
 		return
 	}
-	fmt.Println(e.death) // so that the parent knows that this was the cause
+	fmt.Println(announcement, e.death)
 	signal := syscall.SIGKILL
 	if e.death.Stop {
 		signal = syscall.SIGSTOP
@@ -128,17 +127,18 @@ func (e *executioner) reached(step string) {
 	_ = syscall.Kill(os.Getpid(), signal)
 }
 
+// announcement is what a process prints before its planned death, so that the parent knows that this was the cause.
+const announcement = "the planned death:"
+
 // A process is a running ingest.
 type process struct {
 	*stack.Process
 	death  Death
 	stdin  io.Closer
-	struck chan struct{} // closed when its planned death has begun
-	says   *tail
-	once   sync.Once
+	killed atomic.Bool // at its planned time
 }
 
-func startProcess(spec childSpec) (*process, error) {
+func startProcess(spec childSpec, log string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this executable: %w", err)
@@ -149,28 +149,22 @@ func startProcess(spec childSpec) (*process, error) {
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
-	return launch(cmd, spec.Death)
+	return launch(cmd, spec.Death, log)
 }
 
-// launch starts a program that announces its planned death on standard output.
-func launch(cmd *exec.Cmd, death Death) (*process, error) {
-	p := &process{death: death, struck: make(chan struct{}), says: newTail()}
-	cmd.Stdout, cmd.Stderr = (*struckWriter)(p), p.says
+// launch starts a program that announces its planned death.
+func launch(cmd *exec.Cmd, death Death, log string) (*process, error) {
+	p := &process{death: death}
 	var err error
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	p.Process, err = stack.Launch(cmd, "")
+	p.Process, err = stack.Launch(cmd, log)
 	return p, err
 }
 
-// struckWriter is where a process announces its planned death.
-type struckWriter process
-
-func (w *struckWriter) Write(b []byte) (int, error) {
-	w.once.Do(func() { close(w.struck) })
-	return len(b), nil
-}
+// struck reports whether the planned death has begun.
+func (p *process) struck() bool { return p.killed.Load() || strings.Contains(p.Said(), announcement) }
 
 // kill kills the process immediately, if it is not nil.
 func (p *process) kill() {
@@ -183,25 +177,20 @@ func (p *process) kill() {
 // recover from, putDown returns an error.
 func (p *process) putDown() error {
 	p.kill()
-	select {
-	case <-p.struck: // it died as planned
-		return nil
-	default:
-	}
-	if code := p.code(); code != exitKilled && code != exitFailed {
-		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.State(), p.says)
+	if code := p.code(); code != exitKilled && code != exitFailed && !p.struck() {
+		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.State(), p.Said())
 	}
 	return nil
 }
 
 // stopsItself waits for a while until the process has stopped itself, and reports whether it did. If not, the process
 // is killed: no endpoint answered it, or it took too long and would then be a newer ingest than its rival.
-func (p *process) stopsItself() (bool, error) {
-	select {
-	case <-p.struck:
+func (p *process) stopsItself(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, indulgence)
+	defer cancel()
+	_ = wait.Poll(ctx, glance, func() (bool, error) { return p.struck() || p.Running() != nil, nil })
+	if p.struck() {
 		return true, nil
-	case <-p.Ended():
-	case <-time.After(indulgence):
 	}
 	return false, p.putDown()
 }
@@ -209,47 +198,11 @@ func (p *process) stopsItself() (bool, error) {
 // code returns the exit code, exitKilled for a signal.
 func (p *process) code() int { return p.State().ExitCode() }
 
-// tail keeps the end of what is written to it, and detects the message that another ingest took over.
-type tail struct {
-	mu       sync.Mutex
-	text     []byte
-	once     sync.Once
-	replaced chan struct{} // closed when it was detected
-}
-
-func newTail() *tail { return &tail{replaced: make(chan struct{})} }
-
 // standsBy reports whether the process has lost the log to another one and is a standby.
-func (t *tail) standsBy() bool {
-	select {
-	case <-t.replaced:
-		return true
-	default:
-		return false
-	}
-}
+func (p *process) standsBy() bool { return strings.Contains(p.Said(), "another ingest took over") }
 
 // waits reports whether the process found another one at its start and still waits.
-func (t *tail) waits() bool {
-	said := t.String()
+func (p *process) waits() bool {
+	said := p.Said()
 	return strings.LastIndex(said, "this one stands by") > strings.LastIndex(said, "this one takes over")
-}
-
-const tailBytes = 4000
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if bytes.Contains(b, []byte("another ingest took over")) {
-		t.once.Do(func() { close(t.replaced) })
-	}
-	t.text = append(t.text, b...)
-	t.text = t.text[max(0, len(t.text)-tailBytes):]
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 // ofShell starts a shell script in place of an ingest.
 func ofShell(t *testing.T, script string) *process {
 	t.Helper()
-	p, err := launch(exec.Command("sh", "-c", script), Death{})
+	p, err := launch(exec.Command("sh", "-c", script), Death{}, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,13 +23,13 @@ func ofShell(t *testing.T, script string) *process {
 var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exit 2": false, "exit 3": false, "exit 4": false}
 
 func TestStopsItself(t *testing.T) {
-	if stopped, err := ofShell(t, "echo SIGSTOP; exec sleep 600").stopsItself(); !stopped || err != nil {
+	if stopped, err := ofShell(t, "echo '"+announcement+"'; exec sleep 600").stopsItself(t.Context()); !stopped || err != nil {
 		t.Errorf("a process that stopped itself has not ended: %v", err)
 	}
 	for script, cured := range ends {
 		p := ofShell(t, script)
 		<-p.Ended()
-		stopped, err := p.stopsItself()
+		stopped, err := p.stopsItself(t.Context())
 		if stopped || cured != (err == nil) {
 			t.Errorf("%s: it has stopped itself: %t, %v", script, stopped, err)
 		}
@@ -57,7 +58,7 @@ func TestStopByKill(t *testing.T) {
 			t.Errorf("an earlier crash is forgotten when the process is stopped (in good order: %t)", orderly)
 		}
 	}
-	struck := ofShell(t, "echo SIGKILL; kill -KILL $$")
+	struck := ofShell(t, "echo '"+announcement+"'; kill -KILL $$")
 	<-struck.Ended()
 	if err := (&supervisor{now: struck, wanted: true}).stop(false); err != nil {
 		t.Errorf("a process that killed itself: %v", err)

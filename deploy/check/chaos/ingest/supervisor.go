@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 type supervisor struct {
 	spec  func() childSpec
 	count func(what string)
+	dir   string // of the processes' output
 
 	mu     sync.Mutex
 	wanted bool
@@ -56,14 +58,14 @@ func (s *supervisor) launch(d Death) *process {
 func (s *supervisor) spawn(d Death) (*process, error) {
 	spec := s.spec()
 	spec.Death = d
-	p, err := startProcess(spec)
+	p, err := startProcess(spec, filepath.Join(s.dir, fmt.Sprintf("ingest-%d.log", len(s.all)+1)))
 	if err != nil {
 		return nil, err
 	}
 	s.last = p
 	s.all = append(s.all, p)
 	if d.Wait > 0 {
-		timer := time.AfterFunc(d.Wait, func() { p.once.Do(func() { close(p.struck) }); p.Signal(syscall.SIGKILL) })
+		timer := time.AfterFunc(d.Wait, func() { p.killed.Store(true); p.Signal(syscall.SIGKILL) })
 		go func() { <-p.Ended(); timer.Stop() }()
 	}
 	return p, nil
@@ -78,20 +80,16 @@ func (s *supervisor) watch(p *process) {
 		return
 	}
 	s.now = nil
-	select {
-	case <-p.struck:
+	switch {
+	case p.struck():
 		what := "SIGKILL at some moment"
 		if p.death.Step != "" {
 			what = "SIGKILL " + p.death.Step
 		}
 		s.count(what)
-	default:
-		switch p.code() {
-		case exitFailed:
-		default:
-			s.fatal = errors.Join(s.fatal, fmt.Errorf("ingest exited by itself with %s", p.State()))
-			return
-		}
+	case p.code() != exitFailed:
+		s.fatal = errors.Join(s.fatal, fmt.Errorf("ingest exited by itself with %s", p.State()))
+		return
 	}
 	if !s.wanted {
 		return
@@ -138,12 +136,7 @@ func (s *supervisor) stop(orderly bool) error {
 		p.kill()
 		return fmt.Errorf("ingest did not end within %s of the signal", patience)
 	}
-	select {
-	case <-p.struck:
-		return nil
-	default:
-	}
-	if code := p.code(); code != exitDone && code != exitFailed {
+	if code := p.code(); code != exitDone && code != exitFailed && !p.struck() {
 		return fmt.Errorf("ingest ended with %s after the signal", p.State())
 	}
 	return nil
@@ -169,5 +162,5 @@ func (s *supervisor) lastWords() string {
 	if s.last == nil {
 		return ""
 	}
-	return s.last.says.String()
+	return s.last.Said()
 }

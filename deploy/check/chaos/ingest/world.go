@@ -131,7 +131,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	if err = w.startProxies(); err != nil {
 		return w, err
 	}
-	w.sup = &supervisor{deaths: plan.Deaths, count: w.count, spec: func() childSpec {
+	w.sup = &supervisor{deaths: plan.Deaths, count: w.count, dir: dir, spec: func() childSpec {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return childSpec{Config: w.config, RPC: w.urls, Kafka: w.kafka}
