@@ -13,7 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // series holds what programs export on /metrics: the labels of each metric's series.
@@ -64,8 +67,7 @@ func metrics(t *testing.T, w *world) {
 }
 
 var (
-	shownLine = regexp.MustCompile(`^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? `)
-	// matcher matches a matcher of a selector, and also a label of a sample.
+	// matcher matches a matcher of a selector.
 	matcher = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")`)
 	// A range or a subquery, which contains no name.
 	duration = regexp.MustCompile(`\[[^\]]*\]`)
@@ -153,27 +155,22 @@ func selects(matcher []string, value string) bool {
 	return err == nil && whole.MatchString(value) == (matcher[2] == "=~")
 }
 
-// readMetrics parses the text format of Prometheus.
+// readMetrics reads the text format of Prometheus.
 func readMetrics(t *testing.T, text string) series {
 	t.Helper()
+	samples, err := stack.Samples(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := series{}
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		parts := shownLine.FindStringSubmatch(line)
-		if parts == nil {
-			t.Fatalf("/metrics has the line %q", line)
-		}
+	for _, s := range samples {
 		labels := map[string]string{}
-		for _, l := range matcher.FindAllStringSubmatch(parts[2], -1) {
-			value, err := strconv.Unquote(l[3])
-			if err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-			labels[l[1]] = value
+		for name, value := range s.Metric {
+			labels[string(name)] = string(value)
 		}
-		all[parts[1]] = append(all[parts[1]], labels)
+		delete(labels, model.MetricNameLabel)
+		name := string(s.Metric[model.MetricNameLabel])
+		all[name] = append(all[name], labels)
 	}
 	return all
 }

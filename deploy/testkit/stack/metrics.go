@@ -1,36 +1,39 @@
 package stack
 
 import (
-	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"math"
-	"strconv"
-	"strings"
+	"slices"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
-// Metrics reads what a program returns at /metrics, and returns each metric by its name, as the largest of its series.
-// (NaN, which a series has while another instance does the work, is smaller than any number.)
+// Samples reads what a program returns at /metrics: a sample of each series.
+func Samples(from io.Reader) (model.Vector, error) {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(from)
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics: %w", err)
+	}
+	return expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+}
+
+// Metrics returns each metric of Samples by its name, as the largest of its series. (NaN, which a series has while
+// another instance does the work, is smaller than any number.)
 func Metrics(from io.Reader) (map[string]float64, error) {
+	samples, err := Samples(from)
+	if err != nil {
+		return nil, err
+	}
 	largest := map[string]float64{}
-	lines := bufio.NewScanner(from)
-	for lines.Scan() {
-		line := lines.Text()
-		end := strings.LastIndexByte(line, ' ')
-		if strings.HasPrefix(line, "#") || end < 0 {
-			continue
-		}
-		name, _, _ := strings.Cut(line[:end], "{")
-		value, err := strconv.ParseFloat(line[end+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("metric %q: %w", line, err)
-		}
+	for _, s := range samples {
+		name, value := string(s.Metric[model.MetricNameLabel]), float64(s.Value)
 		if before, ok := largest[name]; !ok || math.IsNaN(before) || value > before {
 			largest[name] = value
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the metrics: %w", err)
 	}
 	return largest, nil
 }
