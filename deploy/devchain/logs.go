@@ -19,15 +19,20 @@ func Logs(ctx context.Context, node ethereum.LogFilterer, h *types.Header, vault
 	if err != nil {
 		return nil, fmt.Errorf("ask for the logs of block %d (%s): %w", h.Number, hash, err)
 	}
-	for _, l := range answer {
-		var topics [][]byte
-		for _, t := range l.Topics {
-			topics = append(topics, t.Bytes())
-		}
-		logs = append(logs, &event.Log{
-			Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: h.Time,
-			TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
-		})
+	for i := range answer {
+		logs = append(logs, Record(&answer[i], h.Time))
 	}
 	return logs, nil
+}
+
+// Record returns a log as a record must contain it, given the time of its block.
+func Record(l *types.Log, time uint64) *event.Log {
+	var topics [][]byte
+	for _, t := range l.Topics {
+		topics = append(topics, t.Bytes())
+	}
+	return &event.Log{
+		Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: time,
+		TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
+	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -93,7 +94,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	if w.chain, err = rpc.DialContext(ctx, w.anvil.URL); err != nil {
 		return w, fmt.Errorf("connect to the chain: %w", err)
 	}
-	w.witness.chain = w.chain
+	w.witness.chain = ethclient.NewClient(w.chain)
 	if w.contracts, err = devchain.Deploy(ctx, w.anvil.URL); err != nil {
 		return w, err
 	}
