@@ -3,7 +3,6 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
-	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -339,53 +337,25 @@ func TestBlockComesBack(t *testing.T) {
 	}
 }
 
-// depositor makes deposits that are fully deterministic: the same call on the same block makes the same block.
+// depositor makes deposits that are fully deterministic (see devchain.Depositor).
 type depositor struct {
-	r     *rig
-	from  common.Address
-	vault common.Address
+	r *rig
+	*devchain.Depositor
 }
 
 func (r *rig) depositor() *depositor {
 	r.t.Helper()
-	var accounts []common.Address
-	r.must(r.chain.Client().CallContext(r.ctx, &accounts, "eth_accounts"))
-	d := &depositor{r, accounts[0], r.contracts.Vaults[0].Address}
-	asset := r.contracts.Vaults[0].Asset
-	d.send(asset, "MockAsset", "mint", d.from, big.NewInt(1e12))
-	d.send(asset, "MockAsset", "approve", d.vault, big.NewInt(1e12))
+	d, err := devchain.NewDepositor(r.ctx, r.url, r.contracts.Vaults[0])
+	r.must(err)
+	r.t.Cleanup(d.Close)
 	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(4_000_000_000)))
 	r.mine(1)
-	return d
+	return &depositor{r, d}
 }
 
 func (d *depositor) deposit(amount int64, partner uint32) {
 	d.r.t.Helper()
-	h, err := d.r.chain.HeaderByNumber(d.r.ctx, nil)
-	d.r.must(err)
-	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(h.Time+10)))
-	// Reverting to a snapshot does not reset the base fee.
-	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(1e9)))
-	d.send(d.vault, "ReferenceVault", "deposit0", big.NewInt(amount*1_000_000), d.from, partner)
-}
-
-// send calls a contract in a separate block.
-func (d *depositor) send(to common.Address, contract, method string, arguments ...any) {
-	d.r.t.Helper()
-	parsed, _ := compiled.Contract(contract)
-	data, err := parsed.Pack(method, arguments...)
-	d.r.must(err)
-	var hash common.Hash
-	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, &hash, "eth_sendTransaction", map[string]any{
-		"from": d.from, "to": to, "data": hexutil.Bytes(data), "gas": hexutil.Uint64(1_000_000), "gasPrice": hexutil.Uint64(2e10),
-	}))
-	d.r.eventually("receipt of "+method, func() bool {
-		receipt, err := d.r.chain.TransactionReceipt(d.r.ctx, hash)
-		if err == nil && receipt.Status != types.ReceiptStatusSuccessful {
-			d.r.t.Fatalf("%s reverted", method)
-		}
-		return err == nil
-	})
+	d.r.must(d.Deposit(d.r.ctx, amount, partner))
 }
 
 // While another endpoint still has the log's block at the head's height, and is not behind, nothing is retracted; an

@@ -312,7 +312,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			}
 			again := map[common.Hash]bool{}
 			for _, record := range r.verify()[before:] { // verify checks that each log of the chain is in the log once
-				if l := record.GetLog(); l != nil && record.GetRetracts() == 0 && common.Address(l.GetAddress()) == depositor.vault {
+				if l := record.GetLog(); l != nil && record.GetRetracts() == 0 && common.Address(l.GetAddress()) == r.contracts.Vaults[0].Address {
 					again[common.Hash(l.GetTxHash())] = true
 				}
 			}

@@ -212,14 +212,15 @@ func (w *world) rewind(o Op) error {
 // comeback creates a branch A, then another one, then A again with the same blocks.
 func (w *world) comeback(o Op) error {
 	w.count("A -> B -> A")
-	d := depositor{world: w}
-	if err := d.prepare(); err != nil {
+	d, err := devchain.NewDepositor(w.ctx, w.anvil.URL, w.contracts.Vaults[0])
+	if err != nil {
 		return err
 	}
+	defer d.Close()
 	grow := func(amount int64, then func() error) func() error {
 		return func() error {
 			for i := range o.N {
-				if err := d.deposit(amount + int64(i)); err != nil {
+				if err := d.Deposit(w.ctx, amount+int64(i), partners[0]); err != nil {
 					return err
 				}
 			}
