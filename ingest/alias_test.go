@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/event"
@@ -68,7 +69,7 @@ func (r *rig) attributedTo(value uint32, from uint64) map[string]int {
 		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(n))
 		r.must(err)
 		for _, l := range r.chainLogs(h, common.HexToAddress(r.config.Vaults[0].Address)) {
-			if _, of := r.attribution(l); of == value {
+			if _, of := logoracle.Attribution(r.config.ID, l); of == value {
 				out[placeOf(told{&event.Referral{Log: l}, ""})]++
 			}
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -160,7 +159,7 @@ func (r *rig) verifyReferrals(cursor *event.Cursor, blocks map[uint64]*types.Hea
 	for _, v := range cursor.GetVaults() {
 		for n := v.GetStartBlock(); n <= min(v.GetCoveredTo(), cursor.GetReferralBlock()); n++ {
 			for _, l := range r.chainLogs(blocks[n], common.Address(v.GetAddress())) {
-				if topic, partner := r.attribution(l); topic != "" {
+				if topic, partner := logoracle.Attribution(r.config.ID, l); topic != "" {
 					want[fmt.Sprintf("%s %d %x %d", topic, partner, l.GetBlockHash(), l.GetLogIndex())]++
 				}
 			}
@@ -200,26 +199,6 @@ func (r *rig) told() (all []told) {
 		}
 	}
 	return all
-}
-
-// attribution decodes with go-ethereum's decoder instead of ingest's.
-func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
-	r.t.Helper()
-	var topics []common.Hash
-	for _, t := range l.GetTopics() {
-		topics = append(topics, common.Hash(t))
-	}
-	decoded, _ := devchain.Decode(topics, l.GetData())
-	switch e := decoded.(type) {
-	case contracts.DepositAccepted:
-		topic, partner = chainlog.ReferralDeposits(r.config.ID), e.PartnerID
-	case contracts.WithdrawalRequested:
-		topic, partner = chainlog.ReferralWithdrawals(r.config.ID), e.PartnerID
-	}
-	if partner == 0 {
-		return "", 0
-	}
-	return topic, partner
 }
 
 // eventually polls a condition until it holds.

@@ -9,10 +9,13 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -125,4 +128,24 @@ func BlockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
 		return fact.Sample.GetBlockNumber(), fact.Sample.GetBlockHash(), true
 	}
 	return 0, nil, false
+}
+
+// Attribution returns the partner that a log of a reference vault names, and the topic of its referral, as go-ethereum
+// decodes the log; "" if it names none.
+func Attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
+	var topics []common.Hash
+	for _, t := range l.GetTopics() {
+		topics = append(topics, common.Hash(t))
+	}
+	decoded, _ := devchain.Decode(topics, l.GetData())
+	switch e := decoded.(type) {
+	case contracts.DepositAccepted:
+		topic, partner = chainlog.ReferralDeposits(chainID), e.PartnerID
+	case contracts.WithdrawalRequested:
+		topic, partner = chainlog.ReferralWithdrawals(chainID), e.PartnerID
+	}
+	if partner == 0 {
+		return "", 0
+	}
+	return topic, partner
 }

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -36,7 +33,7 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 			s.dead = true
 		}
 		if l := r.GetLog(); l != nil && original == 0 {
-			if topic, partner := attribution(f.config.ID, l); topic != "" {
+			if topic, partner := logoracle.Attribution(f.config.ID, l); topic != "" {
 				f.told[r.GetSeq()] = &attributed{log: l, topic: topic, partner: partner}
 			}
 		}
@@ -57,25 +54,6 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 			s.head = max(s.head, head)
 		}
 	}
-}
-
-// attribution decodes a log with go-ethereum's decoder instead of ingest's.
-func attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
-	var topics []common.Hash
-	for _, t := range l.GetTopics() {
-		topics = append(topics, common.Hash(t))
-	}
-	decoded, _ := devchain.Decode(topics, l.GetData())
-	switch e := decoded.(type) {
-	case contracts.DepositAccepted:
-		topic, partner = chainlog.ReferralDeposits(chainID), e.PartnerID
-	case contracts.WithdrawalRequested:
-		topic, partner = chainlog.ReferralWithdrawals(chainID), e.PartnerID
-	}
-	if partner == 0 {
-		return "", 0
-	}
-	return topic, partner
 }
 
 // referrals checks one of the referral topics: each due referral is there once, and a retracted one at most once and
