@@ -13,7 +13,7 @@ import (
 func ApacheKafka(t testing.TB) []string {
 	t.Helper()
 	if err := engines.ApacheKafkaAvailable(); err != nil {
-		leaveOut(t, err)
+		LeaveOut(t, err)
 	}
 	return []string{must(t, sharedApacheKafka).Addr}
 }

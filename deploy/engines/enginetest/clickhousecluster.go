@@ -12,18 +12,9 @@ import (
 func ClickHouseCluster(t testing.TB, n int) *engines.ClickHouseCluster {
 	t.Helper()
 	if err := engines.ZooKeeperAvailable(); err != nil {
-		leaveOut(t, err)
+		LeaveOut(t, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startWait)
-	defer cancel()
-	c, err := engines.StartClickHouseCluster(ctx, t.TempDir(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("close the cluster: %v", err)
-		}
+	return own(t, func(ctx context.Context) (*engines.ClickHouseCluster, error) {
+		return engines.StartClickHouseCluster(ctx, t.TempDir(), n)
 	})
-	return c
 }

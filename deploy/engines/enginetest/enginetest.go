@@ -44,35 +44,31 @@ var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
 // Kafka returns the bootstrap addresses of a new kfake broker that lives as long as the test.
 func Kafka(t testing.TB) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startWait)
-	defer cancel()
-	k, err := engines.StartKafka(ctx, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := k.Close(); err != nil {
-			t.Errorf("close Kafka: %v", err)
-		}
-	})
+	k := own(t, func(ctx context.Context) (*engines.Kafka, error) { return engines.StartKafka(ctx, t.TempDir()) })
 	return []string{k.Addr}
 }
 
 // Anvil starts a new development chain that lives as long as the test.
 func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
 	t.Helper()
+	return own(t, func(ctx context.Context) (*engines.Anvil, error) { return engines.StartAnvil(ctx, t.TempDir(), opts) })
+}
+
+// own starts an engine that lives as long as the test.
+func own[E interface{ Close() error }](t testing.TB, start func(context.Context) (E, error)) E {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	a, err := engines.StartAnvil(ctx, t.TempDir(), opts)
+	engine, err := start(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Errorf("close anvil: %v", err)
+		if err := engine.Close(); err != nil {
+			t.Errorf("close an engine: %v", err)
 		}
 	})
-	return a
+	return engine
 }
 
 // shared starts an engine in a folder that is removed with the process.
@@ -90,9 +86,9 @@ func shared[E any](name string, start func(context.Context, string) (E, error)) 
 	return start(ctx, filepath.Join(dir, name))
 }
 
-// leaveOut skips a test if this machine lacks something, or fails it if the environment says CI=true: everything is
+// LeaveOut skips a test if this machine lacks something, or fails it if the environment says CI=true: everything is
 // installed there, and a skipped test would run nowhere.
-func leaveOut(t testing.TB, missing error) {
+func LeaveOut(t testing.TB, missing error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(missing)

@@ -27,7 +27,7 @@ type GuardedKafka struct {
 func StartGuardedKafka(t testing.TB, docker string) *GuardedKafka {
 	t.Helper()
 	if err := engines.ApacheKafkaAvailable(); err != nil {
-		leaveOut(t, err)
+		LeaveOut(t, err)
 	}
 	properties, err := os.ReadFile(filepath.Join(docker, "kafka", "server.properties"))
 	if err != nil {

@@ -2,12 +2,13 @@ package enginetest
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 // Names is a DNS server. It answers every A and AAAA query over UDP from a script: with addresses, or with none for a
@@ -81,40 +82,39 @@ func (s *Names) serve() {
 	}
 }
 
-// answer replies to a query with one question (RFC 1035, section 4). Each A and each AAAA query counts.
+// answer replies to a query with one question. Each A and each AAAA query counts.
 func (s *Names) answer(query []byte, from net.Addr) {
-	end, labels := 12, []string{}
-	for query[end] != 0 {
-		next := end + 1 + int(query[end])
-		labels, end = append(labels, string(query[end+1:next])), next
+	var m dnsmessage.Message
+	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
+		return // the client times out
 	}
-	kind, question := binary.BigEndian.Uint16(query[end+1:]), query[12:end+5]
+	q := m.Questions[0]
 	s.mu.Lock()
 	s.asked++
-	addrs, wait := s.answers(s.asked, strings.Join(labels, "."))
+	addrs, wait := s.answers(s.asked, strings.TrimSuffix(q.Name.String(), "."))
 	s.mu.Unlock()
 	if wait != nil {
 		<-wait
 	}
-	flags, count, answers := uint16(0x8180), uint16(0), []byte{}
+	reply := dnsmessage.Message{Questions: m.Questions,
+		Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionDesired: true, RecursionAvailable: true}}
 	if addrs == nil {
-		flags |= 3 // NXDOMAIN
+		reply.RCode = dnsmessage.RCodeNameError
 	}
 	for _, text := range addrs {
+		record := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET}}
 		a := netip.MustParseAddr(text)
-		if a.Is4() != (kind == 1) {
+		switch {
+		case a.Is4() != (q.Type == dnsmessage.TypeA):
 			continue
+		case a.Is4():
+			record.Body = &dnsmessage.AResource{A: a.As4()}
+		default:
+			record.Body = &dnsmessage.AAAAResource{AAAA: a.As16()}
 		}
-		answers = append(answers, 0xc0, 12) // pointer to the name in the question
-		answers = binary.BigEndian.AppendUint16(answers, kind)
-		answers = append(answers, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
-		answers = binary.BigEndian.AppendUint16(answers, uint16(len(a.AsSlice())))
-		answers = append(answers, a.AsSlice()...)
-		count++
+		reply.Answers = append(reply.Answers, record)
 	}
-	reply := binary.BigEndian.AppendUint16(append([]byte{}, query[:2]...), flags)
-	for _, n := range []uint16{1, count, 0, 0} {
-		reply = binary.BigEndian.AppendUint16(reply, n)
+	if packed, err := reply.Pack(); err == nil {
+		_, _ = s.conn.WriteTo(packed, from)
 	}
-	_, _ = s.conn.WriteTo(append(append(reply, question...), answers...), from)
 }

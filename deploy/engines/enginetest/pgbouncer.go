@@ -12,7 +12,7 @@ import (
 func PgBouncer(t testing.TB, database string) string {
 	t.Helper()
 	if err := engines.PgBouncerAvailable(); err != nil {
-		leaveOut(t, err)
+		LeaveOut(t, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
