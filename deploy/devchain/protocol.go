@@ -283,19 +283,9 @@ func (p *Play) step(ctx context.Context) error {
 		p.prologue = p.prologue[1:]
 		return turns[next].do(ctx, p, p.users[0])
 	}
-	weights := 0
-	for _, t := range turns {
-		weights += t.weight
-	}
 	var err error
 	for range 100 {
-		at := p.rng.IntN(weights)
-		var t turn
-		for _, t = range turns {
-			if at -= t.weight; at < 0 {
-				break
-			}
-		}
+		t := draw(p.rng, turns, func(t turn) int { return t.weight })
 		if err = t.do(ctx, p, p.users[p.rng.IntN(len(p.users))]); err == nil || ctx.Err() != nil {
 			return err
 		}

@@ -184,7 +184,7 @@ func (s *Scenario) step(ctx context.Context) error {
 		}
 	}
 	for range 100 {
-		if done, err := s.take(ctx, s.draw(), s.vaults[s.rng.IntN(len(s.vaults))]); done || err != nil {
+		if done, err := s.take(ctx, draw(s.rng, table, func(a action) int { return a.weight }), s.vaults[s.rng.IntN(len(s.vaults))]); done || err != nil {
 			return err
 		}
 	}
@@ -202,17 +202,17 @@ func (s *Scenario) take(ctx context.Context, a action, v *vault) (done bool, err
 	return done, nil
 }
 
-// draw picks an action with the probability of its weight.
-func (s *Scenario) draw() action {
+// draw picks an element of a table with the probability of its weight.
+func draw[T any](rng *rand.Rand, table []T, weight func(T) int) T {
 	total := 0
-	for _, a := range table {
-		total += a.weight
+	for _, x := range table {
+		total += weight(x)
 	}
-	at := s.rng.IntN(total)
-	for _, a := range table {
-		if at -= a.weight; at < 0 {
-			return a
+	at := rng.IntN(total)
+	for _, x := range table {
+		if at -= weight(x); at < 0 {
+			return x
 		}
 	}
-	return table[0] // not reached: the weights add up to total
+	panic("not reached: the weights add up to total")
 }
