@@ -30,7 +30,7 @@ func bindVault(ctx context.Context, c *chain, v Vault) (*vault, error) {
 type Request struct {
 	Owner          common.Address
 	ExpiresAt      uint64
-	PartnerId      uint32
+	PartnerID      uint32
 	Receiver       common.Address
 	Status         uint8
 	Shares         *big.Int

@@ -15,9 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 const (
@@ -113,14 +112,9 @@ func (s *server) connections() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0, err
-	}
-	all, err := fs.NetTCP()
-	const established, closeWait = 1, 8
+	all, err := stack.TCP(s.Pid)
 	for _, c := range all {
-		if c.LocalPort == port && (c.St == established || c.St == closeWait) {
+		if c.Local == uint16(port) && (c.State == stack.Established || c.State == stack.CloseWait) {
 			n++
 		}
 	}

@@ -558,7 +558,7 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *State, v *va
 		if got.Status == 0 && got.ExpiresAt != 0 && s.now >= got.ExpiresAt {
 			want = "expired" // the contract changes the status only when it is called
 		}
-		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerId != r.PartnerID {
+		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerID != r.PartnerID {
 			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, Show(s.requestJSON(r)))
 		}
 	}

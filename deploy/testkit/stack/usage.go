@@ -68,9 +68,15 @@ type Descriptors struct {
 
 // Open returns the open file descriptors of a process. Only Linux provides them.
 func Open(pid int) (Descriptors, error) {
-	remote, err := connections(pid)
+	connections, err := TCP(pid)
 	if err != nil {
 		return Descriptors{}, err
+	}
+	remote := map[string]uint16{}
+	for _, c := range connections {
+		if c.State != Listening {
+			remote[c.inode] = c.Remote
+		}
 	}
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -97,22 +103,43 @@ func Open(pid int) (Descriptors, error) {
 	return found, nil
 }
 
-// connections returns the remote ports of the TCP connections over IPv4 in the network of a process, by inode.
-func connections(pid int) (map[string]uint16, error) {
-	fs, err := procfs.NewFS(fmt.Sprintf("/proc/%d", pid))
+// A Connection is a TCP socket over IPv4.
+type Connection struct {
+	Local, Remote uint16 // ports
+	State         string // as the system writes it
+	inode         string
+}
+
+// States of a Connection: CloseWait if only the other side has closed it.
+const (
+	Established = "01"
+	CloseWait   = "08"
+	Listening   = "0A"
+)
+
+// TCP returns the TCP sockets over IPv4 in the network of a process. Only Linux provides them.
+func TCP(pid int) (all []Connection, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
 	if err != nil {
 		return nil, fmt.Errorf("list the connections of a process: %w", err)
 	}
-	all, err := fs.NetTCP()
-	if err != nil {
-		return nil, fmt.Errorf("list the connections of a process: %w", err)
-	}
-	const listening = 0x0a
-	remote := map[string]uint16{}
-	for _, c := range all {
-		if c.St != listening {
-			remote[strconv.FormatUint(c.Inode, 10)] = uint16(c.RemPort)
+	for line := range strings.Lines(string(text)) {
+		// Number, local and remote address, state, queues, timer, retransmits, uid, timeout, inode.
+		fields := strings.Fields(line)
+		if len(fields) < 10 {
+			continue
+		}
+		local, err1 := port(fields[1])
+		remote, err2 := port(fields[2])
+		if err1 == nil && err2 == nil { // not the title line
+			all = append(all, Connection{local, remote, fields[3], fields[9]})
 		}
 	}
-	return remote, nil
+	return all, nil
+}
+
+func port(address string) (uint16, error) {
+	_, text, _ := strings.Cut(address, ":")
+	n, err := strconv.ParseUint(text, 16, 16)
+	return uint16(n), err
 }
