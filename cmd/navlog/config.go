@@ -31,7 +31,9 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.JSON {
 		e.configuration(err)
 		if cmd.Connect {
-			e.reach(ctx, false)
+			if err := e.reach(ctx, false); err != nil {
+				return err
+			}
 		}
 		return e.report(s.Out, cmd.Output)
 	}
@@ -51,7 +53,10 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	steps := console.Progress(cmd.Flags, s)
 	steps.Report("checking the nodes and the engines", 0, 0)
-	e.reach(ctx, false)
+	err = e.reach(ctx, false)
 	steps.End()
+	if err != nil {
+		return err
+	}
 	return e.report(s.Out, cmd.Output)
 }

@@ -137,10 +137,11 @@ func (e *examination) configuration(loading error) {
 // reach checks whether everything that the configuration names responds, and as which login; with deep, also its state.
 // The checks run concurrently, and are reported in this order. Invalid sections are left out, since their mistakes are
 // reported already, and so is everything if the configuration could not be read: then the engines are only defaults.
-func (e *examination) reach(ctx context.Context, deep bool) {
+// It returns an error if a signal ended it, because each check that was under way then failed.
+func (e *examination) reach(ctx context.Context, deep bool) error {
 	if !e.config.WasRead() {
 		e.warn("nodes and engines", "check the configuration first", "not checked: the configuration could not be read")
-		return
+		return nil
 	}
 	var group sync.WaitGroup
 	var parts []*examination
@@ -163,9 +164,13 @@ func (e *examination) reach(ctx context.Context, deep bool) {
 	look((*examination).clickHouse, config.NeedClickHouse)
 	look((*examination).postgres, config.NeedPostgres)
 	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("check the nodes and the engines: %w", err)
+	}
 	for _, part := range parts {
 		e.findings = append(e.findings, part.findings...)
 	}
+	return nil
 }
 
 func (e *examination) node(ctx context.Context, url string, deep bool) {
@@ -719,7 +724,10 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	e.configuration(err)
 	steps := console.Progress(cmd.Flags, s)
 	steps.Report("checking the nodes and the engines", 0, 0)
-	e.reach(ctx, true)
+	err = e.reach(ctx, true)
 	steps.End()
+	if err != nil {
+		return err
+	}
 	return e.report(s.Out, cmd.Output)
 }

@@ -483,6 +483,21 @@ func TestDoctorWithoutConfiguration(t *testing.T) {
 	}
 }
 
+// A check that a signal ended failed for no other reason: neither its findings nor its exit code say that something is
+// unreachable.
+func TestInterruptedChecks(t *testing.T) {
+	c := commands{t, configtest.Write(t, configtest.Sound)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, command := range []string{"doctor", "doctor --json", "config check --connect", "config check --connect --json"} {
+		var out bytes.Buffer
+		err := run(ctx, append(strings.Fields(command), "--config", c.file), &out, io.Discard)
+		if cli.CodeOf(err) != cli.Failed || err.Error() != "interrupted: check the nodes and the engines" || strings.Contains(out.String(), failing) {
+			t.Errorf("navlog %s ends with %d: %v\n%s", command, cli.CodeOf(err), err, out.String())
+		}
+	}
+}
+
 // The completion scripts work in their shells and contain the current commands.
 func TestCompletion(t *testing.T) {
 	scripts := map[string]string{}
