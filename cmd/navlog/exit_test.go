@@ -23,6 +23,7 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/alecthomas/kong"
 	"github.com/ethereum/go-ethereum/core/types"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -64,6 +65,8 @@ func TestExitCodes(t *testing.T) {
 		return answer, nil, true
 	})
 	wrongLogin := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer failing.Close()
 	file := configtest.Write(t, configtest.Sound)
 	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	for name, c := range map[string]struct {
@@ -94,6 +97,8 @@ func TestExitCodes(t *testing.T) {
 		"Kafka is down":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
 		"Kafka rejects the login":   {wrongLogin, "log stats", cli.Unreachable},
 		"--headers by itself":       {nil, "verify --headers", cli.Usage},
+		"the nodes fail":            {map[string]string{"NAVLOG_CHAIN_RPC": failing.URL}, "ingest estimate", cli.Unreachable},
+		"a proxy without the API":   {nil, "status --url " + failing.URL, cli.Unreachable},
 		"the API is down":           {nil, "status --url http://" + closed, cli.Unreachable},
 		"engines that are down":     {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
 		"a probe only exits with 1": {nil, "probe http://" + closed, cli.Failed},
@@ -112,6 +117,17 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("navlog %s prints a password:\n%s", c.args, text)
 			}
 		})
+	}
+	// Those that accept a connection and do not respond, or no longer.
+	for _, gone := range []error{context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, ethrpc.HTTPError{StatusCode: 503}} {
+		if got := cli.CodeOf(fmt.Errorf("around: %w", gone)); got != cli.Unreachable {
+			t.Errorf("%v has code %d", gone, got)
+		}
+	}
+	for _, answered := range []error{context.Canceled, ethrpc.HTTPError{StatusCode: 404}} {
+		if got := cli.CodeOf(fmt.Errorf("around: %w", answered)); got != cli.Failed {
+			t.Errorf("%v has code %d", answered, got)
+		}
 	}
 	own, err := engines.StartClickHouse(t.Context(), t.TempDir())
 	if err != nil {

@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +22,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/cmd/internal/partner"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 type subcommands struct {
@@ -74,5 +76,9 @@ func main() { cli.Main("navlog", run) }
 
 // run is main without the process around it, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return cli.Run(ctx, "navlog", description, new(subcommands), args, stdout, stderr, kong.ExplicitGroups(groups))
+	err := cli.Run(ctx, "navlog", description, new(subcommands), args, stdout, stderr, kong.ExplicitGroups(groups))
+	if errors.Is(err, rpc.ErrNoneAnswers) { // also if a node responds with a failure
+		return cli.Unreachable.With(err)
+	}
+	return err
 }

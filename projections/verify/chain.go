@@ -175,7 +175,7 @@ func (c *chainCheck) ask(ctx context.Context, question func(context.Context) err
 	defer cancel()
 	err := question(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s did not respond within %s", contracts.EndpointName(c.url), c.patience)
+		return fmt.Errorf("%s did not respond within %s: %w", contracts.EndpointName(c.url), c.patience, bounded.Err())
 	}
 	if long := new(http.MaxBytesError); errors.As(err, &long) {
 		return fmt.Errorf("the response of %s has more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)

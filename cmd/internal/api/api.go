@@ -179,7 +179,12 @@ func refused(response *http.Response, body []byte) error {
 		}
 	}
 	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
-		return fmt.Errorf("%s responded with %d: is that the API of navlog?", at(response), response.StatusCode)
+		err := fmt.Errorf("%s responded with %d: is that the API of navlog?", at(response), response.StatusCode)
+		switch response.StatusCode {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // a proxy's, which does not reach the API
+			return cli.Unreachable.With(fmt.Errorf("%w If it is, it does not run, or its proxy does not reach it", err))
+		}
+		return err
 	}
 	said := strings.TrimSpace(answer.Error.Message + " " + string(answer.Error.Details))
 	err := fmt.Errorf("%s responded with %d: %s", at(response), response.StatusCode, cli.Printable(said))

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -47,8 +51,9 @@ func LoginRefused(err error) bool {
 	return ok && e.Code == 516
 }
 
-// CodeOf returns the exit code of err. Without an explicit code, network errors and rejected logins are Unreachable;
-// PostgreSQL reports both as one kind of error.
+// CodeOf returns the exit code of err. Without an explicit code, these are Unreachable: network errors, rejected logins
+// (PostgreSQL reports both as one kind of error), a peer that does not respond in time or ends the connection, and a
+// node, or the proxy in front of it, that responds with 5xx.
 func CodeOf(err error) Code {
 	if err == nil {
 		return Done
@@ -63,6 +68,12 @@ func CodeOf(err error) Code {
 		return Unreachable
 	}
 	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {
+		return Unreachable
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return Unreachable
+	}
+	if e, ok := errors.AsType[rpc.HTTPError](err); ok && e.StatusCode >= http.StatusInternalServerError {
 		return Unreachable
 	}
 	return Failed
