@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
@@ -52,6 +55,10 @@ func (n Node) URL() (string, error) {
 	return value, nil
 }
 
+// nodeWithin is the time limit for a node's response over HTTP: without one, a command would wait for ever for a node
+// that accepts the connection and does not respond. A variable, so that tests need not wait.
+var nodeWithin = time.Minute
+
 // Dial connects to the node. It returns the URL too, which contracts.Discreet hides in later errors.
 func (n Node) Dial(ctx context.Context) (*ethclient.Client, string, error) {
 	url, err := n.URL()
@@ -62,11 +69,11 @@ func (n Node) Dial(ctx context.Context) (*ethclient.Client, string, error) {
 		return nil, "", Usage.With(fmt.Errorf("there is no node of the chain: name a file with its URL as --rpc-file, set %s, or give a URL "+
 			"without a key as --rpc", n.Variable))
 	}
-	client, err := ethclient.DialContext(ctx, url)
+	client, err := rpc.DialOptions(ctx, url, rpc.WithHTTPClient(&http.Client{Timeout: nodeWithin}))
 	if err != nil {
 		return nil, "", Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
 	}
-	return client, url, nil
+	return ethclient.NewClient(client), url, nil
 }
 
 // FileSuffix ends the name of a variable that names a file with the value of a setting.

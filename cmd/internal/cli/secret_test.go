@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -102,5 +104,27 @@ func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 	_, _, err := Node{Variable: "X_RPC"}.Dial(t.Context())
 	if CodeOf(err) != Usage || !strings.Contains(err.Error(), "--rpc-file, set X_RPC") {
 		t.Error(err)
+	}
+}
+
+// A node that accepts the connection and does not respond fails the call, and the command does not wait for ever.
+func TestSilentNode(t *testing.T) {
+	before := nodeWithin
+	nodeWithin = 50 * time.Millisecond
+	t.Cleanup(func() { nodeWithin = before })
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	client, _, err := Node{RPC: "http://" + silent.Addr().String()}.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := client.BlockNumber(ctx); CodeOf(err) != Unreachable || ctx.Err() != nil {
+		t.Errorf("the call ends with %d: %v", CodeOf(err), err)
 	}
 }
