@@ -161,7 +161,7 @@ func (c *ClickHouse) Watch(ctx context.Context) error {
 		return nil
 	case <-c.proc.ended:
 		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user "+
-			"name other than default or navlog_query (neither has a password), or to a database that does not exist: "+
+			"name other than default or navlog_query (neither has a password), to a database that does not exist, or with TLS: "+
 			"start it again, the data is kept, or use a server of your own",
 			c.proc.reason(), c.proc.log)
 	}

@@ -257,12 +257,15 @@ func readFiles(given map[string]string) error {
 		if !found || settings[key] || !settings[setting] {
 			continue
 		}
-		value, err := cli.ReadSecret(given[key])
+		name := given[key]
+		value, err := cli.ReadSecret(name)
 		_, twice := given[setting]
 		delete(given, key)
 		switch {
 		case twice:
 			faults = append(faults, fmt.Errorf("environment variables %s and %s are both given: give one of them", setting, key))
+		case name == "":
+			faults = append(faults, fmt.Errorf("environment variable %s is empty: give it the name of a file, or remove it", key))
 		case err != nil:
 			faults = append(faults, fmt.Errorf("environment variable %s: %w", key, err))
 		default:

@@ -404,7 +404,7 @@ func TestMistakesInFiles(t *testing.T) {
 	_, err := Load(configtest.Write(t, configtest.Sound), []string{
 		"NAVLOG_SECRET_KEY_FILE=" + dir + "/missing", "NAVLOG_POSTGRES_URL_FILE=" + dir + "/empty",
 		"NAVLOG_CLICKHOUSE_PASSWORD_FILE=" + dir + "/huge", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=" + dir, "NAVLOG_KAFKA_SASL_USER=u",
-		"NAVLOG_KAFKA_SASL_USER_FILE=" + dir + "/word",
+		"NAVLOG_KAFKA_SASL_USER_FILE=" + dir + "/word", "NAVLOG_HTTP_STATEMENT_KEY_FILE=",
 	})
 	if err == nil {
 		t.Fatal("no mistake was found")
@@ -413,6 +413,7 @@ func TestMistakesInFiles(t *testing.T) {
 		"NAVLOG_SECRET_KEY_FILE: open " + dir + "/missing: no such file", "NAVLOG_POSTGRES_URL_FILE: " + dir + "/empty is empty",
 		"NAVLOG_CLICKHOUSE_PASSWORD_FILE: " + dir + "/huge has more than 65536 bytes", "NAVLOG_KAFKA_SASL_PASSWORD_FILE: read " + dir + ": is a directory",
 		"NAVLOG_KAFKA_SASL_USER and NAVLOG_KAFKA_SASL_USER_FILE are both given",
+		"NAVLOG_HTTP_STATEMENT_KEY_FILE is empty: give it the name of a file, or remove it",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in\n%v", want, err)
