@@ -130,6 +130,7 @@ func (u *up) startPostgres(ctx context.Context) error {
 			return err
 		}
 		u.engines.add("PostgreSQL", p.Close)
+		u.services.Start(ctx, "PostgreSQL", p.Watch)
 		u.config.Postgres.URL = p.URL
 	}
 	u.config.Postgres.MaxConns = max(u.config.Postgres.MaxConns, 30) // four programs share the pool

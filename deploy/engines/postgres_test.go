@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -182,4 +183,18 @@ func connectPostgres(t *testing.T, url string) *pgx.Conn {
 	}
 	t.Cleanup(func() { conn.Close(t.Context()) })
 	return conn
+}
+
+// The end of the server is reported with its log; the end of the context is not.
+func TestPostgresThatEndsIsReported(t *testing.T) {
+	p := startPostgresFor(t, engineDir(t))
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := p.Watch(stopped); err != nil {
+		t.Errorf("of a server that runs: %v", err)
+	}
+	p.Kill()
+	if err := p.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself") || !strings.Contains(err.Error(), p.proc.log) {
+		t.Errorf("of a server that was killed: %v", err)
+	}
 }
