@@ -43,8 +43,8 @@ func TestAgreementAtTheHead(t *testing.T) {
 		lie  lie
 		want string
 	}{
-		"a log is missing": {drop("a log"), "the endpoints disagree"},
-		"another log":      {drop("other data"), "the endpoints disagree"},
+		"log missing": {drop("a log"), "the endpoints disagree"},
+		"another log": {drop("other data"), "the endpoints disagree"},
 		"another block": {func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			var h map[string]any
 			if method != "eth_getBlockByNumber" || string(params[0]) == `"0x0"` || json.Unmarshal(truth(), &h) != nil || h == nil {
@@ -54,10 +54,10 @@ func TestAgreementAtTheHead(t *testing.T) {
 			reseal(h, "another block")
 			return h, nil, true
 		}, "disagree"}, // seen as another head or, if the liar is in use, as another branch
-		"it does not have the block": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		"block missing": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, nil, method == "eth_getBlockByNumber" && string(params[0]) != `"0x0"`
 		}, "waits for a second endpoint"},
-		"it is down": {away, "waits for a second endpoint"},
+		"endpoint down": {away, "waits for a second endpoint"},
 	} {
 		agree := func(t *testing.T, liarFirst bool) {
 			r := newRig(t, kfake)
@@ -72,32 +72,32 @@ func TestAgreementAtTheHead(t *testing.T) {
 			r.verify()
 			before := p.Status().Seq
 
-			second.tell(c.lie)
+			second.use(c.lie)
 			r.steps(6)
-			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, c.want) })
+			p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, c.want) })
 			all, _ := r.log()
 			// While only logs differ, the endpoints may agree on a block without logs of the vaults.
 			for _, record := range all[before:] {
 				if record.GetLog() != nil {
-					t.Errorf("a log was appended that two endpoints do not agree on: %v", record)
+					t.Errorf("a log was appended on which two endpoints do not agree: %v", record)
 				}
 			}
 			if n := p.metric("disagreements_total"); (n > 0) != strings.Contains(c.want, "disagree") {
 				t.Errorf("navlog_ingest_disagreements_total is %v", n)
 			}
 
-			second.tell(honest)
+			second.use(honest)
 			p.caughtUp()
 			r.verify()
 		}
 		t.Run(name, func(t *testing.T) { agree(t, false) })
-		t.Run(name+" at the one in use", func(t *testing.T) { agree(t, true) })
+		t.Run(name+" at the endpoint in use", func(t *testing.T) { agree(t, true) })
 	}
 }
 
 // Blocks on which two endpoints agreed are published as final when both name them final, even while one of them lacks
 // the next blocks and nothing further is appended.
-func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
+func TestFinalBlocksArePublishedWithoutAgreementAtTheHead(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Agreement = 2
@@ -106,20 +106,20 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(r.url, second.URL)
 	p := r.follow()
 	r.verify()
-	head, before := r.height(), len(r.told())
-	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	head, before := r.height(), len(r.published())
+	second.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		number, err := hexutil.DecodeUint64(strings.Trim(string(params[0]), `"`))
 		return nil, nil, method == "eth_getBlockByNumber" && err == nil && number > head
 	})
 	r.mine(6) // of the 8 blocks that are not final
-	p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
+	p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
 	p.until("the final blocks are published", func(st status.Status) bool { return st.ReferralBlock == r.final() })
 	if st := p.Status(); st.IndexedBlock != head || st.ReferralBlock >= head {
 		t.Errorf("block %d is indexed and %d published, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock, head)
 	}
 	r.verify()
-	if after := len(r.told()); after <= before {
-		t.Errorf("%d referrals are published, and %d were before: the test proves nothing", after, before)
+	if after := len(r.published()); after <= before {
+		t.Errorf("%d referrals are published, %d before: the test proves nothing", after, before)
 	}
 }
 
@@ -133,15 +133,15 @@ func TestAgreementOnALateVault(t *testing.T) {
 	r.followWithoutFirst(60)
 
 	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))
-	first.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	first.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		ofLate := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash") && strings.Contains(strings.ToLower(string(params[0])), late)
 		return []any{}, nil, ofLate
 	})
 	p := r.start()
-	p.until("complaint about the late vault", func(st status.Status) bool {
+	p.until("reason about the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "the endpoints disagree")
 	})
-	first.tell(honest)
+	first.use(honest)
 	p.caughtUp()
 	r.verify()
 }
@@ -166,11 +166,11 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL, second.URL) // names no final block
 	r.steps(3)
 	p := r.start()
-	p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
+	p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
 	if cursor := r.cursor(); cursor.GetHead() != nil {
-		t.Errorf("the log begins with block %d, which two endpoints do not agree on", cursor.GetHead().GetNumber())
+		t.Errorf("the log begins with block %d, on which two endpoints do not agree", cursor.GetHead().GetNumber())
 	}
-	second.tell(finalized(nil, nil))
+	second.use(finalized(nil, nil))
 	p.atHead()
 	r.verify()
 }

@@ -48,14 +48,14 @@ func (r *rig) places(partner uint32) map[string]int {
 	r.t.Helper()
 	r.settle()
 	out := map[string]int{}
-	for _, told := range r.told() {
-		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(told.GetLog().GetBlockNumber()))
+	for _, referral := range r.published() {
+		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(referral.GetLog().GetBlockNumber()))
 		r.must(err)
-		if told.GetPartnerId() == partner && h.Hash() == common.Hash(told.GetLog().GetBlockHash()) {
-			out[placeOf(told)]++
+		if referral.GetPartnerId() == partner && h.Hash() == common.Hash(referral.GetLog().GetBlockHash()) {
+			out[placeOf(referral)]++
 		}
-		if told.GetEffect().GetPartnerId() != told.GetPartnerId() {
-			r.t.Errorf("the effect names partner %d, and the referral %d", told.GetEffect().GetPartnerId(), told.GetPartnerId())
+		if referral.GetEffect().GetPartnerId() != referral.GetPartnerId() {
+			r.t.Errorf("the effect names partner %d, the referral names %d", referral.GetEffect().GetPartnerId(), referral.GetPartnerId())
 		}
 	}
 	return out
@@ -70,7 +70,7 @@ func (r *rig) attributedTo(value uint32, from uint64) map[string]int {
 		r.must(err)
 		for _, l := range r.chainLogs(h, common.HexToAddress(r.config.Vaults[0].Address)) {
 			if _, of := logoracle.Attribution(r.config.ID, l); of == value {
-				out[placeOf(told{&event.Referral{Log: l}, ""})]++
+				out[placeOf(publishedReferral{&event.Referral{Log: l}, ""})]++
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestAliases(t *testing.T) {
 	depositor.deposit(1, 7)
 	p := r.follow()
 	r.settle()
-	if all := r.told(); len(all) > 0 {
+	if all := r.published(); len(all) > 0 {
 		t.Fatalf("%d referrals were written without an alias", len(all))
 	}
 	for _, c := range []struct {
@@ -117,8 +117,8 @@ func TestAliases(t *testing.T) {
 		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 0}, refused("no partner")},
 		{registry.RemoveAlias, vaults.Alias{Value: value(8), Partner: 0}, done("8 names no partner")},
 	} {
-		if came := p.came(r.alias(c.kind, c.a)); came.Is != c.want.Is || !strings.Contains(came.Detail, c.want.Detail) {
-			t.Errorf("%s %v comes to %v, want %v", c.kind, c.a, came, c.want)
+		if outcome := p.outcome(r.alias(c.kind, c.a)); outcome.Is != c.want.Is || !strings.Contains(outcome.Detail, c.want.Detail) {
+			t.Errorf("the outcome of %s %v is %v, want %v", c.kind, c.a, outcome, c.want)
 		}
 	}
 	from := r.height() + 1
@@ -126,14 +126,14 @@ func TestAliases(t *testing.T) {
 	depositor.deposit(3, 42)
 	p.caughtUp()
 	if got, want := r.places(70), r.attributedTo(7, from); len(want) != 1 || !maps.Equal(got, want) {
-		t.Errorf("written are %v, want %v", got, want)
+		t.Errorf("the published referrals are %v, want %v", got, want)
 	}
 	r.reorg(3) // all deposits are orphaned
 	from = r.height() - 2
 	depositor.deposit(4, 7)
 	p.caughtUp()
 	if got, want := r.places(70), r.attributedTo(7, from); len(want) == 0 || !maps.Equal(got, want) {
-		t.Errorf("after a reorganisation written are %v, want %v", got, want)
+		t.Errorf("after a reorganisation the published referrals are %v, want %v", got, want)
 	}
 	p.halt()
 
@@ -141,15 +141,15 @@ func TestAliases(t *testing.T) {
 	r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: r.contracts.Vaults[1].Address.Hex(), StartBlock: r.contracts.Vaults[1].StartBlock})
 	r.order(registry.RemoveVault, r.config.Vaults[0])
 	p = r.start()
-	p.came(r.order(registry.RestoreVault, r.config.Vaults[0]))
-	if came := p.came(r.alias(registry.RemoveAlias, vaults.Alias{Value: value(7)})); came.Is != registry.CommandDone {
-		t.Errorf("the removal comes to %v", came)
+	p.outcome(r.order(registry.RestoreVault, r.config.Vaults[0]))
+	if outcome := p.outcome(r.alias(registry.RemoveAlias, vaults.Alias{Value: value(7)})); outcome.Is != registry.CommandDone {
+		t.Errorf("the outcome of the removal is %v", outcome)
 	}
-	before := len(r.told())
+	before := len(r.published())
 	depositor.deposit(5, 7)
 	p.caughtUp()
 	r.settle()
-	if after := len(r.told()); after != before {
+	if after := len(r.published()); after != before {
 		t.Errorf("%d referrals were written after the alias was removed", after-before)
 	}
 	var counts []int
@@ -161,9 +161,9 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestAliasThroughDeaths: a crash at any step of the transaction that sets an alias neither loses nor duplicates it. A
+// TestAliasThroughCrashes: a crash at any step of the transaction that sets an alias neither loses nor duplicates it. A
 // crash while earlier referrals are written loses none: in the end they are those of all live logs with the value.
-func TestAliasThroughDeaths(t *testing.T) {
+func TestAliasThroughCrashes(t *testing.T) {
 	for _, at := range few(writer.Steps) {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -185,28 +185,28 @@ func TestAliasThroughDeaths(t *testing.T) {
 				r.killed(inPieces, killAt(at, 2)) // 1 is the claim
 				p := r.start(inPieces)
 				defer p.halt()
-				return p.came(ids)
+				return p.outcome(ids)
 			}
-			if came := die(r.alias(registry.SetAlias, vaults.Alias{Value: value(7), Partner: 70})); came.Is != registry.CommandDone {
-				t.Errorf("the alias comes to %v", came)
+			if outcome := die(r.alias(registry.SetAlias, vaults.Alias{Value: value(7), Partner: 70})); outcome.Is != registry.CommandDone {
+				t.Errorf("the outcome of the alias is %v", outcome)
 			}
 			if all := r.aliases(); len(all) != 2 || len(all[0]) != 0 || len(all[1]) != 1 || all[1][0].GetPartnerId() != 70 {
 				t.Errorf("the vault records have the aliases %v", all)
 			}
-			if n := len(r.told()); n != 0 {
+			if n := len(r.published()); n != 0 {
 				t.Errorf("%d referrals were written of blocks before the alias", n)
 			}
-			if came := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); came.Is != registry.CommandDone || !strings.Contains(came.Detail, "referrals of vault") {
-				t.Errorf("the earlier referrals come to %v", came)
+			if outcome := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); outcome.Is != registry.CommandDone || !strings.Contains(outcome.Detail, "referrals of vault") {
+				t.Errorf("the outcome of sending the earlier referrals is %v", outcome)
 			}
 			got, want := r.places(70), r.attributedTo(7, 1)
 			for place := range got {
 				got[place] = 1 // a referral that is written twice has one event id
 			}
 			if len(want) < 2 || !maps.Equal(got, want) {
-				t.Errorf("written are %v, want %v", got, want)
+				t.Errorf("the published referrals are %v, want %v", got, want)
 			}
-			if all := len(r.told()); all > 2*len(want) {
+			if all := len(r.published()); all > 2*len(want) {
 				t.Errorf("%d referrals were written for %d logs of the chain", all, len(want))
 			}
 		})

@@ -48,7 +48,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 			}
 			r.config.RPC, r.config.BatchBlocks = rpc.Endpoints(mixed.URL), 4
 			p := r.start()
-			p.until("complaint", func(st status.Status) bool {
+			p.until("reason", func(st status.Status) bool {
 				reason := st.Reason
 				if len(st.LateVaults) == 1 {
 					reason = st.LateVaults[0].Reason

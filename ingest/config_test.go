@@ -42,7 +42,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	}
 	err := c.Validate()
 	if err == nil {
-		t.Fatal("nothing is wrong with a configuration in which all is wrong")
+		t.Fatal("a configuration full of mistakes is valid")
 	}
 	for _, want := range []string{
 		"chain.id is missing", `chain.rpc[0] has the scheme "ftp"`, "chain.rpc[1] is not a URL", "chain.vaults has 7 vaults and must have 1 to 6",
@@ -54,24 +54,24 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.receiptsEvery is 1ms and must be 1s to 8760h0m0s, or 0", "chain.receiptsPerSecond is 20000 and must be above 0, up to 10000", `chain.prices has "getLogs": 75`, `chain.rpc[5].prices has "getLogs": 80`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q:\n%v", want, err)
+			t.Errorf("the error lacks %q:\n%v", want, err)
 		}
 	}
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error repeats a URL:\n%v", err)
 	}
 	if strings.Contains(err.Error(), "chain.rpc[2] ") {
-		t.Errorf("a good URL is refused:\n%v", err)
+		t.Errorf("a valid URL is refused:\n%v", err)
 	}
-	lonely := validConfig()
-	lonely.Agreement = 2
-	if err := lonely.Validate(); err == nil || !strings.Contains(err.Error(), "chain.agreement is 2, but chain.rpc has 1 endpoint") {
-		t.Errorf("one endpoint that is to agree with another gives %v", err)
+	single := validConfig()
+	single.Agreement = 2
+	if err := single.Validate(); err == nil || !strings.Contains(err.Error(), "chain.agreement is 2, but chain.rpc has 1 endpoint") {
+		t.Errorf("agreement 2 with one endpoint returns %v", err)
 	}
 	bloomless := validConfig()
 	bloomless.Proof, bloomless.ReceiptsEvery = proof.None, time.Hour
 	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.receiptsEvery finds lost logs by blooms") {
-		t.Errorf("a proof without blooms gives %v", err)
+		t.Errorf("receiptsEvery with proof none returns %v", err)
 	}
 	for old, says := range map[proof.Level]string{"bloom": "set it to headers", "head": "set it to headers", "full": "set it to headers, and chain.receiptsEvery", "all": "must be headers or none"} {
 		c := validConfig()
@@ -140,7 +140,7 @@ agreement: 2
 	err := yaml.Unmarshal([]byte("rpc:\n  - {url: https://a.example, speed: 4, burst: many}\n  - {uri: https://b.example}\n  - [1]\n"), &c)
 	for _, says := range []string{"field speed not found", "line 2", "many", "field uri not found", "line 3"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("the mistakes do not say %q: %v", says, err)
+			t.Errorf("the mistakes lack %q: %v", says, err)
 		}
 	}
 }

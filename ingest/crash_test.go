@@ -53,7 +53,7 @@ func TestKillAtEveryStep(t *testing.T) {
 }
 
 // An error of a transaction ends the session but not the run, whatever the broker did with the transaction.
-func TestFailedTransactionIsDoneAgain(t *testing.T) {
+func TestFailedTransactionIsRetried(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(12)
 	failures := map[writer.Step]bool{}
@@ -61,7 +61,7 @@ func TestFailedTransactionIsDoneAgain(t *testing.T) {
 		i.hook = func(reached writer.Step) error {
 			if !failures[reached] {
 				failures[reached] = true
-				return errors.New("the broker has gone")
+				return errors.New("the broker is gone")
 			}
 			return nil
 		}
@@ -80,7 +80,7 @@ func TestSecondIngestFencesTheFirst(t *testing.T) {
 		first := r.follow()
 		second := r.start()
 		second.until("takeover", func(status.Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
-		r.steps(1) // gives the first one something to write
+		r.steps(1) // so that the first one has something to write
 		err := first.wait()
 		if !errors.Is(err, writer.ErrFenced) || first.Status().State != status.Fenced {
 			t.Fatalf("the first ingest ends with %v in state %s, want fenced", err, first.Status().State)
@@ -110,7 +110,7 @@ func TestClaimBeforeFence(t *testing.T) {
 				}
 			case at == writer.AfterEnd && !failed:
 				failed = true
-				return errors.New("the broker has gone")
+				return errors.New("the broker is gone")
 			}
 			return nil
 		}

@@ -20,8 +20,8 @@ func (h *history) estimate(change func(*Config)) (*operate.Estimate, error) {
 	if err := c.Validate(); err != nil {
 		h.t.Fatal(err)
 	}
-	var progress heard
-	e, err := New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10, progress.tell)
+	var progress lastProgress
+	e, err := New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10, progress.note)
 	if last := progress.last["chain: samples"]; err == nil && e.Samples > 0 && (last[1] == 0 || last[0] != last[1]-1) {
 		h.t.Errorf("the progress before the last sample was %d of %d", last[0], last[1])
 	}
@@ -43,7 +43,7 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		dated bool
 		most  uint64
-	}{"the node dates its logs": {true, 0}, "it does not": {false, 0}, "it limits ranges": {true, 3000}} {
+	}{"logs with times": {true, 0}, "logs without times": {false, 0}, "limited ranges": {true, 3000}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t, c.dated)
 			h.most = c.most
@@ -62,7 +62,7 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 				t.Errorf("the estimate is %+v", e)
 			}
 			if e.Total.Units != uint64(75*callsOf(e.Calls, "eth_getLogs")) || len(e.Unpriced) == 0 {
-				t.Errorf("the units are %d, without a price are %v", e.Total.Units, e.Unpriced)
+				t.Errorf("%d units, methods without a price: %v", e.Total.Units, e.Unpriced)
 			}
 			h.mu.Lock()
 			clear(h.calls)
@@ -92,7 +92,7 @@ func TestEstimateOfOtherChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Samples != 0 || e.Total.Calls > 30 || e.FromBlock <= e.ToBlock {
-		t.Errorf("where there is no history the estimate is %+v", e)
+		t.Errorf("without a history the estimate is %+v", e)
 	}
 	h.final = h.tip + 10
 	if _, err = h.estimate(func(*Config) {}); err == nil || !strings.Contains(err.Error(), "set chain.finality to a depth") {
@@ -113,7 +113,7 @@ func TestEstimateOfADay(t *testing.T) {
 	}
 	const looks, between = 24 * 60 * 60 / 20, 24*60*60/12 - 24*60*60/20
 	if tag, depth := perDay(func(*Config) {}), perDay(func(c *Config) { c.Finality = Finality{Depth: 64} }); tag-depth != looks || depth != looks+between {
-		t.Errorf("a day asks for %d blocks, and for %d where finality is a depth, with %d looks", tag, depth, looks)
+		t.Errorf("a day reads %d blocks, and %d if finality is a depth, with %d polls", tag, depth, looks)
 	}
 }
 

@@ -25,10 +25,10 @@ func finalized(result any, err error) lie {
 func TestNoFinalizedTag(t *testing.T) {
 	sequential(t)
 	for name, answer := range map[string]lie{
-		"null":             finalized(nil, nil),
-		"an error":         finalized(nil, errors.New("finalized block not found")),
-		"an error of old":  finalized(nil, errors.New("invalid argument 0: hex string without 0x prefix")),
-		"a tag not served": finalized(nil, errors.New("block tag is unsupported")),
+		"null":                    finalized(nil, nil),
+		"an error":                finalized(nil, errors.New("finalized block not found")),
+		"an error of an old node": finalized(nil, errors.New("invalid argument 0: hex string without 0x prefix")),
+		"a tag not served":        finalized(nil, errors.New("block tag is unsupported")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -73,19 +73,19 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 // A node that fails to name the final block is called again: a new log does not begin at block 0 because of it.
 func TestFinalizedFailsForAWhile(t *testing.T) {
 	sequential(t)
-	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"), "no answer": errHangUp} {
+	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"), "no response": errHangUp} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
 			failing := r.through(finalized(nil, fault))
 			p := r.start()
-			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
+			p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
 			asked := failing.count("eth_getBlockByNumber")
 			p.until("another try", func(status.Status) bool { return failing.count("eth_getBlockByNumber") >= asked+2 })
 			if cursor := r.cursor(); cursor != nil {
-				t.Fatalf("something was written without a final block: %v", cursor)
+				t.Fatalf("records were written without a final block: %v", cursor)
 			}
-			failing.tell(honest)
+			failing.use(honest)
 			p.caughtUp()
 			for _, record := range r.verify() {
 				if b := record.GetBlock(); b != nil && b.GetNumber() == 0 {
@@ -93,7 +93,7 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 				}
 			}
 			if st := p.Status(); st.Warning != "" {
-				t.Errorf("a node that names the final block is warned about: %s", st.Warning)
+				t.Errorf("warning although the node names the final block: %s", st.Warning)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 // names it.
 func TestFinalizedFailsAtTheHead(t *testing.T) {
 	sequential(t)
-	for name, another := range map[string]bool{"the only endpoint": false, "another one names it": true} {
+	for name, another := range map[string]bool{"the only endpoint": false, "another endpoint names it": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(15)
@@ -113,7 +113,7 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 			}
 			p := r.follow()
 			final := r.finalIn(p)
-			failing.tell(finalized(nil, errHangUp))
+			failing.use(finalized(nil, errHangUp))
 			r.steps(12)
 			if another {
 				p.caughtUp()
@@ -126,7 +126,7 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 				}
 			}
 			r.verify()
-			failing.tell(honest)
+			failing.use(honest)
 			p.caughtUp()
 		})
 	}
@@ -171,11 +171,11 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	naming := r.through(r.namesFinal(0))
 	p := r.start()
 	p.atHead()
-	naming.tell(r.namesFinal(1)) // the response of a backend that is one block behind
-	naming.lookedAt(p)
+	naming.use(r.namesFinal(1)) // the response of a backend that is one block behind
+	naming.polled(p)
 	st := p.Status()
-	if st.FinalBlock != 0 || st.ReferralBlock != 0 || len(r.told()) != 0 {
-		t.Errorf("block %d is final and %d referrals are published although the head is named as final", st.FinalBlock, len(r.told()))
+	if st.FinalBlock != 0 || st.ReferralBlock != 0 || len(r.published()) != 0 {
+		t.Errorf("block %d is final and %d referrals are published although the head is named as final", st.FinalBlock, len(r.published()))
 	}
 	if !strings.Contains(st.Warning, "names its head as final") || !strings.Contains(st.Warning, "set chain.finality to a depth, or to instant") {
 		t.Errorf("the warning is %q", st.Warning)
@@ -191,7 +191,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 
 	// If blocks are final at once, this is correct, and the configuration sets it.
 	r.config.Finality = Finality{Instant: true}
-	naming.tell(r.namesFinal(0))
+	naming.use(r.namesFinal(0))
 	p = r.start()
 	p.until("final head", func(st status.Status) bool { return st.FinalBlock == r.height() && st.ReferralBlock == r.height() })
 	r.steps(3)
@@ -207,7 +207,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 func TestFinalityNeedsAgreement(t *testing.T) {
 	sequential(t)
 	for _, liarFirst := range []bool{false, true} {
-		t.Run(fmt.Sprintf("the liar is in use %v", liarFirst), func(t *testing.T) {
+		t.Run(fmt.Sprintf("wrong endpoint in use: %v", liarFirst), func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Agreement = 2
 			r.steps(25)
@@ -250,7 +250,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 		}, "as final with the hash"},
 		"null":          {func(*rig) lie { return finalized(nil, nil) }, "does not have this block"},
 		"an error":      {func(*rig) lie { return finalized(nil, errors.New("finalized block not found")) }, "finalized block not found"},
-		"no answer":     {func(*rig) lie { return finalized(nil, errHangUp) }, "EOF"},
+		"no response":   {func(*rig) lie { return finalized(nil, errHangUp) }, "EOF"},
 		"no header":     {func(*rig) lie { return finalized("0x1", nil) }, "and not a block"},
 		"its head":      {func(r *rig) lie { return r.namesFinal(0) }, "names its head as final"},
 		"an older head": {func(r *rig) lie { return finalized(r.blockAt("0x5"), nil) }, ""},
@@ -263,12 +263,12 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			r.config.RPC = rpc.Endpoints(r.url, other.URL)
 			p := r.follow()
 			final := r.finalIn(p)
-			other.tell(c.lie(r))
+			other.use(c.lie(r))
 			r.steps(12)
 			p.until("head", func(st status.Status) bool {
 				return st.IndexedBlock == r.height() && strings.Contains(st.Warning, c.want)
 			})
-			other.lookedAt(p)
+			other.polled(p)
 			if st := p.Status(); st.FinalBlock != final || st.State != status.Following {
 				t.Errorf("block %d is final, before it was %d; state %s", st.FinalBlock, final, st.State)
 			}
@@ -306,10 +306,10 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.follow()
 	final := r.finalIn(p)
-	first.tell(away)
+	first.use(away)
 	r.steps(3)
 	p.until("failover", func(st status.Status) bool { return st.IndexedBlock == r.height() })
-	second.lookedAt(p)
+	second.polled(p)
 	if now := p.Status().FinalBlock; now != final || r.cursor().GetFinalBlock() != final {
 		t.Errorf("block %d is final after block %d was", now, final)
 	}
@@ -322,17 +322,17 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 6}
 	r.steps(20)
-	boaster := r.through(honest)
+	claiming := r.through(honest)
 	p := r.follow()
 	for _, by := range []uint64{4, 1_000_000} { // within the depth, and far beyond it
-		boaster.tell(boasts(by))
+		claiming.use(claims(by))
 		r.steps(2)
-		boaster.lookedAt(p)
+		claiming.polled(p)
 		if got, most := r.cursor().GetFinalBlock(), r.final(); got > most {
-			t.Errorf("block %d is final, and the chain makes block %d so", got, most)
+			t.Errorf("block %d is final, want block %d", got, most)
 		}
 	}
-	boaster.tell(honest)
+	claiming.use(honest)
 	p.caughtUp()
 	r.reorg(5)
 	r.steps(1)
@@ -340,8 +340,8 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 	r.verify()
 }
 
-// boasts is a node that adds by to the number of its head.
-func boasts(by uint64) lie {
+// claims is a node that adds by to the number of its head.
+func claims(by uint64) lie {
 	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any
 		if method != "eth_getBlockByNumber" || string(params[0]) != `"latest"` || json.Unmarshal(truth(), &h) != nil {

@@ -20,7 +20,7 @@ func TestFirstRunAndRestart(t *testing.T) {
 		p := r.follow()
 		r.verify()
 		if err := p.Ready(); err != nil {
-			t.Errorf("at the head it is not ready: %v", err)
+			t.Errorf("ingest at the head is not ready: %v", err)
 		}
 
 		r.steps(5) // while it runs
@@ -28,7 +28,7 @@ func TestFirstRunAndRestart(t *testing.T) {
 		first := r.verify()
 		p.halt()
 
-		r.steps(20) // while it does not
+		r.steps(20) // while it is stopped
 		again := r.follow()
 		all := r.verify()
 		again.halt()
@@ -49,7 +49,7 @@ func TestFirstRunAndRestart(t *testing.T) {
 }
 
 // Blocks of a node that do not form a chain are not accepted.
-func TestBlocksThatAreNoChain(t *testing.T) {
+func TestBlocksThatFormNoChain(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(40)
@@ -79,7 +79,7 @@ func TestBlocksThatAreNoChain(t *testing.T) {
 	r.follow()
 	r.verify()
 	if lies.Load() == 0 {
-		t.Error("the lie was never told")
+		t.Error("no response was changed")
 	}
 }
 
@@ -104,18 +104,18 @@ func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	depositor.deposit(5, 7)
 	p.caughtUp()
 	p.halt()
-	head, told := r.height(), len(r.told())
+	head, published := r.height(), len(r.published())
 	dead := r.blockAt("latest")
 	r.reorg(2) // the deposit is gone
 	r.mine(30)
 
 	balancer := r.through(headIs(dead, fmt.Sprintf(`"%#x"`, head)))
 	p = r.start()
-	balancer.lookedAt(p)
-	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.told()) != told {
-		t.Errorf("of the dead block %d, final is %d, and told %d with %d referrals more", head, st.FinalBlock, st.ReferralBlock, len(r.told())-told)
+	balancer.polled(p)
+	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.published()) != published {
+		t.Errorf("orphaned block %d: the final block is %d, the referral block %d, and %d more referrals are published", head, st.FinalBlock, st.ReferralBlock, len(r.published())-published)
 	}
-	balancer.tell(honest)
+	balancer.use(honest)
 	p.caughtUp()
 	r.verify()
 }

@@ -31,7 +31,7 @@ import (
 )
 
 // history is a node with a long chain whose blocks are generated on request: one block in every `every` has a log of
-// the vault, and a few of those in between a log of another contract.
+// the vault, and a few of the blocks in between have a log of another contract.
 type history struct {
 	t       *testing.T
 	url     string
@@ -420,7 +420,7 @@ func (h *history) caughtUp(p *process) {
 // does not return the time of logs, one more for each block that has a log.
 func TestCallsOfASparseHistory(t *testing.T) {
 	sequential(t)
-	for name, dated := range map[string]bool{"the node dates its logs": true, "it does not": false} {
+	for name, dated := range map[string]bool{"logs with times": true, "logs without times": false} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t, dated)
 			r := h.rig()
@@ -446,7 +446,7 @@ func TestCallsOfASparseHistory(t *testing.T) {
 			t.Logf("%d calls of the history, %d of the window, %d of the start: %v", history, h.near, h.start, h.calls)
 			for _, m := range p.Status().Calls {
 				if int(m.Calls) != h.calls[m.Method] {
-					t.Errorf("the status says that %s was called %d times, the node that it was %d times", m.Method, m.Calls, h.calls[m.Method])
+					t.Errorf("the status reports %[2]d calls of %[1]s, the node counted %[3]d", m.Method, m.Calls, h.calls[m.Method])
 				}
 			}
 		})
@@ -454,7 +454,7 @@ func TestCallsOfASparseHistory(t *testing.T) {
 }
 
 // An ingest that dies in the middle of a history, at any step of a commit, continues where the log ends.
-func TestDeathsInASparseHistory(t *testing.T) {
+func TestCrashesInASparseHistory(t *testing.T) {
 	sequential(t)
 	h := newHistory(t, true)
 	h.most = 2_000
@@ -498,7 +498,7 @@ func TestEndsOfCommits(t *testing.T) {
 				return result
 			}
 		}, "when asked for block 1000000"},
-		"the log of the last block is lost": {func() spoil {
+		"log of the last block missing": {func() spoil {
 			return func(method string, params []json.RawMessage, result any) any {
 				logs, ok := result.([]map[string]any)
 				if !ok || method != "eth_getLogs" || strings.Contains(string(params[0]), "blockHash") {
@@ -516,7 +516,7 @@ func TestEndsOfCommits(t *testing.T) {
 			h.spoil = c.spoil()
 			p := r.start()
 			if c.says != "" {
-				p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, c.says) })
+				p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, c.says) })
 				h.mu.Lock()
 				h.spoil = nil
 				h.mu.Unlock()

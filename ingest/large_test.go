@@ -13,7 +13,7 @@ import (
 // and the hash. Many of them in a block are one unit, and a reorganisation retracts them unchanged.
 func TestLargeLogs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("large records, and nothing at the same time")
+		t.Skip("sequential: large records, which the race detector slows down")
 	}
 	for name, c := range map[string]struct {
 		depth uint64 // depth of finality
@@ -44,7 +44,7 @@ func TestLargeLogs(t *testing.T) {
 				}
 				logs++
 				if l.Omitted() != (c.bytes > event.MaxData) || !l.HasData(data) || l.HasData(data[1:]) {
-					t.Fatalf("record %d has %d bytes of data, and says %d and %x of it", record.GetSeq(), len(l.GetData()), l.GetDataLength(), l.GetDataHash())
+					t.Fatalf("record %d has %d bytes of data, with the length %d and the hash %x", record.GetSeq(), len(l.GetData()), l.GetDataLength(), l.GetDataHash())
 				}
 			}
 			appended := 0
@@ -58,7 +58,7 @@ func TestLargeLogs(t *testing.T) {
 				kept = logs
 			}
 			if counted := p.metric("logs_without_data_total"); logs < 5 || counted != float64(appended) || p.Status().LogsWithoutData != uint64(kept) {
-				t.Errorf("%d logs; %d without data, counted %v; the status says %d of %d", logs, appended, counted, p.Status().LogsWithoutData, kept)
+				t.Errorf("%d logs; %d without data, counted %v; the status reports %d of %d", logs, appended, counted, p.Status().LogsWithoutData, kept)
 			}
 			if c.depth > 100 && c.bytes > event.MaxData && appended <= kept {
 				t.Error("no log without data was reorganised")
@@ -66,10 +66,10 @@ func TestLargeLogs(t *testing.T) {
 			p.halt() // the number belongs to the log, not to a process
 			p = r.follow()
 			if got := p.Status().LogsWithoutData; got != uint64(kept) {
-				t.Errorf("after a restart the status says %d of %d logs without data", got, kept)
+				t.Errorf("after a restart the status reports %d of %d logs without data", got, kept)
 			}
-			if told := r.told(); len(told) > 0 {
-				t.Errorf("%d referrals of logs that name no partner", len(told))
+			if published := r.published(); len(published) > 0 {
+				t.Errorf("%d referrals of logs that name no partner", len(published))
 			}
 		})
 	}

@@ -31,8 +31,8 @@ type liar struct {
 	batches func(body []byte) string
 }
 
-// A lie returns the result of a call or an error; if told is false, the real node responds instead.
-type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error, told bool)
+// A lie returns the result of a call or an error; if handled is false, the real node responds instead.
+type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error, handled bool)
 
 func (r *rig) liar(l lie) *liar {
 	n := &liar{calls: map[string]int{}, lie: l}
@@ -54,14 +54,14 @@ func (n *liar) count(method string) int {
 	return n.calls[method]
 }
 
-// lookedAt waits until the chain was polled several more times.
-func (n *liar) lookedAt(p *process) {
+// polled waits until the chain was polled several more times.
+func (n *liar) polled(p *process) {
 	p.rig.t.Helper()
 	before := n.count("eth_getBlockByNumber")
-	p.until("more looks at the chain", func(status.Status) bool { return n.count("eth_getBlockByNumber") > before+10 })
+	p.until("more polls of the chain", func(status.Status) bool { return n.count("eth_getBlockByNumber") > before+10 })
 }
 
-func (n *liar) tell(l lie) {
+func (n *liar) use(l lie) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lie = l
@@ -96,14 +96,14 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 	n.calls[call.Method]++
 	lie := n.lie
 	n.mu.Unlock()
-	result, err, told := lie(call.Method, call.Params, func() json.RawMessage {
+	result, err, handled := lie(call.Method, call.Params, func() json.RawMessage {
 		var answer struct{ Result json.RawMessage }
 		_ = json.Unmarshal(truthOf(r, body), &answer)
 		return answer.Result
 	})
 	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
 	switch {
-	case !told:
+	case !handled:
 		w.Write(truthOf(r, body))
 		return
 	case err == errHangUp:
@@ -170,7 +170,7 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		another bool
-	}{{"one endpoint that lies once per block", false}, {"the other endpoint knows", true}} {
+	}{{"one endpoint omits the logs of each block once", false}, {"the other endpoint has the logs", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Finality = Finality{Depth: 500} // everything is read by hash
@@ -191,7 +191,7 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 			lies := 0
 			asked.Range(func(any, any) bool { lies++; return false })
 			if lies == 0 {
-				t.Error("the lie was never told")
+				t.Error("no response was changed")
 			}
 		})
 	}
@@ -217,14 +217,14 @@ func TestImplausibleLogs(t *testing.T) {
 			r.steps(12)
 			change := withLogs(func(l map[string]any) { l[fault.field] = fault.value })
 			lying := r.through(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-				if method == "eth_getBlockReceipts" { // which would repair it
+				if method == "eth_getBlockReceipts" { // receipts would repair the response
 					return nil, errors.New("the method does not exist"), true
 				}
 				return change(method, params, truth)
 			})
 			p := r.start()
-			p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, fault.want) })
-			lying.tell(honest)
+			p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, fault.want) })
+			lying.use(honest)
 			p.caughtUp()
 			r.verify()
 		})
@@ -258,7 +258,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if widest < 2 {
-		t.Errorf("the widest range that was given had %d blocks, want growth up to 3", widest)
+		t.Errorf("the widest range that was returned has %d blocks, want growth up to 3", widest)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestFailover(t *testing.T) {
 	first := r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, r.url)
 	p := r.follow()
-	first.tell(away)
+	first.use(away)
 	r.steps(5)
 	p.caughtUp()
 	r.verify()
@@ -300,11 +300,11 @@ func TestProgressThroughErrors(t *testing.T) {
 	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
 	}
-	p := r.start(func(*Ingest) { first.tell(flaky) })
+	p := r.start(func(*Ingest) { first.use(flaky) })
 	p.caughtUp()
 	r.verify()
 	if calls.Load() < 50 {
-		t.Errorf("the node was asked %d times", calls.Load())
+		t.Errorf("the node was called %d times", calls.Load())
 	}
 }
 
@@ -319,7 +319,7 @@ func TestFalseReorganisation(t *testing.T) {
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
 	unchanged := func(why string) {
 		t.Helper()
-		watched.lookedAt(p)
+		watched.polled(p)
 		if now := r.cursor().GetSeq(); now != seq || p.Status().State != status.Following {
 			t.Errorf("%s: the log went from seq %d to %d, state %s", why, seq, now, p.Status().State)
 		}
@@ -333,7 +333,7 @@ func TestFalseReorganisation(t *testing.T) {
 	}
 
 	var reads atomic.Int64
-	watched.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	watched.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
 		case method == "eth_getLogs":
 			return []any{}, nil, true
@@ -345,13 +345,13 @@ func TestFalseReorganisation(t *testing.T) {
 	unchanged("another hash, read once")
 
 	old := r.blockAt("0x5")
-	watched.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	watched.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return another(old), nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
 	})
 	unchanged("an old head")
 
 	// A block that does not follow the log's head is not appended, whichever node returned it.
-	watched.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	watched.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
 		case method == "eth_getLogs":
 			return []any{}, nil, true
@@ -365,7 +365,7 @@ func TestFalseReorganisation(t *testing.T) {
 	})
 	r.mine(1)
 	unchanged("a block with another parent")
-	watched.tell(honest)
+	watched.use(honest)
 	p.caughtUp()
 	r.verify()
 }
@@ -381,7 +381,7 @@ func TestBlockThatDoesNotFollowItsOwnChain(t *testing.T) {
 	p := r.follow()
 	var next atomic.Uint64 // the block that does not follow
 	next.Store(r.height() + 1)
-	torn.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	torn.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any
 		if method != "eth_getBlockByNumber" || json.Unmarshal(truth(), &h) != nil || h == nil {
 			return nil, nil, false
@@ -402,7 +402,7 @@ func TestBlockThatDoesNotFollowItsOwnChain(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(torn.URL)
 	p = r.start()
 	r.mine(1)
-	p.until("complaint", func(st status.Status) bool {
+	p.until("reason", func(st status.Status) bool {
 		return st.State == status.Following && strings.Contains(st.Reason, "has the parent "+otherHash)
 	})
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// The oracle reads the topics and the chain without any code of ingest, and checks that the topics are what follows
-// from the chain.
+// The oracle reads the topics and the chain without any code of ingest, and checks that the topics match the chain.
 
 func (r *rig) cursor() *event.Cursor {
 	r.t.Helper()
@@ -166,24 +165,24 @@ func (r *rig) verifyReferrals(cursor *event.Cursor, blocks map[uint64]*types.Hea
 		}
 	}
 	got := map[string]int{}
-	for _, told := range r.told() {
-		l := told.GetLog()
+	for _, referral := range r.published() {
+		l := referral.GetLog()
 		if n := l.GetBlockNumber(); blocks[n] != nil && blocks[n].Hash() == common.Hash(l.GetBlockHash()) {
-			got[fmt.Sprintf("%s %d %x %d", told.topic, told.GetPartnerId(), l.GetBlockHash(), l.GetLogIndex())]++
+			got[fmt.Sprintf("%s %d %x %d", referral.topic, referral.GetPartnerId(), l.GetBlockHash(), l.GetLogIndex())]++
 		}
 	}
 	if !maps.Equal(got, want) {
-		r.t.Fatalf("referrals up to block %d:\ntold %v\nwant %v", cursor.GetReferralBlock(), got, want)
+		r.t.Fatalf("referrals up to block %d:\npublished %v\nwant %v", cursor.GetReferralBlock(), got, want)
 	}
 }
 
-type told struct {
+type publishedReferral struct {
 	*event.Referral
 	topic string
 }
 
-// told reads both referral topics of the chain.
-func (r *rig) told() (all []told) {
+// published reads both referral topics of the chain.
+func (r *rig) published() (all []publishedReferral) {
 	r.t.Helper()
 	for _, topic := range []string{chainlog.ReferralDeposits(r.config.ID), chainlog.ReferralWithdrawals(r.config.ID)} {
 		for _, k := range r.topic(topic) {
@@ -195,7 +194,7 @@ func (r *rig) told() (all []told) {
 			if want := strconv.Itoa(int(referral.GetPartnerId())); string(k.Key) != want {
 				r.t.Fatalf("the key of a referral of partner %s is %q", want, k.Key)
 			}
-			all = append(all, told{referral, topic})
+			all = append(all, publishedReferral{referral, topic})
 		}
 	}
 	return all

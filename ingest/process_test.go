@@ -119,7 +119,7 @@ func (p *running) fenced() {
 	p.rig.t.Helper()
 	p.rig.eventually("end of the fenced process", p.gone.Load)
 	if code, text := p.ProcessState.ExitCode(), p.stderr.String(); code != 1 || !strings.Contains(text, "): set chain.standby above 0s in both") {
-		p.rig.t.Errorf("the fenced process ends with code %d and says %q", code, text)
+		p.rig.t.Errorf("the fenced process ends with code %d and prints %q", code, text)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestStoppedProcessIsFenced(t *testing.T) {
 				p.caughtUp()
 				r.verify()
 				r.must(old.Process.Signal(syscall.SIGCONT))
-				r.steps(1) // gives it something to write if it stopped between two transactions
+				r.steps(1) // so that it has something to write if it stopped between two transactions
 				old.fenced()
 				p.caughtUp()
 				r.steps(2)
@@ -175,7 +175,7 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 				t.Fatalf("round %d: the winner ended too: %s", round, winner.stderr.String())
 			}
 			if hands := len(r.writers()) - before; hands < 1 || hands > 2 {
-				t.Errorf("round %d: the log changed hands %d times, want 1 or 2; the winner said\n%s\nand the loser\n%s", round, hands,
+				t.Errorf("round %d: the log changed hands %d times, want 1 or 2; output of the winner:\n%s\nof the loser:\n%s", round, hands,
 					winner.stderr.String(), loser.stderr.String())
 			}
 			r.must(winner.Process.Signal(syscall.SIGKILL))

@@ -70,7 +70,7 @@ func TestChainsOfEachKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && c.profile != Fast {
-				t.Skip("another chain, and the same goroutines")
+				t.Skip("the race detector sees the same goroutines on each chain")
 			}
 			h := newHistory(t, false)
 			h.kind, h.interval, h.sealed = c.kind, c.interval, !c.kind.nullRoot
@@ -91,7 +91,7 @@ func TestChainsOfEachKind(t *testing.T) {
 			}
 			p.until("final block", func(st status.Status) bool { return st.FinalBlock == h.at().final })
 			if st := p.Status(); st.Warning != "" || st.Reason != "" {
-				t.Errorf("the status says %q and %q", st.Warning, st.Reason)
+				t.Errorf("the warning is %q, the reason %q", st.Warning, st.Reason)
 			}
 			p.halt()
 			if window := r.config.Complete().Window; window < c.final {

@@ -31,13 +31,13 @@ func (r *rig) proveReceipts(o operate.ReceiptsOptions) *operate.ReceiptsReport {
 	return report
 }
 
-// heard holds the last progress of each step.
-type heard struct {
+// lastProgress holds the last progress of each step.
+type lastProgress struct {
 	mu   sync.Mutex
 	last map[string][2]uint64
 }
 
-func (h *heard) tell(what string, done, of uint64) {
+func (h *lastProgress) note(what string, done, of uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last == nil {
@@ -99,15 +99,15 @@ func TestReceiptsAreProven(t *testing.T) {
 			blocks[l.GetBlockNumber()] = true
 		}
 	}
-	alone := r.proveReceipts(operate.ReceiptsOptions{})
-	if alone.Err() != nil || alone.Blocks != len(blocks) || alone.Proven != len(blocks) || alone.Logs != logs || alone.Confirmed != 0 {
-		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, alone)
+	single := r.proveReceipts(operate.ReceiptsOptions{})
+	if single.Err() != nil || single.Blocks != len(blocks) || single.Proven != len(blocks) || single.Logs != logs || single.Confirmed != 0 {
+		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, single)
 	}
-	if !strings.Contains(alone.String(), "add a second endpoint") {
-		t.Errorf("the report does not say that the hashes rest on one node's word:\n%s", alone)
+	if !strings.Contains(single.String(), "add a second endpoint") {
+		t.Errorf("the report does not state that the hashes come from one node:\n%s", single)
 	}
-	var progress heard
-	followed := r.proveReceipts(operate.ReceiptsOptions{Headers: true, Progress: progress.tell})
+	var progress lastProgress
+	followed := r.proveReceipts(operate.ReceiptsOptions{Headers: true, Progress: progress.note})
 	if followed.Err() != nil || followed.Confirmed != len(blocks) || followed.Anchor == nil || followed.Anchor.Number < final {
 		t.Errorf("with headers: %+v", followed)
 	}
@@ -117,7 +117,7 @@ func TestReceiptsAreProven(t *testing.T) {
 	}
 	some := r.proveReceipts(operate.ReceiptsOptions{Sample: 1 << 40})
 	if some.Err() != nil || some.Chosen != 1 || some.Proven != 1 || some.Blocks != len(blocks) {
-		t.Errorf("of a sample: %+v", some)
+		t.Errorf("sample: %+v", some)
 	}
 	r.config.RPC = rpc.Endpoints(r.url, r.liar(honest).URL)
 	if two := r.proveReceipts(operate.ReceiptsOptions{}); two.Err() != nil || two.Confirmed != len(blocks) {
@@ -160,14 +160,14 @@ func TestChangedAmountIsFound(t *testing.T) {
 	// The liar also returns receipts that match its logs: their root is not the header's.
 	r.config.RPC = rpc.Endpoints(liar.URL)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {
-		t.Errorf("by the receipts of a liar: %+v", report)
+		t.Errorf("with the receipts of the wrong node: %+v", report)
 	}
 	// A correct log is not reported as wrong because of a liar's receipts, if another endpoint returns the chain's.
 	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
-		t.Errorf("with a liar and an honest node: %+v", report)
+		t.Errorf("with a wrong and an honest node: %+v", report)
 	}
-	// Nor because the honest endpoint fails once. One that always fails does not hide what the other one found.
+	// Nor if the honest endpoint fails once. One that always fails does not hide what the other one found.
 	for fails, wrong := range map[int64]int{1: 0, math.MaxInt64: 1} {
 		var left atomic.Int64
 		left.Store(fails)
@@ -178,7 +178,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 		r.config.RPC = rpc.Endpoints(liar.URL, failing.URL)
 		report := r.proveReceipts(operate.ReceiptsOptions{})
 		if report.Wrong != wrong || report.Proven != report.Blocks-wrong || left.Load() >= fails {
-			t.Errorf("with a liar and an honest node that fails %d times: %+v", fails, report)
+			t.Errorf("with a wrong node and an honest one that fails %d times: %+v", fails, report)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	// covers.
 	lie := changing(victim, true)
 	beside := polygon.lie
-	polygon.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	polygon.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getLogs" {
 			return beside(method, params, func() json.RawMessage { changed, _, _ := lie(method, params, truth); return changed.(json.RawMessage) })
 		}
@@ -286,15 +286,15 @@ func TestUnprovableBlocks(t *testing.T) {
 		words string
 		wrong bool
 	}{
-		"a type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7b"`), "is of type 0x7b", false},
-		"pruned receipts":         {edit("eth_getBlockReceipts", "", "null"), "does not give the receipts", false},
+		"receipt type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7b"`), "is of type 0x7b", false},
+		"pruned receipts":               {edit("eth_getBlockReceipts", "", "null"), "does not give the receipts", false},
 		"no such method": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, errNoMethod, method == "eth_getBlockReceipts" && string(params[0]) == block
 		}, "does not give the receipts", false},
-		"no receipts root":   {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
-		"no full header":     {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "does not have the fields of a header", false},
-		"a header's field":   {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`), "fields of its header hash to", true},
-		"a block that is no": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
+		"no receipts root":       {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
+		"no full header":         {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "does not have the fields of a header", false},
+		"a header's field":       {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`), "fields of its header hash to", true},
+		"block not in the chain": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
 	} {
 		r.config.RPC = rpc.Endpoints(r.liar(c.lie).URL)
 		report := r.proveReceipts(operate.ReceiptsOptions{})

@@ -14,8 +14,8 @@ import (
 )
 
 // Every attributed event is published exactly once, as soon as its block is deep enough, across restarts and changes of
-// chain.confirmations. verify compares the topics with the chain up to the referral block; the test says which block
-// that must be.
+// chain.confirmations. verify compares the topics with the chain up to the referral block; each run names that
+// block.
 func TestReferralsByConfirmations(t *testing.T) {
 	sequential(t)
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
@@ -37,28 +37,28 @@ func TestReferralsByConfirmations(t *testing.T) {
 		run(0, final)
 		depositor.deposit(5, 7)
 		depositor.deposit(6, 42)
-		few := len(r.told())
+		few := len(r.published())
 		run(0, final)
 		lowered := run(1, head) // lowered: the difference is published at the start
-		if many := len(r.told()); many < few+2 {
+		if many := len(r.published()); many < few+2 {
 			t.Errorf("%d referrals were published after confirmations were lowered, %d before, want 2 more", many, few)
 		}
 		run(0, func(status.Status) uint64 { return lowered }) // raised: nothing is retracted
 		r.steps(12)
 		run(3, func(st status.Status) uint64 { return st.IndexedBlock - 2 })
 		kinds := map[event.Referral_Kind]bool{}
-		for _, told := range r.told() {
-			kinds[told.GetKind()] = true
+		for _, referral := range r.published() {
+			kinds[referral.GetKind()] = true
 		}
 		if !kinds[event.Referral_KIND_DEPOSIT] || !kinds[event.Referral_KIND_WITHDRAWAL] {
-			t.Errorf("the traffic made only referrals of the kinds %v", kinds)
+			t.Errorf("the traffic produced only referrals of the kinds %v", kinds)
 		}
 	})
 }
 
 // A reorganisation deeper than the confirmations: the referrals of the new branch are published too, and none of those
 // below it is published twice.
-func TestReorganisationBelowToldReferrals(t *testing.T) {
+func TestReorganisationBelowPublishedReferrals(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Confirmations = 1
@@ -73,7 +73,7 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 	depositor.deposit(7, 42)
 	p.caughtUp()
 	r.verify()
-	r.toldOnce()
+	r.publishedOnce()
 
 	// With more confirmations than before, the referrals of a new branch wait for them.
 	p.halt()
@@ -90,7 +90,7 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 // Confirmations that are lowered and raised from run to run, with reorganisations deeper than them in between, and a
 // crash at every step of the transactions that publish the result: no referral is lost, and none of one block is
 // published twice.
-func TestReferralsThroughDeaths(t *testing.T) {
+func TestReferralsThroughCrashes(t *testing.T) {
 	for _, at := range few(writer.Steps) {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -113,7 +113,7 @@ func TestReferralsThroughDeaths(t *testing.T) {
 				r.verify()
 				p.halt()
 			}
-			if n := r.toldOnce(); n < 6 {
+			if n := r.publishedOnce(); n < 6 {
 				t.Errorf("only %d referrals were published", n)
 			}
 		})
@@ -123,9 +123,9 @@ func TestReferralsThroughDeaths(t *testing.T) {
 // Confirmations that are lowered across a reorganisation make blocks deep enough that have left the chain. Their
 // referrals are not published: neither by the first transaction after a start, which comes before the chain is read,
 // nor while the log is frozen, nor by the operator's command.
-func TestNobodyIsToldOfADeadBranch(t *testing.T) {
+func TestOrphanedBranchIsNotPublished(t *testing.T) {
 	sequential(t)
-	for name, depth := range map[string]uint64{"followed": 4, "frozen": 12} { // 8 blocks are not final
+	for name, depth := range map[string]uint64{"followed": 4, "frozen": 12} { // 8 blocks are unfinalised
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(20)
@@ -136,8 +136,8 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 			}
 			r.index()
 			before := map[string]bool{}
-			for _, told := range r.told() {
-				before[placeOf(told)] = true
+			for _, referral := range r.published() {
+				before[placeOf(referral)] = true
 			}
 			r.reorg(depth)
 			r.config.Confirmations = 1
@@ -155,37 +155,37 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 			p.caughtUp()
 			r.verify()
 			again := 0
-			for _, told := range r.told() {
-				l := told.GetLog()
+			for _, referral := range r.published() {
+				l := referral.GetLog()
 				h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(l.GetBlockNumber()))
 				r.must(err)
 				switch dead := h.Hash() != common.Hash(l.GetBlockHash()); {
-				case dead && !before[placeOf(told)]:
+				case dead && !before[placeOf(referral)]:
 					t.Errorf("log %d of block %d, which has left the chain, was published", l.GetLogIndex(), l.GetBlockNumber())
-				case !dead && !before[placeOf(told)]:
+				case !dead && !before[placeOf(referral)]:
 					again++
 				}
 			}
 			if again == 0 {
-				t.Error("nothing of the new branch was published")
+				t.Error("no referral of the new branch was published")
 			}
 		})
 	}
 }
 
-// toldOnce checks that no log of a block was published twice, and returns how many were published.
-func (r *rig) toldOnce() int {
+// publishedOnce checks that no log of a block was published twice, and returns how many were published.
+func (r *rig) publishedOnce() int {
 	r.t.Helper()
 	perLog := map[string]int{}
-	for _, told := range r.told() {
-		if perLog[placeOf(told)]++; perLog[placeOf(told)] > 1 {
-			r.t.Errorf("the log %s was published %d times", placeOf(told), perLog[placeOf(told)])
+	for _, referral := range r.published() {
+		if perLog[placeOf(referral)]++; perLog[placeOf(referral)] > 1 {
+			r.t.Errorf("the log %s was published %d times", placeOf(referral), perLog[placeOf(referral)])
 		}
 	}
 	return len(perLog)
 }
 
 // placeOf identifies the log of a referral by its block and index.
-func placeOf(x told) string {
+func placeOf(x publishedReferral) string {
 	return fmt.Sprintf("%x/%d", x.GetLog().GetBlockHash(), x.GetLog().GetLogIndex())
 }

@@ -39,7 +39,7 @@ func (r *rig) refused(words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			r.t.Errorf("the error has no %q: %v", w, err)
+			r.t.Errorf("the error lacks %q: %v", w, err)
 		}
 	}
 }
@@ -101,12 +101,13 @@ func TestAnotherChainIsRefused(t *testing.T) {
 
 func TestVaultWithoutCodeIsRefused(t *testing.T) {
 	r := newRig(t, kfake)
-	const nobody = "0x000000000000000000000000000000000000dEaD"
-	r.config.Vaults[1].Address = nobody
-	r.refused("vault "+nobody+" has no code on chain", "check chain.vaults and chain.rpc")
+	const withoutCode = "0x000000000000000000000000000000000000dEaD"
+	r.config.Vaults[1].Address = withoutCode
+	r.refused("vault "+withoutCode+" has no code on chain", "check chain.vaults and chain.rpc")
 }
 
-// A node that is still syncing has no code at a head below the vault's start block, which says nothing about the vault.
+// A node that is still syncing has no code at a head below the vault's start block, which proves nothing
+// about the vault.
 func TestVaultAboveTheHeadOfASyncingNode(t *testing.T) {
 	r := newRig(t, kfake)
 	genesis := headIs(r.blockAt("0x0"), "")
@@ -121,7 +122,7 @@ func TestVaultAboveTheHeadOfASyncingNode(t *testing.T) {
 	}
 }
 
-// If an endpoint fails to say whether a vault exists, the next one is used; if all fail, the error says why.
+// If an endpoint fails when the code of a vault is read, the next one is used; if all fail, the error is theirs.
 func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	r := newRig(t, kfake)
 	var asked atomic.Int64
@@ -138,7 +139,7 @@ func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(fails.URL, r.url)
 	r.index()
 	if asked.Load() == 0 {
-		t.Error("the first endpoint was not asked")
+		t.Error("the first endpoint was not called")
 	}
 	r.config.RPC = rpc.Endpoints(fails.URL)
 	if err := r.start().wait(); err == nil || !strings.Contains(err.Error(), "look for the code of vault") || !strings.Contains(err.Error(), "502") {
@@ -184,7 +185,8 @@ func TestVaultNames(t *testing.T) {
 }
 
 // An address may stand for several nodes, one of which has not reached the block that created the vault: it has no code
-// and no output at its newest block, which says nothing about the vault.
+// and no output at its newest block, which proves nothing
+// about the vault.
 func TestVaultIsReadBehindALoadBalancer(t *testing.T) {
 	r := newRig(t, kfake)
 	var asked atomic.Int64
@@ -207,7 +209,7 @@ func TestVaultIsReadBehindALoadBalancer(t *testing.T) {
 	}
 }
 
-// With chain.agreement 2, what one endpoint says about a vault is not recorded before another one says the same.
+// With chain.agreement 2, what one endpoint returns about a vault is not recorded before another one returns the same.
 func TestVaultIsReadAtTwoEndpoints(t *testing.T) {
 	r := newRig(t, kfake)
 	decimals := selectors("decimals()")
@@ -220,7 +222,7 @@ func TestVaultIsReadAtTwoEndpoints(t *testing.T) {
 	if all, _ := r.log(); len(all) > 0 {
 		t.Errorf("%v is recorded", all[0])
 	}
-	lying.tell(honest)
+	lying.use(honest)
 	p.caughtUp()
 	r.verify()
 }

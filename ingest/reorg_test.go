@@ -79,7 +79,7 @@ func TestReorganisationThroughErrors(t *testing.T) {
 	p := r.follow()
 	const depth = 30
 	var bare atomic.Bool
-	node.tell(func(method string, _ []json.RawMessage, pass func() json.RawMessage) (any, error, bool) {
+	node.use(func(method string, _ []json.RawMessage, pass func() json.RawMessage) (any, error, bool) {
 		if n := calls.Add(1); n < 5 || method != "eth_getBlockByHash" || bare.Swap(true) {
 			return nil, errNoMethod, n%20 == 0
 		}
@@ -126,12 +126,12 @@ func TestSameTransactionInAnotherBlock(t *testing.T) {
 		if l != nil && record.GetRetracts() == 0 && string(l.GetTxHash()) == string(lost.GetTxHash()) {
 			found = true
 			if l.GetBlockNumber() != lost.GetBlockNumber()+1 {
-				t.Errorf("the transaction came again in block %d, want block %d", l.GetBlockNumber(), lost.GetBlockNumber()+1)
+				t.Errorf("the transaction was mined again in block %d, want block %d", l.GetBlockNumber(), lost.GetBlockNumber()+1)
 			}
 		}
 	}
 	if !found {
-		t.Error("the transaction did not come again")
+		t.Error("the transaction was not mined again")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 		"header, then logs": func(method string, params []json.RawMessage) bool {
 			return method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash")
 		},
-		"head, then the block at our height": func(method string, params []json.RawMessage) bool {
+		"head, then the block at the log's height": func(method string, params []json.RawMessage) bool {
 			return method == "eth_getBlockByNumber" && strings.HasPrefix(string(params[0]), `"0x`)
 		},
 		"block, then its parent": func(method string, _ []json.RawMessage) bool { return method == "eth_getBlockByHash" },
@@ -180,7 +180,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 				r.reorg(1 + round)
 				r.steps(4)
 				var once atomic.Bool
-				between.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+				between.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 					if when(method, params) && once.CompareAndSwap(false, true) {
 						if err := devchain.Reorg(r.ctx, r.url, 1+(round+1)%4); err != nil {
 							t.Error(err)
@@ -191,12 +191,12 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 				})
 				p = r.follow()
 				r.verify()
-				between.tell(honest)
+				between.use(honest)
 				r.newTraffic(int64(round) + 50)
 				r.steps(3)
 			}
 			if happened.Load() == 0 {
-				t.Error("no reorganisation came between two questions")
+				t.Error("no reorganisation took place between two calls")
 			}
 		})
 	}
@@ -215,8 +215,8 @@ func TestShorterChain(t *testing.T) {
 	p := r.follow()
 	seq := p.Status().Seq
 	r.must(devchain.Revert(r.ctx, r.url, snapshot))
-	p.until("complaint about the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
-	watched.lookedAt(p)
+	p.until("reason about the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
+	watched.polled(p)
 	if now := p.Status(); now.Seq != seq || now.State != status.Following {
 		t.Fatalf("a lower head changed the log: %+v", now)
 	}
@@ -261,7 +261,7 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			again.until("freeze after a restart", func(st status.Status) bool { return st.State == status.Frozen })
 			cursor := r.cursor()
 			if all, _ := r.log(); cursor.GetSeq() != seq || uint64(len(all)) != seq || !strings.Contains(cursor.GetFrozen(), deep.want) {
-				t.Errorf("the frozen log has %d records, the cursor says %d (%q), want %d", len(all), cursor.GetSeq(), cursor.GetFrozen(), seq)
+				t.Errorf("the frozen log has %d records, the cursor has seq %d (%q), want %d", len(all), cursor.GetSeq(), cursor.GetFrozen(), seq)
 			}
 			again.halt()
 		})
@@ -324,7 +324,7 @@ func TestBlockComesBack(t *testing.T) {
 	block(2)
 	r.must(devchain.Revert(r.ctx, r.url, before))
 	if back := block(1); back.Hash() != first.Hash() {
-		t.Fatalf("the chain did not come back to this block, but to that one:\n%+v\n%+v", first, back)
+		t.Fatalf("the chain did not return to the first block but to another one:\n%+v\n%+v", first, back)
 	}
 	var appended int
 	for _, record := range r.verify() {
@@ -368,21 +368,21 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.follow()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
-	first.tell(forkedAt(height))
+	first.use(forkedAt(height))
 	p.until("disagreement", func(status.Status) bool { return p.disagreements(second) > 0 })
-	second.lookedAt(p) // which is in use now
+	second.polled(p) // the second endpoint is in use now
 	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != status.Following {
 		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(), p.Status().State)
 	}
 
 	// The second one is behind and does not know the log's head, so it has no vote.
-	first.tell(honest)
+	first.use(honest)
 	p.until("agreement", func(st status.Status) bool { return st.Reason == "" })
-	second.tell(headIs(r.blockAt("0x5"), ""))
+	second.use(headIs(r.blockAt("0x5"), ""))
 	r.reorg(2)
 	p.caughtUp()
 	r.verify()
-	second.tell(away)
+	second.use(away)
 	r.reorg(3)
 	p.caughtUp()
 	if depth := reorgOf(r.verify()); depth != 3 {
@@ -420,17 +420,17 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
 	p := r.follow()
 	seq := p.Status().Seq
-	second.tell(headIs(r.blockAt(hexutil.EncodeUint64(r.height()-2)), ""))
-	first.tell(forkedAt(fmt.Sprintf(`"%#x"`, r.height())))
+	second.use(headIs(r.blockAt(hexutil.EncodeUint64(r.height()-2)), ""))
+	first.use(forkedAt(fmt.Sprintf(`"%#x"`, r.height())))
 	p.until("disagreement, or a change of the log", func(st status.Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
-	third.lookedAt(p)
+	third.polled(p)
 	if now := r.cursor().GetSeq(); now != seq {
 		t.Errorf("the fork of one of three endpoints changed the log from seq %d to %d", seq, now)
 	}
 }
 
 // The endpoint in use is the only one on a fork that grows: it is left, and the chain of the others is followed.
-func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
+func TestOnlyEndpointOnAForkIsLeft(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -439,7 +439,7 @@ func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 	p := r.follow()
 	fork := r.height()
 	another := func(hash any) string { return "0xdd" + hash.(string)[4:] }
-	first.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	first.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any
 		if method != "eth_getBlockByNumber" || json.Unmarshal(truth(), &h) != nil || h == nil {
 			return nil, nil, false
@@ -462,14 +462,14 @@ func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 
 // An endpoint that has stopped at the log's head, a block that left the chain of the others, cannot block a
 // reorganisation forever.
-func TestStoppedEndpointKeepsNothing(t *testing.T) {
+func TestStoppedEndpointBlocksNoReorganisation(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	r.index()
-	second.tell(headIs(r.blockAt("latest"), fmt.Sprintf(`"%#x"`, r.height())))
+	second.use(headIs(r.blockAt("latest"), fmt.Sprintf(`"%#x"`, r.height())))
 	r.reorg(2)
 	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_increaseTime", hexutil.Uint64(60)))
 	r.mine(3) // enough for the second endpoint to lag

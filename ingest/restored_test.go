@@ -28,7 +28,7 @@ func ownKafka(t testing.TB) []string {
 // Kafka is wiped, and its log restored from a backup that was made while ingest was running: the log keeps its id and
 // its records, ingest continues it, and every attributed event is in the referral topics once. An ingest that starts in
 // the middle of the restore appends nothing, and continues when the restore ends.
-func TestIngestGoesOnWithARestoredLog(t *testing.T) {
+func TestIngestContinuesARestoredLog(t *testing.T) {
 	for name, broker := range map[string][2]func(testing.TB) []string{
 		"embedded":        {kfake, ownKafka},
 		"to Apache Kafka": {kfake, enginetest.ApacheKafka}, "from Apache Kafka": {enginetest.ApacheKafka, kfake},

@@ -50,7 +50,7 @@ func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *operate.Resum
 	defer cancel()
 	return i.Resume(ctx, accept, func(what string, done, of uint64) {
 		if done > of {
-			r.t.Errorf("%s: told %d of %d", what, done, of)
+			r.t.Errorf("%s: progress %d of %d", what, done, of)
 		}
 	})
 }
@@ -105,11 +105,11 @@ func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed in
 		case kind == writer.AcceptReorgOpen:
 			open = true // a second time if the command did not complete
 		case kind == writer.AcceptReorgClose && !open:
-			t.Fatalf("record %d closes what was not opened", record.GetSeq())
+			t.Fatalf("record %d closes a decision that was not opened", record.GetSeq())
 		case kind == writer.AcceptReorgClose:
 			open, closed = false, closed+1
 		case open && record.GetRetracts() == 0:
-			t.Fatalf("record %d between the decisions is no retraction: %v", record.GetSeq(), record)
+			t.Fatalf("record %d between the decisions is not a retraction: %v", record.GetSeq(), record)
 		case open:
 			retractions++
 		}
@@ -141,7 +141,7 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "below sparse records" {
-				t.Skip("the same command at another depth")
+				t.Skip("-short runs the command at one depth")
 			}
 			r, p := frozen(t, kfake, c.depth, c.prepare)
 			before, _ := r.log()
@@ -183,7 +183,7 @@ func TestResume(t *testing.T) {
 }
 
 // The plan shows the referrals that were published and are no longer in the chain. One whose transaction was mined
-// again still is, at any position in its block.
+// again still is, whatever its position in the block.
 func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
@@ -196,8 +196,8 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	}
 	p.caughtUp()
 	r.verify()
-	all := r.told()
-	slices.SortFunc(all, func(a, b told) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+	all := r.published()
+	slices.SortFunc(all, func(a, b publishedReferral) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
 	// The transactions of the first two of the six are mined again, together in another block, where the logs of the
 	// first come before those of the second.
 	lost := all[len(all)-6:]
@@ -205,7 +205,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	r.reorg(6, devchain.Kept{Hash: common.Hash(lost[0].GetLog().GetTxHash()), Block: 2}, devchain.Kept{Hash: common.Hash(shifted.GetTxHash()), Block: 2})
 	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 
-	eventID := func(x told) string {
+	eventID := func(x publishedReferral) string {
 		kind := map[string]string{chainlog.ReferralDeposits(r.config.ID): webhook.DepositReferral, chainlog.ReferralWithdrawals(r.config.ID): webhook.WithdrawalReferral}[x.topic]
 		l := x.GetLog()
 		return webhook.EventID(r.config.ID, common.Hash(l.GetTxHash()), l.GetLogIndex(), kind, x.GetPartnerId()).String()
@@ -222,7 +222,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 		t.Fatal("the kept transaction has a log at the same index as before: the test shows nothing")
 	}
 	if len(want) < 4 {
-		t.Fatalf("only %d told referrals lost their cause", len(want))
+		t.Fatalf("only %d published referrals lost their cause", len(want))
 	}
 	check := func(plan *operate.Resumption) {
 		t.Helper()
@@ -251,7 +251,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 // unchanged.
 func TestResumeKilledAtEveryStep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the same at each of many steps")
+		t.Skip("-short skips the many steps")
 	}
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		for _, at := range writer.Steps {

@@ -57,28 +57,28 @@ type rig struct {
 
 // orders are the commands that a test issues, and their outcomes.
 type orders struct {
-	mu    sync.Mutex
-	given []vaults.Command
-	came  map[int64]vaults.Outcome
-	fault error // returned by the registry instead
+	mu       sync.Mutex
+	given    []vaults.Command
+	outcomes map[int64]vaults.Outcome
+	fault    error // returned by the registry instead
 }
 
 func (o *orders) Pending(context.Context) (left []vaults.Command, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.given {
-		if _, ended := o.came[c.ID]; !ended {
+		if _, ended := o.outcomes[c.ID]; !ended {
 			left = append(left, c)
 		}
 	}
 	return left, o.fault
 }
 
-func (o *orders) Finish(_ context.Context, id int64, came vaults.Outcome) error {
+func (o *orders) Finish(_ context.Context, id int64, outcome vaults.Outcome) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fault == nil {
-		o.came[id] = came
+		o.outcomes[id] = outcome
 	}
 	return o.fault
 }
@@ -112,15 +112,15 @@ func (r *rig) give(kind string, v vaults.Config, argument string) (id int64) {
 	return id
 }
 
-// came waits until commands have ended, and returns the outcome of the last one.
-func (p *process) came(ids []int64) (last vaults.Outcome) {
+// outcome waits until commands have ended, and returns the outcome of the last one.
+func (p *process) outcome(ids []int64) (last vaults.Outcome) {
 	p.rig.t.Helper()
 	p.until("outcome of a command", func(status.Status) bool {
 		p.rig.orders.mu.Lock()
 		defer p.rig.orders.mu.Unlock()
 		for _, id := range ids {
 			var ended bool
-			if last, ended = p.rig.orders.came[id]; !ended {
+			if last, ended = p.rig.orders.outcomes[id]; !ended {
 				return false
 			}
 		}
@@ -197,7 +197,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	t.Cleanup(cancel)
-	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]vaults.Outcome{}}, stepping: new(sync.RWMutex)}
+	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{outcomes: map[int64]vaults.Outcome{}}, stepping: new(sync.RWMutex)}
 	var err error
 	if r.chain, err = ethclient.DialContext(ctx, anvil.URL); err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func (r *rig) mine(n uint64) {
 	r.must(devchain.Mine(r.ctx, r.url, n))
 }
 
-// feed mines one block once the log has all blocks of the chain. A writer needs something to write to learn that it was
+// feed mines one block once the log has all blocks of the chain. A writer notices only when it writes that it was
 // replaced, and it reaches the head only if blocks come no faster than it writes them.
 func (r *rig) feed() {
 	r.t.Helper()

@@ -117,7 +117,7 @@ func TestSamples(t *testing.T) {
 	p.followsSteps(4)
 	all := r.verify()
 	if samples := r.verifySamples(always); len(samples) < 20 || taken == 0 {
-		t.Errorf("%d samples, %v counted: the test proves little", len(samples), taken)
+		t.Errorf("%d samples, %v counted: the test shows little", len(samples), taken)
 	}
 	retracted := 0
 	for _, record := range all {
@@ -133,9 +133,9 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestSamplesSurviveDeath: after a crash of ingest at any step, each block has its samples once, in one unit with its
+// TestSamplesSurviveCrashes: after a crash of ingest at any step, each block has its samples once, in one unit with its
 // logs.
-func TestSamplesSurviveDeath(t *testing.T) {
+func TestSamplesSurviveCrashes(t *testing.T) {
 	for _, at := range writer.Steps {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -156,7 +156,7 @@ func TestSamplesSurviveDeath(t *testing.T) {
 }
 
 // ofCalls responds to calls of convertToAssets, and to nothing else. block is the number of the block in the call.
-func (r *rig) ofCalls(answer func(block uint64) (result any, err error, told bool)) lie {
+func (r *rig) ofCalls(answer func(block uint64) (result any, err error, handled bool)) lie {
 	converts := selectors("convertToAssets(uint256)")
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		var at struct{ BlockHash common.Hash }
@@ -171,7 +171,7 @@ func (r *rig) ofCalls(answer func(block uint64) (result any, err error, told boo
 	}
 }
 
-// caller is a liar that receives each call on its own: it rejects batches.
+// caller is a liar that receives single calls only: it rejects batches.
 func (r *rig) caller(l lie) *liar {
 	r.t.Helper()
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -275,15 +275,15 @@ func TestSamplesNeedAgreement(t *testing.T) {
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(lying.URL, r.caller(honest).URL), 2
 	p := r.start()
 	disagree := func(st status.Status) bool { return strings.Contains(st.Reason, "disagree about what") }
-	p.until("complaint about old blocks", disagree)
-	lying.tell(honest)
+	p.until("reason about old blocks", disagree)
+	lying.use(honest)
 	p.caughtUp()
 	r.verifySamples(always)
-	lying.tell(lie)
+	lying.use(lie)
 	r.steps(sampledEvery)
-	p.until("complaint about the head", disagree)
+	p.until("reason about the head", disagree)
 	r.verifySamples(always)
-	lying.tell(honest)
+	lying.use(honest)
 	p.caughtUp()
 	r.verify()
 	r.verifySamples(always)
@@ -297,11 +297,11 @@ func TestSamplesAreRetried(t *testing.T) {
 		err    error
 	}{
 		"null":               {nil, nil},
-		"no number":          {"0xzz", nil},
+		"a malformed number": {"0xzz", nil},
 		"hangs up":           {nil, errHangUp},
 		"lags":               {nil, errors.New("header for hash not found")},
 		"is not canonical":   {nil, errors.New("hash is not currently canonical")},
-		"asked too often":    {nil, errors.New("request rate exceeded")},
+		"a rate limit":       {nil, errors.New("request rate exceeded")},
 		"fails in some way":  {nil, errors.New("internal error")},
 		"has no such method": {nil, errNoMethod},
 	} {
@@ -351,7 +351,7 @@ func TestUnansweredSamples(t *testing.T) {
 			r.verify()
 			r.verifySamples(func(_ common.Address, n uint64) bool { return none(n) })
 			if n := p.metric("samples_total", "unanswered"); n == 0 {
-				t.Error("navlog_ingest_samples_total counted no call without an answer")
+				t.Error("navlog_ingest_samples_total counted no call without a result")
 			}
 			if warnings := p.Status().VaultWarnings; len(warnings) > 0 {
 				t.Errorf("the warnings are %v", warnings)

@@ -35,18 +35,18 @@ func shortHistory(t *testing.T) *history {
 }
 
 // Without a schedule of proofs, the blocks below the window stay unproven, and the status reports this.
-func TestBelievedBlocksAreNotProven(t *testing.T) {
+func TestBlocksBelowTheWindowAreUnproven(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
 	r.config.Vaults[0].StartBlock = 10
 	p := r.start()
 	h.caughtUp(p)
 	if got := p.Status().ProvenTo; got != 9 {
-		t.Errorf("the status says that blocks up to %d are proven", got)
+		t.Errorf("the status shows blocks up to %d as proven", got)
 	}
-	believed := r.cursor().GetVaults()[0].GetBelievedTo()
-	if want := h.tip - r.config.Window; believed != want {
-		t.Errorf("blocks up to %d were accepted unproven, want %d", believed, want)
+	unproven := r.cursor().GetVaults()[0].GetBelievedTo()
+	if want := h.tip - r.config.Window; unproven != want {
+		t.Errorf("blocks up to %d were accepted unproven, want %d", unproven, want)
 	}
 	p.halt()
 }
@@ -106,9 +106,9 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 		says    string
 	}{
 		"a log is left out": {byRange, leftOut, func(*history, *rig) {}, "the log lacks log "},
-		"a log is left out of a block whose bloom says little": {byRange, leftOut, func(h *history, _ *rig) {
+		"a log is left out of a block with a full bloom": {byRange, leftOut, func(h *history, _ *rig) {
 			h.crowded = 2000
-			if b := types.CreateBloom(&types.Receipt{Logs: h.logsOf(2000)}); proof.Telling(&b) {
+			if b := types.CreateBloom(&types.Receipt{Logs: h.logsOf(2000)}); proof.Sparse(&b) {
 				t.Fatal("the bloom of the crowded block is sparse: the test shows nothing")
 			}
 		}, "the log lacks log "},
@@ -130,7 +130,7 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			}
 			return logs
 		}, func(*history, *rig) {}, "the log has a log 1, of vault "},
-		"an amount is false, which no bloom shows": {func(string) bool { return true }, func(logs []map[string]any) []map[string]any {
+		"an amount is wrong, which no bloom shows": {func(string) bool { return true }, func(logs []map[string]any) []map[string]any {
 			for _, l := range logs {
 				if l["blockNumber"] == "0x7d0" {
 					l["data"] = "0x01"
@@ -155,10 +155,10 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			p.until("finding", func(st status.Status) bool { return st.Disproven != "" })
 			st := p.Status()
 			if !strings.Contains(st.Disproven, fmt.Sprintf("block 2000 (%s)", h.hash(2000))) || !strings.Contains(st.Disproven, c.says) || st.ProvenTo != 1999 {
-				t.Errorf("found is %q, proven are the blocks up to %d", st.Disproven, st.ProvenTo)
+				t.Errorf("the finding is %q, and blocks up to %d are proven", st.Disproven, st.ProvenTo)
 			}
 			if counterValue(t, p.status.Disproven) != 1 || counterValue(t, p.status.Proven) != 1999 {
-				t.Error("the metrics do not show it")
+				t.Error("the metrics do not show the finding")
 			}
 			h.caughtUp(p) // the head is followed all the same
 		})
@@ -183,7 +183,7 @@ func TestProofBesideReorganisations(t *testing.T) {
 		t.Helper()
 		p.until("proof", func(st status.Status) bool { return st.ProvenTo == st.FinalBlock || st.Disproven != "" })
 		if st := p.Status(); st.Disproven != "" {
-			t.Fatalf("found is %s", st.Disproven)
+			t.Fatalf("the log counts as disproven: %s", st.Disproven)
 		}
 	}
 	proven()
@@ -255,7 +255,7 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 			return nil, errors.New("internal error"), method == "eth_getBlockReceipts"
 		}, "internal error"},
 	} {
-		wrong.tell(c.lie)
+		wrong.use(c.lie)
 		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(wrong.URL)
 		p := r.follow()
 		before := wrong.count("eth_getBlockReceipts")
@@ -329,7 +329,7 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 		forever   bool
 	}{
 		"the honest endpoint is in use":    {rpc.Endpoints(good.URL, forked.URL), false},
-		"the endpoint on a fork is":        {rpc.Endpoints(forked.URL, good.URL), false},
+		"the endpoint on a fork is in use": {rpc.Endpoints(forked.URL, good.URL), false},
 		"the honest endpoint always fails": {rpc.Endpoints(good.URL, forked.URL), true},
 	} {
 		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(unproven.URL)
@@ -347,19 +347,19 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 		disproves.Store(false)
 		failed.Store(0)
 		p := r.start()
-		p.until(name+": a verdict of the fork, and a failure", func(st status.Status) bool {
+		p.until(name+": verdict of the fork after a failure", func(st status.Status) bool {
 			if st.Disproven != "" && !c.forever {
 				t.Fatalf("%s: disproven is %q", name, st.Disproven)
 			}
 			return disproves.Load() && failed.Load() > 0 && (st.Disproven != "" || !c.forever)
 		})
 		if c.forever && counterValue(t, p.status.Disproven) != 1 {
-			t.Errorf("%s: the metric does not show it", name)
+			t.Errorf("%s: the metric does not show the finding", name)
 		}
 		failing.Store(false)
 		p.until(name+": proof", func(st status.Status) bool { return st.ProvenTo == r.final() })
 		if st := p.Status(); st.Disproven != "" || counterValue(t, p.status.Disproven) != 0 {
-			t.Errorf("%s: disproven is %q although the block is proven", name, st.Disproven)
+			t.Errorf("%s: the status says %q although the block is proven", name, st.Disproven)
 		}
 		p.halt()
 	}
@@ -410,7 +410,7 @@ func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 			if st := p.Status(); st.ProvenTo != st.IndexedBlock {
 				t.Fatalf("blocks up to %d of %d are proven of an endpoint that returns all logs of a block", st.ProvenTo, st.IndexedBlock)
 			}
-			limited.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			limited.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 				switch method {
 				case "eth_getBlockReceipts":
 					return nil, errNoMethod, true
@@ -442,7 +442,7 @@ func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 		t.Fatalf("blocks up to %d of %d are proven of an honest endpoint", st.ProvenTo, st.IndexedBlock)
 	}
 	seq := p.Status().Seq
-	lying.tell(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	lying.use(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch method {
 		case "eth_getLogs":
 			return []any{}, nil, true
@@ -457,12 +457,12 @@ func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 		return nil, nil, false
 	})
 	r.steps(8)
-	p.until("complaint", func(st status.Status) bool { return strings.Contains(st.Reason, "a field was changed") })
+	p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "a field was changed") })
 	all, _ := r.log()
 	for _, record := range all[seq:] { // a block without logs has an empty bloom, so its header was not changed
 		b := record.GetBlock()
 		if b == nil {
-			t.Fatalf("a record was appended of a changed header: %v", record)
+			t.Fatalf("a record with a changed header was appended: %v", record)
 		}
 		header, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(b.GetNumber()))
 		r.must(err)
@@ -470,7 +470,7 @@ func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 			t.Errorf("block %d was appended with a changed header", b.GetNumber())
 		}
 	}
-	lying.tell(honest)
+	lying.use(honest)
 	p.caughtUp()
 	r.verify()
 	if st := p.Status(); st.ProvenTo != st.IndexedBlock {

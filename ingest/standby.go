@@ -22,22 +22,22 @@ import (
 // after which a standby takes a silent writer for dead.
 const beatsPerStandby = 5
 
-// heart stores the heartbeat of a chain's writer: as the metadata of an offset that a
+// heartbeats stores the heartbeat of a chain's writer: as the metadata of an offset that a
 // consumer group without members has committed. Kafka keeps one for each group, so nothing
 // grows. The heartbeat only decides when a standby tries to take over. The transactional id
 // ensures that there is one writer, so a late or lost heartbeat costs a takeover, and no record.
-type heart struct {
+type heartbeats struct {
 	adm   *kadm.Client
 	group string
 	topic string
 }
 
-func (i *Ingest) heart(client *kgo.Client) heart {
-	return heart{kadm.NewClient(client), chainlog.HeartGroup(i.config.ID), chainlog.CursorTopic(i.config.ID)}
+func (i *Ingest) heartbeats(client *kgo.Client) heartbeats {
+	return heartbeats{kadm.NewClient(client), chainlog.HeartGroup(i.config.ID), chainlog.CursorTopic(i.config.ID)}
 }
 
-// say commits a heartbeat; an empty one means that no ingest writes.
-func (h heart) say(ctx context.Context, beat string) error {
+// send commits a heartbeat; an empty one means that no ingest writes.
+func (h heartbeats) send(ctx context.Context, beat string) error {
 	var offsets kadm.Offsets
 	offsets.Add(kadm.Offset{Topic: h.topic, LeaderEpoch: -1, Metadata: beat})
 	answer, err := h.adm.CommitOffsets(ctx, h.group, offsets)
@@ -50,8 +50,8 @@ func (h heart) say(ctx context.Context, beat string) error {
 	return nil
 }
 
-// heard returns the newest heartbeat; empty if there is none.
-func (h heart) heard(ctx context.Context) (string, error) {
+// newest returns the newest heartbeat; empty if there is none.
+func (h heartbeats) newest(ctx context.Context) (string, error) {
 	answer, err := h.adm.FetchOffsets(ctx, h.group)
 	if err == nil {
 		err = answer.Error()
@@ -66,8 +66,8 @@ func (h heart) heard(ctx context.Context) (string, error) {
 	return beat.Metadata, nil
 }
 
-// standBy returns when no other ingest writes the log: none is known, the last one said
-// goodbye, or it has sent no heartbeat for config.Standby, by this process's clock. Time in
+// standBy returns when no other ingest writes the log: none is known, the last one sent
+// a farewell, or it has sent no heartbeat for config.Standby, by this process's clock. Time in
 // which Kafka does not answer does not count. A heartbeat of this process's own counts like
 // that of another: a process that hung may overwrite the heartbeat of its successor, which
 // is alive.
@@ -81,10 +81,10 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	}
 	defer client.Close()
 	i.standing.set(func(s *standing) { s.trouble, s.unfit = "", "log, chain and configuration are not compared yet" })
-	h, last, trouble, since := i.heart(client), "", "", time.Now()
+	h, last, trouble, since := i.heartbeats(client), "", "", time.Now()
 	for waiting := false; ; waiting = true {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
-		beat, err := h.heard(bounded)
+		beat, err := h.newest(bounded)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -202,10 +202,10 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 	if i.config.Standby == 0 {
 		return
 	}
-	h, trouble := i.heart(client), ""
+	h, trouble := i.heartbeats(client), ""
 	for n := 1; ; n++ {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
-		err := h.say(bounded, fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n))
+		err := h.send(bounded, fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n))
 		cancel()
 		if err == nil {
 			trouble = ""
@@ -233,10 +233,10 @@ func (i *Ingest) farewell(ctx context.Context) {
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err == nil {
 		defer client.Close()
-		h := i.heart(client)
+		h := i.heartbeats(client)
 		var beat string
-		if beat, err = h.heard(ctx); err == nil && i.own(beat) {
-			err = h.say(ctx, "")
+		if beat, err = h.newest(ctx); err == nil && i.own(beat) {
+			err = h.send(ctx, "")
 		}
 	}
 	if err != nil {

@@ -31,19 +31,19 @@ func TestStandby(t *testing.T) {
 			p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 			p.until("standby that could take over", func(status.Status) bool { return p.Ready() == nil && p.StandsBy() })
 			if why := p.Status().Reason; !strings.Contains(why, "another ingest writes this chain's log: "+first.Status().Instance) {
-				t.Errorf("a standby says %q", why)
+				t.Errorf("the reason of a standby is %q", why)
 			}
 		}
 		r.steps(3)
 		first.caughtUp()
 		if n := len(r.writers()); n != 1 {
-			t.Fatalf("%d ingests wrote beside two that stand by, want 1", n)
+			t.Fatalf("%d ingests wrote while two stood by, want 1", n)
 		}
 
 		began := time.Now()
 		first.halt()
 		writer, other := second, third
-		r.eventually("one that took over, and one that stands by", func() bool {
+		r.eventually("single takeover with one standby left", func() bool {
 			r.feed()
 			if writer.Status().State == status.Standby {
 				writer, other = other, writer
@@ -54,7 +54,7 @@ func TestStandby(t *testing.T) {
 		r.steps(3)
 		writer.caughtUp()
 		if n := len(r.writers()); n > 3 {
-			t.Errorf("the log changed hands to %d ingests, of which one is left to stand by", n)
+			t.Errorf("the log changed hands to %d ingests, want one writer and one standby left", n)
 		}
 		r.verify()
 		writer.halt()
@@ -69,7 +69,7 @@ func TestStandbysStartTogether(t *testing.T) {
 	r.config.Standby = 300 * time.Millisecond
 	r.steps(10)
 	all := []*process{r.start(), r.start(), r.start()}
-	r.eventually("one writer and two that stand by", func() bool {
+	r.eventually("single writer with two standbys", func() bool {
 		r.feed()
 		standing := 0
 		for _, p := range all {
@@ -82,7 +82,7 @@ func TestStandbysStartTogether(t *testing.T) {
 	for _, p := range all {
 		select {
 		case <-p.done:
-			t.Errorf("one of them ended: %v", p.err)
+			t.Errorf("an ingest ended: %v", p.err)
 		default:
 		}
 	}
@@ -94,7 +94,7 @@ func TestStandbysStartTogether(t *testing.T) {
 		}
 	}
 	if n := len(r.writers()); n > before+1 {
-		t.Errorf("after they have settled the log changed hands from %d to %d times", before, n)
+		t.Errorf("after the start the changes of the writer went from %d to %d", before, n)
 	}
 	r.verify()
 }
@@ -106,7 +106,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	r.config.Standby = 500 * time.Millisecond
 	r.steps(10)
 	hangs := r.process(writer.BeforeProduce, 2)
-	r.eventually("a writer that hangs", hangs.stopped)
+	r.eventually("hang of the writer", hangs.stopped)
 	p := r.start()
 	p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 	p.until("takeover", func(st status.Status) bool { return st.State != status.Standby })
@@ -118,17 +118,17 @@ func TestStandbyTakesOver(t *testing.T) {
 		p.caughtUp()
 	}
 	if hangs.gone.Load() {
-		t.Error("the one that was replaced ended, and does not stand by")
+		t.Error("the replaced writer ended instead of standing by")
 	}
 	r.verify()
 	p.halt()
 	height := r.height()
-	r.eventually("the log in the hands of the one that was replaced", func() bool {
+	r.eventually("second takeover by the replaced writer", func() bool {
 		r.feed()
 		return r.cursor().GetHead().GetNumber() > height
 	})
 	r.must(hangs.Process.Signal(syscall.SIGKILL))
-	r.eventually("its end", hangs.gone.Load)
+	r.eventually("end of the process", hangs.gone.Load)
 	r.follow()
 	r.verify()
 }
@@ -136,7 +136,7 @@ func TestStandbyTakesOver(t *testing.T) {
 // A process that hung sends another heartbeat, which overwrites those of its successor, before it learns that it was
 // replaced. It then reads its own heartbeat, but waits for the live writer all the same; and when it ends, it commits
 // no farewell.
-func TestStandbyThatHearsItself(t *testing.T) {
+func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 10 * time.Second // longer than it can take to send the live writer's heartbeat
 	woken, living := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)), New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
@@ -144,7 +144,7 @@ func TestStandbyThatHearsItself(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	h := woken.heart(client)
+	h := woken.heartbeats(client)
 	beat := func(of *Ingest, n int) string { return fmt.Sprintf("%x %d %d", of.instance, time.Now().UnixMilli(), n) }
 	standing := func() <-chan error {
 		done := make(chan error, 1)
@@ -153,31 +153,31 @@ func TestStandbyThatHearsItself(t *testing.T) {
 	}
 	stands := func(done <-chan error, why string) {
 		t.Helper()
-		r.eventually("a standby that says: "+why, func() bool {
+		r.eventually("a standby with the reason:  "+why, func() bool {
 			select {
 			case err := <-done:
-				t.Fatalf("it takes over (%v), and does not say: %s", err, why)
+				t.Fatalf("it takes over (%v) instead of standing by because: %s", err, why)
 			default:
 			}
 			return woken.Status().State == status.Standby && strings.Contains(woken.Status().Reason, why)
 		})
 	}
 
-	r.must(h.say(r.ctx, beat(woken, 7)))
+	r.must(h.send(r.ctx, beat(woken, 7)))
 	done := standing()
 	stands(done, "has not sent a heartbeat yet")
-	r.must(h.say(r.ctx, beat(living, 8)))
+	r.must(h.send(r.ctx, beat(living, 8)))
 	stands(done, living.Status().Instance)
-	r.must(h.say(r.ctx, ""))
+	r.must(h.send(r.ctx, ""))
 	r.must(<-done)
 
 	// If no other ingest sends a heartbeat, the last writer was this one: it takes over, but not before that is known.
 	woken.config.Standby = 2 * time.Second
-	r.must(h.say(r.ctx, beat(woken, 9)))
+	r.must(h.send(r.ctx, beat(woken, 9)))
 	began := time.Now()
 	r.must(<-standing())
 	if after := time.Since(began); after < woken.config.Standby {
-		t.Errorf("its own beat was silent for %s, and it took over", after)
+		t.Errorf("it took over after only %s without another heartbeat", after)
 	}
 }
 
@@ -195,13 +195,13 @@ func TestStandbyEndsWithoutFarewell(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.heart(client).heard(r.ctx); err != nil || !p.own(beat) {
-		t.Errorf("the newest beat is %q, %v", beat, err)
+	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || !p.own(beat) {
+		t.Errorf("the newest heartbeat is %q, %v", beat, err)
 	}
 }
 
 // While Kafka does not return the heartbeat, no writer counts as silent.
-func TestStandbyWithoutAnswer(t *testing.T) {
+func TestStandbyWithoutHeartbeats(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 100 * time.Millisecond
 	r.steps(5)
@@ -215,18 +215,18 @@ func TestStandbyWithoutAnswer(t *testing.T) {
 	r.eventually("the reason", func() bool { return strings.Contains(away.Status().Reason, "read from the Kafka group") })
 	select {
 	case err := <-done:
-		t.Errorf("it takes over without an answer: %v", err)
+		t.Errorf("it takes over although Kafka does not respond: %v", err)
 	case <-time.After(5 * r.config.Standby):
 	}
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.heart(client).heard(r.ctx); err != nil || !p.own(beat) {
-		t.Errorf("the newest beat is %q, %v", beat, err)
+	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || !p.own(beat) {
+		t.Errorf("the newest heartbeat is %q, %v", beat, err)
 	}
 	p.halt()
-	if beat, err := p.heart(client).heard(r.ctx); err != nil || beat != "" {
-		t.Errorf("after the end of the writer the beat is %q, %v", beat, err)
+	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || beat != "" {
+		t.Errorf("after the end of the writer the heartbeat is %q, %v", beat, err)
 	}
 }
 
@@ -257,11 +257,11 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	node := r.through(honest)
 	second := r.start()
 	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
-	node.tell(away)
+	node.use(away)
 	first.halt()
-	second.until("a writer that waits for its node", func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
+	second.until("writer that waits for its node", func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
 	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
-		t.Errorf("it says %q", reason)
+		t.Errorf("the reason is %q", reason)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	node := r.through(honest)
 	nodeless := r.start()
 	nodeless.until("ready standby", func(status.Status) bool { return nodeless.StandsBy() && nodeless.Ready() == nil })
-	node.tell(away)
+	node.use(away)
 	nodeless.until("standby without a node", func(status.Status) bool {
 		err := nodeless.Ready()
 		return nodeless.StandsBy() && err != nil && strings.Contains(err.Error(), "no endpoint of chain.rpc answers")
@@ -299,7 +299,7 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	ctx, stop := context.WithCancel(r.ctx)
 	done := make(chan error, 1)
 	go func() { done <- away.standBy(ctx) }()
-	r.eventually("a standby without Kafka", func() bool {
+	r.eventually("standby without Kafka", func() bool {
 		err := away.Ready()
 		return away.StandsBy() && err != nil && strings.Contains(err.Error(), "could not take over: read from the Kafka group")
 	})

@@ -91,7 +91,7 @@ func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 			if overHTTP {
 				r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: r.socketOf()}}
 			}
-			// More than the configuration allows, and than the test waits.
+			// Longer than the configuration allows and the test waits.
 			p := r.start(func(i *Ingest) { i.config.PollInterval = time.Hour })
 			p.until("subscription", func(st status.Status) bool { return st.Endpoints[0].Subscribed })
 			for range 4 {

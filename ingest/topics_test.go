@@ -11,7 +11,7 @@ import (
 )
 
 // A log with one replica causes a warning at every start, except on a development chain.
-func TestSingleReplicaIsWarnedOf(t *testing.T) {
+func TestWarningAboutSingleReplica(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers = enginetest.Kafka(t)
@@ -24,7 +24,7 @@ func TestSingleReplicaIsWarnedOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := strings.Contains(said.String(), chainlog.LogTopic(id)) && strings.Contains(said.String(), "one replica"); got != warned {
-				t.Errorf("chain %d, start %d: warned %v:\n%s", id, start, got, said.String())
+				t.Errorf("chain %d, start %d: warning %v:\n%s", id, start, got, said.String())
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestTraces(t *testing.T) {
 	depositor.deposit(5, 7)
 	first.caughtUp()
 	first.halt()
-	few := len(r.told())
+	few := len(r.published())
 	r.mine(20) // everything before is final now
 	second := r.start()
 	second.until("referral block", func(st status.Status) bool {
@@ -36,7 +36,7 @@ func TestTraces(t *testing.T) {
 	})
 	r.verify()
 	second.halt()
-	if many := len(r.told()); many <= few {
+	if many := len(r.published()); many <= few {
 		t.Fatalf("%d referrals at the start, %d at the end", few, many)
 	}
 
@@ -71,7 +71,7 @@ func TestTraces(t *testing.T) {
 			from = link.SpanContext.TraceID().String()
 		}
 		if !read[from] {
-			t.Errorf("a commit of a history does not lead to the reading of its ranges")
+			t.Errorf("the commit of a history has no link to the spans that read its ranges")
 		}
 	}
 	if history == 0 {

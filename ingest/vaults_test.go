@@ -66,7 +66,7 @@ func TestVaultAddedLater(t *testing.T) {
 		r.steps(20)
 		p = r.start()
 		p.until("head without the third vault", func(st status.Status) bool { return st.IndexedBlock == r.height() })
-		p.came(r.order(registry.RestoreVault, all[2]))
+		p.outcome(r.order(registry.RestoreVault, all[2]))
 		p.caughtUp()
 		r.verify()
 	})
@@ -112,10 +112,10 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 			ids = r.order(run.order, all[0])
 		}
 		p := r.start()
-		if came := p.came(ids); came.Is != run.comes.Is || !strings.Contains(came.Detail, run.comes.Detail) {
-			t.Errorf("run %d: the command comes to %v, want %v", n, came, run.comes)
+		if outcome := p.outcome(ids); outcome.Is != run.comes.Is || !strings.Contains(outcome.Detail, run.comes.Detail) {
+			t.Errorf("run %d: the outcome of the command is %v, want %v", n, outcome, run.comes)
 		}
-		p.until("the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
+		p.until("block at the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
 		var warning string
 		for _, w := range p.Status().VaultWarnings {
 			if w.Address == first.Hex() {
@@ -130,12 +130,12 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 		}
 		p.halt()
 		if removed := said(); !slices.Equal(removed, run.want) {
-			t.Errorf("run %d: the records of the first vault say removed %v, want %v", n, removed, run.want)
+			t.Errorf("run %d: the records of the first vault have removed %v, want %v", n, removed, run.want)
 		}
 		for _, v := range r.cursor().GetVaults() {
 			gone := common.BytesToAddress(v.GetAddress()) == first && run.want[len(run.want)-1]
 			if v.GetRemoved() != gone || !gone && v.GetCoveredTo() != r.height() {
-				t.Errorf("run %d: the cursor says of vault 0x%x removed %t, want %t, and covers it to block %d of %d", n, v.GetAddress(), v.GetRemoved(), gone, v.GetCoveredTo(), r.height())
+				t.Errorf("run %d: in the cursor vault 0x%x has removed %t, want %t, and is covered up to block %d of %d", n, v.GetAddress(), v.GetRemoved(), gone, v.GetCoveredTo(), r.height())
 			}
 		}
 	}
@@ -160,9 +160,9 @@ func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	p := r.follow()
 	follows := func() {
 		t.Helper()
-		p.until("why the vault waits", func(st status.Status) bool { return strings.Contains(st.Warning, errNoMethod.Error()) })
+		p.until("reason why the vault waits", func(st status.Status) bool { return strings.Contains(st.Warning, errNoMethod.Error()) })
 		r.steps(10)
-		p.until("the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && p.Ready() == nil })
+		p.until("block at the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && p.Ready() == nil })
 		if n := len(r.cursor().GetVaults()); n != 1 {
 			t.Errorf("the log has %d vaults", n)
 		}
@@ -173,12 +173,12 @@ func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	fails.Store("eth_call")
 	follows()
 	p.halt()
-	r.orders = &orders{came: map[int64]vaults.Outcome{}}
+	r.orders = &orders{outcomes: map[int64]vaults.Outcome{}}
 	r.config.Vaults = all[:2] // also without the command
 	p = r.start()
 	follows()
 	fails.Store("")
-	p.until("the vault in the log", func(st status.Status) bool {
+	p.until("record of the vault in the log", func(st status.Status) bool {
 		return st.Warning == "" && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.IndexedBlock == r.height()
 	})
 	p.caughtUp()
@@ -195,8 +195,8 @@ func TestVaultIsReplacedAtAStart(t *testing.T) {
 	r.config.Vaults = all[:2]
 	ids := r.order(registry.RemoveVault, all[0])
 	p := r.start()
-	if came := p.came(ids); came.Is != registry.CommandDone {
-		t.Errorf("the removal comes to %v", came)
+	if outcome := p.outcome(ids); outcome.Is != registry.CommandDone {
+		t.Errorf("the outcome of the removal is %v", outcome)
 	}
 	p.caughtUpBut(1)
 	if n := len(r.cursor().GetVaults()); n != 2 {
@@ -211,22 +211,22 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	all := r.config.Vaults
 	r.steps(20)
 	p := r.follow()
-	if came := p.came(r.order(registry.RemoveVault, vaults.Config{Address: r.contracts.Router.Hex()})); came.Is != registry.CommandRefused || !strings.Contains(came.Detail, "has no vault") {
-		t.Errorf("the removal of an unknown vault comes to %v", came)
+	if outcome := p.outcome(r.order(registry.RemoveVault, vaults.Config{Address: r.contracts.Router.Hex()})); outcome.Is != registry.CommandRefused || !strings.Contains(outcome.Detail, "has no vault") {
+		t.Errorf("the outcome of the removal of an unknown vault is %v", outcome)
 	}
 	r.orders.fail(errors.New("away"))
 	ids := r.order(registry.RemoveVault, all[0], all[1])
 	r.steps(5)
 	p.caughtUp()
 	r.orders.fail(nil)
-	if came := p.came(ids); came.Is != registry.CommandDone {
-		t.Errorf("the removal comes to %v", came)
+	if outcome := p.outcome(ids); outcome.Is != registry.CommandDone {
+		t.Errorf("the outcome of the removal is %v", outcome)
 	}
 	r.steps(5)
 	p.caughtUpBut(2)
 	r.verify()
-	if came := p.came(r.order(registry.RemoveVault, all[2])); came.Is != registry.CommandRefused {
-		t.Errorf("the removal of the last vault comes to %v", came)
+	if outcome := p.outcome(r.order(registry.RemoveVault, all[2])); outcome.Is != registry.CommandRefused {
+		t.Errorf("the outcome of the removal of the last vault is %v", outcome)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			} else {
 				p.caughtUpBut(1)
 				r.verify()
-				p.came(r.order(registry.RestoreVault, all[0]))
+				p.outcome(r.order(registry.RestoreVault, all[0]))
 				p.caughtUp()
 			}
 			again := map[common.Hash]bool{}
@@ -385,13 +385,13 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 		r.steps(1)
 		p.atHead()
 	}
-	p.until("complaint of the late vault", func(st status.Status) bool {
+	p.until("reason of the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
 	})
 	if tries := lines.count("cannot read late vaults, retrying"); tries >= rounds {
 		t.Errorf("the late vault was tried %d times in %d rounds", tries, rounds)
 	}
-	failing.tell(honest)
+	failing.use(honest)
 	p.caughtUp()
 	r.verify()
 }
@@ -417,7 +417,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	s := r.session()
 	advance := func() {
 		t.Helper()
-		s.catchup.Again = time.Time{} // it does not pause between its attempts
+		s.catchup.Again = time.Time{} // no pause between the attempts
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
@@ -431,7 +431,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		advance()
 		return s.writer.State.Head.Number == r.height()
 	})
-	pruned.tell(honest)
+	pruned.use(honest)
 	r.follow()
 	r.verify()
 }
@@ -460,7 +460,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
 		if complained && s.lateReason() == "" {
-			t.Fatal("the reason went away while the node let ingest wait")
+			t.Fatal("the reason disappeared while ingest waited for the node")
 		}
 		complained = s.lateReason() != ""
 		select {
@@ -472,7 +472,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 		}
 		return failures >= 3
 	})
-	failing.tell(honest)
+	failing.use(honest)
 	release()
 	r.follow()
 	r.verify()
@@ -501,7 +501,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	})
 	r.config.RPC, r.config.Vaults = rpc.Endpoints(failing.URL), all
 	p := r.start()
-	p.until("late vault before the block that is not given", func(st status.Status) bool {
+	p.until("late vault before the missing block", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 && st.LateVaults[0].Reason != ""
 	})
 	r.verify()
@@ -525,8 +525,8 @@ func TestLateVaultBelowTheWindow(t *testing.T) {
 	r.verify()
 }
 
-// TestVaultsAreAskedOnce: responses of a vault are not read again when the node fails at the next call.
-func TestVaultsAreAskedOnce(t *testing.T) {
+// TestVaultsAreCalledOnce: responses of a vault are not read again when the node fails at the next call.
+func TestVaultsAreCalledOnce(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(3)
 	var mu sync.Mutex
@@ -548,11 +548,11 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if calls <= len(answered) {
-		t.Error("no question failed")
+		t.Error("no call failed")
 	}
 	for question, times := range answered {
 		if times > 1 {
-			t.Errorf("%s was answered %d times", question, times)
+			t.Errorf("%s succeeded %d times", question, times)
 		}
 	}
 }
@@ -621,7 +621,7 @@ func TestLateVaultAfterAnAbsence(t *testing.T) {
 	p = r.start()
 	p.caughtUpBut(2)
 	r.order(registry.RestoreVault, all[0], all[1])
-	p.came(r.order(registry.RemoveVault, all[2]))
+	p.outcome(r.order(registry.RemoveVault, all[2]))
 	r.steps(20)
 	p.caughtUpBut(1)
 	r.verify()
@@ -704,8 +704,8 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	p.atHead()
 	comes := func(v vaults.Config, is, words string) {
 		t.Helper()
-		if came := p.came(r.order(registry.AddVault, v)); came.Is != is || !strings.Contains(came.Detail, words) {
-			t.Errorf("to add %+v comes to %v, want %s with %q", v, came, is, words)
+		if outcome := p.outcome(r.order(registry.AddVault, v)); outcome.Is != is || !strings.Contains(outcome.Detail, words) {
+			t.Errorf("the outcome of adding %+v is %v, want %s with %q", v, outcome, is, words)
 		}
 	}
 	nowhere := all[2]
@@ -736,11 +736,11 @@ func TestRestoredVaultIsReadAgain(t *testing.T) {
 	names, node := selectors("name()"), r.liar(honest)
 	r.config.RPC = rpc.Endpoints(node.URL)
 	p := r.follow()
-	node.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	node.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	})
-	p.came(r.order(registry.RemoveVault, r.config.Vaults[0]))
-	p.came(r.order(registry.RestoreVault, r.config.Vaults[0]))
+	p.outcome(r.order(registry.RemoveVault, r.config.Vaults[0]))
+	p.outcome(r.order(registry.RestoreVault, r.config.Vaults[0]))
 	records := r.recordsOf(r.contracts.Vaults[0].Address)
 	if name := records[len(records)-1].GetName(); name != renamed {
 		t.Errorf("the restored vault is called %q, want %q", name, renamed)
@@ -775,8 +775,8 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 	s := r.session()
 	s.writer.Hook = func(writer.Step) error { return rpc.Refuse("too large") }
 	var failed *writer.CommitError
-	if err := s.attends(r, 1); !errors.As(err, &failed) || len(r.orders.came) > 0 {
-		t.Errorf("a refused transaction ends with %v, and the command comes to %v", err, r.orders.came)
+	if err := s.attends(r, 1); !errors.As(err, &failed) || len(r.orders.outcomes) > 0 {
+		t.Errorf("a refused transaction ends with %v, and the outcomes are %v", err, r.orders.outcomes)
 	}
 	bad := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		ours := len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(all[2].Address[2:]))
@@ -785,16 +785,16 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 	remove := r.order(registry.RemoveVault, all[1])[0]
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL, r.liar(away).URL), 2
 	r.must(r.session().attends(r, 20))
-	if len(r.orders.came) > 0 {
-		t.Errorf("while an endpoint is away: %v", r.orders.came)
+	if len(r.orders.outcomes) > 0 {
+		t.Errorf("while an endpoint is down: %v", r.orders.outcomes)
 	}
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL), 1
 	r.must(r.session().attends(r, 20))
-	if came := r.orders.came[add]; came.Is != registry.CommandRefused || !strings.Contains(came.Detail, "execution aborted") {
-		t.Errorf("the command that always fails comes to %v", came)
+	if outcome := r.orders.outcomes[add]; outcome.Is != registry.CommandRefused || !strings.Contains(outcome.Detail, "execution aborted") {
+		t.Errorf("the outcome of the command that always fails is %v", outcome)
 	}
-	if came := r.orders.came[remove]; came.Is != registry.CommandDone {
-		t.Errorf("the command behind it comes to %v", came)
+	if outcome := r.orders.outcomes[remove]; outcome.Is != registry.CommandDone {
+		t.Errorf("the outcome of the next command is %v", outcome)
 	}
 }
 

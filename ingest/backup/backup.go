@@ -104,7 +104,7 @@ func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.Liste
 	return ends, nil
 }
 
-// elsewhere tells the operator what to do if a backup cannot continue.
+// elsewhere is the advice to the operator if a backup cannot continue.
 const elsewhere = "Kafka was restored or replaced since; keep this backup, and begin another one in another folder"
 
 // source compares the topics with those of the backup, or creates the manifest of a new backup.
@@ -179,7 +179,7 @@ func (b *backup) log(ctx context.Context) error {
 			return err
 		}
 		w.LastSeq = r.Seq
-		b.progress.Tell("backup: records of the log", r.Seq, b.cursor.GetSeq())
+		b.progress.Report("backup: records of the log", r.Seq, b.cursor.GetSeq())
 		reached := r.Seq == b.cursor.GetSeq()
 		if reached && !r.Boundary {
 			return fmt.Errorf("record %d of %s, to which the cursor points, does not end a unit", r.Seq, chainlog.LogTopic(b.chainID))
@@ -286,7 +286,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 				}
 			}
 		}
-		b.progress.Tell("backup: offsets of the referral topics", min(read, records), records)
+		b.progress.Report("backup: offsets of the referral topics", min(read, records), records)
 		if w.size >= b.size && len(left) > 0 {
 			ended := w
 			if w, err = newWriter(b.dir, len(b.manifest.Segments)+2, w.LastSeq); err != nil {

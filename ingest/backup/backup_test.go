@@ -168,7 +168,7 @@ func (b *broker) same(other *broker) {
 	b.Helper()
 	want, got := b.records(), other.records()
 	if len(want) != 1+2*partitions || fmt.Sprint(want) != fmt.Sprint(got) {
-		b.Errorf("restored are\n%v\nwant\n%v", got, want)
+		b.Errorf("restored:\n%v\nwant\n%v", got, want)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 	}
 	if again := from.mustWrite(dir); again.Done != 0 || again.Seal != second.Seal {
-		t.Errorf("with nothing new: %+v", again)
+		t.Errorf("without new records: %+v", again)
 	}
 	verified, err := Verify(t.Context(), dir, nil)
 	if err != nil || verified.Seal != second.Seal || verified.Log != from.seq {
@@ -217,7 +217,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("interrupted with %v, the cursor is %v", err, half)
 	}
 	if _, err := to.write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is being restored") {
-		t.Errorf("half a log is backed up: %v", err)
+		t.Errorf("the backup of a half-restored log returns %v", err)
 	}
 	done, err := to.restore(dir, nil)
 	if err != nil || done.Done != second.Segments-2 {
@@ -229,7 +229,7 @@ func TestBackupAndRestore(t *testing.T) {
 	reads := 0
 	from.must(chainlog.ReadAfter(t.Context(), chainID, position, func(e chainlog.Entry) error {
 		if reads++; e.Offset != got.GetWindowOffset() {
-			return fmt.Errorf("record %d is at offset %d, and the cursor says %d", e.GetSeq(), e.Offset, got.GetWindowOffset())
+			return fmt.Errorf("record %d is at offset %d, the cursor has offset %d", e.GetSeq(), e.Offset, got.GetWindowOffset())
 		}
 		return nil
 	}, to.kafka.Options()...))
@@ -334,7 +334,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			from.must(os.WriteFile(filepath.Join(dir, "000002.zst"), b, 0o600))
 		},
 		"a missing file": func(dir string) { from.must(os.Remove(filepath.Join(dir, "000002.zst"))) },
-		"a file that was cut": func(dir string) {
+		"truncated file": func(dir string) {
 			from.must(os.Truncate(filepath.Join(dir, "000001.zst"), int64(len(sound["000001.zst"])-3)))
 		},
 		"swapped files": func(dir string) {
@@ -344,10 +344,10 @@ func TestVerifyFindsDamage(t *testing.T) {
 		"swapped segments": func(dir string) {
 			manifest(dir, func(m *Manifest) { m.Segments[0], m.Segments[1] = m.Segments[1], m.Segments[0] })
 		},
-		"a segment less": func(dir string) {
+		"last segment missing": func(dir string) {
 			manifest(dir, func(m *Manifest) { m.Segments, m.Snapshot.Segments = m.Segments[:2], 2 })
 		},
-		"a segment less in the middle": func(dir string) {
+		"segment missing in the middle": func(dir string) {
 			manifest(dir, func(m *Manifest) {
 				m.Segments, m.Snapshot.Segments = append(m.Segments[:1], m.Segments[2:]...), m.Snapshot.Segments-1
 			})
@@ -377,7 +377,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 				t.Errorf("the manifest has no %d", next)
 			}
 		},
-		"a manifest of nonsense": func(dir string) { from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600)) },
+		"invalid manifest": func(dir string) { from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600)) },
 	} {
 		copied := t.TempDir()
 		for name, content := range sound {
@@ -391,14 +391,14 @@ func TestVerifyFindsDamage(t *testing.T) {
 		}
 	}
 	if _, err := Verify(t.Context(), dir, nil); err != nil {
-		t.Errorf("the sound one: %v", err)
+		t.Errorf("undamaged backup: %v", err)
 	}
 	m, err := readManifest(dir)
 	from.must(err)
 	earlier := strings.Replace(sound[manifestName], m.Sum, "", 1)
 	from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte(earlier), 0o600))
 	if _, err := Verify(t.Context(), dir, nil); err != nil || earlier == sound[manifestName] {
-		t.Errorf("one of an earlier version, whose manifest has no sum: %v", err)
+		t.Errorf("manifest of an earlier version, without a sum: %v", err)
 	}
 	if _, err := Verify(t.Context(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "is no backup") {
 		t.Errorf("an empty folder: %v", err)
@@ -492,6 +492,6 @@ func TestFolderIsLocked(t *testing.T) {
 	}
 	unlock()
 	if _, err := Verify(t.Context(), dir, nil); err == nil || strings.Contains(err.Error(), "another command") {
-		t.Errorf("after that: %v", err)
+		t.Errorf("after it was unlocked: %v", err)
 	}
 }

@@ -116,7 +116,7 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	}
 	report := r.manifest.report()
 	for n := done; n < r.manifest.Snapshot.Segments; n++ {
-		r.progress.Tell("restore: segments", uint64(n), uint64(r.manifest.Snapshot.Segments))
+		r.progress.Report("restore: segments", uint64(n), uint64(r.manifest.Snapshot.Segments))
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -19,8 +19,8 @@ import (
 // is called often and must return at once. It may be nil.
 type Progress func(what string, done, of uint64)
 
-// Tell calls p, unless it is nil.
-func (p Progress) Tell(what string, done, of uint64) {
+// Report calls p, unless it is nil.
+func (p Progress) Report(what string, done, of uint64) {
 	if p != nil {
 		p(what, done, of)
 	}
@@ -88,7 +88,7 @@ func (m *Manifest) verify(ctx context.Context, dir string, progress Progress) er
 	}
 	c := check{manifest: m}
 	for n, s := range m.Segments {
-		progress.Tell("verify: segments", uint64(n), uint64(len(m.Segments)))
+		progress.Report("verify: segments", uint64(n), uint64(len(m.Segments)))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -4,7 +4,7 @@
 // Ranges of final blocks are read ahead, several at once, by jobs that keep their position, and are committed in order
 // (rpc.Pipeline). The vaults that are furthest behind advance together until they meet the next one, so the logs of one
 // vault are always in chain order. Above the final block a late vault joins: its logs of the blocks of the window are
-// appended in units of their own. Late vaults catch up between the steps of the others, which wait neither for their
+// appended in separate units. Late vaults catch up between the steps of the others, which wait neither for their
 // history nor for a node that fails to return it.
 //
 // Of the final blocks further below the head than the window, only the last one of each commit is recorded. Nearer to the

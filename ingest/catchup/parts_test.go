@@ -40,16 +40,16 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 		parts    []*rpc.Part
 		follows  bool
 	}{
-		"the same chain":              {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(1, 21, 30)}, true},
-		"another one in one commit":   {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(2, 21, 30)}, false},
-		"after what was appended":     {&writer.State{}, block(1, 10), []*rpc.Part{of(2, 11, 20)}, false},
-		"not after it":                {&writer.State{}, block(1, 10), []*rpc.Part{of(2, 15, 20)}, true},
-		"without a parent":            {&writer.State{}, block(1, 10), []*rpc.Part{unknown}, true},
-		"above the head":              {known, nil, []*rpc.Part{of(2, 51, 60)}, false},
-		"above the head, the same":    {known, nil, []*rpc.Part{of(1, 51, 60)}, true},
-		"above a block of the window": {known, nil, []*rpc.Part{of(2, 41, 41)}, false},
-		"up to one of the window":     {known, nil, []*rpc.Part{of(2, 20, 30)}, false},
-		"up to the head":              {known, block(1, 30), []*rpc.Part{of(1, 31, 40), of(1, 41, 50)}, true},
+		"the same chain":                     {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(1, 21, 30)}, true},
+		"another chain in one commit":        {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(2, 21, 30)}, false},
+		"does not follow the appended block": {&writer.State{}, block(1, 10), []*rpc.Part{of(2, 11, 20)}, false},
+		"not adjacent to the appended block": {&writer.State{}, block(1, 10), []*rpc.Part{of(2, 15, 20)}, true},
+		"parent unknown":                     {&writer.State{}, block(1, 10), []*rpc.Part{unknown}, true},
+		"above the head":                     {known, nil, []*rpc.Part{of(2, 51, 60)}, false},
+		"above the head, same chain":         {known, nil, []*rpc.Part{of(1, 51, 60)}, true},
+		"above a block of the window":        {known, nil, []*rpc.Part{of(2, 41, 41)}, false},
+		"up to a block of the window":        {known, nil, []*rpc.Part{of(2, 20, 30)}, false},
+		"up to the head":                     {known, block(1, 30), []*rpc.Part{of(1, 31, 40), of(1, 41, 50)}, true},
 	} {
 		s, before, err := &Catchup{writer: &writer.Writer{State: c.state}}, c.appended, error(nil)
 		for _, p := range c.parts {
@@ -59,14 +59,14 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 			before = p.End()
 		}
 		if (err == nil) != c.follows {
-			t.Errorf("%s: the parts give %v", name, err)
+			t.Errorf("%s: the parts return %v", name, err)
 		}
 	}
 
-	// A commit with such a part is rejected before it begins: this session has no client to make one.
+	// A commit with such a part is rejected before it begins: this session has no client for a transaction.
 	s := &Catchup{writer: &writer.Writer{State: &writer.State{}}}
 	if err := s.appendParts(t.Context(), []*rpc.Part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
-		t.Errorf("parts of two chains give %v", err)
+		t.Errorf("parts of two chains return %v", err)
 	}
 }
 
@@ -77,11 +77,11 @@ func TestDoubts(t *testing.T) {
 	for try := 1; try <= 2*doubtsEnough; try++ {
 		err := d.weigh(fmt.Errorf("read: %w", &rpc.UnprovenError{Block: 7, Node: "a"}), 2)
 		if writer.Hopeless(err) != (try == 2*doubtsEnough) {
-			t.Fatalf("try %d gives %v", try, err)
+			t.Fatalf("attempt %d returns %v", try, err)
 		}
 		for _, words := range []string{"block 7 ", "pruned or lost", "archive node"} {
 			if writer.Hopeless(err) && !strings.Contains(err.Error(), words) {
-				t.Errorf("the refusal has no %q: %v", words, err)
+				t.Errorf("the error lacks %q: %v", words, err)
 			}
 		}
 	}
@@ -89,15 +89,15 @@ func TestDoubts(t *testing.T) {
 		t.Errorf("another block is refused at once: %v", err)
 	}
 	if err := d.weigh(io.EOF, 1); err != io.EOF || d.count != 1 {
-		t.Errorf("another error becomes %v and counts", err)
+		t.Errorf("another error is returned as %v and counted", err)
 	}
 }
 
-// If it lags too much for that, the status says what to change.
+// If a late vault is too far below the window to join, the error names the setting to change.
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	s := &Catchup{writer: &writer.Writer{Options: writer.Options{Window: 7}, State: &writer.State{}}}
 	s.writer.State.Window.Apply(chainlog.Entry{Record: writer.BlockFact(&rpc.Header{Number: 2*belowWindow + 1})})
 	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
-		t.Errorf("far below the window the error is %v", err)
+		t.Errorf("far below the window: %v", err)
 	}
 }

@@ -83,7 +83,7 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 			return nil, false, err
 		}
 		if other != nil {
-			more, err := f.believe(ctx, n, other)
+			more, err := f.reorganiseIfAgreed(ctx, n, other)
 			return nil, more, err
 		}
 		f.branches = nil

@@ -35,10 +35,10 @@ func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header
 	return other, nil
 }
 
-// believe reorganises, unless another endpoint still has the log's block at the head's height and is not behind: then
-// the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets its turn, so
-// that a single endpoint on a fork is left.
-func (f *Follower) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
+// reorganiseIfAgreed reorganises, unless another endpoint that is not behind still has the log's block at the height of
+// the head: then the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets
+// its turn, so that a single endpoint on a fork is not used for long.
+func (f *Follower) reorganiseIfAgreed(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
 	if keeper := f.nodes.Keeper(ctx, n, f.writer.State.Head); keeper != nil {
 		f.status.Metrics.Disagreements.WithLabelValues(keeper.Name).Inc()
 		f.status.Note(func(st *status.Status) {

@@ -87,13 +87,13 @@ type LostReferral struct {
 	Seq         uint64 `json:"seq"` // seq of the log record
 }
 
-// gone returns the published referrals in told that are not in the node's chain. A transaction that was mined again has
-// the same logs in the same order, in another block and usually at other indexes; its events are corrected and not
+// gone returns those of the published referrals that are not in the node's chain. A transaction that was mined again
+// has the same logs in the same order, in another block and usually at other indexes; its events are corrected and not
 // published again. So the referrals of a transaction are counted by vault, partner and type, and if the chain has fewer
 // of them, the last ones are gone.
-func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address, told []*event.Record) ([]LostReferral, error) {
-	told = slices.Clone(told)
-	slices.SortFunc(told, func(a, b *event.Record) int {
+func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address, published []*event.Record) ([]LostReferral, error) {
+	published = slices.Clone(published)
+	slices.SortFunc(published, func(a, b *event.Record) int {
 		return cmp.Or(cmp.Compare(a.GetLog().GetBlockNumber(), b.GetLog().GetBlockNumber()), cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
 	})
 	type cause struct {
@@ -104,12 +104,12 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 	}
 	asked, there := map[common.Hash]bool{}, map[cause]int{}
 	lost := []LostReferral{}
-	ours := make([]*event.Log, len(told))
-	for i, r := range told {
+	ours := make([]*event.Log, len(published))
+	for i, r := range published {
 		ours[i] = r.GetLog()
 	}
 	named := writer.Attributions(mapped, ours)
-	for i, r := range told {
+	for i, r := range published {
 		if named[i] == nil {
 			continue // it belongs to a referral, but is not one itself
 		}

@@ -1,6 +1,6 @@
-// Package operate answers what operators want to know about a history and a log: what a backfill will cost (History),
+// Package operate reports on a history and a log to operators: what a backfill will cost (History),
 // and whether the log is the chain's, by receipts, at one time (Receipts) or on a schedule (Schedule). Resume accepts the
-// chain that froze a log; nothing else in this package writes. It does not know the session of a running ingest.
+// chain that froze a log; nothing else in this package writes. It does not depend on the session of a running ingest.
 //
 // Resume retracts everything above the newest recorded block that is in the chain, between two decision records, and only
 // its last transaction ends the freeze. After that the ordinary steps read the chain again. Resume writes with the id of

@@ -198,7 +198,7 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 func (p *receiptsProof) read(ctx context.Context) (blocks []blockInLog, err error) {
 	cursor := p.Cursor
 	x, err := p.index(ctx, func(e chainlog.Entry) bool {
-		p.progress.Tell(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
+		p.progress.Report(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
 		return e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock()
 	})
 	if err != nil {
@@ -347,7 +347,7 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
-	p.progress.Tell("receipts: blocks", p.done, uint64(p.report.Chosen))
+	p.progress.Report("receipts: blocks", p.done, uint64(p.report.Chosen))
 	if found == nil {
 		p.report.Proven++
 		p.report.Logs += len(b.logs)
@@ -485,7 +485,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	p.report.Anchor = &Place{anchor.Number, anchor.Hash.Hex()}
 	hash, number, lowest := anchor.Hash, anchor.Number, chosen[len(chosen)-1].number
 	for left := chosen; ; {
-		p.progress.Tell("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
+		p.progress.Report("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
 		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
 		err := p.fromAny(ctx, func(n *rpc.Node) error {
 			headers, err := n.FullHeaders(ctx, first, number)

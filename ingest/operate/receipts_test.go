@@ -17,6 +17,6 @@ func TestFindingsAreBounded(t *testing.T) {
 		p.compare(&rpc.Node{}, blockInLog{number, &held{hash: common.Hash{1}}}, common.Hash{2})
 	}
 	if p.report.Wrong != blocks || len(p.report.Findings) != mostFindings || !strings.Contains(p.report.String(), "and 20 more") {
-		t.Errorf("%d blocks are wrong and %d listed:\n%s", p.report.Wrong, len(p.report.Findings), p.report)
+		t.Errorf("%d blocks are wrong and %d are listed:\n%s", p.report.Wrong, len(p.report.Findings), p.report)
 	}
 }

@@ -126,7 +126,7 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := r.Writer.Reopen(ctx, ancestor.Number, func(done, of uint64) { progress.Tell(readingLog, done, of) })
+	published, err := r.Writer.Reopen(ctx, ancestor.Number, func(done, of uint64) { progress.Report(readingLog, done, of) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,7 +148,7 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 	for _, v := range r.Writer.State.Covered {
 		vaults = append(vaults, v.Address)
 	}
-	plan.Referrals, err = gone(ctx, n, r.Writer.ChainID, r.Writer.State.Mapped, vaults, told)
+	plan.Referrals, err = gone(ctx, n, r.Writer.ChainID, r.Writer.State.Mapped, vaults, published)
 	return plan, ancestor, err
 }
 
@@ -160,7 +160,7 @@ func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Head
 	c := &writer.Change{Units: [][]*event.Record{{decision(writer.AcceptReorgOpen, plan)}}, Frozen: r.Writer.State.Frozen}
 	records, done := 0, 0
 	for _, unit := range units {
-		progress.Tell("records retracted", uint64(min(done, plan.Records)), uint64(plan.Records))
+		progress.Report("records retracted", uint64(min(done, plan.Records)), uint64(plan.Records))
 		done += len(unit)
 		if records += len(unit); records > cmp.Or(r.AtOnce, retractedAtOnce) {
 			if err := r.Writer.Commit(ctx, c); err != nil {

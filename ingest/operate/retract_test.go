@@ -127,10 +127,10 @@ func TestFrozenAt(t *testing.T) {
 		cursor *event.Cursor
 		frozen bool
 	}{
-		"no log":                 {nil, false},
-		"a log that continues":   {&event.Cursor{Head: head}, false},
-		"a frozen log":           {&event.Cursor{Head: head, Frozen: "a deep one"}, true},
-		"frozen without a block": {&event.Cursor{Frozen: "a deep one"}, false},
+		"no log":                     {nil, false},
+		"log not frozen":             {&event.Cursor{Head: head}, false},
+		"frozen log":                 {&event.Cursor{Head: head, Frozen: "a deep one"}, true},
+		"frozen log without a block": {&event.Cursor{Frozen: "a deep one"}, false},
 	} {
 		err := frozenAt(c.cursor, 1)
 		var refused *rpc.RefusedError

@@ -90,12 +90,12 @@ func TestProgressIsSaved(t *testing.T) {
 	p.Committed(stateOf(70, 20))
 	p.proven[vaults[0]] = 70 // as a run would
 	if p.ended = false; p.Saves() {
-		t.Error("the progress of a run that continues is worth a commit")
+		t.Error("the progress of an unfinished run causes a commit")
 	}
 	if err := p.Once(t.Context()); err != nil || !p.Saves() {
-		t.Errorf("the progress of a run that ended is not worth a commit, %v", err)
+		t.Errorf("the progress of a finished run causes no commit, %v", err)
 	}
 	if p.Committed(stateOf(70, 70)); p.Saves() {
-		t.Error("the progress is worth a second commit")
+		t.Error("the progress causes a second commit")
 	}
 }

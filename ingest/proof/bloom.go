@@ -82,9 +82,9 @@ func within(a, b *types.Bloom) bool {
 	return true
 }
 
-// Telling reports whether a bloom is sparse enough to be useful: if more than half of its bits are set, it matches a
+// Sparse reports whether a bloom is sparse enough to be useful: if more than half of its bits are set, it matches a
 // random value with a probability of more than an eighth.
-func Telling(b *types.Bloom) bool {
+func Sparse(b *types.Bloom) bool {
 	set := 0
 	for at := 0; at < len(b); at += 8 {
 		set += bits.OnesCount64(binary.BigEndian.Uint64(b[at:]))

@@ -34,12 +34,12 @@ func TestPatterns(t *testing.T) {
 			t.Fatalf("the bloom of %d logs is %x instead of %x", len(logs), got, want)
 		}
 		if why := Incomplete(&want, ours); why != "" {
-			t.Fatalf("all logs of a block are said to be incomplete: %s", why)
+			t.Fatalf("all logs of a block count as incomplete: %s", why)
 		}
 		if len(ours) > 0 {
 			i := rng.IntN(len(ours))
 			if i < len(ours)-1 && Incomplete(&want, slices.Delete(slices.Clone(ours), i, i+1)) == "" {
-				t.Fatalf("log %d of %d is not missed", i, len(ours))
+				t.Fatalf("log %d of %d is missing and not noticed", i, len(ours))
 			}
 		}
 		value := make([]byte, 20)

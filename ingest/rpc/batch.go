@@ -120,7 +120,7 @@ func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any, re
 	})
 }
 
-// oneByOne makes the calls that are not done, each in a request of its own. Of several errors it prefers that of a call
+// oneByOne makes the calls that are not done, each in a separate request. Of several errors it prefers that of a call
 // that the endpoint limited: the calls after it may not have been made.
 func oneByOne(done []bool, one func(i int) error) error {
 	errs := make([]error, len(done))

@@ -162,7 +162,7 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, le
 		return logs, err
 	}
 	if w.Lacks(&h.Bloom, logs) {
-		if proof.Telling(&h.Bloom) {
+		if proof.Sparse(&h.Bloom) {
 			return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom contains more than the logs that were read vault by vault"}
 		}
 		again, err := n.eachVault(ctx, h, w)

@@ -131,7 +131,7 @@ func agrees(t *testing.T, b []byte) {
 		return
 	}
 	if err != nil {
-		t.Fatalf("the decoder refuses what encoding/json takes: %v, of %s", err, b)
+		t.Fatalf("the decoder rejects what encoding/json accepts: %v, input %s", err, b)
 	}
 	if len(got.logs) != len(want) {
 		t.Fatalf("%d logs instead of %d of %s", len(got.logs), len(want), b)
@@ -224,7 +224,7 @@ func TestDecodeLogsIsStrict(t *testing.T) {
 		{"logIndex", `"0x100000000"`, false},
 		{"transactionIndex", `"0x100000000"`, false},
 		{"transactionIndex", `null`, true},
-		{"removed", `true`, true}, // and it is not among the logs
+		{"removed", `true`, true}, // but it is not among the logs
 		{"removed", `null`, true},
 		{"removed", `"false"`, false},
 		{"other", `{"a":[1,"}",{"b":"\\\""}],"c":null}`, true},
@@ -252,17 +252,17 @@ func TestDecodeLogsIsStrict(t *testing.T) {
 	good := mustJSON(t, []any{someLog(rng, 7, 1, 32)})
 	for cut := range good { // every point at which a response may be cut off
 		if _, err := decodeLogs(good[:cut]); err == nil {
-			t.Fatalf("an answer that ends after %d of %d bytes is taken", cut, len(good))
+			t.Fatalf("a response truncated after %d of %d bytes is accepted", cut, len(good))
 		}
 	}
 	for _, rest := range []string{"x", "]", "[]", ",", "{}"} {
 		if _, err := decodeLogs(append(bytes.Clone(good), rest...)); err == nil {
-			t.Errorf("%q behind the answer is taken", rest)
+			t.Errorf("%q after the response is accepted", rest)
 		}
 	}
 	for _, other := range []string{"", "{}", `"0x"`, "[null]", "[[]]", "[1]"} {
 		if _, err := decodeLogs([]byte(other)); err == nil {
-			t.Errorf("%q is taken for logs", other)
+			t.Errorf("%q is accepted as logs", other)
 		}
 	}
 }
@@ -305,7 +305,7 @@ func TestDecodeHeader(t *testing.T) {
 			}
 		}
 		if _, err := decodeHeader(mustJSON(t, without)); err == nil {
-			t.Errorf("a block without %s is taken", name)
+			t.Errorf("a block without %s is accepted", name)
 		}
 		without[name] = nil
 		if _, err := decodeHeader(mustJSON(t, without)); err == nil || !strings.Contains(err.Error(), name) {
@@ -313,7 +313,7 @@ func TestDecodeHeader(t *testing.T) {
 		}
 	}
 	if _, err := decodeHeader([]byte(`{"number":"0x1"`)); err == nil {
-		t.Error("half a block is taken")
+		t.Error("half a block is accepted")
 	}
 }
 
@@ -333,7 +333,7 @@ func TestDecodeReceipts(t *testing.T) {
 	}
 	for _, wrong := range []string{`null`, `[null]`, `{}`, `[{"status":"0x1"}]`, `[{"logs":[],"logs":null}]`, `[{"logs":[]}`, `[{"logs":[{}]}]`} {
 		if _, err := decodeReceipts([]byte(wrong)); err == nil {
-			t.Errorf("%s is taken for receipts", wrong)
+			t.Errorf("%s is accepted as receipts", wrong)
 		}
 	}
 }

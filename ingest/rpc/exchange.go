@@ -25,7 +25,7 @@ type call struct {
 	// optional: blocks and logs can be read from the node without this call. Some nodes and relays fail at a single
 	// method; such a node must not lose its turn or its vote. A node that is really down fails at the next other call.
 	optional bool
-	// vital: every node that works responds to this call with a result, so that an error is a failure, too. An expired
+	// vital: every working node responds to this call with a result, so an error counts as a failure, too. An expired
 	// key or a load balancer without nodes may show only by an error in each response.
 	vital bool
 }

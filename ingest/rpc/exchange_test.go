@@ -27,7 +27,7 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 			_, err = n.chainID(t.Context())
 			n.close()
 			if err == nil {
-				t.Fatalf("%s answers", u)
+				t.Fatalf("%s responds", u)
 			}
 			for _, secret := range []string{"hunter2", "secret", "someone"} {
 				if text := err.Error() + n.health.status("").LastError; strings.Contains(text, secret) {
@@ -42,7 +42,7 @@ func TestBackoffGrows(t *testing.T) {
 	b := NewBackoff()
 	for range 20 {
 		if b.next > lastPause {
-			t.Fatalf("a pause of %s", b.next)
+			t.Fatalf("the pause is %s", b.next)
 		}
 		done, cancel := contextDone(t)
 		_ = b.Sleep(done)

@@ -40,7 +40,7 @@ func TestSealed(t *testing.T) {
 			t.Errorf("%s of another hash: sealed %v, plain %v", name, seals, plain)
 		}
 		bare := strings.Replace(string(given(h, "")), `"stateRoot"`, `"noRoot"`, 1)
-		for what, text := range map[string]string{"a field that is unknown": string(given(h, `"extDataHash":"0x01",`)), "a field that is missing": bare} {
+		for what, text := range map[string]string{"an unknown field": string(given(h, `"extDataHash":"0x01",`)), "a missing field": bare} {
 			changed := *h
 			changed.GasUsed++
 			if seals, plain := sealed([]byte(text), changed.Hash()); seals || plain {
@@ -52,7 +52,7 @@ func TestSealed(t *testing.T) {
 		}
 	}
 	if seals, plain := sealed([]byte(`{"number":"0x1"`), common.Hash{}); seals || plain {
-		t.Errorf("what is cut is sealed %v, plain %v", seals, plain)
+		t.Errorf("a truncated header: sealed %v, plain %v", seals, plain)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestSealsAreKept(t *testing.T) {
 	}{
 		{0, true, true, false, true}, // the genesis may be hashed by another rule
 		{7, false, true, false, true},
-		{5, true, true, false, false}, // anybody can make up such a header
+		{5, true, true, false, false}, // any endpoint can make up such a header
 		{7, false, true, false, false},
 		{10, true, true, false, true},
 		{9, false, true, false, false},
@@ -88,9 +88,9 @@ func TestSealsAreKept(t *testing.T) {
 	}
 }
 
-// On a chain with a hashing rule of its own, an endpoint that makes up a header whose fields hash to its hash makes no
+// On a chain with another hashing rule, an endpoint that makes up a header whose fields hash to its hash makes no
 // other endpoint unusable.
-func TestMadeUpSealMakesNobodyUnusable(t *testing.T) {
+func TestMadeUpSealMakesNoEndpointUnusable(t *testing.T) {
 	honest, lying := newOddNode(t), newOddNode(t)
 	lying.seals = honest.seals
 	h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(1), Difficulty: new(big.Int), Extra: []byte{}}
@@ -101,7 +101,7 @@ func TestMadeUpSealMakesNobodyUnusable(t *testing.T) {
 	}
 	honest.result, lying.result = as(common.Hash{7}), as(h.Hash())
 	if made, err := lying.Latest(t.Context()); err != nil || !made.Sealed {
-		t.Fatalf("the header that is made up is %+v, %v", made, err)
+		t.Fatalf("the made-up header is %+v, %v", made, err)
 	}
 	if own, err := honest.ByNumber(t.Context(), 1); err != nil || own.Sealed || !honest.health.is(usable) {
 		t.Errorf("the honest header is %+v, %v", own, err)

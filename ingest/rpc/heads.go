@@ -44,8 +44,8 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 		}
 	}
 	n.health.sawHead(head, best)
-	if told := p.told.Load(); n == p.current() && (told == nil || told.number != head.Number) {
-		p.told.Store(&sighting{head.Number, p.clock.now()})
+	if seen := p.seen.Load(); n == p.current() && (seen == nil || seen.number != head.Number) {
+		p.seen.Store(&sighting{head.Number, p.clock.now()})
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	}
 	_ = h.ask(t, f, nil)
 	if !h.is(usable) || h.rests() != 0 {
-		t.Errorf("after an answer it is usable: %t, and rests %s", h.is(usable), h.rests())
+		t.Errorf("after a response it is usable: %t, and rests %s", h.is(usable), h.rests())
 	}
 	if st := h.status("x"); st.State != registry.EndpointUp || st.LastError != errCut.Error() || st.LastErrorAt == nil {
 		t.Errorf("the status is %+v", st)
@@ -125,7 +125,7 @@ func TestRareFailures(t *testing.T) {
 	}
 }
 
-// A node that responds to cheap calls, and lets the time of others pass, rests longer and longer.
+// A node that responds to cheap calls and lets others time out rests longer and longer.
 func TestCallsThatTimeOut(t *testing.T) {
 	f := newFakeTime()
 	h := newHealth(Endpoint{}, f.clock())
@@ -163,7 +163,7 @@ func TestResponsesThatCannotBeRead(t *testing.T) {
 			t.Errorf("it rests %s, want %d s", got, want)
 		}
 		if st := n.health.status("x"); st.State != registry.EndpointDown || !st.FailingSince.Equal(since) {
-			t.Errorf("since %s it is failing, and the status is %+v", since, st)
+			t.Errorf("it has been failing since %s, and the status is %+v", since, st)
 		}
 		f.pass(want * time.Second)
 	}
@@ -198,7 +198,7 @@ func TestFailuresOfOneMoment(t *testing.T) {
 	}
 	_ = h.end(t.Context(), call{}, began[0], nil)
 	if !h.is(failed) {
-		t.Error("an old answer ends the failure")
+		t.Error("an old response ends the failure")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestRateLimitAnswers(t *testing.T) {
 		err := h.ask(t, f, plain)
 		var put *limitedError
 		if !errors.As(err, &put) || refused(err) || h.rests() != want*time.Millisecond {
-			t.Errorf("answer %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(), want*time.Millisecond)
+			t.Errorf("response %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(), want*time.Millisecond)
 		}
 		if want > 2000 != h.is(limited) {
 			t.Errorf("with a rest of %s it counts as limited: %t", h.rests(), h.is(limited))
@@ -237,16 +237,16 @@ func TestRateLimitAnswers(t *testing.T) {
 		t.Errorf("Retry-After of 40 s gives a rest of %s", h.rests())
 	}
 	if err := h.admit(t.Context(), 1); err == nil || len(f.slept) > 0 {
-		t.Errorf("a question is admitted while another endpoint may be asked: %v, %v", err, f.slept)
+		t.Errorf("a call is admitted while another endpoint may be used: %v, %v", err, f.slept)
 	}
 	f.pass(39 * time.Second)
 	if err := h.admit(t.Context(), 1); err != nil || len(f.slept) != 1 || f.slept[0] != time.Second {
-		t.Errorf("a second before the end it is %v after %v", err, f.slept)
+		t.Errorf("a second before the end the error is %v after %v", err, f.slept)
 	}
 	_ = h.ask(t, f, nil)
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: time.Millisecond})
 	if h.rests() != firstLimitPause {
-		t.Errorf("Retry-After of a millisecond gives a rest of %s, in which thousands of calls are limited", h.rests())
+		t.Errorf("Retry-After of a millisecond gives a rest of %s, so thousands of calls would be limited", h.rests())
 	}
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 100 * time.Hour})
 	if h.rests() != longestPause {
@@ -315,12 +315,12 @@ func TestOwnRateLimit(t *testing.T) {
 				// A batch is sent when its last call is admitted: up to 6 calls late.
 				allowed := at[j].Sub(at[i]).Seconds()*e.RequestsPerSecond + float64(burst) + 6 + 1e-6
 				if got := j - i + 1; float64(got) > allowed {
-					t.Fatalf("%+v: %d questions within %s", e, got, at[j].Sub(at[i]))
+					t.Fatalf("%+v: %d calls within %s", e, got, at[j].Sub(at[i]))
 				}
 			}
 		}
 		if took, most := at[len(at)-1].Sub(at[0]).Seconds(), float64(len(at))/e.RequestsPerSecond; took > most || took < most*0.9 {
-			t.Errorf("%+v: %d questions took %.1f s, want %.1f", e, len(at), took, most)
+			t.Errorf("%+v: %d calls took %.1f s, want %.1f", e, len(at), took, most)
 		}
 	}
 	leaving, cancel := contextDone(t)
@@ -328,7 +328,7 @@ func TestOwnRateLimit(t *testing.T) {
 	h := newHealth(Endpoint{RequestsPerSecond: 0.001}, wallClock)
 	_ = h.admit(t.Context(), 1)
 	if err := h.admit(leaving, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("who goes away while waiting gets %v", err)
+		t.Errorf("a caller that cancels while waiting gets %v", err)
 	}
 }
 
@@ -344,10 +344,10 @@ func TestLaggingHead(t *testing.T) {
 		}
 		h.sawHead(&Header{Number: 1000, Time: 10000}, nil)
 		if !h.is(usable) {
-			t.Error("without another head it is not usable")
+			t.Error("an endpoint without another head to compare with is not usable")
 		}
 	}
 	if last := (&Header{Number: math.MaxUint64, Time: math.MaxUint64}); (&Header{Number: 1000, Time: 10000}).farAbove(last) {
-		t.Error("a head is far above the highest one")
+		t.Error("the highest head counts as far above itself")
 	}
 }

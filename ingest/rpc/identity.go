@@ -50,17 +50,17 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 	return identity{id, zero.Hash}, nil
 }
 
-// meetWithin is how long, at the start, the other endpoints may take after the first one has responded. One that takes
+// checkWithin is how long, at the start, the other endpoints may take after the first one has responded. One that takes
 // longer counts as failed, so that its timeout does not delay the start.
-const meetWithin = 3 * time.Second
+const checkWithin = 3 * time.Second
 
-// meet reads once from all endpoints which chain they serve, and fails if one of them serves the wrong one. An endpoint
-// that does not respond soon after the others is judged when it does.
-func (p *Pool) meet(ctx context.Context) error {
+// checkAll reads once from all endpoints which chain they serve, and fails if one of them serves the wrong one. An
+// endpoint that does not respond soon after the others is judged when it does.
+func (p *Pool) checkAll(ctx context.Context) error {
 	p.mu.Lock()
-	met := p.met
+	checked := p.checked
 	p.mu.Unlock()
-	if met {
+	if checked {
 		return nil
 	}
 	type answer struct {
@@ -75,7 +75,7 @@ func (p *Pool) meet(ctx context.Context) error {
 		go func() {
 			id, err := n.identity(bounded)
 			if err == nil {
-				time.AfterFunc(meetWithin, cancel)
+				time.AfterFunc(checkWithin, cancel)
 				_, _ = n.Latest(bounded) // the heads of all endpoints are compared from the start
 			} else if bounded.Err() != nil && ctx.Err() == nil {
 				n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
@@ -104,7 +104,7 @@ func (p *Pool) meet(ctx context.Context) error {
 		return noneAnswers(faults)
 	}
 	p.mu.Lock()
-	p.met = true
+	p.checked = true
 	p.mu.Unlock()
 	return nil
 }
@@ -134,7 +134,7 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 			h.identified = h.now()
 		}
 	})
-	if wrong != "" && before == "" && p.met {
+	if wrong != "" && before == "" && p.checked {
 		p.log.Error("endpoint serves another chain, no longer using it", "endpoint", n.Name, "error", wrong)
 	}
 	if wrong != "" {

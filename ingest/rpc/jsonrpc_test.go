@@ -101,7 +101,7 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 			t.Errorf("%s gives %+v (%v), want %+v", body, got, err, want)
 		}
 		if !refused(err) {
-			t.Errorf("%s is not taken for a refusal", body)
+			t.Errorf("%s does not count as a refusal", body)
 		}
 	}
 }
@@ -116,13 +116,13 @@ func FuzzOpenEnvelope(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if all, _, err := openBatch(body, HeadersAtOnce); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
-			t.Errorf("%q is %d answers", body, len(all))
+			t.Errorf("%q is read as %d responses", body, len(all))
 		}
 		got, err := openEnvelope(body)
 		var want map[string]json.RawMessage
 		if json.Unmarshal(body, &want) != nil || want == nil {
 			if err == nil && json.Valid(body) {
-				t.Errorf("%q is no object and gives %+v", body, got)
+				t.Errorf("%q is not an object and gives %+v", body, got)
 			}
 			return
 		}

@@ -95,7 +95,7 @@ func TestRefusals(t *testing.T) {
 			fault.Data = json.RawMessage(c.data)
 		}
 		if got := refusalOf(t.Context(), fmt.Errorf("eth_getLogs at x: %w", fault)); got != c.want {
-			t.Errorf("%q teaches %+v, want %+v", c.message, got, c.want)
+			t.Errorf("%q is read as %+v, want %+v", c.message, got, c.want)
 		}
 	}
 	for _, c := range []struct {
@@ -109,13 +109,13 @@ func TestRefusals(t *testing.T) {
 		{&httpError{Status: 502, Body: "upstream does not have the requested block yet"}, absent}, {nil, notRefused},
 	} {
 		if got := refusalOf(t.Context(), c.err).kind; got != c.want {
-			t.Errorf("%v teaches %d, want %d", c.err, got, c.want)
+			t.Errorf("%v is read as %d, want %d", c.err, got, c.want)
 		}
 	}
 	ended, cancel := contextDone(t)
 	defer cancel()
 	if got := refusalOf(ended, context.DeadlineExceeded); got.kind != notRefused {
-		t.Error("the end of ingest is taken for a limit")
+		t.Error("the end of ingest counts as a limit")
 	}
 }
 
@@ -127,18 +127,18 @@ func TestLongErrors(t *testing.T) {
 		blocks uint64
 		often  bool
 	}{
-		"the sentence comes first":      {&rpcError{Code: -32000, Message: "query exceeds max block range 500 " + padding}, 500, false},
-		"it comes first in the data":    {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"query exceeds max block range 500 ` + padding + `"`)}, 500, false},
-		"it comes behind a long one":    {&rpcError{Code: -32000, Message: padding + "query exceeds max block range 500"}, 0, false},
-		"it comes last in the data":     {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"` + padding + `query exceeds max block range 500"`)}, 0, false},
-		"how often comes first":         {&rpcError{Code: -32000, Message: "too many requests " + padding}, 0, true},
-		"how often comes behind a long": {&rpcError{Code: -32000, Message: padding + "too many requests"}, 0, false},
+		"limit at the beginning of the message": {&rpcError{Code: -32000, Message: "query exceeds max block range 500 " + padding}, 500, false},
+		"limit at the beginning of the data":    {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"query exceeds max block range 500 ` + padding + `"`)}, 500, false},
+		"limit after a long message":            {&rpcError{Code: -32000, Message: padding + "query exceeds max block range 500"}, 0, false},
+		"limit at the end of the data":          {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"` + padding + `query exceeds max block range 500"`)}, 0, false},
+		"rate limit at the beginning":           {&rpcError{Code: -32000, Message: "too many requests " + padding}, 0, true},
+		"rate limit after a long message":       {&rpcError{Code: -32000, Message: padding + "too many requests"}, 0, false},
 	} {
 		if got := refusalOf(t.Context(), c.err); got.blocks != c.blocks {
 			t.Errorf("%s: %d blocks are read, want %d", name, got.blocks, c.blocks)
 		}
 		if _, often := limitOf(c.err); often != c.often {
-			t.Errorf("%s: that it is asked too often is %t", name, often)
+			t.Errorf("%s: rate limited %t", name, often)
 		}
 	}
 }
@@ -221,10 +221,10 @@ func TestBatchesThatAreCounted(t *testing.T) {
 				t.Errorf("%d headers were given, want %d", m.given, want)
 			}
 			if m.putOff > c.putOff {
-				t.Errorf("it was asked too often %d times", m.putOff)
+				t.Errorf("%d calls were rate-limited", m.putOff)
 			}
 			if b := c.endpoint.Burst; b > 0 && m.longest > b {
-				t.Errorf("a batch has %d questions, with a burst of %d", m.longest, b)
+				t.Errorf("a batch has %d calls, with a burst of %d", m.longest, b)
 			}
 		})
 	}
@@ -237,10 +237,10 @@ func TestViewsThatAreCounted(t *testing.T) {
 		meter meter
 		all   bool
 	}{
-		"one a second":           {meter{window: time.Second, most: 1}, true},
-		"two a second":           {meter{window: time.Second, most: 2}, true},
-		"by the second, it says": {meter{window: time.Second, most: 3, says: true}, true},
-		"by the minute":          {meter{window: time.Minute, most: 3, says: true}, false},
+		"one a second":                    {meter{window: time.Second, most: 1}, true},
+		"two a second":                    {meter{window: time.Second, most: 2}, true},
+		"by the second, with Retry-After": {meter{window: time.Second, most: 3, says: true}, true},
+		"by the minute":                   {meter{window: time.Minute, most: 3, says: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 43, 20, sparse)
@@ -257,7 +257,7 @@ func TestViewsThatAreCounted(t *testing.T) {
 			err := n.views(t.Context(), views)
 			var put *limitedError
 			if c.all && (err != nil || m.given != len(views)) || !c.all && (!errors.As(err, &put) || f.now().Sub(began) > viewsPatience) {
-				t.Errorf("%d of %d calls were answered after %s, %v", m.given, len(views), f.now().Sub(began), err)
+				t.Errorf("%d of %d calls succeeded after %s, %v", m.given, len(views), f.now().Sub(began), err)
 			}
 		})
 	}
@@ -332,6 +332,6 @@ func TestLimitWithoutEnd(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if took := f.now().Sub(began); took < time.Minute || took > 2*longestPause {
-		t.Errorf("it was waited for %s", took)
+		t.Errorf("the wait took %s", took)
 	}
 }

@@ -82,10 +82,10 @@ func (p *Pool) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{e.Name}, labels...)...)
 		}
 		for _, state := range registry.EndpointStates {
-			gauge(endpointState, oneIf(e.State == state), state)
+			gauge(endpointState, toFloat(e.State == state), state)
 		}
-		gauge(endpointInUse, oneIf(e.InUse))
-		gauge(endpointSubscribe, oneIf(e.Subscribed))
+		gauge(endpointInUse, toFloat(e.InUse))
+		gauge(endpointSubscribe, toFloat(e.Subscribed))
 		if e.LatencyMs != nil {
 			gauge(endpointLatency, *e.LatencyMs/1000)
 		}
@@ -95,8 +95,8 @@ func (p *Pool) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func oneIf(yes bool) float64 {
-	if yes {
+func toFloat(b bool) float64 {
+	if b {
 		return 1
 	}
 	return 0

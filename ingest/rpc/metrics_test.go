@@ -28,7 +28,7 @@ func TestCallsAreCounted(t *testing.T) {
 	calls := n.spent.Calls()
 	for i, c := range calls {
 		if c.Bytes == 0 || counterValue(t, n.metrics.rpcBytes.WithLabelValues("fake", c.Method)) != float64(c.Bytes) {
-			t.Errorf("the answers to %s have %d bytes, and another number in the metrics", c.Method, c.Bytes)
+			t.Errorf("the responses to %s have %d bytes, the metrics another number", c.Method, c.Bytes)
 		}
 		if got := counterValue(t, n.metrics.rpcCalls.WithLabelValues("fake", c.Method)); got != float64(c.Calls) {
 			t.Errorf("navlog_ingest_rpc_calls_total of %s is %v, want %d", c.Method, got, c.Calls)
@@ -42,14 +42,14 @@ func TestCallsAreCounted(t *testing.T) {
 		{Method: "eth_getBlockByNumber", Calls: 9, Units: 144}, {Method: "eth_getLogs", Calls: 2, Units: 150}, {Method: "eth_getBlockByHash", Calls: 1},
 	}
 	if !slices.Equal(calls, want) {
-		t.Errorf("counted are %+v, want %+v", calls, want)
+		t.Errorf("the counted calls are %+v, want %+v", calls, want)
 	}
 	if all := registry.Spent(calls); all.Calls != 12 || all.Units != 294 {
-		t.Errorf("together they are %+v", all)
+		t.Errorf("the total is %+v", all)
 	}
 	for _, c := range calls {
 		if chain.asked(c.Method) != int(c.Calls) {
-			t.Errorf("the node was asked %s %d times, counted are %d", c.Method, chain.asked(c.Method), c.Calls)
+			t.Errorf("the node received %[2]d calls of %[1]s, %[3]d are counted", c.Method, chain.asked(c.Method), c.Calls)
 		}
 	}
 }
@@ -74,6 +74,6 @@ func TestPricesOfEndpoints(t *testing.T) {
 	}
 	all := p.Calls()
 	if len(all) != 1 || all[0].Bytes == 0 || all[0].Calls != 5 || all[0].Units != 19 {
-		t.Errorf("all endpoints were asked %+v", all)
+		t.Errorf("the calls of all endpoints are %+v", all)
 	}
 }

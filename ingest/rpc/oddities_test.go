@@ -238,18 +238,18 @@ func logOddities() []logAtOdds {
 		{"another blockTimestamp", set("blockTimestamp", "0x6553f120"), "time"},
 		{"a null topic", set("topics", []any{nil}), "topics"},
 		{"null logIndex", set("logIndex", nil), "logIndex"},
-		{"twice", func(l map[string]any) []map[string]any { return []map[string]any{l, l} }, ""},
-		{"twice, and another one", func(l map[string]any) []map[string]any {
+		{"duplicate log", func(l map[string]any) []map[string]any { return []map[string]any{l, l} }, ""},
+		{"two different logs at one position", func(l map[string]any) []map[string]any {
 			return []map[string]any{l, with(l, "data", "0x00")}
 		}, "logIndex"},
-		{"a pending one", func(l map[string]any) []map[string]any {
+		{"a pending log", func(l map[string]any) []map[string]any {
 			p := maps.Clone(l)
 			for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex", "blockTimestamp"} {
 				p[name] = nil
 			}
 			return []map[string]any{p, l}
 		}, ""},
-		{"removed of another block", func(l map[string]any) []map[string]any {
+		{"a removed log of another block", func(l map[string]any) []map[string]any {
 			return []map[string]any{with(with(l, "removed", true), "blockHash", common.HexToHash("0x0e0f")), l}
 		}, ""},
 	}
@@ -358,15 +358,15 @@ func checkOdd(t *testing.T, a asking, result any, refused string) {
 	n.result = func(string, []json.RawMessage) any { return a.truth }
 	want, err := a.ask(n, t.Context())
 	if err != nil {
-		t.Fatalf("the truth is refused: %v", err)
+		t.Fatalf("the regular result is rejected: %v", err)
 	}
 	n.result = func(string, []json.RawMessage) any { return result }
 	got, err := a.ask(n, t.Context())
 	switch {
 	case refused == "" && err != nil:
-		t.Errorf("it is refused: %v", err)
+		t.Errorf("the odd result is rejected: %v", err)
 	case refused == "" && !sameAnswer(got, want):
-		t.Errorf("it is read as %v instead of %v", got, want)
+		t.Errorf("the odd result is read as %v instead of %v", got, want)
 	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
 		t.Errorf("the error must name %s and is %v (%v)", refused, err, got)
 	}
@@ -411,7 +411,7 @@ func TestOddEmptyResults(t *testing.T) {
 	}
 }
 
-// oddDelivery is an odd form of a whole response; refused is set if it must be rejected.
+// oddDelivery is an odd form of a whole response; refused is part of the error if the response must be rejected.
 type oddDelivery struct {
 	name    string
 	send    func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool)
@@ -524,7 +524,7 @@ func TestOddDeliveries(t *testing.T) {
 				case d.refused == "" && (err != nil || !sameAnswer(got, want)):
 					t.Errorf("%v, %v", got, err)
 				case d.refused != "" && (err == nil || !strings.Contains(err.Error(), d.refused)):
-					t.Errorf("the error must say %q and is %v", d.refused, err)
+					t.Errorf("the error must contain %q and is %v", d.refused, err)
 				}
 			})
 		}
@@ -579,14 +579,14 @@ func TestOddBatches(t *testing.T) {
 			}
 			return a
 		}), false},
-		{"an answer of its own", changed(func(a []map[string]any) []map[string]any { a[0]["id"] = 77_777; return a }), false},
-		{"one answer twice and not the same", changed(func(a []map[string]any) []map[string]any {
+		{"a response to an unknown call", changed(func(a []map[string]any) []map[string]any { a[0]["id"] = 77_777; return a }), false},
+		{"two different responses to one call", changed(func(a []map[string]any) []map[string]any {
 			return append(a, map[string]any{"id": a[0]["id"], "result": nil})
 		}), false},
 		{"one error for all", whole(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`), false},
 		{"one error for all, with id 0", whole(`{"jsonrpc":"2.0","id":0,"error":{"code":"-32600","message":"no arrays"}}`), false},
 		{"one error in a list", whole(`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}]`), false},
-		{"an error of each", changed(func(a []map[string]any) []map[string]any {
+		{"an error for each call", changed(func(a []map[string]any) []map[string]any {
 			for _, one := range a {
 				delete(one, "result")
 				one["error"] = map[string]any{"code": -32601, "message": "Batch requests are not supported"}
@@ -596,7 +596,7 @@ func TestOddBatches(t *testing.T) {
 		{"an empty list", whole(`[]`), false},
 		{"null", whole(`null`), false},
 		{"nothing", whole(``), false},
-		{"one answer", func(o *oddNode, w http.ResponseWriter, q []oddQuestion) { _, _ = w.Write(o.body(q[:1], false)) }, false},
+		{"one response", func(o *oddNode, w http.ResponseWriter, q []oddQuestion) { _, _ = w.Write(o.body(q[:1], false)) }, false},
 		{"HTML", whole(`<html>what?</html>`), false},
 		{"HTTP 204", func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { w.WriteHeader(http.StatusNoContent) }, false},
 		{"HTTP 400", status(http.StatusBadRequest, "cannot unmarshal array"), false},
@@ -604,7 +604,7 @@ func TestOddBatches(t *testing.T) {
 		{"HTTP 405", status(http.StatusMethodNotAllowed, ""), false},
 		{"HTTP 415", status(http.StatusUnsupportedMediaType, ""), false},
 		{"HTTP 500", status(http.StatusInternalServerError, "panic"), false},
-		{"HTTP 500 with an answer", status(http.StatusInternalServerError, `{"id":null,"error":{"code":-32700,"message":"parse error"}}`), false},
+		{"HTTP 500 with a body", status(http.StatusInternalServerError, `{"id":null,"error":{"code":-32700,"message":"parse error"}}`), false},
 		{"the connection is closed", func(o *oddNode, w http.ResponseWriter, _ []oddQuestion) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -620,7 +620,7 @@ func TestOddBatches(t *testing.T) {
 			n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
 				switch {
 				case batch && len(questions) == 1:
-					t.Error("a batch of one question")
+					t.Error("a batch of one call")
 				case batch:
 					batches++
 					c.batch(n, w, questions)
@@ -635,7 +635,8 @@ func TestOddBatches(t *testing.T) {
 					t.Fatalf("%d headers, %v", len(headers), err)
 				}
 				// One that rejects batches with an error gets shorter ones, down to single calls.
-				if least := oneIf(c.takes || round == 0); float64(batches) < least || float64(batches) > max(least, 5*oneIf(!c.takes && round == 0)) {
+				least := toFloat(c.takes || round == 0)
+				if float64(batches) < least || float64(batches) > max(least, 5*toFloat(!c.takes && round == 0)) {
 					t.Errorf("%d batches were sent in round %d", batches, round)
 				}
 			}
@@ -666,11 +667,11 @@ func TestBatchesAreTriedAgain(t *testing.T) {
 		batches = 0
 		for reads := 1; ; reads++ {
 			if _, err := n.Headers(t.Context(), 1, 2); err != nil || reads > want {
-				t.Fatalf("%s there was no batch in %d reads, %v", when, reads, err)
+				t.Fatalf("%s: no batch in %d reads, %v", when, reads, err)
 			}
 			if batches > 0 {
 				if reads != want {
-					t.Errorf("%s the next batch came in read %d, want %d", when, reads, want)
+					t.Errorf("%s: the next batch was sent in read %d, want %d", when, reads, want)
 				}
 				return
 			}

@@ -26,12 +26,12 @@ func TestPasses(t *testing.T) {
 		tip, final *Header
 		want       bool
 	}{
-		"the next one":                   {at(20), at(21), true},
-		"some further":                   {at(20), at(50), true},
-		"too far to be followed":         {at(20), at(100), false},
-		"the tip left its chain":         {dead, at(21), false},
-		"the tip left it long ago":       {dead, at(50), false},
-		"its chain is not given further": {at(20), unknown, false},
+		"the next block":                     {at(20), at(21), true},
+		"some blocks further":                {at(20), at(50), true},
+		"too far to follow":                  {at(20), at(100), false},
+		"the tip left its chain":             {dead, at(21), false},
+		"the tip left it long ago":           {dead, at(50), false},
+		"its chain is not returned that far": {at(20), unknown, false},
 	} {
 		got, err := n.passes(t.Context(), c.final, c.tip)
 		if err != nil || got != c.want {

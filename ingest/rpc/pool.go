@@ -41,14 +41,14 @@ type Pool struct {
 	wake  chan struct{}
 	seals seals
 	giant sync.Mutex // held while a response of unusual length is in memory
-	// announced is the announcement that the head is polled for; told is the latest head of the endpoint in use, since
+	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use, since
 	// it has its number.
-	announced, told atomic.Pointer[sighting]
+	announced, seen atomic.Pointer[sighting]
 	rested          time.Time // when Rest last returned; only its caller uses it
 
 	mu      sync.Mutex
 	inUse   *Node // as Current returned it last
-	met     bool
+	checked bool
 	genesis *common.Hash // of the first endpoint that responded
 }
 
@@ -129,7 +129,7 @@ func (p *Pool) ranked(except *Node) []*Node {
 		candidates = append(candidates, c)
 	}
 	slices.SortStableFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(oneIf(a.spare), oneIf(b.spare)))
+		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(toFloat(a.spare), toFloat(b.spare)))
 	})
 	nodes := make([]*Node, len(candidates))
 	for i, c := range candidates {
@@ -141,7 +141,7 @@ func (p *Pool) ranked(except *Node) []*Node {
 // First returns an endpoint that responds, and tries each once. Its first call checks all endpoints, and fails if one
 // serves the wrong chain.
 func (p *Pool) First(ctx context.Context) (*Node, error) {
-	if err := p.meet(ctx); err != nil {
+	if err := p.checkAll(ctx); err != nil {
 		return nil, err
 	}
 	return p.firstThat(ctx, func(*Node) error { return nil })
@@ -230,8 +230,8 @@ func (p *Pool) current() *Node {
 	return p.inUse
 }
 
-// Next says that the endpoint in use did not return what was needed, which may not show in its state. So another usable
-// one comes first for a while.
+// Next notes that the endpoint in use did not return what was needed, which may not show in its state. So another
+// usable one comes first for a while.
 func (p *Pool) Next() {
 	p.current().health.set(func(h *health) { h.unsteady = h.now() })
 }
@@ -328,7 +328,7 @@ func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 // endpoint that recovers is noticed, one that lags is known, and one that serves another chain is excluded.
 func (p *Pool) Tend(ctx context.Context) {
 	var wait sync.WaitGroup
-	wait.Go(func() { p.tellChanges(ctx) })
+	wait.Go(func() { p.logChanges(ctx) })
 	for _, n := range p.all {
 		wait.Go(func() { p.tendOne(ctx, n) })
 		if n.ws != "" {
@@ -358,8 +358,8 @@ func (p *Pool) tendOne(ctx context.Context, n *Node) {
 	}
 }
 
-// tellChanges logs when an endpoint goes down, recovers, and so on. Changes of less than a second are not logged.
-func (p *Pool) tellChanges(ctx context.Context) {
+// logChanges logs when an endpoint goes down, recovers, and so on. Changes of less than a second are not logged.
+func (p *Pool) logChanges(ctx context.Context) {
 	before := p.Status()
 	for Sleep(ctx, time.Second) == nil {
 		now := p.Status()

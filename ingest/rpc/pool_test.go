@@ -29,7 +29,7 @@ type bareNode struct {
 	headTime uint64
 	fault    func(w http.ResponseWriter) // replaces the response
 	calls    int
-	boasts   uint64                                 // added to the number of its head only; it does not have these blocks
+	claimed  uint64                                 // added to the number of its head only; it does not have these blocks
 	final    func(w http.ResponseWriter, id []byte) // responds to calls for the final block; nil for a null result
 	finals   int                                    // calls for it
 }
@@ -91,7 +91,7 @@ func (c *bareNode) serve(w http.ResponseWriter, req *http.Request) {
 	case q.Params[0] == "0x0":
 		result = block(0, uint64(c.genesis), 0)
 	case q.Params[0] == "latest":
-		result = block(c.head+c.boasts, c.head+c.boasts+1000, c.headTime)
+		result = block(c.head+c.claimed, c.head+c.claimed+1000, c.headTime)
 	case q.Method == "eth_getBlockByNumber":
 		if _, err := fmt.Sscanf(fmt.Sprint(q.Params[0]), "0x%x", &number); err == nil && number <= c.head {
 			result = block(number, number+1000, c.headTime-(c.head-number))
@@ -156,34 +156,34 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 		t.Fatalf("the first is %v, %v", n, err)
 	}
 	if a.asked() == 0 || b.asked() == 0 {
-		t.Fatal("not every endpoint was asked at the start")
+		t.Fatal("not every endpoint was called at the start")
 	}
 	a.set(func(c *bareNode) { c.fault = hangUp })
 	n, _ := p.Current(t.Context())
 	if _, err := n.Latest(t.Context()); err == nil {
-		t.Fatal("a node that hangs up gives a head")
+		t.Fatal("a node that hangs up returns a head")
 	}
 	before := a.asked()
 	if got := p.inUseNow(t); got != 1 {
 		t.Errorf("after a failure endpoint %d is in use", got)
 	}
 	if other, err := p.Other(t.Context(), p.all[1]); err == nil {
-		t.Errorf("the other of b is %v, which is down", other)
+		t.Errorf("b's other endpoint is %v, which is down", other)
 	}
 	if p.Next(); p.inUseNow(t) != 1 {
 		t.Error("next gives the turn to an endpoint that is down")
 	}
 	f.pass(steadyAfter)
 	if again := a.asked() - before; again > 0 {
-		t.Errorf("the endpoint that is down was asked %d times", again)
+		t.Errorf("the endpoint that is down was called %d times", again)
 	}
 	a.set(func(c *bareNode) { c.fault = nil })
 	f.pass(p.all[0].health.rests())
 	if err := p.look(t.Context(), p.all[0]); err != nil || !p.all[0].health.is(usable) {
-		t.Errorf("a probe gives %v, and it is usable: %t", err, p.all[0].health.is(usable))
+		t.Errorf("the probe returns %v, and the endpoint is usable: %t", err, p.all[0].health.is(usable))
 	}
 	if other, err := p.Other(t.Context(), p.all[1]); err != nil || other != p.all[0] {
-		t.Errorf("the other of b is %v, %v when it is up again", other, err)
+		t.Errorf("b's other endpoint is %v, %v when it is up again", other, err)
 	}
 	if got := p.inUseNow(t); got != 1 {
 		t.Errorf("after the recovery endpoint %d is in use", got)
@@ -214,7 +214,7 @@ func TestEndpointThatReturnsErrorsOnly(t *testing.T) {
 		n, _ := p.Current(t.Context())
 		for range 3 {
 			if err := p.look(t.Context(), n); err == nil {
-				t.Fatalf("%s: it has a head", name)
+				t.Fatalf("%s: it returns a head", name)
 			}
 			if st := p.Status()[0]; st.State != registry.EndpointDown || !strings.Contains(st.LastError, "the project is disabled") {
 				t.Errorf("%s: its status is %+v", name, st)
@@ -245,7 +245,7 @@ func TestEndpointThatKeepsFailing(t *testing.T) {
 		if n == p.all[0] {
 			a.set(func(c *bareNode) { c.fault = hangUp })
 			if _, err = n.Latest(t.Context()); err == nil {
-				t.Fatal("a node that hangs up gives a head")
+				t.Fatal("a node that hangs up returns a head")
 			}
 		}
 		if now := slices.Index(p.all, n); now != before {
@@ -298,7 +298,7 @@ func TestOrderOfEndpoints(t *testing.T) {
 // An endpoint that does not respond at the start counts as failed, so that its timeout delays nothing.
 func TestEndpointThatHangsAtTheStart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it waits for the endpoint for a while")
+		t.Skip("it waits for a timeout of several seconds")
 	}
 	release := make(chan struct{})
 	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -333,7 +333,7 @@ func TestFailingSince(t *testing.T) {
 			t.Fatal("an endpoint that hangs up responds")
 		}
 		if since := p.Status()[0].FailingSince; since == nil || !since.Equal(began) {
-			t.Errorf("it fails since %v, want %s", since, began)
+			t.Errorf("it has been failing since %v, want %s", since, began)
 		}
 		f.pass(time.Hour)
 	}
@@ -385,7 +385,7 @@ func TestSpareEndpoint(t *testing.T) {
 	f.pass(2 * steadyAfter)
 	fails(1, a) // it is still down
 	recovers(1, a)
-	inUse(0, "when one of them has recovered a moment ago")
+	inUse(0, "when one of them has just recovered")
 	fails(1, a)
 	recovers(1, a)
 	f.pass(steadyAfter - 5*time.Second)
@@ -403,7 +403,7 @@ func TestSpareEndpoint(t *testing.T) {
 	next()
 	inUse(2, "after the first one")
 	if other, err := p.Other(t.Context(), p.all[2]); err != nil || other != p.all[0] {
-		t.Errorf("the other of b is %v, %v, when a has just lost the turn", other, err)
+		t.Errorf("b's other endpoint is %v, %v, when a has just lost the turn", other, err)
 	}
 	next()
 	inUse(0, "after both")
@@ -449,7 +449,7 @@ func TestAllEndpointsDown(t *testing.T) {
 			_, err = n.Latest(t.Context())
 		}
 		if err == nil || Refused(err) {
-			t.Fatalf("with all endpoints down it is %v", err)
+			t.Fatalf("with all endpoints down the error is %v", err)
 		}
 		tried[n] = true
 		p.Next()
@@ -471,24 +471,24 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	if _, err := p.First(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var told int
+	var limitations int
 	once := func(c *bareNode, after string) {
 		c.set(func(c *bareNode) {
-			c.fault = func(w http.ResponseWriter) { told++; c.fault = nil; tooMany(after)(w) }
+			c.fault = func(w http.ResponseWriter) { limitations++; c.fault = nil; tooMany(after)(w) }
 		})
 	}
 	once(a, "1")
-	if got := p.inUseNow(t); got != 0 || len(f.slept) != 1 || f.slept[0] != time.Second || told != 1 {
-		t.Errorf("a Retry-After of 1 s leads to endpoint %d after %v", got, f.slept)
+	if got := p.inUseNow(t); got != 0 || len(f.slept) != 1 || f.slept[0] != time.Second || limitations != 1 {
+		t.Errorf("with a Retry-After of 1 s endpoint %d is in use after %v", got, f.slept)
 	}
 	once(a, "60")
 	n, _ := p.Current(t.Context())
 	if _, err := n.Latest(t.Context()); err == nil || refused(err) {
-		t.Errorf("a Retry-After of 60 s gives %v", err)
+		t.Errorf("with a Retry-After of 60 s: %v", err)
 	}
 	before := a.asked()
 	if got := p.inUseNow(t); got != 1 || a.asked() != before {
-		t.Errorf("endpoint %d is in use while the first is limited, which was asked %d times", got, a.asked()-before)
+		t.Errorf("endpoint %d is in use while the first is limited, which was called %d times", got, a.asked()-before)
 	}
 	if st := p.Status(); st[0].State != registry.EndpointLimited || st[0].LimitedUntil == nil || !st[1].InUse || st[1].State != registry.EndpointUp {
 		t.Errorf("the status is %+v", st)
@@ -499,7 +499,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 	f.slept = nil
 	if got := p.inUseNow(t); got != 1 || f.total() < 17*time.Second || f.total() > 20*time.Second {
-		t.Errorf("with all limited endpoint %d is asked after %v", got, f.slept)
+		t.Errorf("with all endpoints limited, endpoint %d is in use after %v", got, f.slept)
 	}
 	if got := testutil.ToFloat64(p.metrics.limited.WithLabelValues(p.all[0].Name)); got != 2 {
 		t.Errorf("navlog_ingest_rpc_limited_total is %v", got)
@@ -539,7 +539,7 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 
 // A head far above those of other endpoints makes none of them lag if its endpoint does not have the block, whichever
 // is called first and however often.
-func TestBoastedHeadMakesNobodyLag(t *testing.T) {
+func TestClaimedHeadMakesNoEndpointLag(t *testing.T) {
 	for _, liar := range []int{0, 1} {
 		t.Run(fmt.Sprintf("endpoint %d", liar), func(t *testing.T) {
 			chains := []*bareNode{newBareNode(t), newBareNode(t), newBareNode(t)}
@@ -547,7 +547,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 			if _, err := p.First(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			chains[liar].set(func(c *bareNode) { c.boasts, c.headTime = 1_000_000, 1100 })
+			chains[liar].set(func(c *bareNode) { c.claimed, c.headTime = 1_000_000, 1100 })
 			for range 3 {
 				for i := range p.all {
 					if err := p.look(t.Context(), p.all[i]); (err != nil) && i != liar {
@@ -564,8 +564,8 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 					t.Errorf("endpoint %d is in use", got)
 				}
 			}
-			// It names a head that it has again.
-			chains[liar].set(func(c *bareNode) { c.boasts = 0 })
+			// Again the endpoint names a head that it has.
+			chains[liar].set(func(c *bareNode) { c.claimed = 0 })
 			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].health.is(lagging) {
 				t.Errorf("an honest head is not accepted: %v", err)
 			}
@@ -574,31 +574,31 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 }
 
 // A head with a high number and an old time, which is not verified, does not hide that another endpoint lags.
-func TestBoastedHeadHidesNoLag(t *testing.T) {
-	stuck, good, boasts := newBareNode(t), newBareNode(t), newBareNode(t)
-	p, _ := poolOf(t, stuck, good, boasts)
+func TestClaimedHeadHidesNoLag(t *testing.T) {
+	stuck, good, claimed := newBareNode(t), newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, stuck, good, claimed)
 	if _, err := p.First(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	good.set(func(c *bareNode) { c.head, c.headTime = 110, 1120 })
 	for _, number := range []uint64{1 << 62, math.MaxUint64} {
-		boasts.set(func(c *bareNode) { c.boasts, c.headTime = number-c.head, 0 })
+		claimed.set(func(c *bareNode) { c.claimed, c.headTime = number-c.head, 0 })
 		for _, i := range []int{1, 2, 0} {
 			if err := p.look(t.Context(), p.all[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if stuckLags, goodLags := p.all[0].health.is(lagging), p.all[1].health.is(lagging); !stuckLags || goodLags {
-			t.Errorf("with a claim of block %d the stuck endpoint lags: %v, and the good one: %v", number, stuckLags, goodLags)
+			t.Errorf("with a claimed head of block %d the stuck endpoint lags: %v, the good one: %v", number, stuckLags, goodLags)
 		}
 		if got := p.inUseNow(t); got != 1 {
-			t.Errorf("with a claim of block %d endpoint %d is in use", number, got)
+			t.Errorf("with a claimed head of block %d endpoint %d is in use", number, got)
 		}
 	}
 }
 
 // If the blocks of an earlier head were reorganised, its endpoint is not distrusted: its current head is read.
-func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
+func TestReorganisedHeadIsReadAgain(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, _ := poolOf(t, a, b)
 	if _, err := p.First(t.Context()); err != nil {
@@ -641,7 +641,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	p, _ := poolOf(t, c, a, b)
 	_, err := p.First(t.Context())
 	if !Refused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
-		t.Errorf("two wrong endpoints give %v", err)
+		t.Errorf("two wrong endpoints: %v", err)
 	}
 
 	a.set(func(c *bareNode) { c.id = 5 })
@@ -658,7 +658,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	}
 	restart(c, 7)
 	if err := p.look(t.Context(), p.all[0]); err == nil || Refused(err) || !strings.Contains(err.Error(), "serves chain 7") {
-		t.Errorf("a look at another chain gives %v", err)
+		t.Errorf("a check of an endpoint on another chain returns %v", err)
 	}
 	if got := p.inUseNow(t); got != 1 {
 		t.Errorf("endpoint %d is in use", got)
@@ -671,17 +671,17 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	}
 	restart(a, 7)
 	if _, err := p.Current(t.Context()); !Refused(err) {
-		t.Errorf("when every endpoint serves another chain it is %v", err)
+		t.Errorf("when every endpoint serves another chain the error is %v", err)
 	}
 	c.set(func(c *bareNode) { c.id = 5 })
 	if err := p.look(t.Context(), p.all[0]); err != nil || p.inUseNow(t) != 0 {
-		t.Errorf("when it serves the right chain again it is %v", err)
+		t.Errorf("when it serves the right chain again the error is %v", err)
 	}
 	// It is checked again from time to time, even if the endpoint never failed.
 	c.set(func(c *bareNode) { c.id = 9 })
 	f.pass(identityHolds + time.Second)
 	if err := p.look(t.Context(), p.all[0]); err == nil {
-		t.Error("a chain that changes without a failure is not found out")
+		t.Error("a chain that changes without a failure is not noticed")
 	}
 	if n, err := p.Current(t.Context()); !Refused(err) {
 		t.Errorf("with every endpoint on another chain %v is in use, %v", n.Name, err)
@@ -736,7 +736,7 @@ func TestEndpointMetrics(t *testing.T) {
 	fmt.Fprintln(&want, "# HELP navlog_ingest_endpoint_state 1 for the state that the endpoint is in.\n# TYPE navlog_ingest_endpoint_state gauge")
 	for i, state := range []string{registry.EndpointUp, registry.EndpointDown} {
 		for _, s := range registry.EndpointStates {
-			fmt.Fprintf(&want, "navlog_ingest_endpoint_state{endpoint=%q,state=%q} %v\n", p.all[i].Name, s, oneIf(s == state))
+			fmt.Fprintf(&want, "navlog_ingest_endpoint_state{endpoint=%q,state=%q} %v\n", p.all[i].Name, s, toFloat(s == state))
 		}
 	}
 	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint in use for the head.\n# TYPE navlog_ingest_endpoint_in_use gauge\n")
@@ -765,7 +765,7 @@ func TestLimitThatLapses(t *testing.T) {
 	}
 	for _, pause := range f.slept {
 		if pause > 4*time.Second {
-			t.Errorf("of a limit of 4 s %s were waited", pause)
+			t.Errorf("the wait for a limit of 4 s was %s", pause)
 		}
 	}
 	if looks == 0 {
@@ -774,17 +774,17 @@ func TestLimitThatLapses(t *testing.T) {
 }
 
 // An endpoint that fails in any way to name its final block keeps its turn and its vote: only this call is suspended,
-// twice as long each time, so that other calls come in between.
+// twice as long each time, and other calls continue meanwhile.
 func TestFinalityFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		final func(w http.ResponseWriter, id []byte)
 		limit time.Duration // limit of the whole endpoint
 	}{
-		"it hangs up":         {final: func(w http.ResponseWriter, _ []byte) { hangUp(w) }},
+		"a closed connection": {final: func(w http.ResponseWriter, _ []byte) { hangUp(w) }},
 		"an error page":       {final: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) }},
 		"no JSON":             {final: func(w http.ResponseWriter, _ []byte) { fmt.Fprint(w, "<html>") }},
 		"no header":           {final: func(w http.ResponseWriter, id []byte) { fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"0x1"}`, id) }},
-		"it is asked to wait": {func(w http.ResponseWriter, _ []byte) { tooMany("40")(w) }, 40 * time.Second},
+		"a rate limit":        {func(w http.ResponseWriter, _ []byte) { tooMany("40")(w) }, 40 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newBareNode(t), newBareNode(t)
@@ -802,10 +802,10 @@ func TestFinalityFails(t *testing.T) {
 				t.Helper()
 				before := b.askedForFinal()
 				if _, err := n.finalBelow(t.Context(), tip, false); err == nil {
-					t.Error("it names a final block")
+					t.Error("the endpoint names a final block")
 				}
 				if got := b.askedForFinal() > before; got != want {
-					t.Fatalf("%s it was asked for the final block: %t, want %t", when, got, want)
+					t.Fatalf("%s the final block was requested: %t, want %t", when, got, want)
 				}
 			}
 			for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
@@ -816,13 +816,13 @@ func TestFinalityFails(t *testing.T) {
 				f.pass(c.limit + pause - time.Millisecond)
 				asks(false, fmt.Sprintf("while it rests after %d failures", i+1))
 				if _, err := n.Latest(t.Context()); err != nil {
-					t.Errorf("while the question rests it gives no head: %v", err)
+					t.Errorf("while this call is suspended the head cannot be read: %v", err)
 				}
 				f.pass(time.Millisecond)
 			}
 			b.set(func(b *bareNode) { b.final = nil })
 			if _, err := n.finalBelow(t.Context(), tip, false); !NamesNoFinal(err) || n.health.finality != (rest{}) {
-				t.Errorf("an answer is %v and leaves %+v", err, n.health.finality)
+				t.Errorf("a response returns %v and leaves %+v", err, n.health.finality)
 			}
 		})
 	}

@@ -182,7 +182,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		if j.step = (to - j.at + 1) / 2; j.step > 0 {
 			return nil, nil
 		}
-		return r.alone(ctx, n, j)
+		return r.readByHash(ctx, n, j)
 	}
 	return r.part(ctx, n, j, to, a)
 }
@@ -265,12 +265,12 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 			return nil, err
 		}
 	}
-	return r.alone(ctx, n, j)
+	return r.readByHash(ctx, n, j)
 }
 
-// alone reads the next block of a job by its hash. It compares the logs with the header's bloom itself, because no
+// readByHash reads the next block of a job by its hash. It compares the logs with the header's bloom itself, because no
 // later step does.
-func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error) {
+func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err error) {
 	h := (*Header)(nil)
 	if len(j.headers) > 0 {
 		h = j.headers[0]
@@ -308,7 +308,7 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 			j.step = 1
 			return nil, nil
 		default:
-			return r.alone(ctx, n, j)
+			return r.readByHash(ctx, n, j)
 		}
 		a.logs = slices.DeleteFunc(a.logs, func(l *event.Log) bool { return l.BlockNumber > to })
 	}
@@ -393,7 +393,7 @@ func (r *Reader) doubt(blocks []*blockRead) {
 		}
 		switch {
 		case !r.watched.Lacks(&b.Bloom, b.logs):
-		case proof.Telling(&b.Bloom):
+		case proof.Sparse(&b.Bloom):
 			b.doubtful = true
 		default:
 			mute = append(mute, i)
@@ -461,7 +461,7 @@ func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Lo
 	if err := r.compare(n, logs, func(*event.Log) *Header { return h }); err != nil {
 		return nil, true, err
 	}
-	if r.proof != proof.None && r.watched.Lacks(&h.Bloom, logs) && proof.Telling(&h.Bloom) {
+	if r.proof != proof.None && r.watched.Lacks(&h.Bloom, logs) && proof.Sparse(&h.Bloom) {
 		logs, _, err = n.prove(ctx, h, r.watched, logs)
 	}
 	return logs, false, err

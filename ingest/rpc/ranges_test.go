@@ -38,8 +38,8 @@ func (c *fakeChain) reading(level proof.Level) *reading {
 	}}
 }
 
-// believing is a reading like further below the head: without any headers except those that are needed.
-func (c *fakeChain) believing(level proof.Level) *reading {
+// farBelow is a reading of blocks far below the head: without any headers except those that are needed.
+func (c *fakeChain) farBelow(level proof.Level) *reading {
 	r := c.reading(level)
 	r.from = math.MaxUint64
 	return r
@@ -131,7 +131,7 @@ var wordings = struct{ blocks, results, nothing []fakeRefusal }{
 // requires.
 func TestRangesUnderAnyLimit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the same under each limit, against a chain of functions")
+		t.Skip("sequential: one limit after the other, against a fake chain")
 	}
 	const blocks = 400
 	type limit struct {
@@ -184,7 +184,7 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 			}
 			r := chain.reading(proof.Headers)
 			if i%2 == 1 {
-				r = chain.believing(proof.Headers)
+				r = chain.farBelow(proof.Headers)
 			}
 			if err := r.all(1+i%5, nil); err != nil {
 				t.Fatal(err)
@@ -195,9 +195,9 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 				needed = blocks / int(c.blocks)
 			}
 			if got, most := chain.asked("eth_getLogs"), 3*needed+60; got > most {
-				t.Errorf("the node was asked %d times, %d are enough", got, most)
+				t.Errorf("the node was called %d times, want at most %d", got, most)
 			}
-			t.Logf("asked %d times, %d errors", chain.asked("eth_getLogs"), r.errs)
+			t.Logf("%d calls, %d errors", chain.asked("eth_getLogs"), r.errs)
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestBlockOverTheLimit(t *testing.T) {
 		"by hash":         {func(q fakeQuestion) bool { return false }, true},
 		"from receipts":   {func(q fakeQuestion) bool { return q.logs > 100 }, true},
 		"vault by vault":  {func(q fakeQuestion) bool { return q.logs > 100 || q.logs < 0 }, true},
-		"in no way":       {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
+		"by no method":    {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
 		"unclear wording": {func(q fakeQuestion) bool { return q.logs > 100 }, true},
 	} {
 		for read, level := range map[string]proof.Level{"none": proof.None, "headers": proof.Headers, "headers, far below the head": proof.Headers} {
@@ -235,7 +235,7 @@ func TestBlockOverTheLimit(t *testing.T) {
 				}
 				r := chain.reading(level)
 				if read != string(level) {
-					r = chain.believing(level)
+					r = chain.farBelow(level)
 				}
 				var limit *overLimitError
 				err := r.all(3, func(err error) bool { return errors.As(err, &limit) })
@@ -250,7 +250,7 @@ func TestBlockOverTheLimit(t *testing.T) {
 					t.Fatalf("the error is %v", err)
 				}
 				if n := chain.asked("eth_getLogs"); n > 100 {
-					t.Errorf("the node was asked %d times", n)
+					t.Errorf("the node was called %d times", n)
 				}
 			})
 		}
@@ -306,22 +306,22 @@ func TestOneBlockIsProven(t *testing.T) {
 		proven   bool
 		fault    string
 	}{
-		"all logs":                    {logs: 6, proven: true},
-		"of a header of another rule": {unsealed: true, logs: 6},
-		"from receipts":               {refuse: func(q fakeQuestion) bool { return q.logs > 0 }, logs: 6, proven: true},
-		"vault by vault":              {refuse: limited, logs: 6},
-		"of a full bloom":             {refuse: limited, full: true, logs: 6},
-		"with some left out": {refuse: limited, logs: 1, spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
+		"all logs":                       {logs: 6, proven: true},
+		"header of another hashing rule": {unsealed: true, logs: 6},
+		"from receipts":                  {refuse: func(q fakeQuestion) bool { return q.logs > 0 }, logs: 6, proven: true},
+		"vault by vault":                 {refuse: limited, logs: 6},
+		"full bloom":                     {refuse: limited, full: true, logs: 6},
+		"some logs left out": {refuse: limited, logs: 1, spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
 			return logs[:min(1, len(logs))]
 		}},
-		"with a log that the bloom excludes": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log,
+		"a log that the bloom excludes": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log,
 		) []*types.Log {
 			if vault == forged.Address {
 				logs = append(logs, forged)
 			}
 			return logs
 		}, fault: "logsBloom does not contain"},
-		"with a number twice": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
+		"one number twice": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
 			if vault == forged.Address {
 				twice := *forged
 				twice.Index = 5
@@ -370,7 +370,7 @@ func TestOneBlockIsProven(t *testing.T) {
 // Responses that omit logs are not accepted.
 func TestLossyRanges(t *testing.T) {
 	if testing.Short() {
-		t.Skip("one range after the other, against a chain of functions")
+		t.Skip("sequential: one range after the other, against a fake chain")
 	}
 	everyOther := func() func() bool {
 		n := 0
@@ -384,7 +384,7 @@ func TestLossyRanges(t *testing.T) {
 		"lagging": {[]proof.Level{proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber > 130 })
 		}},
-		"a block lost": {[]proof.Level{proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+		"a block omitted": {[]proof.Level{proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber%50 == 0 })
 		}},
 		"cut at a round number": {[]proof.Level{proof.None, proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
@@ -397,13 +397,13 @@ func TestLossyRanges(t *testing.T) {
 		for _, level := range c.proof {
 			t.Run(name+" "+string(level), func(t *testing.T) {
 				chain := newFakeChain(t, 13, 200, func(rng *rand.Rand, i int) int { return rng.IntN(140) })
-				lies, told := everyOther(), 0
+				lies, omitted := everyOther(), 0
 				chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 					if q.byHash || name != "cut at a round number" && !lies() {
 						return logs
 					}
 					kept := c.spoil(q, logs)
-					told += len(logs) - len(kept)
+					omitted += len(logs) - len(kept)
 					return kept
 				}
 				r := chain.reading(level)
@@ -411,8 +411,8 @@ func TestLossyRanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.whole()
-				if told == 0 {
-					t.Error("nothing was left out")
+				if omitted == 0 {
+					t.Error("no log was left out")
 				}
 			})
 		}
@@ -421,7 +421,7 @@ func TestLossyRanges(t *testing.T) {
 
 // A block that is read by its hash, because the node refuses it as a range, is compared with its bloom like any other.
 func TestLossyBlocks(t *testing.T) {
-	for name, believing := range map[string]bool{"near the head": false, "far below the head": true} {
+	for name, far := range map[string]bool{"near the head": false, "far below the head": true} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 37, 30, sparse)
 			chain.refuse = func(q fakeQuestion) *fakeRefusal {
@@ -437,8 +437,8 @@ func TestLossyBlocks(t *testing.T) {
 				return nil
 			}
 			r := chain.reading(proof.Headers)
-			if believing {
-				r = chain.believing(proof.Headers)
+			if far {
+				r = chain.farBelow(proof.Headers)
 			}
 			if err := r.all(2, nil); err != nil {
 				t.Fatal(err)
@@ -456,9 +456,9 @@ func isUnproven(err error) bool {
 // A node that returns headers and no logs, by range and by hash, is detected.
 func TestPrunedHistory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("one range after the other, against a chain of functions")
+		t.Skip("sequential: one range after the other, against a fake chain")
 	}
-	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
+	for name, perBlock := range map[string]int{"sparse blooms": 3, "full blooms": 1500} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int { return perBlock })
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
@@ -495,7 +495,7 @@ func TestBlocksBelowAnUnprovenOneAreKept(t *testing.T) {
 // Further below the head than the window, logs are not compared with headers, but a node that has pruned its logs is
 // detected all the same, before any of its responses is accepted.
 func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
-	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
+	for name, perBlock := range map[string]int{"sparse blooms": 3, "full blooms": 1500} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int {
 				if i < 3 {
@@ -506,10 +506,10 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
-			r := chain.believing(proof.Headers)
+			r := chain.farBelow(proof.Headers)
 			r.reader.most = 2
 			if err := r.all(2, isUnproven); !isUnproven(err) {
-				t.Fatalf("its history gives %v", err)
+				t.Fatalf("reading its history returns %v", err)
 			}
 			for _, p := range r.parts {
 				if p.To >= 3 {
@@ -530,7 +530,7 @@ func TestNullForAMoment(t *testing.T) {
 		"for an empty list": func(q fakeQuestion) bool { return q.logs == 0 },
 	} {
 		chain.null = null
-		r := chain.believing(proof.None)
+		r := chain.farBelow(proof.None)
 		if err := r.all(2, nil); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -541,7 +541,7 @@ func TestNullForAMoment(t *testing.T) {
 // A response that is truncated at a round number is detected, in whatever block the cut is.
 func TestCutFarBelowTheHead(t *testing.T) {
 	if testing.Short() {
-		t.Skip("one range after the other, against a chain of functions")
+		t.Skip("sequential: one range after the other, against a fake chain")
 	}
 	for name, perBlock := range map[string]func(rng *rand.Rand, i int) int{
 		"between blocks":         func(rng *rand.Rand, _ int) int { return rng.IntN(140) },
@@ -550,21 +550,21 @@ func TestCutFarBelowTheHead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 13, 60, perBlock)
-			told := 0
+			omitted := 0
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				if q.byHash {
 					return logs
 				}
-				told += max(0, len(logs)-1000)
+				omitted += max(0, len(logs)-1000)
 				return logs[:min(len(logs), 1000)]
 			}
-			r := chain.believing(proof.Headers)
+			r := chain.farBelow(proof.Headers)
 			if err := r.all(2, nil); err != nil {
 				t.Fatal(err)
 			}
 			r.whole()
-			if told == 0 {
-				t.Error("nothing was left out")
+			if omitted == 0 {
+				t.Error("no log was left out")
 			}
 		})
 	}
@@ -574,7 +574,7 @@ func TestCutFarBelowTheHead(t *testing.T) {
 // paid for.
 func TestEndWithoutBloomIsReadAgain(t *testing.T) {
 	chain := newFakeChain(t, 3, 60, sparse)
-	r, n := chain.believing(proof.Headers), chain.dial()
+	r, n := chain.farBelow(proof.Headers), chain.dial()
 	p := NewPipeline(t.Context(), r.reader, 1)
 	defer p.Close()
 	for len(p.ready) == 0 || p.ready[len(p.ready)-1].To < 60 {
@@ -587,11 +587,11 @@ func TestEndWithoutBloomIsReadAgain(t *testing.T) {
 	whole := end.header
 	end.header = without(whole, "logsBloom")
 	if _, err := p.Seal(t.Context(), n); err == nil || !strings.Contains(err.Error(), "without logsBloom") {
-		t.Fatalf("without its bloom the end gives %v", err)
+		t.Fatalf("without its bloom the last block returns %v", err)
 	}
 	end.header = whole
 	if !p.Serves(fakeVaults, 1, 60) {
-		t.Fatal("everything must be read again")
+		t.Fatal("all ranges must be read again")
 	}
 	sealed, err := p.Seal(t.Context(), n)
 	if err != nil || len(sealed) != 1 || chain.asked("eth_getLogs") != ranges {
@@ -619,7 +619,7 @@ func TestTimesFarBelowTheHead(t *testing.T) {
 			}
 			return spoiled
 		}
-		err := chain.believing(proof.Headers).all(1, func(error) bool { return true })
+		err := chain.farBelow(proof.Headers).all(1, func(error) bool { return true })
 		if err == nil || !containsWords(err.Error(), "times contradict each other") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -636,7 +636,7 @@ func TestEmptyBlooms(t *testing.T) {
 	if err == nil || !containsWords(err.Error(), "set chain.proof to none") {
 		t.Error(err)
 	}
-	for _, r := range []*reading{chain.reading(proof.None), chain.believing(proof.Headers)} {
+	for _, r := range []*reading{chain.reading(proof.None), chain.farBelow(proof.Headers)} {
 		if err := r.all(1, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -675,21 +675,21 @@ func TestNoAnswerInTime(t *testing.T) {
 	for asked := uint64(64); asked > 1; asked /= 2 {
 		p, err := r.less(t.Context(), n, j, asked, hung)
 		if p != nil || !errors.Is(err, context.DeadlineExceeded) || j.step != asked/2 {
-			t.Errorf("when %d blocks were not answered come %d, %v", asked, j.step, err)
+			t.Errorf("after a timeout of %d blocks the next range has %d, %v", asked, j.step, err)
 		}
 	}
 	if l := n.limits; l.ranges != newLearned(math.MaxInt64) || l.width != firstWidth || l.batch != newLearned(HeadersAtOnce) {
-		t.Errorf("it taught %+v", l)
+		t.Errorf("the timeout changed the limits to %+v", l)
 	}
 	var p *Part
 	for try := 1; p == nil; try++ {
 		var err error
 		if p, err = r.less(t.Context(), n, j, 1, hung); (err != nil) != (try < unclearTries) {
-			t.Fatalf("when a single block was not answered %d times the error is %v", try, err)
+			t.Fatalf("after %d timeouts of a single block the error is %v", try, err)
 		}
 	}
 	if p.From != 1 || p.To != 1 {
-		t.Errorf("in another way were read the blocks %d to %d", p.From, p.To)
+		t.Errorf("another method read the blocks %d to %d", p.From, p.To)
 	}
 }
 
@@ -697,23 +697,23 @@ func TestNoAnswerInTime(t *testing.T) {
 func TestLimitsAreRelaxed(t *testing.T) {
 	l := newLimits()
 	if got := l.refused(64, refusal{kind: tooMuch, blocks: 10}); got != 10 {
-		t.Fatalf("after a refusal with the limit 10 come %d blocks", got)
+		t.Fatalf("after a refusal with the limit 10 the next range has %d blocks", got)
 	}
 	for range 10 * relaxAfter {
 		blocks := l.next(2000)
 		l.gave(blocks, 0, 0, wantedAnswer, time.Millisecond)
 	}
 	if got := l.next(2000); got <= 10 || got > 200 {
-		t.Errorf("much later come %d blocks", got)
+		t.Errorf("much later the next range has %d blocks", got)
 	}
 	l.gave(100, 5, 1000, wantedAnswer, 2*slow)
 	if got := l.next(2000); got > 50 {
-		t.Errorf("after a slow answer come %d blocks", got)
+		t.Errorf("after a slow response the next range has %d blocks", got)
 	}
 }
 
 // Blocks that are so full that a response becomes too long make ranges short only as long as they last.
-func TestFullBlocksAreForgotten(t *testing.T) {
+func TestFullBlocksHaveNoLastingEffect(t *testing.T) {
 	l := newLimits()
 	tooLong := refusalOf(t.Context(), tooLong(maxAnswer))
 	for blocks := uint64(2000); blocks > 8; {
@@ -723,7 +723,7 @@ func TestFullBlocksAreForgotten(t *testing.T) {
 		l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
 	}
 	if got := l.next(2000); got != 2000 {
-		t.Errorf("10 ranges later one has %d blocks", got)
+		t.Errorf("10 ranges later a range has %d blocks", got)
 	}
 }
 
@@ -761,19 +761,19 @@ func TestRefusalsOfOneMoment(t *testing.T) {
 	l := newLearned(math.MaxInt64)
 	for range 8 {
 		if got := l.refused(1000, 0); got != 500 {
-			t.Errorf("a refusal of 1000 leads to %d", got)
+			t.Errorf("after a refusal of 1000 the bound is %d", got)
 		}
 	}
 	for l.before == 0 {
 		l.gave(l.at)
 	}
 	if raised := l.at; raised <= 500 || l.refused(raised, 0) != 500 || l.refused(raised, 0) != 500 {
-		t.Errorf("the refusals of a bound that was raised to %d lead to %d", raised, l.at)
+		t.Errorf("after refusals of a bound that was raised to %d it is %d", raised, l.at)
 	}
 }
 
 // A limit that a short period of errors suggested, down to the shortest range, is relaxed as well.
-func TestMomentOfErrorsIsForgotten(t *testing.T) {
+func TestMomentOfErrorsHasNoLastingEffect(t *testing.T) {
 	for above := uint64(2); above <= 12; above++ {
 		l := newLimits()
 		for blocks := 4 * above; blocks > 1; {
@@ -784,24 +784,24 @@ func TestMomentOfErrorsIsForgotten(t *testing.T) {
 			l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
 		}
 		if got := l.next(2000); got < 1000 {
-			t.Errorf("long after the refusal of %d blocks come %d", above, got)
+			t.Errorf("long after the refusal of %d blocks the next range has %d", above, got)
 		}
 	}
 	l := newLimits()
 	for l.fewerCalls(l.callsAtOnce(), 0) {
 	}
 	if got := l.callsAtOnce(); got != 1 {
-		t.Errorf("after many refusals come %d headers", got)
+		t.Errorf("after many refusals the next batch has %d headers", got)
 	}
 	l.gaveCalls(l.callsAtOnce())
 	if got := l.callsAtOnce(); got != 1 {
-		t.Errorf("after one batch that was given come %d headers", got)
+		t.Errorf("after one successful batch the next batch has %d headers", got)
 	}
 	for range 20 * relaxAfter {
 		l.gaveCalls(l.callsAtOnce())
 	}
 	if got := l.callsAtOnce(); got != HeadersAtOnce {
-		t.Errorf("long after the refusals come %d headers", got)
+		t.Errorf("long after the refusals the next batch has %d headers", got)
 	}
 }
 
@@ -831,7 +831,7 @@ func TestBackendBehindDoesNotShortenRanges(t *testing.T) {
 		"requested to block 23734227 after last accepted block 23734226",
 		"One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found",
 	} {
-		for name, believing := range map[string]bool{"near the head": false, "far below the head": true} {
+		for name, far := range map[string]bool{"near the head": false, "far below the head": true} {
 			t.Run(name+" "+wording[:20], func(t *testing.T) {
 				calls := map[bool]int{}
 				for _, behind := range []bool{false, true} {
@@ -845,8 +845,8 @@ func TestBackendBehindDoesNotShortenRanges(t *testing.T) {
 						return &fakeRefusal{code: -32602, message: wording}
 					}
 					r := chain.reading(proof.Headers)
-					if believing {
-						r = chain.believing(proof.Headers)
+					if far {
+						r = chain.farBelow(proof.Headers)
 					}
 					if err := r.all(1, nil); err != nil {
 						t.Fatal(err)

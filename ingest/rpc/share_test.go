@@ -25,7 +25,7 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 	if prepare != nil {
 		prepare(p)
 	}
-	r := chains[0].believing(proof.Headers)
+	r := chains[0].farBelow(proof.Headers)
 	r.reader = p.NewReader(fakeVaults, proof.Headers, 50, 4, partsAtOnceInTests)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -79,14 +79,14 @@ func TestEndpointsShareABackfill(t *testing.T) {
 		prepare   func(*Pool)
 		asked     []bool // endpoints that must have returned a good part of the chain
 	}{
-		"two that are well":        {make([]Endpoint, 2), nil, nil, []bool{true, true}},
+		"two working endpoints":    {make([]Endpoint, 2), nil, nil, []bool{true, true}},
 		"one has narrow ranges":    {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
 		"the other one is broken":  {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil, []bool{true, false, true}},
 		"the first one is broken":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil, []bool{false, true}},
 		"the other one is pruned":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, pruned}, nil, []bool{true, false}},
 		"the first one is pruned":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{pruned, nil}, nil, []bool{false, true}},
 		"one is spare":             {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
-		"one has not these blocks": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
+		"one lacks these blocks":   {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
 		"one has an unknown chain": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,11 +97,11 @@ func TestEndpointsShareABackfill(t *testing.T) {
 			r, errs := shared(t, c.endpoints, chains, c.prepare)
 			r.whole()
 			if errs > 0 {
-				t.Errorf("the session had %d errors, although another endpoint is well", errs)
+				t.Errorf("the session had %d errors, although another endpoint works", errs)
 			}
 			for i, chain := range chains {
 				if some := chain.asked("eth_getLogs") >= 10; some != c.asked[i] {
-					t.Errorf("endpoint %d was asked %d times", i, chain.asked("eth_getLogs"))
+					t.Errorf("endpoint %d was called %d times", i, chain.asked("eth_getLogs"))
 				}
 			}
 		})
@@ -109,7 +109,7 @@ func TestEndpointsShareABackfill(t *testing.T) {
 }
 
 // If every endpoint fails at the same blocks, the session gets the error, and the blocks before them are read.
-func TestSharedBlocksThatNobodyGives(t *testing.T) {
+func TestSharedBlocksThatNoEndpointReturns(t *testing.T) {
 	chains := sameChains(t, 2)
 	for _, c := range chains {
 		c.pruned = 1500

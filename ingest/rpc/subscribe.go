@@ -43,8 +43,8 @@ func (p *Pool) Rest(ctx context.Context, poll time.Duration) (err error) {
 }
 
 func (p *Pool) pause(poll time.Duration) time.Duration {
-	announced, told := p.announced.Load(), p.told.Load()
-	if announced == nil || told != nil && told.number >= announced.number {
+	announced, seen := p.announced.Load(), p.seen.Load()
+	if announced == nil || seen != nil && seen.number >= announced.number {
 		return poll
 	}
 	since := p.clock.now().Sub(announced.at)
@@ -58,7 +58,7 @@ func (p *Pool) pause(poll time.Duration) time.Duration {
 // depends on it, because the head is polled as well.
 func (p *Pool) listen(ctx context.Context, n *Node) {
 	for wait := NewBackoff(); ctx.Err() == nil; _ = wait.Sleep(ctx) {
-		err := p.hear(ctx, n, wait)
+		err := p.receive(ctx, n, wait)
 		n.health.set(func(h *health) { h.subscribed = false })
 		if ctx.Err() == nil {
 			p.log.Warn("no announcements of new blocks; the head is polled until they come again", "endpoint", n.Name, "error", contracts.Discreet(err, n.ws))
@@ -66,9 +66,9 @@ func (p *Pool) listen(ctx context.Context, n *Node) {
 	}
 }
 
-// hear receives announcements until the subscription fails. It has its own connection, so that no long response delays
-// a short announcement.
-func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
+// receive reads announcements until the subscription fails. It has its own connection, so that no long response
+// delays a short announcement.
+func (p *Pool) receive(ctx context.Context, n *Node, wait *Backoff) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	client, err := ethrpc.DialOptions(bounded, n.ws)
@@ -97,10 +97,10 @@ func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
 			return err
 		case h := <-heads:
 			wait.Reset()
-			missing.heard(h.number)
+			missing.announced(h.number)
 			p.announce(n, sighting{h.number, p.clock.now()})
 		case <-check.C:
-			if err := missing.check(p.told.Load(), p.clock.now()); err != nil {
+			if err := missing.check(p.seen.Load(), p.clock.now()); err != nil {
 				return err
 			}
 		}
@@ -136,11 +136,11 @@ func (a *announcement) UnmarshalJSON(b []byte) error {
 // polled for. The eager polls end eagerFor after the first announcement since the head last changed.
 func (p *Pool) announce(n *Node, s sighting) {
 	p.metrics.announcements.WithLabelValues(n.Name).Inc()
-	told, last := p.told.Load(), p.announced.Load()
-	if told != nil && told.number >= s.number {
+	seen, last := p.seen.Load(), p.announced.Load()
+	if seen != nil && seen.number >= s.number {
 		return
 	}
-	if last != nil && (told == nil || !told.at.After(last.at)) { // since the last announcement there was no new head
+	if last != nil && (seen == nil || !seen.at.After(last.at)) { // since the last announcement there was no new head
 		since := s.at.Sub(last.at)
 		if since < eagerAgain && (since >= eagerFor || s.number <= last.number) {
 			return
@@ -162,19 +162,19 @@ type missed struct {
 	since time.Time // when a higher one was first seen; zero for none
 }
 
-func (m *missed) heard(number uint64) { *m = missed{last: number} }
+func (m *missed) announced(number uint64) { *m = missed{last: number} }
 
-func (m *missed) check(told *sighting, now time.Time) error {
+func (m *missed) check(seen *sighting, now time.Time) error {
 	switch {
-	case told == nil:
+	case seen == nil:
 	case m.last == 0:
-		m.last = told.number
-	case told.number <= m.last:
+		m.last = seen.number
+	case seen.number <= m.last:
 		m.since = time.Time{}
 	case m.since.IsZero():
 		m.since = now
 	case now.Sub(m.since) >= silence:
-		return fmt.Errorf("it has been silent since block %d, and the head is block %d", m.last, told.number)
+		return fmt.Errorf("it has been silent since block %d, and the head is block %d", m.last, seen.number)
 	}
 	return nil
 }

@@ -11,23 +11,23 @@ func TestSilentSocket(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var m missed
 	at := func(number uint64) *sighting { return &sighting{number: number} }
-	check := func(silent bool, told *sighting, after time.Duration) {
+	check := func(silent bool, seen *sighting, after time.Duration) {
 		t.Helper()
 		now = now.Add(after)
-		if err := m.check(told, now); (err != nil) != silent {
-			t.Errorf("%+v with the head at %+v is %v", m, told, err)
+		if err := m.check(seen, now); (err != nil) != silent {
+			t.Errorf("%+v with the head at %+v returns %v", m, seen, err)
 		}
 	}
 	check(false, nil, time.Hour)       // no poll yet
 	check(false, at(7), time.Hour)     // the head at the start
 	check(false, at(7), time.Hour)     // no new block
-	check(false, at(8), time.Hour)     // seen a moment before it is announced
-	m.heard(8)                         // the announcement
+	check(false, at(8), time.Hour)     // polled just before it is announced
+	m.announced(8)                     // the announcement
 	check(false, at(8), time.Hour)     //
 	check(false, at(9), 0)             // a block that is not announced,
 	check(false, at(12), silence-1)    // and more, for a while
 	check(true, at(12), 1)             // long enough
-	m.heard(12)                        //
+	m.announced(12)                    //
 	check(false, at(11), 2*silence)    // after a reorganisation the head may be lower
 	check(false, at(13), time.Second)  //
 	check(false, at(12), 2*silence)    //
@@ -42,7 +42,7 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 	rests := func(want time.Duration) {
 		t.Helper()
 		if got := p.pause(time.Minute); got != want {
-			t.Errorf("it rests %s, want %s", got, want)
+			t.Errorf("the pause is %s, want %s", got, want)
 		}
 	}
 	f := newFakeTime()
@@ -50,20 +50,20 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 	rests(time.Minute)
 	p.announce(p.all[0], sighting{8, f.now()})
 	rests(eagerEvery)
-	p.told.Store(&sighting{7, f.now()})
+	p.seen.Store(&sighting{7, f.now()})
 	rests(eagerEvery)
 	f.pass(eagerFor)
 	rests(time.Minute)
 	p.announce(p.all[0], sighting{9, f.now()})
-	p.told.Store(&sighting{9, f.now()})
+	p.seen.Store(&sighting{9, f.now()})
 	rests(time.Minute)
-	if err := p.Rest(t.Context(), time.Hour); err != nil { // it was woken before it rested
+	if err := p.Rest(t.Context(), time.Hour); err != nil { // the announcement came before Rest
 		t.Error(err)
 	}
 	leaving, cancel := contextDone(t)
 	defer cancel()
 	if err := p.Rest(leaving, time.Hour); err == nil {
-		t.Error("who goes away rests")
+		t.Error("a caller that cancels still waits")
 	}
 }
 
@@ -130,14 +130,14 @@ func TestEagerPausesGrow(t *testing.T) {
 		const blocks = 20
 		looks := 0
 		for number := range uint64(blocks) {
-			p.told.Store(&sighting{number, f.now()})
+			p.seen.Store(&sighting{number, f.now()})
 			p.announce(p.all[0], sighting{number + 1, f.now()})
 			for next := f.now().Add(every); f.now().Before(next); looks++ {
 				f.pass(p.pause(time.Minute))
 			}
 		}
 		if looks > 9*blocks {
-			t.Errorf("with a block every %s it looks %d times for %d blocks", every, looks, blocks)
+			t.Errorf("with a block every %s there are %d polls for %d blocks", every, looks, blocks)
 		}
 	}
 }

@@ -49,24 +49,24 @@ func TestWrongAnswers(t *testing.T) {
 		refused bool   // whether the node itself returned it
 		healthy bool   // after the call
 	}{
-		"an error in a 200":         {text(`{"id":ID,"error":{"code":-32602,"message":"block range is too wide"}}`), nil, "block range is too wide", true, true},
-		"HTML in a 200":             {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
-		"foreign JSON":              {text(`{"message":"no such key"}`), errForeign, "no such key", false, false},
-		"another id":                {text(`{"id":99999,"result":1}`), errWrongID, "99999", false, false},
-		"truncated JSON":            {text(`{"id":ID,"result":[{"da`), errTruncated, "", false, false},
-		"nothing":                   {text(``), errTruncated, "", false, false},
-		"a connection that is cut":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", "900"); fmt.Fprint(w, "{") }, errTruncated, "after 1 bytes", false, false},
-		"500 with an error inside":  {status(500, `{"id":1,"error":{"code":-32000,"message":"query timeout exceeded"}}`), nil, "query timeout exceeded", true, true},
-		"400 without":               {status(400, `range too large`), nil, "HTTP 400 Bad Request: range too large", false, true},
-		"413":                       {status(413, ``), nil, "HTTP 413", false, true},
-		"502":                       {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
-		"403 with an error inside":  {status(403, `{"id":1,"error":{"code":-32002,"message":"Archive requests are not available on your plan"}}`), nil, "Archive requests", true, true},
-		"403 about the key":         {status(403, `{"id":1,"error":{"code":-32000,"message":"invalid api key"}}`), nil, "HTTP 403", false, false},
-		"403 without":               {status(403, `{"error":{"message":null}`), nil, "HTTP 403", false, false},
-		"401":                       {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
-		"a redirect":                {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},
-		"a length above the bound":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "more than 65536 KiB", false, true},
-		"a long answer, long words": {text(`{"id":ID,"error":{"code":1,"message":"` + strings.Repeat("x", 5000) + `"}}`), nil, "xxx", true, true},
+		"an error in a 200":      {text(`{"id":ID,"error":{"code":-32602,"message":"block range is too wide"}}`), nil, "block range is too wide", true, true},
+		"HTML in a 200":          {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
+		"foreign JSON":           {text(`{"message":"no such key"}`), errForeign, "no such key", false, false},
+		"another id":             {text(`{"id":99999,"result":1}`), errWrongID, "99999", false, false},
+		"truncated JSON":         {text(`{"id":ID,"result":[{"da`), errTruncated, "", false, false},
+		"empty body":             {text(``), errTruncated, "", false, false},
+		"closed connection":      {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", "900"); fmt.Fprint(w, "{") }, errTruncated, "after 1 bytes", false, false},
+		"500 with an error":      {status(500, `{"id":1,"error":{"code":-32000,"message":"query timeout exceeded"}}`), nil, "query timeout exceeded", true, true},
+		"400 without an error":   {status(400, `range too large`), nil, "HTTP 400 Bad Request: range too large", false, true},
+		"413":                    {status(413, ``), nil, "HTTP 413", false, true},
+		"502":                    {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
+		"403 with an error":      {status(403, `{"id":1,"error":{"code":-32002,"message":"Archive requests are not available on your plan"}}`), nil, "Archive requests", true, true},
+		"403 about the key":      {status(403, `{"id":1,"error":{"code":-32000,"message":"invalid api key"}}`), nil, "HTTP 403", false, false},
+		"403 without an error":   {status(403, `{"error":{"message":null}`), nil, "HTTP 403", false, false},
+		"401":                    {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
+		"a redirect":             {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},
+		"length above the bound": {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "more than 65536 KiB", false, true},
+		"long error message":     {text(`{"id":ID,"error":{"code":1,"message":"` + strings.Repeat("x", 5000) + `"}}`), nil, "xxx", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := answering(t, c.handler)
@@ -75,7 +75,7 @@ func TestWrongAnswers(t *testing.T) {
 			case err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says):
 				t.Fatalf("the error is %v, want %v with %q", err, c.want, c.says)
 			case !strings.Contains(err.Error(), "eth_test at "+n.Name) || strings.Contains(err.Error(), "secretkey") || len(err.Error()) > 600:
-				t.Errorf("the error is %v, want method and endpoint, no key, and no novel", err)
+				t.Errorf("the error is %v, want the method and the endpoint, no key, and a short text", err)
 			case refused(err) != c.refused:
 				t.Errorf("refused is %v for %v", refused(err), err)
 			case n.health.is(usable) != c.healthy:
@@ -101,7 +101,7 @@ func TestLongAnswersAreBounded(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if refused(errAnswerTooLong) || !n.health.is(usable) {
-		t.Errorf("the endpoint is blamed for what it was asked")
+		t.Errorf("the failure is counted against the endpoint, although the call asked for too much")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestBatches(t *testing.T) {
 		var ids []string
 		for i, q := range questions {
 			if q.Version != "2.0" || q.Method != "m" || len(q.Params) != 2 || q.Params[0] != float64(i) || q.Params[1] != false {
-				t.Errorf("question %d is %+v", i, q)
+				t.Errorf("call %d is %+v", i, q)
 			}
 			ids = append(ids, string(q.ID))
 		}
@@ -165,7 +165,7 @@ func TestBatches(t *testing.T) {
 		return n.inOneBatch(t.Context(), "m", params, func(i int, result []byte) error { results[i] = result; return nil })
 	}
 	if err := batch(three); err != nil || fmt.Sprintf("%s", results) != `["a" "b" "c"]` {
-		t.Errorf("a batch gives %s and %v", results, err)
+		t.Errorf("the batch returns %s and %v", results, err)
 	}
 	for _, c := range []struct {
 		reply, says string
@@ -184,16 +184,16 @@ func TestBatches(t *testing.T) {
 			fmt.Fprint(w, strings.NewReplacer("A", ids[0], "B", ids[1], "C", ids[2]).Replace(c.reply))
 		}
 		if err := batch(three); err == nil || !strings.Contains(err.Error(), c.says) || refused(err) != c.refused {
-			t.Errorf("%s gives %v", c.reply, err)
+			t.Errorf("%s returns %v", c.reply, err)
 		}
 	}
 	if err := n.inBatches(t.Context(), "m", nil, nil); err != nil {
-		t.Errorf("no calls give %v", err)
+		t.Errorf("a batch without calls returns %v", err)
 	}
 }
 
 // A call that its caller cancels does not count as a failure of the node.
-func TestAskerGoesAway(t *testing.T) {
+func TestCallerCancels(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	released := make(chan struct{})
 	n := answering(t, func(http.ResponseWriter, string) { asked <- struct{}{}; <-released })
@@ -227,7 +227,7 @@ func TestCompressedAnswers(t *testing.T) {
 		through.DialContext = server.Client().Transport.(*http.Transport).DialContext
 		n.http.url = server.URL
 		if got, err := n.exchange(t.Context(), call{method: "m"}); err != nil || string(got) != want {
-			t.Errorf("from %s comes %s and %v, want %s", host, got, err, want)
+			t.Errorf("%s returns %s and %v, want %s", host, got, err, want)
 		}
 		n.close()
 	}

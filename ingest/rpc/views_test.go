@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// stateful is a node that responds to calls of contracts, single ones and batches, as a test says.
+// stateful is a node whose responses to calls of contracts, single ones and batches, the test controls.
 type stateful struct {
 	url   string
 	calls atomic.Int64
@@ -161,7 +161,7 @@ func TestViewErrors(t *testing.T) {
 			t.Errorf("%d %s: %s (%v), want %s", c.code, c.message, got, err, c.want)
 		}
 		if c.want == "reverts" && (!n.health.is(usable) || n.health.rests() > 0 || n.limits.callsAtOnce() != HeadersAtOnce || n.numbers.Load()) {
-			t.Errorf("%d %s: what a contract says changes how the endpoint is used: %+v", c.code, c.message, n.health.look())
+			t.Errorf("%d %s: the error text of a contract affects the endpoint: %+v", c.code, c.message, n.health.look())
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 	Standby     State = registry.StandingBy  // another ingest writes, and this one takes over when it ends
 )
 
-// Status is what ingest knows about itself. Block numbers are 0 before the
+// Status is what ingest reports about itself. Block numbers are 0 before the
 // first is known.
 type Status struct {
 	State  State  `json:"state"`

@@ -209,7 +209,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		o, err = refused("the nodes failed in %d attempts: %v; give the command again once they answer", attemptsEnough, err), nil
 	}
 	if err == nil && ended {
-		clear(r.heard)
+		clear(r.responses)
 		r.inbox.end(c, o)
 	}
 	return ended, !ended, err

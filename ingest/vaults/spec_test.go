@@ -51,7 +51,7 @@ func TestDecimalsOfTheContractsChangeNothing(t *testing.T) {
 		decimals, ofAsset *uint8
 		changed           bool
 	}{
-		"of the contracts": {nil, nil, false}, "as in the log": {&six, nil, false}, "others": {nil, &six, true},
+		"of the contracts": {nil, nil, false}, "as in the log": {&six, nil, false}, "other decimals": {nil, &six, true},
 	} {
 		set, err := Read([]Config{{Address: common.Address{1}.Hex(), Mapping: "lagoon-v0.6", Decimals: c.decimals, Asset: AssetConfig{Decimals: c.ofAsset}}})
 		if err != nil {

@@ -105,13 +105,13 @@ type Registrar struct {
 		command  int64
 		attempts int
 	}
-	heard map[view]hexutil.Bytes // responses that are not in the log yet, in case the node fails between two calls
+	responses map[view]hexutil.Bytes // responses that are not in the log yet, in case the node fails between two calls
 }
 
 // NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must
 // return the same about a vault.
 func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
-	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
+	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log, responses: map[view]hexutil.Bytes{}}
 }
 
 // Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not
@@ -203,7 +203,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 	if err := r.writer.Commit(ctx, c); err != nil {
 		return err
 	}
-	clear(r.heard)
+	clear(r.responses)
 	r.Watch()
 	return nil
 }
@@ -331,8 +331,8 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	if err != nil {
 		return answer, fmt.Errorf("encode a call of %s(): %w", v.method, err)
 	}
-	output, heard := q.heard[v]
-	if !heard {
+	output, found := q.responses[v]
+	if !found {
 		samples, noState, err := q.nodes.Sample(q.ctx, q.node, q.agreement,
 			[]rpc.SampleCall{{Vault: q.vault, Number: q.at.Number, To: v.of, Input: data}}, map[uint64]*rpc.Header{q.at.Number: q.at})
 		switch {
@@ -347,13 +347,13 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	}
 	if text, ok := any(&answer).(*string); ok && len(output) == 32 { // contracts from before names were strings
 		*text = string(bytes.TrimRight(output, "\x00"))
-		q.heard[v] = output
+		q.responses[v] = output
 		return answer, nil
 	}
 	values, err := parsed.Unpack(v.method, output)
 	if err == nil {
 		if value, ok := values[0].(T); ok {
-			q.heard[v] = output
+			q.responses[v] = output
 			return value, nil
 		}
 		err = fmt.Errorf("it gives a %T", values[0])

@@ -88,7 +88,7 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 	return nil
 }
 
-// slow says in the status that Kafka is why nothing continues if a transaction takes longer than slowCommit, until the
+// slow shows in the status that ingest waits for Kafka if a transaction takes longer than slowCommit, until the
 // returned function is called.
 func (w *Writer) slow() (confirmed func()) {
 	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; "+

@@ -75,17 +75,17 @@ func TestProducerFails(t *testing.T) {
 		err := s.Commit(t.Context(), &Change{Units: [][]*event.Record{{vault}, {block}}})
 		var failed *CommitError
 		if !errors.As(err, &failed) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("a producer that does not %s: commit gives %v", c.call, err)
+			t.Errorf("a producer that does not %s: commit returns %v", c.call, err)
 		}
 		if st := s.status.Snapshot(); st.Seq != 0 {
 			t.Errorf("a producer that does not %s: the status is at seq %d", c.call, st.Seq)
 		}
 		unattended(t, Options{Log: s.Log}) // ends the open transaction
 		if cursor, err := s.Cursor(t.Context()); err != nil || cursor != nil {
-			t.Errorf("a producer that does not %s: there is the cursor %v, %v", c.call, cursor, err)
+			t.Errorf("a producer that does not %s: the cursor is %v, %v", c.call, cursor, err)
 		}
 		if origin, err := chainlog.ReadOrigin(t.Context(), s.ChainID, kafka.Options()...); err != nil || origin != nil {
-			t.Errorf("a producer that does not %s: there is the log %v, %v", c.call, origin, err)
+			t.Errorf("a producer that does not %s: the log is %v, %v", c.call, origin, err)
 		}
 	}
 }
@@ -144,8 +144,8 @@ func TestNextSessionHasTheState(t *testing.T) {
 	}
 }
 
-// A cursor is rightful if it is by the writer with which this Run began, or by this Run itself, even if it does not
-// know yet that its claim was committed.
+// A cursor is rightful if it is by the writer with which this Run began, or by this Run itself, even before the
+// claim is confirmed.
 func TestRightful(t *testing.T) {
 	t.Parallel()
 	w := &Writer{Options: Options{Instance: bytes.Repeat([]byte{1}, 16)}}
@@ -154,13 +154,13 @@ func TestRightful(t *testing.T) {
 		by, last []byte
 		rightful bool
 	}{
-		"the last one's":                {last, last, true},
-		"its own":                       {w.Instance, w.Instance, true},
-		"its own, not known yet":        {w.Instance, last, true},
-		"another one's":                 {other, last, false},
-		"another one's, after its own":  {other, w.Instance, false},
-		"the last one's, after its own": {last, w.Instance, false},
-		"none, after the last one's":    {nil, last, false},
+		"of the last writer":                {last, last, true},
+		"its own":                           {w.Instance, w.Instance, true},
+		"its own, not confirmed yet":        {w.Instance, last, true},
+		"of another writer":                 {other, last, false},
+		"of another writer, after its own":  {other, w.Instance, false},
+		"of the last writer, after its own": {last, w.Instance, false},
+		"none, after the last writer":       {nil, last, false},
 	} {
 		err := w.Rightful(&event.Cursor{InstanceId: c.by}, c.last)
 		if c.rightful != (err == nil) || err != nil && !errors.Is(err, ErrFenced) {
@@ -176,7 +176,7 @@ func TestRecordThatIsTooLongIsRefused(t *testing.T) {
 	_, err := encode(&Change{Units: [][]*event.Record{{record}}}, nil, nil)
 	var refusal *rpc.RefusedError
 	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "record 3, a vault, would have") {
-		t.Errorf("a vault record that is too long gives %v", err)
+		t.Errorf("a vault record that is too long returns %v", err)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestLargestRecordFits(t *testing.T) {
 	}
 	l.SetData(full(event.MaxData + 1))
 	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 || !bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
-		t.Errorf("of larger data the record says %d and %x", l.DataLength, l.DataHash)
+		t.Errorf("for larger data the record has the length %d and the hash %x", l.DataLength, l.DataHash)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestAddedPartitionsStayEmpty(t *testing.T) {
 	if err != nil || read != blocks {
 		t.Errorf("the log has %d records of %d, %v", read, blocks, err)
 	}
-	// The check at the next start says how to keep the records.
+	// The error of the next start explains how to keep the records.
 	err = chainlog.CheckTopics(t.Context(), adm, 1, kafka.Topology())
 	if err == nil || !strings.Contains(err.Error(), "do not delete it before") {
 		t.Errorf("the check of the topics returns %v", err)
@@ -261,7 +261,7 @@ func TestReferralsKeepTheirPartition(t *testing.T) {
 			r := &kgo.Record{Topic: topic, Key: []byte(key)}
 			backup, ok := standard.(kgo.TopicBackupPartitioner)
 			if !ok || !p.RequiresConsistency(r) {
-				t.Fatal("the partitioners are of other kinds")
+				t.Fatal("the partitioners have unexpected types")
 			}
 			if got, was := p.Partition(r, 8), backup.PartitionByBackup(r, 8, nil); got != want || was != want {
 				t.Errorf("partner %s is in partition %d, and with the default partitioner in %d, want %d", key, got, was, want)

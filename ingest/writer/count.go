@@ -60,7 +60,7 @@ func (w *Writer) report() {
 		from, to = min(from, v.Start), min(to, v.To)
 	}
 	w.status.Note(func(st *status.Status) {
-		st.LogID, st.Seq, st.FinalBlock, st.ReferralBlock = fmt.Sprintf("%x", s.logID), s.Seq, s.Final, s.told
+		st.LogID, st.Seq, st.FinalBlock, st.ReferralBlock = fmt.Sprintf("%x", s.logID), s.Seq, s.Final, s.published
 		st.LogsWithoutData, st.Sampling = s.withoutData, s.samplingWarnings()
 		if s.Head != nil {
 			st.IndexedBlock, st.IndexedTime = s.Head.Number, s.Head.Time
@@ -71,7 +71,7 @@ func (w *Writer) report() {
 		m.Indexed.Set(float64(s.Head.Number))
 	}
 	m.Final.Set(float64(s.Final))
-	m.Referral.Set(float64(s.told))
+	m.Referral.Set(float64(s.published))
 	m.Seq.Set(float64(s.Seq))
 	m.Frozen.Set(0)
 	if s.Frozen != "" {

@@ -21,6 +21,6 @@
 // other read model, and a restart rebuilds it from the record that the cursor names.
 //
 // A log can name its partner by an attribution value, which an alias maps to a partner id. The aliases are in the vault's
-// newest record, which the cursor points at, so that every reader of the log has them and a restart knows them. They
+// newest record, which the cursor points at, so that every reader of the log has them, also after a restart. They
 // apply to the referrals that are written after their record; SendEarlier writes the referrals of earlier blocks.
 package writer

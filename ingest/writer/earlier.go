@@ -68,7 +68,7 @@ func (w *Writer) SendEarlier(ctx context.Context, vault common.Address, partner 
 	w.endEarlier()
 	var all []referral
 	for _, seq := range slices.Sorted(maps.Keys(e.found)) {
-		if r := e.found[seq]; r.GetLog().GetBlockNumber() <= w.State.told {
+		if r := e.found[seq]; r.GetLog().GetBlockNumber() <= w.State.published {
 			all = append(all, r)
 		}
 	}

@@ -21,14 +21,14 @@ type referral struct {
 	parent string // the trace context of the record, and later that of the referral
 }
 
-// due returns the live referrals that become due when blocks up to told are published: those of blocks after before,
+// due returns the live referrals that become due when blocks up to upTo are published: those of blocks after before,
 // and those of records after seq, which are new and so in no published block.
-func (w *Window) due(mapped *mapping.Vaults, before, told, seq uint64) []referral {
+func (w *Window) due(mapped *mapping.Vaults, before, upTo, seq uint64) []referral {
 	var records []chainlog.Entry
 	var logs []*event.Log
 	for _, e := range w.entries {
 		log := e.GetLog()
-		if n := log.GetBlockNumber(); log == nil || n > told || n <= before && e.GetSeq() <= seq {
+		if n := log.GetBlockNumber(); log == nil || n > upTo || n <= before && e.GetSeq() <= seq {
 			continue
 		}
 		records, logs = append(records, e), append(logs, log)

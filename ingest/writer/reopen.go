@@ -15,13 +15,13 @@ const (
 
 // Reopen reads the whole log to build the window for a head at the ancestor, plus everything above the ancestor. It
 // returns the published referrals above the ancestor, including those that an earlier, unfinished resumption retracted.
-func (w *Writer) Reopen(ctx context.Context, ancestor uint64, progress func(done, of uint64)) (told []*event.Record, err error) {
+func (w *Writer) Reopen(ctx context.Context, ancestor uint64, progress func(done, of uint64)) (published []*event.Record, err error) {
 	w.State.Window = Window{}
-	toldTo := min(w.State.told, ancestor)
-	w.State.floor = max(min(w.State.Final, toldTo), ancestor-min(ancestor, w.Window))
+	publishedTo := min(w.State.published, ancestor)
+	w.State.floor = max(min(w.State.Final, publishedTo), ancestor-min(ancestor, w.Window))
 	var unfinished []*event.Record
-	wasTold := func(r *event.Record) bool {
-		return r.GetLog().GetBlockNumber() <= w.State.told && mayRefer(w.State.Mapped, r.GetLog())
+	wasPublished := func(r *event.Record) bool {
+		return r.GetLog().GetBlockNumber() <= w.State.published && mayRefer(w.State.Mapped, r.GetLog())
 	}
 	err = chainlog.ReadAfter(ctx, w.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
 		progress(min(e.GetSeq(), w.State.Seq), w.State.Seq)
@@ -30,18 +30,18 @@ func (w *Writer) Reopen(ctx context.Context, ancestor uint64, progress func(done
 			unfinished = nil
 		case kind == AcceptReorgOpen && unfinished == nil:
 			unfinished = []*event.Record{}
-		case unfinished != nil && e.GetRetracts() != 0 && wasTold(e.Record):
+		case unfinished != nil && e.GetRetracts() != 0 && wasPublished(e.Record):
 			unfinished = append(unfinished, e.Record)
 		}
-		if e.GetRetracts() != 0 || matters(w.State.Mapped, e.Record, w.State.floor, toldTo) {
+		if e.GetRetracts() != 0 || matters(w.State.Mapped, e.Record, w.State.floor, publishedTo) {
 			w.State.Window.Apply(e)
 		}
 		return nil
 	}, w.Kafka.Options()...)
 	for _, lost := range w.State.Window.Above(ancestor) {
-		if wasTold(lost.Record) {
-			told = append(told, lost.Record)
+		if wasPublished(lost.Record) {
+			published = append(published, lost.Record)
 		}
 	}
-	return append(unfinished, told...), err
+	return append(unfinished, published...), err
 }

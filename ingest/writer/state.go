@@ -17,17 +17,17 @@ import (
 // commit changes it before the broker has the transaction. If that fails, the session ends
 // and its state with it, so no step starts from something that was not committed.
 type State struct {
-	logID   []byte
-	genesis common.Hash
-	Seq     uint64
-	offset  int64       // of record seq
-	Head    *rpc.Header // newest indexed block, nil before the first
-	Final   uint64
-	told    uint64 // the referrals of blocks up to this one were written
-	Covered []Coverage
-	Window  Window
-	floor   uint64 // the window is complete above this block
-	Frozen  string
+	logID     []byte
+	genesis   common.Hash
+	Seq       uint64
+	offset    int64       // of record seq
+	Head      *rpc.Header // newest indexed block, nil before the first
+	Final     uint64
+	published uint64 // the referrals of blocks up to this one were written
+	Covered   []Coverage
+	Window    Window
+	floor     uint64 // the window is complete above this block
+	Frozen    string
 	// withoutData counts the live logs that have the length and the hash of their data instead of the data.
 	withoutData uint64
 	// Mapped reads and maps the logs of the vaults. Records holds the newest record of each vault that is in the log.
@@ -66,9 +66,9 @@ func (c Coverage) ProvenTo() uint64 {
 	return max(c.Proven, c.Start-1)
 }
 
-// believe notes that the logs of blocks above have, up to number, were accepted without a proof. Blocks below them that
-// were proven stay proven.
-func (c *Coverage) believe(have, number uint64) {
+// acceptUnproven notes that the logs of blocks above have, up to number, were accepted without a proof. Blocks below
+// them that were proven stay proven.
+func (c *Coverage) acceptUnproven(have, number uint64) {
 	if number <= c.Believed {
 		return
 	}
@@ -156,7 +156,7 @@ func (s *State) apply(c *Change, confirmations uint64) []referral {
 		}
 	}
 	if c.Ancestor != nil {
-		s.told = min(s.told, *c.Ancestor)
+		s.published = min(s.published, *c.Ancestor)
 	}
 	if c.Head != nil {
 		s.Head = c.Head
@@ -185,22 +185,22 @@ func (s *State) apply(c *Change, confirmations uint64) []referral {
 	if s.Frozen != "" || c.claim {
 		return nil
 	}
-	toldBefore := s.told
-	s.told = s.toldTarget(confirmations)
-	return s.Window.due(s.Mapped, toldBefore, s.told, before)
+	publishedBefore := s.published
+	s.published = s.publishTarget(confirmations)
+	return s.Window.due(s.Mapped, publishedBefore, s.published, before)
 }
 
-// toldTarget returns the block up to which referrals are deep enough. A higher number of
+// publishTarget returns the block up to which referrals are deep enough. A higher number of
 // confirmations never lowers it.
-func (s *State) toldTarget(confirmations uint64) uint64 {
+func (s *State) publishTarget(confirmations uint64) uint64 {
 	if s.Head == nil {
-		return s.told
+		return s.published
 	}
 	deep := s.Final
 	if n := confirmations; n > 0 && s.Head.Number+1 > n {
 		deep = max(deep, s.Head.Number+1-n)
 	}
-	return max(s.told, min(deep, s.Head.Number))
+	return max(s.published, min(deep, s.Head.Number))
 }
 
 // prune removes blocks that no later step needs from the window of at most size blocks:
@@ -212,8 +212,8 @@ func (s *State) prune(size uint64) {
 	if s.Head == nil || s.Frozen != "" {
 		return
 	}
-	s.floor = max(s.floor, min(s.Final, s.told), s.Head.Number-min(s.Head.Number, size))
-	s.Window.prune(s.Mapped, s.floor, s.told)
+	s.floor = max(s.floor, min(s.Final, s.published), s.Head.Number-min(s.Head.Number, size))
+	s.Window.prune(s.Mapped, s.floor, s.published)
 }
 
 // restart returns the first record that a restart must read: the oldest of the
@@ -230,7 +230,7 @@ func (s *State) restart() (seq uint64, offset int64) {
 func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 	c := &event.Cursor{
 		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.Seq,
-		FinalBlock: s.Final, ReferralBlock: s.told, Frozen: s.Frozen, WindowBlock: s.floor,
+		FinalBlock: s.Final, ReferralBlock: s.published, Frozen: s.Frozen, WindowBlock: s.floor,
 		LogsWithoutData: s.withoutData,
 	}
 	c.WindowSeq, c.WindowOffset = s.restart()
@@ -247,7 +247,7 @@ func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 // stateOf is the inverse of cursor, without the window and the records of the vaults.
 func stateOf(c *event.Cursor) *State {
 	s := &State{
-		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), Seq: c.GetSeq(), Final: c.GetFinalBlock(), told: c.GetReferralBlock(),
+		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), Seq: c.GetSeq(), Final: c.GetFinalBlock(), published: c.GetReferralBlock(),
 		Frozen: c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(),
 	}
 	if c.GetHead() != nil {

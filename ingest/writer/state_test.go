@@ -32,7 +32,7 @@ type model struct {
 	chain         []*rpc.Header // block n at index n
 	branch        int           // makes the hashes of new branches unique
 	records       []chainlog.Entry
-	told          map[string]int // how often a log in a block was published
+	published     map[string]int // how often a log in a block was published
 	confirmations uint64
 	window        uint64
 }
@@ -74,7 +74,7 @@ func (m *model) commit(s *State, c *Change) *event.Cursor {
 		}
 	}
 	for _, r := range s.apply(c, m.confirmations) {
-		m.told[fmt.Sprintf("%x/%d", r.GetLog().GetBlockHash(), r.GetLog().GetLogIndex())]++
+		m.published[fmt.Sprintf("%x/%d", r.GetLog().GetBlockHash(), r.GetLog().GetLogIndex())]++
 	}
 	s.prune(m.window)
 	return s.cursor(1, nil)
@@ -101,7 +101,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 		seeds = 10
 	}
 	for seed := range seeds {
-		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*rpc.Header{{}}, told: map[string]int{}, window: 6 + 10*(seed%3)}
+		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*rpc.Header{{}}, published: map[string]int{}, window: 6 + 10*(seed%3)}
 		s := &State{Head: m.chain[0], logID: make([]byte, 16)}
 		for n := range 300 {
 			c := &Change{}
@@ -133,7 +133,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 			if m.rng.IntN(20) == 0 {
 				m.confirmations = uint64(m.rng.IntN(5))
 			}
-			m.checkTold(t, s, seed)
+			m.checkPublished(t, s, seed)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (m *model) restore(cursor *event.Cursor) *State {
 }
 
 func same(a, b *State) error {
-	if a.Seq != b.Seq || a.Final != b.Final || a.told != b.told || a.floor != b.floor || a.Head.Hash != b.Head.Hash {
+	if a.Seq != b.Seq || a.Final != b.Final || a.published != b.published || a.floor != b.floor || a.Head.Hash != b.Head.Hash {
 		return fmt.Errorf("restored %+v, was %+v", b, a)
 	}
 	seqs := func(s *State) (all []uint64) {
@@ -170,8 +170,8 @@ func same(a, b *State) error {
 	return nil
 }
 
-// checkTold compares the published referrals with a fold of the whole log.
-func (m *model) checkTold(t *testing.T, s *State, seed uint64) {
+// checkPublished compares the published referrals with a fold of the whole log.
+func (m *model) checkPublished(t *testing.T, s *State, seed uint64) {
 	t.Helper()
 	live := map[uint64]*event.Record{}
 	for _, e := range m.records {
@@ -187,11 +187,11 @@ func (m *model) checkTold(t *testing.T, s *State, seed uint64) {
 			continue
 		}
 		want := 0
-		if l.GetBlockNumber() <= s.told && common.BytesToHash(l.GetTopics()[3]) != (common.Hash{}) {
+		if l.GetBlockNumber() <= s.published && common.BytesToHash(l.GetTopics()[3]) != (common.Hash{}) {
 			want = 1
 		}
-		if got := m.told[fmt.Sprintf("%x/%d", l.GetBlockHash(), l.GetLogIndex())]; got != want {
-			t.Fatalf("seed %d: the log %d of block %d was published %d times with referral block %d, want %d", seed, l.GetLogIndex(), l.GetBlockNumber(), got, s.told, want)
+		if got := m.published[fmt.Sprintf("%x/%d", l.GetBlockHash(), l.GetLogIndex())]; got != want {
+			t.Fatalf("seed %d: the log %d of block %d was published %d times with referral block %d, want %d", seed, l.GetLogIndex(), l.GetBlockNumber(), got, s.published, want)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func FuzzCursor(f *testing.F) {
 		}
 		s := stateOf(c)
 		s.prune(1024)
-		s.toldTarget(3)
+		s.publishTarget(3)
 		cursor := s.cursor(c.GetChainId(), c.GetInstanceId())
 		if err := possible(cursor); err != nil {
 			t.Fatalf("the cursor of a state is refused: %v", err)

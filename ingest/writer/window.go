@@ -36,15 +36,15 @@ func (w *Window) remove(seq uint64) {
 }
 
 // prune drops what no longer matters.
-func (w *Window) prune(mapped *mapping.Vaults, floor, told uint64) {
-	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, told) })
+func (w *Window) prune(mapped *mapping.Vaults, floor, published uint64) {
+	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, published) })
 }
 
 // matters reports whether a record can still matter: above the floor every record does, and below it only one that may
-// be, or belong to, a referral of a block after told.
-func matters(mapped *mapping.Vaults, r *event.Record, floor, told uint64) bool {
+// be, or belong to, a referral of a block after published.
+func matters(mapped *mapping.Vaults, r *event.Record, floor, published uint64) bool {
 	number, _ := BlockOf(r)
-	return number > floor || number > told && mayRefer(mapped, r.GetLog())
+	return number > floor || number > published && mayRefer(mapped, r.GetLog())
 }
 
 // Above returns the live records of blocks above number, newest first.

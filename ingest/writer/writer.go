@@ -271,7 +271,7 @@ func (w *Writer) Cover(v Coverage, to, unproven uint64) Coverage {
 	if w.Unproven {
 		unproven = to
 	}
-	v.believe(v.To, unproven)
+	v.acceptUnproven(v.To, unproven)
 	v.To = to
 	return v
 }
@@ -280,7 +280,7 @@ func (w *Writer) Cover(v Coverage, to, unproven uint64) Coverage {
 func (w *Writer) Moves(final uint64) bool {
 	next := *w.State
 	next.Final = max(next.Final, final)
-	return next.Final > w.State.Final || next.toldTarget(w.Confirmations) > w.State.told
+	return next.Final > w.State.Final || next.publishTarget(w.Confirmations) > w.State.published
 }
 
 // Claim commits a cursor with the id of this writer, so that a predecessor that is still alive learns that it was
