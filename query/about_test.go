@@ -7,20 +7,20 @@ import (
 	"github.com/navlog/navlog/query/vaults"
 )
 
-// A vault has what the operator says about it, at every block; the others have nulls. An entry about an unknown vault is
+// A vault has the operator's details of it, at every block; the others have nulls. An entry about an unknown vault is
 // a warning.
-func TestVaultHasWhatTheOperatorSays(t *testing.T) {
+func TestVaultHasTheOperatorsDetails(t *testing.T) {
 	withoutDetector(t)
 	w := newFixture(t, func(c *Config) {
 		c.Vaults = []vaults.About{
 			{Address: strings.ToLower(vaultA.Hex()), Description: "Lends <b>stablecoins</b>.", ManagementFee: "2", Link: "https://vault.example/a"},
-			{Address: nobody.Hex(), PerformanceFee: "10"},
+			{Address: stranger.Hex(), PerformanceFee: "10"},
 		}
 		if err := c.Validate(); err != nil {
 			t.Fatal(err)
 		}
 	})
-	said := func(path string) object {
+	details := func(path string) object {
 		all, out := w.get(path).Data(t).(object), object{}
 		for _, field := range []string{"description", "managementFee", "performanceFee", "link"} {
 			value, has := all[field]
@@ -33,16 +33,16 @@ func TestVaultHasWhatTheOperatorSays(t *testing.T) {
 	}
 	a := "/api/v1/vaults/" + vaultA.Hex()
 	for _, path := range []string{a, a + "?asOfBlock=9"} {
-		same(t, path, said(path), object{
+		same(t, path, details(path), object{
 			"description": "Lends <b>stablecoins</b>.", "managementFee": "2", "performanceFee": nil, "link": "https://vault.example/a",
 		})
 	}
 	b := "/api/v1/vaults/" + vaultB.Hex()
-	same(t, b, said(b), object{"description": nil, "managementFee": nil, "performanceFee": nil, "link": nil})
+	same(t, b, details(b), object{"description": nil, "managementFee": nil, "performanceFee": nil, "link": nil})
 
 	w.warnOfUnknownVaults(t.Context())
 	logged := w.logged.String()
-	if strings.Count(logged, "unknown vault") != 1 || !strings.Contains(logged, "address="+nobody.Hex()) {
-		t.Errorf("the log does not warn only of the unknown vault: %s", logged)
+	if strings.Count(logged, "unknown vault") != 1 || !strings.Contains(logged, "address="+stranger.Hex()) {
+		t.Errorf("the log should warn of the unknown vault only: %s", logged)
 	}
 }

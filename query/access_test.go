@@ -23,7 +23,7 @@ func TestKeys(t *testing.T) {
 
 	for _, key := range []string{seven, second} {
 		if data := w.get(path, "x-api-key", key).Data(t).(object); fmt.Sprint(data["partnerId"]) != "7" {
-			t.Errorf("a key of partner 7 is that of %v", data["partnerId"])
+			t.Errorf("the key of partner 7 belongs to partner %v", data["partnerId"])
 		}
 	}
 	wellFormed := registry.NewAPIKey(false)
@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	if len(messages) != 1 {
-		t.Errorf("the fault of a key should not be revealed: %v", messages)
+		t.Errorf("the response reveals what is wrong with the key: %v", messages)
 	}
 	for _, e := range w.routes() { // no partner route may be public
 		for _, method := range methods(e) {
@@ -119,7 +119,7 @@ func TestPartnerRateLimit(t *testing.T) {
 	if n := w.metric("navlog_query_rate_limited_total", "partner"); n != 1 {
 		t.Errorf("rate_limited_total is %v", n)
 	}
-	w.get(path, "x-api-key", other).Data(t) // its own override, its own bucket
+	w.get(path, "x-api-key", other).Data(t) // separate override, separate bucket
 	w.get(path, "x-api-key", other).Data(t)
 	w.get(path, "x-api-key", other).Failed(t, 429, "RATE_LIMITED")
 	w.clock.add(59 * time.Second) // a minute grants five, however they are spread
@@ -166,7 +166,7 @@ func TestKeysBehindANoisyAddress(t *testing.T) {
 	w.get(path, "x-api-key", known).Data(t)
 	w.get(path, "x-api-key", unknown).Data(t)
 	if n := w.metric("navlog_query_rate_limited_total", "failed-keys"); n != 3 {
-		t.Errorf("%v refused for their failures", n)
+		t.Errorf("%v requests rejected because of failed keys", n)
 	}
 	w.clock.add(time.Minute)
 	w.get(path, "x-api-key", "guess").Failed(t, 401, "UNAUTHORIZED")

@@ -88,9 +88,9 @@ func TestFundingIsOfItsRequests(t *testing.T) {
 		same(t, as+", median and longest", []any{got["medianSeconds"], got["longestSeconds"]}, []any{float64(lowest), float64(longest)})
 	}
 	if some == 0 {
-		t.Error("no block has a request that is funded")
+		t.Error("no block has a funded request")
 	}
-	w.get("/api/v1/vaults/"+nobody.Hex()+"/funding").Failed(t, 404, "NOT_FOUND")
+	w.get("/api/v1/vaults/"+stranger.Hex()+"/funding").Failed(t, 404, "NOT_FOUND")
 }
 
 // TestDeliveriesAreFilteredOnTheServer: a filter applies to all deliveries, not only to those of a page: in the list,
@@ -136,9 +136,9 @@ func TestDeliveriesAreFilteredOnTheServer(t *testing.T) {
 	same(t, "of another partner", w.get(path+"?state=failed", "x-api-key", other).Data(t), []any{})
 }
 
-// TestOneDeliveryHasWhatWasSentAndCameBack: a delivery shows the request and the responses, but only to its own
+// TestDeliveryShowsRequestAndResponses: a delivery shows the request and the responses, but only to its own
 // partner.
-func TestOneDeliveryHasWhatWasSentAndCameBack(t *testing.T) {
+func TestDeliveryShowsRequestAndResponses(t *testing.T) {
 	w := newFixture(t)
 	key, other := w.partner(7, "Seven & Sons"), w.partner(8, "Eight")
 	w.deliveries()

@@ -67,7 +67,7 @@ func TestCachedAnswersAreTheSame(t *testing.T) {
 	}
 	first, second := ask(w), ask(w)
 	if n := w.metric("navlog_query_cached_answers"); n < 15 {
-		t.Errorf("%v answers in the cache", n)
+		t.Errorf("%v responses in the cache", n)
 	}
 	bare := *w
 	bare.serve(func(c *Config) { c.CacheBytes = 0 })
@@ -77,7 +77,7 @@ func TestCachedAnswersAreTheSame(t *testing.T) {
 		same(t, path, second[path], want)
 	}
 	if n := bare.metric("navlog_query_cached_answers"); n != 0 {
-		t.Errorf("%v answers in a disabled cache", n)
+		t.Errorf("%v responses in a disabled cache", n)
 	}
 }
 
@@ -93,6 +93,6 @@ func TestCacheFollowsTheState(t *testing.T) {
 		t.Errorf("%v %s", after.Header(), after.Body)
 	}
 	if n := w.metric("navlog_query_cached_answers"); n != 1 {
-		t.Errorf("%v answers in the cache", n)
+		t.Errorf("%v responses in the cache", n)
 	}
 }

@@ -74,7 +74,7 @@ func TestPartnerSetsCertificates(t *testing.T) {
 	same(t, "renewed", certificatesOf(w.post(certificatesPath, renewed, key).Data(t)), []string{sevensURL + " true: [CN=an authority] / [CN=second]"})
 	same(t, "used by dispatch", w.used(7), "second")
 
-	// The URL that it will change to, in another form.
+	// The URL that the partner will use next, in another form.
 	next := body("authorities", ca.PEM(), "url", " https://NEXT.example:443/hook")
 	want := []string{sevensURL + " true: [CN=an authority] / [CN=second]", "https://next.example/hook false: [CN=an authority] / []"}
 	same(t, "of another URL", certificatesOf(w.post(certificatesPath, next, key).Data(t)), want)
@@ -124,7 +124,7 @@ func (w rotations) used(id int64) string {
 			w.t.Fatalf("%d certificates, %v", len(found), err)
 		}
 		if strings.Contains(string(found[0].ClientKey), "PRIVATE") {
-			w.t.Error("the key is stored as it is")
+			w.t.Error("the key is stored unencrypted")
 		}
 		p, err := w.sealer.OpenCertificates(found[0])
 		if err != nil {
@@ -135,7 +135,7 @@ func (w rotations) used(id int64) string {
 	return ""
 }
 
-// What cannot be used is refused in one sentence that says what is wrong, and nothing is stored.
+// Unusable certificates are refused with one sentence that names the mistake, and nothing is stored.
 func TestCertificatesThatAreRefused(t *testing.T) {
 	withoutDetector(t)
 	w := newRotations(t, "login_refusing_serve", "navlog_serve, navlog_rotation", allowed)
@@ -185,7 +185,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 			t.Errorf("%s %.60s: %s, want %q", c.path, c.body, r.Body, c.want)
 		}
 		if strings.Contains(r.Body.String(), "BEGIN PRIVATE") || strings.Contains(r.Body.String(), good.Key[40:80]) {
-			t.Errorf("%s %.60s: the answer has the key", c.path, c.body)
+			t.Errorf("%s %.60s: the response has the key", c.path, c.body)
 		}
 	}
 	w.Do("POST", certificatesPath, strings.NewReader("{}"), "x-api-key", key, "Content-Type", "text/plain").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
@@ -200,8 +200,8 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 	w.post(certificatesPath, body("authorities", ca.PEM(), "url", "https://seven.example/0"), key).Data(t) // a known URL still can be renewed
 }
 
-// Without the setting a partner reads its certificates and changes nothing, whatever the login may do; without the role the
-// log says what to grant. A key is asked for first.
+// Without the setting a partner reads its certificates and changes nothing, whatever the login may do; without the role
+// the log contains the role to grant. A missing key comes first.
 func TestCertificatesNeedTheSettingAndTheRole(t *testing.T) {
 	withoutDetector(t)
 	ca := certstest.New(t)
@@ -229,7 +229,7 @@ func TestCertificatesNeedTheSettingAndTheRole(t *testing.T) {
 			w.get(certificatesPath).Failed(t, 401, "UNAUTHORIZED")
 			same(t, "stored", certificatesOf(w.get(certificatesPath, "x-api-key", key).Data(t)), stored)
 			if got := strings.Contains(w.logged.String(), "grant it navlog_rotation"); got != (name == "role") {
-				t.Errorf("the log says what to grant: %t", got)
+				t.Errorf("the log contains the role to grant: %t", got)
 			}
 		})
 	}

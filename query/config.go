@@ -24,7 +24,7 @@ type Config struct {
 	Router string `yaml:"router" env:"ROUTER"`
 	// Explorer is the explorer that the pages link to for transactions, addresses and blocks; default none.
 	Explorer health.Explorer `yaml:"explorer" envPrefix:"EXPLORER_"`
-	// Vaults are what the operator says about vaults: fees, a description and a link; default nothing.
+	// Vaults are the operator's details of vaults: fees, a description and a link; default nothing.
 	Vaults []vaults.About `yaml:"vaults" envPrefix:"VAULTS_"`
 	// PublicRateLimit is the limit in requests per minute and IP address: 1 to 1,000,000, default 600; 0 disables it.
 	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`

@@ -24,11 +24,11 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 		"http.requestTimeout is 1h", "http.fileTimeout is 2h0m0s and must be 100ms to 60m", "http.readTimeout", "http.cacheBytes", "http.concurrency", "longer than http.requestTimeout", "http.proofRpc is of (no URL)", "http.proofCallsPerSecond", "http.proofCallsPerDay", "http.publicEngineTime is 1ms", `http.forwardedHeader is "Via"`, "http.maxConnections is 1", "http.maxConnectionsPerAddress", "http.idleTimeout",
 		"http.drain is 1h0m0s", "http.explorer.block must have {block} once"} {
 		if !strings.Contains(err.Error(), path) {
-			t.Errorf("nothing about %s in: %v", path, err)
+			t.Errorf("%s is not mentioned in: %v", path, err)
 		}
 	}
 	if n := strings.Count(err.Error(), "\n") + 1; n != 21 {
-		t.Errorf("%d mistakes reported, should be 21: %v", n, err)
+		t.Errorf("%d mistakes reported, want 21: %v", n, err)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestEveryListHasAFile(t *testing.T) {
 			"the route's AsFile": asFile[path],
 		} {
 			if there != list && item.Get.OperationID != "getStatement" { // it is itself a file
-				t.Errorf("%s is a list: %t, and has %s: %t", path, list, what, there)
+				t.Errorf("%s is a list: %t, has %s: %t", path, list, what, there)
 			}
 		}
 	}
@@ -130,9 +130,9 @@ func TestEveryListHasAFile(t *testing.T) {
 	}
 }
 
-// TestTheJudgeCanFail: the contract detects a wrong body, a missing header, an undocumented header or status, and a
-// request that should have been rejected.
-func TestTheJudgeCanFail(t *testing.T) {
+// TestContractDetectsFaults: the contract detects a wrong body, a missing header, an undocumented header or status, and
+// a request that should have been rejected.
+func TestContractDetectsFaults(t *testing.T) {
 	good := func() *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
 		rec.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -154,7 +154,7 @@ func TestTheJudgeCanFail(t *testing.T) {
 	rec := good()
 	rec.WriteString(`{"ok":true,"data":{"status":"ok"}}`)
 	if n := judge("/healthz", rec); n != 0 {
-		t.Errorf("a good answer has %d faults", n)
+		t.Errorf("a valid response has %d faults", n)
 	}
 	for name, body := range map[string]string{"field": `{"ok":true,"data":{"status":"ok"},"more":1}`, "value": `{"ok":true,"data":{"status":"fine"}}`, "missing": `{"ok":true}`, "no JSON": `ok`} {
 		rec := good()
@@ -167,7 +167,7 @@ func TestTheJudgeCanFail(t *testing.T) {
 	rec.Header().Del("X-Request-Id")
 	rec.WriteString(`{"ok":true,"data":{"status":"ok"}}`)
 	if judge("/healthz", rec) == 0 {
-		t.Error("an answer without a documented header is accepted")
+		t.Error("a response without a documented header is accepted")
 	}
 	rec = good()
 	rec.Header().Set("X-More", "1")

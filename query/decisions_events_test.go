@@ -49,7 +49,7 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 			text += " claimable"
 		}
 		if queued := named("/api/v1/queues/withdrawals") != nil; queued != strings.HasPrefix(text, "queued") {
-			t.Errorf("%s as of block %d is %s, and in the queue: %v", user, block, text, queued)
+			t.Errorf("%s as of block %d is %s, in the queue: %v", user, block, text, queued)
 		}
 		return text
 	}
@@ -198,7 +198,7 @@ func TestDecisionsAboutEvents(t *testing.T) {
 	t.Run("44 test events", func(t *testing.T) {
 		r := post(webhooksPath+"/test", "")
 		if id, _ := readtest.Decode(t, r.Body.Bytes())["data"].(object)["eventId"].(string); r.Code != http.StatusAccepted || len(id) != 36 || id[14] != '4' {
-			t.Errorf("%d %s: its id should be random", r.Code, r.Body)
+			t.Errorf("%d %s: want a random id", r.Code, r.Body)
 		}
 		d := inState("parked")
 		same(t, "a test event in the log", []any{d["type"], d["sequence"]}, []any{"webhook.test", nil})

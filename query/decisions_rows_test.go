@@ -31,7 +31,7 @@ var observedElsewhere = []struct {
 	{19, "every list with a filter by vault", "http_test.go", "TestValidation"},
 	{20, "every path of one resource", "http_test.go", "TestValidation"},
 	{21, "repeated, empty and unknown parameters, and all mistakes at once", "http_test.go", "TestValidation"},
-	{24, "the warning is in the log of the program", "failure_test.go", "TestUnlikeAssetsAreWarnedOf"},
+	{24, "the warning is in the log of the program", "failure_test.go", "TestWarningAboutUnlikeAssets"},
 	{29, "every spelling of a host, and the address at each connection", "../schemas/webhook/guard/guard_test.go", "TestURLs"},
 	{29, "judged again at every connection", "../dispatch/dns_test.go", "TestDNSGames"},
 	{31, "the limit of all instances together", "lease_test.go", "TestLimitHoldsOverInstances"},

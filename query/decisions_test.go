@@ -230,7 +230,7 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_ADDRESS") // then parameters
 		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 429, "RATE_LIMITED")    // the limit before parameters
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/"+nobody.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // then the look-up
+		w.get("/api/v1/partner/vaults/"+stranger.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // then the look-up
 		w.exec(`UPDATE partner SET rate_limit = NULL WHERE id = 7`)
 		w.clock.add(time.Minute)
 	})
@@ -292,8 +292,8 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 	})
 }
 
-// TestBlocksThatTheChainLost: blocks that the chain lost cannot be requested any more.
-func TestBlocksThatTheChainLost(t *testing.T) {
+// TestOrphanedBlocks: blocks that the chain lost cannot be requested any more.
+func TestOrphanedBlocks(t *testing.T) {
 	w := newWorld(t)
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
 	for number := uint64(1); number <= 5; number++ {

@@ -19,7 +19,7 @@ var (
 
 // TestDocsKeepToTheirPolicy loads the page as a browser does, with everything that it refers to. All of it is served
 // by navlog under default-src 'self', and nothing needs more than that: no inline script, no inline style, no handler
-// in an attribute, no text that becomes code.
+// in an attribute, no text that is executed.
 func TestDocsKeepToTheirPolicy(t *testing.T) {
 	w := newWorld(t)
 	loaded := map[string]bool{}
@@ -46,11 +46,11 @@ func TestDocsKeepToTheirPolicy(t *testing.T) {
 		switch {
 		case strings.HasSuffix(reference, ".css"):
 			if m := cssReference.Find(body); m != nil {
-				t.Errorf("%s holds %s", reference, m)
+				t.Errorf("%s contains %s", reference, m)
 			}
 		case strings.HasSuffix(reference, ".js"):
 			if m := jsInline.Find(body); m != nil {
-				t.Errorf("%s holds %s", reference, m)
+				t.Errorf("%s contains %s", reference, m)
 			}
 			for _, m := range jsReference.FindAllSubmatch(body, -1) {
 				load(string(m[1][1:]))
@@ -98,7 +98,7 @@ func loadedBy(t *testing.T, page []byte) (references []string) {
 			for _, a := range token.Attr {
 				switch name := a.Name.Local; {
 				case name == "style" || strings.HasPrefix(name, "on") || strings.HasPrefix(a.Value, "javascript:"):
-					t.Errorf("<%s %s=%q> is refused by the policy", inside, name, a.Value)
+					t.Errorf("<%s %s=%q> is blocked by the policy", inside, name, a.Value)
 				case name == "src" || name == "srcset" || name == "data" || name == "href" && inside == "link":
 					references = append(references, a.Value)
 				}

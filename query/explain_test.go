@@ -57,14 +57,14 @@ func TestEveryNumberIsExplained(t *testing.T) {
 					if events := data["events"].([]any); len(events) > 0 {
 						same(t, what+" last sum", events[len(events)-1].(object)["sum"], data["value"])
 					} else {
-						same(t, what+" of no log", data["value"], "0")
+						same(t, what+" without logs", data["value"], "0")
 					}
 				}
 			}
 		}
 	}
 	if len(fields) < 30 {
-		t.Errorf("%d fields were looked at: %v", len(fields), fields)
+		t.Errorf("%d fields were checked: %v", len(fields), fields)
 	}
 }
 
@@ -107,19 +107,19 @@ func TestExplainByVault(t *testing.T) {
 	same(t, "of a user in a vault", []any{value("/api/v1/vaults/"+vaultA.Hex()+"/users", "/"+strings.ToLower(alice.Hex())+"/totalDeposited"), value("/api/v1/vaults/"+lower+"/users", "/"+alice.Hex()+"/totalDeposited")}, []any{"100", "70"})
 	same(t, "of a partner", value("/api/v1/partner/stats", "/byVault/"+vaultA.Hex()+"/totalVolume"), "130")
 	for of, fields := range map[string][]string{
-		user:                                                         {"/holdings/deposits/2/_count", "/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate", "/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
-		"/api/v1/settlement/summary":                                 {"/2/depositsToSweep/count", "/" + vaultC.Hex() + "/withdrawalsToFund/count"},
-		"/api/v1/queues/deposits":                                    {"/2/count"},
-		"/api/v1/partner/stats":                                      {"/byVault/1/depositCount", "/byVault/" + vaultB.Hex() + "/depositCount"},
-		"/api/v1/vaults/" + user[14:]:                                {"/navPerShare", "/stats/userCount"},
-		"/api/v1/vaults/" + user[14:] + "/users":                     {"/" + alice.Hex() + "/totalDeposited"},
-		"/api/v1/vaults/" + vaultB.Hex() + "/users":                  {"/" + carol.Hex() + "/totalDeposited", "/" + vaultA.Hex() + "/firstSeen"},
-		"/api/v1/queues/deposits?vault=" + vaultC.Hex():              {"/0/count"},
-		"/api/v1/queues/deposits?vault=" + vaultA.Hex():              {"/1/count", "/" + vaultB.Hex() + "/count"},
-		"/api/v1/users/0x0000000000000000000000000000000000000000":   {"/totalDeposited", "/holdings/deposits/0/_count"},
-		"/api/v1/vaults/0x0000000000000000000000000000000000000000":  {"/navPerShare"},
-		"/api/v1/users/" + vaultA.Hex() /* who never deposited */ :   {"/totalWithdrawn", "/firstSeen"},
-		"/api/v1/users/" + nobody.Hex() /* whose deposit is gone */ : {"/totalDeposited", "/firstSeen"},
+		user:                                                        {"/holdings/deposits/2/_count", "/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate", "/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
+		"/api/v1/settlement/summary":                                {"/2/depositsToSweep/count", "/" + vaultC.Hex() + "/withdrawalsToFund/count"},
+		"/api/v1/queues/deposits":                                   {"/2/count"},
+		"/api/v1/partner/stats":                                     {"/byVault/1/depositCount", "/byVault/" + vaultB.Hex() + "/depositCount"},
+		"/api/v1/vaults/" + user[14:]:                               {"/navPerShare", "/stats/userCount"},
+		"/api/v1/vaults/" + user[14:] + "/users":                    {"/" + alice.Hex() + "/totalDeposited"},
+		"/api/v1/vaults/" + vaultB.Hex() + "/users":                 {"/" + carol.Hex() + "/totalDeposited", "/" + vaultA.Hex() + "/firstSeen"},
+		"/api/v1/queues/deposits?vault=" + vaultC.Hex():             {"/0/count"},
+		"/api/v1/queues/deposits?vault=" + vaultA.Hex():             {"/1/count", "/" + vaultB.Hex() + "/count"},
+		"/api/v1/users/0x0000000000000000000000000000000000000000":  {"/totalDeposited", "/holdings/deposits/0/_count"},
+		"/api/v1/vaults/0x0000000000000000000000000000000000000000": {"/navPerShare"},
+		"/api/v1/users/" + vaultA.Hex() /* never deposited */ :      {"/totalWithdrawn", "/firstSeen"},
+		"/api/v1/users/" + stranger.Hex() /* deposit orphaned */ :   {"/totalDeposited", "/firstSeen"},
 	} {
 		for _, field := range fields {
 			w.get(explained(of, field), "x-api-key", key).Failed(t, 404, "NOT_FOUND")
@@ -127,7 +127,7 @@ func TestExplainByVault(t *testing.T) {
 	}
 	for _, vault := range []string{vaultC.Hex(), "0x0000000000000000000000000000000000000000"} { // an unknown vault has no queue
 		got := w.get(explained("/api/v1/queues/withdrawals?vault="+vault, "/meta/total")).JSON(t)
-		same(t, "of a vault that is not there", []any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]}, []any{"0", []any{}, 0})
+		same(t, "of an unknown vault", []any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]}, []any{"0", []any{}, 0})
 	}
 }
 
@@ -205,9 +205,9 @@ func TestNullIsNotExplained(t *testing.T) {
 	}
 }
 
-// TestExplainRefusesRubbish: a request that does not identify a number is rejected with 400 and a reason for each
-// parameter.
-func TestExplainRefusesRubbish(t *testing.T) {
+// TestExplainRejectsInvalidRequests: a request that does not identify a number is rejected with 400 and a reason for
+// each parameter.
+func TestExplainRejectsInvalidRequests(t *testing.T) {
 	withoutDetector(t)
 	w := newFixture(t)
 	user := "/api/v1/users/" + alice.Hex()
@@ -285,12 +285,12 @@ func TestExplainOfAPartner(t *testing.T) {
 		t.Errorf("limits: %q, public %q", h.Get("RateLimit-Policy"), public.Get("RateLimit-Policy"))
 	}
 	for name, other := range map[string]string{
-		"no field": "/api/v1/explain?of=/api/v1/partner/stats", "rubbish after it": explained("/api/v1/partner/stats?x=y", "/z"), "percent-encoded": "/api/v1/explain?of=%2Fapi%2Fv1%2Fpartner%2Fstat%73&field=/totalVolume",
+		"no field": "/api/v1/explain?of=/api/v1/partner/stats", "an invalid query and field": explained("/api/v1/partner/stats?x=y", "/z"), "percent-encoded": "/api/v1/explain?of=%2Fapi%2Fv1%2Fpartner%2Fstat%73&field=/totalVolume",
 		"the first of two": path + "&of=/api/v1/settlement/summary", "with another name": "/api/v1/explain?o%66=/api/v1/partner/stats&field=/totalVolume", "the number": path,
 	} {
 		without := w.get(other)
 		without.Failed(t, 401, "UNAUTHORIZED")
-		same(t, name+": as the answer itself", without.Header().Get("WWW-Authenticate"), w.get("/api/v1/partner/stats").Header().Get("WWW-Authenticate"))
+		same(t, name+": like the explained response", without.Header().Get("WWW-Authenticate"), w.get("/api/v1/partner/stats").Header().Get("WWW-Authenticate"))
 	}
 	// In the opposite order the second value is ignored, and the first needs no key.
 	w.get(explained("/api/v1/users/"+alice.Hex(), "/totalVolume")+"&of=/api/v1/partner/stats").Failed(t, 400, "INVALID_PARAMETER")

@@ -45,14 +45,14 @@ func TestEnginesGone(t *testing.T) {
 
 	postgres.Kill()
 	var r reply
-	wait.For(t, "its last backends are gone too", func() bool {
+	wait.For(t, "its last backends have exited", func() bool {
 		w.clock.add(2 * time.Second)
 		r = w.get("/api/v1/partner/stats", "x-api-key", key)
 		return r.Code != 200
 	})
 	r.Failed(t, 503, "UNAVAILABLE")
 	if w.watcher.LookAtRegistry(ctx).Err == nil {
-		t.Fatal("the registry answers")
+		t.Fatal("the registry responds")
 	}
 	if r.Header().Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
@@ -84,17 +84,17 @@ func TestEnginesGone(t *testing.T) {
 	}
 	w.get("/api/v1/vaults").Data(t)
 	if err := w.watcher.Look(ctx); err == nil {
-		t.Error("the read models answer")
+		t.Error("the read models respond")
 	}
 	w.clock.add(6 * time.Second)
 	if err := w.watcher.Look(ctx); err == nil {
-		t.Error("the read models answer")
+		t.Error("the read models respond")
 	}
 	reasons = w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
 	if len(reasons) != 2 {
 		t.Errorf("reasons are %v", reasons)
 	}
-	for _, address := range []string{clickHouse.Addr, "127.0.0.1", "user="} { // are for operators
+	for _, address := range []string{clickHouse.Addr, "127.0.0.1", "user="} { // these are only for operators
 		if strings.Contains(fmt.Sprint(reasons), address) || !strings.Contains(w.Ready().Error(), clickHouse.Addr) {
 			t.Errorf("reasons are %v, and in full %v", reasons, w.Ready())
 		}
@@ -119,11 +119,11 @@ func TestNoSnapshot(t *testing.T) {
 		w.watcher.LookAtRegistry(ctx)
 		err := w.watcher.Look(ctx)
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the check reports %v, should be %q", err, part)
+			t.Errorf("the check reports %v, want %q", err, part)
 		}
 	}
 	if err := w.watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "which generation is live") {
-		t.Errorf("before the registry has answered: %v", err)
+		t.Errorf("before the first read of the registry: %v", err)
 	}
 	key := w.partner(7, "Seven")
 	r := w.get("/api/v1/vaults")
@@ -196,12 +196,12 @@ func TestFirstSync(t *testing.T) {
 		}
 		return object{"generation": g.ID, "seq": seq, "recordsLeft": 100 - seq, "etaSeconds": n, "phase": phase}
 	}
-	says := func(seq int, eta, phase string) {
+	reports := func(seq int, eta, phase string) {
 		t.Helper()
 		project(fmt.Sprintf(`{"generation":%d,"seq":%d,"recordsLeft":%d,"etaSeconds":%s,"phase":"%s"}`, g.ID, seq, 100-seq, eta, phase))
 	}
-	// Nothing is there yet.
-	says(0, "null", registry.PhaseFacts)
+	// Nothing is indexed yet.
+	reports(0, "null", registry.PhaseFacts)
 	if err := w.watcher.Look(t.Context()); err == nil {
 		t.Error("an empty generation is shown")
 	}
@@ -211,10 +211,10 @@ func TestFirstSync(t *testing.T) {
 	golden(t, "error_first_sync", generationNumber.ReplaceAll(shown.Body.Bytes(), []byte(`"generation":1`)))
 	same(t, "firstSync", w.get("/status").Data(t).(object)["firstSync"], progress(0, "null", "facts"))
 
-	// Events are there.
+	// Events are indexed.
 	w.chain = readtest.SmallChain()
 	g.WriteEvents(w.chain)
-	says(42, "60", registry.PhaseDeriving)
+	reports(42, "60", registry.PhaseDeriving)
 	if err := w.watcher.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestFirstSync(t *testing.T) {
 			t.Errorf("%s: %d entries with %v", path, n, r.Header())
 		}
 	}
-	w.get("/api/v1/vaults/"+nobody.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
+	w.get("/api/v1/vaults/"+stranger.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
 	same(t, "reorganisations", len(w.get("/api/v1/reorganisations").Data(t).([]any)), 1)
 	for _, path := range w.paths() {
 		if strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {
@@ -297,7 +297,7 @@ func TestEventsAhead(t *testing.T) {
 	}
 	w.g.WriteLists(w.chain)
 	changed := 0
-	for _, path := range paths { // without a look: each request must detect that its snapshot is outdated
+	for _, path := range paths { // the watcher does not look: each request must detect that its snapshot is outdated
 		got := body(path)
 		if !strings.HasPrefix(got, "200 11") {
 			t.Errorf("%s afterwards: %s", path, got)
@@ -307,7 +307,7 @@ func TestEventsAhead(t *testing.T) {
 		}
 	}
 	if changed < 5 {
-		t.Errorf("only %d answers changed, too few for this test", changed)
+		t.Errorf("only %d responses changed, too few for this test", changed)
 	}
 }
 
@@ -384,7 +384,7 @@ func TestSwitchToAnotherSchema(t *testing.T) {
 	}
 	unready()
 	if state := w.watcher.Chain(); strings.Contains(state.Reason, "schema") {
-		t.Errorf("answers of the newest block are reported as %+v", state)
+		t.Errorf("responses about the newest block are reported as %+v", state)
 	}
 	if got := w.health.Status(); got.Generation != w.g.ID { // which keeps the generation from being dropped
 		t.Errorf("generation %d is reported as served", got.Generation)
@@ -393,7 +393,7 @@ func TestSwitchToAnotherSchema(t *testing.T) {
 	refused()
 	back()
 
-	to(registry.Bad) // its answers may be wrong
+	to(registry.Bad) // its responses may be wrong
 	refused()
 	back()
 }
@@ -432,13 +432,13 @@ func TestLeavingGenerations(t *testing.T) {
 	want("[]")
 }
 
-// TestUnlikeAssetsAreWarnedOf: the warning is logged once, and only if the decimals differ.
-func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
+// TestWarningAboutUnlikeAssets: the warning is logged once, and only if the decimals differ.
+func TestWarningAboutUnlikeAssets(t *testing.T) {
 	withoutDetector(t)
 	w := newFixture(t)
 	const warning = "differ in decimals"
 	if strings.Contains(w.logged.String(), warning) {
-		t.Error("warned of equal decimals")
+		t.Error("warning about equal decimals")
 	}
 	third := readtest.VaultRecord(vaultC, "Gamma", 12)
 	third.Meta.Asset.Decimals = 18
@@ -447,6 +447,6 @@ func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
 	w.chain.Append(readtest.BlockRecord(13))
 	w.publish()
 	if n := strings.Count(w.logged.String(), warning); n != 1 {
-		t.Errorf("warned %d times", n)
+		t.Errorf("%d warnings", n)
 	}
 }

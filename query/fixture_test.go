@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// certificates stores certificates of partner 7 for its URL in deliveries, with a key that nobody can open.
+// certificates stores certificates of partner 7 for its URL in deliveries, with a key that cannot be decrypted.
 func (w *world) certificates() {
 	w.t.Helper()
 	pem := func(name string) string {

@@ -28,7 +28,7 @@ type goldenCase struct {
 	name, path string
 	status     int    // 0: 200
 	post       string // body of a POST; empty: GET
-	key        string // instead of partner 7's; "none": none
+	key        string // instead of partner 7's key; "none": no key
 }
 
 func goldenCases() []goldenCase {
@@ -84,7 +84,7 @@ func goldenCases() []goldenCase {
 		{name: "error_webhook_url", path: webhooksPath, post: `{"url":"http://partner.example/"}`, status: 400},
 		{name: "error_unauthorized", path: "/api/v1/partner/stats", key: "none", status: 401},
 		{name: "error_forbidden", path: "/api/v1/partner/stats", key: "disabled", status: 403},
-		{name: "error_not_found", path: "/api/v1/vaults/" + nobody.Hex(), status: 404},
+		{name: "error_not_found", path: "/api/v1/vaults/" + stranger.Hex(), status: 404},
 		{name: "error_method", path: "/api/v1/vaults", post: "{}", status: 405},
 		{name: "error_too_large", path: webhooksPath, post: strings.Repeat(" ", 16<<10+1), status: 413},
 		{name: "error_media_type", path: webhooksPath, post: "text", status: 415},
@@ -195,14 +195,14 @@ func TestExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(readtest.Decode(t, shown), readtest.Decode(t, b)) {
-			t.Errorf("example %s is not the real answer: %s", name, shown)
+			t.Errorf("example %s is not the actual response: %s", name, shown)
 		}
 		if !strings.Contains(used, "'#/components/examples/"+name+"'") {
 			t.Errorf("example %s is used nowhere", name)
 		}
 	}
 	if n := len(readtest.TheContract().Doc.Components.Examples); n != len(want) {
-		t.Errorf("%d examples, should be %d", n, len(want))
+		t.Errorf("%d examples, want %d", n, len(want))
 	}
 }
 

@@ -16,10 +16,10 @@ func TestHTTPBehaviour(t *testing.T) {
 	key := w.partner(7, "Seven")
 	a := vaultA.Hex()
 
-	t.Run("headers on every answer", func(t *testing.T) {
+	t.Run("headers on every response", func(t *testing.T) {
 		seq := fmt.Sprint(w.chain.Seq())
 		for path, block := range map[string]string{
-			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11", "/api/v1/vaults/" + nobody.Hex(): "11",
+			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11", "/api/v1/vaults/" + stranger.Hex(): "11",
 		} {
 			h := w.get(path, "x-api-key", key).Header()
 			for name, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestHTTPBehaviour(t *testing.T) {
 		for given, echoed := range map[string]bool{"abc-1.2_3": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "a\"b": false, "": false} {
 			got := w.get("/api/v1/vaults", "X-Request-Id", given).Header().Get("X-Request-Id")
 			if (got == given) != echoed || got == "" {
-				t.Errorf("%q gave %q", given, got)
+				t.Errorf("%q becomes %q", given, got)
 			}
 		}
 	})
@@ -52,7 +52,7 @@ func TestHTTPBehaviour(t *testing.T) {
 			strings.TrimSuffix(tag, `"`) + `-gzip"`: 304} {
 			r := w.get("/api/v1/vaults", "If-None-Match", given)
 			if r.Code != status {
-				t.Errorf("If-None-Match %s gave %d, should be %d", given, r.Code, status)
+				t.Errorf("If-None-Match %s returns %d, want %d", given, r.Code, status)
 			}
 			if status == 304 && (r.Body.Len() > 0 || r.Header().Get("ETag") == "" || r.Header().Get("X-Indexed-Seq") == "") {
 				t.Errorf("304 with body %q and header %v", r.Body, r.Header())
@@ -87,7 +87,7 @@ func TestHTTPBehaviour(t *testing.T) {
 		}
 		tag := zipped.Header().Get("ETag")
 		if tag == plain.Header().Get("ETag") || !strings.HasSuffix(tag, `-gzip"`) {
-			t.Errorf("ETag of the compressed answer is %s", tag)
+			t.Errorf("ETag of the compressed response is %s", tag)
 		}
 		if r := w.get(path, "Accept-Encoding", "gzip", "If-None-Match", tag); r.Code != 304 || r.Header().Get("ETag") != tag {
 			t.Errorf("%d with %s", r.Code, r.Header().Get("ETag"))
@@ -143,13 +143,13 @@ func (w *world) testCORS(t *testing.T, key string) {
 		t.Helper()
 		for name := range h {
 			if strings.HasPrefix(name, "Access-Control") {
-				t.Errorf("%s must have no CORS, got %s", what, name)
+				t.Errorf("%s has the CORS header %s", what, name)
 			}
 		}
 	}
 	const origin = "https://example.com"
 	for path, status := range map[string]int{
-		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + nobody.Hex(): 404, "/api/v1/nothing": 404, "/nothing": 404, "/api/v1/partners": 404,
+		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + stranger.Hex(): 404, "/api/v1/nothing": 404, "/nothing": 404, "/api/v1/partners": 404,
 		"/status": 200, "/healthz": 200, "/readyz": 200, "/.well-known/navlog-statements": 200, "/openapi.json": 200, "/api/v1/users?page=0": 400,
 	} {
 		r := w.get(path, "Origin", origin)
@@ -235,17 +235,17 @@ func TestValidation(t *testing.T) {
 	}
 	all, _ := w.get("/api/v1/users/"+u+"/deposits?page=0&pageSize=0&from=x&to=y&asOfBlock=z").Failed(t, 400, "INVALID_PARAMETER").([]any)
 	if len(all) != 5 {
-		t.Errorf("details should name all five bad fields: %v", all)
+		t.Errorf("want all five invalid fields in the details: %v", all)
 	}
 	for _, path := range []string{"/api/v1/vaults/x", "/api/v1/vaults/" + a[:41], "/api/v1/vaults/" + a + "00", "/api/v1/vaults/x/nav", "/api/v1/users/x", "/api/v1/users/x/deposits",
 		"/api/v1/users/x/withdrawals", "/api/v1/users/%00", "/api/v1/users/a%2Fb", "/api/v1/vaults/0X" + a[2:]} {
 		w.get(path).Failed(t, 400, "INVALID_ADDRESS")
 	}
-	for _, path := range []string{"/api/v1/vaults/" + nobody.Hex(), "/api/v1/vaults/" + nobody.Hex() + "/nav", "/api/v1/vaults/" + nobody.Hex() + "/users", "/api/v1/users/" + nobody.Hex()} {
+	for _, path := range []string{"/api/v1/vaults/" + stranger.Hex(), "/api/v1/vaults/" + stranger.Hex() + "/nav", "/api/v1/vaults/" + stranger.Hex() + "/users", "/api/v1/users/" + stranger.Hex()} {
 		w.get(path).Failed(t, 404, "NOT_FOUND")
 	}
-	for _, path := range []string{"/api/v1/users/" + nobody.Hex() + "/deposits", "/api/v1/users/" + nobody.Hex() + "/withdrawals",
-		"/api/v1/users/" + u + "/deposits?vault=" + nobody.Hex(), "/api/v1/users/" + u + "/withdrawals?vault=" + nobody.Hex(), "/api/v1/queues/withdrawals?vault=" + nobody.Hex(), "/api/v1/queues/deposits?vault=" + nobody.Hex(),
+	for _, path := range []string{"/api/v1/users/" + stranger.Hex() + "/deposits", "/api/v1/users/" + stranger.Hex() + "/withdrawals",
+		"/api/v1/users/" + u + "/deposits?vault=" + stranger.Hex(), "/api/v1/users/" + u + "/withdrawals?vault=" + stranger.Hex(), "/api/v1/queues/withdrawals?vault=" + stranger.Hex(), "/api/v1/queues/deposits?vault=" + stranger.Hex(),
 		"/api/v1/users?page=9", "/api/v1/queues/withdrawals?page=9"} {
 		same(t, path, w.get(path).Data(t), []any{})
 	}
@@ -306,8 +306,8 @@ func TestLinksAndPages(t *testing.T) {
 	same(t, "walk", seen, []string{"30", "170", "250"})
 }
 
-// TestStatusNamesTheExplorer: /status contains the operator's explorer, because the pages have no settings of their
-// own.
+// TestStatusNamesTheExplorer: /status contains the operator's explorer, because the pages have no separate
+// settings.
 func TestStatusNamesTheExplorer(t *testing.T) {
 	w := newFixture(t, func(c *Config) {
 		c.Explorer.Tx, c.Explorer.Block = "https://explorer.example/tx/{tx}", "http://explorer.example/?b={block}"
@@ -327,7 +327,7 @@ func TestStatusHasTheUptime(t *testing.T) {
 		return w.get("/status").Data(t).(object)["uptime"]
 	}
 	if got := uptime(); got != nil {
-		t.Errorf("nothing is recorded, and the uptime is %v", got)
+		t.Errorf("without records the uptime is %v", got)
 	}
 	w.exec(`INSERT INTO uptime (program, day, began_at, running_at, running_ms, working_ms)
 		SELECT 'ingest', (now() AT TIME ZONE 'UTC')::date - n, '2020-01-01', '2020-01-01', 86399500, 43200000 FROM unnest(ARRAY[1, 3, 95]) n`)

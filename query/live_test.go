@@ -60,7 +60,7 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 	unit := func(n uint64) []readtest.Fact {
 		var facts []readtest.Fact
 		for i := range uint32(1 + random.IntN(3)) {
-			user := []readtest.Fact{{User: alice}, {User: bob}, {User: carol}, {User: nobody}}[random.IntN(4)].User
+			user := []readtest.Fact{{User: alice}, {User: bob}, {User: carol}, {User: stranger}}[random.IntN(4)].User
 			user[19] = byte(random.IntN(8))
 			f := fact{Vault: vaultA, User: user, Other: user, Block: n, Index: i, Assets: 10, Shares: 10, Tx: tx(byte(n))}
 			switch random.IntN(3) {
@@ -148,9 +148,9 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 		now := &readtest.Log{ChainID: h.log.ChainID, Entries: h.log.Entries}
 		h.mu.Unlock()
 		w.g.WriteEvents(now)
-		if n%4 == 3 { // the projector is slow to write lists
+		if n%4 == 3 { // the lists are written late
 			before := asked.Load()
-			wait.For(t, "answers meanwhile", func() bool { return asked.Load() >= before+5 })
+			wait.For(t, "5 responses meanwhile", func() bool { return asked.Load() >= before+5 })
 		}
 		w.g.WriteLists(now)
 	}
@@ -158,6 +158,6 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 	readers.Wait()
 	<-watching
 	if past.Load() == 0 || refused.Load() > asked.Load() {
-		t.Errorf("%d answers, %d about the past, %d refused", asked.Load(), past.Load(), refused.Load())
+		t.Errorf("%d responses, %d about past blocks, %d rejected", asked.Load(), past.Load(), refused.Load())
 	}
 }

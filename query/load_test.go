@@ -97,7 +97,7 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 			if err := r.BeforeProofs(r.Context, func(ctx context.Context) error { return l.engine.ask(ctx, 300*time.Millisecond) }); err != nil {
 				return nil, err
 			}
-			<-time.After(time.Second) // the node
+			<-time.After(time.Second) // a call of the node
 			return &serve.Answer{Data: "done"}, nil
 		}},
 		{Path: "/block", Get: asking(250 * time.Millisecond), Uncached: true},
@@ -168,19 +168,19 @@ func TestBystandersUnderLoad(t *testing.T) {
 	kinds := map[string]struct {
 		path, from func(n int) string
 	}{
-		"past users by totals":     {func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) }, one},
-		"the same of a /48":        {func(n int) string { return fmt.Sprintf("/users?sortBy=totalWithdrawn&asOfBlock=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n%20) }},
-		"explain":                  {func(n int) string { return fmt.Sprintf("/explain?x=%d", n) }, one},
-		"deep pages":               {func(n int) string { return fmt.Sprintf("/list?page=%d&pageSize=100", 500+n) }, one},
-		"cheap questions":          {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, one},
-		"cheap questions of a /24": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("198.51.100.%d", n) }},
-		"cheap questions of a /48": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }},
+		"past users by totals":          {func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) }, one},
+		"past users by totals of a /48": {func(n int) string { return fmt.Sprintf("/users?sortBy=totalWithdrawn&asOfBlock=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n%20) }},
+		"explain":                       {func(n int) string { return fmt.Sprintf("/explain?x=%d", n) }, one},
+		"deep pages":                    {func(n int) string { return fmt.Sprintf("/list?page=%d&pageSize=100", 500+n) }, one},
+		"cheap requests":                {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, one},
+		"cheap requests of a /24":       {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("198.51.100.%d", n) }},
+		"cheap requests of a /48":       {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }},
 		"past users with repeated arguments": {func(n int) string {
 			return fmt.Sprintf("/users?sortBy=&asOfBlock=%d&sortBy=totalDeposited&sortBy=firstSeen", n)
 		}, one},
 	}
-	var alone time.Duration
-	synctest.Test(t, func(t *testing.T) { alone, _ = newLoaded(4, 0, 2).bystanders("/normal", t.Context()) })
+	var baseline time.Duration
+	synctest.Test(t, func(t *testing.T) { baseline, _ = newLoaded(4, 0, 2).bystanders("/normal", t.Context()) })
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,9 +190,9 @@ func TestBystandersUnderLoad(t *testing.T) {
 				p99, refused := l.bystanders("/normal", t.Context())
 				end()
 				group.Wait()
-				t.Logf("bar %s %s %s", "p99 "+name, p99, 2*alone)
-				if p99 > 2*alone || refused > 0 {
-					t.Errorf("others waited %s at p99, without load %s, and %d of 100 were rejected", p99, alone, refused)
+				t.Logf("bar %s %s %s", "p99 "+name, p99, 2*baseline)
+				if p99 > 2*baseline || refused > 0 {
+					t.Errorf("p99 of others is %s, without load %s, and %d of 100 were rejected", p99, baseline, refused)
 				}
 			})
 		})
@@ -288,7 +288,7 @@ func TestLeavingFreesTheEngine(t *testing.T) {
 	}
 }
 
-// leaving sends requests and leaves. At most so many queries run at once.
+// leaving sends requests and disconnects. At most `most` queries may run at once.
 func leaving(t *testing.T, path string, most int) {
 	l := newLoaded(4, 0, 2)
 	ctx, leave := context.WithCancel(t.Context())

@@ -104,7 +104,7 @@ func TestProofCallsOfADay(t *testing.T) {
 		c.ProofRPC, c.ProofCallsPerSecond, c.ProofCallsPerDay, c.CacheBytes = n.URL, 10_000, 40, 0
 	})
 	w.look()
-	w.get(path + "&pageSize=1").Data(t) // two calls for its block, which is a twentieth
+	w.get(path + "&pageSize=1").Data(t) // two calls for its block: the share of an address, a twentieth
 	r := w.get(path)
 	r.Failed(t, 429, "RATE_LIMITED")
 	same(t, "Retry-After", r.Header().Get("Retry-After"), fmt.Sprint(24*60*60))
@@ -112,7 +112,7 @@ func TestProofCallsOfADay(t *testing.T) {
 	w.get(path + "&pageSize=1").Data(t)
 	w.get(strings.Replace(path, "proof=true", "proof=false", 1)).Data(t)
 	if got := w.metric("navlog_query_rate_limited_total", "proofs"); got != 1 {
-		t.Errorf("%v refusals are counted", got)
+		t.Errorf("%v rejections are counted", got)
 	}
 	w.clock.add(24 * time.Hour)
 	w.get(path + "&pageSize=5").Data(t)
@@ -189,23 +189,23 @@ func TestProofsOfALyingNode(t *testing.T) {
 		spoil  func(method, result string) string
 		status int
 		code   string
-		says   string
+		text   string
 	}{
-		"an amount":        {edit(receipts, "0000000064", "0000000065"), 502, "UNPROVEN", "the root of its 6 receipts is"},
-		"a receipt":        {whole(receipts, `"result":[]`), 502, "UNPROVEN", "the root of its 0 receipts"},
-		"a header's field": {edit(header, `"timestamp":"0x`, `"timestamp":"0x1`), 502, "UNPROVEN", "fields of its header hash to"},
-		"a foreign block":  {whole(header, `"result":`+string(other)), 502, "UNPROVEN", "it is another block's"},
-		"no receipts":      {whole(receipts, `"result":null`), 502, "UNPROVEN", "returns no receipts"},
-		"no such method":   {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN", "returns no receipts"},
-		"a huge answer":    {whole(receipts, `"result":"`+strings.Repeat("0", 33<<20)+`"`), 502, "UNPROVEN", "more than 32 MiB"},
-		"no block":         {whole(header, `"result":null`), 503, "UNAVAILABLE", "does not have block 5"},
-		"a refusal":        {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not respond correctly"},
-		"rubbish":          {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not respond correctly"},
+		"an amount":            {edit(receipts, "0000000064", "0000000065"), 502, "UNPROVEN", "the root of its 6 receipts is"},
+		"a receipt":            {whole(receipts, `"result":[]`), 502, "UNPROVEN", "the root of its 0 receipts"},
+		"a header's field":     {edit(header, `"timestamp":"0x`, `"timestamp":"0x1`), 502, "UNPROVEN", "fields of its header hash to"},
+		"a foreign block":      {whole(header, `"result":`+string(other)), 502, "UNPROVEN", "it is another block's"},
+		"no receipts":          {whole(receipts, `"result":null`), 502, "UNPROVEN", "returns no receipts"},
+		"no such method":       {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN", "returns no receipts"},
+		"a huge response":      {whole(receipts, `"result":"`+strings.Repeat("0", 33<<20)+`"`), 502, "UNPROVEN", "more than 32 MiB"},
+		"no block":             {whole(header, `"result":null`), 503, "UNAVAILABLE", "does not have block 5"},
+		"an error response":    {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not respond correctly"},
+		"a malformed response": {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not respond correctly"},
 	} {
 		n.Spoil = c.spoil
 		r := w.get(path)
 		r.Failed(t, c.status, c.code)
-		if !strings.Contains(r.Body.String(), c.says) {
+		if !strings.Contains(r.Body.String(), c.text) {
 			t.Errorf("%s: %s", name, r.Body)
 		}
 	}
@@ -217,7 +217,7 @@ func TestProofsOfALyingNode(t *testing.T) {
 	}
 	n.Spoil = readtest.AsIs
 	if w.get(path).Code != 200 {
-		t.Error("an honest node proves nothing any more")
+		t.Error("an honest node no longer proves the block")
 	}
 	w.serve()
 	w.look()
@@ -251,7 +251,7 @@ func TestProvenPages(t *testing.T) {
 	w.chain.Append(n.Block(t, 5, many...)...)
 	w.chain.Append(n.Block(t, 6,
 		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 77, Shares: 70, Expires: uint64(blockTime(900)), Tx: tx(200)},
-		fact{Kind: readtest.Nav, Vault: vaultA, User: nobody, ID: 1, Price: 1_050_000_000, Assets: 5_000_000, Supply: 4_900_000, Tx: tx(201)},
+		fact{Kind: readtest.Nav, Vault: vaultA, User: stranger, ID: 1, Price: 1_050_000_000, Assets: 5_000_000, Supply: 4_900_000, Tx: tx(201)},
 		fact{Kind: readtest.Deposit, Vault: vaultB, User: alice, Other: router, ID: 1, Assets: 31, Shares: 30, Tx: tx(202)},
 	)...)
 	w.chain.Append(n.Block(t, 7, fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 78, Shares: 70, Tx: tx(210)})...)

@@ -2,5 +2,5 @@
 
 package query
 
-// raceDetector says whether the race detector watches this build.
+// raceDetector reports whether the race detector is built in.
 const raceDetector = true

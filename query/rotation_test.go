@@ -31,12 +31,12 @@ const (
 	anEvent          = "57e04288-f027-5ee3-baa8-df40dbd8417c"
 )
 
-// rotations is a world whose server has a login of its own, with some roles of the registry.
+// rotations is a world whose server has a separate login, with some roles of the registry.
 type rotations struct {
 	*world
 	owner  *pgxpool.Pool
 	sealer *registry.Sealer
-	losing *atomic.Bool // PostgreSQL commits, and the server's connection is lost before it learns that
+	losing *atomic.Bool // PostgreSQL commits, and the server's connection is lost before the confirmation
 }
 
 // losingConn is a connection to PostgreSQL that loses the response to COMMIT.
@@ -48,7 +48,7 @@ type losingConn struct {
 func (c losingConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err == nil && c.losing.Load() && bytes.Contains(b, []byte("commit\x00")) {
-		if _, err := c.Read(make([]byte, 1)); err != nil { // the response is here
+		if _, err := c.Read(make([]byte, 1)); err != nil { // the response has arrived
 			return n, err
 		}
 		return n, c.Close()
@@ -87,7 +87,7 @@ func newRotations(t *testing.T, login, roles string, change ...func(*Config)) ro
 	w.pool = pool
 	w.serve(change...)
 	w.SealWith(partners.SealKey)
-	w.pool = owner // of what the test itself asks
+	w.pool = owner // for the test's own queries
 	return rotations{w, owner, partners.Sealer(), losing}
 }
 
@@ -121,7 +121,7 @@ func (w rotations) secrets(id int64) (current, next string) {
 	return current, next
 }
 
-// An empty body is none, also if it is sent in chunks, as some clients and proxies do.
+// An empty body counts as no body, also if it is sent in chunks, as some clients and proxies do.
 func TestEmptyBodyInChunks(t *testing.T) {
 	w := newRotations(t, "login_rotating_chunks", "navlog_serve, navlog_rotation", allowed)
 	key := w.partner(7, "Seven")
@@ -137,8 +137,8 @@ func TestEmptyBodyInChunks(t *testing.T) {
 	}
 }
 
-// A partner gets a new secret and a new key from the server, whose login has navlog_rotation. They are nowhere else: no
-// cache keeps the answer, no log has it, and the audit names the partner.
+// A partner gets a new secret and a new key from the server, whose login has navlog_rotation. They appear nowhere else:
+// no cache keeps the response, no log has them, and the audit names the partner.
 func TestPartnerRotates(t *testing.T) {
 	w := newRotations(t, "login_rotating_serve", "navlog_serve, navlog_rotation", allowed)
 	key := w.partner(7, "Seven")
@@ -154,11 +154,11 @@ func TestPartnerRotates(t *testing.T) {
 	}
 	current, next := w.secrets(7)
 	if current != old || next != rotated["signingSecret"] || next == old {
-		t.Error("the old secret does not sign on beside the new one")
+		t.Error("the old secret does not sign together with the new one")
 	}
 	end, err := time.Parse(time.RFC3339, rotated["takesOverAt"].(string))
 	if err != nil || end.Sub(before.Add(registry.DefaultOverlap)).Abs() > 10*time.Minute {
-		t.Errorf("it takes over at %v, %v", rotated["takesOverAt"], err)
+		t.Errorf("the new secret takes over at %v, %v", rotated["takesOverAt"], err)
 	}
 
 	r = w.post(rotateSecretPath, `{"overlapSeconds":3600}`, key)
@@ -185,7 +185,7 @@ func TestPartnerRotates(t *testing.T) {
 	same(t, "revoked at first", second["revoked"], []any{})
 	newKey := second["apiKey"].(string)
 	if registry.IsTestKey(newKey) != registry.IsTestKey(key) || !registry.WellFormedKey(newKey) {
-		t.Errorf("the new key is %.8s..., of another kind", newKey)
+		t.Errorf("the new key is %.8s..., another kind of key", newKey)
 	}
 	w.get(webhooksPath, "x-api-key", key).Data(t) // the old key works until the next rotation
 	third := w.post(rotateKeyPath, "", newKey).Data(t).(object)
@@ -217,7 +217,7 @@ func TestPartnerRotates(t *testing.T) {
 			t.Error("the log has a secret")
 		}
 	}
-	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", newKey).Data(t).(object)["rotation"], true)
+	same(t, "the pages offer rotation", w.get(webhooksPath, "x-api-key", newKey).Data(t).(object)["rotation"], true)
 }
 
 // A request that was admitted before its key was revoked or its partner disabled, and sends its body after that,
@@ -332,7 +332,7 @@ func (f onRead) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Without the setting there is nothing to rotate, whatever the login may do; the key is asked for first.
+// Without the setting rotation is not found, whatever the login may do; a missing key comes first.
 func TestRotationIsOffByDefault(t *testing.T) {
 	w := newRotations(t, "login_rotating_off", "navlog_serve, navlog_rotation")
 	key := w.partner(7, "Seven")
@@ -344,10 +344,10 @@ func TestRotationIsOffByDefault(t *testing.T) {
 	if after, next := w.secrets(7); after != before || next != "" {
 		t.Error("the secret changed")
 	}
-	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", key).Data(t).(object)["rotation"], false)
+	same(t, "the pages offer rotation", w.get(webhooksPath, "x-api-key", key).Data(t).(object)["rotation"], false)
 }
 
-// With the setting, and a login that has only navlog_serve, nothing is rotated, and the log says what to grant.
+// With the setting, and a login that has only navlog_serve, nothing is rotated, and the log contains the role to grant.
 func TestRotationNeedsTheRole(t *testing.T) {
 	w := newRotations(t, "login_not_rotating_serve", "navlog_serve", allowed)
 	key := w.partner(7, "Seven")
@@ -360,12 +360,12 @@ func TestRotationNeedsTheRole(t *testing.T) {
 	}
 	w.get(webhooksPath, "x-api-key", key).Data(t)
 	if !strings.Contains(w.logged.String(), "grant it navlog_rotation") {
-		t.Errorf("the log does not say what to do: %s", w.logged)
+		t.Errorf("the log lacks the role to grant: %s", w.logged)
 	}
 }
 
-// If PostgreSQL commits a change and the server does not learn it, the partner gets neither "nothing was changed" nor a
-// time after which to repeat a request that would do harm, but what to do.
+// If PostgreSQL commits a change and the server gets no confirmation, the partner gets neither "nothing was changed"
+// nor a time after which to repeat a request that would do harm, but advice on what to do.
 func TestPartnerRotatesWithoutAConfirmation(t *testing.T) {
 	w := newRotations(t, "login_unconfirmed_serve", "navlog_serve, navlog_rotation", allowed)
 	key := w.partner(7, "Seven")
@@ -385,7 +385,7 @@ func TestPartnerRotatesWithoutAConfirmation(t *testing.T) {
 	}
 	w.losing.Store(false)
 	if current, next := w.secrets(7); current != before || next == "" {
-		t.Error("the secret was not rotated: the test loses nothing")
+		t.Error("the secret was not rotated: the test shows nothing")
 	}
 	w.post(rotateSecretPath, `{"overlapSeconds":0}`, key).Data(t)
 }

@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("a header of %d bytes is answered %d, should be %d", length, resp.StatusCode, want)
+			t.Errorf("a header of %d bytes returns %d, want %d", length, resp.StatusCode, want)
 		}
 	}
 
@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 	// What ingest reports is shown until it is 5 s old.
 	queries, projectState := db.New(w.pool), "following"
 	headTime := fmt.Sprint(readtest.BlockTime(20))
-	ingestSays := func(state string) {
+	setIngestState := func(state string) {
 		t.Helper()
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "project", Instance: "b", Status: []byte(`{"state":"` + projectState + `","vaultWarnings":[{"address":"0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1","warning":"it has 3 logs and none is a known event"}]}`)}); err != nil {
 			t.Fatal(err)
@@ -101,14 +101,14 @@ func TestRun(t *testing.T) {
 	}
 	for _, state := range []string{"following", "frozen", "backfilling"} {
 		wait.For(t, state, func() bool {
-			ingestSays(state)
+			setIngestState(state)
 			resp, _ := read("GET", "/api/v1/vaults")
 			return resp.Header.Get("X-Chain-State") == state
 		})
 	}
 	var status struct{ Data map[string]any }
-	wait.For(t, "query reports itself", func() bool {
-		ingestSays("backfilling")
+	wait.For(t, "the status of query", func() bool {
+		setIngestState("backfilling")
 		_, body := read("GET", "/status")
 		if err := json.Unmarshal([]byte(body), &status); err != nil {
 			t.Fatal(err)
@@ -124,37 +124,37 @@ func TestRun(t *testing.T) {
 	for _, v := range status.Data["vaults"].([]any) {
 		v := v.(map[string]any)
 		if warned := len(v["warnings"].([]any)) == 1; warned != (v["address"] == "0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1") {
-			t.Errorf("/status: of vault %v it warns %v", v["address"], v["warnings"])
+			t.Errorf("/status: the warnings of vault %v are %v", v["address"], v["warnings"])
 		}
 	}
 	asked := []any{map[string]any{"calls": 42.0, "units": 1050.0}, map[string]any{"calls": 7.0, "units": 0.0}}
 	if got := status.Data["endpoints"]; !reflect.DeepEqual(got, asked) {
-		t.Errorf("/status: of its two nodes it says %v, should say %v", got, asked)
+		t.Errorf("/status: the calls of its two nodes are %v, want %v", got, asked)
 	}
 	if status.Data["frozenReason"] != nil {
 		t.Errorf("/status: frozenReason is %v", status.Data["frozenReason"])
 	}
-	wait.For(t, "why it is frozen", func() bool {
-		ingestSays("frozen")
+	wait.For(t, "the reason of the freeze", func() bool {
+		setIngestState("frozen")
 		_, body := read("GET", "/status")
 		return strings.Contains(body, `"frozenReason":"block 9 is final"`)
 	})
 	if _, body := read("GET", "/status"); strings.Contains(body, "private") || strings.Contains(body, "a.example") || strings.Contains(body, "latency") {
-		t.Errorf("/status reveals what is not public: %s", body)
+		t.Errorf("/status reveals internal details: %s", body)
 	}
 	// The read model does not follow: that is worse than the state that ingest reports.
 	for _, state := range []string{"bad", "retrying"} {
 		projectState = state
 		wait.For(t, "the state of a project that is "+state, func() bool {
-			ingestSays("following")
+			setIngestState("following")
 			resp, _ := read("GET", "/api/v1/vaults")
 			_, body := read("GET", "/status")
 			return resp.Header.Get("X-Chain-State") == "stalled" && strings.Contains(body, `"chainState":"stalled"`) && strings.Contains(body, `"lagBlocks":8`) && strings.Contains(body, `"project":"`+state+`"`)
 		})
 	}
 	projectState = "following"
-	wait.For(t, "it follows again", func() bool {
-		ingestSays("following")
+	wait.For(t, "the chain is followed again", func() bool {
+		setIngestState("following")
 		resp, _ := read("GET", "/api/v1/vaults")
 		return resp.Header.Get("X-Chain-State") == "following"
 	})
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 		return resp.Header.Get("X-Chain-State") == "unknown"
 	})
 	if resp, _ := read("GET", "/metrics"); resp.StatusCode != 404 {
-		t.Errorf("/metrics is for operators, and the port of the API answers %d", resp.StatusCode)
+		t.Errorf("/metrics is for operators, but the port of the API returns %d", resp.StatusCode)
 	}
 	if w.metric("navlog_query_requests_total", "GET", "/api/v1/vaults", "200") == 0 || w.metric("navlog_query_indexed_block") != 12 {
 		t.Error("the metrics do not show what was served")
@@ -174,7 +174,7 @@ func TestRun(t *testing.T) {
 	// The NAV is older than this process. The other vault has none.
 	const navTime = "navlog_query_nav_timestamp_seconds"
 	if a, b := w.metric(navTime, vaultA.Hex()), w.metric(navTime, vaultB.Hex()); a != float64(blockTime(10)) || b != 0 {
-		t.Errorf("the newest NAVs are of %v and %v, should be of block 10 and none", a, b)
+		t.Errorf("the times of the newest NAVs are %v and %v, want that of block 10 and none", a, b)
 	}
 
 	cancel()
@@ -222,7 +222,7 @@ func TestRunFinishesOpenRequests(t *testing.T) {
 	})
 	close(release)
 	if got := <-answered; !strings.Contains(got, "https://late.example") {
-		t.Errorf("the open request was answered %q", got)
+		t.Errorf("the open request returned %q", got)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("Run returned %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestSampledNAV: a sampled NAV appears in the vault, its history and files, without a transaction. It explains the
-// price and nothing else, and no log proves it.
+// TestSampledNAV: a sampled NAV appears in the vault, its history and files, without a transaction. It explains only
+// the price, and no log proves it.
 func TestSampledNAV(t *testing.T) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
@@ -37,7 +37,7 @@ func TestSampledNAV(t *testing.T) {
 	same(t, "the explanation", fmt.Sprintln(why["value"], event["kind"], event["txHash"], event["logIndex"], event["change"]),
 		fmt.Sprintln(price, "Sample", nil, nil, price))
 	if text, _ := event["unproven"].(string); !strings.Contains(text, "It was sampled") || !strings.Contains(text, block[0].Hash.Hex()) {
-		t.Errorf("it is unproven because %q", text)
+		t.Errorf("the reason why it is unproven is %q", text)
 	}
 	for _, field := range []string{"/totalAssets", "/totalSupply"} {
 		why := w.get(explained(vault, field)).Data(t).(object)

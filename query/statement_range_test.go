@@ -100,7 +100,7 @@ func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	same := func(when string) {
 		t.Helper()
 		if r := w.ask(1, 3); !bytes.Equal(r.Body.Bytes(), first.Body.Bytes()) {
-			t.Errorf("%s the statement is another one: %d\n%s\nand was\n%s", when, r.Code, r.Body, first.Body)
+			t.Errorf("%s the statement differs: %d\n%s\nwant\n%s", when, r.Code, r.Body, first.Body)
 		}
 	}
 	end()
@@ -120,7 +120,7 @@ func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	end = w.final(7)
 	same("after a vault has joined")
 	if got := listed(w.signed(1, 6)); !equal(got, vaultA, vaultB, vaultC) {
-		t.Errorf("after the vault has joined it is not in %v", got)
+		t.Errorf("after the vault has joined it is missing in %v", got)
 	}
 	end()
 
@@ -133,10 +133,10 @@ func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	end = w.final(10)
 	same("after a vault has left")
 	if got := listed(w.signed(1, 7)); !equal(got, vaultA, vaultB, vaultC) {
-		t.Errorf("up to the block at which it left, the vault is not in %v", got)
+		t.Errorf("up to the block at which it left, the vault is missing in %v", got)
 	}
 	if got := listed(w.signed(8, 9)); !equal(got, vaultB, vaultC) {
-		t.Errorf("the vault left before the range, and it has %v", got)
+		t.Errorf("the vault left before the range, but the statement has %v", got)
 	}
 	w.refused(1, 8, 400, vaultA.Hex(), "left", "2023-11-14T22:14:44.000Z") // the time of block 7
 	end()
@@ -149,11 +149,11 @@ func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	defer w.final(12)()
 	same("after the vault has come back")
 	if got := listed(w.signed(8, 9)); !equal(got, vaultB, vaultC) {
-		t.Errorf("the vault was not there, and the range has %v", got)
+		t.Errorf("the vault was absent, but the statement has %v", got)
 	}
 	w.refused(1, 8, 400, vaultA.Hex())
 	if got := listed(w.signed(1, 11)); !equal(got, vaultA, vaultB, vaultC) {
-		t.Errorf("the vault is back, and the range has %v", got)
+		t.Errorf("the vault is back, but the statement has %v", got)
 	}
 }
 
@@ -216,13 +216,13 @@ func TestStatementWaitsForALateVault(t *testing.T) {
 	late := func(covered int) string {
 		return fmt.Sprintf(`"lateVaults":[{"address":"%s","coveredTo":%d}]`, vaultB.Hex(), covered)
 	}
-	end := w.ingestSays("following", 6, 0, late(3))
+	end := w.setIngestState("following", 6, 0, late(3))
 	w.refused(1, 4, http.StatusServiceUnavailable, "still being read for vault "+vaultB.Hex())
 	if got := listed(w.signed(1, 1)); !equal(got, vaultA) { // it joined after this range
 		t.Errorf("%v", got)
 	}
 	end()
-	defer w.ingestSays("following", 6, 0, late(5))()
+	defer w.setIngestState("following", 6, 0, late(5))()
 	if got := listed(w.signed(1, 4)); !equal(got, vaultA, vaultB) {
 		t.Errorf("%v", got)
 	}
@@ -236,14 +236,14 @@ func TestStatementsAreOfBlocksThatAreDeepEnough(t *testing.T) {
 	w.key = w.partner(7, "Seven")
 	end := w.final(1_000_000)
 	if d := w.signed(3, 8); d.Header.Block.Number != "9" {
-		t.Errorf("it is made at block %s", d.Header.Block.Number)
+		t.Errorf("the statement is made at block %s", d.Header.Block.Number)
 	}
 	w.refused(3, 9, 400, "must be before 2023-11-14T22:15:08.000Z") // block 9, of 11
 	end()
-	end = w.ingestReports(`"state":"following","finalBlock":9,"seq":1,"logId":"ffffffffffffffffffffffffffffffff"`)
+	end = w.setIngestStatus(`"state":"following","finalBlock":9,"seq":1,"logId":"ffffffffffffffffffffffffffffffff"`)
 	w.refused(3, 8, 503, "another log")
 	end()
-	end = w.ingestReports(`"state":"following","finalBlock":9,"seq":1`)
+	end = w.setIngestStatus(`"state":"following","finalBlock":9,"seq":1`)
 	w.refused(3, 8, 503, "another log")
 	end()
 	end = w.final(9)

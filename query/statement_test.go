@@ -106,17 +106,17 @@ func TestStatementRefusals(t *testing.T) {
 	// While ingest does not continue the log, it reports what it knew earlier: a final block may no longer be part of
 	// the chain.
 	for _, state := range []string{"frozen", "starting", "fenced"} {
-		end = w.ingestSays(state, 9, seq)
+		end = w.setIngestState(state, 9, seq)
 		ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "Which blocks are final is not known")
 		end()
 	}
-	end = w.ingestSays("backfilling", 9, seq, `"backfill":{"block":8}`)
+	end = w.setIngestState("backfilling", 9, seq, `"backfill":{"block":8}`)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "still being read for some vaults")
 	end()
-	end = w.ingestSays("backfilling", 9, seq) // at its end: all vaults are read up to the final block
+	end = w.setIngestState("backfilling", 9, seq) // at its end: all vaults are read up to the final block
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
-	end = w.ingestSays("backfilling", 9, seq, `"backfill":{"block":9}`)
+	end = w.setIngestState("backfilling", 9, seq, `"backfill":{"block":9}`)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
 	defer w.final(2)()
@@ -146,7 +146,7 @@ func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 	now := time.Now()
 	w.watcher.Now = func() time.Time { return now }
 	defer w.finalUpTo(9, seq)()
-	says := func(state string, block, seq uint64, log int) {
+	reports := func(state string, block, seq uint64, log int) {
 		t.Helper()
 		status := fmt.Sprintf(`{"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"}`, state, block, seq, log)
 		w.exec(`UPDATE program_status SET at = now(), status = '%s' WHERE instance = 'final'`, status)
@@ -160,23 +160,23 @@ func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 		}
 	}
 	const below, above = "2023-11-14T22:15:07Z", "2023-11-14T22:15:09Z" // of the time of block 9
-	says("following", 12, seq+3, 0)
+	reports("following", 12, seq+3, 0)
 	ask("ingest is ahead", below, 200, `"root"`)
-	ask("and a later block is final", above, 400, "must be before 2023-11-14T22:15:08.000Z")
-	says("following", 13, seq+5, 0)
+	ask("a later block is final", above, 400, "must be before 2023-11-14T22:15:08.000Z")
+	reports("following", 13, seq+5, 0)
 	ask("ingest is further ahead", below, 200, `"root"`)
 	now = now.Add(state.TrustedFor + time.Second)
-	says("following", 13, seq+6, 0)
+	reports("following", 13, seq+6, 0)
 	ask("for longer than a report is trusted", below, 503, "The read models are behind the log")
-	says("following", 9, seq, 0)
-	says("frozen", 9, seq, 0)
+	reports("following", 9, seq, 0)
+	reports("frozen", 9, seq, 0)
 	ask("a frozen log", below, 503, "Which blocks are final is not known")
-	says("following", 12, seq+3, 0)
+	reports("following", 12, seq+3, 0)
 	ask("a log that was frozen", below, 503, "The read models are behind the log")
-	says("following", 9, seq, 0)
-	says("following", 12, seq+3, 1)
+	reports("following", 9, seq, 0)
+	reports("following", 12, seq+3, 1)
 	ask("another log", below, 503, "ingest reports on another log")
-	says("following", 12, seq+3, 0)
+	reports("following", 12, seq+3, 0)
 	ask("after another log", below, 503, "The read models are behind the log")
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry/telemetrytest"
 )
 
-// TestTraces: a request is a trace with its questions, an error names it, and the log too. No span holds SQL,
-// parameters or what the client sent beside the path. Pages and probes make no traces.
+// TestTraces: a request is a trace with its queries, and both an error response and the log contain its id. No span
+// holds SQL, parameters or what the client sent beside the path. Pages and probes make no traces.
 func TestTraces(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	w := newFixture(t)
@@ -43,7 +43,7 @@ func TestTraces(t *testing.T) {
 			}
 		}
 		if len(asked) == 0 || strings.Contains(strings.Join(asked, ""), " ") {
-			t.Errorf("%s asks %q", route, asked)
+			t.Errorf("%s runs the queries %q", route, asked)
 		}
 	}
 	failed := spans.Named("GET /api/v1/users/{address}")
@@ -56,8 +56,8 @@ func TestTraces(t *testing.T) {
 	telemetrytest.Without(t, spans, "hunter2", "SELECT", "?")
 }
 
-// BenchmarkRequest measures a request that is answered out of the cache, without and with a trace. Without one it costs
-// what it costs without the package telemetry.
+// BenchmarkRequest measures a request that is served from the cache, without and with a trace. Without one it costs
+// as much as without the package telemetry.
 func BenchmarkRequest(b *testing.B) {
 	for _, traced := range []bool{false, true} {
 		b.Run(map[bool]string{false: "off", true: "on"}[traced], func(b *testing.B) {

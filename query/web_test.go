@@ -14,8 +14,8 @@ import (
 // maxPages is the maximum number of compressed bytes that a visitor loads.
 const maxPages = 150_000
 
-// textBecomesCode matches what neither a library nor a page may do under the policy.
-var textBecomesCode = regexp.MustCompile(`\beval\(|new Function\(|document\.write|insertAdjacentHTML`)
+// runsText matches code that runs text, which the policy forbids to libraries and pages.
+var runsText = regexp.MustCompile(`\beval\(|new Function\(|document\.write|insertAdjacentHTML`)
 
 // TestPagesKeepToTheirPolicy loads the page as a browser does: it is served at each of its paths, under default-src
 // 'self' only, needs nothing that the policy blocks, and is small.
@@ -32,7 +32,7 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 		if !strings.HasPrefix(policy, "default-src 'self'; ") || strings.Contains(policy, "unsafe") {
 			t.Errorf("%s: policy %q", path, policy)
 		}
-		same(t, "how long "+path+" is kept", r.Header().Get("Cache-Control"), cached)
+		same(t, "Cache-Control of "+path, r.Header().Get("Cache-Control"), cached)
 		transferred += r.Body.Len()
 		return w.Do("GET", path, nil, "Accept", "text/html").Body.String()
 	}
@@ -52,10 +52,10 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 		}
 		body := load(reference, "public, max-age=31536000, immutable")
 		if m := cssReference.FindString(body); m != "" && strings.HasSuffix(reference, ".css") {
-			t.Errorf("%s holds %s", reference, m)
+			t.Errorf("%s contains %s", reference, m)
 		}
-		if m := textBecomesCode.FindString(body); m != "" && strings.HasSuffix(reference, ".js") {
-			t.Errorf("%s holds %s", reference, m)
+		if m := runsText.FindString(body); m != "" && strings.HasSuffix(reference, ".js") {
+			t.Errorf("%s contains %s", reference, m)
 		}
 	}
 	if transferred > maxPages {
@@ -63,8 +63,8 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 	}
 }
 
-// TestStatusIsAPageForBrowsers: /status is a page for browsers and JSON for all other clients, and Vary tells caches
-// about it.
+// TestStatusIsAPageForBrowsers: /status is a page for browsers and JSON for all other clients, and Vary names the
+// header.
 func TestStatusIsAPageForBrowsers(t *testing.T) {
 	w := newFixture(t)
 	for accept, html := range map[string]bool{

@@ -44,7 +44,7 @@ func TestRegisterWebhook(t *testing.T) {
 	same(t, "first", post(`{"url":"https://Example.com/Hook","more":[1]}`, json).JSON(t), object{"ok": true, "data": object{"webhookUrl": "https://example.com/hook"}})
 	same(t, "again", post(`{"url":"https://b.example"}`, "application/json; charset=utf-8").Data(t), object{"webhookUrl": "https://b.example"})
 	if stored() != "https://b.example" {
-		t.Errorf("stored is %q", stored())
+		t.Errorf("the stored URL is %q", stored())
 	}
 	same(t, "current", w.get(webhooksPath, "x-api-key", key).Data(t).(object)["webhookUrl"], "https://b.example")
 
@@ -122,9 +122,9 @@ func TestRegisterWebhookWithTheGuard(t *testing.T) {
 	same(t, "public", r.Data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
 }
 
-// TestRegistrationTellsNothingOfOurNames: a name that does not resolve and one that resolves to a forbidden address
+// TestRegistrationRevealsNoInternalNames: a name that does not resolve and one that resolves to a forbidden address
 // get the same response, byte for byte; only the operator's log shows the difference.
-func TestRegistrationTellsNothingOfOurNames(t *testing.T) {
+func TestRegistrationRevealsNoInternalNames(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
 	answers := map[string]bool{}
@@ -135,11 +135,11 @@ func TestRegistrationTellsNothingOfOurNames(t *testing.T) {
 		answers[r.Body.String()] = true
 	}
 	if len(answers) != 1 {
-		t.Errorf("a partner can tell our names apart: %v", answers)
+		t.Errorf("the responses reveal which internal names exist: %v", answers)
 	}
-	for _, said := range []string{"reason=unresolvable", "reason=forbidden_address", "partner=7"} {
-		if !strings.Contains(w.logged.String(), said) {
-			t.Errorf("the log lacks %s: %s", said, w.logged)
+	for _, part := range []string{"reason=unresolvable", "reason=forbidden_address", "partner=7"} {
+		if !strings.Contains(w.logged.String(), part) {
+			t.Errorf("the log lacks %s: %s", part, w.logged)
 		}
 	}
 	if strings.Contains(w.logged.String(), ".example") {
@@ -339,7 +339,7 @@ func TestFileOfDeliveriesIsKeyed(t *testing.T) {
 		w.server.FileRows = rows
 		got, ended := w.interrupted(key, func() {})
 		if !ended || !slices.Equal(got, want) {
-			t.Errorf("%d rows at once: whole is %v, %d deliveries\n got %v\nwant %v", rows, ended, len(got), got, want)
+			t.Errorf("%d rows at once: complete is %v, %d deliveries\n got %v\nwant %v", rows, ended, len(got), got, want)
 		}
 	}
 	w.server.FileRows = 8
@@ -349,7 +349,7 @@ func TestFileOfDeliveriesIsKeyed(t *testing.T) {
 		w.exec(`DELETE FROM delivery WHERE event_id = '%s'`, want[250])
 	})
 	if !ended || !slices.Equal(got, slices.Delete(slices.Clone(want), 250, 251)) {
-		t.Errorf("while deliveries go on: whole is %v, %d deliveries\n got %v\nwant %v", ended, len(got), got, want)
+		t.Errorf("while deliveries continue: complete is %v, %d deliveries\n got %v\nwant %v", ended, len(got), got, want)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestFileOfDeliveriesCutOff(t *testing.T) {
 	w.server.FileRows = 8
 	got, ended := w.interrupted(key, func() { w.exec(`ALTER TABLE attempt RENAME TO gone`) })
 	if ended || len(got) == 0 || len(got) >= 300 {
-		t.Errorf("whole is %v, with %d deliveries", ended, len(got))
+		t.Errorf("complete is %v, with %d deliveries", ended, len(got))
 	}
 	w.get(webhooksPath+"/deliveries?format=csv", "x-api-key", key).Failed(t, 503, "UNAVAILABLE")
 }

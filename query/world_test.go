@@ -32,10 +32,10 @@ const testChain = readtest.ChainID
 
 // Short names for this package's tests.
 var (
-	vaultA, vaultB, vaultC    = readtest.VaultA, readtest.VaultB, readtest.VaultC
-	alice, bob, carol, nobody = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
-	router, tx, blockTime     = readtest.Router, readtest.Tx, readtest.BlockTime
-	same                      = readtest.Same
+	vaultA, vaultB, vaultC      = readtest.VaultA, readtest.VaultB, readtest.VaultC
+	alice, bob, carol, stranger = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
+	router, tx, blockTime       = readtest.Router, readtest.Tx, readtest.BlockTime
+	same                        = readtest.Same
 )
 
 type (
@@ -44,7 +44,7 @@ type (
 	object = map[string]any
 )
 
-// clock is a clock that only the test moves.
+// clock is a clock that only the test advances.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) now() time.Time        { return time.Unix(0, c.ns.Load()) }
@@ -189,17 +189,17 @@ func (w *world) final(block uint64) (end func()) { return w.finalUpTo(block, 0) 
 
 // finalUpTo is final with a report about the log up to a seq.
 func (w *world) finalUpTo(block, seq uint64) (end func()) {
-	return w.ingestSays("following", block, seq)
+	return w.setIngestState("following", block, seq)
 }
 
-// ingestSays reports a final block with a given state and additional fields.
-func (w *world) ingestSays(state string, block, seq uint64, more ...string) (end func()) {
-	said := fmt.Sprintf(`"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"`, state, block, seq, 0)
-	return w.ingestReports(strings.Join(append([]string{said}, more...), ","))
+// setIngestState reports, as ingest, a final block with a given state and additional fields.
+func (w *world) setIngestState(state string, block, seq uint64, more ...string) (end func()) {
+	fields := fmt.Sprintf(`"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"`, state, block, seq, 0)
+	return w.setIngestStatus(strings.Join(append([]string{fields}, more...), ","))
 }
 
-// ingestReports writes a report of ingest with the given fields; the last one of a name counts.
-func (w *world) ingestReports(fields string) (end func()) {
+// setIngestStatus writes a report of ingest with the given fields; the last one of a name counts.
+func (w *world) setIngestStatus(fields string) (end func()) {
 	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{%s}')`, fields)
 	w.look()
 	return func() {

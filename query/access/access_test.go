@@ -82,7 +82,7 @@ func TestClientIP(t *testing.T) {
 			}
 		}
 		if n := strings.Count(log.String(), unread); n > 1 || n == 1 != c.warned {
-			t.Errorf("%s with %q: warned %d times", c.remote, c.header, n)
+			t.Errorf("%s with %q: %d warnings", c.remote, c.header, n)
 		}
 	}
 	a := &Access{Proxies: proxies, ForwardedHeader: Forwarded, Log: slog.New(slog.DiscardHandler)}
@@ -113,12 +113,12 @@ func TestLimitsOfPrefixes(t *testing.T) {
 		of   func(n int) string
 		want int
 	}{
-		"an address":         {func(int) string { return "198.51.100.7" }, 10},
-		"a /24":              {func(n int) string { return fmt.Sprintf("198.51.100.%d", n%256) }, 160},
-		"a /56":              {func(n int) string { return fmt.Sprintf("2001:db8:0:%x::", n%256) }, 40},
-		"a /48":              {func(n int) string { return fmt.Sprintf("2001:db8:0:%x::", n%65536) }, 160},
-		"addresses apart":    {func(n int) string { return fmt.Sprintf("198.%d.%d.7", 18+n/256%100, n%256) }, 10_000},
-		"customers of a /32": {func(n int) string { return fmt.Sprintf("2001:db8:%x::", n) }, 10_000},
+		"an address":          {func(int) string { return "198.51.100.7" }, 10},
+		"a /24":               {func(n int) string { return fmt.Sprintf("198.51.100.%d", n%256) }, 160},
+		"a /56":               {func(n int) string { return fmt.Sprintf("2001:db8:0:%x::", n%256) }, 40},
+		"a /48":               {func(n int) string { return fmt.Sprintf("2001:db8:0:%x::", n%65536) }, 160},
+		"unrelated addresses": {func(n int) string { return fmt.Sprintf("198.%d.%d.7", 18+n/256%100, n%256) }, 10_000},
+		"customers of a /32":  {func(n int) string { return fmt.Sprintf("2001:db8:%x::", n) }, 10_000},
 	} {
 		if got := granted(c.of); got != c.want {
 			t.Errorf("%s was granted %d requests, should be %d", name, got, c.want)
@@ -156,12 +156,12 @@ func TestProofCallsAreShared(t *testing.T) {
 		{"all partners", func(n int) *serve.Request { return partner(uint32(100 + n)) }, 250},
 	} {
 		if got := made(c.of); got != c.want {
-			t.Errorf("%s made %d calls, should make %d", c.who, got, c.want)
+			t.Errorf("%s made %d calls, want %d", c.who, got, c.want)
 		}
 	}
 	var f *serve.Failure
 	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour || !f.Crowd {
-		t.Errorf("an address without calls: %v", err)
+		t.Errorf("another address: %v", err)
 	}
 	now = now.Add(24 * time.Hour)
 	if err := calls.Spend(client("198.51.100.7")); err != nil {
@@ -195,8 +195,8 @@ func TestLimiterAgainstCount(t *testing.T) {
 	}
 }
 
-// TestLimiterForgets: the limiter drops entries once they are irrelevant, and not earlier.
-func TestLimiterForgets(t *testing.T) {
+// TestLimiterDropsOldEntries: the limiter drops entries once they are irrelevant, and not earlier.
+func TestLimiterDropsOldEntries(t *testing.T) {
 	l := newLimiter[string](1000)
 	now := time.Unix(1000, 0)
 	const limit = 2
@@ -208,10 +208,10 @@ func TestLimiterForgets(t *testing.T) {
 			t.Fatalf("%+v", q)
 		}
 		if old := step - 59; old >= 0 && l.take(fmt.Sprint(old), limit, now).ok {
-			t.Fatalf("key %d is forgotten before its window ends", old)
+			t.Fatalf("key %d is dropped before its window ends", old)
 		}
 		if n := len(l.used.recent) + len(l.used.older); n > 121 {
-			t.Fatalf("%d keys are remembered of the %d of a minute", n, 60)
+			t.Fatalf("%d keys are kept, want the %d of a minute", n, 60)
 		}
 	}
 }
@@ -226,16 +226,16 @@ func TestLimiterUnderAFlood(t *testing.T) {
 			t.Fatalf("%+v", q)
 		}
 		if n := len(l.used.recent) + len(l.used.older); n > maxAddresses {
-			t.Fatalf("%d addresses are remembered", n)
+			t.Fatalf("%d addresses are kept", n)
 		}
 	}
 	if q := l.take(10*maxAddresses-1, 1, now); q.ok {
-		t.Error("the newest address is forgotten")
+		t.Error("the newest address was dropped")
 	}
 }
 
-// TestStrangersProxyIsWarnedOf: the warning is logged once and names the setting; a correct setup logs nothing.
-func TestStrangersProxyIsWarnedOf(t *testing.T) {
+// TestWarningAboutUnknownProxy: the warning is logged once and names the setting; a correct setup logs nothing.
+func TestWarningAboutUnknownProxy(t *testing.T) {
 	var log bytes.Buffer
 	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
 	ask := func(remote string, header http.Header) {
@@ -246,7 +246,7 @@ func TestStrangersProxyIsWarnedOf(t *testing.T) {
 	ask("10.0.0.1:5", x("9.9.9.9"))
 	ask("172.18.0.1:5", nil)
 	if log.Len() > 0 {
-		t.Errorf("nothing is wrong, and logged is %s", log.String())
+		t.Errorf("with correct headers the log has %s", log.String())
 	}
 	for name, header := range map[string]http.Header{XForwardedFor: x("9.9.9.9"), Forwarded: f("for=9.9.9.9")} {
 		log.Reset()
@@ -256,7 +256,7 @@ func TestStrangersProxyIsWarnedOf(t *testing.T) {
 		}
 		n := strings.Count(log.String(), "http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)")
 		if n != 1 || !strings.Contains(log.String(), "sender=172.18.0.1 header="+name+"\n") {
-			t.Errorf("warned %d times of %s: %s", n, name, log.String())
+			t.Errorf("%d warnings about %s: %s", n, name, log.String())
 		}
 	}
 }

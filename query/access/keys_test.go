@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// fakeRegistry answers queries about keys when the test lets it.
+// fakeRegistry responds to queries about keys when the test lets it.
 type fakeRegistry struct {
 	partners map[string]int64 // by key
 	asked    chan [][]byte
@@ -50,9 +50,9 @@ func (k *keys) waiting() int {
 	return len(k.next.hashes)
 }
 
-// TestFloodOfUnknownKeysIsOneQuestion: while one key is queried, all others wait, and a single second query covers
+// TestFloodOfUnknownKeysIsOneQuery: while one key is queried, all others wait, and a single second query covers
 // them all.
-func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
+func TestFloodOfUnknownKeysIsOneQuery(t *testing.T) {
 	valid := registry.NewAPIKey(true)
 	f, k := newFakeRegistry(map[string]int64{valid: 7})
 	var group sync.WaitGroup
@@ -73,7 +73,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	for range 3 {
 		lookUp(valid, 7)
 	}
-	wait.For(t, "all wait", func() bool { return k.waiting() == flood+1 })
+	wait.For(t, "all requests wait", func() bool { return k.waiting() == flood+1 })
 	f.answer <- nil
 	second := <-f.asked
 	f.answer <- nil
@@ -98,9 +98,9 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry == nil || entry.partner.RateLimit != 120 {
 		t.Errorf("%+v, %v", entry, err)
 	}
-	wait.For(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
+	wait.For(t, "no request waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
 	if len(k.live) != 1 {
-		t.Errorf("%d keys are remembered", len(k.live))
+		t.Errorf("%d keys are cached", len(k.live))
 	}
 	for _, key := range []string{"", "guess", valid[:len(valid)-1] + "!"} { // no query is sent
 		if entry, err := k.lookUp(t.Context(), key); err != nil || entry != nil {
@@ -109,8 +109,8 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	}
 }
 
-// TestKeysAreForgotten: a revoked key is dropped as soon as it is looked up again.
-func TestKeysAreForgotten(t *testing.T) {
+// TestRevokedKeysAreDropped: a revoked key is dropped as soon as it is looked up again.
+func TestRevokedKeysAreDropped(t *testing.T) {
 	valid := registry.NewAPIKey(true)
 	f, k := newFakeRegistry(map[string]int64{valid: 7})
 	now := time.Now()
@@ -121,7 +121,7 @@ func TestKeysAreForgotten(t *testing.T) {
 		t.Fatalf("%+v, %v", entry, err)
 	}
 	now = now.Add(keyTrustedFor)
-	go answer(errors.New("away")) // an expired entry is not used
+	go answer(errors.New("down")) // an expired entry is not used
 	var failure *serve.Failure
 	if entry, err := k.lookUp(t.Context(), valid); !errors.As(err, &failure) || failure.Status != 503 {
 		t.Errorf("%+v, %v", entry, err)
@@ -129,7 +129,7 @@ func TestKeysAreForgotten(t *testing.T) {
 	clear(f.partners)
 	go answer(nil)
 	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry != nil || len(k.live) != 0 {
-		t.Errorf("%+v, %v, %d remembered", entry, err, len(k.live))
+		t.Errorf("%+v, %v, %d cached", entry, err, len(k.live))
 	}
 	// A client that disconnects does not cancel the query for the others.
 	gone, leave := context.WithCancel(t.Context())
@@ -141,5 +141,5 @@ func TestKeysAreForgotten(t *testing.T) {
 		t.Errorf("a client that disconnected: %v", err)
 	}
 	f.answer <- nil
-	wait.For(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
+	wait.For(t, "no request waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
 }

@@ -32,7 +32,7 @@ type rateKey struct {
 	policy  string
 }
 
-// leases are the requests that this instance has drawn and not used, and the limits that it knows to be used up.
+// leases are the requests that this instance has drawn and not used, and the limits that are used up.
 type leases struct {
 	mu      sync.Mutex
 	held    map[rateKey]lease

@@ -67,7 +67,7 @@ func TestLargeLimitsAreLeased(t *testing.T) {
 	}
 	group.Wait()
 	if n := granted.Load(); n != limit {
-		t.Errorf("%d granted of %d", n, limit)
+		t.Errorf("%d of %d granted", n, limit)
 	}
 	// Later in the same minute nothing is granted either; the next minute has the full limit again. Requests that
 	// were drawn and not used in time are not granted later.
@@ -115,7 +115,7 @@ func TestLeaseEndsWithItsWindow(t *testing.T) {
 		granted++
 	}
 	if granted != limit {
-		t.Errorf("%d granted of %d", granted, limit)
+		t.Errorf("%d of %d granted", granted, limit)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestBucketsAreDrawnInOneStatement(t *testing.T) {
 	}
 }
 
-// draws counts the requests that PostgreSQL is asked to grant.
+// draws counts the statements that draw tokens from PostgreSQL.
 type draws struct{ n atomic.Int64 }
 
 func (d *draws) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
@@ -201,10 +201,10 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 	now = now.Add(window - 4*leaseFor - leaseFor/2)
 	if spend(limit) {
-		t.Error("granted at the end of the window")
+		t.Error("a request is granted at the end of the window")
 	}
 	if until := a.leases.held[rateKey{7, "partner"}].until; !strings.Contains(until.String(), " m=") {
-		t.Errorf("a refusal lasts until %s, and longer if the machine's clock is set back", until)
+		t.Errorf("a refusal lasts until %s, a time that changes with the machine's clock", until)
 	}
 	now = now.Add(leaseFor / 2)
 	if !spend(limit) {

@@ -16,9 +16,9 @@
 //
 // What is true at a block does not change when later blocks arrive. So a question about lists filters by block only,
 // and reads the cursor in the same statement as its rows: a different number of rewrites means that a later unit may
-// have changed what was read, and the snapshot knows down to which block. Questions about events filter by seq <= S
-// and block <= X, and are exact whatever is written meanwhile. Lists that only know the newest block must be read at
-// the pin's seq.
+// have changed what was read, and the snapshot has the lowest block that changed. Questions about events filter by seq
+// <= S and block <= X, and are exact whatever is written meanwhile. Lists that are only valid for the newest block must
+// be read at the pin's seq.
 //
 // So an answer is either exact or not given at all, and it never mixes two states. An error of a handler that read
 // rows of another state is discarded, too.

@@ -10,8 +10,8 @@ import (
 )
 
 // lookups reads rows by name for all answers about the newest block of a snapshot: the engine takes some milliseconds
-// to plan a statement, however few rows it reads. One statement runs at a time. Names that are wanted meanwhile are read
-// together by the next one, and a name that is being read is not read again.
+// to plan a statement, however few rows it reads. One statement runs at a time. Names that are requested meanwhile are
+// read together by the next one, and a name that is being read is not read again.
 //
 // Rows that belong to the snapshot's block stay right for as long as pins to the snapshot exist: each pin compares the
 // cursor that was read with them.

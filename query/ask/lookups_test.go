@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// reads are the statements of a test's look-ups: each ends when the test says so.
+// reads are the statements of a test's look-ups: each ends when the test lets it.
 type reads struct {
 	lookups[string, string]
 	asked chan []string
@@ -39,7 +39,7 @@ func newReads(keep string) *reads {
 	return r
 }
 
-// get asks for names, and returns what it gets once the answer is there.
+// get reads names, and returns a channel that receives the result.
 func (r *reads) get(ctx context.Context, names ...string) <-chan any {
 	out := make(chan any, 1)
 	go func() {
@@ -69,11 +69,11 @@ func (r *reads) wantAsked(t *testing.T, names ...string) {
 	select {
 	case got := <-r.asked:
 		if !slices.Equal(got, names) {
-			t.Errorf("asked for %q, want %q", got, names)
+			t.Errorf("the statement reads %q, want %q", got, names)
 		}
 	default:
 		if len(names) > 0 {
-			t.Errorf("no statement asks for %q", names)
+			t.Errorf("no statement reads %q", names)
 		}
 	}
 	if len(r.asked) > 0 {
@@ -81,7 +81,7 @@ func (r *reads) wantAsked(t *testing.T, names ...string) {
 	}
 }
 
-// TestLookups: names that are wanted while a statement runs are read by the next one, each name once at a time, and only
+// TestLookups: names requested while a statement runs are read by the next one, each name once at a time, and only
 // some are kept.
 func TestLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -104,13 +104,13 @@ func TestLookups(t *testing.T) {
 			t.Errorf("third: %v", got)
 		}
 		if got := <-r.get(t.Context(), "vault 1"); got != "cursor vault 1" {
-			t.Errorf("of a name that is kept: %v", got)
+			t.Errorf("a name that is kept: %v", got)
 		}
 		again := r.get(t.Context(), "vault 1", "user 1")
 		r.wantAsked(t, "user 1")
 		r.reply <- nil
 		if got := <-again; got != "cursor vault 1 cursor user 1" {
-			t.Errorf("of a name that is not kept, beside one of a statement that read it, too: %v", got)
+			t.Errorf("a name that is not kept, with one that is: %v", got)
 		}
 		if len(r.of) != 1 {
 			t.Errorf("%d names are kept", len(r.of))
@@ -147,8 +147,8 @@ func TestLookupsFail(t *testing.T) {
 	})
 }
 
-// TestLookupsLeft: a statement ends when the last caller has left, one that waits is not run, and a later caller gets an
-// answer of its own.
+// TestLookupsLeft: a statement ends when the last caller has left, one that waits is not run, and a later caller gets a
+// separate answer.
 func TestLookupsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads("vault")

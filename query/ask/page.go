@@ -87,7 +87,7 @@ type Page[A any, R comparable] struct {
 	question *Question[A, R]
 	places   *Question[A, placeRow] // nil: a page far from the beginning reads all entries before it
 	order    Order
-	newest   bool // the list only knows the newest block
+	newest   bool // the list is only valid for the newest block
 	long     bool // its lists are usually longer than a page
 }
 
@@ -107,7 +107,7 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	return &Page[A, R]{list: list, sql: sql, question: q, order: order}
 }
 
-// Newest marks the page as one of a list that only knows the newest block: its rows must be of the pin's seq,
+// Newest marks the page as one of a list that is only valid for the newest block: its rows must be of the pin's seq,
 // otherwise the answer is rebuilt.
 func (q *Page[A, R]) Newest() *Page[A, R] {
 	q.newest = true

@@ -154,11 +154,11 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 	for size := 1; size <= entries; size += 1 + size/9 {
 		rows, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{Owner: readtest.VaultC}, 0, size)
 		if err != nil || len(rows) != size {
-			t.Fatalf("a page of %d has %d, %v", size, len(rows), err)
+			t.Fatalf("a page of %d entries has %d, %v", size, len(rows), err)
 		}
 		for n, got := range numbers(rows) {
 			if got != uint64(n)*10+3 {
-				t.Fatalf("in a page of %d entry %d is %d", size, n, got)
+				t.Fatalf("in a page of %d entries entry %d is %d", size, n, got)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 }
 
 // TestFirstOfEach: the first entries of several lists are those that each list has, also if those before them cancel each
-// other or the list has none; and the state that they are of is judged.
+// other or the list has none; and the state that they belong to is checked.
 func TestFirstOfEach(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -195,7 +195,7 @@ func TestFirstOfEach(t *testing.T) {
 			t.Fatalf("order %v: %+v, %v", order, got, err)
 		}
 		if got[0] == nil || got[0].User != common.BigToAddress(big.NewInt(entries/2)) {
-			t.Errorf("order %v: %+v is between those that cancel each other", order, got[0])
+			t.Errorf("order %v: %+v is a row that was cancelled", order, got[0])
 		}
 		for _, n := range []int{1, 3} {
 			want, err := page.Read(t.Context(), p, asked[n], 0, 1)
@@ -205,7 +205,7 @@ func TestFirstOfEach(t *testing.T) {
 		}
 	}
 	if none, err := newPage("first_seen", ask.OldestFirst).FirstOfEach(t.Context(), p, nil); err != nil || len(none) != 0 {
-		t.Errorf("of no list: %+v, %v", none, err)
+		t.Errorf("without lists: %+v, %v", none, err)
 	}
 	if err := p.Settled(t.Context(), w.Watcher); err != nil {
 		t.Fatal(err)

@@ -97,8 +97,8 @@ func (p *Pin) Written(address common.Address) (written, name string) {
 	return address.Hex(), ""
 }
 
-// Wanted returns the vaults that match a filter, in the order of the list; nil matches all.
-func (p *Pin) Wanted(filter *common.Address) []state.Vault {
+// VaultsMatching returns the vaults that match a filter, in the order of the list; nil matches all.
+func (p *Pin) VaultsMatching(filter *common.Address) []state.Vault {
 	if filter == nil {
 		return p.Vaults
 	}
@@ -132,7 +132,7 @@ func (p *Pin) saw(m *Mark) {
 	}
 }
 
-// sawNewest is for a list that only knows the newest block: the cursor read with it must have the pin's seq.
+// sawNewest is for a list that is only valid for the newest block: the cursor read with it must have the pin's seq.
 func (p *Pin) sawNewest(seq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +170,7 @@ func (p *Pin) judged() (stale, gone bool, seen uint64) {
 	return p.stale, p.gone, p.seen
 }
 
-// Validity says how long an answer holds.
+// Validity describes how long an answer holds.
 type Validity struct {
 	generation int32
 	seq, block uint64

@@ -70,7 +70,7 @@ func TestPins(t *testing.T) {
 		}
 		now, err := p.Now(t.Context())
 		if err != nil || now != uint64(readtest.BlockTime(recorded)) {
-			t.Errorf("as of %d it is %d, %v", x, now, err)
+			t.Errorf("as of %d the time is %d, %v", x, now, err)
 		}
 	}
 	var outside *ask.RangeError
@@ -87,13 +87,13 @@ func TestPins(t *testing.T) {
 	w.Log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Router, ID: 9, Assets: 1, Block: 12, Tx: readtest.Tx(40)}, readtest.BlockRecord(12))
 	w.Write()
 	if p, n, tries, err := answer(w, t, s, nil); err != nil || tries != 1 || n != usersAt(w.Log, s.Seq, 11) || p.Seq != s.Seq {
-		t.Errorf("beside a later unit: %d users in %d tries, %v", n, tries, err)
+		t.Errorf("with a later unit: %d users in %d tries, %v", n, tries, err)
 	}
 }
 
-// TestAnswerIsMadeAgain: if a reorganisation rewrote the pin's block, the answer is made again on a newer snapshot,
+// TestAnswerIsRebuilt: if a reorganisation rewrote the pin's block, the answer is made again on a newer snapshot,
 // and an error of the first attempt is discarded. An answer about a block below the reorganisation needs one attempt.
-func TestAnswerIsMadeAgain(t *testing.T) {
+func TestAnswerIsRebuilt(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	old := w.BeforeReorganisation()
 	w.Reorganisation()
@@ -133,7 +133,7 @@ func TestAnswerIsBounded(t *testing.T) {
 		return err
 	}
 	if _, err := ask.Answer(t.Context(), w.Watcher, s, nil, again); !errors.Is(err, ask.ErrRewritten) || tries != 10 {
-		t.Errorf("fails after %d tries: %v", tries, err)
+		t.Errorf("the answer fails after %d tries: %v", tries, err)
 	}
 	tries = 0
 	if _, err := ask.Answer(t.Context(), w.Watcher, w.Look(), block(8), again); err != nil || tries != 1 {
@@ -141,8 +141,8 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 }
 
-// TestNewestBlockDecides: a list that only knows the newest block is read at the pin's seq, or the answer is made
-// again; other lists are not affected by a later unit.
+// TestNewestBlockDecides: a list that is only valid for the newest block is read at the pin's seq, or the answer is
+// rebuilt; other lists are not affected by a later unit.
 func TestNewestBlockDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		page  *ask.Page[ofUsers, aUser]
@@ -175,17 +175,17 @@ func TestSettled(t *testing.T) {
 		steps []int
 		want  error
 	}{
-		"none":                       {[]int{read}, nil},
-		"one above":                  {[]int{9, read}, nil},
-		"two above":                  {[]int{9, read, 5, read}, nil},
-		"two above, asked between":   {[]int{9, read, settled, 5, read}, nil},
-		"one below":                  {[]int{4, read}, ask.ErrRewritten},
-		"one below that nobody read": {[]int{read, 4}, nil},
-		"below, then above":          {[]int{4, 9, read}, ask.ErrRewritten},
-		"one below, asked before":    {[]int{9, read, settled, 9, read, settled, 4, read}, ask.ErrRewritten},
-		"the watcher saw it":         {[]int{9, look, read}, nil},
-		"the watcher saw the first":  {[]int{9, look, 9, read}, nil},
-		"the watcher saw the first, and one below came": {[]int{9, look, 4, read}, ask.ErrRewritten},
+		"none":                           {[]int{read}, nil},
+		"one above":                      {[]int{9, read}, nil},
+		"two above":                      {[]int{9, read, 5, read}, nil},
+		"two above, checked between":     {[]int{9, read, settled, 5, read}, nil},
+		"one below":                      {[]int{4, read}, ask.ErrRewritten},
+		"one below before the next read": {[]int{read, 4}, nil},
+		"below, then above":              {[]int{4, 9, read}, ask.ErrRewritten},
+		"one below, checked before":      {[]int{9, read, settled, 9, read, settled, 4, read}, ask.ErrRewritten},
+		"the watcher saw it":             {[]int{9, look, read}, nil},
+		"the watcher saw the first":      {[]int{9, look, 9, read}, nil},
+		"the watcher saw the first, then one below": {[]int{9, look, 4, read}, ask.ErrRewritten},
 	} {
 		p := pinned(t, w.Look(), block(5))
 		for i, step := range c.steps {
@@ -236,7 +236,7 @@ func TestLostPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, ask.ErrRewritten) {
-		t.Errorf("data read behind the pin is accepted: %v", err)
+		t.Errorf("data older than the pin is accepted: %v", err)
 	}
 	lost := w.Look()
 	for i, v := range kept {
@@ -246,6 +246,6 @@ func TestLostPart(t *testing.T) {
 	}
 	w.Gen.Exec("TRUNCATE TABLE lists")
 	if _, _, _, err := answer(w, t, s, nil); err == nil {
-		t.Error("without a cursor there is an answer")
+		t.Error("an answer is made without a cursor")
 	}
 }

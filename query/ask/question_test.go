@@ -157,14 +157,14 @@ func TestWrongArguments(t *testing.T) {
 	p := pinned(t, w.BeforeReorganisation(), nil)
 	const value, list = "SELECT toUInt64(1) AS n WHERE {v:String} != ''", "SELECT toUInt64(1) AS n WHERE 'x' IN ({v})"
 	for name, err := range map[string]error{
-		"a word that is none":     asking(t, p, value, ask.Word("x' OR 1")),
-		"an empty word":           asking(t, p, value, ask.Word("")),
-		"a word in capitals":      asking(t, p, value, ask.Word("Queued")),
-		"a number that is none":   asking(t, p, value, ask.Decimal("1; DROP")),
-		"an empty number":         asking(t, p, value, ask.Decimal("")),
-		"a number that is long":   asking(t, p, value, ask.Decimal(strings.Repeat("1", 79))),
-		"a name that is none":     asking(t, p, list, []ask.Name{"a', 'b"}),
-		"a name of no characters": asking(t, p, list, []ask.Name{""}),
+		"an invalid word":           asking(t, p, value, ask.Word("x' OR 1")),
+		"an empty word":             asking(t, p, value, ask.Word("")),
+		"a word in capitals":        asking(t, p, value, ask.Word("Queued")),
+		"an invalid number":         asking(t, p, value, ask.Decimal("1; DROP")),
+		"an empty number":           asking(t, p, value, ask.Decimal("")),
+		"a number that is too long": asking(t, p, value, ask.Decimal(strings.Repeat("1", 79))),
+		"an invalid name":           asking(t, p, list, []ask.Name{"a', 'b"}),
+		"an empty name":             asking(t, p, list, []ask.Name{""}),
 	} {
 		var question *state.Error
 		if !errors.As(err, &question) || !question.Ours {
@@ -173,8 +173,8 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatDoNotFit: mismatches between a question and its arguments are found when the program starts.
-func TestQuestionsThatDoNotFit(t *testing.T) {
+// TestMismatchedQuestions: mismatches between a question and its arguments are found when the program starts.
+func TestMismatchedQuestions(t *testing.T) {
 	type unknownList struct {
 		V common.Address `ask:"v" reads:"totals,nonsense"`
 	}
@@ -193,25 +193,25 @@ func TestQuestionsThatDoNotFit(t *testing.T) {
 		"one address as a list":           {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
 		"addresses as a value":            {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
 		"an argument that is not named":   {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
-		"a parameter that nothing gives":  {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
-		"a list that nothing gives":       {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
-		"a list that there is not":        {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
+		"a parameter without an argument": {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
+		"a list without an argument":      {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
+		"an unknown list":                 {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
 		"a list of events without a kind": {func() { ask.New[ofEvents, one]("SELECT {v:String}") }, "with the kind"},
 		"a kind of another list":          {func() { ask.New[ofTotals, one]("SELECT {v:String}") }, "no other list"},
-		"a condition that nothing gives":  {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") }, "a condition v that no argument gives"},
-		"a page that always begins behind": {func() {
+		"a condition without an argument": {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") }, "a condition v that no argument gives"},
+		"a page that always begins after a place": {func() {
 			ask.NewPage[none, aUser]("queue", "SELECT 1 WHERE block > {after_block:UInt64}", ask.OldestFirst)
 		}, "-- if after"},
-		"a page of a list that is not":    {func() { ask.NewPage[none, aUser]("nonsense", "SELECT 1", ask.OldestFirst) }, `no list "nonsense"`},
+		"a page of an unknown list":       {func() { ask.NewPage[none, aUser]("nonsense", "SELECT 1", ask.OldestFirst) }, `no list "nonsense"`},
 		"a page whose rows have no place": {func() { ask.NewPage[none, one]("queue", "SELECT 1", ask.OldestFirst) }, "embed Entry"},
 	} {
-		var said any
+		var panicked any
 		func() {
-			defer func() { said = recover() }()
+			defer func() { panicked = recover() }()
 			c.make()
 		}()
-		if !strings.Contains(fmt.Sprint(said), c.want) {
-			t.Errorf("%s: %v", name, said)
+		if !strings.Contains(fmt.Sprint(panicked), c.want) {
+			t.Errorf("%s: %v", name, panicked)
 		}
 	}
 }
@@ -231,5 +231,5 @@ func TestTogether(t *testing.T) {
 		}
 	}()
 	_ = ask.Together(func() error { return ask.Together(func() error { panic("boom") }) })
-	t.Error("a panic is lost")
+	t.Error("the panic is lost")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestBlocksOfATime: the blocks of a time range divide the logs exactly by their times, even if a block has no record
-// of its own, or has one of an orphaned branch.
+// TestBlocksOfATime: the blocks of a time range divide the logs exactly by their times, even if a block has no record,
+// or one of an orphaned branch.
 func TestBlocksOfATime(t *testing.T) {
 	w, random := readtest.NewWorld(t, enginetest.ClickHouse(t)), rand.New(rand.NewPCG(3, 3))
 	id := uint64(0)

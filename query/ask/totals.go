@@ -229,10 +229,10 @@ func readSteps(ctx context.Context, p *Pin, names []stepName) ([]stepRow, error)
 // ofOwner reports whether a name is one of few: a vault, a partner or everything.
 func ofOwner(name stepName) bool { return name.list == "totals" }
 
-// fewVaults is up to how many vaults the totals of all of them are read when those of one are wanted.
+// fewVaults is up to how many vaults the totals of all of them are read when those of one are requested.
 const fewVaults = 64
 
-// withVaults adds all vaults, and everything, if one of these is wanted: other answers at the snapshot will want them,
+// withVaults adds all vaults, and everything, if one of these is requested: other answers at the snapshot need them,
 // and planning the statement takes longer than reading them.
 func (a *ofSteps) withVaults(p *Pin) *ofSteps {
 	ofVault := func(owner common.Address) bool { return owner == common.Address{} || p.Rank(owner) >= 0 }

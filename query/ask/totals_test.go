@@ -63,11 +63,11 @@ func TestTotalsBetween(t *testing.T) {
 		}
 	}
 	if growth, err := ask.Growth(t.Context(), pinned(t, s, nil), ask.Whose{}, ask.Blocks{First: 6, Last: 5}, nil); err != nil || growth != 0 {
-		t.Errorf("in no block: %d, %v", growth, err)
+		t.Errorf("without blocks: %d, %v", growth, err)
 	}
 	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Nobody)
 	if sum := none.Sum(readtest.Nobody, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
-		t.Errorf("of an unknown user: %+v, %v", sum, err)
+		t.Errorf("unknown user: %+v, %v", sum, err)
 	}
 	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil || all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
 		t.Errorf("users: %v, %v", all, err)
@@ -221,8 +221,8 @@ func TestTotalsOfManyUsers(t *testing.T) {
 	}
 }
 
-// TestSharedLookups: answers about the newest block that share statements get what each would read by itself, and no rows
-// of the others.
+// TestSharedLookups: answers about the newest block that share statements get what each would read separately, and no
+// rows of the others.
 func TestSharedLookups(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -274,7 +274,7 @@ func TestSharedLookups(t *testing.T) {
 	leave()
 	var failed *state.Error
 	if _, err := ask.UserTotals(ctx, pinned(t, s, nil), readtest.Alice); !errors.As(err, &failed) || !errors.Is(err, context.Canceled) {
-		t.Errorf("of a client that has left: %v", err)
+		t.Errorf("a client that has left: %v", err)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestSharedBeforeAReorganisation(t *testing.T) {
 		t.Errorf("kept: %+v, %v, want %+v", kept, err, before)
 	}
 	if err := p.Settled(t.Context(), w.Watcher); err != nil {
-		t.Errorf("with nothing but rows from before: %v", err)
+		t.Errorf("with rows from before only: %v", err)
 	}
 	if _, err := ask.UserTotals(t.Context(), p, readtest.Bob); err != nil {
 		t.Fatal(err)
@@ -312,6 +312,6 @@ func TestSharedBeforeAReorganisation(t *testing.T) {
 		now = all.Of(readtest.VaultA, readtest.VaultA)
 		return err
 	}); err != nil || reflect.DeepEqual(now, before.Of(readtest.VaultA, readtest.VaultA)) {
-		t.Errorf("made again: %+v, %v", now, err)
+		t.Errorf("rebuilt: %+v, %v", now, err)
 	}
 }

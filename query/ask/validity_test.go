@@ -75,9 +75,9 @@ func TestValidityByKeys(t *testing.T) {
 			_, err := ask.UserTotals(ctx, p, readtest.VaultA)
 			return err
 		}),
-		"everything":     made(t, s, nil, everything, totalsOf(readtest.VaultA)),
-		"no user at all": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
-		"when Alice came": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+		"everything": made(t, s, nil, everything, totalsOf(readtest.VaultA)),
+		"no users":   made(t, s, nil, func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
+		"Alice's first block": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
 			_, err := ask.SumsOf(ctx, p, ask.Whose{Members: []common.Address{readtest.Alice}})
 			return err
 		}),
@@ -90,11 +90,11 @@ func TestValidityByKeys(t *testing.T) {
 			return err
 		}),
 	}
-	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "when Alice came", "NAVs", "nothing")
+	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no users", "Alice's first block", "NAVs", "nothing")
 	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.TouchKind(readmodel.VaultEvents, readmodel.Deposit, readtest.VaultB),
 		readmodel.Touch(readmodel.Members, common.Address{}), readmodel.Touch(readmodel.Members, readtest.Bob))
 	later := w.Look()
-	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no user at all", "when Alice came", "nothing")
+	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no users", "Alice's first block", "nothing")
 	if g, seq, x := answers["B"].At(later); g != s.Generation || seq != later.Seq || x != later.Block {
 		t.Errorf("an answer that holds is at %d of block %d", seq, x)
 	}
@@ -102,12 +102,12 @@ func TestValidityByKeys(t *testing.T) {
 		t.Errorf("an answer that does not hold is at %d of block %d", seq, x)
 	}
 	if newer := made(t, later, nil, totalsOf(readtest.VaultA)); !newer.Holds(later) {
-		t.Error("an answer that was made later does not hold")
+		t.Error("a later answer does not hold")
 	} else if _, seq, _ := newer.At(s); seq != later.Seq {
-		t.Errorf("an answer that was made at %d is given at the older %d as of %d", later.Seq, s.Seq, seq)
+		t.Errorf("an answer made at %d is served at the older %d as of %d", later.Seq, s.Seq, seq)
 	}
 	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Members, readtest.Alice))
-	holds(t, "after a unit that touched Alice as a user", w.Look(), answers, "B", "the user A", "no user at all", "nothing")
+	holds(t, "after a unit that touched Alice as a user", w.Look(), answers, "B", "the user A", "no users", "nothing")
 	var all readmodel.TouchedKey
 	for i := range all {
 		all[i] = 0xff
@@ -175,7 +175,7 @@ func TestValidityByTime(t *testing.T) {
 	w.Log.Retract(11)
 	w.Log.Append(readtest.BlockRecord(12))
 	w.Write()
-	holds(t, "back in time", w.Look(), map[string]*ask.Validity{"never": answers["never"], "late": late}, "never")
+	holds(t, "after a block with an earlier time", w.Look(), map[string]*ask.Validity{"never": answers["never"], "late": late}, "never")
 }
 
 // TestValidityOfThePast: an answer about a past block holds until a unit has an ancestor below it, whatever it read
@@ -205,8 +205,8 @@ func TestValidityInAnotherGeneration(t *testing.T) {
 	next := readtest.New(t, enginetest.ClickHouse(t))
 	next.Write(w.Log)
 	w.Switch(next)
-	holds(t, "in the next one", w.Look(), answers)
+	holds(t, "in the next generation", w.Look(), answers)
 	w.Switch(w.Gen)
 	w.Pass(readmodel.Never)
-	holds(t, "in the first one, of which not all units were seen", w.Look(), answers)
+	holds(t, "in the first generation, of which not all units were seen", w.Look(), answers)
 }

@@ -32,7 +32,7 @@ type depositJSON struct {
 	VaultAddress  string  `json:"vaultAddress"`
 	VaultName     string  `json:"vaultName" file:"foreign"`
 	UserAddress   string  `json:"userAddress"`
-	SenderAddress *string `json:"senderAddress"` // null if the log does not say it
+	SenderAddress *string `json:"senderAddress"` // null if the log does not have it
 	AssetAmount   string  `json:"assetAmount"`
 	Shares        *string `json:"shares"`
 	PartnerID     *uint32 `json:"partnerId,omitempty"`
@@ -100,7 +100,7 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 		}
 		return list(ctx, r, p, page, userPage, args, func() (int64, error) {
 			var scopes []common.Address
-			for _, v := range p.Wanted(vault) {
+			for _, v := range p.VaultsMatching(vault) {
 				if !v.Mapped.Description.Single().Deposits {
 					scopes = append(scopes, v.Address)
 				}

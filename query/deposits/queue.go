@@ -87,7 +87,7 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 func Queue(r *serve.Request) (*serve.Answer, error) {
 	filter := r.Params.Filter("vault")
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		all, err := groups(ctx, p, p.Wanted(filter))
+		all, err := groups(ctx, p, p.VaultsMatching(filter))
 		if err != nil {
 			return nil, err
 		}

@@ -145,19 +145,19 @@ func followLinks(root ast.Node, name string) {
 // read finds the title of a page and its sections.
 func (p *page) read(root ast.Node, source []byte) {
 	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
-		said := strings.Join(strings.Fields(textOf(n, source)), " ")
+		words := strings.Join(strings.Fields(textOf(n, source)), " ")
 		if heading, ok := n.(*ast.Heading); ok {
 			if p.Title == "" {
-				p.Title = said
+				p.Title = words
 			}
 			at := p.Path
 			if id, ok := heading.AttributeString("id"); ok && heading.Level > 1 {
 				at += "#" + string(id.([]byte))
 			}
-			p.sections = append(p.sections, section{Path: at, Page: p.Title, Title: said})
+			p.sections = append(p.sections, section{Path: at, Page: p.Title, Title: words})
 		} else if len(p.sections) > 0 {
 			s := &p.sections[len(p.sections)-1]
-			s.Text = strings.TrimSpace(s.Text + " " + said)
+			s.Text = strings.TrimSpace(s.Text + " " + words)
 		}
 	}
 }

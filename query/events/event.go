@@ -139,40 +139,40 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	if r.Quarantined {
 		out.State = quarantined
 	}
-	if effect, _, _ := strings.Cut(r.Effect, "_"); effect != "none" { // the table says what a price is about, too
+	if effect, _, _ := strings.Cut(r.Effect, "_"); effect != "none" { // the rest is what a price is about
 		out.Effect = &effect
 	}
-	said := func(kind mapping.Kind, field mapping.Fields, number string) *string {
+	given := func(kind mapping.Kind, field mapping.Fields, number string) *string {
 		return p.NumberOrNil(r.Vault, kind, field, r.Block, number)
 	}
 	id := serve.Decimal(r.ID)
 	switch r.Effect {
 	case "deposit":
 		out.DepositID, out.PartnerID, out.Assets = &id, serve.OrNull(r.Partner), &r.Assets
-		if !r.Grouped { // the log does not say what the price of the group will
-			out.Shares = said(mapping.Deposit, mapping.Shares, r.Shares)
+		if !r.Grouped { // the shares follow from the later price of the group
+			out.Shares = given(mapping.Deposit, mapping.Shares, r.Shares)
 		}
 	case "requested", "funded", "claimed", "cancelled", "expired":
 		kind := onRequests[r.Effect]
-		out.RequestIndex, out.Shares = said(kind, mapping.ID, id), said(kind, mapping.Shares, r.Shares)
+		out.RequestIndex, out.Shares = given(kind, mapping.ID, id), given(kind, mapping.Shares, r.Shares)
 		if r.Effect != "cancelled" && r.Effect != "expired" { // these name no assets
-			out.PartnerID, out.Assets = serve.OrNull(r.Partner), said(kind, mapping.Assets, r.Assets)
+			out.PartnerID, out.Assets = serve.OrNull(r.Partner), given(kind, mapping.Assets, r.Assets)
 		}
 	case "instant":
 		out.Assets, out.Shares = &r.Assets, &r.Shares
 	case "valuation":
-		out.NavPerShare = said(mapping.Valuation, mapping.Nav, r.NavPerShare)
-		out.TotalAssets, out.TotalSupply = said(mapping.Valuation, mapping.Assets, r.Assets), said(mapping.Valuation, mapping.Shares, r.Shares)
+		out.NavPerShare = given(mapping.Valuation, mapping.Nav, r.NavPerShare)
+		out.TotalAssets, out.TotalSupply = given(mapping.Valuation, mapping.Assets, r.Assets), given(mapping.Valuation, mapping.Shares, r.Shares)
 	case "sweep":
-		out.FromID, out.ToID, out.Assets = said(mapping.Sweep, mapping.ID, id), number(r.IDTo), &r.Assets
+		out.FromID, out.ToID, out.Assets = given(mapping.Sweep, mapping.ID, id), number(r.IDTo), &r.Assets
 	case "settled":
-		out.Assets, out.Shares = said(mapping.Settled, mapping.Assets, r.Assets), said(mapping.Settled, mapping.Shares, r.Shares)
-		out.NavPerShare = said(mapping.Settled, mapping.Nav, r.NavPerShare)
+		out.Assets, out.Shares = given(mapping.Settled, mapping.Assets, r.Assets), given(mapping.Settled, mapping.Shares, r.Shares)
+		out.NavPerShare = given(mapping.Settled, mapping.Nav, r.NavPerShare)
 	}
 	return out
 }
 
-// onRequests are the effects on requests by what the table events calls them.
+// onRequests are the effects on requests, by their names in the table events.
 var onRequests = map[string]mapping.Kind{"requested": mapping.Requested, "funded": mapping.Funded, "claimed": mapping.Claimed,
 	"cancelled": mapping.Cancelled, "expired": mapping.Expired}
 

@@ -54,12 +54,12 @@ var errNotRead = errors.New("the client cannot read")
 func NewFeed() *Feed { return &Feed{} }
 
 // next returns the records after a seq, which is below that of the snapshot.
-func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only) (*stretch, error) {
+func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, selected *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
 	if behind && s.Seq-after > stretchLength {
 		var own *stretch
 		err := out.Work(ctx, func(ctx context.Context) (err error) {
-			own, err = read(ctx, s, after, to, told)
+			own, err = read(ctx, s, after, to, selected)
 			return err
 		})
 		return own, err

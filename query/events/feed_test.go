@@ -24,15 +24,15 @@ import (
 	"github.com/navlog/navlog/query/serve"
 )
 
-// bill counts the reads that each address is charged for. An address that is broke may read nothing.
+// bill counts the reads that each address is charged for. The address exhausted has no budget left.
 type bill struct {
-	mu    sync.Mutex
-	reads map[netip.Addr]int
-	broke netip.Addr
+	mu        sync.Mutex
+	reads     map[netip.Addr]int
+	exhausted netip.Addr
 }
 
 func (b *bill) Afford(client netip.Addr) error {
-	if client == b.broke {
+	if client == b.exhausted {
 		return &serve.Failure{Status: http.StatusTooManyRequests, Crowd: true}
 	}
 	return nil
@@ -83,7 +83,7 @@ func follow(t *testing.T, log *readtest.Log) *following {
 	return f
 }
 
-// stream is an open stream, whose client reads only as told.
+// stream is an open stream, whose client reads only when the test lets it.
 type stream struct {
 	t    *testing.T
 	conn net.Conn
@@ -140,8 +140,8 @@ func (s *stream) reaches(seq uint64) {
 func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 	log := readtest.SmallChain()
 	f := follow(t, log)
-	const one, other, broke = "198.51.100.7", "203.0.113.9", "192.0.2.1"
-	f.bill.broke = netip.MustParseAddr(broke)
+	const one, other, exhausted = "198.51.100.7", "203.0.113.9", "192.0.2.1"
+	f.bill.exhausted = netip.MustParseAddr(exhausted)
 	end := log.Seq()
 	var open []*stream
 	for n := range uint64(3) {
@@ -152,15 +152,15 @@ func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 	if n := f.bill.of(one); n != 3 {
 		t.Errorf("%d reads are charged for three seqs", n)
 	}
-	poor := f.open(broke, "after=5")
+	unpaid := f.open(exhausted, "after=5")
 	again := f.open(other, "after=1")
 	again.reaches(end)
 	beside := f.open(other, "after=5")
 	beside.reaches(end)
-	poor.reaches(end)
-	open = append(open, poor, again, beside, f.open(other, ""), f.open(other, fmt.Sprintf("after=%d", end)))
+	unpaid.reaches(end)
+	open = append(open, unpaid, again, beside, f.open(other, ""), f.open(other, fmt.Sprintf("after=%d", end)))
 	if n := f.bill.of(other); n != 1 {
-		t.Errorf("%d reads are charged for a seq that was read before, one that was not, and the end", n)
+		t.Errorf("%d reads are charged for a seq that was read before, a new one, and the end", n)
 	}
 	log.Append(readtest.BlockRecord(13))
 	f.g.Write(log)
@@ -169,20 +169,20 @@ func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 		s.reaches(log.Seq())
 	}
 	if a, b := f.bill.of(one), f.bill.of(other); a != 3 || b != 1 {
-		t.Errorf("%d and %d reads are charged after one at the end", a, b)
+		t.Errorf("%d and %d reads are charged after a read at the end", a, b)
 	}
 }
 
 // TestAJumpAtTheEndIsFree: the log grows by more at once than the shared reads keep. Streams at its end read it together
 // and without charge, also those of a client without budget, in which no record is missing. Only the stream of a client
-// that received nothing meanwhile needs reads of its own, and is charged for them.
+// that received nothing meanwhile needs separate reads, and is charged for them.
 func TestAJumpAtTheEndIsFree(t *testing.T) {
 	log := readtest.SmallChain()
 	f := follow(t, log)
-	const one, slow, broke = "198.51.100.7", "203.0.113.9", "192.0.2.1"
-	f.bill.broke = netip.MustParseAddr(broke)
+	const one, slow, exhausted = "198.51.100.7", "203.0.113.9", "192.0.2.1"
+	f.bill.exhausted = netip.MustParseAddr(exhausted)
 	last := f.open(slow, "")
-	open := []*stream{f.open(broke, "")}
+	open := []*stream{f.open(exhausted, "")}
 	for range 10 {
 		open = append(open, f.open(one, ""))
 	}
@@ -203,12 +203,12 @@ func TestAJumpAtTheEndIsFree(t *testing.T) {
 		})
 	}
 	read.Wait()
-	if a, b := f.bill.of(one), f.bill.of(broke); a != 0 || b != 0 {
+	if a, b := f.bill.of(one), f.bill.of(exhausted); a != 0 || b != 0 {
 		t.Errorf("%d and %d reads are charged after a jump at the end", a, b)
 	}
 	last.reaches(log.Seq())
 	if n := f.bill.of(slow); n == 0 {
-		t.Error("a stream that fell behind the shared reads is not charged for its own")
+		t.Error("a stream that fell behind the shared reads is not charged for separate reads")
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 
 const (
 	streamKind = "text/event-stream; charset=utf-8"
-	// comeBack tells a browser how long to wait before it reconnects.
-	comeBack = "retry: 2000\n\n"
+	// reconnectAfter sets how long a browser waits before it reconnects.
+	reconnectAfter = "retry: 2000\n\n"
 	// again is the pause after a failed query.
 	again = time.Second
 )
@@ -33,14 +33,14 @@ type only struct {
 
 // Stream sends the log after a seq as server-sent events, for as long as the client stays connected.
 func (f *Feed) Stream(r *serve.Request) (*serve.Answer, error) {
-	told := &only{kinds: kindsOf(r.Params), vault: r.Params.Filter("vault"), user: r.Params.Filter("user")}
+	selected := &only{kinds: kindsOf(r.Params), vault: r.Params.Filter("vault"), user: r.Params.Filter("user")}
 	after, given := position(r)
 	return r.Following(func(newest uint64) *serve.Answer {
 		if !given {
 			after = newest
 		}
 		return &serve.Answer{Kind: streamKind, Live: func(ctx context.Context, out *serve.Live) error {
-			return f.follow(ctx, out, after, after != newest, told)
+			return f.follow(ctx, out, after, after != newest, selected)
 		}}
 	})
 }
@@ -67,8 +67,8 @@ func position(r *serve.Request) (after uint64, given bool) {
 // seq does not exist yet: another instance or the previous generation may have been ahead. The stream is behind after a
 // seq that its client chose, or if its client was too slow for the shared reads, until it has reached the end of a
 // snapshot, which no client chooses. However far the log jumps, a stream at its end is not behind.
-func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind bool, told *only) error {
-	if err := out.Send([]byte(comeBack)); err != nil {
+func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind bool, selected *only) error {
+	if err := out.Send([]byte(reconnectAfter)); err != nil {
 		return err
 	}
 	for {
@@ -76,7 +76,7 @@ func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind
 		var most time.Duration
 		if s != nil && after < s.Seq {
 			behind = behind || f.atEnd.left(s.Generation, after)
-			to, err := f.sendNext(ctx, out, s, after, behind, told)
+			to, err := f.sendNext(ctx, out, s, after, behind, selected)
 			var question *state.Error
 			switch {
 			case ctx.Err() != nil:
@@ -95,13 +95,13 @@ func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, behind
 	}
 }
 
-// errUnsent marks the error of a connection that broke.
+// errUnsent marks the error of a broken connection.
 var errUnsent = errors.New("the client receives nothing")
 
 // sendNext sends the records after a seq, up to the seq that it returns. What a stream that is behind reads is seldom
 // read by others, so such streams have few places to hold it until their clients have received it.
 func (f *Feed) sendNext(
-	ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, told *only,
+	ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, selected *only,
 ) (to uint64, err error) {
 	if behind {
 		leave, err := out.CatchUp(ctx)
@@ -110,11 +110,11 @@ func (f *Feed) sendNext(
 		}
 		defer leave()
 	}
-	st, err := f.next(ctx, out, s, after, behind, told)
+	st, err := f.next(ctx, out, s, after, behind, selected)
 	if err != nil {
 		return 0, err
 	}
-	if err := out.Send(st.pieces(told)...); err != nil {
+	if err := out.Send(st.pieces(selected)...); err != nil {
 		return 0, errors.Join(errUnsent, err)
 	}
 	return st.to, nil
@@ -139,11 +139,11 @@ type frame struct {
 
 // pieces returns the frames that match a stream's filter. A client that reconnects continues after the record of its
 // last id, so only the last frame of a record that the stream sends has an id.
-func (st *stretch) pieces(told *only) (out [][]byte) {
+func (st *stretch) pieces(selected *only) (out [][]byte) {
 	numbered := uint64(0) // the record whose last frame was found
 	for i := len(st.frames) - 1; i >= 0; i-- {
 		switch fr := &st.frames[i]; {
-		case !fr.unit && !told.lets(fr.kind, fr.vault, fr.user):
+		case !fr.unit && !selected.matches(fr.kind, fr.vault, fr.user):
 		case fr.seq == numbered:
 			out = append(out, fr.text)
 		default:
@@ -155,7 +155,7 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 	return out
 }
 
-func (o *only) lets(kind ask.Name, vault, user common.Address) bool {
+func (o *only) matches(kind ask.Name, vault, user common.Address) bool {
 	return (len(o.kinds) == 0 || slices.Contains(o.kinds, kind)) &&
 		(o.vault == nil || *o.vault == vault) &&
 		(o.user == nil || *o.user == user && user != common.Address{})
@@ -167,7 +167,7 @@ type stretchRow struct {
 	Retracts uint64 `ch:"retracts"`
 	Boundary bool   `ch:"boundary"`
 	Indexed  bool   `ch:"indexed" sql:"record = 'block' AND sign = 1"` // the record belongs to a block that is still in the chain
-	Told     bool   `ch:"told"`
+	Sent     bool   `ch:"sent"`
 }
 
 type ofStretch struct {
@@ -184,9 +184,9 @@ type unitJSON struct {
 	Timestamp   *string `json:"timestamp"`
 }
 
-// read reads a range of the log, filtered by told unless it is nil. Each record is sent as it was in the log; later
-// changes to it are sent when they occur.
-func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) (*stretch, error) {
+// read reads a range of the log, filtered by `selected` unless it is nil. Each record is sent as it was in the log;
+// later changes to it are sent when they occur.
+func read(ctx context.Context, s *state.Snapshot, after, to uint64, selected *only) (*stretch, error) {
 	p, err := ask.At(s, nil)
 	if err != nil {
 		return nil, err
@@ -198,23 +198,23 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 	var logs []row
 	for i := range rows {
 		r := &rows[i]
-		if r.Told && told != nil {
-			r.Told = told.lets(ask.Name(r.Kind), r.Vault, r.User)
+		if r.Sent && selected != nil {
+			r.Sent = selected.matches(ask.Name(r.Kind), r.Vault, r.User)
 		}
-		if r.Told {
+		if r.Sent {
 			logs = append(logs, r.row)
 		}
 	}
-	said, err := describe(ctx, p, logs, false)
+	described, err := describe(ctx, p, logs, false)
 	if err != nil {
 		return nil, err
 	}
 	out := &stretch{generation: s.Generation, after: after, to: to}
 	for i := range rows {
 		r := &rows[i]
-		if r.Told {
-			event := said[0]
-			said = said[1:]
+		if r.Sent {
+			event := described[0]
+			described = described[1:]
 			name := event.Kind
 			if r.Retracts != 0 {
 				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, serve.Decimal(r.Retracts), number(r.Seq)

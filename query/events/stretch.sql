@@ -2,9 +2,9 @@
 -- units.
 SELECT {columns}
 FROM (
-  SELECT *, record = 'log' AND NOT passed AND (effect != 'none' OR quarantined) AS told
+  SELECT *, record = 'log' AND NOT passed AND (effect != 'none' OR quarantined) AS sent
   FROM events
   WHERE seq > {after:UInt64} AND seq <= {to:UInt64}
 )
-WHERE told OR boundary
+WHERE sent OR boundary
 ORDER BY seq, sub

@@ -263,7 +263,7 @@ func (t *target) vaultAt(ctx context.Context, p *ask.Pin, partner *serve.Partner
 
 // listed returns the vaults in the list that has the number, by the totals that the response itself is made of.
 func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner) ([]state.Vault, error) {
-	all := p.Wanted(t.filter)
+	all := p.VaultsMatching(t.filter)
 	if t.number.in == nil || len(all) == 0 {
 		return all, nil
 	}

@@ -21,11 +21,11 @@ func TestKeptBlocksAreBounded(t *testing.T) {
 		}
 	}
 	if string(there) != "\x00\x08\x09" || k.size != 90 || k.blocks.Len() != 3 {
-		t.Errorf("kept are %v, %d bytes", there, k.size)
+		t.Errorf("the cache has %v, %d bytes", there, k.size)
 	}
 	k.put(hash(50), &ProvenBlock{}, 101)
 	k.put(hash(9), &ProvenBlock{}, 30)
 	if k.get(hash(50)) != nil || k.size != 90 {
-		t.Errorf("a block that is too long is kept, or one twice: %d bytes", k.size)
+		t.Errorf("a block that is too long is cached, or a block is cached twice: %d bytes", k.size)
 	}
 }

@@ -67,10 +67,10 @@ func TestBlockOfARealNode(t *testing.T) {
 		kinds[p.Receipt[0]] = true
 	}
 	if len(kinds) != 3 {
-		t.Errorf("the receipts begin with %v: they are not of three types", kinds)
+		t.Errorf("the receipts begin with %v, want three types", kinds)
 	}
 	if _, err := n.Block(t.Context(), common.Hash{1}, free); !errors.Is(err, errNoBlock) {
-		t.Errorf("a block that is not there: %v", err)
+		t.Errorf("a missing block: %v", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestNodeIsBounded(t *testing.T) {
 		_, err := n.Block(ctx, common.Hash{1}, free)
 		cancel()
 		if err == nil || strings.Contains(err.Error(), "secretkey") {
-			t.Errorf("a node that does not answer: %v", err)
+			t.Errorf("a node that does not respond: %v", err)
 		}
 	}
 	if err := CheckNodeURL("ws://node.example/secretkey"); err == nil || err.Error() != "is of ws://node.example and must be the http:// or https:// URL of a node" {

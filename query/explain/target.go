@@ -113,15 +113,15 @@ func match(given string, patterns []string) (pattern, variable string, ok bool) 
 	parts := strings.Split(given, "/")
 	for _, pattern := range patterns {
 		variable, ok := "", true
-		wanted := strings.Split(pattern, "/")
-		if len(wanted) != len(parts) {
+		expected := strings.Split(pattern, "/")
+		if len(expected) != len(parts) {
 			continue
 		}
 		for i, part := range parts {
-			if wanted[i] == anAddress || wanted[i] == aVault || wanted[i] == aUser {
+			if expected[i] == anAddress || expected[i] == aVault || expected[i] == aUser {
 				variable, ok = part, ok && part != ""
 			} else {
-				ok = ok && part == wanted[i]
+				ok = ok && part == expected[i]
 			}
 		}
 		if ok {

@@ -43,10 +43,10 @@ func newRow(id, name, block, amount string) row {
 const uint256 = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
 
 func rows() []row {
-	nobody, seven := "", uint32(7)
+	empty, seven := "", uint32(7)
 	first, second := newRow("b", "=1+1", "18446744073709551615", uint256), newRow("a", "A \"quoted\", long\r\nname", "0", "0")
 	first.Partner, first.Change = &seven, math.MinInt64
-	second.Ended, second.User, second.Open = &second.At, &nobody, true
+	second.Ended, second.User, second.Open = &second.At, &empty, true
 	return []row{first, second}
 }
 
@@ -75,11 +75,11 @@ func TestCSV(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if got := string(written(t, CSV)); got != header {
-		t.Errorf("of no rows: %q", got)
+		t.Errorf("without rows: %q", got)
 	}
 	read, err := csv.NewReader(strings.NewReader(want)).ReadAll() // the reader normalises line breaks
 	if err != nil || len(read) != 3 || read[2][1] != "A \"quoted\", long\nname" {
-		t.Errorf("a reader reads %q, %v", read, err)
+		t.Errorf("encoding/csv reads %q, %v", read, err)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestGuardedInEverySpreadsheet(t *testing.T) {
 		for _, cell := range strings.FieldsFunc(out, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 			cell = strings.TrimLeft(cell, "\" \u00a0\u200e\u202e\t\r\n")
 			if cell != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(cell)[0]) {
-				t.Errorf("split at %q there is a cell %q in %q", separators, cell, out)
+				t.Errorf("split at %q, %q has the cell %q", separators, cell, out)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func TestParquet(t *testing.T) {
 	}
 	const at = int64(1_700_000_000_001)
 	text := func(i int, s string) { t.Helper(); check(t, got, i, s) }
-	text(1, "=1+1") // no program runs it in a Parquet file
+	text(1, "=1+1") // no program runs text in a Parquet file
 	text(5, uint256)
 	if v := got[0][2].Int64(); v != at {
 		t.Errorf("at is %d", v)
@@ -175,7 +175,7 @@ func TestParquet(t *testing.T) {
 	}
 	for _, null := range []bool{got[0][3].IsNull(), got[0][6].IsNull(), !got[0][7].IsNull(), got[1][7].IsNull(), !got[1][6].IsNull(), !got[1][3].IsNull()} {
 		if !null {
-			t.Errorf("nulls are elsewhere: %v", got)
+			t.Errorf("the nulls are %v", got)
 		}
 	}
 	if got[1][3].Int64() != at || !got[1][9].Boolean() || got[0][7].Int64() != 7 {
@@ -202,13 +202,13 @@ func TestNotAColumn(t *testing.T) {
 		"the field Names of files.list": func() { NewWriter[list](CSV, io.Discard) },
 		"the field At of files.misspel": func() { NewWriter[misspelled](CSV, io.Discard) },
 	} {
-		var said any
+		var panicked any
 		func() {
-			defer func() { said = recover() }()
+			defer func() { panicked = recover() }()
 			begin()
 		}()
-		if text, _ := said.(string); !strings.HasPrefix(text, want) {
-			t.Errorf("%v, want %s", said, want)
+		if text, _ := panicked.(string); !strings.HasPrefix(text, want) {
+			t.Errorf("%v, want %s", panicked, want)
 		}
 	}
 }
@@ -223,10 +223,10 @@ func TestNotWhole(t *testing.T) {
 		}
 	}
 	if b.Len() == 0 {
-		t.Fatal("nothing is written before the end")
+		t.Fatal("nothing is written before Close")
 	}
 	if _, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len())); err == nil {
-		t.Error("a file without an end is read")
+		t.Error("a file without a footer is read")
 	}
 }
 

@@ -51,7 +51,7 @@ func (h *Health) Probes() []serve.Probe {
 // reason is a reason why the program is not ready.
 type reason struct {
 	text  string
-	cause error // nil: the text says everything
+	cause error // nil: the text is complete
 }
 
 func (r reason) full() error {
@@ -225,13 +225,13 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 			if v.Removed {
 				now = removed
 			}
-			said := []string{}
+			texts := []string{}
 			for _, w := range warnings {
 				if w.Address == v.Written {
-					said = append(said, w.Warning)
+					texts = append(texts, w.Warning)
 				}
 			}
-			out = append(out, vaultJSON{v.Written, v.Name, serve.TimeOrNull(navs[v.Address]), now, said})
+			out = append(out, vaultJSON{v.Written, v.Name, serve.TimeOrNull(navs[v.Address]), now, texts})
 		}
 	}
 	list(s.Vaults, vaultServed, vaultLeaving)

@@ -11,9 +11,9 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// TestStatusWaitsForNoOther: while a query for one status request hangs, a client that disconnects is released, the
+// TestStatusDoesNotWait: while a query for one status request hangs, a client that disconnects is released, the
 // other requests share its result, and without a result the last known values are returned.
-func TestStatusWaitsForNoOther(t *testing.T) {
+func TestStatusDoesNotWait(t *testing.T) {
 	begun, release := make(chan struct{}, 100), make(chan error)
 	vault := common.Address{1}
 	n := &lastNavs{read: func(_ context.Context, s *state.Snapshot) (map[common.Address]uint64, error) {
@@ -27,14 +27,14 @@ func TestStatusWaitsForNoOther(t *testing.T) {
 	ask := func(s *state.Snapshot, want uint64) {
 		group.Go(func() {
 			if got := n.at(t.Context(), s)[vault]; got != want {
-				t.Errorf("of seq %d the newest NAV was at %d, should be %d", s.Seq, got, want)
+				t.Errorf("at seq %d the newest NAV was at %d, want %d", s.Seq, got, want)
 			}
 		})
 	}
 	ask(first, 1)
 	<-begun
 	if got := n.at(gone, first); got != nil {
-		t.Errorf("nothing is known, but the response is %v", got)
+		t.Errorf("without a query the response is %v", got)
 	}
 	for range 20 {
 		ask(first, 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// A day without a record is null, whatever its neighbours are: the program is not known to have been up.
+// A day without a record is null, whatever its neighbours are: it is unknown whether the program was up.
 func TestUptimeOfDays(t *testing.T) {
 	row := func(program string, daysAgo int32, recorded, running, working int64) db.ListUptimeRow {
 		return db.ListUptimeRow{Program: program, DaysAgo: daysAgo, Today: "2026-03-01",
@@ -49,6 +49,6 @@ func TestUptimeOfDays(t *testing.T) {
 		}
 	}
 	if none := describeUptime(nil); none != nil {
-		t.Errorf("without a record there is %+v", none)
+		t.Errorf("without records the uptime is %+v", none)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/query/withdrawals"
 )
 
-// make property compares every past block, which takes minutes; each fault that it found has a test of its own.
+// make property compares every past block, which takes minutes; each fault that it found has a separate test.
 var stride = flag.Uint64("stride", 10, "how many blocks lie between the past blocks that answers are compared at; 1: all of them")
 
 // routes are all routes that are served from the read models.
@@ -58,7 +58,8 @@ type asked struct {
 	log *readtest.Log
 }
 
-// startAPI serves the read model of a log. The test runs in parallel with others, because it has a generation to itself.
+// startAPI serves the read model of a log. The test runs in parallel with others, because no other test uses its
+// generation.
 func startAPI(t *testing.T, l *readtest.Log) *asked {
 	t.Helper()
 	t.Parallel()
@@ -109,7 +110,7 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply.Result(), nil
 }
 
-// compare checks every route: the questions of deploy/testkit/oracle, and what the log tells.
+// compare checks every route: with the requests of deploy/testkit/oracle, and with the contents of the log.
 func (a *asked) compare(o *Oracle, pinned string) {
 	a.t.Helper()
 	a.ask(o, pinned)
@@ -127,7 +128,7 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	a.compareReorganisations(o, pinned)
 }
 
-// ask sends the questions of deploy/testkit/oracle.
+// ask sends the requests of deploy/testkit/oracle.
 func (a *asked) ask(o *Oracle, pinned string) {
 	a.t.Helper()
 	questions, err := o.chain.Questions(o.moment(pinned), []oracle.Partner{seven})
@@ -141,7 +142,7 @@ func (a *asked) ask(o *Oracle, pinned string) {
 	}
 }
 
-// TestSmallChainEqualsOracle sends every question about the small chain, with all pages, filters and time ranges, and
+// TestSmallChainEqualsOracle sends every request about the small chain, with all pages, filters and time ranges, and
 // some about its past blocks.
 func TestSmallChainEqualsOracle(t *testing.T) {
 	l := readtest.SmallChain()
@@ -165,7 +166,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			var a *asked
 			steps := 0
-			s := tell(seed, func(s *story) {
+			s := randomStory(seed, func(s *story) {
 				if a == nil {
 					a = startAPI(t, s.Log)
 				} else {

@@ -148,9 +148,9 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	if !s.hasReorganisation() {
 		t.Error("the history has no reorganisation")
 	}
-	t.Logf("%d answers were made with the cache, %d without", made[0], made[1])
+	t.Logf("%d responses were made with the cache, %d without", made[0], made[1])
 	if made[0] > made[1]*9/10 {
-		t.Errorf("%d of %d answers were made with the cache, too few for this test", made[0], made[1])
+		t.Errorf("%d of %d responses were made with the cache, too few for this test", made[0], made[1])
 	}
 }
 

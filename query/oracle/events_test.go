@@ -123,7 +123,7 @@ func TestEventsByFilters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := tell(3, func(*story) {})
+	s := randomStory(3, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
@@ -279,7 +279,7 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 
 // TestReorganisations: every reorganisation of a history is listed, at any block.
 func TestReorganisations(t *testing.T) {
-	s := tell(3, func(*story) {})
+	s := randomStory(3, func(*story) {})
 	a := startAPI(t, s.Log)
 	o := newest(t, s.Log)
 	if len(o.reorgs) < 3 {

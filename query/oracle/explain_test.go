@@ -77,7 +77,7 @@ func (a *asked) walkExplanation(path string, n oracle.Number, pinned string, siz
 	if live := slices.DeleteFunc(slices.Clone(all), func(e object) bool { return e["state"] != "live" }); len(live) > 0 {
 		same(a.t, what+" last sum", all[len(all)-1]["sum"], fmt.Sprint(n.Value))
 	} else if n.Value != nil {
-		same(a.t, what+" of nothing", fmt.Sprint(n.Value), "0")
+		same(a.t, what+" without live logs", fmt.Sprint(n.Value), "0")
 	}
 	if !slices.IsSortedFunc(all, func(x, y object) int { return slices.Compare(place(x), place(y)) }) {
 		a.t.Fatalf("%s: not oldest first: %v", what, all)
@@ -125,7 +125,7 @@ func TestExplanationsAddUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := tell(3, func(*story) {})
+	s := randomStory(3, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}

@@ -60,7 +60,7 @@ func TestFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := tell(4, func(*story) {})
+	s := randomStory(4, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
@@ -148,7 +148,7 @@ func flat(row any) object {
 // TestFilesOfDeposits: a file is the whole list, at the newest block and at a past one, with and without a time
 // range.
 func TestFilesOfDeposits(t *testing.T) {
-	s := tell(4, func(*story) {})
+	s := randomStory(4, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
@@ -177,7 +177,7 @@ func TestFilesOfDeposits(t *testing.T) {
 	same(t, "header", []string{r.Header().Get("Content-Type"), r.Header().Get("Content-Disposition"), r.Header().Get("X-Indexed-Block")},
 		[]string{"text/csv; charset=utf-8; header=present", fmt.Sprintf(`attachment; filename="navlog-31337-vaults-%s-deposits-%d.csv"`, strings.ToLower(readtest.VaultA.Hex()), s.head-7), fmt.Sprint(s.head - 7)})
 	if got := a.Get(asOf, "If-None-Match", r.Header().Get("Etag")); got.Code != 304 {
-		t.Errorf("a file that is known is %d", got.Code)
+		t.Errorf("a file that the client has returns %d", got.Code)
 	}
 	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5", "application/json, text/csv"} {
 		a.Get(path, "Accept", accept).Data(t)
@@ -242,7 +242,7 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		got, ended := a.abrupt(file)
 		switch {
 		case ended == cut:
-			t.Errorf("%s is whole: %t\n%s", path, ended, got)
+			t.Errorf("%s is complete: %t\n%s", path, ended, got)
 		case ended && got != was:
 			t.Errorf("%s\n got %s\nwant %s", path, got, was)
 		}
@@ -263,10 +263,10 @@ func (a *asked) abrupt(path string) (body string, ended bool) {
 	return "", rec.Code == http.StatusOK
 }
 
-// TestParquetByOthers: the engine, a reader other than the library that writes the files, reads the documented types
-// and the same values as in the CSV.
-func TestParquetByOthers(t *testing.T) {
-	s := tell(4, func(*story) {})
+// TestParquetReadByTheEngine: the engine, a reader other than the library that writes the files, reads the documented
+// types and the same values as in the CSV.
+func TestParquetReadByTheEngine(t *testing.T) {
+	s := randomStory(4, func(*story) {})
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 7
 	for path, columns := range map[string]string{
@@ -283,9 +283,9 @@ func TestParquetByOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told, texts []string
+		var types, texts []string
 		for _, c := range described.ColumnTypes() {
-			told = append(told, c.Name()+" "+c.DatabaseTypeName())
+			types = append(types, c.Name()+" "+c.DatabaseTypeName())
 			text := "toString(`" + c.Name() + "`)"
 			if strings.HasPrefix(c.DatabaseTypeName(), "DateTime64") {
 				text = "replace(toString(`" + c.Name() + "`), ' ', 'T') || 'Z'"
@@ -295,7 +295,7 @@ func TestParquetByOthers(t *testing.T) {
 		if err := described.Close(); err != nil {
 			t.Fatal(err)
 		}
-		same(t, path+" has the types", strings.Join(told, ", "), columns)
+		same(t, path+" has the types", strings.Join(types, ", "), columns)
 		var rows []struct {
 			Row []string `ch:"row"`
 		}

@@ -1,6 +1,6 @@
 // Package oracle compares every response about random histories with an independent oracle: that of
-// deploy/testkit/oracle, which reads the chain, for what is true at a block, and this one, which reads the log, for
-// what ever happened: events, reorganisations and the stream.
+// deploy/testkit/oracle, which reads the chain, for the state at a block, and this one, which reads the log, for
+// the history: events, reorganisations and the stream.
 package oracle
 
 import (

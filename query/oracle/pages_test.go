@@ -99,9 +99,9 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// TestDeadRowsBeforeAPage: the rows before those of a page cancel each other, in any order, and there are more of
+// TestCancelledRowsBeforeAPage: the rows before those of a page cancel each other, in any order, and there are more of
 // them than the first read returns.
-func TestDeadRowsBeforeAPage(t *testing.T) {
+func TestCancelledRowsBeforeAPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one query after the other")
 	}
@@ -120,21 +120,21 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 		}
 	}
 	if most < 2 {
-		t.Fatal("one request is not pages")
+		t.Fatal("a single request fills no pages")
 	}
 	for i, sign := range []int8{1, 1, -1, -1} { // one insert each, because the engine removes pairs within an insert
 		was := uint32(i % 2) // the two removed versions differ
 		var rows []readmodel.ListRow
 		for n := range uint64(dead) {
-			nobody := common.BigToAddress(new(big.Int).SetUint64(1_000_000 + n))
+			absent := common.BigToAddress(new(big.Int).SetUint64(1_000_000 + n))
 			for list, keys := range map[readmodel.List][]*uint256.Int{readmodel.FirstSeen: {new(uint256.Int), uint256.NewInt(99)},
 				readmodel.Deposited: {new(uint256.Int), huge}, readmodel.Withdrawn: {new(uint256.Int), huge}} {
 				for _, key := range keys {
-					rows = append(rows, readmodel.ListRow{List: list, Key: *key, User: nobody, Sign: sign, TS: was})
+					rows = append(rows, readmodel.ListRow{List: list, Key: *key, User: absent, Sign: sign, TS: was})
 				}
 			}
 			request := readmodel.ListRow{List: readmodel.Queue, Kind: readmodel.Requested, Key: *uint256.NewInt(readmodel.Never), Block: 2, LogIndex: uint32(n),
-				User: nobody, Sign: sign, Vault: readtest.VaultA, ID: 1_000_000 + n, TS: was, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
+				User: absent, Sign: sign, Vault: readtest.VaultA, ID: 1_000_000 + n, TS: was, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
 			rows = append(rows, request)
 			request.List, request.Owner, request.Key, request.Block, request.User = readmodel.UserRequests, asker, readmodel.Amount{}, 105, asker
 			rows = append(rows, request)
@@ -186,7 +186,7 @@ func TestManyRequests(t *testing.T) {
 	for pinned, o := range a.twice(26) {
 		path := "/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals"
 		if n := len(o.list(t, path)); n <= 100 {
-			t.Fatalf("%d requests are not many", n)
+			t.Fatalf("%d requests are too few", n)
 		}
 		a.walk(o, path, pinned, 30)
 		for _, status := range []string{"queued", "claimed", "cancelled"} {
@@ -240,7 +240,7 @@ func TestDepositsLeftByASweep(t *testing.T) {
 		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, ID: id, User: readtest.Alice, Other: readtest.Alice, Assets: int64(100 + id), Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
 	}
 	sweep := readtest.Fact{Kind: readtest.Sweep, Vault: readtest.VaultA, ID: 1, To: 1, Block: 100, Tx: readtest.Tx(100)}
-	for name, tell := range map[string]func(l *readtest.Log){
+	for name, appendTo := range map[string]func(l *readtest.Log){
 		"left over": func(l *readtest.Log) {
 			l.Append(deposit(1, 10), deposit(2, 10), readtest.BlockRecord(10))
 			l.Append(deposit(3, 90), sweep, deposit(4, 101), readtest.BlockRecord(105))
@@ -255,7 +255,7 @@ func TestDepositsLeftByASweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := readtest.NewLog(readtest.ChainID)
 			l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1))
-			tell(l)
+			appendTo(l)
 			a := startAPI(t, l)
 			for _, block := range []uint64{11, 99, 100, 103, 105} {
 				o := At(t, l, l.Seq(), block)

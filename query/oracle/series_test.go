@@ -17,9 +17,9 @@ import (
 // monday is the start of a week in Unix seconds.
 const monday = 1_699_833_600
 
-// tellTimes makes a story whose blocks are a second to days apart; some are exactly at the start of an hour, a day or
-// a week, and some a second before the previous one.
-func tellTimes(seed uint64, step func(*story)) *story {
+// storyWithTimes makes a story whose blocks are a second to days apart; some are exactly at the start of an hour, a day
+// or a week, and some a second before the previous one.
+func storyWithTimes(seed uint64, step func(*story)) *story {
 	s, times := newStory(seed), map[uint64]uint32{0: 1_700_000_000}
 	s.vaults = []common.Address{readtest.VaultA, readtest.VaultB}
 	grow := func() {
@@ -27,7 +27,7 @@ func tellTimes(seed uint64, step func(*story)) *story {
 		t := times[s.head-1]
 		switch s.pick(8) {
 		case 0:
-			t-- // which no chain should do
+			t-- // although no chain should do this
 		case 1, 2:
 			t += 86400 * uint32(1+s.pick(3))
 		case 3:
@@ -117,7 +117,7 @@ func TestSeries(t *testing.T) {
 				}
 			}
 			steps := 0
-			s := tellTimes(seed, func(s *story) {
+			s := storyWithTimes(seed, func(s *story) {
 				if steps++; a == nil {
 					a = startAPI(t, s.Log)
 				} else if steps%writeEvery == 0 {
@@ -137,7 +137,7 @@ func TestSeries(t *testing.T) {
 				compare(s, fmt.Sprintf("asOfBlock=%d", block), block)
 			}
 			if !s.hasReorganisation() || shown["yields"] < 20 || shown["carried"] < 20 {
-				t.Errorf("the story shows too little: %v", shown)
+				t.Errorf("the story covers too little: %v", shown)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestSeriesByHand(t *testing.T) {
 	}
 	// 30 days earlier the price was that of the second day, 300, not 299.
 	same(t, "yields", percents, []string{"1 -99/299 -33.110368 3 4", "7 -99/299 -33.110368 3 4", "30 -100/300 -33.333334 2 4"})
-	same(t, "at its first NAV of more than zero", len(a.Get(path + "?asOfBlock=2").Data(t).(object)["yields"].([]any)), 0)
+	same(t, "at the first positive NAV", len(a.Get(path + "?asOfBlock=2").Data(t).(object)["yields"].([]any)), 0)
 
 	for query, starts := range map[string]string{
 		"?from=2023-12-31&to=2024-01-01": "2023-12-31T00 2024-01-01T00", "?from=2020-01-01&to=2023-12-31": "2023-12-31T00", "?from=2024-01-31T23:59:59Z": "2024-01-31T00 2024-02-01T00",
@@ -200,7 +200,7 @@ func TestSeriesByHand(t *testing.T) {
 		same(t, interval, len(get("?interval=" + interval)["points"].([]any)), count)
 	}
 	none := a.Get("/api/v1/vaults/" + readtest.VaultB.Hex() + "/series").Data(t).(object)
-	same(t, "a vault without anything", []any{none["points"], none["yields"]}, []any{[]any{}, []any{}})
+	same(t, "a vault without events", []any{none["points"], none["yields"]}, []any{[]any{}, []any{}})
 
 	a.Get(path+"?interval=month&from=x").Failed(t, 400, "INVALID_PARAMETER")
 	a.Get(path+"?from=2024-01-02&to=2024-01-01").Failed(t, 400, "INVALID_PARAMETER")

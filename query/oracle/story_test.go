@@ -151,8 +151,8 @@ func (s *story) oneUnit(happens func()) {
 	}
 }
 
-// tell makes a story and calls step with it after each unit.
-func tell(seed uint64, step func(*story)) *story {
+// randomStory makes a story and calls step with it after each unit.
+func randomStory(seed uint64, step func(*story)) *story {
 	s := newStory(seed)
 	do := func(happens func()) {
 		happens()

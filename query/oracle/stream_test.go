@@ -26,8 +26,8 @@ import (
 	"github.com/navlog/navlog/query/serve"
 )
 
-// told is an event of a stream.
-type told struct {
+// sentEvent is an event of a stream.
+type sentEvent struct {
 	id, name string
 	data     any
 }
@@ -65,7 +65,7 @@ func listen(t *testing.T, url, last string) *follower {
 }
 
 // next returns the next event, and skips comments and lines that belong to no event.
-func (f *follower) next() (e told, ok bool) {
+func (f *follower) next() (e sentEvent, ok bool) {
 	f.t.Helper()
 	for f.body.Scan() {
 		name, value, _ := strings.Cut(f.body.Text(), ": ")
@@ -86,7 +86,7 @@ func (f *follower) next() (e told, ok bool) {
 }
 
 // storyOf returns the events that a stream should send for a log, computed from the log only.
-func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []told) {
+func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []sentEvent) {
 	chain := chainOf(l, l.Seq()) // whose vaults have their current names
 	for _, e := range l.Entries {
 		sent := len(out)
@@ -95,7 +95,7 @@ func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) 
 				continue
 			}
 			at := &Oracle{gone: map[uint64]uint64{}, chain: chain}
-			of := told{name: eventNames[e.Kind]}
+			of := sentEvent{name: eventNames[e.Kind]}
 			if e.Retracts != 0 {
 				at.gone = map[uint64]uint64{e.Retracts: e.Seq}
 				of.name, effect.Seq = "retracted", e.Retracts
@@ -114,13 +114,13 @@ func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) 
 			if e.Kind == readtest.Block && e.Retracts == 0 {
 				unit["blockNumber"], unit["timestamp"] = dec(e.Block), iso(e.At())
 			}
-			out = append(out, told{dec(e.Seq), "unit", unit})
+			out = append(out, sentEvent{dec(e.Seq), "unit", unit})
 		}
 	}
 	return out
 }
 
-func sameTold(t *testing.T, got, want told) {
+func sameEvent(t *testing.T, got, want sentEvent) {
 	t.Helper()
 	same(t, "seq "+want.id, []any{got.id, got.name, got.data}, []any{want.id, want.name, want.data})
 }
@@ -145,15 +145,15 @@ func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
 	return c, server.URL + "/api/v1/stream"
 }
 
-// hears expects the next events.
-func (f *follower) hears(wanted []told) {
+// expects reads the next events and compares them.
+func (f *follower) expects(expected []sentEvent) {
 	f.t.Helper()
-	for _, want := range wanted {
+	for _, want := range expected {
 		got, ok := f.next()
 		if !ok {
 			f.t.Fatalf("the stream ended before %s: %v", want.id, f.body.Err())
 		}
-		sameTold(f.t, got, want)
+		sameEvent(f.t, got, want)
 	}
 }
 
@@ -174,11 +174,11 @@ func TestStreamOverASwitch(t *testing.T) {
 	first, whole, middle := halves()
 	c, g, url := streamed(t, first)
 	f := listen(t, url+"?after=0", "")
-	f.hears(storyOf(first, g.ID, nil))
+	f.expects(storyOf(first, g.ID, nil))
 	next := readtest.New(t, enginetest.ClickHouse(t))
 	next.Write(whole)
 	c.Switch(next)
-	f.hears(storyOf(whole, next.ID, nil)[middle:])
+	f.expects(storyOf(whole, next.ID, nil)[middle:])
 }
 
 // TestStreamOverARestart: a server that shuts down ends its streams cleanly, and another one continues after the last
@@ -188,14 +188,14 @@ func TestStreamOverARestart(t *testing.T) {
 	c, g, url := streamed(t, first)
 	f := listen(t, url+"?after=0", "")
 	story := storyOf(first, g.ID, nil)
-	f.hears(story)
+	f.expects(story)
 	c.Server.EndLive()
 	if got, ok := f.next(); ok || f.body.Err() != nil {
-		t.Fatalf("a server that shuts down responds with %v, %v", got, f.body.Err())
+		t.Fatalf("a server that shuts down sends %v, %v", got, f.body.Err())
 	}
 	g.Write(whole)
 	_, url = streamOf(t, g)
-	listen(t, url+"?after=0", story[len(story)-1].id).hears(storyOf(whole, g.ID, nil)[middle:])
+	listen(t, url+"?after=0", story[len(story)-1].id).expects(storyOf(whole, g.ID, nil)[middle:])
 }
 
 // TestStreamThroughAProxy: events pass a proxy at once, and are not compressed even for a client that accepts it.
@@ -209,10 +209,10 @@ func TestStreamThroughAProxy(t *testing.T) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
 	t.Cleanup(func() { c.Server.EndLive(); proxy.Close() })
 	f := listen(t, proxy.URL+"/api/v1/stream?after=0", "")
-	f.hears(storyOf(first, g.ID, nil)) // before more is written
+	f.expects(storyOf(first, g.ID, nil)) // before more is written
 	g.Write(whole)
 	c.Look()
-	f.hears(storyOf(whole, g.ID, nil)[middle:])
+	f.expects(storyOf(whole, g.ID, nil)[middle:])
 }
 
 // gate is a proxy to an engine that can be shut.
@@ -283,12 +283,12 @@ func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	f := listen(t, url+"?after=0", "")
 	<-way.refused // a query was attempted
 	way.set(false)
-	f.hears(storyOf(l, g.ID, nil))
+	f.expects(storyOf(l, g.ID, nil))
 }
 
-// TestStreamTellsTheLog: throughout a history with reorganisations, a client that keeps losing its connection, also
-// between two effects of a log, receives all events after its last id, in order, and complete units.
-func TestStreamTellsTheLog(t *testing.T) {
+// TestStreamSendsTheWholeLog: throughout a history with reorganisations, a client that keeps losing its connection,
+// also between two effects of a log, receives all events after its last id, in order, and complete units.
+func TestStreamSendsTheWholeLog(t *testing.T) {
 	seeds := uint64(3)
 	if testing.Short() {
 		seeds = 1
@@ -296,7 +296,7 @@ func TestStreamTellsTheLog(t *testing.T) {
 	for seed := uint64(1); seed <= seeds; seed++ {
 		random := rand.New(rand.NewPCG(seed, 4))
 		var whole []*readtest.Log
-		s := tell(seed, func(s *story) {
+		s := randomStory(seed, func(s *story) {
 			whole = append(whole, &readtest.Log{ChainID: s.ChainID, Entries: s.Entries[:len(s.Entries):len(s.Entries)]})
 		})
 		c, g, url := streamed(t, whole[0])
@@ -307,14 +307,14 @@ func TestStreamTellsTheLog(t *testing.T) {
 		type reader struct {
 			*follower
 			url, last string
-			heard     int // events
+			received  int // events
 			upToLast  int // events up to the one with the last id
-			want      func(*readtest.Log) []told
+			want      func(*readtest.Log) []sentEvent
 		}
 		var readers []*reader
 		for query, keep := range filters {
 			readers = append(readers, &reader{follower: listen(t, url+"?after=0"+query, ""), url: url + "?after=0" + query,
-				want: func(l *readtest.Log) []told { return storyOf(l, g.ID, keep) }})
+				want: func(l *readtest.Log) []sentEvent { return storyOf(l, g.ID, keep) }})
 		}
 		for i, l := range whole {
 			if i > 0 {
@@ -323,19 +323,19 @@ func TestStreamTellsTheLog(t *testing.T) {
 				c.Look()
 			}
 			for _, r := range readers {
-				for want := r.want(l); r.heard < len(want); {
+				for want := r.want(l); r.received < len(want); {
 					got, ok := r.next()
 					if !ok {
 						t.Fatalf("seed %d: the stream ended after %s: %v", seed, r.last, r.body.Err())
 					}
-					sameTold(t, got, want[r.heard])
-					r.heard++
+					sameEvent(t, got, want[r.received])
+					r.received++
 					if got.id != "" {
-						r.last, r.upToLast = got.id, r.heard
+						r.last, r.upToLast = got.id, r.received
 					}
 					if random.IntN(20) == 0 {
 						r.cancel()
-						r.follower, r.heard = listen(t, r.url, r.last), r.upToLast
+						r.follower, r.received = listen(t, r.url, r.last), r.upToLast
 					}
 				}
 			}
@@ -365,7 +365,7 @@ func TestStreamOfSeveralEffects(t *testing.T) {
 		story, last, upToLast := storyOf(l, g.ID, keep), "0", 0
 		for i, e := range story {
 			f := listen(t, url+"?after=0"+query, last)
-			f.hears(story[upToLast : i+1])
+			f.expects(story[upToLast : i+1])
 			f.cancel()
 			if e.id != "" {
 				last, upToLast = e.id, i+1
@@ -419,6 +419,6 @@ func TestStreamRefuses(t *testing.T) {
 	}
 	c.Server.EndLive() // ends the streams cleanly
 	if got := fmt.Sprintf("%q", c.Get("/api/v1/stream?after=99999999").Body.String()); got != `"retry: 2000\n\n"` {
-		t.Errorf("a stream that ends says %s", got)
+		t.Errorf("a stream that ends sends %s", got)
 	}
 }

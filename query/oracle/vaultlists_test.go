@@ -11,7 +11,7 @@ import (
 
 // TestListsOfAVault: every page, with and without a time range, at the newest block and at a past one.
 func TestListsOfAVault(t *testing.T) {
-	s := tell(4, func(*story) {})
+	s := randomStory(4, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}

@@ -15,9 +15,9 @@ type tried struct {
 
 // deliveriesFile returns the whole delivery log of the caller. It is read in pages, each after the last delivery of
 // the previous one, so that none appears twice, whatever is delivered meanwhile. A page has about as many rows as
-// rows says if each delivery has the maximum number of attempts.
-func (w *Webhooks) deliveriesFile(r *serve.Request, rows int, wanted deliveryFilter) (*serve.Answer, error) {
-	after := wanted.list(int64(r.Partner.ID), max(1, rows/maxAttempts), 0)
+// rows allows if each delivery has the maximum number of attempts.
+func (w *Webhooks) deliveriesFile(r *serve.Request, rows int, filter deliveryFilter) (*serve.Answer, error) {
+	after := filter.list(int64(r.Partner.ID), max(1, rows/maxAttempts), 0)
 	return serve.WholeAsRead(r.Context, r, func(ctx context.Context) ([]tried, error) {
 		deliveries, err := w.filtered.ListDeliveries(ctx, after)
 		if err != nil {

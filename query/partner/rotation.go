@@ -129,7 +129,7 @@ const (
 )
 
 // changeFailure is what an error of the registry means to the partner. unknown is what to do if it is not known whether
-// the change happened. The log says what the operator has to do.
+// the change happened. The log contains what the operator has to do.
 func changeFailure(err error, unknown string) *serve.Failure {
 	if f := notAdmitted(err); f != nil {
 		return f

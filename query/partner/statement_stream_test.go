@@ -59,7 +59,7 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read > 4*last {
-		t.Errorf("to find its place in the log it reads %d rows, of %d blocks", read, last)
+		t.Errorf("finding its place in the log reads %d rows, of %d blocks", read, last)
 	}
 	total, found := uint64(0), 0
 	for page := 1; ; page++ {

@@ -265,19 +265,19 @@ type attemptJSON struct {
 
 // Deliveries returns the caller's delivery log, newest first, with the last maxAttempts attempts of each event.
 func (w *Webhooks) Deliveries(r *serve.Request) (*serve.Answer, error) {
-	page, wanted := r.Params.Page(), readDeliveryFilter(r.Params)
+	page, filter := r.Params.Page(), readDeliveryFilter(r.Params)
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
 	if r.AsFile() {
-		return w.deliveriesFile(r, page.Size, wanted)
+		return w.deliveriesFile(r, page.Size, filter)
 	}
 	id := int64(r.Partner.ID)
-	count, err := w.count(r.Context, id, wanted)
+	count, err := w.count(r.Context, id, filter)
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}
-	rows, err := w.filtered.ListDeliveries(r.Context, wanted.list(id, page.Size, int(page.Offset())))
+	rows, err := w.filtered.ListDeliveries(r.Context, filter.list(id, page.Size, int(page.Offset())))
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}

@@ -74,7 +74,7 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 		t.Helper()
 		t.Errorf("contract: %s %s: %d: %s\n%.400s", r.Method, r.URL, rec.Code, fmt.Sprintf(format, args...), rec.Body)
 	}
-	asked := r.Clone(r.Context()) // with a URL of its own
+	asked := r.Clone(r.Context()) // with a separate URL
 	if r.Method == http.MethodHead {
 		asked.Method = http.MethodGet
 	}
@@ -175,7 +175,7 @@ func (c *Contract) judgeRequest(fault func(string, ...any), input *openapi3filte
 	input.Request.URL = &clean
 	input.Request.Body = io.NopCloser(bytes.NewReader(body))
 	if err := openapi3filter.ValidateRequest(input.Request.Context(), input); err != nil {
-		fault("the document forbids a request that was answered: %v", err)
+		fault("the document forbids a request that was accepted: %v", err)
 	}
 }
 

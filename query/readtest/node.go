@@ -41,7 +41,7 @@ func NewNode(t testing.TB) *Node {
 func AsIs(_, result string) string { return result }
 
 // Block creates a block with some deposits, requests, claims and NAVs, and sets their position and hash: each is in a
-// transaction of its own with a different type, after an unrelated transaction. The record of the block comes last.
+// separate transaction with a different type, after an unrelated transaction. The record of the block comes last.
 func (n *Node) Block(t testing.TB, number uint64, facts ...Fact) []Fact {
 	t.Helper()
 	return n.block(t, number, 0, facts)

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// World is a log, its generation, and a watcher of the generation, which looks when the test tells it to.
+// World is a log, its generation, and a watcher of the generation, which looks when the test calls Look.
 type World struct {
 	*state.Watcher
 	Log *Log

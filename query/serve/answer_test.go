@@ -21,18 +21,18 @@ func TestAccepted(t *testing.T) {
 		"application/vnd.apache.parquet": files.Parquet, "text/csv;q=0.5, application/vnd.apache.parquet": files.Parquet, "text/csv, application/vnd.apache.parquet": files.CSV,
 	} {
 		if got := acceptedFormat(http.Header{"Accept": {accept}}); got != want {
-			t.Errorf("Accept: %s is %q, should be %q", accept, got, want)
+			t.Errorf("Accept: %s is %q, want %q", accept, got, want)
 		}
 	}
 	if got := acceptedFormat(http.Header{"Accept": {"text/csv;q=0.5", "application/vnd.apache.parquet;q=0.6, */*;q=0.1"}}); got != files.Parquet {
-		t.Errorf("of two lines: %q", got)
+		t.Errorf("with two header lines: %q", got)
 	}
 	for accept, want := range map[string]bool{
 		"": false, "identity": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "*;q=0": false, "*, gzip;q=0": false, "gzip;q=0, *": false,
 		"gzip": true, "x-gzip": true, "br, GZIP;q=0.001": true, "*": true, "*;q=0, gzip": true, "br;q=0, *": true,
 	} {
 		if got := acceptsGzip(http.Header{"Accept-Encoding": {accept}}); got != want {
-			t.Errorf("Accept-Encoding: %s takes gzip: %v", accept, got)
+			t.Errorf("Accept-Encoding: %s accepts gzip: %v", accept, got)
 		}
 	}
 }

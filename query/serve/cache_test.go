@@ -29,7 +29,7 @@ func made(body string, s *state.Snapshot) *finished {
 	return &finished{plain: form{body: []byte(body)}, about: p.Validity()}
 }
 
-// newest is the snapshot of requests that come at the same time.
+// newest is the snapshot of concurrent requests.
 var newest = at(1)
 
 // always reports that a response holds.
@@ -53,7 +53,7 @@ func TestCacheRevalidates(t *testing.T) {
 			return made(fmt.Sprint(want.at), at(want.at)), nil
 		})
 		if err != nil || string(f.plain.body) != want.body || c.len() != 1 || c.size != key.cost(f) {
-			t.Errorf("%d: %v, %v; %d answers in %d bytes", i, f, err, c.len(), c.size)
+			t.Errorf("%d: %v, %v; %d responses in %d bytes", i, f, err, c.len(), c.size)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestCacheKeepsWhatIsPinned(t *testing.T) {
 		return &finished{plain: form{body: []byte("x")}}, nil
 	})
 	if err != nil || string(f.plain.body) != "x" || c.len() != 0 || len(c.flights) != 0 || c.size != 0 {
-		t.Errorf("%v, %v; %d answers, %d flights, %d bytes", f, err, c.len(), len(c.flights), c.size)
+		t.Errorf("%v, %v; %d responses, %d flights, %d bytes", f, err, c.len(), len(c.flights), c.size)
 	}
 }
 
@@ -84,12 +84,12 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 		answer(path)
 	}
 	if c.kept(cacheKey{path: "a"}, always) == nil {
-		t.Fatal("an answer was dropped although there was space")
+		t.Fatal("a response was dropped although there was space")
 	}
 	answer("d")
 	for path, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
 		if got := c.kept(cacheKey{path: path}, always) != nil; got != want {
-			t.Errorf("%s is kept: %t", path, got)
+			t.Errorf("%s is cached: %t", path, got)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestCanonicalRequests(t *testing.T) {
 // free is a slot that is available at once.
 func free() (release func(), err error) { return func() {}, nil }
 
-func TestCacheAsksOnce(t *testing.T) {
+func TestCacheMakesOneAnswer(t *testing.T) {
 	c := newCache(1 << 20)
 	var times atomic.Int64
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -134,7 +134,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.answer(gone, cacheKey{path: "k"}, newest, always, nil, nil); err == nil {
-		t.Error("a client that is gone waits")
+		t.Error("a client that has disconnected still waits")
 	}
 	close(release)
 	group.Wait()
@@ -171,7 +171,7 @@ func TestCacheIsBounded(t *testing.T) {
 	for i := range 1000 {
 		put(fmt.Sprint(i), 1900)
 		if c.size > limit {
-			t.Fatalf("%d bytes after %d answers", c.size, i)
+			t.Fatalf("%d bytes after %d responses", c.size, i)
 		}
 	}
 	held := 0
@@ -180,11 +180,11 @@ func TestCacheIsBounded(t *testing.T) {
 		held += key.cost(f)
 	}
 	if held != c.size || c.len() < 20 || len(c.flights) != 0 {
-		t.Errorf("%d answers with %d bytes, counted %d, and %d flights", c.len(), held, c.size, len(c.flights))
+		t.Errorf("%d responses with %d bytes, counted %d, and %d flights", c.len(), held, c.size, len(c.flights))
 	}
 	put("long", maxCachedAnswer+1)
 	if c.answers.Contains(cacheKey{path: "long"}) {
-		t.Error("one answer uses the space of many")
+		t.Error("one response uses the space of many")
 	}
 }
 
@@ -202,10 +202,10 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// TestCrowdOfAnother: if the request that others wait for finds no slot, they make the response themselves. All of
-// them wait for slots concurrently, none waits for another, and the first response made serves them all. It is also
-// cached.
-func TestCrowdOfAnother(t *testing.T) {
+// TestCrowdWaitingForAnotherRequest: if the request that others wait for finds no slot, they make the response
+// themselves. All of them wait for slots concurrently, none waits for another, and the first response made serves them
+// all. It is also cached.
+func TestCrowdWaitingForAnotherRequest(t *testing.T) {
 	c := newCache(1 << 20)
 	full := &Failure{Status: 503, Crowd: true}
 	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
@@ -221,7 +221,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	<-begun
 	const many, most = 50, 2
 	asking, asked := make(chan struct{}, many), make(chan struct{})
-	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // partners have as many
+	slots := newSlots(most, most, func() { t.Error("a request was rejected because of overload") }) // partners have as many slots
 	var times atomic.Int64
 	var group sync.WaitGroup
 	for n := range byte(many) {
@@ -243,7 +243,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	}
 	close(release)
 	if err := <-refused; err != full {
-		t.Errorf("a request without a slot has %v", err)
+		t.Errorf("a request without a slot returns %v", err)
 	}
 	for range many {
 		<-asking
@@ -254,13 +254,13 @@ func TestCrowdOfAnother(t *testing.T) {
 		t.Errorf("made %d times on %d slots", n, most)
 	}
 	if f := c.kept(key, always); f == nil || c.size != key.cost(f) {
-		t.Errorf("%v is kept, in %d bytes", f, c.size)
+		t.Errorf("%v is cached, in %d bytes", f, c.size)
 	}
 }
 
-// TestFailureOfAnother: a request gets the error of the one that it waits for only if both are about the same snapshot:
-// what did not exist at that of the other may exist at its own.
-func TestFailureOfAnother(t *testing.T) {
+// TestFailureOfAnotherRequest: a request gets the error of the one that it waits for only if both are about the same
+// snapshot: what did not exist at the other snapshot may exist at its own.
+func TestFailureOfAnotherRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		second *state.Snapshot
@@ -303,9 +303,9 @@ func TestFailureOfAnother(t *testing.T) {
 	}
 }
 
-// TestCrowdLeavesWhoComesLater: a request that makes the response on its own slot also serves requests that arrived
+// TestCrowdServesLaterRequests: a request that makes the response on its own slot also serves requests that arrived
 // meanwhile, while their own wait for a slot continues.
-func TestCrowdLeavesWhoComesLater(t *testing.T) {
+func TestCrowdServesLaterRequests(t *testing.T) {
 	c := newCache(1 << 20)
 	key := cacheKey{path: "k"}
 	slot, waits := make(chan struct{}), make(chan struct{})
@@ -315,9 +315,9 @@ func TestCrowdLeavesWhoComesLater(t *testing.T) {
 			close(waits)
 			<-slot
 			return free()
-		}, func() (*finished, error) { return nil, errors.New("it is there") })
+		}, func() (*finished, error) { return nil, errors.New("already made") })
 		if err == nil && string(f.plain.body) != "x" {
-			err = errors.New("another answer")
+			err = errors.New("another response")
 		}
 		later <- err
 	}()
@@ -326,6 +326,6 @@ func TestCrowdLeavesWhoComesLater(t *testing.T) {
 	c.land(key, own)
 	close(slot)
 	if err := <-later; err != nil || c.kept(key, always) != own.finish || c.size != key.cost(own.finish) {
-		t.Errorf("%v, with %v kept in %d bytes", err, c.kept(key, always), c.size)
+		t.Errorf("%v, with %v cached in %d bytes", err, c.kept(key, always), c.size)
 	}
 }

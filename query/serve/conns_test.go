@@ -116,7 +116,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // idle again afterwards, later than the second
 		third := e.connect("192.0.2.5")
 		if !second.gone() || first.gone() || third.gone() {
-			t.Errorf("the oldest idle one is closed: %t, a newer one: %t, the newcomer: %t", second.gone(), first.gone(), third.gone())
+			t.Errorf("the oldest idle connection is closed: %t, a newer one: %t, the new one: %t", second.gone(), first.gone(), third.gone())
 		}
 		third.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
 		fourth := e.connect("192.0.2.6")
@@ -133,7 +133,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Error("a connection beyond the limit is accepted")
 		}
 		if busy.gone() || third.gone() || fourth.gone() || fifth.gone() || testutil.ToFloat64(e.conns.open) != 4 {
-			t.Error("a request that is being answered is cut off")
+			t.Error("a connection whose request is being handled is closed")
 		}
 		close(e.answer)
 		synctest.Wait()
@@ -151,7 +151,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 		other := e.connect("192.0.2.1")
 		first, second := e.connect("198.51.100.7"), e.connect("198.51.100.7")
 		if third := e.connect("198.51.100.7"); third.gone() || !first.gone() || second.gone() || other.gone() {
-			t.Error("an address with too many connections keeps its newest one, or closes those of others")
+			t.Error("an address with too many connections keeps its newest one, or displaces those of others")
 		}
 		for n := range 20 {
 			e.connect(fmt.Sprintf("2001:db8:1:%x::1", n*256))
@@ -188,11 +188,11 @@ func TestIdleTimeShrinks(t *testing.T) {
 			e.connect(fmt.Sprintf("192.0.2.%d", 2+n))
 		}
 		if early.gone() {
-			t.Error("with 10 of 100 places left, one second of idling is too long")
+			t.Error("with 10 of 100 places left, one second of idling closes a connection")
 		}
 		<-time.After(30 * time.Second)
 		if last := e.connect("198.51.100.1"); !early.gone() || last.gone() {
-			t.Error("with 10 of 100 places left, half a minute of idling is not too long")
+			t.Error("with 10 of 100 places left, half a minute of idling closes no connection")
 		}
 		if n := len(e.conns.all); n >= 50 {
 			t.Errorf("%d connections are open", n)
@@ -232,7 +232,7 @@ func TestUnsentBytesAreFew(t *testing.T) {
 			n, err := ours.Write(make([]byte, max(StreamChunk, least-written)))
 			switch written += n; {
 			case err != nil && written < least:
-				t.Fatalf("%d bytes are accepted, not %d: %v", written, least, err)
+				t.Fatalf("%d bytes are accepted, want %d: %v", written, least, err)
 			case err != nil:
 				return written
 			}

@@ -1,5 +1,5 @@
 // Package serve is the common part of all HTTP endpoints: it checks a request, finds or makes the answer, and sends
-// it in the form that the client accepts. It contains no SQL and knows no resource.
+// it in the form that the client accepts. It contains no SQL and depends on no resource.
 //
 //	request ─▶ Admit ─▶ body ─▶ cache of the snapshot ─▶ slot ─▶ Handler ─▶ finished response ─▶ 304, gzip or plain
 //	             │        │           │ hit                        │
@@ -28,7 +28,7 @@
 // holds its slot is charged to its address and its prefixes (engine.go). Cached responses and the health endpoints need
 // no slot, and POSTs have a few places of their own, because they use no ClickHouse and may wait for DNS.
 //
-// If a client disconnects, the work for it ends, including its queries in the engine: see whileWanted.
+// If a client disconnects, the work for it ends, including its queries in the engine: see whileConnected.
 //
 // A long response is sent while it is made. It occupies memory and one of a few places until its client has received
 // it, but an engine slot only while it runs queries (Request.Turn). A client that receives less than MinRate is cut
@@ -40,7 +40,7 @@
 // large pages, and passes Whole a function that reads the next one. The first page is read before anything is sent,
 // while an error can still be reported; each later page is read while the previous one is written, and is only
 // written if the file's block has not changed. A file takes one of a few places for files and an engine slot for each
-// page, and has a timeout of its own; so does a response that is itself a file (IsFile). After an error, a panic or a
+// page, and has a separate timeout; so does a response that is itself a file (IsFile). After an error, a panic or a
 // slow reader the connection is closed, and no client mistakes that for the end of the file.
 //
 // # Live responses

@@ -155,8 +155,8 @@ func clientLeft(client context.Context) *Failure {
 	return f
 }
 
-// whileWanted wraps a handler so that its work and its queries end when the client disconnects.
-func whileWanted(h Handler) Handler {
+// whileConnected wraps a handler so that its work and its queries end when the client disconnects.
+func whileConnected(h Handler) Handler {
 	return func(r *Request) (*Answer, error) {
 		before, client := r.Context, clientOf(r.Context)
 		ctx, cancel := context.WithCancel(before)

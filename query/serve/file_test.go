@@ -40,7 +40,7 @@ func TestFileCutOff(t *testing.T) {
 				if parts > 5 {
 					return nil, nil
 				}
-				noise := make([]byte, serve.StreamChunk) // which no format compresses into a buffer that was not sent
+				noise := make([]byte, serve.StreamChunk) // random bytes do not compress, so they do not stay in a buffer
 				for i := range noise {
 					noise[i] = byte('!' + rand.IntN(90))
 				}
@@ -66,10 +66,10 @@ func TestFileCutOff(t *testing.T) {
 		}
 		// The writer of Parquet collects rows before it writes the first ones.
 		if status, _, err := get("failAt=4&format=" + format); err == nil && (status != 500 || format == "csv") {
-			t.Errorf("%s: %d without an error, where the fourth part fails", format, status)
+			t.Errorf("%s: %d without an error, although the fourth part fails", format, status)
 		}
 		if status, _, err := get("failAt=1&format=" + format); status != 500 || err != nil {
-			t.Errorf("%s: %d, %v, where the first part fails", format, status, err)
+			t.Errorf("%s: %d, %v, although the first part fails", format, status, err)
 		}
 	}
 	old := httptest.NewRequest("GET", "/list?format=csv", nil)
@@ -138,7 +138,7 @@ func TestFileTimeout(t *testing.T) {
 		if err := whole(path, time.Minute); err != nil {
 			t.Errorf("%s of %s within a minute: %v", path, long, err)
 		}
-		// The first rows are compressed, and not sent before the rest is there: so an error can still be reported.
+		// The first rows are compressed, and not sent before the rest: so an error can still be reported.
 		if err := whole(path, others); err == nil || err.Error() != "500 Internal Server Error" {
 			t.Errorf("%s of %s within %s: %v", path, long, others, err)
 		}

@@ -62,8 +62,8 @@ func TestLiveReaderThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestLiveSaysThatItLives: a silent stream sends heartbeats, more than one.
-func TestLiveSaysThatItLives(t *testing.T) {
+// TestLiveSendsHeartbeats: a silent stream sends heartbeats, more than one.
+func TestLiveSendsHeartbeats(t *testing.T) {
 	c := startAPI(t, 1, serve.Route{Path: "/live", Get: silent, Live: true})
 	c.Server.Heartbeat = time.Millisecond
 	server := httptest.NewServer(c.Handler)
@@ -74,9 +74,9 @@ func TestLiveSaysThatItLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	said := make([]byte, 9)
-	if _, err := io.ReadFull(r.Body, said); err != nil || string(said) != ":\n\n:\n\n:\n\n" {
-		t.Errorf("it said %q, %v", said, err)
+	received := make([]byte, 9)
+	if _, err := io.ReadFull(r.Body, received); err != nil || string(received) != ":\n\n:\n\n:\n\n" {
+		t.Errorf("the client received %q, %v", received, err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestWorkForAll(t *testing.T) {
 	c.Server.EndLive() // so that the stream ends
 	c.Serve("/live")
 	if err := <-asked; err != nil {
-		t.Errorf("for all: %v", err)
+		t.Errorf("work for all: %v", err)
 	}
 }
 
@@ -136,8 +136,8 @@ func TestLiveEndsWhole(t *testing.T) {
 	defer r.Body.Close()
 	<-quiet
 	c.Server.EndLive()
-	if said, err := io.ReadAll(r.Body); err != nil || string(said) != ":\n\n" {
-		t.Errorf("it said %q, %v", said, err)
+	if received, err := io.ReadAll(r.Body); err != nil || string(received) != ":\n\n" {
+		t.Errorf("the client received %q, %v", received, err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 	leave()
 	c.Server.EndLive() // so that the admitted stream ends
 	if r := c.Serve("/live"); r.Code != 200 {
-		t.Errorf("with a slot free: %d %s", r.Code, r.Body)
+		t.Errorf("with a free slot: %d %s", r.Code, r.Body)
 	}
 	if n := c.Server.LiveTaken(); n != serve.LivePerAddress-1 {
 		t.Errorf("%d slots taken", n)

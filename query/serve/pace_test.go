@@ -121,8 +121,8 @@ func (l *oneConn) Close() error   { close(l.end); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestSlowLinks: a client at 15 KB/s receives its whole file, whatever its operating system buffers. One at 8 KB/s,
-// or one that reads nothing, is cut off, and the log says why. The same goes for a long response that is finished before
-// it is sent.
+// or one that reads nothing, is cut off, and the log has the reason. This also applies to a long response that is
+// finished before it is sent.
 func TestSlowLinks(t *testing.T) {
 	const size = 8 << 20
 	for name, c := range map[string]struct {
@@ -196,13 +196,13 @@ func TestSlowLinks(t *testing.T) {
 				}
 				whole := <-ended
 				if whole != c.whole {
-					t.Errorf("after %s the response is whole: %t, should be %t", time.Since(begun), whole, c.whole)
+					t.Errorf("after %s the response is complete: %t, want %t", time.Since(begun), whole, c.whole)
 				}
 				if n := s.FilesTaken() + s.StreamsTaken() + s.EngineTaken(); n != 0 {
 					t.Errorf("%d slots are taken", n)
 				}
 				if c.why != "" && (s.CutOff(c.why) != 1 || !strings.Contains(logged.String(), "why="+c.why)) {
-					t.Errorf("it ended otherwise than %s: %s", c.why, logged.String())
+					t.Errorf("it did not end with the reason %s: %s", c.why, logged.String())
 				}
 				if whole { // the end of the response, which the server writes itself, arrives too
 					<-time.After(6 * time.Minute)

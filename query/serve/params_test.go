@@ -57,7 +57,7 @@ func TestPageParameters(t *testing.T) {
 	} {
 		p := newParams(query)
 		if got := p.Page(); got != want.page || fields(p) != want.faults {
-			t.Errorf("%q: page %v and faults %q, should be %v and %q", query, got, fields(p), want.page, want.faults)
+			t.Errorf("%q: page %v and faults %q, want %v and %q", query, got, fields(p), want.page, want.faults)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestAddresses(t *testing.T) {
 	p.Filter("vault")
 	p.OneOf("status", "", "queued", "claimed", "cancelled")
 	if f := p.Err().(*Failure); f.Code != "INVALID_ADDRESS" || fields(p) != "page vault status" {
-		t.Errorf("all mistakes of a request should be reported at once: %v %q", f, fields(p))
+		t.Errorf("not all mistakes of a request are reported at once: %v %q", f, fields(p))
 	}
 	if newParams("vault=").Filter("vault") != nil {
 		t.Error("an empty vault is not a filter")
@@ -163,7 +163,7 @@ func FuzzParams(f *testing.F) {
 			t.Errorf("page %q was accepted", given)
 		}
 		if from, to := values.Get("from"), values.Get("to"); p.Err() == nil && from != "" && to != "" && span.From > span.To+1 {
-			t.Errorf("from %q to %q gives %v", from, to, span)
+			t.Errorf("from %q to %q returns %v", from, to, span)
 		}
 	})
 }

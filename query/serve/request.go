@@ -91,8 +91,8 @@ func (r *Request) WithVault(address common.Address,
 // Beyond that the row is not trusted. It must be about the log of the served generation. The read models must contain
 // all of the log that it covers, because ingest may have retracted blocks that they still contain; while they are
 // behind, an earlier report is used. And the block is at least depth below the newest one of the read models,
-// whatever the row says. A report only counts while ingest sees that the chain continues the log: a frozen ingest
-// knows that a final block is not part of the chain, and a starting one still reports what it knew earlier.
+// whatever the row contains. A report only counts while ingest sees that the chain continues the log: when ingest
+// is frozen, a final block is no longer part of the chain, and a starting one still reports what it knew earlier.
 func (r *Request) PinnedToFinal(depth uint64,
 	answer func(context.Context, *ask.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {

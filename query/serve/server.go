@@ -298,7 +298,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	r.class = e.class(r)
 	// The queries of PostgreSQL, those of uncached partner routes, are not ended, and a POST is always completed.
 	if hr.Method != http.MethodPost && !(e.Uncached && e.Partner) {
-		r.Context, h = withClient(r.Context, hr.Context()), whileWanted(h)
+		r.Context, h = withClient(r.Context, hr.Context()), whileConnected(h)
 	}
 	file := e.IsFile || r.format != ""
 	if e.Partner || e.Streamed || file { // the others only wait for their slot and for the work that create limits

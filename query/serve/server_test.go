@@ -67,7 +67,7 @@ func TestOverload(t *testing.T) {
 	c.Serve("/blocks").JSON(t)
 	c.Serve("/blocks?page=").JSON(t) // the same request
 	if log.Len() > 0 {
-		t.Errorf("a crowd fills the log: %s", log.String())
+		t.Errorf("overload fills the log: %s", log.String())
 	}
 	release()
 	disperse()
@@ -90,7 +90,7 @@ func TestCachedRequestIsReleased(t *testing.T) {
 		c.Handler.ServeHTTP(httptest.NewRecorder(), request)
 	}()
 	if c.Server.Cached() != 1 {
-		t.Fatal("the answer is not in the cache")
+		t.Fatal("the response is not in the cache")
 	}
 	for done := false; !done; {
 		runtime.GC()
@@ -104,7 +104,7 @@ func TestCachedRequestIsReleased(t *testing.T) {
 		}
 	}
 	if c.Server.Cached() != 1 {
-		t.Error("the answer is gone")
+		t.Error("the response was evicted")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTornAnswers(t *testing.T) {
 	for range 2 {
 		r := c.Serve("/torn")
 		if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries, c.Server.Cached()); got != "[2] 12 2 1\n" {
-			t.Errorf("the answer is %s", got)
+			t.Errorf("the response is %s", got)
 		}
 	}
 }
@@ -173,10 +173,10 @@ func TestPanics(t *testing.T) {
 			return nil
 		}()
 		if begun := path == "/begun" || path == "/live"; begun != (cut == http.ErrAbortHandler) {
-			t.Errorf("%s ends by %v", path, cut)
+			t.Errorf("%s ends with the panic %v", path, cut)
 		}
 		if !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(), "brokenPart") {
-			t.Errorf("%s: the log does not say that it panicked, and where: %s", path, log.String())
+			t.Errorf("%s: the log lacks the panic and its origin: %s", path, log.String())
 		}
 		if n := c.Server.Panics(); n != float64(i+1) {
 			t.Errorf("%s: %v panics were counted", path, n)
@@ -249,7 +249,7 @@ func TestStreams(t *testing.T) {
 	}
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
-			t.Errorf("an answer that breaks off ends by %v, with %d slots taken", v, c.Server.StreamsTaken())
+			t.Errorf("a truncated response ends with the panic %v, with %d slots taken", v, c.Server.StreamsTaken())
 		}
 	}()
 	c.Serve("/cut")
@@ -278,7 +278,7 @@ func TestLongAnswerBecomesShort(t *testing.T) {
 	c := readtest.ServeBy(t, serve.New(1, 1<<20, prometheus.NewRegistry()), g, serve.Route{Path: "/queue", Get: queue, Streamed: true})
 	r := c.Serve("/queue")
 	if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries); got != "[2] 12 3\n" || r.Header().Get("ETag") == "" {
-		t.Errorf("the answer is %s with %v", got, r.Header())
+		t.Errorf("the response is %s with %v", got, r.Header())
 	}
 	if streams, slots := c.Server.StreamsTaken(), c.Server.EngineTaken(); streams+slots != 0 {
 		t.Errorf("%d places and %d slots are taken", streams, slots)
@@ -308,7 +308,7 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	c.Serve("/finished").Failed(t, 503, "UNAVAILABLE")
 	c.Serve("/short").JSON(t)
 	if r := c.Serve("/finished", "If-None-Match", tag); r.Code != http.StatusNotModified {
-		t.Errorf("a response that the client has is %d", r.Code)
+		t.Errorf("a response that the client has returns %d", r.Code)
 	}
 	other, err := c.Server.OccupyStream(t.Context(), netip.MustParseAddr("192.0.2.1"))
 	if err != nil {
@@ -412,7 +412,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		}
 		go read(conn)
 		if v := <-cut; v != http.ErrAbortHandler {
-			t.Errorf("the handler ended with %v: the client got it all", v)
+			t.Errorf("the handler ended with %v: the client received everything", v)
 		}
 		if c.Server.StreamsTaken() != 0 {
 			t.Error("its slot is still taken")
@@ -450,14 +450,14 @@ func TestConnectionsForAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestBodiesAreReadFirst: a request is handled once its whole body is there, and until then holds no slot or place. An
-// announced body that is broken, or does not arrive, is an error of every kind of route, also of those whose responses
-// have no read deadline, and the server still ends cleanly.
+// TestBodiesAreReadFirst: a request is handled once its whole body has arrived, and until then holds no slot or place.
+// An announced body that is broken, or does not arrive, is an error of every kind of route, also of those whose
+// responses have no read deadline, and the server still ends cleanly.
 func TestBodiesAreReadFirst(t *testing.T) {
 	handled := func(next serve.Handler) serve.Handler {
 		return func(r *serve.Request) (*serve.Answer, error) {
 			if n, err := r.HTTP.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-				t.Errorf("%s %s is handled before its body is there: %d, %v", r.HTTP.Method, r.HTTP.URL, n, err)
+				t.Errorf("%s %s is handled before its body has arrived: %d, %v", r.HTTP.Method, r.HTTP.URL, n, err)
 			}
 			return next(r)
 		}

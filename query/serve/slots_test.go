@@ -26,7 +26,7 @@ func newCrowd(t *testing.T, forAll, forPartners int) *crowd {
 	return c
 }
 
-// address returns an IPv4 address in a /24 of its own.
+// address returns an IPv4 address in a separate /24.
 func address(n byte) holder { return holder{client: netip.AddrFrom4([4]byte{10, 0, n, 1})} }
 
 // subnet returns an IPv6 /64, one of 256 in each /56 of one /48.
@@ -64,16 +64,16 @@ func (c *crowd) waits(h holder) int {
 	return 0
 }
 
-// TestNobodyHasMoreThanHalf: no address and no partner gets more than half of the slots or of the queue.
-func TestNobodyHasMoreThanHalf(t *testing.T) {
+// TestNoClientHasMoreThanHalf: no address and no partner gets more than half of the slots or of the queue.
+func TestNoClientHasMoreThanHalf(t *testing.T) {
 	c := newCrowd(t, 4, 2)
 	a, b, seven := address(1), address(2), holder{partner: 7}
 	c.expect("an address", true, c.come(a), c.come(a))
-	c.expect("the same beyond its share", false, c.come(a))
+	c.expect("the same address beyond its share", false, c.come(a))
 	c.expect("another", true, c.come(b), c.come(b))
-	c.expect("a third, with all taken", false, c.come(address(3)))
-	c.expect("a partner, of its own slots", true, c.come(seven), c.come(seven))
-	c.expect("a partner, with all taken", false, c.come(seven))
+	c.expect("a third address, with all slots taken", false, c.come(address(3)))
+	c.expect("a partner, with the slots for partners", true, c.come(seven), c.come(seven))
+	c.expect("a partner, with all slots taken", false, c.come(seven))
 
 	for c.waits(a) < c.places()/2 {
 		c.come(a)
@@ -200,24 +200,24 @@ func TestTurns(t *testing.T) {
 	first, second, third := c.come(a), c.come(a), c.come(a)
 	other, another, partners := c.come(b), c.come(b), c.come(holder{partner: 7})
 	c.end(a)
-	c.expect("the partner's", true, partners)
-	c.expect("the public's", false, first, other)
+	c.expect("the partner's request", true, partners)
+	c.expect("the public's requests", false, first, other)
 	c.end(holder{partner: 7})
-	c.expect("the other's", true, other)
+	c.expect("the other", true, other)
 	c.expect("the first", false, first)
 	c.end(b)
 	c.expect("the first", true, first)
 	c.end(a)
-	c.expect("the other's second", true, another)
+	c.expect("the second of the other", true, another)
 	c.expect("the second of the first", false, second)
 	c.end(b)
 	c.expect("the second of the first", true, second)
-	c.expect("its third", false, third)
+	c.expect("the third of the first", false, third)
 }
 
-// TestComersDoNotKeepOthersWaiting: at least every second turn goes to those already waiting, however many newcomers
+// TestNewcomersDoNotStarveOthers: at least every second turn goes to those already waiting, however many newcomers
 // there are.
-func TestComersDoNotKeepOthersWaiting(t *testing.T) {
+func TestNewcomersDoNotStarveOthers(t *testing.T) {
 	c := newCrowd(t, 1, 0)
 	type request struct {
 		h   holder
@@ -246,7 +246,7 @@ func TestComersDoNotKeepOthersWaiting(t *testing.T) {
 // streams.
 func TestLongAnswersOfManyAddresses(t *testing.T) {
 	s := New(0, 0, prometheus.NewRegistry())
-	for name, of := range map[string]*slots{"files": s.files, "long answers": s.streams, "streams": s.lives, "streams that catch up": s.catchUps} {
+	for name, of := range map[string]*slots{"files": s.files, "long responses": s.streams, "streams": s.lives, "streams that catch up": s.catchUps} {
 		c := &crowd{slots: of, t: t}
 		many := func(of func(n int) holder) (n int) {
 			for i := range 500 {
@@ -290,19 +290,19 @@ func TestWaitingHasAnEnd(t *testing.T) {
 		}
 		var f *Failure
 		if _, err := c.acquire(gone, address(2)); !errors.As(err, &f) || f.Crowd {
-			t.Errorf("a client that is gone: %v", err)
+			t.Errorf("a disconnected client: %v", err)
 		}
 		// The context of a response that others may share does not end when its client disconnects.
 		shared := context.WithoutCancel(withClient(t.Context(), gone))
 		if _, err := c.acquire(shared, address(2)); !errors.Is(err, errClientLeft) {
-			t.Errorf("a client that is gone, of a shared answer: %v", err)
+			t.Errorf("a disconnected client of a shared response: %v", err)
 		}
 		if _, err := c.acquire(t.Context(), address(2)); !errors.As(err, &f) || !f.Crowd || c.refused != 1 {
-			t.Errorf("one that waited too long: %v", err)
+			t.Errorf("a client that waited too long: %v", err)
 		}
 		release()
 		if len(c.lines) != 0 || c.taken() != 0 || c.roots[public].waiting != 0 || len(c.roots[public].next) != 0 {
-			t.Errorf("left over are %v, %d taken, %d waiting", c.lines, c.taken(), c.roots[public].waiting)
+			t.Errorf("%v are left, %d slots taken, %d waiting", c.lines, c.taken(), c.roots[public].waiting)
 		}
 	})
 }
@@ -378,7 +378,7 @@ func TestSlotsAtRandom(t *testing.T) {
 					could = could && taken[m] < c.share.of(m)
 				}
 				if could {
-					t.Fatalf("%v waits with a slot free", r.h)
+					t.Fatalf("%v waits although a slot is free", r.h)
 				}
 			}
 		}

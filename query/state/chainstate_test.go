@@ -25,7 +25,7 @@ func report(program, state string, age time.Duration, now time.Time) programStat
 
 // The state is that of the worst part, and the lag is the distance from the head to the served block, whatever ingest
 // reports about its own lag.
-func TestChainTellsTheWorstPart(t *testing.T) {
+func TestChainStateIsThatOfTheWorstPart(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	served := &Snapshot{Generation: 1, Block: 453, Time: 5_800}
 	const following, stalled, unknown = registry.Following, registry.Stalled, registry.Unknown
@@ -56,13 +56,13 @@ func TestChainTellsTheWorstPart(t *testing.T) {
 		"project starts":                    {[]programStatus{ingest(following), project("starting")}, nil, unknown, "project is starting", far, "-"},
 		"no project":                        {[]programStatus{ingest(following)}, nil, unknown, "project reported nothing", far, "-"},
 		"an old report of project":          {[]programStatus{ingest(following), report(registry.Project, following, 6*time.Second, now)}, nil, unknown, "project reported nothing", far, "-"},
-		"project has another word":          {[]programStatus{ingest(following), project("")}, nil, unknown, "project reported nothing", far, "-"},
+		"project reports an unknown state":  {[]programStatus{ingest(following), project("")}, nil, unknown, "project reported nothing", far, "-"},
 		"one project follows, one retries":  {[]programStatus{ingest(following), project(registry.Retrying), project(following)}, nil, following, "", far, "-"},
 		"one project stands by":             {[]programStatus{ingest(following), project(registry.StandingBy), project(registry.Retrying)}, nil, stalled, "retries", far, "-"},
 		"the read model catches up":         {[]programStatus{ingest(following), catching}, nil, registry.Backfilling, "catches up", far, "70"},
 		"both catch up":                     {[]programStatus{reading, catching}, nil, registry.Backfilling, "ingest reads", far, "900"},
 		"it has no estimate":                {[]programStatus{reading, project(registry.Building)}, nil, registry.Backfilling, "ingest reads", far, "-"},
-		"the first read model":              {[]programStatus{ingest(following), first}, nil, registry.Backfilling, "catches up", far, "-"},
+		"the first read model is built":     {[]programStatus{ingest(following), first}, nil, registry.Backfilling, "catches up", far, "-"},
 		"ingest reads the history":          {[]programStatus{reading, project(following)}, nil, registry.Backfilling, "ingest reads", far, "900"},
 		"ingest is frozen":                  {[]programStatus{ingest(registry.Frozen), project(following)}, nil, registry.Frozen, "until an operator", far, "-"},
 		"ingest is frozen, project is bad":  {[]programStatus{ingest(registry.Frozen), project(registry.Bad)}, nil, registry.Frozen, "until an operator", far, "-"},
@@ -70,15 +70,15 @@ func TestChainTellsTheWorstPart(t *testing.T) {
 		"ingest starts":                     {[]programStatus{ingest("starting"), project(following)}, nil, unknown, "ingest is starting", far, "-"},
 		"an old report of ingest":           {[]programStatus{report(registry.Ingest, following, 6*time.Second, now), project(following)}, nil, unknown, "ingest reported nothing", "-", "-"},
 		"no report at all":                  {nil, nil, unknown, "ingest reported nothing", "-", "-"},
-		"the head is not seen":              {[]programStatus{blind, project(following)}, nil, following, "", "-", "-"},
+		"the head was not seen lately":      {[]programStatus{blind, project(following)}, nil, following, "", "-", "-"},
 		"no head is known":                  {[]programStatus{noHead, project(following)}, nil, following, "", "-", "-"},
-		"PostgreSQL is away": {[]programStatus{ingest(following), project(following)},
+		"PostgreSQL is down": {[]programStatus{ingest(following), project(following)},
 			func(_ *Watcher, r *Registry) { r.Answered = now.Add(-6 * time.Second) }, unknown, "PostgreSQL", far, "-"},
 		"no generation can be served": {[]programStatus{ingest(following), project(following)},
 			func(_ *Watcher, r *Registry) { r.fault = "no generation is live" }, stalled, "no generation is live", far, "-"},
-		"another schema is live, but there is time": {[]programStatus{ingest(following), project(following)},
+		"another schema is live, within the handover": {[]programStatus{ingest(following), project(following)},
 			func(_ *Watcher, r *Registry) { r.fault, r.until = "another schema is live", now.Add(time.Second) }, following, "", far, "-"},
-		"ClickHouse is away": {[]programStatus{ingest(following), project(following)},
+		"ClickHouse is down": {[]programStatus{ingest(following), project(following)},
 			func(w *Watcher, _ *Registry) { w.seen.Store(now.Add(-6 * time.Second).UnixNano()) }, stalled, "last read 6s ago", far, "-"},
 		"nothing is served yet": {[]programStatus{ingest(following), project(following)},
 			func(w *Watcher, _ *Registry) { w.snapshot.Store(nil) }, unknown, "no snapshot", "-", "-"},

@@ -1,5 +1,5 @@
 // Package state finds the states of the read model that answers can be about. Besides package ask, it is the only
-// package of query that accesses ClickHouse, and it knows no resource.
+// package of query that accesses ClickHouse, and it depends on no resource.
 //
 //	registry: generations, reports of the programs ──1 s──▶ Registry ─┐
 //	ClickHouse: cursor, what units touched, vaults ─LISTEN─▶ Snapshot ─ask.At─▶ Pin

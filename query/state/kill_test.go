@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestAbandonedQuestion: the engine ends a query whose client has disconnected, and the connection is reused.
-func TestAbandonedQuestion(t *testing.T) {
+// TestAbandonedQuery: the engine ends a query whose client has disconnected, and the connection is reused.
+func TestAbandonedQuery(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	conn, err := w.Gen.Config.Open("")
 	if err != nil {
@@ -37,15 +37,15 @@ func TestAbandonedQuestion(t *testing.T) {
 		var rows []row
 		done <- source.Select(ctx, &rows, long, nil)
 	}()
-	wait.For(t, "the question runs", func() bool { return running() == 1 })
+	wait.For(t, "the query runs", func() bool { return running() == 1 })
 	left := time.Now()
 	leave()
 	if err := <-done; err == nil || time.Since(left) > 20*time.Second {
-		t.Errorf("the question ended after %s with %v", time.Since(left), err)
+		t.Errorf("the query ended after %s with %v", time.Since(left), err)
 	}
 	wait.For(t, "the engine has ended it", func() bool { return running() == 0 })
 	var rows []row
 	if err := source.Select(t.Context(), &rows, "SELECT toUInt64(7) AS n", nil); err != nil || fmt.Sprint(rows) != "[{7}]" {
-		t.Errorf("the next question: %v, %v", rows, err)
+		t.Errorf("the next query: %v, %v", rows, err)
 	}
 }

@@ -39,10 +39,10 @@ func (w *Watcher) notify() {
 	}
 }
 
-// pause returns how long the next look may wait. heard means that the last look was triggered by a notification, and
+// pause returns how long the next look may wait. notified means that the last look was triggered by a notification, and
 // same that it found nothing new. A change without a notification means that notifications get lost.
-func (l *listener) pause(heard, same bool) time.Duration {
-	if heard {
+func (l *listener) pause(notified, same bool) time.Duration {
+	if notified {
 		l.missed = false
 	} else if !same {
 		l.missed = true

@@ -20,7 +20,7 @@ func TestListener(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { w.Listen(ctx); close(done) }()
-	hears := func(generation int32) bool {
+	receives := func(generation int32) bool {
 		select {
 		case <-w.Notified():
 		default:
@@ -35,14 +35,14 @@ func TestListener(t *testing.T) {
 			return false
 		}
 	}
-	wait.For(t, "it listens", w.Listening)
-	wait.For(t, "it hears", func() bool { return hears(w.Gen.ID) })
-	wait.For(t, "another generation's word is not heard, nor one of before", func() bool { return !hears(w.Gen.ID + 1_000_000) })
+	wait.For(t, "the listener is connected", w.Listening)
+	wait.For(t, "a notification is received", func() bool { return receives(w.Gen.ID) })
+	wait.For(t, "a notification of another generation, or an older one, is ignored", func() bool { return !receives(w.Gen.ID + 1_000_000) })
 	if _, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
 		t.Fatal(err)
 	}
-	wait.For(t, "it knows that it hears nothing", func() bool { return !w.Listening() })
-	wait.For(t, "it hears again", func() bool { return w.Listening() && hears(w.Gen.ID) })
+	wait.For(t, "the listener is disconnected", func() bool { return !w.Listening() })
+	wait.For(t, "a notification is received again", func() bool { return w.Listening() && receives(w.Gen.ID) })
 	stop()
 	<-done
 }
@@ -58,7 +58,7 @@ func TestAnnouncedIsShown(t *testing.T) {
 	go func() { w.Follow(ctx); close(done) }()
 	go w.Listen(ctx)
 	defer func() { stop(); <-done }()
-	wait.For(t, "it listens", w.Listening)
+	wait.For(t, "the listener is connected", w.Listening)
 	for block := uint64(12); block < 16; block++ {
 		w.Log.Append(readtest.BlockRecord(block))
 		w.Write()

@@ -57,7 +57,7 @@ func TestWhichGeneration(t *testing.T) {
 		}
 	}
 	if err := w.Watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "has not reported yet which generation is live") {
-		t.Errorf("before the registry has answered: %v", err)
+		t.Errorf("before the first read of the registry: %v", err)
 	}
 	look("no generation is live: `navlog project` makes the first one")
 	generation(t, pool, w.Gen.ID-1_000_000, "older", registry.Building)
@@ -83,7 +83,7 @@ func TestWhichGeneration(t *testing.T) {
 	building.WriteLists(chain)
 	look(fmt.Sprintf("generation %d at 11, partial false", building.ID-w.Gen.ID))
 	if w.Snapshot() == first {
-		t.Error("the same snapshot for another state")
+		t.Error("the snapshot is the same for another state")
 	}
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Building)
 	w.Log.Append(readtest.BlockRecord(4))
@@ -112,7 +112,7 @@ func TestWhichGeneration(t *testing.T) {
 func TestFirstSyncProgress(t *testing.T) {
 	w, pool := registered(t)
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Building)
-	says := func(status string) *registry.BuildingStatus {
+	reports := func(status string) *registry.BuildingStatus {
 		t.Helper()
 		if err := db.New(pool).PutStatus(t.Context(), db.PutStatusParams{Program: "project", Instance: "a", Status: []byte(status)}); err != nil {
 			t.Fatal(err)
@@ -122,13 +122,13 @@ func TestFirstSyncProgress(t *testing.T) {
 		}
 		return w.FirstSync()
 	}
-	if got := says(`{"state":"following"}`); got != nil {
-		t.Errorf("nothing was said, and %+v is reported", got)
+	if got := reports(`{"state":"following"}`); got != nil {
+		t.Errorf("without a report the progress is %+v", got)
 	}
-	if got := says(`{"state":"building","building":{"generation":1000000,"seq":5,"recordsLeft":7,"etaSeconds":null,"phase":"facts"}}`); got != nil {
+	if got := reports(`{"state":"building","building":{"generation":1000000,"seq":5,"recordsLeft":7,"etaSeconds":null,"phase":"facts"}}`); got != nil {
 		t.Errorf("another generation's progress is reported: %+v", got)
 	}
-	got := says(fmt.Sprintf(`{"state":"building","building":{"generation":%d,"seq":5,"recordsLeft":7,"etaSeconds":9,"phase":"facts"}}`, w.Gen.ID))
+	got := reports(fmt.Sprintf(`{"state":"building","building":{"generation":%d,"seq":5,"recordsLeft":7,"etaSeconds":9,"phase":"facts"}}`, w.Gen.ID))
 	if got == nil || got.Seq != 5 || got.RecordsLeft != 7 || got.ETASeconds == nil || *got.ETASeconds != 9 || got.Phase != registry.PhaseFacts {
 		t.Errorf("%+v", got)
 	}

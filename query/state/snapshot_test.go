@@ -63,12 +63,12 @@ func TestVaultThatJoinedLate(t *testing.T) {
 	}
 }
 
-// TestVaultThatLeft: the vault is listed until a generation is built without it; that one only knows the vault's
-// former existence and its name.
+// TestVaultThatLeft: the vault is listed until a generation is built without it; that one only has the vault's
+// name.
 func TestVaultThatLeft(t *testing.T) {
 	gone := readtest.VaultRecord(readtest.VaultA, "", 1)
 	gone.Meta = &event.Vault{Address: readtest.VaultA.Bytes(), StartBlock: 1, Removed: true}
-	for name, passed := range map[string]bool{"in the generation that has it": false, "in one without it": true} {
+	for name, passed := range map[string]bool{"in the generation that has it": false, "in a generation without it": true} {
 		t.Run(name, func(t *testing.T) {
 			w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 			was, removed := readtest.VaultRecord(readtest.VaultA, "Alpha", 1), gone
@@ -82,7 +82,7 @@ func TestVaultThatLeft(t *testing.T) {
 				here = append(absent, here...)
 			}
 			if len(here) != 2 || len(absent) != len(here)-len(s.Vaults) || here[0].Name != "Alpha" || !here[0].Removed || here[0].Asset.Decimals != 6 || here[1].Removed {
-				t.Errorf("here %+v, absent %+v", s.Vaults, absent)
+				t.Errorf("vaults %+v, absent %+v", s.Vaults, absent)
 			}
 			w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha again", 1)) // in a generation that contains it
 			w.Write()
@@ -114,7 +114,7 @@ func TestVaultRecords(t *testing.T) {
 	refused := func(part string) {
 		t.Helper()
 		if err := w.Watcher.Look(t.Context()); err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the check reports %v, should be %q", err, part)
+			t.Errorf("the check reports %v, want %q", err, part)
 		}
 		if w.Snapshot() != was {
 			t.Error("the proven block is lost")
@@ -201,7 +201,7 @@ func TestWrongQuestions(t *testing.T) {
 	for _, code := range []int{439, 497, 516, 999, 1999} {
 		refused := fmt.Sprintf("SELECT throwIf(1, 'not now', %d::Int16) SETTINGS allow_custom_error_code_in_throwif = 1", code)
 		if err := source.Select(t.Context(), &rows, refused, nil); !errors.As(err, &question) || question.Ours || !strings.Contains(err.Error(), fmt.Sprint(code)) {
-			t.Errorf("an engine that says %d: %v", code, err)
+			t.Errorf("an engine that returns the code %d: %v", code, err)
 		}
 	}
 	gone, cancel := context.WithCancel(t.Context())

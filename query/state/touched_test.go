@@ -62,7 +62,7 @@ func TestTouchedAll(t *testing.T) {
 	units := begun(10)
 	units.unit(11, readmodel.Never, touchedAll)
 	if units.unchanged(3, 10, 11, []readmodel.TouchedKey{key(1)}) || !units.unchanged(3, 11, 11, []readmodel.TouchedKey{key(1)}) {
-		t.Error("all keys are touched by a unit, and only by that")
+		t.Error("all keys should be touched by that unit only")
 	}
 }
 

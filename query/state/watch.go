@@ -102,7 +102,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 // follow looks when it is notified of new rows, and otherwise at intervals.
 func (w *Watcher) follow(ctx context.Context) {
 	var last string
-	for heard := false; ; {
+	for notified := false; ; {
 		message, before := "", w.snapshot.Load()
 		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
 			message = err.Error()
@@ -115,15 +115,15 @@ func (w *Watcher) follow(ctx context.Context) {
 			}
 			last = message
 		}
-		wait := time.NewTimer(w.listener.pause(heard, message == "" && before == w.snapshot.Load()))
+		wait := time.NewTimer(w.listener.pause(notified, message == "" && before == w.snapshot.Load()))
 		select {
 		case <-ctx.Done():
 			wait.Stop()
 			return
 		case <-w.listener.notified:
-			heard = true
+			notified = true
 		case <-wait.C:
-			heard = false
+			notified = false
 		}
 		wait.Stop()
 	}
@@ -140,7 +140,7 @@ func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) 
 	if err := w.lookOnce(ctx); err != nil && w.snapshot.Load() != nil {
 		return nil, err
 	}
-	return w.snapshot.Load(), nil // without one, the error only says why there is nothing to serve
+	return w.snapshot.Load(), nil // without one, the error is only the reason why there is nothing to serve
 }
 
 // Look looks once at the generation that the registry names, and publishes the result.

@@ -5,9 +5,9 @@
 // in the vault.
 //
 // By first seen, and by totals at the newest block, each order is a list of the read model, so that a page is read
-// directly; the totals of its users are read in addition. Lists by totals only know the newest block. At a past block,
-// and for a file, one query reads and sorts the totals of all users: the only query here whose cost grows with their
-// number. (A file by first seen reads those of its next users only.)
+// directly; the totals of its users are read in addition. Lists by totals are only valid for the newest block. At a
+// past block, and for a file, one query reads and sorts the totals of all users: the only query here whose cost grows
+// with their number. (A file by first seen reads those of its next users only.)
 package users
 
 import (
@@ -212,8 +212,8 @@ func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offse
 // all users each time.
 const addedAtOnce = 10
 
-// file returns all users, of a vault or in total, at its block. It does not read the lists by amounts: they only know
-// the newest block, which changes while a file is sent.
+// file returns all users, of a vault or in total, at its block. It does not read the lists by amounts: they are only
+// valid for the newest block, which changes while a file is sent.
 func (o order) file(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
 	after := o.beginning()
 	var ahead []addedUp

@@ -15,8 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// About is an entry of http.vaults in navlog.yaml: what the operator says about a vault, because no event of a vault
-// says it.
+// About is an entry of http.vaults in navlog.yaml: the operator's details of a vault, which no event of a vault has.
 type About struct {
 	// Address is the vault's.
 	Address string `yaml:"address" env:"ADDRESS"`
@@ -25,7 +24,7 @@ type About struct {
 	// ManagementFee and PerformanceFee are decimal numbers in percent, such as 2 or 0.5; empty: not known.
 	ManagementFee  string `yaml:"managementFee" env:"MANAGEMENT_FEE"`
 	PerformanceFee string `yaml:"performanceFee" env:"PERFORMANCE_FEE"`
-	// Link is an https URL that says more; empty: none.
+	// Link is an https URL with more information; empty: none.
 	Link string `yaml:"link" env:"LINK"`
 }
 
@@ -96,7 +95,7 @@ func checkLink(link string) error {
 	return nil
 }
 
-// aboutJSON is what /vaults/{address} has of an About. What the operator does not say is null.
+// aboutJSON is what /vaults/{address} has of an About. What the operator does not give is null.
 type aboutJSON struct {
 	Description    *string `json:"description"`
 	ManagementFee  *string `json:"managementFee"`

@@ -18,8 +18,8 @@ type navJSON struct {
 	VaultAddress string  `json:"vaultAddress"`
 	VaultName    string  `json:"vaultName" file:"foreign"`
 	NavPerShare  string  `json:"navPerShare"`
-	TotalAssets  *string `json:"totalAssets"` // null if no log says the supply, and this one not the assets
-	TotalSupply  *string `json:"totalSupply"` // null if no log says it
+	TotalAssets  *string `json:"totalAssets"` // null if no log has the supply, and this one lacks the assets
+	TotalSupply  *string `json:"totalSupply"` // null if no log has it
 	Timestamp    string  `json:"timestamp" file:"time"`
 	BlockNumber  string  `json:"blockNumber" file:"number"`
 	TxHash       *string `json:"txHash"`   // null for a sample
@@ -40,9 +40,9 @@ func navOf(n *ask.VaultEvent, v *state.Vault) navJSON {
 	return out
 }
 
-// worth are the total assets and supply of a NAV update, nil for what no log says: the supply of a vault that neither its
-// valuations nor its other logs give, and the assets that would follow from it.
-func worth(v *state.Vault, block uint64, logIndex uint32, assets, supply string) (saidAssets, saidSupply *string) {
+// worth are the total assets and supply of a NAV update, nil for what no log has: the supply of a vault that neither
+// its valuations nor its other logs give, and the assets that would follow from it.
+func worth(v *state.Vault, block uint64, logIndex uint32, assets, supply string) (knownAssets, knownSupply *string) {
 	d := v.Mapped.Description
 	lacks := func(field mapping.Fields) bool {
 		return logIndex == readmodel.SampleIndex || d.MayLack(mapping.Valuation, field, block)

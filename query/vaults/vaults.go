@@ -76,7 +76,7 @@ func List(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// Detail returns the handler of one vault, with what the operator says about it, how many users it has, how many requests
+// Detail returns the handler of one vault, with the operator's details of it, how many users it has, how many requests
 // are in its queue, and when it was last swept and valued.
 func Detail(abouts Abouts) serve.Handler {
 	return func(r *serve.Request) (*serve.Answer, error) {

@@ -98,7 +98,7 @@ func TestPageAmidUnit(t *testing.T) {
 		return err
 	})
 	if err != nil || tries != 2 {
-		t.Errorf("the queue is answered in %d tries: %v", tries, err)
+		t.Errorf("the queue takes %d tries: %v", tries, err)
 	}
 }
 

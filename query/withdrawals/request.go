@@ -117,7 +117,7 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	return out
 }
 
-// worth is what the request was funded for or paid; nil if no log says it: neither the request nor its funding.
+// worth is what the request was funded for or paid; nil if no log has it: neither the request nor its funding.
 func (r *request) worth(p *ask.Pin, estimate *string, assets string) *string {
 	if assets == "0" && estimate == nil && (r.FundedBlock > p.Block || p.NumberOrNil(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
 		return nil

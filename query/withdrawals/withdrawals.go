@@ -57,8 +57,8 @@ var (
 	userPage  = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep()
 	userCount = ask.New[ofUser, counted](sqlUserCount)
 	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep().Long()
-	// A request that a later unit closes is missing from the list of open ones, so the page only knows the newest
-	// block.
+	// A request that a later unit closes is missing from the list of open ones, so the page is only valid for
+	// the newest block.
 	queuePage     = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep().Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
