@@ -37,7 +37,7 @@
 //
 // # One keeper
 //
-//	            ┌────────────── lease lost, fenced, engine away: back off ─────────────┐
+//	            ┌────────────── lease lost, fenced, engine down: back off ─────────────┐
 //	            ▼                                                                      │
 //	waiting ─ first record ─▶ standby ─ lease ─▶ building ─ lists built, end of the log ─▶ following
 //	                                               │
@@ -47,7 +47,7 @@
 //
 // The lease is a row in PostgreSQL (registry.Leases). It only keeps a second writer from wasting its time: the
 // compare-and-swap (package write) makes two writers harmless, also if the first one was suspended for longer than its
-// lease and wakes up.
+// lease and then resumed.
 //
 // At the end of the log, a keeper also lets the engine merge tables that consist of many large parts, as after a
 // rebuild (see merge).

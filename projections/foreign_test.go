@@ -66,7 +66,7 @@ func TestVaultWithoutKnownEvents(t *testing.T) {
 	p, _ = w.projector(t)
 	start(t, p)
 	warns(p, 2)
-	add(func() { s.Mine(said{foreign, deposit(90, alice, 7, whole(5))}) })
+	add(func() { s.Mine(emitted{foreign, deposit(90, alice, 7, whole(5))}) })
 	warns(p, 0)
 	add(func() { s.Retract(1); s.Mine() })
 	warns(p, 2)

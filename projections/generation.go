@@ -144,7 +144,7 @@ func (c creator) createUnused(ctx context.Context, id int32, origin *event.Origi
 	if len(all) > 0 && all[len(all)-1].ID >= id {
 		return false, nil // another instance was faster and has begun to write
 	}
-	return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation %d: "+
+	return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no generation %d: "+
 		"restore PostgreSQL, or drop the database", database, seq, id)}
 }
 

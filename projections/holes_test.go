@@ -23,14 +23,14 @@ func TestHolesAreMarked(t *testing.T) {
 	start(t, p)
 	reaches(t, p, s.Seq())
 	o := w.operator(t)
-	rebuilt := func(id int32, byLog bool, told ...string) {
+	rebuilt := func(id int32, byLog bool, wantNotices ...string) {
 		t.Helper()
 		var notices []string
 		out, err := o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
 		if err != nil || out.Generation != id || !out.Live || (out.Verified != nil) != byLog || (out.Parity != nil) == byLog {
 			t.Fatalf("rebuilt %+v, %v", out, err)
 		}
-		for _, words := range told {
+		for _, words := range wantNotices {
 			if !strings.Contains(strings.Join(notices, "\n"), words) {
 				t.Errorf("reported %q, which lacks %q", notices, words)
 			}
@@ -57,7 +57,7 @@ func TestHolesAreMarked(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// loseAPart drops a part that contains a whole block from a generation's events, without the projector's knowledge.
+// loseAPart drops a part that contains a whole block from a generation's events, bypassing the projector.
 // It is not the newest part.
 func (w *world) loseAPart(t *testing.T, s *script, id int32) {
 	t.Helper()

@@ -97,7 +97,7 @@ func (k *keeper) run(ctx context.Context) error {
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		began := time.Now()
 		err := k.term(ctx)
-		if permanent(err) { // also if it is stopped now: only this keeper knows the reason
+		if permanent(err) { // also if it is stopped now: only this keeper has the reason
 			k.board.set(Bad, err)
 			return err
 		}
@@ -135,7 +135,7 @@ func (k *keeper) term(ctx context.Context) error {
 	}
 	defer lease.Drop(ctx)
 	k.board.set(Starting, nil) // neither in standby any more, nor with the error of the previous term
-	if err := k.wanted(ctx); err != nil {
+	if err := k.checkNeeded(ctx); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -144,9 +144,9 @@ func (k *keeper) term(ctx context.Context) error {
 	return group.Wait()
 }
 
-// wanted rejects a generation that was dropped or marked bad: its database may be gone, and must not be created
+// checkNeeded rejects a generation that was dropped or marked bad: its database may be gone, and must not be created
 // again. A drop takes the lease first, so the result holds as long as the lease.
-func (k *keeper) wanted(ctx context.Context) error {
+func (k *keeper) checkNeeded(ctx context.Context) error {
 	all, err := db.New(k.pool).ListGenerations(ctx)
 	if err != nil {
 		return fmt.Errorf("list the generations in PostgreSQL: %w", err)
@@ -344,7 +344,7 @@ func (k *keeper) warn(w *write.Writer) {
 	var warnings []registry.VaultWarning
 	for i, v := range vaults {
 		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
-			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a vault of a protocol that navlog knows?", logs[i])})
+			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a vault of a protocol that navlog supports?", logs[i])})
 	}
 	k.board.warn(warnings)
 }
@@ -364,7 +364,7 @@ func (k *keeper) report(ctx context.Context, w *write.Writer, outdated bool) err
 	return nil
 }
 
-// lookout remembers the cursor of ingest that was last read, and when, to decide when the lists can be built. Reading
+// lookout has the cursor of ingest that was last read, and when, to decide when the lists can be built. Reading
 // it means reading the whole topic, so a cursor that does not cover every vault is reused for k.every, and until the
 // generation has all records up to it.
 type lookout struct {
@@ -374,7 +374,7 @@ type lookout struct {
 
 // build builds the lists as soon as the result is final: when the generation has all records up to a cursor of ingest
 // at which every vault was read up to the head. Anything that is appended later belongs to a newer block or is a
-// retraction, and both can be added unit by unit. known carries what earlier calls have read.
+// retraction, and both can be added unit by unit. known has what earlier calls have read.
 func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) error {
 	if w.Position() < known.cursor.GetSeq() {
 		return nil
@@ -392,7 +392,7 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 			return nil
 		}
 	}
-	if all, err := knowsVaults(ctx, w, known.cursor); err != nil || !all {
+	if all, err := hasVaults(ctx, w, known.cursor); err != nil || !all {
 		known.cursor = nil
 		return err
 	}
@@ -429,9 +429,9 @@ func covered(cursor *event.Cursor) bool {
 	return true
 }
 
-// knowsVaults reports whether the log up to the position has no vault record after a cursor: the log may lack a part of
+// hasVaults reports whether the log up to the position has no vault record after a cursor: the log may lack a part of
 // the history of a vault that was added or restored after it.
-func knowsVaults(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
+func hasVaults(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
 	last, err := w.LastVault(ctx)
 	return last <= cursor.GetSeq(), err
 }

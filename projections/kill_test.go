@@ -125,7 +125,7 @@ func TestFeedGathers(t *testing.T) {
 	})
 }
 
-// TestLocateWithoutKafka: a broker that becomes unavailable while a record is looked up proves nothing about the log:
+// TestLocateWithoutKafka: a broker that becomes unavailable while a record is looked up shows nothing about the log:
 // neither that it begins there, nor that it was replaced.
 func TestLocateWithoutKafka(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestLocateWithoutKafka(t *testing.T) {
 		hook := &counting{}
 		reach := kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
 			if hook.clients.Load() > int32(clients) {
-				return nil, errors.New("the broker is away")
+				return nil, errors.New("the broker is unavailable")
 			}
 			return new(net.Dialer).DialContext(ctx, network, host)
 		})

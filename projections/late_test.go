@@ -30,7 +30,7 @@ func TestFirstGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
-	s.Mine(said{vaultA, deposit(1, alice, 7, whole(5))})
+	s.Mine(emitted{vaultA, deposit(1, alice, 7, whole(5))})
 	late := vaultAt(2)
 	s.Vault(late) // its history is not read yet
 	w.append(t, s.Records)
@@ -60,7 +60,7 @@ func TestFirstGeneration(t *testing.T) {
 	built(s.Seq() - 1)
 	s.Records = s.Records[:s.Seq()-1]
 	from := s.Seq()
-	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))})
+	s.Backfill(s.First, emitted{late, deposit(1, bob, 7, whole(3))})
 	w.append(t, s.Records[from:])
 	reaches(t, p, s.Seq())
 	wantStates(t, o, "1 live")
@@ -70,9 +70,9 @@ func TestFirstGeneration(t *testing.T) {
 	w.equal(t, s.Seq())
 }
 
-// TestListAway: while no generation is live, a projector that cannot read the list reports this, but only as long as
-// it lasts.
-func TestListAway(t *testing.T) {
+// TestListUnreadable: while no generation is live, a projector that cannot read the list reports this, but only as long
+// as it lasts.
+func TestListUnreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
@@ -91,10 +91,10 @@ func TestListAway(t *testing.T) {
 		})
 	}
 	ready("generation 1 is being built")
-	_, err := w.pool.Exec(t.Context(), "ALTER TABLE generation RENAME TO away")
+	_, err := w.pool.Exec(t.Context(), "ALTER TABLE generation RENAME TO renamed")
 	must(t, err)
 	ready("retrying: list the generations in PostgreSQL")
-	_, err = w.pool.Exec(t.Context(), "ALTER TABLE away RENAME TO generation")
+	_, err = w.pool.Exec(t.Context(), "ALTER TABLE renamed RENAME TO generation")
 	must(t, err)
 	ready("generation 1 is being built")
 	if got := p.Status(); got.State != Waiting || got.Building == nil {
@@ -133,19 +133,19 @@ func TestCovered(t *testing.T) {
 	s.Mine()
 	writer := g.writer(t)
 	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
-	wants := func(what string, want bool) {
+	check := func(what string, want bool) {
 		t.Helper()
 		cursor, err := chainlog.ReadCursor(t.Context(), chainID, w.kafka.Options()...)
 		must(t, err)
 		got := covered(cursor) && cursor.GetSeq() <= writer.Position()
 		if got {
-			got, err = knowsVaults(t.Context(), writer, cursor)
+			got, err = hasVaults(t.Context(), writer, cursor)
 		}
 		if err != nil || got != want {
 			t.Errorf("%s: covered is %t, %v; want %t", what, got, err, want)
 		}
 	}
-	wants("no cursor", false)
+	check("no cursor", false)
 	appended := func(cursor *event.Cursor) {
 		must(t, w.producer.BeginTransaction())
 		must(t, w.producer.ProduceSync(t.Context(), encoded(t, cursor)).FirstErr())
@@ -157,14 +157,14 @@ func TestCovered(t *testing.T) {
 		want   bool
 	}{
 		{"every vault up to the head", func(*event.Cursor) {}, true},
-		{"an older seq that says so", func(c *event.Cursor) { c.Seq-- }, true},
+		{"an older seq that covers them", func(c *event.Cursor) { c.Seq-- }, true},
 		{"a seq that is still to come", func(c *event.Cursor) { c.Seq++ }, false},
 		{"no head", func(c *event.Cursor) { c.Head = nil }, false},
 		{"a head in the middle of the final blocks", func(c *event.Cursor) { c.FinalBlock = c.Head.Number + 1 }, false},
 		{"a head that is final", func(c *event.Cursor) { c.FinalBlock = c.Head.Number }, true},
 		{"a vault that lacks a block", func(c *event.Cursor) { c.Vaults[1].CoveredTo-- }, false},
 		{"a vault that is not configured any more", func(c *event.Cursor) { c.Vaults[1].CoveredTo, c.Vaults[1].Removed = 0, true }, true},
-		{"a vault of the log that it does not know", func(c *event.Cursor) { c.Seq, c.Vaults = 1, c.Vaults[:1] }, false},
+		{"a vault of the log that the cursor lacks", func(c *event.Cursor) { c.Seq, c.Vaults = 1, c.Vaults[:1] }, false},
 		{"a vault more, which is covered", func(c *event.Cursor) {
 			c.Vaults = append(c.Vaults, &event.Coverage{Address: vaultAt(7).Bytes(), CoveredTo: c.Head.Number})
 		}, true},
@@ -172,7 +172,7 @@ func TestCovered(t *testing.T) {
 		cursor := proto.Clone(cursorOf(s.Records)).(*event.Cursor)
 		c.change(cursor)
 		appended(cursor)
-		wants(c.what, c.want)
+		check(c.what, c.want)
 	}
 	from := s.Seq()
 	s.Removed(vaultB)
@@ -180,7 +180,7 @@ func TestCovered(t *testing.T) {
 	appended(cursorOf(s.Records))
 	s.Vault(vaultB) // and a part of its history
 	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records[from:]))))
-	wants("a vault that was restored after it", false)
+	check("a vault that was restored after it", false)
 }
 
 // TestCursorIsReadRarely: a cursor that does not cover every vault is read again when the generation has all records
@@ -266,8 +266,8 @@ func TestLateVault(t *testing.T) {
 	wantStates(t, o, "1 live, 2 building") // the vault's history is not read yet
 
 	from = s.Seq()
-	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))}, said{late, requested(1, bob)})
-	s.Mine(said{late, deposit(2, alice, 7, whole(4))}, said{vaultA, deposit(5, alice, 7, whole(4))})
+	s.Backfill(s.First, emitted{late, deposit(1, bob, 7, whole(3))}, emitted{late, requested(1, bob)})
+	s.Mine(emitted{late, deposit(2, alice, 7, whole(4))}, emitted{vaultA, deposit(5, alice, 7, whole(4))})
 	w.append(t, s.Records[from:])
 	follows(t, p, 2, s.Seq())
 	wait.Until(t, func() error { // the old one continues, and skips
@@ -299,7 +299,7 @@ type gatedConn struct {
 	driver.Conn
 	gate  *sync.RWMutex
 	lists string // lists table of the generation
-	asked *atomic.Int32
+	reads *atomic.Int32
 }
 
 func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...driver.PrepareBatchOption) (driver.Batch, error) {
@@ -310,7 +310,7 @@ func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...d
 
 func (c *gatedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
 	if strings.Contains(query, c.lists) {
-		c.asked.Add(1)
+		c.reads.Add(1)
 	}
 	return c.Conn.QueryRow(ctx, query, args...)
 }
@@ -337,10 +337,10 @@ func TestLateVaultElsewhere(t *testing.T) {
 	reaches(t, first, s.Seq())
 	second, _ := w.projector(t)
 	var gate sync.RWMutex
-	var asked atomic.Int32
+	var reads atomic.Int32
 	second.open = func(database string) (driver.Conn, error) {
 		conn, err := open(database)
-		return &gatedConn{conn, &gate, w.ch.Database(1) + ".lists", &asked}, err
+		return &gatedConn{conn, &gate, w.ch.Database(1) + ".lists", &reads}, err
 	}
 	start(t, second)
 	o := w.operator(t)
@@ -370,7 +370,7 @@ func TestLateVaultElsewhere(t *testing.T) {
 	_, err = unlisted.Exec(t.Context(), "LOCK TABLE generation IN ACCESS EXCLUSIVE MODE")
 	must(t, err)
 	from = s.Seq()
-	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))})
+	s.Backfill(s.First, emitted{late, deposit(1, bob, 7, whole(3))})
 	w.append(t, s.Records[from:])
 	next(s.Seq(), Following)
 	gate.Lock()
@@ -379,10 +379,10 @@ func TestLateVaultElsewhere(t *testing.T) {
 	behind := s.Seq()
 	w.more(t, s)
 	w.wantAt(t, 1, s.Seq())
-	before := asked.Load()
+	before := reads.Load()
 	must(t, unlisted.Commit(t.Context()))
 	wait.Until(t, func() error { // the second query follows the first decision
-		if asked.Load() < before+2 && w.servedBy(t) == 1 {
+		if reads.Load() < before+2 && w.servedBy(t) == 1 {
 			return errors.New("nothing was decided yet")
 		}
 		return nil
@@ -396,7 +396,7 @@ func TestLateVaultElsewhere(t *testing.T) {
 }
 
 // TestVaultComesBack: a vault of the live generation is restored below the newest block. That generation cannot
-// represent it and is no longer written, which the list says and a switch to it; the projector builds the next one by
+// represent it and is no longer written, as the list and a switch to it report; the projector builds the next one by
 // itself.
 func TestVaultComesBack(t *testing.T) {
 	if testing.Short() {
@@ -405,7 +405,7 @@ func TestVaultComesBack(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
 	position := s.Seq()
-	s.Backfill(s.First, said{vaultB, deposit(1, bob, 7, whole(3))})
+	s.Backfill(s.First, emitted{vaultB, deposit(1, bob, 7, whole(3))})
 	w.append(t, s.Records[position:])
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
@@ -453,9 +453,9 @@ func TestVaultRemoved(t *testing.T) {
 	w, s, p, o := running(t)
 	of := fmt.Sprintf("unhex('%x') IN (owner, scope, vault)", vaultB[:])
 	from := s.Seq()
-	s.Mine(said{vaultB, deposit(50, bob, 9, whole(3))}, said{vaultB, requested(50, bob)})
+	s.Mine(emitted{vaultB, deposit(50, bob, 9, whole(3))}, emitted{vaultB, requested(50, bob)})
 	s.Removed(vaultB)
-	s.Mine(said{vaultA, deposit(51, alice, 9, whole(4))})
+	s.Mine(emitted{vaultA, deposit(51, alice, 9, whole(4))})
 	w.append(t, s.Records[from:])
 	becomes(t, o, "1 standby, 2 live")
 	follows(t, p, 2, s.Seq())
@@ -491,7 +491,7 @@ func TestVaultRemoved(t *testing.T) {
 
 	from = s.Seq()
 	s.Vault(vaultB)
-	s.Mine(said{vaultB, deposit(52, bob, 9, whole(3))})
+	s.Mine(emitted{vaultB, deposit(52, bob, 9, whole(3))})
 	w.append(t, s.Records[from:])
 	becomes(t, o, "1 standby, 2 standby, 3 live")
 	w.wantAt(t, 3, s.Seq())
@@ -532,7 +532,7 @@ func TestVaultRestoredMeanwhile(t *testing.T) {
 	becomes(t, o, "1 live, 2 building")
 	from = s.Seq()
 	s.Vault(vaultB)
-	s.Mine(said{vaultB, deposit(52, bob, 9, whole(3))})
+	s.Mine(emitted{vaultB, deposit(52, bob, 9, whole(3))})
 	w.append(t, s.Records[from:])
 	w.wantAt(t, 1, s.Seq())
 	may[2].Store(true)
@@ -556,7 +556,7 @@ func TestVaultRemovedWhileBuilding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
-	s.Mine(said{vaultA, deposit(1, alice, 7, whole(5))}, said{vaultB, deposit(2, bob, 7, whole(3))})
+	s.Mine(emitted{vaultA, deposit(1, alice, 7, whole(5))}, emitted{vaultB, deposit(2, bob, 7, whole(3))})
 	s.Removed(vaultB)
 	w.append(t, s.Records)
 	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
@@ -576,7 +576,7 @@ func TestRebuildAfterRemoval(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
 	from := s.Seq()
-	s.Mine(said{vaultB, deposit(50, bob, 9, whole(3))})
+	s.Mine(emitted{vaultB, deposit(50, bob, 9, whole(3))})
 	s.Removed(vaultB)
 	w.append(t, s.Records[from:])
 	follows(t, p, 2, s.Seq())

@@ -72,8 +72,8 @@ func labelled(reg prometheus.Registerer, generation int32) prometheus.Registerer
 	return prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(generation)}, reg)
 }
 
-// forget unregisters the metrics of a generation that no longer exists.
-func (m *metrics) forget(reg prometheus.Registerer) {
+// unregister unregisters the metrics of a generation that no longer exists.
+func (m *metrics) unregister(reg prometheus.Registerer) {
 	for _, c := range m.collectors() {
 		reg.Unregister(c)
 	}

@@ -85,10 +85,10 @@ type Generation struct {
 	// While such a generation is live, a projector builds its successor and makes it live.
 	Outdated bool `json:"outdated,omitempty"`
 
-	logID   []byte
-	vaults  [][]byte
-	without [][]byte
-	said    *Status // what projectors report about it; nil if none of them writes it
+	logID    []byte
+	vaults   [][]byte
+	without  [][]byte
+	reported *Status // what projectors report about it; nil if none of them writes it
 }
 
 // List returns the generations by id, including dropped ones.
@@ -97,14 +97,14 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
-	said, err := o.words(ctx)
+	reported, err := o.reports(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, Outdated: g.Outdated, said: said[g.ID]}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, Outdated: g.Outdated, reported: reported[g.ID]}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
@@ -117,8 +117,8 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 // noteUnwritten adds a note to each generation that its projector cannot write any more.
 func noteUnwritten(all []Generation) {
 	for i := range all {
-		if g := &all[i]; g.said != nil && g.said.State == Bad {
-			g.Note = unwritten(g.said)
+		if g := &all[i]; g.reported != nil && g.reported.State == Bad {
+			g.Note = unwritten(g.reported)
 			if g.State != registry.Live {
 				g.Note += fmt.Sprintf(": drop it with `navlog projection drop %d`", g.ID)
 			}
@@ -126,7 +126,7 @@ func noteUnwritten(all []Generation) {
 	}
 }
 
-// unwritten says why a generation in state bad stays where it is.
+// unwritten returns why a generation in state bad stays where it is.
 func unwritten(s *Status) string {
 	return "it is not written any more, because " + s.Reason
 }
@@ -152,7 +152,7 @@ func noteLeft(all []Generation) {
 	}
 }
 
-// seq returns the position of a generation; nil if it lacks a table that this binary knows, because the tables do not
+// seq returns the position of a generation; nil if it lacks a table of this binary's schema, because the tables do not
 // exist (yet, or any more) or belong to a schema with other names, or if a part cannot be read. Such a generation
 // must still be listed, replaced and dropped.
 func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
@@ -226,14 +226,14 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 		if err != nil || seq >= want {
 			return err
 		}
-		said, err := o.words(ctx)
+		reported, err := o.reports(ctx)
 		if err != nil {
 			return err
 		}
-		if s := said[g.ID]; s != nil && s.State == Bad {
+		if s := reported[g.ID]; s != nil && s.State == Bad {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, seq, want, unwritten(s))
 		}
-		o.Progress.Tell(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
+		o.Progress.Report(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
 		if time.Since(began) > catchUp {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written, by a `navlog project` of schema %s (`navlog status`)?", g.ID, seq, want, g.Schema)
 		}
@@ -309,7 +309,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	}
 	// Its writer sees the list and drops the lease. While this command has the lease, no projector writes or
 	// recreates the tables.
-	o.Progress.Tell(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
+	o.Progress.Report(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	lease, err := newLeases(o.pool).Acquire(limited, int64(id), func() {})
@@ -317,7 +317,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
 	}
 	defer lease.Drop(ctx)
-	o.Progress.Tell(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
+	o.Progress.Report(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
 	group, ctx := errgroup.WithContext(ctx)
 	dropping, dropped := context.WithCancel(ctx)
 	group.Go(func() error { return lease.Watch(dropping) })

@@ -41,14 +41,14 @@ func requested(index int64, owner common.Address) contracts.Event {
 func everyEvent() *script {
 	s := newScript()
 	s.Mine()
-	s.Mine(said{vaultA, deposit(1, alice, 7, whole(1000))}, said{vaultA, requested(0, alice)}, said{vaultA, requested(1, alice)}, said{vaultA, requested(2, bob)})
-	s.Mine(said{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
-		said{vaultA, contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
-	s.Mine(said{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
-		said{vaultA, contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
-		said{vaultA, contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
-	s.Mine(said{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
-		said{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
+	s.Mine(emitted{vaultA, deposit(1, alice, 7, whole(1000))}, emitted{vaultA, requested(0, alice)}, emitted{vaultA, requested(1, alice)}, emitted{vaultA, requested(2, bob)})
+	s.Mine(emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
+		emitted{vaultA, contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
+	s.Mine(emitted{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
+		emitted{vaultA, contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
+		emitted{vaultA, contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
+	s.Mine(emitted{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
+		emitted{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
 	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // an unknown event
 	s.Decision("accept-reorg:open")
 	s.Mine()
@@ -93,7 +93,7 @@ func TestEveryEvent(t *testing.T) {
 	reaches(t, p, s.Seq())
 	r := w.verify(t, s.Seq())
 	if len(r.Impossible)+len(r.Quarantined) != 0 {
-		t.Errorf("nothing is wrong with this log:\n%s", r)
+		t.Errorf("want no impossible and no quarantined log, got\n%s", r)
 	}
 	got := p.Status()
 	if got.Generation != 1 || got.Block != s.Number || got.BlockTime == nil || uint64(got.BlockTime.Unix()) != s.Time || got.Lag != 0 {
@@ -129,7 +129,7 @@ func TestEveryEvent(t *testing.T) {
 		return nil
 	})
 	// The log continues, then the projector restarts.
-	s.Mine(said{vaultB, deposit(1, alice, 3, whole(1))}, said{vaultB, requested(1, alice)})
+	s.Mine(emitted{vaultB, deposit(1, alice, 3, whole(1))}, emitted{vaultB, requested(1, alice)})
 	w.append(t, s.Records[s.Seq()-3:])
 	reaches(t, p, s.Seq())
 	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("lists")); got < 20 {
@@ -138,7 +138,7 @@ func TestEveryEvent(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatalf("Run: %v", err)
 	}
-	s.Mine(said{vaultB, deposit(2, bob, 0, whole(1))})
+	s.Mine(emitted{vaultB, deposit(2, bob, 0, whole(1))})
 	w.append(t, s.Records[s.Seq()-2:])
 	p, _ = w.projector(t)
 	start(t, p)
@@ -172,18 +172,18 @@ func TestQuarantine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
-	s.Mine(said{vaultA, deposit(1, alice, 7, power(191, -1))}, said{vaultA, deposit(2, alice, 7, power(191, -1))})
-	s.Mine(said{vaultA, deposit(3, alice, 7, power(191, 0))}, said{vaultA, deposit(4, bob, 7, power(256, -1))})
-	s.Mine(said{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1), Shares: whole(1)}},
-		said{vaultA, contracts.WithdrawalFunded{RequestIndex: power(64, 0), Owner: bob, SettlementID: whole(1), Shares: whole(1), Assets: whole(1)}})
-	cut := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(5, bob, 7, whole(1))})
+	s.Mine(emitted{vaultA, deposit(1, alice, 7, power(191, -1))}, emitted{vaultA, deposit(2, alice, 7, power(191, -1))})
+	s.Mine(emitted{vaultA, deposit(3, alice, 7, power(191, 0))}, emitted{vaultA, deposit(4, bob, 7, power(256, -1))})
+	s.Mine(emitted{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1), Shares: whole(1)}},
+		emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: power(64, 0), Owner: bob, SettlementID: whole(1), Shares: whole(1), Assets: whole(1)}})
+	cut := logOf(0, 0, common.Hash{}, 0, emitted{vaultA, deposit(5, bob, 7, whole(1))})
 	cut.Data = cut.Data[:40]
 	s.Raw(cut)
-	long := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(6, bob, 7, whole(1))})
+	long := logOf(0, 0, common.Hash{}, 0, emitted{vaultA, deposit(6, bob, 7, whole(1))})
 	long.TxHash = append(long.TxHash, 1)
 	s.Raw(long)
 	s.Raw(&event.Log{Address: vaultA.Bytes()}) // without topics
-	s.Mine(said{vaultA, deposit(7, alice, 0, whole(0))}, said{vaultA, deposit(8, alice, 0, whole(1))})
+	s.Mine(emitted{vaultA, deposit(7, alice, 0, whole(0))}, emitted{vaultA, deposit(8, alice, 0, whole(1))})
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
@@ -215,18 +215,18 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestThereAndBack: a reorganisation A -> B -> A with everything that depends on a block. The lists are built while
-// the generation has branch A.
-func TestThereAndBack(t *testing.T) {
+// TestReorganisationBackToTheFirstBranch: a reorganisation A -> B -> A with everything that depends on a block. The
+// lists are built while the generation has branch A.
+func TestReorganisationBackToTheFirstBranch(t *testing.T) {
 	if testing.Short() {
-		t.Skip("switches to and fro")
+		t.Skip("switches back and forth")
 	}
 	t.Parallel()
 	w, s, p, _ := running(t)
 	from := s.Seq()
 	rng := rand.New(rand.NewPCG(1, 2))
 	a := s.Retract(4)
-	var logs []said
+	var logs []emitted
 	for range 12 {
 		logs = append(logs, anything(rng, 2, 3))
 	}
@@ -262,9 +262,10 @@ func TestImpossibleLogs(t *testing.T) {
 	sweep := func(from, to int64) contracts.Event {
 		return contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}
 	}
-	s.Mine(said{vaultA, claim}, said{vaultA, fund}, said{vaultA, sweep(1, 2)}, said{vaultA, sweep(4, 5)}, said{vaultA, sweep(6, 5)})
-	s.Mine(said{vaultA, requested(1, alice)}, said{vaultA, requested(1, bob)})
-	s.Mine(said{vaultA, claim})
+	s.Mine(emitted{vaultA, claim}, emitted{vaultA, fund},
+		emitted{vaultA, sweep(1, 2)}, emitted{vaultA, sweep(4, 5)}, emitted{vaultA, sweep(6, 5)})
+	s.Mine(emitted{vaultA, requested(1, alice)}, emitted{vaultA, requested(1, bob)})
+	s.Mine(emitted{vaultA, claim})
 	w.append(t, s.Records[from:])
 	reaches(t, p, s.Seq())
 	r := w.verify(t, s.Seq())
@@ -277,7 +278,7 @@ func TestImpossibleLogs(t *testing.T) {
 		}
 	}
 	if n := number(t, w.conn, "SELECT toUInt64(sum(sign * claimed)) FROM "+w.ch.Database(1)+".lists WHERE list = 'totals' AND owner = scope AND key = 18446744073709551615"); n != 10 {
-		t.Errorf("withdrawn is %d, and the chain says 10", n)
+		t.Errorf("withdrawn is %d, want 10", n)
 	}
 }
 
@@ -314,7 +315,7 @@ func TestTwoProjectors(t *testing.T) {
 	w.equal(t, s.Seq())
 }
 
-// stealLease gives the lease of a generation to an owner that has just died.
+// stealLease gives the lease of a generation to an owner that has just ended.
 func (w *world) stealLease(t *testing.T, generation int32) {
 	t.Helper()
 	_, err := w.pool.Exec(t.Context(), "UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now() WHERE kind = 'generation' AND key = $1", generation)
@@ -338,7 +339,7 @@ func TestLeaseLost(t *testing.T) {
 		return nil
 	})
 	reaches(t, p, s.Seq())
-	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
+	s.Mine(emitted{vaultA, deposit(2, bob, 7, whole(1))})
 	w.append(t, s.Records[p.Status().Seq:])
 	reaches(t, p, s.Seq())
 	w.equal(t, s.Seq())
@@ -369,7 +370,7 @@ func TestBehindPgBouncer(t *testing.T) {
 		return nil
 	})
 	must(t, stop())
-	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
+	s.Mine(emitted{vaultA, deposit(2, bob, 7, whole(1))})
 	w.append(t, s.Records[first.Status().Seq:])
 	reaches(t, second, s.Seq())
 	w.verify(t, s.Seq())
@@ -398,12 +399,12 @@ func TestDatabaseComesFirst(t *testing.T) {
 	w := newWorld(t)
 	s := everyEvent()
 	w.append(t, s.Records)
-	away := w.ch
-	away.Addr = "127.0.0.1:1"
-	conn, err := away.Open("")
+	unreachable := w.ch
+	unreachable.Addr = "127.0.0.1:1"
+	conn, err := unreachable.Open("")
 	must(t, err)
 	defer conn.Close()
-	made, err := creator{chainID, w.kafka, away, conn, w.pool}.create(t.Context(), 1, s.Records[0].GetOrigin())
+	made, err := creator{chainID, w.kafka, unreachable, conn, w.pool}.create(t.Context(), 1, s.Records[0].GetOrigin())
 	if made || err == nil {
 		t.Errorf("without ClickHouse: made %v, error %v", made, err)
 	}
@@ -433,7 +434,7 @@ func TestRefusals(t *testing.T) {
 		"none live": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
 		}, []string{"no generation is live", "1 (bad)", "navlog projection rebuild"}},
-		"rows that nobody knows": {func(t *testing.T, w *world) {
+		"rows of an unknown generation": {func(t *testing.T, w *world) {
 			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
 			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".events (seq) VALUES (5)"))
 		}, []string{"holds rows (events up to seq 5)", "drop the database"}},

@@ -235,7 +235,7 @@ const near = 10_000
 // built waits until a projector has brought the generation to the end of the log, or to the position that the live
 // one had when the new one came near. It also returns the live generation if the two can be compared.
 func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
-	began, told := time.Now(), false
+	began, noticed := time.Now(), false
 	var target *uint64
 	for {
 		g, live, err = o.find(ctx, id)
@@ -251,10 +251,10 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 		if g.State != registry.Building {
 			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it; check `navlog projection list`", id, g.State)
 		}
-		s := g.said
+		s := g.reported
 		switch {
-		case s == nil && !told && time.Since(began) > o.patience:
-			told = true
+		case s == nil && !noticed && time.Since(began) > o.patience:
+			noticed = true
 			options.Notice(fmt.Sprintf("no `navlog project` writes generation %d: is one of this version running (schema %s)? still waiting", id, g.Schema))
 		case s == nil: // wait
 		case s.State == Bad:
@@ -267,7 +267,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				}
 				atEnd = target != nil && *g.Seq >= *target && s.Built
 			}
-			o.Progress.Tell(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
+			o.Progress.Report(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
 			if atEnd {
 				return g, live, nil
 			}
@@ -293,20 +293,20 @@ func endOf(seq uint64, left int64, atEnd bool) uint64 {
 	return seq + uint64(left)
 }
 
-// words returns what projectors report about each generation that one of them writes. A report of the lease's holder
+// reports returns what projectors report about each generation that one of them writes. A report of the lease's holder
 // takes precedence over those of standbys.
-func (o *Operator) words(ctx context.Context) (map[int32]*Status, error) {
+func (o *Operator) reports(ctx context.Context) (map[int32]*Status, error) {
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the status of the programs: %w", err)
 	}
 	out := map[int32]*Status{}
 	for _, row := range all {
-		var said Status
-		if row.Program != registry.Project || row.AgeMs > 5000 || json.Unmarshal(row.Status, &said) != nil {
+		var reported Status
+		if row.Program != registry.Project || row.AgeMs > 5000 || json.Unmarshal(row.Status, &reported) != nil {
 			continue
 		}
-		for _, s := range append(said.Others, said) {
+		for _, s := range append(reported.Others, reported) {
 			if best := out[s.Generation]; s.State != Starting && (best == nil || best.State == StandingBy) {
 				out[s.Generation] = &s
 			}

@@ -118,7 +118,7 @@ func running(t *testing.T) (*world, *script, *Projections, *Operator) {
 func (w *world) more(t *testing.T, s *script) {
 	t.Helper()
 	from := s.Seq()
-	s.Mine(said{vaultA, deposit(int64(from), bob, 9, whole(5))})
+	s.Mine(emitted{vaultA, deposit(int64(from), bob, 9, whole(5))})
 	w.append(t, s.Records[from:])
 }
 
@@ -128,7 +128,7 @@ func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
 	from := s.Seq()
-	s.Mine(said{vaultA, requested(3, bob)}) // stays in the queue
+	s.Mine(emitted{vaultA, requested(3, bob)}) // stays in the queue
 	w.append(t, s.Records[from:])
 	reaches(t, p, s.Seq())
 	var ends atomic.Int64
@@ -269,13 +269,13 @@ func TestRebuildInterrupted(t *testing.T) {
 	w.more(t, s)
 	follows(t, p, 1, s.Seq())
 	w.wantAt(t, 2, s.Seq())
-	var told []string
-	out, err = o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { told = append(told, sentence) }})
+	var notices []string
+	out, err = o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
 	if err != nil || out.Generation != 2 || !out.Continued || !out.Live {
 		t.Errorf("continued %+v, %v", out, err)
 	}
-	if len(told) == 0 || !strings.Contains(told[0], "continuing generation 2") {
-		t.Errorf("told %q", told)
+	if len(notices) == 0 || !strings.Contains(notices[0], "continuing generation 2") {
+		t.Errorf("the notices are %q", notices)
 	}
 	wantStates(t, o, "1 standby, 2 live")
 }
@@ -302,15 +302,15 @@ func TestRebuildOfBad(t *testing.T) {
 	o := w.operator(t)
 	o.patience = 0
 	next, _ := w.projector(t)
-	var told atomic.Int64
+	var notices atomic.Int64
 	out, err := o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) {
 		if strings.Contains(sentence, "no `navlog project` writes generation 2") {
-			told.Add(1)
+			notices.Add(1)
 			start(t, next)
 		}
 	}})
-	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.Seq() || told.Load() != 1 {
-		t.Fatalf("rebuilt %+v, %v, %d reports", out, err, told.Load())
+	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.Seq() || notices.Load() != 1 {
+		t.Fatalf("rebuilt %+v, %v, %d reports", out, err, notices.Load())
 	}
 	wantStates(t, o, "1 bad, 2 live")
 	follows(t, next, 2, s.Seq())
@@ -318,9 +318,9 @@ func TestRebuildOfBad(t *testing.T) {
 	wantStates(t, o, "1 dropped, 2 live")
 }
 
-// TestPatient: a projector whose only generation has another schema, as after an upgrade, does not end, and builds
-// what a rebuild creates.
-func TestPatient(t *testing.T) {
+// TestOtherSchemaWaitsForRebuild: a projector whose only generation has another schema, as after an upgrade, does not
+// end, and builds what a rebuild creates.
+func TestOtherSchemaWaitsForRebuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
@@ -394,7 +394,7 @@ func TestOldSchema(t *testing.T) {
 // rollback fixes it.
 func TestLiveBreaks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("rebuilds, breaks and goes back")
+		t.Skip("rebuilds, breaks and rolls back")
 	}
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -458,7 +458,7 @@ func TestOperatorRefusals(t *testing.T) {
 	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".events (seq) VALUES (5)"))
 	_, err = o.Rebuild(t.Context(), RebuildOptions{})
-	wantError(t, err, "holds rows (events up to seq 5), and PostgreSQL knows of no generation 2")
+	wantError(t, err, "holds rows (events up to seq 5), and PostgreSQL has no generation 2")
 	must(t, w.conn.Exec(t.Context(), "DROP TABLE "+w.ch.Database(2)+".events"))
 	w.registered(t, 2, []byte("another log's id"), readmodel.Schema(), registry.Standby)
 	wantError(t, o.Switch(t.Context(), 2), "has no tables")

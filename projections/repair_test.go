@@ -23,7 +23,7 @@ import (
 
 // TestBrokenParts: a full disk leaves merged parts whose files are empty. If the parts that they were merged from
 // still exist, project loads these instead and continues, in every table; if they are gone, the generation is bad,
-// with a reason that says what to do.
+// with advice in the reason.
 func TestBrokenParts(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"the sources are there": false, "the sources are gone": true} {

@@ -38,10 +38,10 @@ func TestSurplus(t *testing.T) {
 // other one does.
 func TestUnwritten(t *testing.T) {
 	all := []Generation{
-		{ID: 1, State: registry.Standby, said: &Status{State: Bad, Reason: "a vault was restored"}},
-		{ID: 2, State: registry.Standby, said: &Status{State: Following}},
+		{ID: 1, State: registry.Standby, reported: &Status{State: Bad, Reason: "a vault was restored"}},
+		{ID: 2, State: registry.Standby, reported: &Status{State: Following}},
 		{ID: 3, State: registry.Standby},
-		{ID: 4, State: registry.Live, said: &Status{State: Bad, Reason: "the log has a hole"}},
+		{ID: 4, State: registry.Live, reported: &Status{State: Bad, Reason: "the log has a hole"}},
 	}
 	noteUnwritten(all)
 	for i, want := range []string{

@@ -77,7 +77,7 @@ func (p *Projections) supervise(ctx context.Context) {
 	}()
 	p.roster.none.set(Waiting, nil)
 	var origin *event.Origin
-	for told := ""; ; {
+	for logged := ""; ; {
 		var err error
 		if origin == nil {
 			origin, err = p.origin(ctx)
@@ -94,10 +94,10 @@ func (p *Projections) supervise(ctx context.Context) {
 			p.roster.none.set(Retrying, err)
 		}
 		s := p.roster.none.get()
-		if s.Reason != told && s.Reason != "" { // once, not every second
+		if s.Reason != logged && s.Reason != "" { // once, not every second
 			p.log.Warn("the live generation cannot be written", "state", s.State, "error", s.Reason)
 		}
-		told = s.Reason
+		logged = s.Reason
 		if s.State == Bad { // the next generation is built from the log that exists by then
 			if now, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...); err == nil && now != nil {
 				origin = now
@@ -121,20 +121,20 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		return err
 	}
 	refusal := l.refusal
-	wanted := map[int32]generation{}
+	needed := map[int32]generation{}
 	for _, g := range l.all {
 		err := p.fits(g, origin)
 		if err == nil {
-			wanted[g.id] = g
+			needed[g.id] = g
 		} else if g.id == l.live {
 			refusal = err
 		}
 	}
-	p.dismiss(wanted, l)
-	if err := p.hire(ctx, wanted, l.live, ended); err != nil {
+	p.dismiss(needed, l)
+	if err := p.hire(ctx, needed, l.live, ended); err != nil {
 		return err
 	}
-	if made, err := p.succeed(ctx, origin, l, wanted); err != nil || made {
+	if made, err := p.succeed(ctx, origin, l, needed); err != nil || made {
 		return err // there is a new one to write
 	}
 	p.retire(ctx, l)
@@ -157,20 +157,20 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 // is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside the
 // live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out of
 // the API that was restored meanwhile.
-func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
+func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, needed map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
-	if l.live != 0 && (live == nil || !wanted[l.live].outdated) {
+	if l.live != 0 && (live == nil || !needed[l.live].outdated) {
 		return false, nil
 	}
 	var next *keeper
 	outdated := live != nil
-	for id, g := range wanted {
+	for id, g := range needed {
 		k := p.roster.keepers[id]
 		switch {
 		case l.states[id] != registry.Building || k == nil:
 		case k.fault() != nil:
 			outdated = outdated || g.outdated
-		case k.restored.Load() && live != nil && live.fault() == nil && omitsMore(g, wanted[l.live]):
+		case k.restored.Load() && live != nil && live.fault() == nil && omitsMore(g, needed[l.live]):
 			// The live generation still has a vault that was restored meanwhile: only another successor will have it too.
 		case next == nil || id > next.id:
 			next = k // even if a vault was added since it was built: it has the others
@@ -206,35 +206,35 @@ func omitsMore(g, than generation) bool {
 	return slices.ContainsFunc(g.without, func(v common.Address) bool { return !slices.Contains(than.without, v) })
 }
 
-// dismiss ends the keepers of generations that are no longer wanted.
-func (p *Projections) dismiss(wanted map[int32]generation, l *list) {
+// dismiss ends the keepers of generations that are no longer needed.
+func (p *Projections) dismiss(needed map[int32]generation, l *list) {
 	r := &p.roster
 	if l.live != 0 {
 		r.fault = nil
 	}
 	for _, k := range r.all() {
-		if _, ok := wanted[k.id]; ok {
+		if _, ok := needed[k.id]; ok {
 			continue
 		}
 		k.stop()
 		if k.id == r.liveID && l.live == 0 {
 			r.fault = k.fault()
 			if why := cmp.Or(r.fault, l.refusal); why != nil {
-				r.none.set(Bad, why) // before the keeper that knows the reason is gone
+				r.none.set(Bad, why) // before the keeper that has the reason is gone
 			}
 		}
 		r.mu.Lock()
 		delete(r.keepers, k.id)
 		r.mu.Unlock()
-		k.metrics.forget(k.reg)
+		k.metrics.unregister(k.reg)
 		p.log.Info("generation out of service", "generation", k.id)
 	}
 }
 
 // hire starts the missing keepers, and records which one has the live generation.
-func (p *Projections) hire(ctx context.Context, wanted map[int32]generation, live int32, ended chan<- struct{}) error {
+func (p *Projections) hire(ctx context.Context, needed map[int32]generation, live int32, ended chan<- struct{}) error {
 	r := &p.roster
-	for id, g := range wanted {
+	for id, g := range needed {
 		if r.keepers[id] != nil {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 
 // The histories of the tests are those of deploy/testkit/histories, under short names.
 type (
-	script = histories.Script
-	said   = histories.Said
+	script  = histories.Script
+	emitted = histories.Said
 )
 
 var (
@@ -40,7 +40,7 @@ func busyHistory(rng *rand.Rand, steps int) *script {
 		if depth := rng.IntN(4); depth > 0 && len(s.Blocks) > 6 {
 			s.Retract(depth)
 		}
-		var logs []said
+		var logs []emitted
 		for range rng.IntN(6) {
 			logs = append(logs, anything(rng, 2, 5))
 		}

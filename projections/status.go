@@ -201,7 +201,7 @@ func (b *board) wrote(p progress) {
 // Not every offset is a record: some are markers, or belong to aborted transactions. So the writer is at the end in
 // two cases. Either one offset is left, the marker of its last record. Or more are left, but everything that the log
 // returned is written, it returned nothing since the last look, and no transaction is open: behind an open one there
-// may be records that cannot be read yet. Until the log has returned something, its silence proves nothing, because
+// may be records that cannot be read yet. Until the log has returned something, its silence means nothing, because
 // the first response may still be on its way.
 func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
@@ -265,7 +265,7 @@ func (p *Projections) observe(ctx context.Context) error {
 			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN() // nothing is known about a generation that is not written here
 			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
-				if &k.board == served { // an older one may lack the mapping that knows the vault's events
+				if &k.board == served { // an older one may lack the mapping of the vault's events
 					foreign = float64(len(s.VaultWarnings))
 				}
 			}

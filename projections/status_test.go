@@ -77,24 +77,24 @@ func TestBoardOfABuilding(t *testing.T) {
 	b := new(board)
 	b.begin(1)
 	b.open(100, 150, false)
-	wants := func(step, state string, left int64, eta *uint64, phase string) {
+	check := func(step, state string, left int64, eta *uint64, phase string) {
 		t.Helper()
 		got := b.building()
 		if s := b.get(); s.State != state || got.Generation != 1 || got.Seq != s.Seq || got.RecordsLeft != left || got.Phase != phase || (got.ETASeconds == nil) != (eta == nil) || eta != nil && *eta != *got.ETASeconds {
 			t.Errorf("%s: %s, %+v", step, s.State, got)
 		}
 	}
-	wants("opened", Building, 0, nil, registry.PhaseFacts)
+	check("opened", Building, 0, nil, registry.PhaseFacts)
 	b.wrote(reached(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: readmodel.BlockRecord}}}))
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta := uint64(1000/200 + 1)
-	wants("a second later", Building, 1000, &eta, registry.PhaseFacts)
+	check("a second later", Building, 1000, &eta, registry.PhaseFacts)
 	b.wrote(reached(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: readmodel.BlockRecord}}}))
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta = 1
-	wants("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
+	check("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
 	b.build(true, false)
-	wants("while its lists are built", Building, 0, nil, registry.PhaseDeriving)
+	check("while its lists are built", Building, 0, nil, registry.PhaseDeriving)
 	b.build(false, true)
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	if s := b.get(); s.State != Following || !s.Built || b.ready() != nil {
@@ -117,7 +117,7 @@ func TestFollowsPastAborted(t *testing.T) {
 	stop := start(t, p)
 	reaches(t, p, s.Seq())
 	must(t, stop())
-	s.Mine(said{vaultA, deposit(2, alice, 7, whole(5))})
+	s.Mine(emitted{vaultA, deposit(2, alice, 7, whole(5))})
 	from := s.Seq() - 2
 	w.transaction(t, s.Records[from:], kgo.TryAbort)
 	p, _ = w.projector(t)
@@ -262,21 +262,21 @@ func TestHangingTransaction(t *testing.T) {
 	wait.Until(t, p.Ready)
 }
 
-// whenSaid calls a function when a certain message is logged.
-type whenSaid struct {
+// whenLogged calls a function when a certain message is logged.
+type whenLogged struct {
 	slog.Handler
 	sentence string
 	call     func()
 }
 
-func (h whenSaid) Handle(_ context.Context, r slog.Record) error {
+func (h whenLogged) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == h.sentence {
 		h.call()
 	}
 	return nil
 }
 
-func (h whenSaid) Enabled(context.Context, slog.Level) bool { return true }
+func (h whenLogged) Enabled(context.Context, slog.Level) bool { return true }
 
 // TestLiveGoesBad: as soon as the live generation is found to be bad, the projector is not ready, although it follows
 // the log with another one.
@@ -295,16 +295,16 @@ func TestLiveGoesBad(t *testing.T) {
 	bad.board.set(Bad, bad.err)
 	p.roster.none.set(Waiting, nil)
 	p.roster.keepers, p.roster.liveID = map[int32]*keeper{1: standby, 2: bad}, 2
-	asked := 0
-	p.log = slog.New(whenSaid{sentence: "generation out of service", call: func() {
-		asked++
+	calls := 0
+	p.log = slog.New(whenLogged{sentence: "generation out of service", call: func() {
+		calls++
 		wantError(t, p.Ready(), "marked bad")
 	}})
 	wantError(t, p.Ready(), "marked bad")
 	p.dismiss(map[int32]generation{1: standby.generation}, new(list))
 	wantError(t, p.Ready(), "marked bad")
-	if asked != 1 {
-		t.Errorf("%d generations were out of service, want 1", asked)
+	if calls != 1 {
+		t.Errorf("%d generations were out of service, want 1", calls)
 	}
 }
 
@@ -418,7 +418,7 @@ func TestStandbyIsReadyWhileItCouldTakeOver(t *testing.T) {
 	wantError(t, b.ready(), "stands by and could not take over")
 	b.look(chainlog.Tail{}, nil, time.Second) // both have responded
 	if err := b.ready(); err != nil {
-		t.Errorf("a standby whose engines answer: %v", err)
+		t.Errorf("a standby whose engines respond: %v", err)
 	}
 	b.answered = b.answered.Add(-2 * silence)
 	wantError(t, b.ready(), "stands by and could not take over")

@@ -30,16 +30,16 @@ func sameFact(r *event.Record, f *Fact) error {
 	if err != nil {
 		return err
 	}
-	said := oracle.Read(vaults, []*event.Record{r})[r.GetSeq()]
-	if said == nil { // neither a log nor a sample
-		said = &oracle.Reading{}
+	reading := oracle.Read(vaults, []*event.Record{r})[r.GetSeq()]
+	if reading == nil { // neither a log nor a sample
+		reading = &oracle.Reading{}
 	}
-	if kind := chainlog.TypeOf(r); f.Kind.String() != kind || f.Name() != said.Name || f.Quarantined != said.Quarantined || f.Retracts != r.GetRetracts() {
+	if kind := chainlog.TypeOf(r); f.Kind.String() != kind || f.Name() != reading.Name || f.Quarantined != reading.Quarantined || f.Retracts != r.GetRetracts() {
 		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d",
-			f.Kind, f.Name(), f.Quarantined, f.Retracts, kind, said.Name, said.Quarantined, r.GetRetracts())
+			f.Kind, f.Name(), f.Quarantined, f.Retracts, kind, reading.Name, reading.Quarantined, r.GetRetracts())
 	}
 	var effects []mapping.Effect
-	for _, l := range said.Effects {
+	for _, l := range reading.Effects {
 		effects = append(effects, l.Effect)
 	}
 	if !slices.Equal(f.Effects, effects) {
@@ -162,10 +162,10 @@ func TestDecodePresets(t *testing.T) {
 			raw = raw[n:]
 		}
 		for _, unit := range histories.Units(s.Records) {
-			for seq, said := range oracle.Read(vaults, unit) {
+			for seq, reading := range oracle.Read(vaults, unit) {
 				f := facts[seq-1]
 				var want []mapping.Effect
-				for _, l := range said.Effects {
+				for _, l := range reading.Effects {
 					want = append(want, l.Effect)
 				}
 				for i := range f.Effects { // the decoder maps a log that needs no other one of its transaction by itself
@@ -174,11 +174,12 @@ func TestDecodePresets(t *testing.T) {
 				for i := range want {
 					want[i].Log = 0
 				}
-				if !slices.Equal(f.Effects, want) || f.Quarantined != said.Quarantined || f.Kind == readmodel.LogRecord && f.Name() != said.Name {
-					t.Fatalf("seq %d: %s %v, quarantined %t; want %s %v, %t", seq, f.Name(), f.Effects, f.Quarantined, said.Name, want, said.Quarantined)
+				if !slices.Equal(f.Effects, want) || f.Quarantined != reading.Quarantined || f.Kind == readmodel.LogRecord && f.Name() != reading.Name {
+					t.Fatalf("seq %d: %s %v, quarantined %t; want %s %v, %t", seq, f.Name(), f.Effects, f.Quarantined,
+						reading.Name, want, reading.Quarantined)
 				}
 				effects += len(want)
-				if said.Quarantined {
+				if reading.Quarantined {
 					quarantined++
 				}
 			}
@@ -369,7 +370,7 @@ func TestAnotherMapping(t *testing.T) {
 			if f.Sign < 0 {
 				at = len(logs) - 1 - at
 			}
-			if got := told(f); got != want[at] || (f.Raw != nil) != f.Quarantined {
+			if got := describe(f); got != want[at] || (f.Raw != nil) != f.Quarantined {
 				t.Errorf("read by %d: record %d is %q, want %q; bytes kept %t", size, f.Seq, got, want[at], f.Raw != nil)
 			}
 			if of := f.Log.Vault; of != vault && logs[at].Address[0] != stranger[0] {
@@ -379,8 +380,8 @@ func TestAnotherMapping(t *testing.T) {
 	}
 }
 
-// told describes the effects of a log as text.
-func told(f *Fact) string {
+// describe describes the effects of a log as text.
+func describe(f *Fact) string {
 	var all []string
 	for e := range slices.Values(f.Effects) {
 		all = append(all, fmt.Sprint(e.Kind, " ", e.ID, " ", e.To))

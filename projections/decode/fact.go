@@ -34,7 +34,7 @@ type Fact struct {
 	Sign          int8 // -1 if the record retracts another one, which it repeats
 	Kind          readmodel.RecordKind
 	// Named is the event's name in the mapping; empty for a record that is not a log, and for an event that the
-	// mapping does not know.
+	// mapping lacks.
 	Named       string
 	Quarantined bool
 	Removed     bool // in a vault record: the vault was removed
@@ -60,7 +60,7 @@ func (f *Fact) Name() string {
 	return cmp.Or(f.Named, "Unknown")
 }
 
-// Known reports whether a log is an event that navlog knows, including quarantined logs.
+// Known reports whether a log is a known event, including quarantined logs.
 func (f *Fact) Known() bool { return f.Kind == readmodel.LogRecord && f.Named != "" }
 
 // String describes the record.

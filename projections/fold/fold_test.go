@@ -132,8 +132,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestNavHas18Decimals: NAV that no log says has 18 decimals, whatever the vault's record says about the decimals of its
-// shares and of its asset.
+// TestNavHas18Decimals: NAV that comes from no log has 18 decimals, whatever the vault's record contains about the
+// decimals of its shares and of its asset.
 func TestNavHas18Decimals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ shares, asset uint32 }{{18, 18}, {18, 6}, {6, 6}, {6, 18}} {
@@ -211,7 +211,7 @@ func everything() []decode.Fact {
 	return facts
 }
 
-// TestClip: clipping at any block gives the state after that block, and the difference leads from one state to the
+// TestClip: clipping at any block returns the state after that block, and the difference leads from one state to the
 // other.
 func TestClip(t *testing.T) {
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestClip(t *testing.T) {
 		s.take(all[ancestor:]...) // the same branch again
 		s.difference(func(sign int8, row readmodel.ListRow) {
 			if !slices.Contains([]readmodel.List{readmodel.PartnerEvents, readmodel.UserEvents, readmodel.VaultEvents}, row.List) {
-				t.Errorf("there and back to block %d: sign %d of %+v", ancestor, sign, row)
+				t.Errorf("to block %d and back: sign %d of %+v", ancestor, sign, row)
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func TestChainOrder(t *testing.T) {
 }
 
 // TestTouched: the touched row names the list and owner of each row; for a unit that changes too many keys, it names
-// everything. For a unit that retracts, it names the first block about which an answer may change.
+// everything. For a unit that retracts, it names the first block about which a response may change.
 func TestTouched(t *testing.T) {
 	t.Parallel()
 	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9, Block: 6}, retracts: true, ancestor: 4}
@@ -342,7 +342,7 @@ func TestTouched(t *testing.T) {
 	}
 	c.Cursor.Block = 2 // blocks 3 and 4 are not recorded, and the new branch may have other logs in them
 	if row := c.touched(nil); row.ID != 3 {
-		t.Errorf("a unit that leaves the chain at block 2 is said to change answers from block %d on", row.ID)
+		t.Errorf("a unit that leaves the chain at block 2 counts as changing responses from block %d on", row.ID)
 	}
 	many := map[readmodel.TouchedKey]bool{}
 	for i := range mostTouched + 1 {

@@ -68,7 +68,7 @@ func (w *world) facts(number uint64) (facts []decode.Fact, hash common.Hash) {
 		log := mapping.Log{Role: role, Place: mapping.Place(number, uint32(l.Index)), Time: header.Time, Topics: l.Topics, Data: l.Data}
 		event := w.mapping.Event(&log)
 		if event == nil {
-			w.t.Fatalf("the preset does not know the log %+v", l)
+			w.t.Fatalf("the preset has no event for the log %+v", l)
 		}
 		w.events[event.Name]++
 		f := decode.Fact{Sign: 1, Kind: readmodel.LogRecord, Log: at, Hash: hash}
@@ -161,7 +161,7 @@ func (w *world) agree() {
 	ctx := w.t.Context()
 	same := func(what string, got, want *big.Int) {
 		if got.Cmp(want) != 0 {
-			w.t.Errorf("%s is %s, and the contract says %s", what, got, want)
+			w.t.Errorf("%s is %s, and the contract returns %s", what, got, want)
 		}
 	}
 	number := func(method string, of common.Address) *big.Int {
@@ -209,7 +209,7 @@ func (w *world) agree() {
 // reorganisations, and they equal their definitions. Every event of the story is known, and none is impossible.
 func TestPresets(t *testing.T) {
 	t.Parallel()
-	wanted := map[string][]string{
+	expected := map[string][]string{
 		"erc4626":     {"Deposit", "Withdraw"},
 		"erc7540":     {"Deposit", "RedeemRequest", "Withdraw"},
 		"lagoon-v0.6": {"DepositRequest", "DepositRequestCanceled", "Referral", "SettleDeposit", "RedeemRequest", "RedeemRequestCanceled", "SettleRedeem", "Withdraw", "DepositSync", "WithdrawSync"},
@@ -219,7 +219,7 @@ func TestPresets(t *testing.T) {
 			"RejectRequest", "AnswerUpdated"},
 		"veda": {"Deposit", "BulkDeposit", "Withdraw", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
 	}
-	for preset, events := range wanted {
+	for preset, events := range expected {
 		if testing.Short() && preset != "lagoon-v0.6" { // it has groups, cancellations and claims
 			continue
 		}

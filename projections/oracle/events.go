@@ -25,15 +25,15 @@ func Rows(vaults *mapping.Vaults, unit []Record) [][]readmodel.EventRow {
 	for i, r := range unit {
 		records[i] = r.Record
 	}
-	said, out := Read(vaults, records), make([][]readmodel.EventRow, len(unit))
+	readings, out := Read(vaults, records), make([][]readmodel.EventRow, len(unit))
 	for i, r := range unit {
-		out[i] = rows(r, said[r.GetSeq()])
+		out[i] = rows(r, readings[r.GetSeq()])
 	}
 	return out
 }
 
-// rows returns the rows of events for one record; said is nil if it is neither a log nor a sample.
-func rows(r Record, said *Reading) []readmodel.EventRow {
+// rows returns the rows of events for one record; reading is nil if it is neither a log nor a sample.
+func rows(r Record, reading *Reading) []readmodel.EventRow {
 	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Boundary: r.GetBoundary(), Passed: r.Passed}
 	if r.GetRetracts() != 0 {
 		row.Sign = -1
@@ -44,20 +44,20 @@ func rows(r Record, said *Reading) []readmodel.EventRow {
 		row.Record, row.Block, row.TS = readmodel.LogRecord, l.GetBlockNumber(), seconds(l.GetBlockTime())
 		row.Hash, row.Vault = common.BytesToHash(l.GetBlockHash()), mapping.VaultOf(l)
 		row.Tx, row.LogIndex = common.BytesToHash(l.GetTxHash()), l.GetLogIndex()
-		row.Event, row.Quarantined = said.Name, said.Quarantined
-		if said.Quarantined {
+		row.Event, row.Quarantined = reading.Name, reading.Quarantined
+		if reading.Quarantined {
 			row.Payload = string(r.Value)
 		}
-		return effects(row, r.Value, said.Effects)
+		return effects(row, r.Value, reading.Effects)
 	case r.GetSample() != nil:
 		sample := r.GetSample()
 		row.Record, row.Block, row.TS = readmodel.SampleRecord, sample.GetBlockNumber(), seconds(sample.GetBlockTime())
 		row.Hash, row.Vault = common.BytesToHash(sample.GetBlockHash()), common.BytesToAddress(sample.GetVault())
-		row.LogIndex, row.Quarantined = readmodel.SampleIndex, said.Quarantined
-		if said.Quarantined {
+		row.LogIndex, row.Quarantined = readmodel.SampleIndex, reading.Quarantined
+		if reading.Quarantined {
 			row.Payload = string(r.Value)
 		}
-		return effects(row, r.Value, said.Effects)
+		return effects(row, r.Value, reading.Effects)
 	case r.GetBlock() != nil:
 		row.Record, row.Block = readmodel.BlockRecord, r.GetBlock().GetNumber()
 		row.Hash, row.TS = common.BytesToHash(r.GetBlock().GetHash()), seconds(r.GetBlock().GetTime())

@@ -15,7 +15,7 @@ func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
 		vault common.Address
 		id    uint64
 	}
-	type request struct{ asked, funded, ended bool }
+	type request struct{ requested, funded, ended bool }
 	requests, swept := map[key]*request{}, map[common.Address]uint64{}
 	logs, quarantined := f.logs()
 	wonder := func(l *Log, what string, numbers ...any) {
@@ -39,23 +39,23 @@ func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
 		}
 		switch l.Kind {
 		case mapping.Requested:
-			if q.asked {
+			if q.requested {
 				wonder(l, "request %d is requested again", l.ID)
 			}
-			q.asked = true
+			q.requested = true
 			requests[key{l.Vault, l.ID}] = q
 		case mapping.Funded:
-			if !q.asked || q.funded || q.ended {
+			if !q.requested || q.funded || q.ended {
 				wonder(l, "request %d is funded, and is unknown, funded or over", l.ID)
 			}
 			q.funded = q.funded || !q.ended
 		case mapping.Claimed:
-			if !q.asked || q.ended || !q.funded && f.vaults.Of(l.Vault).Description.FundsEach() {
+			if !q.requested || q.ended || !q.funded && f.vaults.Of(l.Vault).Description.FundsEach() {
 				wonder(l, "request %d is claimed, and is unknown, not funded or over", l.ID)
 			}
 			q.ended = true
 		case mapping.Cancelled, mapping.Expired:
-			if !q.asked || q.funded || q.ended {
+			if !q.requested || q.funded || q.ended {
 				wonder(l, "request %d %s, and is unknown, funded or over", l.ID,
 					map[mapping.Kind]string{mapping.Cancelled: "is cancelled", mapping.Expired: "expires"}[l.Kind])
 			}

@@ -26,23 +26,23 @@ var (
 
 // book is a log written by hand; all expected numbers below were added up by hand.
 type book struct {
-	t    *testing.T
-	fold *oracle.Fold
-	seq  uint64
-	said map[uint64]*event.Record
+	t       *testing.T
+	fold    *oracle.Fold
+	seq     uint64
+	records map[uint64]*event.Record
 	// index of the next log; it only grows.
 	index uint32
 }
 
 func newBook(t *testing.T) *book {
-	return &book{t: t, fold: oracle.New(nil), said: map[uint64]*event.Record{}}
+	return &book{t: t, fold: oracle.New(nil), records: map[uint64]*event.Record{}}
 }
 
 func (b *book) put(r *event.Record) uint64 {
 	b.t.Helper()
 	b.seq++
 	r.Seq = b.seq
-	b.said[r.Seq] = r
+	b.records[r.Seq] = r
 	if err := b.fold.Apply(r); err != nil {
 		b.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (b *book) block(number, time uint64) uint64 {
 
 func (b *book) retract(seq uint64) {
 	b.t.Helper()
-	b.put(&event.Record{Retracts: seq, Fact: b.said[seq].Fact})
+	b.put(&event.Record{Retracts: seq, Fact: b.records[seq].Fact})
 }
 
 func deposit(id int64, owner common.Address, partner uint32, assets *big.Int) contracts.Event {
@@ -188,14 +188,14 @@ func TestWithdrawals(t *testing.T) {
 		want       [3]uint64
 		impossible int
 	}{
-		"asked twice":               {[]contracts.Event{request(0, alice, 1), request(0, bob, 2), fund(0, 3)}, [3]uint64{1, 3, never}, 1},
+		"requested twice":           {[]contracts.Event{request(0, alice, 1), request(0, bob, 2), fund(0, 3)}, [3]uint64{1, 3, never}, 1},
 		"claimed twice":             {[]contracts.Event{request(0, alice, 1), fund(0, 3), claim(0, alice, 3), claim(0, alice, 3)}, [3]uint64{1, 2, 3}, 1},
 		"funded twice":              {[]contracts.Event{request(0, alice, 1), fund(0, 3), fund(0, 4)}, [3]uint64{1, 2, never}, 1},
 		"funded after its expiry":   {[]contracts.Event{request(0, alice, 1), expire, fund(0, 3)}, [3]uint64{1, never, 2}, 1},
 		"claimed after its expiry":  {[]contracts.Event{request(0, alice, 1), expire, claim(0, alice, 3)}, [3]uint64{1, never, 2}, 1},
 		"cancelled when funded":     {[]contracts.Event{request(0, alice, 1), fund(0, 3), cancel}, [3]uint64{1, 2, 3}, 1},
-		"funded before it is asked": {[]contracts.Event{fund(0, 3), request(0, alice, 1)}, [3]uint64{2, never, never}, 1},
-		"over before it is asked":   {[]contracts.Event{cancel, claim(0, alice, 1), request(0, alice, 1), fund(0, 2)}, [3]uint64{3, 4, never}, 2},
+		"funded before its request": {[]contracts.Event{fund(0, 3), request(0, alice, 1)}, [3]uint64{2, never, never}, 1},
+		"over before its request":   {[]contracts.Event{cancel, claim(0, alice, 1), request(0, alice, 1), fund(0, 2)}, [3]uint64{3, 4, never}, 2},
 		"claimed without funding":   {[]contracts.Event{request(0, alice, 1), claim(0, alice, 1)}, [3]uint64{1, never, 2}, 1},
 	} {
 		b := newBook(t)
@@ -276,8 +276,8 @@ func TestWithoutData(t *testing.T) {
 		if err := f.Apply(r); err != nil {
 			t.Fatal(err)
 		}
-		if said := oracle.Read(f.Vaults(), []*event.Record{r})[r.Seq]; len(said.Effects) > 0 || said.Quarantined != (topic == known) {
-			t.Errorf("record %d says %+v", r.Seq, said)
+		if reading := oracle.Read(f.Vaults(), []*event.Record{r})[r.Seq]; len(reading.Effects) > 0 || reading.Quarantined != (topic == known) {
+			t.Errorf("record %d is read as %+v", r.Seq, reading)
 		}
 	}
 }
@@ -307,10 +307,10 @@ func TestBlocksAfterARetraction(t *testing.T) {
 	gone := []uint64{b.log(1004, 1004, vaultA, deposit(1, alice, 0, n(1))), unit(1005)}
 	late := unit(500)
 	b.retract(gone[0])
-	b.put(&event.Record{Boundary: true, Retracts: gone[1], Fact: b.said[gone[1]].Fact})
+	b.put(&event.Record{Boundary: true, Retracts: gone[1], Fact: b.records[gone[1]].Fact})
 	again := unit(1002)
 	b.fold.Skip(oracle.Skipped{From: late})
-	if !b.fold.Skips(b.said[late]) || b.fold.Skips(b.said[again]) {
+	if !b.fold.Skips(b.records[late]) || b.fold.Skips(b.records[again]) {
 		t.Error("block 500 came late, and block 1002 did not")
 	}
 }
@@ -325,7 +325,7 @@ func TestApplyRefuses(t *testing.T) {
 		"other content":   {Seq: 2, Retracts: first, Fact: other.Fact},
 	} {
 		f := oracle.New(nil)
-		if err := f.Apply(b.said[first]); err != nil {
+		if err := f.Apply(b.records[first]); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Apply(r); err == nil || !strings.Contains(err.Error(), name) {

@@ -140,7 +140,7 @@ func TestDocumentedQueries(t *testing.T) {
 		answered := rows.Next()
 		must(t, rows.Close())
 		if err := rows.Err(); err != nil || !answered && !strings.Contains(query, "now('UTC')") {
-			t.Errorf("no answer to %s: %v", query, err)
+			t.Errorf("no response to %s: %v", query, err)
 		}
 	}
 	for title := range figures {

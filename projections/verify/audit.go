@@ -39,7 +39,7 @@ func Condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) e
 func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 	n, err := db.New(pool).MarkGenerationBad(ctx, id)
 	if err == nil && n != 1 {
-		err = errors.New("it was dropped, or PostgreSQL does not know it; check `navlog projection list`")
+		err = errors.New("it was dropped, or PostgreSQL does not have it; check `navlog projection list`")
 	}
 	if err != nil {
 		return fmt.Errorf("mark generation %d bad: %w", id, err)
@@ -110,12 +110,12 @@ func auditCursor(ctx context.Context, conn driver.Conn) error {
 // auditLists compares sums over lists with sums over events up to their cursor.
 func auditLists(ctx context.Context, conn driver.Conn) error {
 	var seq uint64
-	var found, wanted string
-	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_lists")).Scan(&seq, &found, &wanted); err != nil {
+	var found, want string
+	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_lists")).Scan(&seq, &found, &want); err != nil {
 		return fmt.Errorf("audit lists: %w", err)
 	}
-	if found != wanted {
-		return Broken(fmt.Sprintf("lists come to %s up to seq %d, but must come to %s", found, seq, wanted))
+	if found != want {
+		return Broken(fmt.Sprintf("lists come to %s up to seq %d, but must come to %s", found, seq, want))
 	}
 	return nil
 }

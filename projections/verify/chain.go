@@ -72,7 +72,7 @@ type chainCheck struct {
 	logs map[common.Hash][]*event.Log
 	// samples are live samples of NAV, in the order of the log.
 	samples []*event.Sample
-	// numbers are the numbers of the blocks that the log knows: those with logs, and those recorded as indexed. order
+	// numbers are the numbers of the blocks that the log has: those with logs, and those recorded as indexed. order
 	// has them in chain order.
 	numbers map[common.Hash]uint64
 	order   []common.Hash
@@ -89,7 +89,7 @@ const (
 )
 
 // againstChain compares live records up to the seq of a cursor, oldest first, with a node: each block that the log
-// knows, by its height and its hash, and its logs; each vault's totals, queue and valuation by eth_call at the newest
+// has, by its height and its hash, and its logs; each vault's totals, queue and valuation by eth_call at the newest
 // indexed block; some samples of NAV by eth_call at their blocks; and the logs of all blocks by ranges, because the
 // log may have lost a block completely. Blocks and ranges may be sampled; everything is limited to what the log
 // covers of each vault. A node that does not respond is an error, a difference is not.
@@ -289,8 +289,8 @@ func (c *chainCheck) addresses(vaults []common.Address) (out []common.Address) {
 }
 
 // ours returns the logs that belong to the vaults: their contracts may also emit logs for others.
-func (c *chainCheck) ours(said []types.Log, vaults []common.Address) []types.Log {
-	return slices.DeleteFunc(said, func(l types.Log) bool {
+func (c *chainCheck) ours(returned []types.Log, vaults []common.Address) []types.Log {
+	return slices.DeleteFunc(returned, func(l types.Log) bool {
 		return !slices.ContainsFunc(vaults, func(v common.Address) bool { return c.mapped.Of(v).TakesLog(l.Address, l.Topics) })
 	})
 }
@@ -300,13 +300,13 @@ func inOrder(numbers map[common.Hash]uint64) []common.Hash {
 	return slices.SortedFunc(maps.Keys(numbers), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
 }
 
-// compareLogs compares the blocks that the log knows by their hashes. The newest one is in every sample, because the
+// compareLogs compares the blocks of the log by their hashes. The newest one is in every sample, because the
 // vaults' totals are requested there.
 func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
 	for i, hash := range c.order {
-		c.progress.Tell(check.Name, uint64(i), uint64(len(c.order)))
+		c.progress.Report(check.Name, uint64(i), uint64(len(c.order)))
 		if sample > 1 && rand.Uint64N(sample) != 0 && hash != common.BytesToHash(c.head.GetHash()) {
 			continue
 		}
@@ -330,14 +330,14 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 		return difference, err
 	}
 	vaults := c.covering(number)
-	var said []types.Log
+	var returned []types.Log
 	if len(vaults) > 0 { // without addresses, this would request all logs
-		said, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: c.addresses(vaults)})
+		returned, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: c.addresses(vaults)})
 		if err != nil {
 			return c.replaced(ctx, number, hash, fmt.Errorf("request the logs of block %d: %w", number, err))
 		}
 	}
-	if difference = differ(c.logs[hash], c.ours(said, vaults)); difference != "" {
+	if difference = differ(c.logs[hash], c.ours(returned, vaults)); difference != "" {
 		return inBlock(number, hash, difference), nil
 	}
 	return "", nil
@@ -365,8 +365,8 @@ func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) 
 	return "", nil
 }
 
-// replaced finds out why a node rejects a request about a block. The node may no longer know the block, which every
-// node words differently, so the hash that it has at the height decides. Any other reason is an error.
+// replaced finds out why a node rejects a request about a block. The node may no longer have the block, which every
+// node reports differently, so the hash that it has at the height decides. Any other reason is an error.
 func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string, err error) {
 	var refused rpc.Error
 	if !errors.As(fault, &refused) {
@@ -383,13 +383,13 @@ func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Ha
 }
 
 // differ compares the logs of one block and returns the first difference, empty if none.
-func differ(kept []*event.Log, said []types.Log) string {
+func differ(kept []*event.Log, returned []types.Log) string {
 	slices.SortFunc(kept, func(a, b *event.Log) int { return cmp.Compare(a.GetLogIndex(), b.GetLogIndex()) })
 	for i, l := range kept {
-		if i >= len(said) {
-			return fmt.Sprintf("the chain has %d logs, and the log has one more, with index %d", len(said), l.GetLogIndex())
+		if i >= len(returned) {
+			return fmt.Sprintf("the chain has %d logs, and the log has one more, with index %d", len(returned), l.GetLogIndex())
 		}
-		s := said[i]
+		s := returned[i]
 		same := uint32(s.Index) == l.GetLogIndex() && bytes.Equal(s.Address[:], l.GetAddress()) && l.HasData(s.Data) &&
 			bytes.Equal(s.TxHash[:], l.GetTxHash()) && s.BlockNumber == l.GetBlockNumber() && len(s.Topics) == len(l.GetTopics())
 		for j := 0; same && j < len(s.Topics); j++ {
@@ -399,8 +399,8 @@ func differ(kept []*event.Log, said []types.Log) string {
 			return fmt.Sprintf("log %d of the log and log %d of the chain are not the same", l.GetLogIndex(), s.Index)
 		}
 	}
-	if len(said) > len(kept) {
-		return fmt.Sprintf("the log lacks the chain's log %d of %s", said[len(kept)].Index, said[len(kept)].Address)
+	if len(returned) > len(kept) {
+		return fmt.Sprintf("the log lacks the chain's log %d of %s", returned[len(kept)].Index, returned[len(kept)].Address)
 	}
 	return ""
 }
@@ -494,7 +494,7 @@ type request struct {
 // compareQueue compares every request of a vault.
 func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
-		c.progress.Tell(check.Name, uint64(first), uint64(len(v.queue)))
+		c.progress.Report(check.Name, uint64(first), uint64(len(v.queue)))
 		var page []request
 		err := c.view(ctx, address, &page, "requests", big.NewInt(int64(first)), big.NewInt(requestPage))
 		if err != nil {
@@ -504,14 +504,14 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 			check.Difference = fmt.Sprintf("requests %d and on: the chain returns %d, but the log has %d", first, len(page), want)
 			return nil
 		}
-		for i, said := range page {
+		for i, returned := range page {
 			q := v.queue[uint64(first+i)]
 			if q == nil {
 				check.Difference = fmt.Sprintf("the log lacks request %d", first+i)
 				return nil
 			}
-			if q.owner != said.Owner || q.state != said.Status || q.shares.Cmp(said.Shares) != 0 || q.estimate.Cmp(said.AssetsEstimate) != 0 || q.assets.Cmp(said.Assets) != 0 {
-				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s shares, %s estimated, %s funded", first+i, said, q.owner, q.state, q.shares, q.estimate, q.assets)
+			if q.owner != returned.Owner || q.state != returned.Status || q.shares.Cmp(returned.Shares) != 0 || q.estimate.Cmp(returned.AssetsEstimate) != 0 || q.assets.Cmp(returned.Assets) != 0 {
+				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s shares, %s estimated, %s funded", first+i, returned, q.owner, q.state, q.shares, q.estimate, q.assets)
 				return nil
 			}
 			check.Compared++

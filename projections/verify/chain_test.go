@@ -39,8 +39,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// village is a development chain with vaults and traffic.
-type village struct {
+// devChain is a development chain with vaults and traffic.
+type devChain struct {
 	t      *testing.T
 	url    string
 	client *ethclient.Client
@@ -48,9 +48,9 @@ type village struct {
 	height uint64
 }
 
-func newVillage(t *testing.T) *village {
+func newDevChain(t *testing.T) *devChain {
 	t.Helper()
-	v := &village{t: t, url: enginetest.Anvil(t, engines.AnvilOptions{States: 10_000}).URL}
+	v := &devChain{t: t, url: enginetest.Anvil(t, engines.AnvilOptions{States: 10_000}).URL}
 	deployed, err := devchain.Deploy(t.Context(), v.url)
 	must(t, err)
 	must(t, devchain.New(v.url, deployed, 1, []uint32{7}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 60))
@@ -65,7 +65,7 @@ func newVillage(t *testing.T) *village {
 
 // log returns the log that ingest writes if it covers each vault between two blocks: the vaults, and then the logs of
 // each block followed by the block.
-func (v *village) log(covered map[common.Address][2]uint64) (*event.Cursor, []*event.Record) {
+func (v *devChain) log(covered map[common.Address][2]uint64) (*event.Cursor, []*event.Record) {
 	v.t.Helper()
 	cursor := &event.Cursor{ChainId: chainID}
 	var records []*event.Record
@@ -100,7 +100,7 @@ func (v *village) log(covered map[common.Address][2]uint64) (*event.Cursor, []*e
 }
 
 // whole covers every vault from its creation to the head.
-func (v *village) whole() map[common.Address][2]uint64 {
+func (v *devChain) whole() map[common.Address][2]uint64 {
 	covered := map[common.Address][2]uint64{}
 	for _, vault := range v.vaults {
 		covered[vault.Address] = [2]uint64{vault.StartBlock, v.height}
@@ -109,7 +109,7 @@ func (v *village) whole() map[common.Address][2]uint64 {
 }
 
 // compare compares a log with the chain of a node.
-func (v *village) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
+func (v *devChain) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
 	v.t.Helper()
 	report := new(Report)
 	return report, againstChain(v.t.Context(), Options{Node: node, patience: patience, Progress: func(what string, done, of uint64) {
@@ -124,7 +124,7 @@ func (v *village) compare(node string, cursor *event.Cursor, records []*event.Re
 // that is missing within the covered blocks is.
 func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	check := func(covered map[common.Address][2]uint64, totals int) {
 		t.Helper()
 		cursor, records := v.log(covered)
@@ -174,16 +174,18 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 // data.
 func TestLogWithoutDataIsCompared(t *testing.T) {
 	data := bytes.Repeat([]byte{7}, event.MaxData+1)
-	said := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3, TxHash: common.Hash{4}, Index: 5}
-	kept := &event.Log{Address: said.Address[:], Topics: [][]byte{said.Topics[0][:]}, BlockNumber: 3, TxHash: said.TxHash[:], LogIndex: 5}
+	returned := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3, TxHash: common.Hash{4}, Index: 5}
+	kept := &event.Log{
+		Address: returned.Address[:], Topics: [][]byte{returned.Topics[0][:]}, BlockNumber: 3, TxHash: returned.TxHash[:], LogIndex: 5,
+	}
 	kept.SetData(data)
-	if difference := differ([]*event.Log{kept}, []types.Log{said}); difference != "" {
+	if difference := differ([]*event.Log{kept}, []types.Log{returned}); difference != "" {
 		t.Errorf("the same log: %s", difference)
 	}
-	said.Data = bytes.Repeat([]byte{8}, len(data))
-	for _, other := range [][]byte{said.Data, data[1:], nil} {
-		said.Data = other
-		if difference := differ([]*event.Log{kept}, []types.Log{said}); difference == "" {
+	returned.Data = bytes.Repeat([]byte{8}, len(data))
+	for _, other := range [][]byte{returned.Data, data[1:], nil} {
+		returned.Data = other
+		if difference := differ([]*event.Log{kept}, []types.Log{returned}); difference == "" {
 			t.Errorf("%d bytes of other data cause no difference", len(other))
 		}
 	}
@@ -241,7 +243,7 @@ func TestOddLogsAreCompared(t *testing.T) {
 // reached: the chain is compared at that seq, and the tables at their own.
 func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	covered := v.whole()
 	covered[v.vaults[2].Address] = [2]uint64{v.vaults[2].StartBlock, v.height - 15}
 	cursor, records := v.log(covered)
@@ -272,8 +274,8 @@ func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	}
 }
 
-// node is a proxy to the real node that answers some requests itself.
-func (v *village) node(answer func(method string, params []json.RawMessage) (result, fault any, told bool)) string {
+// node is a proxy to the real node that responds to some requests itself.
+func (v *devChain) node(answer func(method string, params []json.RawMessage) (result, fault any, handled bool)) string {
 	v.t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -286,10 +288,10 @@ func (v *village) node(answer func(method string, params []json.RawMessage) (res
 			Params []json.RawMessage
 		}
 		_ = json.Unmarshal(body, &call)
-		result, fault, told := answer(call.Method, call.Params)
+		result, fault, handled := answer(call.Method, call.Params)
 		w.Header().Set("Content-Type", "application/json")
 		switch {
-		case !told:
+		case !handled:
 			response, err := http.Post(v.url, "application/json", bytes.NewReader(body))
 			if err != nil {
 				return
@@ -310,7 +312,7 @@ func (v *village) node(answer func(method string, params []json.RawMessage) (res
 // another block in place of the requested one.
 func TestNodeThatRefuses(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	type fault = map[string]any
 	refuse := func(f fault, at func() (any, any, bool)) string {
@@ -353,7 +355,7 @@ func TestNodeThatRefuses(t *testing.T) {
 // TestNodeThatOmitsRequests: a node that returns a page without requests does not make the queue equal.
 func TestNodeThatOmitsRequests(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	omits := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		is := method == "eth_call" && bytes.Contains(params[0], fmt.Appendf(nil, "%x", contracts.VaultABI().Methods["requests"].ID))
@@ -368,7 +370,7 @@ func TestNodeThatOmitsRequests(t *testing.T) {
 // are read at the newest of them.
 func TestChainThatWasReorganised(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	must(t, devchain.Reorg(t.Context(), v.url, 3))
 	report, err := v.compare(v.url, cursor, records)
@@ -380,11 +382,11 @@ func TestChainThatWasReorganised(t *testing.T) {
 	}
 }
 
-// TestNodeThatServesBlocksOfADeadBranch: many nodes still return the logs and the state of an orphaned block. It is a
+// TestNodeThatServesOrphanedBlocks: many nodes still return the logs and the state of an orphaned block. It is a
 // difference anyway, and the newest block is in every sample.
-func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
+func TestNodeThatServesOrphanedBlocks(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
 		report := new(Report)
@@ -396,41 +398,41 @@ func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
 }
 
 // replaces returns a node whose chain has another block at a height, but which still returns the logs of the old one.
-func (v *village) replaces(number uint64) string {
+func (v *devChain) replaces(number uint64) string {
 	return v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		other := method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", hexutil.EncodeUint64(number))
 		return map[string]any{"hash": common.HexToHash("0xaa")}, nil, other
 	})
 }
 
-// TestNodeIsAskedWithinItsLimits: requests to a node obey the rate limit, and its responses a maximum size.
-func TestNodeIsAskedWithinItsLimits(t *testing.T) {
+// TestNodeRequestsAreLimited: requests to a node are limited in rate, and its responses in size.
+func TestNodeRequestsAreLimited(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var calls atomic.Int64
 	long := strings.Repeat("0", maxAnswer)
-	v := &village{t: t}
+	v := &devChain{t: t}
 	node := v.node(func(string, []json.RawMessage) (any, any, bool) {
-		asked.Add(1)
+		calls.Add(1)
 		return "0x" + long, nil, true
 	})
 	cursor := &event.Cursor{ChainId: chainID}
 	err := againstChain(t.Context(), Options{Node: node}, cursor, nil, unmapped(t), new(Report))
-	if err == nil || !strings.Contains(err.Error(), "has more than 32 MiB") || asked.Load() != 1 {
-		t.Errorf("after %d calls a response that is too long gives %v", asked.Load(), err)
+	if err == nil || !strings.Contains(err.Error(), "has more than 32 MiB") || calls.Load() != 1 {
+		t.Errorf("after %d calls a response that is too long gives %v", calls.Load(), err)
 	}
 	// Connecting uses the only request that the limit allows before the deadline.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = againstChain(ctx, Options{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, unmapped(t), new(Report))
-	if err == nil || !strings.Contains(err.Error(), "wait for the rate limit") || asked.Load() != 1 {
-		t.Errorf("%d calls instead of one: %v", asked.Load(), err)
+	if err == nil || !strings.Contains(err.Error(), "wait for the rate limit") || calls.Load() != 1 {
+		t.Errorf("%d calls instead of one: %v", calls.Load(), err)
 	}
 }
 
 // TestNodeThatHangs: a node that hangs at any request is an error.
 func TestNodeThatHangs(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	for _, at := range []string{"eth_chainId", "eth_getLogs", "eth_call"} {
 		free := make(chan struct{})
@@ -464,7 +466,7 @@ func TestVerifyKeepsKeysSecret(t *testing.T) {
 			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
 			err = againstChain(t.Context(), Options{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil, unmapped(t), new(Report))
 			if err == nil {
-				t.Fatalf("%s answers", u)
+				t.Fatalf("%s responds", u)
 			}
 			for _, secret := range []string{"hunter2", "secret", "someone"} {
 				if strings.Contains(err.Error(), secret) {

@@ -8,7 +8,7 @@
 //	lists ◀── the oracle, the log folded into plain maps           as of their own cursor
 //
 // Lists have no history: a query returns their current rows together with their cursor. So the cursor is read first,
-// and the query is repeated if the result has another cursor. touched is not compared: it only says what changed.
+// and the query is repeated if the result has another cursor. touched is not compared: it only records what changed.
 //
 // Audit is the part that takes seconds. Compare compares a new generation with the live one, which is quicker than
 // comparing with the log, and reports the first record that differs.

@@ -41,7 +41,7 @@ const (
 	patience = 90 * time.Second
 )
 
-type said = histories.Said
+type emitted = histories.Said
 
 var (
 	vaultA     = histories.VaultAt(1)
@@ -202,18 +202,18 @@ func everyEvent() *histories.Script {
 	s := histories.New(chainID)
 	s.Vault(vaultA)
 	s.Mine()
-	s.Mine(said{Vault: vaultA, Event: deposit(1, alice, 7, 1000)}, said{Vault: vaultA, Event: requested(0, alice)}, said{Vault: vaultA, Event: requested(1, alice)}, said{Vault: vaultA, Event: requested(2, bob)})
-	s.Mine(said{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
-		said{Vault: vaultA, Event: contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
-	s.Mine(said{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
-		said{Vault: vaultA, Event: contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
-		said{Vault: vaultA, Event: contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
-	s.Mine(said{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: histories.Power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
-		said{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
+	s.Mine(emitted{Vault: vaultA, Event: deposit(1, alice, 7, 1000)}, emitted{Vault: vaultA, Event: requested(0, alice)}, emitted{Vault: vaultA, Event: requested(1, alice)}, emitted{Vault: vaultA, Event: requested(2, bob)})
+	s.Mine(emitted{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
+		emitted{Vault: vaultA, Event: contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
+	s.Mine(emitted{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
+		emitted{Vault: vaultA, Event: contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
+		emitted{Vault: vaultA, Event: contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
+	s.Mine(emitted{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: histories.Power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
+		emitted{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
 	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // an unknown event
 	s.Decision("accept-reorg:open")
-	s.Mine(said{Vault: vaultA, Event: deposit(2, bob, 7, 50)}, said{Vault: vaultA, Event: requested(3, bob)})
-	s.Mine(said{Vault: vaultA, Event: deposit(3, alice, 0, 1)})
+	s.Mine(emitted{Vault: vaultA, Event: deposit(2, bob, 7, 50)}, emitted{Vault: vaultA, Event: requested(3, bob)})
+	s.Mine(emitted{Vault: vaultA, Event: deposit(3, alice, 0, 1)})
 	s.Retract(1)
 	s.Boundary()
 	s.Mine()

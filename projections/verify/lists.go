@@ -21,8 +21,8 @@ const (
 	pieces = 1024
 )
 
-// unsaid are the columns of lists that no definition computes.
-var unsaid = []string{"sign", "writer"}
+// undefined are the columns of lists that no definition computes.
+var undefined = []string{"sign", "writer"}
 
 // position returns the seq up to which a generation is written: the cursor of its lists, or the newest record of
 // events if the lists are not built yet.
@@ -215,9 +215,9 @@ type lineCounts map[lineOf]int64
 
 // add reads the rows of one piece of each list, and returns the seq of the cursor if it is one of the rows.
 func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64, from, weight string) (seq uint64, err error) {
-	var wanted []string
+	var chosen []string
 	for list, piece := range wrong {
-		wanted = append(wanted, fmt.Sprintf("('%s', %d)", list, piece))
+		chosen = append(chosen, fmt.Sprintf("('%s', %d)", list, piece))
 	}
 	var rows []struct {
 		List     string `ch:"name"`
@@ -227,7 +227,7 @@ func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]
 		Seq      uint64 `ch:"cursor_seq"`
 	}
 	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows, question("rows_of", "{from}", from, "{weight}", weight,
-		"{wanted}", strings.Join(wanted, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}", readmodel.ListsTable.LineSQL(unsaid...)))
+		"{chosen}", strings.Join(chosen, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}", readmodel.ListsTable.LineSQL(undefined...)))
 	if err != nil {
 		return 0, fmt.Errorf("read rows of lists: %w", err)
 	}
@@ -255,7 +255,7 @@ func definedLists() (names []string) {
 // definedColumns returns the columns of lists that definitions compute.
 func definedColumns() (names []string) {
 	for _, c := range readmodel.ListsTable.Columns {
-		if !slices.Contains(unsaid, c.Name) {
+		if !slices.Contains(undefined, c.Name) {
 			names = append(names, c.Name)
 		}
 	}
@@ -295,7 +295,7 @@ func (v *verifier) againstOracle(ctx context.Context) error {
 func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err error) {
 	ctx = v.options.Progress.Asked(ctx, "lists: the fold of the log")
 	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"n": max(1, v.sample.n), "k": v.sample.k}),
-		question("live", "{line}", readmodel.ListsTable.LineSQL(unsaid...),
+		question("live", "{line}", readmodel.ListsTable.LineSQL(undefined...),
 			"{columns}", strings.Join(definedColumns(), ", ")))
 	if err != nil {
 		return false, fmt.Errorf("read lists: %w", err)
@@ -330,7 +330,7 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 		if err := check.compareLines(a.of(list.String()), lines(want[:n])); err != nil {
 			return false, err
 		}
-		v.options.Progress.Tell(check.Name, check.Compared, check.Compared)
+		v.options.Progress.Report(check.Name, check.Compared, check.Compared)
 		if err := a.skip(list.String()); err != nil {
 			return false, err
 		}
@@ -371,7 +371,7 @@ func compareKeys(a, b *readmodel.Amount) int {
 func lines(rows []readmodel.ListRow) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range rows {
-			if !yield(readmodel.ListsTable.Line(&rows[i], unsaid...) + " 1") {
+			if !yield(readmodel.ListsTable.Line(&rows[i], undefined...) + " 1") {
 				return
 			}
 		}

@@ -82,7 +82,7 @@ func (p *prints) add(e chainlog.Entry, after chainlog.Position, fold *oracle.Fol
 	}
 }
 
-// skippedBy returns what a generation says that it skips up to a seq.
+// skippedBy returns what a generation records as skipped up to a seq.
 func skippedBy(ctx context.Context, conn driver.Conn, seq uint64) (s oracle.Skipped, err error) {
 	var vaults []string
 	row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), question("skipped"))
@@ -105,8 +105,8 @@ func hexes(vaults, without []common.Address) (out []string) {
 	return out
 }
 
-// says compares events with the log's fingerprints, and row by row the first thousand seqs that differ.
-func (v *verifier) says(ctx context.Context) error {
+// againstLog compares events with the log's fingerprints, and row by row the first thousand seqs that differ.
+func (v *verifier) againstLog(ctx context.Context) error {
 	check := Check{Name: "events: all that the log says"}
 	found, err := v.printsOf(v.options.Progress.Asked(ctx, check.Name))
 	if err != nil {
@@ -117,7 +117,7 @@ func (v *verifier) says(ctx context.Context) error {
 			check.Compared += want.rows
 			continue
 		}
-		if err := v.tellApart(ctx, uint64(thousand), &check); err != nil {
+		if err := v.compareThousand(ctx, uint64(thousand), &check); err != nil {
 			return err
 		}
 		break
@@ -149,8 +149,8 @@ func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error)
 // errEnough stops reading the log.
 var errEnough = errors.New("that is enough")
 
-// tellApart compares the rows of a thousand seqs one by one.
-func (v *verifier) tellApart(ctx context.Context, thousand uint64, check *Check) error {
+// compareThousand compares the rows of a thousand seqs one by one.
+func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *Check) error {
 	from, to := thousand*perPrint, min((thousand+1)*perPrint, v.report.Seq)
 	var want []string
 	var open unit

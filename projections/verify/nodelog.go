@@ -53,14 +53,14 @@ func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([
 	} else {
 		filter["fromBlock"], filter["toBlock"] = (*hexutil.Big)(query.FromBlock), (*hexutil.Big)(query.ToBlock)
 	}
-	var said []json.RawMessage
+	var items []json.RawMessage
 	if err := c.ask(ctx, func(ctx context.Context) error {
-		return c.client.Client().CallContext(ctx, &said, "eth_getLogs", filter)
+		return c.client.Client().CallContext(ctx, &items, "eth_getLogs", filter)
 	}); err != nil {
 		return nil, err
 	}
 	var logs []types.Log
-	for i, raw := range said {
+	for i, raw := range items {
 		var l nodeLog
 		if err := json.Unmarshal(raw, &l); err != nil {
 			return nil, fmt.Errorf("log %d of the answer cannot be read: %w", i, err)

@@ -115,7 +115,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 			return nil, err
 		}
 	}
-	return c.report, c.tell(ctx)
+	return c.report, c.describeFirst(ctx)
 }
 
 // totals compares what follows from the rows of events.
@@ -239,8 +239,8 @@ func (c *comparer) lists(ctx context.Context, s side, built bool, d *definitions
 	return nil
 }
 
-// tell adds the log's record at the first differing seq.
-func (c *comparer) tell(ctx context.Context) error {
+// describeFirst adds the log's record at the first differing seq.
+func (c *comparer) describeFirst(ctx context.Context) error {
 	if c.report.FirstSeq == 0 {
 		return nil
 	}

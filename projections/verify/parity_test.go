@@ -36,8 +36,8 @@ func TestParityFindsDifferences(t *testing.T) {
 			t.Errorf("the first difference is at seq %d of %d, want %d", p.FirstSeq, p.Seq, first)
 		}
 		text := p.String()
-		told := strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", first)) && strings.Contains(text, " of block ")
-		if !strings.Contains(text, "DIFFERENT") || first > 0 && !told {
+		found := strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", first)) && strings.Contains(text, " of block ")
+		if !strings.Contains(text, "DIFFERENT") || first > 0 && !found {
 			t.Errorf("it prints\n%s", text)
 		}
 		kept, again := new(Parity), ""
@@ -124,9 +124,9 @@ func TestParityFindsDifferences(t *testing.T) {
 	}
 }
 
-// TestParityTellsWhatWasBefore: for the first difference, the report contains the subject of the log and the earlier
+// TestParityShowsEarlierEvents: for the first difference, the report contains the subject of the log and the earlier
 // events of its user, from both generations.
-func TestParityTellsWhatWasBefore(t *testing.T) {
+func TestParityShowsEarlierEvents(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
 	one := filled(t, s.Records)
@@ -138,7 +138,7 @@ func TestParityTellsWhatWasBefore(t *testing.T) {
 	text := p.String()
 	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: events: seq ", ", claimed, vault ", "assets 12", "generation 2: ", "assets 13", ", requested, vault ", ", deposit, vault "} {
 		if !strings.Contains(text, words) {
-			t.Errorf("%q is not told:\n%s", words, text)
+			t.Errorf("the report lacks %q:\n%s", words, text)
 		}
 	}
 }

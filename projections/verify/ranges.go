@@ -53,7 +53,7 @@ func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 	for _, s := range all {
 		for from := s.from; from <= s.to; from += c.most {
 			piece := blockRange{from, min(s.to, from+c.most-1), s.vaults}
-			c.progress.Tell(check.Name, passed, blocks)
+			c.progress.Report(check.Name, passed, blocks)
 			passed += piece.to - piece.from + 1
 			if sample > 1 && rand.Uint64N(sample) != 0 {
 				continue
@@ -94,7 +94,7 @@ func (c *chainCheck) comparePieces(ctx context.Context, s blockRange, check *Che
 // compareRange compares the logs of a range and returns the first difference, empty if none. If the response differs
 // from the log, the block is requested again by its hash, because a response about many blocks may be truncated.
 func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference string, err error) {
-	numbers, said := c.known(s), map[common.Hash][]types.Log{}
+	numbers, returned := c.known(s), map[common.Hash][]types.Log{}
 	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: c.addresses(s.vaults)})
 	if err != nil {
 		err = fmt.Errorf("request the logs of blocks %d to %d: %w", s.from, s.to, err)
@@ -104,10 +104,10 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 		return "", err
 	}
 	for _, l := range c.ours(logs, s.vaults) {
-		numbers[l.BlockHash], said[l.BlockHash] = l.BlockNumber, append(said[l.BlockHash], l)
+		numbers[l.BlockHash], returned[l.BlockHash] = l.BlockNumber, append(returned[l.BlockHash], l)
 	}
 	for _, hash := range inOrder(numbers) {
-		if differ(c.logs[hash], said[hash]) == "" {
+		if differ(c.logs[hash], returned[hash]) == "" {
 			continue
 		}
 		if difference, err = c.compareBlock(ctx, numbers[hash], hash); difference != "" || err != nil {
@@ -118,7 +118,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 	return "", nil
 }
 
-// known returns the numbers of the blocks of a range that the log knows.
+// known returns the numbers of the blocks of a range that the log has.
 func (c *chainCheck) known(s blockRange) map[common.Hash]uint64 {
 	numbers := map[common.Hash]uint64{}
 	first, _ := slices.BinarySearchFunc(c.order, s.from, func(hash common.Hash, number uint64) int { return cmp.Compare(c.numbers[hash], number) })

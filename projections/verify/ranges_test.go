@@ -35,7 +35,7 @@ func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) 
 }
 
 // left covers every vault, but the first one not up to the head: it was removed, so no totals show what is missing.
-func (v *village) left() map[common.Address][2]uint64 {
+func (v *devChain) left() map[common.Address][2]uint64 {
 	covered := v.whole()
 	covered[v.vaults[0].Address] = [2]uint64{v.vaults[0].StartBlock, v.height - 1}
 	return covered
@@ -64,7 +64,7 @@ func width(method string, params []json.RawMessage) uint64 {
 // to compare, and whatever part of the range a node returns.
 func TestChainHasABlockThatTheLogLost(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.left())
 	blocks := v.height - v.vaults[0].StartBlock + 1
 	refuses := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
@@ -94,7 +94,7 @@ func TestChainHasABlockThatTheLogLost(t *testing.T) {
 // trusted.
 func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	node := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		return []any{}, nil, width(method, params) > 0
@@ -108,7 +108,7 @@ func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 // of them is not found.
 func TestRangesOfASample(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	cursor, records := v.log(v.left())
 	_, cursor, records = loses(cursor, records, v.vaults[0].Address)
 	var widest atomic.Uint64
@@ -119,7 +119,7 @@ func TestRangesOfASample(t *testing.T) {
 	report := new(Report)
 	must(t, againstChain(t.Context(), Options{Node: node, Sample: math.MaxUint64, patience: patience}, cursor, records, unmapped(t), report))
 	if c := ranges(t, report); widest.Load() != 0 || c.Compared != 0 || report.Checks[0].Compared != 1 {
-		t.Errorf("a sample of nothing but the newest block asked for a range of %d blocks:\n%s", widest.Load(), report)
+		t.Errorf("for a sample of only the newest block, a range of %d blocks was requested:\n%s", widest.Load(), report)
 	}
 	report = new(Report)
 	must(t, againstChain(t.Context(), Options{Node: node, BatchBlocks: 5, patience: patience}, cursor, records, unmapped(t), report))

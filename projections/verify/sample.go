@@ -36,11 +36,11 @@ func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
 	if sources.Hash != (common.Hash{}) {
 		return true
 	}
-	said := oracle.Read(vaults, []*event.Record{r})[r.GetSeq()]
-	if len(said.Effects) == 0 {
-		return said.Quarantined
+	reading := oracle.Read(vaults, []*event.Record{r})[r.GetSeq()]
+	if len(reading.Effects) == 0 {
+		return reading.Quarantined
 	}
-	switch e := &said.Effects[0]; e.Kind {
+	switch e := &reading.Effects[0]; e.Kind {
 	case mapping.Deposit:
 		return s.user(e.Owner) || s.number(uint64(e.Partner))
 	case mapping.Settled:

@@ -40,7 +40,7 @@ func (c *chainCheck) compareSamples(ctx context.Context) error {
 	}()
 	chosen := c.chooseSamples()
 	for i, s := range chosen {
-		c.progress.Tell(check.Name, uint64(i), uint64(len(chosen)))
+		c.progress.Report(check.Name, uint64(i), uint64(len(chosen)))
 		contract, due := c.mapped.Of(common.BytesToAddress(s.GetVault())).Description.Sampled(s.GetBlockNumber())
 		if !due { // the vault had another mapping then
 			others++
@@ -86,18 +86,18 @@ func (c *chainCheck) compareSample(
 	if difference, err = c.left(ctx, s.GetBlockNumber(), hash); difference != "" || err != nil {
 		return difference, true, err
 	}
-	var said []byte
+	var output []byte
 	err = c.ask(ctx, func(ctx context.Context) (err error) {
-		said, err = c.client.CallContractAtHash(ctx, ethereum.CallMsg{To: &contract, Data: mapping.SampleCall(s.GetNavDigits())}, hash)
+		output, err = c.client.CallContractAtHash(ctx, ethereum.CallMsg{To: &contract, Data: mapping.SampleCall(s.GetNavDigits())}, hash)
 		return err
 	})
 	var refused rpc.Error
 	switch {
-	case err == nil && bytes.Equal(said, s.GetAssets()):
+	case err == nil && bytes.Equal(output, s.GetAssets()):
 		return "", true, nil
 	case err == nil:
 		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s returns 0x%x, but the log's sample is 0x%x",
-			mapping.ConvertToAssets, vault, said, s.GetAssets())), true, nil
+			mapping.ConvertToAssets, vault, output, s.GetAssets())), true, nil
 	case absent(err), errors.As(err, &refused) && strings.Contains(strings.ToLower(err.Error()), "revert"):
 		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s reverts, but the log has a sample", mapping.ConvertToAssets, vault)), true, nil
 	case errors.As(err, &refused):

@@ -15,7 +15,7 @@ import (
 )
 
 // sampled returns samples of the first vault in every third block, and how its logs are mapped.
-func (v *village) sampled() (samples []*event.Record, mapped *mapping.Vaults) {
+func (v *devChain) sampled() (samples []*event.Record, mapped *mapping.Vaults) {
 	v.t.Helper()
 	text, err := mapping.PresetText("erc4626")
 	must(v.t, err)
@@ -33,19 +33,19 @@ func (v *village) sampled() (samples []*event.Record, mapped *mapping.Vaults) {
 		}
 		h, err := v.client.HeaderByNumber(v.t.Context(), new(big.Int).SetUint64(n))
 		must(v.t, err)
-		said, err := v.client.CallContractAtHash(v.t.Context(), ethereum.CallMsg{To: &address, Data: mapping.SampleCall(18)}, h.Hash())
+		output, err := v.client.CallContractAtHash(v.t.Context(), ethereum.CallMsg{To: &address, Data: mapping.SampleCall(18)}, h.Hash())
 		must(v.t, err)
 		samples = append(samples, &event.Record{Seq: 1 << 40, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: address[:], BlockNumber: n,
-			BlockHash: h.Hash().Bytes(), BlockTime: h.Time, NavDigits: 18, Assets: said}}})
+			BlockHash: h.Hash().Bytes(), BlockTime: h.Time, NavDigits: 18, Assets: output}}})
 	}
 	return samples, mapped
 }
 
 // TestSamplesAreComparedWithTheChain: the calls of some samples are repeated. A wrong one is a difference that names
-// its block and vault, and so is one of an orphaned block. A node without the state proves nothing about it.
+// its block and vault, and so is one of an orphaned block. A node without the state shows nothing about it.
 func TestSamplesAreComparedWithTheChain(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t)
+	v := newDevChain(t)
 	answers := func(result, fault any) string {
 		return v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 			return result, fault, method == "eth_call" && strings.Contains(string(params[0]), "07a2d13a")
@@ -62,13 +62,13 @@ func TestSamplesAreComparedWithTheChain(t *testing.T) {
 		compared   bool
 		check      string
 	}{
-		"equal":          {v.url, same, "", true, ""},
-		"another value":  {v.url, newest(func(s *event.Sample) { s.Assets = common.BigToHash(big.NewInt(7)).Bytes() }), "convertToAssets of vault " + v.vaults[0].Address.Hex(), true, ""},
-		"another block":  {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "no longer part of the chain", false, ""},
-		"it reverts":     {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, but the log has a sample", false, ""},
-		"no state":       {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false, "lacks the state of"},
-		"not sampled":    {v.url, newest(func(s *event.Sample) { s.BlockNumber++ }), "", false, "the mapping does not sample the blocks of 1 more"},
-		"another answer": {answers("0x", nil), same, "returns 0x, but the log's sample", false, ""},
+		"equal":            {v.url, same, "", true, ""},
+		"another value":    {v.url, newest(func(s *event.Sample) { s.Assets = common.BigToHash(big.NewInt(7)).Bytes() }), "convertToAssets of vault " + v.vaults[0].Address.Hex(), true, ""},
+		"another block":    {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "no longer part of the chain", false, ""},
+		"it reverts":       {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, but the log has a sample", false, ""},
+		"no state":         {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false, "lacks the state of"},
+		"not sampled":      {v.url, newest(func(s *event.Sample) { s.BlockNumber++ }), "", false, "the mapping does not sample the blocks of 1 more"},
+		"another response": {answers("0x", nil), same, "returns 0x, but the log's sample", false, ""},
 	} {
 		cursor, records := v.log(v.whole())
 		samples, mapped := v.sampled()

@@ -244,7 +244,7 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 	if v.broken() {
 		return built, nil
 	}
-	return built, v.says(ctx)
+	return built, v.againstLog(ctx)
 }
 
 // mustHave checks that the generation skips no vault that the log had when it was created, except those that it omits.
@@ -296,7 +296,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 	}
 	check := &v.report.Checks[0]
 	err := v.log(ctx, v.at, to, func(e chainlog.Entry) error {
-		v.options.Progress.Tell(check.Name, e.GetSeq(), to)
+		v.options.Progress.Report(check.Name, e.GetSeq(), to)
 		if err := v.fold.Apply(e.Record); err != nil {
 			return brokenLog{err}
 		}

@@ -104,17 +104,17 @@ func TestMovingLists(t *testing.T) {
 	}
 }
 
-// hearing returns a Progress, and a function that returns its last values for a name.
-func hearing() (told func(what string) (last [2]uint64, is bool), progress Progress) {
+// recording returns a Progress, and a function that returns its last values for a name.
+func recording() (lastOf func(what string) (last [2]uint64, is bool), progress Progress) {
 	var mu sync.Mutex
 	all := map[string][2]uint64{}
-	told = func(what string) (last [2]uint64, is bool) {
+	lastOf = func(what string) (last [2]uint64, is bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		last, is = all[what]
 		return last, is
 	}
-	return told, func(what string, done, of uint64) {
+	return lastOf, func(what string, done, of uint64) {
 		mu.Lock()
 		defer mu.Unlock()
 		all[what] = [2]uint64{done, of}
@@ -142,7 +142,7 @@ func TestNotBuiltYet(t *testing.T) {
 	must(t, err)
 	wantError(t, r.Err(), "lists: a live generation must have lists", "`navlog projection rebuild`")
 	w.build(t)
-	told, progress := hearing()
+	lastOf, progress := recording()
 	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{Progress: progress})
 	must(t, err)
 	if r.Err() != nil || r.Checks[0].Compared != s.Seq() {
@@ -153,7 +153,7 @@ func TestNotBuiltYet(t *testing.T) {
 		if strings.HasSuffix(name, ": the definition") {
 			name = "lists: the definitions" // one query for all lists, and one for each definition
 		}
-		if last, is := told(name); !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
+		if last, is := lastOf(name); !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
 			t.Errorf("the progress of %q was %v, %t, and %d comparisons were made", c.Name, last, is, c.Compared)
 		}
 	}
@@ -222,8 +222,8 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	s := everyEvent()
 	g := filled(t, s.Records)
 	g.equal(t, s.Records)
-	type wanted struct{ name, table, change, check, words string }
-	rounds := [][]wanted{
+	type fault struct{ name, table, change, check, words string }
+	rounds := [][]fault{
 		{{"doubled row", "events", "INSERT INTO events SELECT * FROM events WHERE seq = 3", "", ""}},
 		{{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"}},
 		{{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says", "but the log gives"}},
@@ -310,7 +310,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 			} else {
 				_, err := v.events(t.Context())
 				must(t, err)
-				if slices.ContainsFunc(wants, func(w wanted) bool { return !strings.HasPrefix(w.check, "events: ") }) { // the lists take longest
+				if slices.ContainsFunc(wants, func(w fault) bool { return !strings.HasPrefix(w.check, "events: ") }) { // the lists take longest
 					must(t, v.lists(t.Context()))
 				}
 			}
@@ -347,7 +347,7 @@ func TestLongLog(t *testing.T) {
 	s.Vault(histories.VaultAt(0))
 	rng := rand.New(rand.NewPCG(1, 9))
 	for s.Seq() < 2*perPrint+100 {
-		var logs []said
+		var logs []emitted
 		for range 20 {
 			logs = append(logs, histories.Anything(rng, 1, 5))
 		}
@@ -366,9 +366,9 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// TestPassedOver: the records of a vault that joined after the lists were built are in events and in no list, which
+// TestSkippedRecords: the records of a vault that joined after the lists were built are in events and in no list, which
 // is no difference; in a list they are one.
-func TestPassedOver(t *testing.T) {
+func TestSkippedRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares one history after the other")
 	}
@@ -378,7 +378,7 @@ func TestPassedOver(t *testing.T) {
 	s.Vault(histories.VaultAt(0))
 	mine := func(vaults int) {
 		for range 12 {
-			var logs []said
+			var logs []emitted
 			for range 4 {
 				logs = append(logs, histories.Anything(rng, vaults, 4))
 			}
@@ -393,7 +393,7 @@ func TestPassedOver(t *testing.T) {
 	}
 	derived := s.Seq()
 	s.Vault(histories.VaultAt(1))
-	s.Backfill(s.First, said{Vault: histories.VaultAt(1), Event: histories.Anything(rng, 1, 4).Event})
+	s.Backfill(s.First, emitted{Vault: histories.VaultAt(1), Event: histories.Anything(rng, 1, 4).Event})
 	ended := s.Seq()
 	mine(2)
 	g := filled(t, s.Records[:derived])
@@ -470,9 +470,9 @@ func TestSampleOfAnotherOwner(t *testing.T) {
 	s.Vault(vaultA)
 	for index := range int64(3) {
 		i, n := whole(index), whole(12)
-		s.Mine(said{vaultA, contracts.WithdrawalRequested{RequestIndex: i, Owner: bob, Receiver: alice, Shares: n, AssetsEstimate: n}},
-			said{vaultA, contracts.WithdrawalFunded{RequestIndex: i, SettlementID: n, Shares: n, Assets: n}},
-			said{vaultA, contracts.WithdrawalClaimed{RequestIndex: i, Receiver: alice, Shares: n, Assets: n}})
+		s.Mine(emitted{vaultA, contracts.WithdrawalRequested{RequestIndex: i, Owner: bob, Receiver: alice, Shares: n, AssetsEstimate: n}},
+			emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: i, SettlementID: n, Shares: n, Assets: n}},
+			emitted{vaultA, contracts.WithdrawalClaimed{RequestIndex: i, Receiver: alice, Shares: n, Assets: n}})
 	}
 	g := filled(t, s.Records)
 	for k := range uint64(3) {

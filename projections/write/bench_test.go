@@ -22,7 +22,7 @@ func BenchmarkBlock(b *testing.B) {
 	s.Vault(vaultB)
 	s.Mine()
 	deposits, requests := int64(0), int64(0)
-	logs := func(n int) (out []said) {
+	logs := func(n int) (out []emitted) {
 		for range n {
 			user, partner := histories.UserAt(rng.IntN(2000)), uint32(rng.IntN(40))
 			var e contracts.Event
@@ -40,7 +40,7 @@ func BenchmarkBlock(b *testing.B) {
 			default:
 				e = contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(5), TotalAssets: whole(5), TotalSupply: whole(6)}
 			}
-			out = append(out, said{Vault: vaultA, Event: e})
+			out = append(out, emitted{Vault: vaultA, Event: e})
 		}
 		return out
 	}

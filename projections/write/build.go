@@ -84,9 +84,9 @@ func (w *Writer) openLists(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.vaults, w.said = map[common.Address]bool{}, map[common.Address]bool{}
+	w.vaults, w.configured = map[common.Address]bool{}, map[common.Address]bool{}
 	for _, r := range records {
-		w.said[r.address] = !r.vault.GetRemoved()
+		w.configured[r.address] = !r.vault.GetRemoved()
 		w.differs[r.address] = !r.vault.GetRemoved() && !w.mapped.Of(r.address).Matches(r.vault)
 		if !r.Passed {
 			w.vaults[r.address] = true

@@ -6,7 +6,7 @@
 //	  └─────▶ named keys ──look-ups in lists──▶ rows of lists ─────────┴──▶ insert into lists with the cursor row ──▶ it counts
 //
 // The cursor row of lists is the commit point. The rows of a unit are in events before they are in lists, and readers
-// see the unit that the cursor names. A writer that dies between the two inserts leaves events one batch ahead. The
+// see the unit that the cursor names. A writer that crashes between the two inserts leaves events one batch ahead. The
 // next writer starts at the cursor, makes the same rows again, even if it cuts the batches differently, and inserts
 // into events only the rows after its last seq.
 //

@@ -31,7 +31,7 @@ const chainID = 31337
 // patience is how long a test waits for a condition before it fails.
 const patience = wait.Patience
 
-type said = histories.Said
+type emitted = histories.Said
 
 var (
 	whole          = histories.Whole
@@ -39,33 +39,33 @@ var (
 	alice, bob     = histories.UserAt(1), histories.UserAt(2)
 )
 
-func deposit(id int64, owner common.Address, assets int64) said {
-	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets), Shares: whole(1)}}
+func deposit(id int64, owner common.Address, assets int64) emitted {
+	return emitted{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets), Shares: whole(1)}}
 }
 
 // unattributed returns a deposit without a partner.
-func unattributed(id int64, owner common.Address) said {
-	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
+func unattributed(id int64, owner common.Address) emitted {
+	return emitted{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
 }
 
-func request(index int64, owner common.Address) said {
-	return said{Vault: vaultA, Event: contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), AssetsEstimate: whole(11)}}
+func request(index int64, owner common.Address) emitted {
+	return emitted{Vault: vaultA, Event: contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), AssetsEstimate: whole(11)}}
 }
 
-func fund(index int64) said {
-	return said{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(index), Owner: alice, SettlementID: whole(1), Shares: whole(1), Assets: whole(12)}}
+func fund(index int64) emitted {
+	return emitted{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(index), Owner: alice, SettlementID: whole(1), Shares: whole(1), Assets: whole(12)}}
 }
 
-func claim(index int64, owner common.Address, assets int64) said {
-	return said{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), Assets: whole(assets)}}
+func claim(index int64, owner common.Address, assets int64) emitted {
+	return emitted{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), Assets: whole(assets)}}
 }
 
-func nav(value int64) said {
-	return said{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(value), TotalAssets: whole(5), TotalSupply: whole(6)}}
+func nav(value int64) emitted {
+	return emitted{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(value), TotalAssets: whole(5), TotalSupply: whole(6)}}
 }
 
-func sweep(from, to int64) said {
-	return said{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}}
+func sweep(from, to int64) emitted {
+	return emitted{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}}
 }
 
 // started returns a history with two vaults and something of each kind.
@@ -182,8 +182,8 @@ func (n *tally) of(what ...string) int {
 	return n.counts[strings.Join(what, " ")]
 }
 
-// hear returns Counts that add to the tally.
-func (n *tally) hear() Counts {
+// callbacks returns Counts that add to the tally.
+func (n *tally) callbacks() Counts {
 	return Counts{
 		Batch:       func() { n.add(1, "batch") },
 		Rows:        func(table string, k int) { n.add(k, "rows", table) },
@@ -201,7 +201,7 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	return batchWith(t, records, vaults)
 }
 
-// batchWith returns records as the feed does, which knows the mappings of the vaults.
+// batchWith returns records as the feed does, which has the mappings of the vaults.
 func batchWith(t testing.TB, records []*event.Record, vaults *mapping.Vaults) decode.Batch {
 	t.Helper()
 	raw, err := histories.AsRead(records)
@@ -211,9 +211,9 @@ func batchWith(t testing.TB, records []*event.Record, vaults *mapping.Vaults) de
 	return decode.Batch{facts}
 }
 
-// dies simulates a writer that dies after it has inserted a part of a batch into events, before it inserts into lists.
-// It returns the error of a generation that cannot represent the part.
-func dies(t testing.TB, w *Writer, part []decode.Unit) error {
+// crash simulates a writer that crashes after it has inserted a part of a batch into events, before it inserts into
+// lists. It returns the error of a generation that cannot represent the part.
+func crash(t testing.TB, w *Writer, part []decode.Unit) error {
 	t.Helper()
 	if err := w.skip(part); err != nil {
 		return err

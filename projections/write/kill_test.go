@@ -25,7 +25,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestKilled: a writer dies between its two inserts, or before them. Until the next writer has completed the units,
+// TestKilled: a writer crashes between its two inserts, or before them. Until the next writer has completed the units,
 // lists has the state before them; after that everything is exact, however the two cut the batches.
 func TestKilled(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestKilled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		unit     func(*histories.Script, int64)
-		dead     int  // number of units in the batch of the writer that dies
+		dead     int  // number of units in the batch of the writer that crashes
 		oneByOne bool // the next writer writes the units one by one
 	}{
 		{"a plain unit, cut again as it was", plain, 1, true},
@@ -66,10 +66,10 @@ func TestKilled(t *testing.T) {
 					units := histories.Units(s.Records[from:])
 					part := batchOf(t, slices.Concat(units[:c.dead]...)).Units()
 					if len(parts(part)) != 1 {
-						t.Fatal("what is to die in the middle is no part of its own: the test proves nothing")
+						t.Fatal("the batch that is cut off is not one part: the test shows nothing")
 					}
 					if has {
-						must(t, dies(t, g.writer(t), part))
+						must(t, crash(t, g.writer(t), part))
 					}
 					oracletest.Listed(t, g.conn, s.Records[:from])
 
@@ -148,7 +148,7 @@ func TestLostNewestPart(t *testing.T) {
 	}
 	lose("lists")
 	var counts tally
-	w = g.writerOver(t, g.conn, counts.hear())
+	w = g.writerOver(t, g.conn, counts.callbacks())
 	if w.Position() >= position {
 		t.Fatalf("position %d after the newest part up to %d went", w.Position(), position)
 	}
@@ -247,9 +247,9 @@ func TestStalledWriter(t *testing.T) {
 	}
 }
 
-// dyingConn is the connections of a process that dies before its n-th statement that changes something. Of the
+// crashingConn is the connections of a process that crashes before its n-th statement that changes something. Of the
 // statements for temporary tables, which end with their session, it counts the first ones only.
-type dyingConn struct {
+type crashingConn struct {
 	driver.Conn
 	mu        sync.Mutex
 	left      int
@@ -259,7 +259,7 @@ type dyingConn struct {
 
 var errDied = errors.New("the process ended")
 
-func (c *dyingConn) goesOn(statement string) bool {
+func (c *crashingConn) goesOn(statement string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left < 0 {
@@ -277,14 +277,14 @@ func (c *dyingConn) goesOn(statement string) bool {
 	return true
 }
 
-func (c *dyingConn) Exec(ctx context.Context, query string, args ...any) error {
+func (c *crashingConn) Exec(ctx context.Context, query string, args ...any) error {
 	if !c.goesOn(query) {
 		return errDied
 	}
 	return c.Conn.Exec(ctx, query, args...)
 }
 
-func (c *dyingConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch, error) {
+func (c *crashingConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch, error) {
 	if !c.goesOn(query) {
 		return nil, errDied
 	}
@@ -306,12 +306,12 @@ func (g *generation) tables(t *testing.T) (names []string) {
 	return names
 }
 
-// TestBuildKilledAtEveryStep: a writer dies before each statement that builds lists: when a draft exists, when it
+// TestBuildKilledAtEveryStep: a writer crashes before each statement that builds lists: when a draft exists, when it
 // derives, when some of its lists are filled, when it has its cursor. The next writer sees nothing of the draft,
 // continues, and in the end lists is exact.
 func TestBuildKilledAtEveryStep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("dies at one statement after the other")
+		t.Skip("crashes at one statement after the other")
 	}
 	t.Parallel()
 	g := newGeneration(t)
@@ -320,16 +320,16 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 	bare := g.tables(t)
 	var steps []string
 	for {
-		conn := &dyingConn{Conn: g.conn, left: len(steps)}
+		conn := &crashingConn{Conn: g.conn, left: len(steps)}
 		w := g.writerOver(t, conn, uncounted())
-		if w.Built() { // it died after the rename to lists, and the next writer created the missing views
+		if w.Built() { // it crashed after the rename to lists, and the next writer created the missing views
 			if last := steps[len(steps)-1]; last != "CREATE VIEW IF" {
-				t.Fatalf("built after it died at %q", last)
+				t.Fatalf("built after it crashed at %q", last)
 			}
 			break
 		}
 		if there := g.tables(t); !slices.Equal(there, bare) {
-			t.Fatalf("after it died at %q there are the tables %q", steps[len(steps)-1], there)
+			t.Fatalf("after it crashed at %q there are the tables %q", steps[len(steps)-1], there)
 		}
 		conn.Conn, conn.left = g.session(t), len(steps)
 		err := w.Build(t.Context(), conn)
@@ -345,7 +345,7 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 		g.write(t, g.writer(t), s.Records)
 	}
 	if len(steps) < 6+len(readmodel.Definitions) {
-		t.Errorf("it died at %q, want a draft, what its lists are derived from, its lists, its name and a view", steps)
+		t.Errorf("it crashed at %q, want a draft, what its lists are derived from, its lists, its name and a view", steps)
 	}
 	views := oracletest.Lines(t, g.conn, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil)
 	if len(views) != len(readmodel.Views) {
@@ -378,11 +378,11 @@ func TestTwoWritersBuild(t *testing.T) {
 	g.write(t, g.writer(t), s.Records)
 	g.equal(t, s.Records)
 	if there := g.tables(t); !slices.Equal(there, slices.Sorted(slices.Values(Tables))) {
-		t.Errorf("the loser's drafts are left: there are the tables %q", there)
+		t.Errorf("the other writer's drafts are left: there are the tables %q", there)
 	}
 }
 
-// TestStalledBuild: a writer stalls before it builds lists, and wakes up when another one has continued. Its lists
+// TestStalledBuild: a writer stalls before it builds lists, and is resumed when another one has continued. Its lists
 // have an older seq than events, and are brought up to date unit by unit, unless events has the history of a vault
 // that these lists will never have: then they are removed and built again.
 func TestStalledBuild(t *testing.T) {
@@ -399,7 +399,7 @@ func TestStalledBuild(t *testing.T) {
 			next := s.Records[stalledAt:]
 			if joins {
 				s.Vault(histories.VaultAt(2))
-				s.Backfill(s.First, said{Vault: histories.VaultAt(2), Event: deposit(1, alice, 100).Event})
+				s.Backfill(s.First, emitted{Vault: histories.VaultAt(2), Event: deposit(1, alice, 100).Event})
 			}
 			s.Mine(deposit(5, alice, 1), request(4, bob), claim(2, bob, 3))
 			g.write(t, other, s.Records)
@@ -418,7 +418,7 @@ func TestStalledBuild(t *testing.T) {
 			case !joins:
 				g.write(t, w, s.Records)
 			case w.Built():
-				t.Error("lists that lack a vault are the generation's")
+				t.Error("the generation uses lists that lack a vault")
 			default:
 				must(t, w.Build(t.Context(), g.session(t)))
 			}
@@ -428,8 +428,8 @@ func TestStalledBuild(t *testing.T) {
 }
 
 // TestLateBlock: a block of a late vault's history that the log did not have is in events, marked, and not in the list
-// of blocks, so no answer about an indexed block changes. The same holds after it became the newest block, because those
-// above it were retracted, and after it was retracted with those around it.
+// of blocks, so no response about an indexed block changes. The same holds after it became the newest block, because
+// those above it were retracted, and after it was retracted with those around it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -444,7 +444,7 @@ func TestLateBlock(t *testing.T) {
 	}
 	before := blocks()
 	vaultC := histories.VaultAt(2)
-	of := func(l said) said { return said{Vault: vaultC, Event: l.Event} }
+	of := func(l emitted) emitted { return emitted{Vault: vaultC, Event: l.Event} }
 	s.Vault(vaultC)
 	s.Backfill(s.First, of(deposit(1, alice, 100)), of(request(0, alice)))
 	g.write(t, g.writer(t), s.Records)
@@ -496,7 +496,7 @@ func TestLateVault(t *testing.T) {
 	g := builtGeneration(t, s.Records)
 	from := s.Seq()
 	vaultC := histories.VaultAt(2)
-	of := func(l said) said { return said{Vault: vaultC, Event: l.Event} }
+	of := func(l emitted) emitted { return emitted{Vault: vaultC, Event: l.Event} }
 	s.Vault(vaultC)
 	s.Backfill(s.First, of(deposit(1, alice, 100)), of(request(0, alice)))
 	s.Mine(of(deposit(2, bob, 100)), deposit(4, bob, 1), of(nav(5)))
@@ -511,7 +511,7 @@ func TestLateVault(t *testing.T) {
 		must(t, w.Write(t.Context(), w.Encode(batchOf(t, unit))))
 	}
 	if !w.Outdated() || !g.writer(t).Outdated() {
-		t.Errorf("the writer knows of the other vault: %t, the next one: %t", w.Outdated(), g.writer(t).Outdated())
+		t.Errorf("the writer has noticed the other vault: %t, the next one: %t", w.Outdated(), g.writer(t).Outdated())
 	}
 	want := uint64(1) // the block at the end of its history
 	for _, r := range s.Records[from:] {
@@ -556,7 +556,7 @@ func TestOutdated(t *testing.T) {
 	g := builtGeneration(t, s.Records)
 	s.Mine(deposit(4, alice, 1)) // this can be written
 	good, newest := s.Seq(), s.Number
-	s.Backfill(s.First+1, said{Vault: vaultB, Event: deposit(1, bob, 2).Event})
+	s.Backfill(s.First+1, emitted{Vault: vaultB, Event: deposit(1, bob, 2).Event})
 	w := g.writer(t)
 	err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[w.Position():good])))
 	must(t, err)
@@ -570,7 +570,7 @@ func TestOutdated(t *testing.T) {
 	w = g.writer(t)
 	s.Records = s.Records[:good]
 	s.Mine(deposit(5, alice, 1))
-	s.Backfill(s.Number, said{Vault: vaultB, Event: deposit(1, bob, 2).Event})
+	s.Backfill(s.Number, emitted{Vault: vaultB, Event: deposit(1, bob, 2).Event})
 	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[good:]))); !errors.As(err, &outdated) || outdated.Block != s.Number {
 		t.Fatalf("a vault that came back to the newest block: %v", err)
 	}

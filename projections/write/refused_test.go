@@ -24,7 +24,7 @@ type refusingConn struct {
 	question string // the failing query; "" for none
 	how      way
 	mu       sync.Mutex
-	asked    map[string]bool // all queries, and whether each returned rows
+	queried  map[string]bool // all queries, and whether each returned rows
 	refused  bool
 }
 
@@ -32,9 +32,9 @@ type refusingConn struct {
 type way string
 
 const (
-	unanswered way = "no answer comes"
-	unreadable way = "a row of the answer cannot be read"
-	broken     way = "the answer breaks off before its first row"
+	unanswered way = "no response comes"
+	unreadable way = "a row of the response cannot be read"
+	broken     way = "the response ends before its first row"
 )
 
 var errRefused = errors.New("the engine refuses")
@@ -44,10 +44,10 @@ func (c *refusingConn) refuses(question string, rows bool, ways ...way) bool {
 	question, _, _ = strings.Cut(question, "\nWHERE (list") // the keys of a look-up differ each time
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked == nil {
-		c.asked = map[string]bool{}
+	if c.queried == nil {
+		c.queried = map[string]bool{}
 	}
-	c.asked[question] = rows
+	c.queried[question] = rows
 	if question != c.question || c.refused || !slices.Contains(ways, c.how) {
 		return false
 	}
@@ -121,19 +121,19 @@ func eachRefused(t *testing.T, conn driver.Conn, of func(question string) bool, 
 	t.Helper()
 	all := &refusingConn{Conn: conn}
 	ask(all)
-	for _, question := range slices.Sorted(maps.Keys(all.asked)) {
+	for _, question := range slices.Sorted(maps.Keys(all.queried)) {
 		if !of(question) {
 			continue
 		}
 		ways := []way{unanswered}
-		if all.asked[question] {
+		if all.queried[question] {
 			ways = append(ways, unreadable, broken)
 		}
 		for _, how := range ways {
 			conn := &refusingConn{Conn: conn, question: question, how: how}
 			ask(conn)
 			if !conn.refused && how != unreadable { // unreadable needs a row
-				t.Fatalf("%q was not asked again: the test proves nothing", question)
+				t.Fatalf("%q was not sent again: the test shows nothing", question)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func TestOpenIsRefused(t *testing.T) {
 	from := s.Seq()
 	s.Mine(deposit(4, alice, 1))
 	more := s.Records[from:]
-	must(t, dies(t, g.writer(t), batchOf(t, more).Units())) // so that events is ahead, and Open checks why
+	must(t, crash(t, g.writer(t), batchOf(t, more).Units())) // so that events is ahead, and Open checks why
 	every := func(string) bool { return true }
 	eachRefused(t, g.conn, every, func(conn *refusingConn) {
 		must(t, g.conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS lists"+draftMark+"left AS lists"))
@@ -168,7 +168,7 @@ func TestOldListsStay(t *testing.T) {
 	g.write(t, g.writer(t), s.Records)
 	late := g.writer(t)
 	s.Vault(histories.VaultAt(2))
-	s.Mine(said{Vault: histories.VaultAt(2), Event: deposit(1, alice, 100).Event})
+	s.Mine(emitted{Vault: histories.VaultAt(2), Event: deposit(1, alice, 100).Event})
 	g.write(t, g.writer(t), s.Records)
 	must(t, late.Build(t.Context(), g.session(t)))
 	conn := &refusingConn{Conn: g.conn, question: "DROP TABLE IF EXISTS " + g.database + ".lists SYNC", how: unanswered}
@@ -196,7 +196,7 @@ func TestBuildIsRefused(t *testing.T) {
 		}
 	})
 	if !g.writer(t).Built() {
-		t.Error("the lists of a writer that could not go on are not the generation's")
+		t.Error("the generation does not use the lists of a writer that could not continue")
 	}
 	g.equal(t, s.Records)
 }
@@ -218,7 +218,7 @@ func TestWriteIsRefused(t *testing.T) {
 		switch {
 		case conn.refused && !isCursor(conn.question):
 			if !errors.Is(err, errRefused) || w.Position() != from {
-				t.Errorf("%q, %s: Write gives %v, and stands at seq %d after %d", conn.question, conn.how, err, w.Position(), from)
+				t.Errorf("%q, %s: Write gives %v, and is at seq %d after %d", conn.question, conn.how, err, w.Position(), from)
 			}
 			g.write(t, g.writer(t), s.Records)
 		case err != nil:
@@ -236,42 +236,42 @@ func isCursor(question string) bool { return strings.HasPrefix(question, "SELECT
 func TestCursorCannotBeRead(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
-	away := func() *swapper {
+	unreachable := func() *swapper {
 		w := g.writer(t)
-		w.events.conn = awayConn{g.conn}
+		w.events.conn = unreachableConn{g.conn}
 		return w.events
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 
-	s := away()
+	s := unreachable()
 	s.readAt = time.Now().Add(-cursorAge)
 	limited, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, _, err := s.look(limited); !errors.Is(err, errRefused) || limited.Err() != nil {
 		t.Errorf("an old cursor that cannot be read: %v", err)
 	}
-	if _, _, err := away().look(ended); !errors.Is(err, errRefused) || !errors.Is(err, context.Canceled) {
+	if _, _, err := unreachable().look(ended); !errors.Is(err, errRefused) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a cursor that cannot be read when the program is to end: %v", err)
 	}
 	if _, _, err := g.writer(t).events.look(ended); err != nil {
 		t.Errorf("a cursor that can be read when the program is to end: %v", err)
 	}
-	s = away()
+	s = unreachable()
 	s.readAt = time.Now().Add(-time.Hour)
 	if err := s.refresh(t.Context(), 1); !errors.Is(err, errRefused) {
 		t.Errorf("a cursor that cannot be read again: %v", err)
 	}
 }
 
-// awayConn does not respond.
-type awayConn struct{ driver.Conn }
+// unreachableConn does not respond.
+type unreachableConn struct{ driver.Conn }
 
-func (awayConn) QueryRow(context.Context, string, ...any) driver.Row { return refusedRow{} }
+func (unreachableConn) QueryRow(context.Context, string, ...any) driver.Row { return refusedRow{} }
 
-// TestToldToStop: an insert fails when the program is being stopped. It is not sent again, and its batch does not
-// count.
-func TestToldToStop(t *testing.T) {
+// TestInsertFailsDuringStop: an insert fails when the program is being stopped. It is not sent again, and its batch
+// does not count.
+func TestInsertFailsDuringStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		table string
@@ -293,7 +293,7 @@ func TestToldToStop(t *testing.T) {
 			conn := newFaultyConn(g.conn, func(_ *faultyConn, of string, _ int, send func() error) error {
 				if of == c.table {
 					stop()
-					return errors.New("the network is away")
+					return errors.New("the network is unavailable")
 				}
 				return send()
 			})
@@ -320,7 +320,7 @@ func TestToldToStop(t *testing.T) {
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	s := started()
-	ofB := func(l said) said { return said{Vault: vaultB, Event: l.Event} }
+	ofB := func(l emitted) emitted { return emitted{Vault: vaultB, Event: l.Event} }
 	s.Mine(ofB(deposit(1, alice, 100)), ofB(request(0, alice)), ofB(nav(2)), deposit(4, bob, 1))
 	g := newGeneration(t)
 	open := func() *Writer {

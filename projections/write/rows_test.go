@@ -53,7 +53,7 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	s.Vault(vaultA)
 	s.Vault(vaultB)
 	for range 12 {
-		var logs []said
+		var logs []emitted
 		for range 6 {
 			logs = append(logs, histories.Anything(rng, 2, 4))
 		}
@@ -70,7 +70,7 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	}
 	for list := readmodel.CursorList; list <= readmodel.UserTotals; list++ {
 		if list != readmodel.TouchedList && !lists[byte(list)] {
-			t.Errorf("list %d has no row before: the test proves nothing", list)
+			t.Errorf("list %d has no row before: the test shows nothing", list)
 		}
 	}
 	s.Retract(len(s.Blocks))
@@ -89,7 +89,7 @@ func TestWholeHistoryRetracted(t *testing.T) {
 }
 
 // TestRewrittenFrom: an accepted reorganisation may end the chain at a block far below the lowest record that it
-// retracts. Answers about the blocks between them change as soon as the new branch has logs there.
+// retracts. Responses about the blocks between them change as soon as the new branch has logs there.
 func TestRewrittenFrom(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -99,6 +99,6 @@ func TestRewrittenFrom(t *testing.T) {
 	s.AcceptReorg(ancestor)
 	g.write(t, g.writer(t), s.Records)
 	from := oracletest.Lines(t, g.conn, "SELECT toString(id) FROM lists WHERE list = 'touched' AND id > 0", nil)
-	oracletest.Same(t, "the first block about which an answer may change", from, []string{fmt.Sprint(ancestor + 1)})
+	oracletest.Same(t, "the first block about which a response may change", from, []string{fmt.Sprint(ancestor + 1)})
 	g.equal(t, s.Records)
 }

@@ -27,11 +27,11 @@ type faultyConn struct {
 
 	mu      sync.Mutex
 	inserts map[string]int
-	asked   chan struct{} // one for each query of system.processes
+	queried chan struct{} // one for each query of system.processes
 }
 
 func newFaultyConn(conn driver.Conn, send func(c *faultyConn, table string, n int, real func() error) error) *faultyConn {
-	return &faultyConn{Conn: conn, send: send, inserts: map[string]int{}, asked: make(chan struct{}, 1000)}
+	return &faultyConn{Conn: conn, send: send, inserts: map[string]int{}, queried: make(chan struct{}, 1000)}
 }
 
 func (c *faultyConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch, error) {
@@ -48,7 +48,7 @@ func (c *faultyConn) PrepareBatch(ctx context.Context, query string, opts ...dri
 
 func (c *faultyConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
 	if strings.Contains(query, "system.processes") {
-		c.asked <- struct{}{}
+		c.queried <- struct{}{}
 	}
 	return c.Conn.QueryRow(ctx, query, args...)
 }
@@ -62,7 +62,7 @@ type faultyBatch struct {
 }
 
 // errLater makes the batch send its real one later.
-var errLater = errors.New("no answer in time")
+var errLater = errors.New("no response in time")
 
 func (b *faultyBatch) Send() error {
 	err := b.conn.send(b.conn, b.table, b.n, b.Batch.Send)
@@ -99,7 +99,7 @@ func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real f
 	}
 	all := &written{generation: builtGeneration(t, s.Records[:first]), records: s.Records}
 	all.conn = newFaultyConn(all.generation.conn, send)
-	w := all.writerOver(t, all.conn, all.counts.hear())
+	w := all.writerOver(t, all.conn, all.counts.callbacks())
 	for _, unit := range histories.Units(s.Records[first:]) {
 		must(t, w.Write(t.Context(), w.Encode(batchOf(t, unit))))
 	}
@@ -130,8 +130,9 @@ func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 	all.equal(t, all.records)
 }
 
-// TestLostAnswer: the engine has the block, but its response is lost, or it does not know how many replicas have it.
-func TestLostAnswer(t *testing.T) {
+// TestLostResponse: the engine has the block, but its response is lost, or the number of replicas that have it is
+// unknown.
+func TestLostResponse(t *testing.T) {
 	t.Parallel()
 	var lost tally
 	all := writeAll(t, func(_ *faultyConn, table string, n int, send func() error) error {
@@ -140,13 +141,13 @@ func TestLostAnswer(t *testing.T) {
 		}
 		lost.add(1, table)
 		if n%2 == 0 {
-			return errors.New("the answer is lost")
+			return errors.New("the response is lost")
 		}
 		return &clickhouse.Exception{Code: 319, Message: "Unknown status of the part. Data may have been written."}
 	})
 	for _, table := range Tables {
 		if sent, ok := all.conn.inserts[table], all.counts.of(table, "ok"); sent != ok || lost.of(table) == 0 {
-			t.Errorf("%s: %d inserts for %d batches, of which %d were not answered: one was sent although the engine had it", table, sent, ok, lost.of(table))
+			t.Errorf("%s: %d inserts for %d batches, of which %d got no response: one was sent although the engine had it", table, sent, ok, lost.of(table))
 		}
 	}
 	all.equal(t, all.records)
@@ -183,7 +184,7 @@ func TestStillRunning(t *testing.T) {
 				}
 				go func() {
 					for range 3 { // the writer has checked three times by then
-						<-conn.asked
+						<-conn.queried
 					}
 					late <- send()
 				}()
@@ -203,8 +204,8 @@ func TestStillRunning(t *testing.T) {
 	}
 }
 
-// TestLateWriter: a writer was suspended while another one worked, and wakes up. It loses, by the token and by the
-// cursor, and the rows stay exact.
+// TestLateWriter: a writer was suspended while another one worked, and is then resumed. It is fenced, by the token and
+// by the cursor, and the rows stay exact.
 func TestLateWriter(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]int{"same batch": 1, "further": 3} {
@@ -267,7 +268,7 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	}
 	age()
 	if err := late.Write(t.Context(), late.Encode(batchOf(t, rest[0]))); err != nil {
-		t.Fatalf("nobody else wrote: %v", err)
+		t.Fatalf("no other writer wrote: %v", err)
 	}
 	g.write(t, g.writer(t), s.Records)
 	age()
@@ -310,18 +311,18 @@ func TestGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGeneration(t)
-			asked := g.conn
+			base := g.conn
 			if c.blind {
 				ch := g.ch
 				ch.QueryUser = "navlog_query"
 				reader, err := ch.OpenReader("", 1)
 				must(t, err)
 				defer reader.Close()
-				asked = blindConn{g.conn, reader}
+				base = blindConn{g.conn, reader}
 			}
-			conn := newFaultyConn(asked, func(*faultyConn, string, int, func() error) error { return errors.New("disk full") })
+			conn := newFaultyConn(base, func(*faultyConn, string, int, func() error) error { return errors.New("disk full") })
 			var counts tally
-			w := g.writerOver(t, conn, counts.hear())
+			w := g.writerOver(t, conn, counts.callbacks())
 			w.events.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
 			s := histories.New(chainID)
 			s.Mine()
@@ -341,8 +342,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestGoneWrong: a batch that does not follow the position is rejected.
-func TestGoneWrong(t *testing.T) {
+// TestBatchThatDoesNotFollow: a batch that does not follow the position is rejected.
+func TestBatchThatDoesNotFollow(t *testing.T) {
 	t.Parallel()
 	w := newGeneration(t).writer(t)
 	s := started()
@@ -352,7 +353,7 @@ func TestGoneWrong(t *testing.T) {
 }
 
 // TestCounts: a writer reports how many rows it inserted, and which logs are impossible. For requests it does so only
-// once lists is built, because before that it does not know their state.
+// once lists is built, because before that their state is unknown.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	for built, want := range map[bool]map[string]int{
@@ -370,10 +371,10 @@ func TestCounts(t *testing.T) {
 				must(t, w.Build(t.Context(), g.session(t)))
 			}
 			var counts tally
-			w = g.writerOver(t, g.conn, counts.hear())
+			w = g.writerOver(t, g.conn, counts.callbacks())
 			s.Mine(claim(9, alice, 5), fund(8), sweep(6, 5), sweep(5, 6), request(7, alice), request(7, bob))
 			tooMuch := contracts.DepositAccepted{DepositID: whole(5), Owner: alice, Sender: bob, Assets: histories.Power(191, 0), Shares: whole(1)}
-			s.Mine(claim(9, alice, 5), said{Vault: vaultA, Event: tooMuch})
+			s.Mine(claim(9, alice, 5), emitted{Vault: vaultA, Event: tooMuch})
 			g.write(t, w, s.Records)
 			s.Mine() // without odd logs
 			g.write(t, w, s.Records)

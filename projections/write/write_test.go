@@ -29,7 +29,7 @@ var (
 )
 
 // TestRandomHistories writes random histories of vaults of all presets, cut into random batches, with a writer that
-// dies at random places, even within a unit that retracts, and sometimes with two writers at once. Some units are
+// crashes at random places, even within a unit that retracts, and sometimes with two writers at once. Some units are
 // written before lists is built, the others after. After every batch, lists is compared with the oracle and with the
 // keys in the touched rows; in the end both tables are compared with the log and audited, and lists is compared with
 // its definitions over events (without -short after every batch). If a vault is restored that a generation cannot
@@ -163,8 +163,8 @@ func (h *playing) build(t *testing.T, w *Writer) {
 	h.before = oracletest.Live(t, h.g.conn)
 }
 
-// compare compares lists with the oracle and, if wanted, its definitions. All rows that the batch changed after a seq
-// must be named by its touched rows.
+// compare compares lists with the oracle and, if requested, its definitions. All rows that the batch changed after a
+// seq must be named by its touched rows.
 func (h *playing) compare(t *testing.T, after uint64) {
 	t.Helper()
 	if h.defined {
@@ -189,7 +189,7 @@ func (h *playing) compare(t *testing.T, after uint64) {
 	h.before = now
 }
 
-// kill writes a batch to only some of the tables, like a writer that dies.
+// kill writes a batch to only some of the tables, like a writer that crashes.
 func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) error {
 	t.Helper()
 	if !w.Built() {
@@ -205,7 +205,7 @@ func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) error {
 	if h.rng.IntN(4) == 0 {
 		return nil
 	}
-	return dies(t, w, units[whole])
+	return crash(t, w, units[whole])
 }
 
 // race lets two writers write records at once, which each of them has decoded. At most one of them succeeds.
@@ -220,7 +220,7 @@ func (h *playing) race(t *testing.T, records []*event.Record) error {
 	}
 	wait.Wait()
 	if answers[0] == nil && answers[1] == nil {
-		t.Fatal("both writers say that they wrote the same batch")
+		t.Fatal("both writers report that they wrote the same batch")
 	}
 	for _, err := range answers {
 		var fenced *fencedError

@@ -27,17 +27,17 @@ type Writer struct {
 	counts   Counts
 	log      *slog.Logger
 
-	events  *swapper
-	lists   *swapper                      // nil while the generation is being built
-	cursor  readmodel.ListsCursor         // of lists
-	without map[common.Address]bool       // vaults that the generation omits
-	vaults  map[common.Address]bool       // vaults of the generation, known once lists is built
-	mapped  *mapping.Vaults               // how logs are mapped
-	differs map[common.Address]bool       // whether the newest record of a vault names another mapping
-	said    map[common.Address]bool       // whether a vault is configured, by its newest record in the log
-	logs    map[common.Address]*VaultLogs // log counts of events; nil if not counted
-	spare   chan *encoded
-	changes *readmodel.Rows[readmodel.ListRow]
+	events     *swapper
+	lists      *swapper                      // nil while the generation is being built
+	cursor     readmodel.ListsCursor         // of lists
+	without    map[common.Address]bool       // vaults that the generation omits
+	vaults     map[common.Address]bool       // vaults of the generation, known once lists is built
+	mapped     *mapping.Vaults               // how logs are mapped
+	differs    map[common.Address]bool       // whether the newest record of a vault names another mapping
+	configured map[common.Address]bool       // whether a vault is configured, by its newest record in the log
+	logs       map[common.Address]*VaultLogs // log counts of events; nil if not counted
+	spare      chan *encoded
+	changes    *readmodel.Rows[readmodel.ListRow]
 }
 
 // Counts are callbacks about a writer's work, for metrics.
@@ -76,7 +76,7 @@ func Open(
 		return nil, fmt.Errorf("%s: %w", database, err)
 	}
 	w := &Writer{mapped: mapped, differs: map[common.Address]bool{}, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
-		without: map[common.Address]bool{}, said: map[common.Address]bool{},
+		without: map[common.Address]bool{}, configured: map[common.Address]bool{},
 		spare: make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
 	for _, v := range without {
 		w.without[v] = true
@@ -121,7 +121,7 @@ func (w *Writer) Built() bool { return w.lists != nil }
 // configured, or maps their logs differently: a vault was added, removed or restored since then, or got another
 // mapping. Only a new generation can represent this.
 func (w *Writer) Outdated() bool {
-	for v, configured := range w.said {
+	for v, configured := range w.configured {
 		if w.vaults[v] != configured {
 			return true
 		}
@@ -138,7 +138,7 @@ func (w *Writer) Outdated() bool {
 // omits: it was restored after the generation had been created.
 func (w *Writer) Restored() bool {
 	for v := range w.without {
-		if w.said[v] {
+		if w.configured[v] {
 			return true
 		}
 	}
@@ -299,7 +299,7 @@ func joined(units []decode.Unit) (all decode.Batch) {
 	return all
 }
 
-// insertEvents inserts rows into events, up to a seq. An earlier writer may have inserted them, and died before it
+// insertEvents inserts rows into events, up to a seq. An earlier writer may have inserted them, and crashed before it
 // inserted into lists.
 func (w *Writer) insertEvents(ctx context.Context, e *encoded, last uint64) error {
 	if e.rows.Len() == 0 {
@@ -347,7 +347,7 @@ func (w *Writer) skip(units []decode.Unit) error {
 		u := &units[i]
 		for f := range u.Facts.All() {
 			if f.Kind == readmodel.VaultRecord && f.Sign > 0 {
-				w.said[f.Log.Vault], w.differs[f.Log.Vault] = !f.Removed, f.Differs
+				w.configured[f.Log.Vault], w.differs[f.Log.Vault] = !f.Removed, f.Differs
 			}
 			switch {
 			case f.OfVault() && !w.vaults[f.Log.Vault]:

@@ -51,7 +51,7 @@ func Listed(t testing.TB, conn driver.Conn, records []*event.Record) {
 	Same(t, fmt.Sprintf("lists at seq %d", len(records)), slices.Collect(maps.Keys(Live(t, conn))), want)
 }
 
-// fold returns the fold of records, without what the generation says that it skips.
+// fold returns the fold of records, without what the generation records as skipped.
 func fold(t testing.TB, conn driver.Conn, records []*event.Record) *oracle.Fold {
 	t.Helper()
 	var skipped oracle.Skipped

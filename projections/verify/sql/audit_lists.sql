@@ -30,7 +30,7 @@ WITH (
     sumIf(sign * assets * 2, effect = 'deposit'))
   FROM events
   WHERE record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= held.1
-) AS said
+) AS expected
 SELECT held.1,
   concat(toString(held.2), ' deposits of vaults, ', toString(held.3), ' of users, ', toString(held.4),
     ' events of partners, ',
@@ -43,13 +43,13 @@ SELECT held.1,
     toString(held.16), ' members, ', toString(held.17), ' by their first block, ', toString(held.18),
       ' by what they deposited and ',
     toString(held.19), ' by what they withdrew, who deposited ', toString(held.20)),
-  concat(toString(said.1), ' deposits of vaults, ', toString(said.1), ' of users, ', toString(said.2),
+  concat(toString(expected.1), ' deposits of vaults, ', toString(expected.1), ' of users, ', toString(expected.2),
     ' events of partners, ',
-    toString(said.3), ' claims, ', toString(said.4), ' sweeps, ', toString(said.5), ' valuations, ',
+    toString(expected.3), ' claims, ', toString(expected.4), ' sweeps, ', toString(expected.5), ' valuations, ',
     toString(held.8), ' requests in the queue, ', toString(held.8), ' of vaults, ', toString(held.8),
       ' of users, totals of ',
-    toString(said.6), ' deposits of ', toString(said.7), ', ', toString(said.8), ' claims of ', toString(said.9), ', ',
+    toString(expected.6), ' deposits of ', toString(expected.7), ', ', toString(expected.8), ' claims of ', toString(expected.9), ', ',
     toString(held.22), ' requests of ', toString(held.24), ' and ', toString(held.16), ' users, ',
     toString(held.16), ' members, ', toString(held.16), ' by their first block, ', toString(held.18),
       ' by what they deposited and ',
-    toString(held.18), ' by what they withdrew, who deposited ', toString(said.10))
+    toString(held.18), ' by what they withdrew, who deposited ', toString(expected.10))
