@@ -72,8 +72,8 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 			h.caughtUp(p)
 			p.halt()
 			for method, n := range h.calls {
-				if said := callsOf(e.Calls, method); said < n*9/10-3 || said > n*11/10+3 {
-					t.Errorf("the estimate says %d calls of %s, the backfill made %d", said, method, n)
+				if estimated := callsOf(e.Calls, method); estimated < n*9/10-3 || estimated > n*11/10+3 {
+					t.Errorf("the estimate has %d calls of %s, the backfill made %d", estimated, method, n)
 				}
 			}
 			if bytes := registry.Spent(p.Status().Calls).Bytes; e.Total.Bytes < bytes*8/10 || e.Total.Bytes > bytes*12/10 {

@@ -81,7 +81,7 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	all := r.config.Vaults
 	first := common.HexToAddress(all[0].Address)
 	r.steps(20)
-	said := func() (removed []bool) {
+	removals := func() (removed []bool) {
 		for _, v := range r.recordsOf(first) {
 			removed = append(removed, v.GetRemoved())
 		}
@@ -129,7 +129,7 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 			t.Errorf("run %d: %v vaults differ, and the warnings are %v", n, differ, p.Status().VaultWarnings)
 		}
 		p.halt()
-		if removed := said(); !slices.Equal(removed, run.want) {
+		if removed := removals(); !slices.Equal(removed, run.want) {
 			t.Errorf("run %d: the records of the first vault have removed %v, want %v", n, removed, run.want)
 		}
 		for _, v := range r.cursor().GetVaults() {

@@ -261,7 +261,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, chainlog.Explain(e.Err))
 		}
 		for _, r := range fetches.Records() {
-			if _, wanted := left[r.Topic][r.Partition]; !wanted {
+			if _, needed := left[r.Topic][r.Partition]; !needed {
 				continue
 			}
 			end, _ := ends.Lookup(r.Topic, r.Partition)

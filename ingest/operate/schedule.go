@@ -191,7 +191,7 @@ func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 }
 
 // step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it. One that
-// proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint has said so, or
+// proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint reports this, or
 // the others have failed in attemptsEnough attempts: so a wrong endpoint neither stops the proof nor disproves the log
 // because another one fails for a moment.
 func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, to uint64) error {

@@ -53,7 +53,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	to := min(at.To, from+n.limits.next(r.most)-1)
 	asked := to - from + 1
 	began := time.Now()
-	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
+	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.watched.Addresses)
 	s.Ranges++
 	if err != nil {
 		refusal := refusalOf(ctx, err)
@@ -64,7 +64,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 		return false, nil
 	}
 	at.Blocks, at.WithLogs, at.Logs, at.Bytes, at.Took = asked, 0, len(a.logs), a.bytes, time.Since(began)
-	n.limits.gave(asked, a.given, a.bytes, r.wanted, at.Took)
+	n.limits.gave(asked, a.given, a.bytes, r.target, at.Took)
 	for i, l := range a.logs {
 		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
 			at.WithLogs++
@@ -81,6 +81,6 @@ func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
 	l := n.limits
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	width := float64(s.Blocks) * l.ideal(s.Logs, s.Bytes, r.wanted)
+	width := float64(s.Blocks) * l.ideal(s.Logs, s.Bytes, r.target)
 	return max(1, min(width, float64(min(r.most, l.ranges.at))))
 }

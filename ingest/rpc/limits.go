@@ -273,9 +273,9 @@ func (l *limits) settled(most uint64) bool {
 }
 
 // gave updates the width after a response with this number of logs and bytes. The width moves towards the one whose
-// responses have the wanted number of bytes and fewer logs than the endpoint returns; once something has bounded it, it
+// responses have the target number of bytes and fewer logs than the endpoint returns; once something has bounded it, it
 // at most doubles in a step.
-func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration) {
+func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took > slow {
@@ -286,7 +286,7 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 	if logs > l.results {
 		l.results = 0 // it returns more than that now
 	}
-	ideal := l.ideal(logs, bytes, wanted)
+	ideal := l.ideal(logs, bytes, target)
 	grown := 2 * blocks
 	if l.known = l.known || ideal < 4; !l.known {
 		grown = blocks * uint64(min(leap, ideal/2))
@@ -296,8 +296,8 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 }
 
 // ideal returns how many times as wide as a range with this number of logs and bytes a range should be.
-func (l *limits) ideal(logs, bytes, wanted int) float64 {
-	ideal := float64(wanted) / float64(bytes+1)
+func (l *limits) ideal(logs, bytes, target int) float64 {
+	ideal := float64(target) / float64(bytes+1)
 	if l.results > 0 && logs > 0 {
 		ideal = min(ideal, 0.9*float64(l.results)/float64(logs))
 	}

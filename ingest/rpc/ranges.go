@@ -31,10 +31,10 @@ import (
 // response is accepted if it is consistent with the request and with itself. Such a part has no block: the block at the
 // end of a commit is read once the commit is known (Seal).
 const (
-	// wantedAnswer is the intended size of a response in bytes, and so of a part of the log; budget is the total for
+	// targetBytes is the intended size of a response in bytes, and so of a part of the log; budget is the total for
 	// all jobs in flight.
-	wantedAnswer = 3 << 20
-	budget       = 24 << 20
+	targetBytes = 3 << 20
+	budget      = 24 << 20
 	// proofsAtOnce is how many blocks of a response with missing logs are proven one by one; those after them are read
 	// again.
 	proofsAtOnce = 32
@@ -83,7 +83,7 @@ type Reader struct {
 	watched *proof.Watched
 	proof   proof.Level
 	most    uint64 // maximum blocks of a range
-	wanted  int    // intended bytes of a response
+	target  int    // intended bytes of a response
 	flight  int    // ranges in flight
 	atOnce  int    // parts without a block in a commit
 	// sampling says which contracts to call at blocks that are read; nil for none.
@@ -96,7 +96,7 @@ func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBloc
 	return &Reader{
 		pool:    p,
 		watched: proof.Watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
-		wanted: min(wantedAnswer, budget/inFlight),
+		target: min(targetBytes, budget/inFlight),
 	}
 }
 
@@ -120,9 +120,9 @@ type job struct {
 
 func (j *job) done() bool { return j.at > j.to }
 
-// run reads until the job is done or holds wanted bytes.
+// run reads until the job is done or holds target bytes.
 func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
-	for !j.done() && j.held < r.wanted {
+	for !j.done() && j.held < r.target {
 		p, err := r.read(ctx, n, j)
 		if err == nil && p != nil {
 			err = r.sample(ctx, n, p)
@@ -175,7 +175,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	if err != nil {
 		return r.less(ctx, n, j, to, err)
 	}
-	l.gave(to-j.at+1, a.given, a.bytes, r.wanted, time.Since(began))
+	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
 	j.step = 0
 	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
 		// The node contradicts itself about a block, or its response may lack any log of the range.
@@ -232,7 +232,7 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 // ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory
 // together; a single block that needs more is read on its own, one at a time.
 func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, error) {
-	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
+	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.watched.Addresses)
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}

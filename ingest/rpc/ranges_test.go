@@ -34,7 +34,7 @@ type reading struct {
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
 		pool:    new(Pool),
-		watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce,
+		watched: proof.Watch(fakeVaults), proof: level, most: 2000, target: targetBytes, flight: 1, atOnce: PartsAtOnce,
 	}}
 }
 
@@ -653,13 +653,13 @@ func TestPartsAreBounded(t *testing.T) {
 		return 0
 	})
 	r := chain.reading(proof.Headers)
-	r.reader.wanted = 100_000
+	r.reader.target = 100_000
 	if err := r.all(4, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.whole()
 	for _, p := range r.parts {
-		if p.bytes > 3*r.reader.wanted {
+		if p.bytes > 3*r.reader.target {
 			t.Errorf("blocks %d to %d have %d bytes", p.From, p.To, p.bytes)
 		}
 	}
@@ -701,12 +701,12 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 	for range 10 * relaxAfter {
 		blocks := l.next(2000)
-		l.gave(blocks, 0, 0, wantedAnswer, time.Millisecond)
+		l.gave(blocks, 0, 0, targetBytes, time.Millisecond)
 	}
 	if got := l.next(2000); got <= 10 || got > 200 {
 		t.Errorf("much later the next range has %d blocks", got)
 	}
-	l.gave(100, 5, 1000, wantedAnswer, 2*slow)
+	l.gave(100, 5, 1000, targetBytes, 2*slow)
 	if got := l.next(2000); got > 50 {
 		t.Errorf("after a slow response the next range has %d blocks", got)
 	}
@@ -720,7 +720,7 @@ func TestFullBlocksHaveNoLastingEffect(t *testing.T) {
 		blocks = l.refused(blocks, tooLong)
 	}
 	for range 10 {
-		l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
+		l.gave(l.next(2000), 0, 0, targetBytes, time.Millisecond)
 	}
 	if got := l.next(2000); got != 2000 {
 		t.Errorf("10 ranges later a range has %d blocks", got)
@@ -739,7 +739,7 @@ func TestLimitIsFound(t *testing.T) {
 				for width > limit {
 					width, refusals = l.refused(width, refusal{kind: tooMuch}), refusals+1
 				}
-				l.gave(width, 0, 0, wantedAnswer, time.Millisecond)
+				l.gave(width, 0, 0, targetBytes, time.Millisecond)
 				blocks += width
 			}
 		}
@@ -781,7 +781,7 @@ func TestMomentOfErrorsHasNoLastingEffect(t *testing.T) {
 		}
 		l.refused(above, refusal{kind: unclear})
 		for range 40 * relaxAfter {
-			l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
+			l.gave(l.next(2000), 0, 0, targetBytes, time.Millisecond)
 		}
 		if got := l.next(2000); got < 1000 {
 			t.Errorf("long after the refusal of %d blocks the next range has %d", above, got)

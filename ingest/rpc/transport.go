@@ -124,7 +124,7 @@ func (t *transport) post(ctx context.Context, method string, question any, most 
 	// by step would make three times the garbage.
 	room := response.ContentLength
 	if before, ok := t.lengths.Load(method); ok && room < 0 {
-		room = int64(min(before.(int), 2*wantedAnswer))
+		room = int64(min(before.(int), 2*targetBytes))
 	}
 	answer, err := readAnswer(response, most, room)
 	t.lengths.Store(method, len(answer))

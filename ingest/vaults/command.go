@@ -245,7 +245,7 @@ func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outco
 		return refused("the log of chain %d has no vault %s", r.writer.ChainID, address), nil
 	case have.Removed:
 		return done("vault %s was removed before", address), nil
-	case len(r.wanted) == 1:
+	case len(r.selected) == 1:
 		return refused("vault %s is the only one: add another one to chain.vaults first", address), nil
 	}
 	gone := *have
@@ -275,7 +275,7 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 		return refused("vault %s is in the log with other sources", v.Address), nil
 	case have != nil && !r.changed(v):
 		return done("vault %s is in the log already", v.Address), nil
-	case have == nil && len(r.wanted) >= Max:
+	case have == nil && len(r.selected) >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
 	missing, err := v.withoutCode(ctx, n, tip)
@@ -299,7 +299,7 @@ func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, tip *rpc.Head
 		return refused("the log of chain %d has no vault %s: add it to chain.vaults", r.writer.ChainID, address), nil
 	case !have.Removed:
 		return done("vault %s was not removed", address), nil
-	case len(r.wanted) >= Max:
+	case len(r.selected) >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
 	back := vault{address, have.Start, have.Name, nil}

@@ -94,12 +94,12 @@ type Registrar struct {
 	nodes     *rpc.Pool
 	agreement int // how many endpoints must return the same about a vault
 
-	wanted []vault // those to index
-	stale  []vault // those of wanted that are not in the log, or have another configured name or mapping there
-	writer *writer.Writer
-	status *status.Tracker
-	log    *slog.Logger
-	inbox  *inbox // nil without a registry
+	selected []vault // those to index
+	stale    []vault // those of selected that are not in the log, or have another configured name or mapping there
+	writer   *writer.Writer
+	status   *status.Tracker
+	log      *slog.Logger
+	inbox    *inbox // nil without a registry
 	// failing is the command whose calls of the nodes failed last, and how many attempts of it failed.
 	failing struct {
 		command  int64
@@ -139,7 +139,7 @@ func (r *Registrar) Watch() {
 			vaults = append(vaults, vault{known.Address, known.Start, known.Name, nil})
 		}
 	}
-	r.wanted = vaults
+	r.selected = vaults
 	r.stale = slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool {
 		have := r.writer.State.CoverageOf(v.Address)
 		return have != nil && have.Name == v.Name && !r.changed(v)
@@ -157,7 +157,7 @@ func (r *Registrar) Watch() {
 // there. Vaults are called at the end of tip. did is false if there are none. It returns an error for more vaults than
 // one deployment may index: those of the log stay, whatever is in chain.vaults.
 func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did bool, err error) {
-	switch vaults := r.wanted; {
+	switch vaults := r.selected; {
 	case len(vaults) == 0:
 		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
 	case len(vaults) > Max:
@@ -253,8 +253,8 @@ func (r *Registrar) describe(ctx context.Context, n *rpc.Node, tip *rpc.Header, 
 	fact.Decimals = decimals(&q, v.Address, given.Decimals)
 	asset := given.Asset
 	if asset == nil {
-		said := needed[common.Address](&q, v.Address, "asset")
-		asset = &said
+		read := needed[common.Address](&q, v.Address, "asset")
+		asset = &read
 	}
 	fact.Asset = &event.Token{Address: bytes.Clone(asset[:]), Symbol: given.AssetSymbol}
 	if given.AssetSymbol == "" {

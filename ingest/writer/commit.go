@@ -93,17 +93,17 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 func (w *Writer) slow() (confirmed func()) {
 	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; "+
 		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339), commitTimeout)
-	said := make(chan struct{})
+	noted := make(chan struct{})
 	var before string
 	timer := time.AfterFunc(slowCommit, func() {
 		w.status.Note(func(st *status.Status) { before, st.Reason = st.Reason, reason })
-		close(said)
+		close(noted)
 	})
 	return func() {
 		if timer.Stop() {
 			return
 		}
-		<-said
+		<-noted
 		w.status.Note(func(st *status.Status) {
 			if st.Reason == reason {
 				st.Reason = before

@@ -59,20 +59,20 @@ func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) (
 // get returns the rows with the names, each name from one statement, by statement and with the cursor that it read. The
 // error is a *state.Error.
 func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
-	wanted := l.want(ctx, names)
-	for i, w := range wanted {
+	shares := l.want(ctx, names)
+	for i, w := range shares {
 		select {
 		case <-w.done:
 			l.leave(w.lookup)
 		case <-ctx.Done():
-			for _, other := range wanted[i:] {
+			for _, other := range shares[i:] {
 				l.leave(other.lookup)
 			}
 			return nil, &state.Error{Err: ctx.Err()}
 		}
 	}
-	out := make([][]R, len(wanted))
-	for i, w := range wanted {
+	out := make([][]R, len(shares))
+	for i, w := range shares {
 		if w.failed != nil {
 			panic(w.failed)
 		}
@@ -88,15 +88,15 @@ func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
 	return out, nil
 }
 
-// wanted is a statement, and the names whose rows are taken from it: it may have read other names, too, which a later
+// share is a statement, and the names whose rows are taken from it: it may have read other names, too, which a later
 // statement has read again.
-type wanted[K comparable, R any] struct {
+type share[K comparable, R any] struct {
 	*lookup[K, R]
 	names []K
 }
 
 // want returns the statements that have read, read or will read the names.
-func (l *lookups[K, R]) want(ctx context.Context, names []K) (all []wanted[K, R]) {
+func (l *lookups[K, R]) want(ctx context.Context, names []K) (all []share[K, R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {
@@ -109,10 +109,10 @@ func (l *lookups[K, R]) want(ctx context.Context, names []K) (all []wanted[K, R]
 			one.reads = append(one.reads, name)
 			l.of[name] = one
 		}
-		i := slices.IndexFunc(all, func(w wanted[K, R]) bool { return w.lookup == one })
+		i := slices.IndexFunc(all, func(w share[K, R]) bool { return w.lookup == one })
 		if i < 0 {
 			one.callers++
-			i, all = len(all), append(all, wanted[K, R]{lookup: one})
+			i, all = len(all), append(all, share[K, R]{lookup: one})
 		}
 		all[i].names = append(all[i].names, name)
 	}
