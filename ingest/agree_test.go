@@ -138,7 +138,7 @@ func TestAgreementOnALateVault(t *testing.T) {
 		return []any{}, nil, ofLate
 	})
 	p := r.start()
-	p.until("reason about the late vault", func(st status.Status) bool {
+	p.until("report of the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "the endpoints disagree")
 	})
 	first.use(honest)

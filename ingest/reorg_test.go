@@ -215,7 +215,7 @@ func TestShorterChain(t *testing.T) {
 	p := r.follow()
 	seq := p.Status().Seq
 	r.must(devchain.Revert(r.ctx, r.url, snapshot))
-	p.until("reason about the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
+	p.until("report of the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
 	watched.polled(p)
 	if now := p.Status(); now.Seq != seq || now.State != status.Following {
 		t.Fatalf("a lower head changed the log: %+v", now)

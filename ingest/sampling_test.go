@@ -275,13 +275,13 @@ func TestSamplesNeedAgreement(t *testing.T) {
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(lying.URL, r.caller(honest).URL), 2
 	p := r.start()
 	disagree := func(st status.Status) bool { return strings.Contains(st.Reason, "disagree about what") }
-	p.until("reason about old blocks", disagree)
+	p.until("report of old blocks", disagree)
 	lying.use(honest)
 	p.caughtUp()
 	r.verifySamples(always)
 	lying.use(lie)
 	r.steps(sampledEvery)
-	p.until("reason about the head", disagree)
+	p.until("report of the head", disagree)
 	r.verifySamples(always)
 	lying.use(honest)
 	p.caughtUp()

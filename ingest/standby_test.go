@@ -153,7 +153,7 @@ func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	}
 	stands := func(done <-chan error, why string) {
 		t.Helper()
-		r.eventually("a standby with the reason:  "+why, func() bool {
+		r.eventually("a standby with the reason: "+why, func() bool {
 			select {
 			case err := <-done:
 				t.Fatalf("it takes over (%v) instead of standing by because: %s", err, why)

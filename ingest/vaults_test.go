@@ -385,7 +385,7 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 		r.steps(1)
 		p.atHead()
 	}
-	p.until("reason of the late vault", func(st status.Status) bool {
+	p.until("report of the late vault", func(st status.Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
 	})
 	if tries := lines.count("cannot read late vaults, retrying"); tries >= rounds {

@@ -14,7 +14,7 @@ func TestVaultHasTheOperatorsDetails(t *testing.T) {
 	w := newFixture(t, func(c *Config) {
 		c.Vaults = []vaults.About{
 			{Address: strings.ToLower(vaultA.Hex()), Description: "Lends <b>stablecoins</b>.", ManagementFee: "2", Link: "https://vault.example/a"},
-			{Address: stranger.Hex(), PerformanceFee: "10"},
+			{Address: unknown.Hex(), PerformanceFee: "10"},
 		}
 		if err := c.Validate(); err != nil {
 			t.Fatal(err)
@@ -42,7 +42,7 @@ func TestVaultHasTheOperatorsDetails(t *testing.T) {
 
 	w.warnOfUnknownVaults(t.Context())
 	logged := w.logged.String()
-	if strings.Count(logged, "unknown vault") != 1 || !strings.Contains(logged, "address="+stranger.Hex()) {
+	if strings.Count(logged, "unknown vault") != 1 || !strings.Contains(logged, "address="+unknown.Hex()) {
 		t.Errorf("the log should warn of the unknown vault only: %s", logged)
 	}
 }

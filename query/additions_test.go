@@ -90,7 +90,7 @@ func TestFundingIsOfItsRequests(t *testing.T) {
 	if some == 0 {
 		t.Error("no block has a funded request")
 	}
-	w.get("/api/v1/vaults/"+stranger.Hex()+"/funding").Failed(t, 404, "NOT_FOUND")
+	w.get("/api/v1/vaults/"+unknown.Hex()+"/funding").Failed(t, 404, "NOT_FOUND")
 }
 
 // TestDeliveriesAreFilteredOnTheServer: a filter applies to all deliveries, not only to those of a page: in the list,

@@ -230,7 +230,7 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_ADDRESS") // then parameters
 		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 429, "RATE_LIMITED")    // the limit before parameters
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/"+stranger.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // then the look-up
+		w.get("/api/v1/partner/vaults/"+unknown.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // then the look-up
 		w.exec(`UPDATE partner SET rate_limit = NULL WHERE id = 7`)
 		w.clock.add(time.Minute)
 	})

@@ -119,7 +119,7 @@ func TestExplainByVault(t *testing.T) {
 		"/api/v1/users/0x0000000000000000000000000000000000000000":  {"/totalDeposited", "/holdings/deposits/0/_count"},
 		"/api/v1/vaults/0x0000000000000000000000000000000000000000": {"/navPerShare"},
 		"/api/v1/users/" + vaultA.Hex() /* never deposited */ :      {"/totalWithdrawn", "/firstSeen"},
-		"/api/v1/users/" + stranger.Hex() /* deposit orphaned */ :   {"/totalDeposited", "/firstSeen"},
+		"/api/v1/users/" + unknown.Hex() /* deposit orphaned */ :    {"/totalDeposited", "/firstSeen"},
 	} {
 		for _, field := range fields {
 			w.get(explained(of, field), "x-api-key", key).Failed(t, 404, "NOT_FOUND")

@@ -224,7 +224,7 @@ func TestFirstSync(t *testing.T) {
 			t.Errorf("%s: %d entries with %v", path, n, r.Header())
 		}
 	}
-	w.get("/api/v1/vaults/"+stranger.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
+	w.get("/api/v1/vaults/"+unknown.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
 	same(t, "reorganisations", len(w.get("/api/v1/reorganisations").Data(t).([]any)), 1)
 	for _, path := range w.paths() {
 		if strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {

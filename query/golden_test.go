@@ -84,7 +84,7 @@ func goldenCases() []goldenCase {
 		{name: "error_webhook_url", path: webhooksPath, post: `{"url":"http://partner.example/"}`, status: 400},
 		{name: "error_unauthorized", path: "/api/v1/partner/stats", key: "none", status: 401},
 		{name: "error_forbidden", path: "/api/v1/partner/stats", key: "disabled", status: 403},
-		{name: "error_not_found", path: "/api/v1/vaults/" + stranger.Hex(), status: 404},
+		{name: "error_not_found", path: "/api/v1/vaults/" + unknown.Hex(), status: 404},
 		{name: "error_method", path: "/api/v1/vaults", post: "{}", status: 405},
 		{name: "error_too_large", path: webhooksPath, post: strings.Repeat(" ", 16<<10+1), status: 413},
 		{name: "error_media_type", path: webhooksPath, post: "text", status: 415},

@@ -19,7 +19,7 @@ func TestHTTPBehaviour(t *testing.T) {
 	t.Run("headers on every response", func(t *testing.T) {
 		seq := fmt.Sprint(w.chain.Seq())
 		for path, block := range map[string]string{
-			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11", "/api/v1/vaults/" + stranger.Hex(): "11",
+			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11", "/api/v1/vaults/" + unknown.Hex(): "11",
 		} {
 			h := w.get(path, "x-api-key", key).Header()
 			for name, want := range map[string]string{
@@ -149,7 +149,7 @@ func (w *world) testCORS(t *testing.T, key string) {
 	}
 	const origin = "https://example.com"
 	for path, status := range map[string]int{
-		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + stranger.Hex(): 404, "/api/v1/nothing": 404, "/nothing": 404, "/api/v1/partners": 404,
+		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + unknown.Hex(): 404, "/api/v1/nothing": 404, "/nothing": 404, "/api/v1/partners": 404,
 		"/status": 200, "/healthz": 200, "/readyz": 200, "/.well-known/navlog-statements": 200, "/openapi.json": 200, "/api/v1/users?page=0": 400,
 	} {
 		r := w.get(path, "Origin", origin)
@@ -241,11 +241,11 @@ func TestValidation(t *testing.T) {
 		"/api/v1/users/x/withdrawals", "/api/v1/users/%00", "/api/v1/users/a%2Fb", "/api/v1/vaults/0X" + a[2:]} {
 		w.get(path).Failed(t, 400, "INVALID_ADDRESS")
 	}
-	for _, path := range []string{"/api/v1/vaults/" + stranger.Hex(), "/api/v1/vaults/" + stranger.Hex() + "/nav", "/api/v1/vaults/" + stranger.Hex() + "/users", "/api/v1/users/" + stranger.Hex()} {
+	for _, path := range []string{"/api/v1/vaults/" + unknown.Hex(), "/api/v1/vaults/" + unknown.Hex() + "/nav", "/api/v1/vaults/" + unknown.Hex() + "/users", "/api/v1/users/" + unknown.Hex()} {
 		w.get(path).Failed(t, 404, "NOT_FOUND")
 	}
-	for _, path := range []string{"/api/v1/users/" + stranger.Hex() + "/deposits", "/api/v1/users/" + stranger.Hex() + "/withdrawals",
-		"/api/v1/users/" + u + "/deposits?vault=" + stranger.Hex(), "/api/v1/users/" + u + "/withdrawals?vault=" + stranger.Hex(), "/api/v1/queues/withdrawals?vault=" + stranger.Hex(), "/api/v1/queues/deposits?vault=" + stranger.Hex(),
+	for _, path := range []string{"/api/v1/users/" + unknown.Hex() + "/deposits", "/api/v1/users/" + unknown.Hex() + "/withdrawals",
+		"/api/v1/users/" + u + "/deposits?vault=" + unknown.Hex(), "/api/v1/users/" + u + "/withdrawals?vault=" + unknown.Hex(), "/api/v1/queues/withdrawals?vault=" + unknown.Hex(), "/api/v1/queues/deposits?vault=" + unknown.Hex(),
 		"/api/v1/users?page=9", "/api/v1/queues/withdrawals?page=9"} {
 		same(t, path, w.get(path).Data(t), []any{})
 	}

@@ -60,7 +60,7 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 	unit := func(n uint64) []readtest.Fact {
 		var facts []readtest.Fact
 		for i := range uint32(1 + random.IntN(3)) {
-			user := []readtest.Fact{{User: alice}, {User: bob}, {User: carol}, {User: stranger}}[random.IntN(4)].User
+			user := []readtest.Fact{{User: alice}, {User: bob}, {User: carol}, {User: unknown}}[random.IntN(4)].User
 			user[19] = byte(random.IntN(8))
 			f := fact{Vault: vaultA, User: user, Other: user, Block: n, Index: i, Assets: 10, Shares: 10, Tx: tx(byte(n))}
 			switch random.IntN(3) {

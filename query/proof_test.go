@@ -251,7 +251,7 @@ func TestProvenPages(t *testing.T) {
 	w.chain.Append(n.Block(t, 5, many...)...)
 	w.chain.Append(n.Block(t, 6,
 		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 77, Shares: 70, Expires: uint64(blockTime(900)), Tx: tx(200)},
-		fact{Kind: readtest.Nav, Vault: vaultA, User: stranger, ID: 1, Price: 1_050_000_000, Assets: 5_000_000, Supply: 4_900_000, Tx: tx(201)},
+		fact{Kind: readtest.Nav, Vault: vaultA, User: unknown, ID: 1, Price: 1_050_000_000, Assets: 5_000_000, Supply: 4_900_000, Tx: tx(201)},
 		fact{Kind: readtest.Deposit, Vault: vaultB, User: alice, Other: router, ID: 1, Assets: 31, Shares: 30, Tx: tx(202)},
 	)...)
 	w.chain.Append(n.Block(t, 7, fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 78, Shares: 70, Tx: tx(210)})...)

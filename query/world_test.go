@@ -32,10 +32,10 @@ const testChain = readtest.ChainID
 
 // Short names for this package's tests.
 var (
-	vaultA, vaultB, vaultC      = readtest.VaultA, readtest.VaultB, readtest.VaultC
-	alice, bob, carol, stranger = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
-	router, tx, blockTime       = readtest.Router, readtest.Tx, readtest.BlockTime
-	same                        = readtest.Same
+	vaultA, vaultB, vaultC     = readtest.VaultA, readtest.VaultB, readtest.VaultC
+	alice, bob, carol, unknown = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
+	router, tx, blockTime      = readtest.Router, readtest.Tx, readtest.BlockTime
+	same                       = readtest.Same
 )
 
 type (

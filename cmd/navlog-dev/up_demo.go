@@ -66,7 +66,8 @@ func (u *up) ensurePartners(ctx context.Context, d *wiring.Deps) (created bool, 
 	return true, writeJSON(file, u.ready.Partners)
 }
 
-// checkPartners rejects keys that belong to another database, and replaces those that rotations on the page have revoked.
+// checkPartners rejects keys that belong to another database, and replaces those that rotations on the page have
+// revoked.
 func (u *up) checkPartners(ctx context.Context, d *wiring.Deps, file string) error {
 	q, revoked := db.New(d.Pool), false
 	for i, p := range u.ready.Partners {

@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// Depositor makes deposits in a vault, each in a block of its own, that are fully deterministic: the same deposit on the
-// same block makes the same block.
+// Depositor makes deposits in a vault, each in a block of its own, that are fully deterministic: the same deposit on
+// the same block makes the same block.
 type Depositor struct {
 	from  account
 	chain *chain

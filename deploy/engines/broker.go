@@ -25,8 +25,8 @@ func (p partition) key() string {
 	return fmt.Sprintf("%s-%d", hex.EncodeToString(p.id[:]), p.partition)
 }
 
-// A broker is the only broker of the cluster, accessed through its own protocol, because heal needs more than a client
-// offers.
+// A broker is the only broker of the cluster, accessed with kadm, and to fetch also with plain requests, because heal
+// needs what a consumer does not return.
 type broker struct {
 	*kadm.Client
 	client *kgo.Client

@@ -15,8 +15,8 @@ import (
 )
 
 // JSON is read without building anything: values are slices of the text, as they are written in it, and the functions
-// below read them. A value that is not read is only checked, so that a response of many megabytes costs little more than
-// its transfer. Errors are errTruncated and errNotJSON, or name a value of the wrong type.
+// below read them. A value that is not read is only checked, so that a response of many megabytes costs little more
+// than its transfer. Errors are errTruncated and errNotJSON, or name a value of the wrong type.
 
 // object reads text that is one object, and calls one with each of its members.
 func object(text []byte, expected string, one func(name, value []byte) error) error {
@@ -98,9 +98,9 @@ func end(d *jx.Decoder) error {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: after it comes %w", errNotJSON, err)
+		return fmt.Errorf("%w: something else comes after it", errNotJSON)
 	}
-	return fmt.Errorf("%w: after it comes another value", errNotJSON)
+	return fmt.Errorf("%w: another value comes after it", errNotJSON)
 }
 
 // unexpected reads the next value, and returns an error that compares it with what was expected.
@@ -112,7 +112,8 @@ func unexpected(d *jx.Decoder, expected string) error {
 	return otherThan(value, expected)
 }
 
-// malformed returns the fault of a text from an error of its decoder.
+// malformed returns the fault of a text from an error of its decoder, which is wrapped once for each level of the text.
+// For a text that ends right after a colon it is errNotJSON.
 func malformed(err error) error {
 	switch {
 	case err == nil:
@@ -120,7 +121,10 @@ func malformed(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errTruncated
 	}
-	return fmt.Errorf("%w: %w", errNotJSON, err)
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return fmt.Errorf("%w: %s", errNotJSON, printable.Text(err.Error(), 100))
 }
 
 var null = []byte("null")

@@ -159,8 +159,8 @@ func openEnvelope(body []byte) (envelope, error) {
 }
 
 // openBatch finds the parts of the responses, at most most, in the body of a batch. A node that rejects the whole batch
-// returns a single response: then isList is false. Without a maximum, a body of empty objects would take a hundred times
-// its size.
+// returns a single response: then isList is false. Without a maximum, a body of empty objects would take a hundred
+// times its size.
 func openBatch(body []byte, most int) (all []envelope, isList bool, err error) {
 	if jx.Raw(body).Type() != jx.Array {
 		one, err := openEnvelope(body)

@@ -35,6 +35,7 @@ func TestOpenEnvelope(t *testing.T) {
 		{`{"id":7,"result":}`, ``, errNotJSON},
 		{`{7:1}`, ``, errNotJSON},
 		{`upstream timeout`, ``, errNotJSON},
+		{`{"id":7,"result":` + strings.Repeat("[", 9000) + `x`, ``, errNotJSON},
 		{`{"message":"no such API key"}`, ``, errForeign},
 		{`"busy"`, ``, errForeign},
 		{`[]`, ``, errForeign},
@@ -57,8 +58,8 @@ func TestOpenEnvelope(t *testing.T) {
 		if err == nil {
 			result, err = e.about([]byte("7"))
 		}
-		if !errors.Is(err, c.want) || string(result) != c.result {
-			t.Errorf("%.60q gives %.60q and %v, want %.60q and %v", c.body, result, err, c.result, c.want)
+		if !errors.Is(err, c.want) || string(result) != c.result || err != nil && len(err.Error()) > 200 {
+			t.Errorf("%.60q gives %.60q and %.500v, want %.60q and %v", c.body, result, err, c.result, c.want)
 		}
 	}
 }

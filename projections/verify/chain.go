@@ -165,6 +165,18 @@ func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// silentError means that a node did not respond in time.
+type silentError struct {
+	node   string
+	within time.Duration
+}
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("%s did not respond within %s", e.node, e.within)
+}
+
+func (e *silentError) Unwrap() error { return context.DeadlineExceeded }
+
 // ask sends one request to the node, when the rate limit allows it and within the timeout. The error contains no part
 // of the URL that may be a key.
 func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
@@ -175,7 +187,7 @@ func (c *chainCheck) ask(ctx context.Context, question func(context.Context) err
 	defer cancel()
 	err := question(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s did not respond within %s: %w", contracts.EndpointName(c.url), c.patience, bounded.Err())
+		return &silentError{contracts.EndpointName(c.url), c.patience}
 	}
 	if long := new(http.MaxBytesError); errors.As(err, &long) {
 		return fmt.Errorf("the response of %s has more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)

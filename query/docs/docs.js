@@ -93,8 +93,11 @@ const beginning = async (answer) => {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   const late = setTimeout(() => reader.cancel(), 5_000);
   let text = '';
-  for (let part; text.length < 100_000 && !(part = await reader.read()).done;) text += part.value;
-  clearTimeout(late);
+  try {
+    for (let part; text.length < 100_000 && !(part = await reader.read()).done;) text += part.value;
+  } finally {
+    clearTimeout(late);
+  }
   reader.cancel();
   return text;
 };

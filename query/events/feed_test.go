@@ -152,13 +152,13 @@ func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 	if n := f.bill.of(one); n != 3 {
 		t.Errorf("%d reads are charged for three seqs", n)
 	}
-	unpaid := f.open(exhausted, "after=5")
+	limited := f.open(exhausted, "after=5")
 	again := f.open(other, "after=1")
 	again.reaches(end)
 	beside := f.open(other, "after=5")
 	beside.reaches(end)
-	unpaid.reaches(end)
-	open = append(open, unpaid, again, beside, f.open(other, ""), f.open(other, fmt.Sprintf("after=%d", end)))
+	limited.reaches(end)
+	open = append(open, limited, again, beside, f.open(other, ""), f.open(other, fmt.Sprintf("after=%d", end)))
 	if n := f.bill.of(other); n != 1 {
 		t.Errorf("%d reads are charged for a seq that was read before, a new one, and the end", n)
 	}

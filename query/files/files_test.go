@@ -112,7 +112,7 @@ func TestGuardedInEverySpreadsheet(t *testing.T) {
 		for _, cell := range strings.FieldsFunc(out, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 			cell = strings.TrimLeft(cell, "\" \u00a0\u200e\u202e\t\r\n")
 			if cell != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(cell)[0]) {
-				t.Errorf("split at %q, %q has the cell %q", separators, cell, out)
+				t.Errorf("split at %q, the cell %q is in %q", separators, cell, out)
 			}
 		}
 	}

@@ -147,7 +147,7 @@ func (r *Registry) Uptime() []db.ListUptimeRow {
 }
 
 // rememberIngest keeps the reports of ingest while they are trusted, and while ingest follows or backfills one log.
-// In any other state it drops all of them: when it is frozen, a final block is no longer part of the chain, and a
+// In any other state it drops all of them: when ingest is frozen, a final block is no longer part of the chain, and a
 // starting ingest still reports an earlier state.
 func (r *Registry) rememberIngest(now time.Time) {
 	newest := r.newest(registry.Ingest, now)

@@ -154,7 +154,8 @@ func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64)
 	return lacking, unreported, nil
 }
 
-// describable interprets the error of describing a resource: may is whether it is allowed, known whether that is certain.
+// describable interprets the error of describing a resource: may is whether it is allowed, known whether that is
+// certain.
 func describable(err error, rejected, absent error) (may, known bool, _ error) {
 	switch {
 	case err == nil, errors.Is(err, absent):

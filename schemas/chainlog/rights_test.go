@@ -67,7 +67,8 @@ func (g *guarded) eventually(what string, done func() error) {
 // operations are the Kafka operations of each user, in the order in which its program makes them.
 var operations = map[string]func(context.Context, *guarded) error{
 	chainlog.Ingest: func(ctx context.Context, g *guarded) error {
-		client := g.As(g.t, chainlog.Ingest, kgo.TransactionalID(chainlog.TransactionalID(chainID)))
+		client := g.As(g.t, chainlog.Ingest, kgo.TransactionalID(chainlog.TransactionalID(chainID)),
+			kgo.RecordPartitioner(kgo.ManualPartitioner())) // all records to partition 0, which readReferrals reads
 		defer client.Close()
 		adm := kadm.NewClient(client)
 		if err := chainlog.EnsureTopics(ctx, adm, chainID, chainlog.DefaultConfig().Topology()); err != nil {

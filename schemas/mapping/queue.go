@@ -47,7 +47,7 @@ func (c *checker) queue(m *Mapping) {
 		}
 	}
 	owned := func(t *ruleEffect) bool { return t.kind == Claimed && t.has&(ID|SourceID) == 0 }
-	fifo, keyed, bare, waits := (*ruleEffect)(nil), (*ruleEffect)(nil), (*ruleEffect)(nil), (*ruleEffect)(nil)
+	fifo, keyed, bare := (*ruleEffect)(nil), (*ruleEffect)(nil), (*ruleEffect)(nil)
 	for i := range all {
 		switch t := &all[i]; {
 		case owned(t):
@@ -56,8 +56,6 @@ func (c *checker) queue(m *Mapping) {
 			keyed = t
 		case t.kind == Requested && t.has&Assets == 0:
 			bare = t
-		case t.kind == Deposit && t.has&Shares == 0:
-			waits = t
 		}
 	}
 	if fifo != nil && keyed != nil {
@@ -86,7 +84,7 @@ func (c *checker) queue(m *Mapping) {
 		case t.kind == Priced && t.side == DepositSide && of[Deposit]&Group == 0,
 			t.kind == Void && t.has&Group != 0 && of[Deposit]&Group == 0:
 			c.at(t.node, 0, "`%s` names a group, and no rule emits a `deposit` with a `group`", t.kind)
-		case t.kind == Void && first[Deposit] != nil && waits == nil && !c.recorded:
+		case t.kind == Void && first[Deposit] != nil && !m.lacks(Deposit, Shares) && !c.recorded:
 			c.at(t.node, 0, "`void` is about a deposit that waits for its price, and each `deposit` of the rules has `shares`")
 		case t.kind == Claimed && t.has&Assets == 0 && bare != nil && !funded:
 			c.at(t.node, 0, "a claim without `assets` pays what its request was funded for, or the `estimate`, and the rules give "+

@@ -71,8 +71,8 @@ type Text struct {
 // Hash returns the hash that identifies a text.
 func Hash(text []byte) common.Hash { return crypto.Keccak256Hash(text) }
 
-// Describe builds the description of a vault from its contracts and mappings, as in its record. The error names what does
-// not fit: overlapping blocks, a source that is in no mapping, or a missing one that a mapping requires.
+// Describe builds the description of a vault from its contracts and mappings, as in its record. The error names what
+// does not fit: overlapping blocks, a source that is in no mapping, or a missing one that a mapping requires.
 func Describe(sources []Source, texts []Text) (*Description, error) {
 	d := &Description{Sources: sources}
 	for _, t := range texts {
@@ -155,7 +155,8 @@ type Sources struct {
 	*Vault
 	Address     common.Address
 	Description *Description
-	// Hash identifies the contracts, the mappings, the aliases and NavDigits together: zero for a record without mappings.
+	// Hash identifies the contracts, the mappings, the aliases and NavDigits together: zero for a record without
+	// mappings.
 	Hash common.Hash
 }
 

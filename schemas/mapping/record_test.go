@@ -42,8 +42,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierVersion: a rule that names two partners, voids a deposit that has shares, or cancels shares that may
-// not be funded is a mistake now, but the log has it forever, so its record can be read.
+// TestRecordOfAnEarlierVersion: a rule that names two partners, voids a deposit that has shares, or cancels shares that
+// may not be funded is a mistake now, but the log has it forever, so its record can be read.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
@@ -113,8 +113,9 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestDecimals checks that the decimals of a vault's record decide in which unit its valuations are derived, that a record
-// with corrected decimals is another one, and that a valuation without a unit is left out unless its log says everything.
+// TestDecimals checks that the decimals of a vault's record decide in which unit its valuations are derived, that a
+// record with corrected decimals is another one, and that a valuation without a unit is left out unless its log says
+// everything.
 func TestDecimals(t *testing.T) {
 	t.Parallel()
 	text, err := Canonical("valued", []byte(`preset: valued

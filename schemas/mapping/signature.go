@@ -85,12 +85,12 @@ var (
 func parseSignature(text string) (s *signature, at int, err error) {
 	// A declaration may be copied with its lines and comments. Offsets stay the same.
 	text = blank.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat(" ", len(found)) })
-	if strings.HasSuffix(strings.TrimRight(text, " ;"), " anonymous") {
+	if strings.HasSuffix(strings.TrimRight(strings.ReplaceAll(text, ")", ") "), " ;"), " anonymous") {
 		return nil, 0, errors.New("the first topic of an anonymous event does not name it, so no rule can read it")
 	}
 	body := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text, " \t"), ";"), " \t")
 	start := 0
-	if rest, ok := strings.CutPrefix(body, "event "); ok {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(body, " "), "event "); ok {
 		start = len(body) - len(rest)
 	}
 	open := strings.IndexByte(body, '(')

@@ -256,6 +256,7 @@ func TestCompanionWithLiteral(t *testing.T) {
 func TestCopiedDeclarations(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"|\n      event Asked(\n          uint256 indexed id, // the request's id\n          address owner /* of the\n          shares */\n      );\n",
+		"|\n      /// @notice Shares are requested.\n      event Asked(uint256 indexed id, address owner);\n",
 		">-\n      event Asked(\n          uint256 indexed id,\n          address owner\n      );\n",
 		"event Asked(\n        uint256 indexed id,\n        address owner\n      );\n"} {
 		m, err := Parse("f.yaml", []byte(rules("  - on: "+text+"    emit: none\n")))
@@ -263,6 +264,17 @@ func TestCopiedDeclarations(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+// TestVoidWithCompanion: a deposit whose shares come from an optional companion may wait for its price, so it can be
+// void.
+func TestVoidWithCompanion(t *testing.T) {
+	t.Parallel()
+	compile(t, "  - on: Bought(uint256 id, address who, uint256 assets)\n    emit: deposit\n"+
+		"    set: {key: $id, owner: $who, assets: $assets, group: 1}\n"+
+		"    with: {on: 'Minted(address to, uint256 shares)', match: {to: $who}, set: {shares: $shares}}\n"+
+		"  - on: Refunded(uint256 id)\n    emit: void\n    set: {key: $id}\n"+
+		"  - on: Priced(uint256 assets, uint256 shares)\n    emit: priced\n    set: {side: deposit, group: 1, assets: $assets, shares: $shares}\n")
 }
 
 // TestKeyIsGroup checks that requests that are funded up to a key are priced by their keys.

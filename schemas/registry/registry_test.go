@@ -495,8 +495,8 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	}
 }
 
-// The oldest attempts are found by the index, even when the newest ones are between them in the table, as after the first
-// retention, and are pruned without reading the others.
+// The oldest attempts are found by the index, even when the newest ones are between them in the table, as after the
+// first retention, and are pruned without reading the others.
 func TestOldAttemptsAreFoundByTheIndex(t *testing.T) {
 	pool, ctx := open(t, migrated.Postgres(t)), context.Background()
 	const insert = `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)

@@ -76,7 +76,8 @@ type Envelope struct {
 	Quarantined string `json:"-"`
 }
 
-// DepositData is the data of deposit.referral; amounts in native units. Shares are left out if the log does not have them.
+// DepositData is the data of deposit.referral; amounts in native units. Shares are left out if the log does not have
+// them.
 type DepositData struct {
 	VaultAddress string `json:"vaultAddress"`
 	UserAddress  string `json:"userAddress"`
@@ -88,8 +89,8 @@ type DepositData struct {
 	Timestamp    string `json:"timestamp"`
 }
 
-// WithdrawalData is the data of withdrawal.referral; amounts in native units. The estimate is left out if the log does not
-// have it.
+// WithdrawalData is the data of withdrawal.referral; amounts in native units. The estimate is left out if the log does
+// not have it.
 type WithdrawalData struct {
 	VaultAddress   string `json:"vaultAddress"`
 	UserAddress    string `json:"userAddress"`

@@ -142,7 +142,7 @@ func Read[T any](response *http.Response, err error) (Answer[T], error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&answer.Is); err != nil {
-		return answer, fmt.Errorf("%s did not send a response of navlog: %w: is that its API?", at(response), err)
+		return answer, fmt.Errorf("%s did not send a response of navlog: %v: is that its API?", at(response), err)
 	}
 	answer.Body, answer.Header = body, response.Header
 	return answer, nil

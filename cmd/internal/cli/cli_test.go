@@ -38,8 +38,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// net/http logs what a server sends after its response, with the standard logger. It must not appear in the operator's log;
-// with --verbose it is one short line without control characters.
+// net/http logs what a server sends after its response, with the standard logger. It must not appear in the operator's
+// log; with --verbose it is one short line without control characters.
 func TestReceiversCannotForgeLogLines(t *testing.T) {
 	before, output, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
 	t.Cleanup(func() { slog.SetDefault(before); stdlog.SetOutput(output); stdlog.SetFlags(flags) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -14,6 +15,7 @@ import (
 // everything before the engines.
 type Services struct {
 	log     *slog.Logger
+	mu      sync.Mutex // protects running: engines start concurrently
 	running []*service
 	// Failed gets the first error of a service that ended by itself. The errors of others after it mostly follow from
 	// it, and are only logged.
@@ -35,7 +37,9 @@ func NewServices(log *slog.Logger) *Services {
 func (s *Services) Start(ctx context.Context, name string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	one := &service{name, cancel, make(chan error, 1)}
+	s.mu.Lock()
 	s.running = append(s.running, one)
+	s.mu.Unlock()
 	go func() {
 		err := run(ctx)
 		if ctx.Err() == nil { // not because of Stop
@@ -58,6 +62,8 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 // that error, unless the caller has received it from Failed.
 func (s *Services) Stop() error {
 	var faults []error
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, one := range slices.Backward(s.running) {
 		one.cancel()
 		if err := <-one.done; err != nil && !errors.Is(err, context.Canceled) {

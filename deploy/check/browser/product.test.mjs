@@ -539,7 +539,7 @@ test("how did my endpoint do: attempts, failures and the median time by day, as 
 // The last partner of the demo, because other tests use the keys of the others.
 test("a partner rotates its secret and its key: confirmed first, shown once, and the page continues with the new key", async () => {
   const partner = ready.partners.at(-1)
-  const requested = (key) => fetch(`${ready.api}/api/v1/partner/webhooks`, { headers: { "x-api-key": key } })
+  const state = (key) => fetch(`${ready.api}/api/v1/partner/webhooks`, { headers: { "x-api-key": key } })
   const { page, wrong, close } = await open("/partner?view=webhooks", { viewport: desktop })
   await page.locator("input[type=password]").first().fill(partner.apiKey)
   await page.getByRole("button", { name: "Use the key" }).click()
@@ -576,13 +576,13 @@ test("a partner rotates its secret and its key: confirmed first, shown once, and
   section = await rotate("Rotate the API key")
   await section.getByText("The old key works until the next rotation").waitFor()
   const second = await valueOf(section)
-  assert.equal((await requested(partner.apiKey)).status, 200)
-  assert.equal((await requested(second)).status, 200)
+  assert.equal((await state(partner.apiKey)).status, 200)
+  assert.equal((await state(second)).status, 200)
   section = await rotate("Rotate the API key")
   await section.getByText(`The key that ends with ${partner.apiKey.slice(-4)} was revoked`).waitFor()
   const third = await valueOf(section)
-  await until("end of the oldest key", async () => (await requested(partner.apiKey)).status === 401)
-  assert.equal((await requested(third)).status, 200)
+  await until("end of the oldest key", async () => (await state(partner.apiKey)).status === 401)
+  assert.equal((await state(third)).status, 200)
   // The page had the oldest key; its next request uses the newest one.
   await page.getByRole("link", { name: "Statistics" }).click()
   await page.getByText("Total deposited through you").first().waitFor()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the pages in a real browser, on a live system whose chain is reorganised: every page in light and
-# dark, wide and on a phone, with axe, and the paths through them, compared with the API; then the pages of
+# dark, wide and on a phone, with axe, and the paths through them, compared with the API; and, beside these, the pages of
 # a vault of another preset. Screenshots are left in build/browser.
 #
 # CHROMIUM is the path of the browser, by default the installed one. LOOKS are the looks that every page is tested in,

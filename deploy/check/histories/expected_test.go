@@ -132,7 +132,8 @@ func (h *history) chainAt(seq uint64, of knowledge) (*oracle.Chain, error) {
 	c := &oracle.Chain{ID: h.chainID, Router: router}
 	recorded := map[uint64]uint64{} // the time of each recorded block
 	known, mapped := map[common.Address]bool{}, map[common.Address]bool{}
-	// A reorganisation can end at an old block of a vault that the generation skips: it is the newest block all the same.
+	// A reorganisation can end at an old block of a vault that the generation skips: it is the newest block all the
+	// same.
 	var later, head uint64
 	c.Vaults, later = h.vaults(of)
 	for _, v := range c.Vaults {

@@ -65,7 +65,7 @@ var plainFolders = []string{
 	"deploy/check/structure", "deploy/check/underload", "deploy/testkit/partners", "deploy/testkit/stack", "deploy/testkit/wait",
 	"dispatch/lane", "projections/fold", "query/deposits", "query/docs", "query/explain", "query/health", "query/partner",
 	"query/users", "query/vaults", "query/web", "schemas/certs", "schemas/certs/certstest", "schemas/chainlog", "schemas/chainproof",
-	"schemas/client", "schemas/contracts", "schemas/contracts/abi", "schemas/contracts/gen", "schemas/event", "schemas/input",
+	"schemas/client", "schemas/contracts", "schemas/contracts/abi", "schemas/event", "schemas/input",
 	"schemas/mapping", "schemas/openapi", "schemas/printable", "schemas/readmodel", "schemas/readmodel/expect", "schemas/statement",
 	"schemas/telemetry", "schemas/telemetry/telemetrytest", "schemas/webhook", "schemas/webhook/guard", "schemas/webhook/samples/go",
 }

@@ -1,5 +1,5 @@
 // Package logoracle folds the log of a chain and checks what holds for every log, whatever the chain is. It shares no
-// code with ingest.
+// code with ingest except the schemas: names of topics, types of records and the ABI of the reference contracts.
 package logoracle
 
 import (
@@ -23,7 +23,7 @@ import (
 type Log struct {
 	ChainID uint64
 	Fault   func(format string, a ...any) // is called with each fault that is found
-	Unit    func(unit []*event.Record)    // if not nil, is called with each unit after it was folded
+	Unit    func(unit []*event.Record)    // if not nil, is called with each well-formed unit after it was folded
 
 	All  []*event.Record
 	Live map[uint64]*event.Record // by seq, without retractions and retracted ones
@@ -74,8 +74,8 @@ func (l *Log) retract(r *event.Record, original uint64) {
 	delete(l.Live, original)
 }
 
-// unitShape: vault records; or the logs and samples of blocks, followed by the last of these blocks or by each after its
-// logs, or such a branch after retractions; or a decision; or what a decision retracts.
+// unitShape: vault records; or the logs and samples of blocks, followed by the last of these blocks or by each after
+// its logs, or such a branch after retractions; or a decision; or what a decision retracts.
 var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+|d|-+)$`)
 
 // checkUnit checks that retractions go from newest to oldest, and leave no earlier record live above the ancestor.

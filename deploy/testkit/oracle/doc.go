@@ -2,10 +2,10 @@
 //
 //	node, or the logs of a Chain ──▶ History ──▶ fold ──▶ render ──▶ Questions, Events ──▶ diff ◀── what came
 //
-// It shares no code with the programs: it reads the chain's own logs through go-ethereum, decodes them with its
-// decoder and the contracts' ABI, folds them with plain maps by its own rules, and renders the JSON that a partner
-// should see. While the programs keep signed sums, states and retractions, the oracle starts from scratch each time;
-// an answer about the past is a fold that stops early.
+// It shares no code with the programs, except the ABI and the event types of the reference contracts: it reads the
+// chain's own logs through go-ethereum, decodes them with its decoder, folds them with plain maps by its own rules, and
+// renders the JSON that a partner should see. While the programs keep signed sums, states and retractions, the oracle
+// starts from scratch each time; an answer about the past is a fold that stops early.
 //
 // Its vaults have the reference contracts or, in a Chain, the presets erc4626 and erc7540 with NAV samples.
 //

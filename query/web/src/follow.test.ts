@@ -136,28 +136,28 @@ test("a page that is hidden for a minute is suspended, even if it was never visi
   try {
     const watch = (visibilityState: DocumentVisibilityState) => {
       const page = Object.assign(new EventTarget(), { visibilityState })
-      const summary: string[] = []
-      const end = whileUnseen(page as unknown as Document, () => summary.push("gone"), () => summary.push("back"))
+      const calls: string[] = []
+      const end = whileUnseen(page as unknown as Document, () => calls.push("gone"), () => calls.push("back"))
       const turn = (to: DocumentVisibilityState) => {
         page.visibilityState = to
         page.dispatchEvent(new Event("visibilitychange"))
       }
-      return { summary, turn, end }
+      return { calls, turn, end }
     }
     const [hidden, seen, brief, ended] = [watch("hidden"), watch("visible"), watch("hidden"), watch("hidden")]
     ended.end()
     mock.timers.tick(59_999)
     brief.turn("visible")
-    assert.deepEqual([hidden.summary, seen.summary, brief.summary, ended.summary], [[], [], [], []])
+    assert.deepEqual([hidden.calls, seen.calls, brief.calls, ended.calls], [[], [], [], []])
     mock.timers.tick(1)
-    assert.deepEqual([hidden.summary, seen.summary, brief.summary, ended.summary], [["gone"], [], [], []])
+    assert.deepEqual([hidden.calls, seen.calls, brief.calls, ended.calls], [["gone"], [], [], []])
     seen.turn("hidden")
     mock.timers.tick(60_000)
     hidden.turn("visible")
     seen.turn("visible")
     ended.turn("hidden")
     mock.timers.tick(60_000)
-    assert.deepEqual([hidden.summary, seen.summary, brief.summary, ended.summary], [["gone", "back"], ["gone", "back"], [], []])
+    assert.deepEqual([hidden.calls, seen.calls, brief.calls, ended.calls], [["gone", "back"], ["gone", "back"], [], []])
   } finally {
     mock.timers.reset()
   }

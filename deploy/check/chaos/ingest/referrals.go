@@ -25,10 +25,8 @@ type attributed struct {
 // noteAttributed updates the records with a partner after a unit. A unit may append below the head: the history of a
 // vault that joins late, whose logs already have their confirmations when they arrive.
 func (f *fold) noteAttributed(unit []*event.Record) {
-	takenBack := map[uint64]bool{}
 	for _, r := range unit {
 		original := r.GetRetracts()
-		takenBack[original] = original != 0
 		if s := f.told[original]; s != nil {
 			s.dead = true
 		}
@@ -39,15 +37,8 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 		}
 	}
 	var head uint64
-	for _, r := range unit {
-		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 {
-			head = max(head, b.GetNumber())
-		}
-	}
-	for seq, r := range f.Live { // of earlier units too
-		if b := r.GetBlock(); b != nil && !takenBack[seq] {
-			head = max(head, b.GetNumber())
-		}
+	for _, r := range f.Live {
+		head = max(head, r.GetBlock().GetNumber())
 	}
 	for _, s := range f.told {
 		if !s.dead {

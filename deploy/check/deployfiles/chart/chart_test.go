@@ -401,8 +401,8 @@ func TestRolloutsComplete(t *testing.T) {
 		if starts := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; starts < 120 {
 			t.Errorf("%s is killed if it does not start within %d s", program, starts)
 		}
-		// When a generation of another schema is made live, old pods of serve respond for 30 s: they leave well before, but later
-		// than new ones come.
+		// When a generation of another schema is made live, old pods of serve respond for 30 s: they leave well before,
+		// but later than new ones come.
 		if probe := c.ReadinessProbe; program == "serve" && (probe.PeriodSeconds != 1 || probe.FailureThreshold < 5 || probe.FailureThreshold > 15) {
 			t.Errorf("pods of serve come within %d s and leave after %d failures", probe.PeriodSeconds, probe.FailureThreshold)
 		}
@@ -631,8 +631,8 @@ func TestExtraVolumes(t *testing.T) {
 	}
 }
 
-// The examples of docs/operations.md are values: each gives ingest an account, and a token file that is mounted or a way
-// to the server of its tokens.
+// The examples of docs/operations.md are values: each gives ingest an account, and a token file that is mounted or a
+// way to the server of its tokens.
 func TestExamplesOfTheDocumentation(t *testing.T) {
 	b, err := os.ReadFile("../../../../docs/operations.md")
 	if err != nil {

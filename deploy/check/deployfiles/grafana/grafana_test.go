@@ -38,8 +38,8 @@ func TestFileIsCurrent(t *testing.T) {
 	}
 }
 
-// TestFileMatchesSchema decodes the committed dashboard as strictly as Grafana's SDK can: no field is unknown, missing or
-// of another type.
+// TestFileMatchesSchema decodes the committed dashboard as strictly as Grafana's SDK can: no field is unknown, missing
+// or of another type.
 func TestFileMatchesSchema(t *testing.T) {
 	got, err := decode(read(t))
 	if err != nil {
@@ -89,8 +89,8 @@ func TestDecodeRejects(t *testing.T) {
 	}
 }
 
-// decode decodes a dashboard strictly, even where the SDK accepts everything: options of a type of panel and queries of a
-// data source that are not registered, and unknown fields of fieldConfig.
+// decode decodes a dashboard strictly, even where the SDK accepts everything: options of a type of panel and queries of
+// a data source that are not registered, and unknown fields of fieldConfig.
 func decode(text []byte) (board, error) {
 	known := cog.NewRuntime()
 	known.RegisterPanelcfgVariant(stat.VariantConfig())
