@@ -169,7 +169,11 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
 		if !common.IsHexAddress(text) {
 			return nil, cli.Usage.With(fmt.Errorf("--address is %q and must be an address: 0x and 40 hex digits", given))
 		}
-		t.sources[common.HexToAddress(text)] = role
+		address := common.HexToAddress(text)
+		if _, twice := t.sources[address]; twice {
+			return nil, cli.Usage.With(fmt.Errorf("--address gives %s twice, and a contract is one source of a vault", address))
+		}
+		t.sources[address] = role
 	}
 	if len(t.sources) == 0 {
 		return nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))

@@ -309,6 +309,7 @@ func TestMappingTry(t *testing.T) {
 	fails("unknown preset \"nosuch\"", cli.Usage, append(blocks, "nosuch", "--address", vault.Hex())...)
 	fails("there is no contract to read", cli.Usage, append(blocks, "reference")...)
 	fails("the mapping has no source \"gate\"", cli.Usage, append(blocks, "reference", "--address", "gate="+vault.Hex())...)
+	fails("twice, and a contract is one source", cli.Usage, append(blocks, "reference", "--address", vault.Hex(), "--address", "vault="+vault.Hex())...)
 	fails("must be an address", cli.Usage, append(blocks, "reference", "--address", "0x01")...)
 	fails("omit --address", cli.Usage, append(blocks, described, "--address", vault.Hex())...)
 	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
