@@ -33,7 +33,7 @@ const testChain = readtest.ChainID
 // Short names for this package's tests.
 var (
 	vaultA, vaultB, vaultC     = readtest.VaultA, readtest.VaultB, readtest.VaultC
-	alice, bob, carol, unknown = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
+	alice, bob, carol, unknown = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Unknown
 	router, tx, blockTime      = readtest.Router, readtest.Tx, readtest.BlockTime
 	same                       = readtest.Same
 )

@@ -187,7 +187,7 @@ func TestFirstOfEach(t *testing.T) {
 	}
 	p := pinned(t, s, nil)
 	of := func(owner common.Address) ofUsers { return ofUsers{Owner: owner} }
-	asked := []ofUsers{of(readtest.VaultC), of(readtest.VaultA), of(readtest.Nobody), of(readtest.VaultB)}
+	asked := []ofUsers{of(readtest.VaultC), of(readtest.VaultA), of(readtest.Unknown), of(readtest.VaultB)}
 	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
 		page := newPage("first_seen", order)
 		got, err := page.FirstOfEach(t.Context(), p, asked)

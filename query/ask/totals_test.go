@@ -65,8 +65,8 @@ func TestTotalsBetween(t *testing.T) {
 	if growth, err := ask.Growth(t.Context(), pinned(t, s, nil), ask.Whose{}, ask.Blocks{First: 6, Last: 5}, nil); err != nil || growth != 0 {
 		t.Errorf("without blocks: %d, %v", growth, err)
 	}
-	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Nobody)
-	if sum := none.Sum(readtest.Nobody, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
+	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Unknown)
+	if sum := none.Sum(readtest.Unknown, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
 		t.Errorf("unknown user: %+v, %v", sum, err)
 	}
 	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil || all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
@@ -155,7 +155,7 @@ func TestSumsOf(t *testing.T) {
 	w.Reorganisation()
 	w.Write()
 	p := pinned(t, w.Look(), nil)
-	people := []common.Address{readtest.Alice, readtest.Nobody, readtest.VaultA}
+	people := []common.Address{readtest.Alice, readtest.Unknown, readtest.VaultA}
 	whose := ask.Whose{Owners: []common.Address{{}, readtest.VaultA}, Users: people, Members: people, In: readtest.VaultA}
 	sums, err := ask.SumsOf(t.Context(), p, whose)
 	if err != nil {
@@ -244,7 +244,7 @@ func TestSharedLookups(t *testing.T) {
 	group.SetLimit(3) // so that later ones find rows that earlier ones have read
 	for range 200 {
 		of := ask.Whose{Owners: some(append(vaults, readmodel.PartnerOwner(7))...), In: vaults[rng.IntN(3)],
-			Users: some(readtest.Alice, readtest.Bob, readtest.Nobody, readtest.VaultA), Members: some(readtest.Alice, readtest.Bob, readtest.Nobody)}
+			Users: some(readtest.Alice, readtest.Bob, readtest.Unknown, readtest.VaultA), Members: some(readtest.Alice, readtest.Bob, readtest.Unknown)}
 		vault := &vaults[1+rng.IntN(2)]
 		if rng.IntN(3) == 0 {
 			vault = nil

@@ -260,10 +260,10 @@ func TestWrongQuestionsForEvents(t *testing.T) {
 	for _, query := range []string{"user=0x12", "vault=0x12"} {
 		a.Get("/api/v1/events?"+query).Failed(t, 400, "INVALID_ADDRESS")
 	}
-	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
+	a.Get("/api/v1/vaults/"+readtest.Unknown.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
 	a.Get("/api/v1/events?retracted=true&before=CwAa").Data(t) // a place in this list
 	zero := common.Hash{}.Hex()
-	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "kind=Deposit", "vault=" + readtest.Nobody.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
+	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "kind=Deposit", "vault=" + readtest.Unknown.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
 		same(t, query, a.Get("/api/v1/events?"+query).Data(t), []any{})
 	}
 }

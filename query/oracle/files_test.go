@@ -126,7 +126,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	a.Get("/api/v1/users?format=csv&sortBy=address").Failed(t, 400, "INVALID_PARAMETER")
-	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/users?format=csv").Failed(t, 404, "NOT_FOUND")
+	a.Get("/api/v1/vaults/"+readtest.Unknown.Hex()+"/users?format=csv").Failed(t, 404, "NOT_FOUND")
 	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
 }
 
@@ -167,8 +167,8 @@ func TestFilesOfDeposits(t *testing.T) {
 		}
 	}
 	path := "/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits"
-	a.sameFile("/api/v1/users/"+readtest.Alice.Hex()+"/deposits?vault="+readtest.Nobody.Hex(), depositColumns, nil)
-	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/deposits?format=csv").Failed(t, 404, "NOT_FOUND")
+	a.sameFile("/api/v1/users/"+readtest.Alice.Hex()+"/deposits?vault="+readtest.Unknown.Hex(), depositColumns, nil)
+	a.Get("/api/v1/vaults/"+readtest.Unknown.Hex()+"/deposits?format=csv").Failed(t, 404, "NOT_FOUND")
 	for _, wrong := range []string{"format=xml", "format=csv&page=1", "format=parquet&pageSize=5", "format=csv&from=x"} {
 		a.Get(path+"?"+wrong).Failed(t, 400, "INVALID_PARAMETER")
 	}

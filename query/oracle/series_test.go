@@ -205,7 +205,7 @@ func TestSeriesByHand(t *testing.T) {
 	a.Get(path+"?interval=month&from=x").Failed(t, 400, "INVALID_PARAMETER")
 	a.Get(path+"?from=2024-01-02&to=2024-01-01").Failed(t, 400, "INVALID_PARAMETER")
 	a.Get("/api/v1/vaults/0x12/series").Failed(t, 400, "INVALID_ADDRESS")
-	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/series").Failed(t, 404, "NOT_FOUND")
+	a.Get("/api/v1/vaults/"+readtest.Unknown.Hex()+"/series").Failed(t, 404, "NOT_FOUND")
 	nav(5, monday+100*86400, 1)
 	a.gen.Write(l)
 	a.Look()

@@ -26,7 +26,7 @@ func TestListsOfAVault(t *testing.T) {
 		}
 	}
 	for _, list := range []string{"deposits", "withdrawals", "users"} {
-		a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/"+list).Failed(t, 404, "NOT_FOUND")
+		a.Get("/api/v1/vaults/"+readtest.Unknown.Hex()+"/"+list).Failed(t, 404, "NOT_FOUND")
 		a.Get("/api/v1/vaults/0x12/"+list).Failed(t, 400, "INVALID_ADDRESS")
 		a.Get("/api/v1/vaults/"+readtest.VaultA.Hex()+"/"+list+"?page=0").Failed(t, 400, "INVALID_PARAMETER")
 	}

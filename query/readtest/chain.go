@@ -15,14 +15,14 @@ const ChainID = 31337
 
 // The addresses of the tests.
 var (
-	VaultA = common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
-	VaultB = common.HexToAddress("0xb2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2")
-	VaultC = common.HexToAddress("0xc3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3")
-	Router = common.HexToAddress("0x4444444444444444444444444444444444444444")
-	Alice  = common.HexToAddress("0x1111111111111111111111111111111111111111")
-	Bob    = common.HexToAddress("0x2222222222222222222222222222222222222222")
-	Carol  = common.HexToAddress("0x3333333333333333333333333333333333333333")
-	Nobody = common.HexToAddress("0x9999999999999999999999999999999999999999")
+	VaultA  = common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
+	VaultB  = common.HexToAddress("0xb2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2")
+	VaultC  = common.HexToAddress("0xc3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3")
+	Router  = common.HexToAddress("0x4444444444444444444444444444444444444444")
+	Alice   = common.HexToAddress("0x1111111111111111111111111111111111111111")
+	Bob     = common.HexToAddress("0x2222222222222222222222222222222222222222")
+	Carol   = common.HexToAddress("0x3333333333333333333333333333333333333333")
+	Unknown = common.HexToAddress("0x9999999999999999999999999999999999999999")
 )
 
 // VaultRecord returns the record of a vault.
@@ -87,7 +87,7 @@ func SmallChain() *Log {
 		{Kind: Nav, Vault: a, Price: 1_050_000_000_000_000_000, Assets: 1050, Supply: 1000, Block: 10, Index: 3, Tx: Tx(15)}, block(10)}
 	l.Append(ten...)
 	l.Append(
-		Fact{Kind: Deposit, Vault: a, User: Nobody, Other: Router, Partner: 7, ID: 3, Assets: 999_999, Shares: 1, Block: 11, Index: 0, Tx: Tx(16)},
+		Fact{Kind: Deposit, Vault: a, User: Unknown, Other: Router, Partner: 7, ID: 3, Assets: 999_999, Shares: 1, Block: 11, Index: 0, Tx: Tx(16)},
 		Fact{Kind: Funding, Vault: b, User: Alice, ID: 0, Assets: 30, Block: 11, Index: 1, Tx: Tx(17)}, block(11))
 	// Back to block 9, then the same block 10 again and a different block 11.
 	l.Retract(9)

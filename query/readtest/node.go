@@ -57,7 +57,7 @@ func (n *Node) SyncedBlock(t testing.TB, number uint64, facts ...Fact) []Fact {
 // block creates a block whose last receipts, as many as synced, belong to a state sync.
 func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fact {
 	t.Helper()
-	receipts := types.Receipts{{TxHash: Tx(250), Logs: []*types.Log{{Address: Nobody, Topics: []common.Hash{}}, {Address: Nobody, Topics: []common.Hash{}}}}}
+	receipts := types.Receipts{{TxHash: Tx(250), Logs: []*types.Log{{Address: Unknown, Topics: []common.Hash{}}, {Address: Unknown, Topics: []common.Hash{}}}}}
 	for i, f := range facts {
 		topics, data, err := contracts.Encode(emitted(t, f))
 		if err != nil {

@@ -55,7 +55,7 @@ func (n Node) URL() (string, error) {
 	return value, nil
 }
 
-// nodeWithin is the time limit for a node's response over HTTP: without one, a command would wait for ever for a node
+// nodeWithin is the time limit for a node's response over HTTP: without one, a command would wait forever for a node
 // that accepts the connection and does not respond. A variable, so that tests need not wait.
 var nodeWithin = time.Minute
 

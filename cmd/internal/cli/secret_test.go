@@ -107,7 +107,7 @@ func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 	}
 }
 
-// A node that accepts the connection and does not respond fails the call, and the command does not wait for ever.
+// A node that accepts the connection and does not respond fails the call, and the command does not wait forever.
 func TestSilentNode(t *testing.T) {
 	before := nodeWithin
 	nodeWithin = 50 * time.Millisecond

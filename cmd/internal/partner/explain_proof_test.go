@@ -36,7 +36,7 @@ func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 	l.Append(n.Block(t, 4,
 		readtest.Fact{Kind: readtest.Deposit, Vault: a, User: readtest.Alice, Other: readtest.Router, ID: 23, Assets: 7, Shares: 7, Tx: readtest.Tx(30)},
 		readtest.Fact{Kind: readtest.Request, Vault: a, User: readtest.Alice, Other: readtest.Carol, Assets: 44, Shares: 40, Tx: readtest.Tx(31)},
-		readtest.Fact{Kind: readtest.Deposit, Vault: a, User: readtest.Nobody, Other: readtest.Router, ID: 24, Assets: 7, Shares: 7, Tx: readtest.Tx(34)})...)
+		readtest.Fact{Kind: readtest.Deposit, Vault: a, User: readtest.Unknown, Other: readtest.Router, ID: 24, Assets: 7, Shares: 7, Tx: readtest.Tx(34)})...)
 	l.Append(n.Block(t, 5,
 		readtest.Fact{Kind: readtest.Claim, Vault: a, User: readtest.Alice, Other: readtest.Carol, Assets: 45, Shares: 40, Tx: readtest.Tx(32)},
 		readtest.Fact{Kind: readtest.Nav, Vault: a, User: readtest.Router, Price: 1_050_000, Assets: 500, Supply: 400, Tx: readtest.Tx(33)})...)
@@ -189,7 +189,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 	}{
 		"bad amount":  {"user " + alice + " totalWithdrawn", func(body string) string { return strings.ReplaceAll(body, `"45"`, `"46"`) }, text(`"totalWithdrawn":"45"`, `"totalWithdrawn":"46"`), "the log says 45, but the API says that it changes the number by 46"},
 		"bad time":    {"user " + alice + " firstSeen", func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, "the log says 2023"},
-		"bad user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Nobody.Hex()), shown, "the log is about " + alice},
+		"bad user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Unknown.Hex()), shown, "the log is about " + alice},
 		"bad vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "but the API says that it is of " + readtest.VaultB.Hex()},
 		"bad kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is not a WithdrawalFunded"},
 		"bad block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
@@ -201,7 +201,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 			second := strings.Replace(first[0], `"sum":"1"`, `"sum":"2"`, 1)
 			return events.ReplaceAllLiteralString(body, `"events":[`+first[0]+`},`+second+`}]`)
 		}, shown, "it does not come after the previous one"},
-		"a log of another user":   {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "but the number is of " + readtest.Nobody.Hex()},
+		"a log of another user":   {"user " + readtest.Unknown.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "but the number is of " + readtest.Unknown.Hex()},
 		"text appended to a user": {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "but the API says that it is about " + alice + " or so"},
 		"an inserted claim":       {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed does not affect the number"},
 		"a NAV presented as a user": {"vault " + a + " userCount", func(string) string {

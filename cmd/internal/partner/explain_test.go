@@ -218,7 +218,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 		"no such vault":    {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
 		"not a number":     {"user " + alice + " address", "", "", cli.Usage, "responded with 400"},
 		"invalid address":  {"user 0x12 totalDeposited", "", "", cli.Usage, "responded with 400"},
-		"no such user":     {"user " + readtest.Nobody.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
+		"no such user":     {"user " + readtest.Unknown.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
 		"no such block":    {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
 		"too many logs":    {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "consists of 100001 logs"},
 		"invalid JSON":     {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "did not send a response of navlog"},
@@ -260,7 +260,7 @@ func TestExplainEscapesUntrustedText(t *testing.T) {
 		}
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, "There is no such user.", `\u001b[2J\n`) }
-	if _, err := api.explain(t, "user", readtest.Nobody.Hex(), "totalDeposited"); err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
+	if _, err := api.explain(t, "user", readtest.Unknown.Hex(), "totalDeposited"); err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("the error: %q", err)
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, `"kind":`, "\n\"kind\":") }

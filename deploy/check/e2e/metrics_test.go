@@ -25,8 +25,8 @@ type series map[string][]map[string]string
 // An expression belongs to an alert or to a panel.
 type expression struct {
 	where, text string
-	// told is the text that presents the result to people, with names of its labels.
-	told string
+	// shown is the text that presents the result to people, with names of its labels.
+	shown string
 }
 
 // Alerts and dashboard use only metrics and labels that the programs export. An expression with any other name would
@@ -131,7 +131,7 @@ func (e expression) check(shown series) (faults []string) {
 			faults = append(faults, "nothing in it has the label "+name)
 		}
 	}
-	for _, l := range label.FindAllStringSubmatch(e.told, -1) {
+	for _, l := range label.FindAllStringSubmatch(e.shown, -1) {
 		if !slices.Contains(grouped, l[1]) {
 			faults = append(faults, "its result has no label "+l[1])
 		}
@@ -252,7 +252,7 @@ func readAlerts(t *testing.T) (all []expression) {
 				if r.Alert == "" || r.Expr == "" || r.Annotations.Summary == "" {
 					t.Errorf("%s: alert %q has no name, no expression or no summary", file, r.Alert)
 				}
-				all = append(all, expression{where: r.Alert, text: r.Expr, told: r.Annotations.Summary})
+				all = append(all, expression{where: r.Alert, text: r.Expr, shown: r.Annotations.Summary})
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func readDashboard(t *testing.T) (all []expression) {
 		t.Errorf("the dashboard has the uid %q, or names a host", dashboard.UID)
 	}
 	const chosen = "${datasource}" // chosen above the panels
-	ids, told := map[int]bool{}, map[string]bool{}
+	ids, alerting := map[int]bool{}, map[string]bool{}
 	for _, p := range dashboard.Panels {
 		if ids[p.ID] {
 			t.Errorf("two panels have the id %d", p.ID)
@@ -304,21 +304,21 @@ func readDashboard(t *testing.T) (all []expression) {
 				t.Errorf("panel %q: %s has no legend, or another datasource", p.Title, target.Expr)
 			}
 			text := strings.NewReplacer("$__rate_interval", "5m", "$chain", ".+").Replace(target.Expr)
-			all = append(all, expression{where: "panel " + strconv.Quote(p.Title), text: text, told: target.LegendFormat})
+			all = append(all, expression{where: "panel " + strconv.Quote(p.Title), text: text, shown: target.LegendFormat})
 		}
 		if _, alerts, found := strings.Cut(p.Description, "Alert"); found {
 			for name := range strings.SplitSeq(strings.TrimLeft(alerts, "s: "), ", ") {
-				told[name] = true
+				alerting[name] = true
 			}
 		}
 	}
 	for _, alert := range readAlerts(t) {
-		if !told[alert.where] {
+		if !alerting[alert.where] {
 			t.Errorf("no panel says that %s belongs to it", alert.where)
 		}
-		delete(told, alert.where)
+		delete(alerting, alert.where)
 	}
-	for name := range told {
+	for name := range alerting {
 		t.Errorf("a panel names the alert %q, which does not exist", name)
 	}
 	return all
@@ -352,24 +352,24 @@ seconds_count{route="/a/{b}"} 3
 cpu_total 4.5
 `)
 	for _, try := range []struct {
-		text, told string
-		want       string
+		text, shown string
+		want        string
 	}{
-		{text: `max by (program) (ready) == 0`, told: "{{ $labels.program }}"},
-		{text: `absent(ready{program="ingest"})`, told: "{{ $labels.program }}"},
-		{text: `label_replace(ready{program="ingest"}, "program", "none", "", "")`, told: "{{ $labels.program }}"},
-		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`, told: "{{route}}"},
-		{text: `max by (program, instance) (rate(cpu_total[5m]) * on (job, instance) group_right () (ready >= bool 0)) or vector(-1)`, told: "{{program}} {{instance}}"},
+		{text: `max by (program) (ready) == 0`, shown: "{{ $labels.program }}"},
+		{text: `absent(ready{program="ingest"})`, shown: "{{ $labels.program }}"},
+		{text: `label_replace(ready{program="ingest"}, "program", "none", "", "")`, shown: "{{ $labels.program }}"},
+		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`, shown: "{{route}}"},
+		{text: `max by (program, instance) (rate(cpu_total[5m]) * on (job, instance) group_right () (ready >= bool 0)) or vector(-1)`, shown: "{{program}} {{instance}}"},
 		{text: `deriv(max(cpu > 0)[5m:15s])`, want: "no program shows cpu"},
 		{text: `absent(ready{program="serve"})`, want: `no program shows ready with program="serve"`},
 		{text: `ready{program!="ingest"}`, want: `no program shows ready with program!="ingest"`},
 		{text: `ready{program=~"in"}`, want: `no program shows ready with program=~"in"`},
 		{text: `ready{instrument!="a"}`, want: "ready has no label instrument"},
 		{text: `sum by (path) (seconds_count)`, want: "nothing in it has the label path"},
-		{text: `sum(seconds_count)`, told: "{{route}}", want: "its result has no label route"},
+		{text: `sum(seconds_count)`, shown: "{{route}}", want: "its result has no label route"},
 		{text: `ready and $cpu_total_of_grafana`, want: "no program shows cpu_total_of_grafana"},
 	} {
-		faults := expression{text: try.text, told: try.told}.check(shown)
+		faults := expression{text: try.text, shown: try.shown}.check(shown)
 		if try.want == "" && len(faults) > 0 || try.want != "" && !slices.Contains(faults, try.want) {
 			t.Errorf("%s: found %q, want %q", try.text, faults, try.want)
 		}

@@ -19,9 +19,9 @@ const UNSEEN = 60_000
 const MOST = 200
 
 /** Merges the events of a unit into a list. floor: the last event of the list, where older pages begin. */
-export function merge(rows: ChainEvent[], told: ChainEvent[], floor: ChainEvent | null): ChainEvent[] {
+export function merge(rows: ChainEvent[], received: ChainEvent[], floor: ChainEvent | null): ChainEvent[] {
   const byKey = new Map(rows.map((row) => [keyOf(row), row]))
-  for (const event of told) {
+  for (const event of received) {
     // A retraction has the key of the event that it retracts; if that event was not received here, it is not part of
     // this list.
     const key = keyOf(event)
@@ -74,7 +74,7 @@ export class Follower {
   private rows: ChainEvent[]
   private readonly floor: ChainEvent | null
   private after: string | null
-  private told: ChainEvent[] = []
+  private received: ChainEvent[] = []
   private connected = false
   private source: Source | null = null
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -91,7 +91,7 @@ export class Follower {
     this.source = source
     for (const name of [...this.options.kinds, "retracted"]) {
       source.addEventListener(name, ({ data, lastEventId }) => {
-        this.told.push(JSON.parse(data) as ChainEvent)
+        this.received.push(JSON.parse(data) as ChainEvent)
         this.seen(lastEventId)
       })
     }
@@ -125,10 +125,10 @@ export class Follower {
 
   private unit({ generation }: { generation: number }) {
     const { page, show, anew } = this.options
-    const told = this.told.splice(0)
+    const received = this.received.splice(0)
     if (String(generation) !== page.position.generation) return anew()
-    if (told.length === 0) return
-    this.rows = merge(this.rows, told, this.floor)
+    if (received.length === 0) return
+    this.rows = merge(this.rows, received, this.floor)
     show(this.rows, this.connected)
     if (this.rows.length > MOST) anew()
   }

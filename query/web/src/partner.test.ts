@@ -1,19 +1,19 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { ApiError } from "./api"
-import { type Run, askPartner, forgetTheKey, giveKey, register, replayAll, statement, told } from "./partner"
+import { type Run, askPartner, removeKey, giveKey, register, replayAll, statement, explained } from "./partner"
 
 const refusal = (status: number, retryAfter: number | null = null, details: unknown = null, code = "CODE") => new ApiError("as the API says", status, code, details, "r1", retryAfter)
 
 test("an error explains what to do", () => {
-  assert.match(told(refusal(401)).message, /unknown or was revoked/)
-  assert.match(told(refusal(403)).message, /disabled/)
-  assert.match(told(refusal(503, 5)).message, /not responding/)
-  assert.match(told(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
+  assert.match(explained(refusal(401)).message, /unknown or was revoked/)
+  assert.match(explained(refusal(403)).message, /disabled/)
+  assert.match(explained(refusal(503, 5)).message, /not responding/)
+  assert.match(explained(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
   // Errors that the API explains better are left unchanged.
-  for (const error of [refusal(404), refusal(429, 7), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(503)]) assert.equal(told(error), error)
-  for (const reason of ["syntax", "new"]) assert.equal(told(refusal(400, null, { reason }, "INVALID_WEBHOOK_URL")).message, "as the API says")
-  assert.deepEqual([told(refusal(429, 7)).retryAfter, told(refusal(429, 7)).requestId], [7, "r1"])
+  for (const error of [refusal(404), refusal(429, 7), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(503)]) assert.equal(explained(error), error)
+  for (const reason of ["syntax", "new"]) assert.equal(explained(refusal(400, null, { reason }, "INVALID_WEBHOOK_URL")).message, "as the API says")
+  assert.deepEqual([explained(refusal(429, 7)).retryAfter, explained(refusal(429, 7)).requestId], [7, "r1"])
 })
 
 /** Runs replays against an API with the given responses, and returns what was sent, the pauses and the reports. */
@@ -103,7 +103,7 @@ test("the key is sent as a header, without caching, until it is removed or rejec
   const before = requests.length
   await assert.rejects(stats(), /no key/)
   await giveKey("nk_test_2", false, async () => "Seven")
-  forgetTheKey()
+  removeKey()
   await assert.rejects(stats(), /no key/)
   assert.equal(requests.length, before)
 })

@@ -57,7 +57,7 @@ export async function giveKey(text: string, inTab: boolean, whose: (trial: Trial
   if (inTab) keep(text)
 }
 
-export function forgetTheKey() {
+export function removeKey() {
   change(null, null, null)
 }
 
@@ -73,7 +73,7 @@ const seen = (): KeyView => ({ key: key === null ? 0 : nth, name, refused })
 export const useKey = (): KeyView => useWatched(watchers, seen)
 
 /** An error of a partner route as a sentence that says what to do. */
-export function told(error: ApiError): ApiError {
+export function explained(error: ApiError): ApiError {
   const message = sentence(error)
   return message === null ? error : new ApiError(message, error.status, error.code, error.details, error.requestId, error.retryAfter)
 }
@@ -116,7 +116,7 @@ async function withKey<T>(request: (init: WithKey) => Promise<T>, trial?: Trial)
     return await request({ headers: { "x-api-key": with_ }, cache: "no-store" })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const why = told(error)
+    const why = explained(error)
     if (why.status === 401 && trial === undefined && key === with_) change(null, null, why)
     throw why
   }

@@ -50,7 +50,7 @@ func (w *world) judge() (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	f := &fold{world: w, verdict: &v, cursor: cursor, told: map[uint64]*attributed{}}
+	f := &fold{world: w, verdict: &v, cursor: cursor, attributed: map[uint64]*attributed{}}
 	f.Log = &logoracle.Log{ChainID: w.config.ID, Fault: v.differs, Unit: f.checkUnit}
 	f.Fold(records)
 	f.Records = len(f.All)
@@ -73,8 +73,8 @@ type fold struct {
 	*world
 	*verdict
 	*logoracle.Log
-	cursor *event.Cursor
-	told   map[uint64]*attributed // every record with a partner, by seq
+	cursor     *event.Cursor
+	attributed map[uint64]*attributed // every record with a partner, by seq
 }
 
 // end compares the live records with the chain.

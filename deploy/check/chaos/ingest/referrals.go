@@ -14,12 +14,12 @@ import (
 
 // attributed is the history of a record that names a partner.
 type attributed struct {
-	log     *event.Log
-	topic   string
-	partner uint32
-	head    uint64 // highest head of the log while the record was live
-	dead    bool
-	told    int
+	log       *event.Log
+	topic     string
+	partner   uint32
+	head      uint64 // highest head of the log while the record was live
+	dead      bool
+	published int
 }
 
 // noteAttributed updates the records with a partner after a unit. A unit may append below the head: the history of a
@@ -27,12 +27,12 @@ type attributed struct {
 func (f *fold) noteAttributed(unit []*event.Record) {
 	for _, r := range unit {
 		original := r.GetRetracts()
-		if s := f.told[original]; s != nil {
+		if s := f.attributed[original]; s != nil {
 			s.dead = true
 		}
 		if l := r.GetLog(); l != nil && original == 0 {
 			if topic, partner := logoracle.Attribution(f.config.ID, l); topic != "" {
-				f.told[r.GetSeq()] = &attributed{log: l, topic: topic, partner: partner}
+				f.attributed[r.GetSeq()] = &attributed{log: l, topic: topic, partner: partner}
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 	for _, r := range f.Live {
 		head = max(head, r.GetBlock().GetNumber())
 	}
-	for _, s := range f.told {
+	for _, s := range f.attributed {
 		if !s.dead {
 			s.head = max(s.head, head)
 		}
@@ -61,7 +61,7 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		if r.GetChainId() != f.config.ID || !bytes.Equal(r.GetLogId(), f.cursor.GetLogId()) {
 			continue // from another seed on a shared broker
 		}
-		s := f.told[r.GetSeq()]
+		s := f.attributed[r.GetSeq()]
 		if s == nil || s.topic != topic || s.partner != r.GetPartnerId() || !proto.Equal(s.log, r.GetLog()) {
 			f.Doubled++
 			f.differs("offset %d of %s repeats record %d, which is not a referral of this kind", k.Offset, topic, r.GetSeq())
@@ -70,7 +70,7 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		if key := strconv.FormatUint(uint64(s.partner), 10); string(k.Key) != key {
 			f.differs("offset %d of %s has the key %q and not %s", k.Offset, topic, k.Key, key)
 		}
-		if s.told++; s.told > 1 {
+		if s.published++; s.published > 1 {
 			f.Doubled++
 			f.differs("%s has %s twice (record %d)", topic, name(s.log), r.GetSeq())
 		}
@@ -87,12 +87,12 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 			f.differs("%s has %s, which was retracted before it had %d confirmations: the head was at most %d", topic, name(s.log), f.least, s.head)
 		}
 	}
-	for seq, s := range f.told {
-		if s.topic == topic && !s.dead && s.told == 0 && s.log.GetBlockNumber() <= f.cursor.GetReferralBlock() {
+	for seq, s := range f.attributed {
+		if s.topic == topic && !s.dead && s.published == 0 && s.log.GetBlockNumber() <= f.cursor.GetReferralBlock() {
 			f.Lost++
 			f.differs("%s lacks %s (record %d) although referrals up to block %d are written", topic, name(s.log), seq, f.cursor.GetReferralBlock())
 		}
-		if s.topic == topic && !s.dead && s.told > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
+		if s.topic == topic && !s.dead && s.published > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
 			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, name(s.log), seq, f.cursor.GetReferralBlock())
 		}
 	}

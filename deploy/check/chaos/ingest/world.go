@@ -431,9 +431,9 @@ func (w *world) short() (string, error) {
 		return "", err
 	}
 	c, n := w.cursor(), uint64(head.Number)
-	final, told := w.final(n), w.final(n)
+	final, due := w.final(n), w.final(n)
 	if few := uint64(w.config.Confirmations); few > 0 {
-		told = max(told, n+1-min(n+1, few))
+		due = max(due, n+1-min(n+1, few))
 	}
 	switch {
 	case c == nil:
@@ -444,8 +444,8 @@ func (w *world) short() (string, error) {
 		return fmt.Sprintf("the log is at block %d (0x%x), the chain at block %d (%s)", c.GetHead().GetNumber(), c.GetHead().GetHash(), n, head.Hash), nil
 	case c.GetFinalBlock() < final:
 		return fmt.Sprintf("the final block is %d in the log and %d in the chain", c.GetFinalBlock(), final), nil
-	case c.GetReferralBlock() < told:
-		return fmt.Sprintf("referrals are written up to block %d instead of %d", c.GetReferralBlock(), told), nil
+	case c.GetReferralBlock() < due:
+		return fmt.Sprintf("referrals are written up to block %d instead of %d", c.GetReferralBlock(), due), nil
 	case len(c.GetVaults()) < len(w.config.Vaults):
 		return fmt.Sprintf("%d of %d vaults are in the log", len(c.GetVaults()), len(w.config.Vaults)), nil
 	}

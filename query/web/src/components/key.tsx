@@ -1,6 +1,6 @@
 // The API key of a partner: entered once, checked at once, and kept for as long as its owner chooses.
 import { useRef, useState } from "preact/hooks"
-import { askPartner, forgetTheKey, giveKey, useKey } from "../partner"
+import { askPartner, removeKey, giveKey, useKey } from "../partner"
 import { Failed } from "./state"
 import { ApiError } from "../api"
 
@@ -18,7 +18,7 @@ export function Key() {
     return (
       <p class="key">
         Signed in{name !== null && <> as <strong>{name}</strong></>}.{" "}
-        <button type="button" class="button" onClick={() => (forgetTheKey(), toMain())}>
+        <button type="button" class="button" onClick={() => (removeKey(), toMain())}>
           Forget the key
         </button>
       </p>
