@@ -257,7 +257,7 @@ func (s *Scenario) unexpired(ctx context.Context, v *vault) ([]request, error) {
 }
 
 // byItsOwner calls a method of the vault for one of the requests, as the user who owns it. Requests of other accounts
-// are left alone.
+// stay as they are.
 func (s *Scenario) byItsOwner(ctx context.Context, v *vault, method string, from []request) (bool, error) {
 	var ours []request
 	for _, r := range from {

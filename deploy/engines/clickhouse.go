@@ -156,15 +156,8 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 // Watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason as far as
 // its log shows it. The engine's folder remains, and another start continues with it.
 func (c *ClickHouse) Watch(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-c.proc.ended:
-		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user "+
-			"name other than default or navlog_query (neither has a password), to a database that does not exist, or with TLS: "+
-			"start it again, the data is kept, or use a server of your own",
-			c.proc.reason(), c.proc.log)
-	}
+	return c.proc.watch(ctx, "The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a "+
+		"password), to a database that does not exist, or with TLS: start it again, the data is kept, or use a server of your own")
 }
 
 // Close shuts the engine down gracefully and waits until it has exited.

@@ -85,12 +85,7 @@ func (p *Postgres) Close() error { return p.proc.stop() }
 // Watch waits until ctx ends and returns nil, or until the server has exited by itself and returns the reason as far as
 // its log shows it. Its folder remains, and another start continues with it.
 func (p *Postgres) Watch(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-p.proc.ended:
-		return fmt.Errorf("the embedded server has ended by itself: %s; its log is %s. Start it again: the data is kept", p.proc.reason(), p.proc.log)
-	}
+	return p.proc.watch(ctx, "Start it again: the data is kept")
 }
 
 // Kill kills the server's first process with SIGKILL and waits until it has exited; its other processes follow.

@@ -126,6 +126,17 @@ func (p *process) waitReady(ctx context.Context, answers func(context.Context) e
 	}
 }
 
+// watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason and what to
+// do.
+func (p *process) watch(ctx context.Context, remedy string) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.ended:
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. %s", p.reason(), p.log, remedy)
+	}
+}
+
 // failed returns the error of a failed start, with the last lines that the engine wrote.
 func (p *process) failed(err error) error {
 	if err == nil {
