@@ -19,15 +19,15 @@ import (
 func (f *Follower) logsOfBlock(
 	ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address,
 ) (logs []*event.Log, from *rpc.Node, proven bool, err error) {
-	w, level := proof.Watch(addresses), f.Proof
+	level := f.Proof
 	if level == proof.None {
-		logs, proven, err = n.OneBlock(ctx, h, w, level)
+		logs, proven, err = n.OneBlock(ctx, h, addresses, level)
 		return logs, n, proven, err
 	}
 	if err := n.HasBloom(h); err != nil {
 		return nil, n, false, err
 	}
-	if !w.MayHold(&h.Bloom) {
+	if !proof.MayHold(&h.Bloom, addresses) {
 		if h.Sealed && h.Bloom != (types.Bloom{}) {
 			return nil, n, true, nil
 		}
@@ -38,7 +38,7 @@ func (f *Follower) logsOfBlock(
 		logs, err = n.Native(h, logs)
 		return logs, n, h.Sealed, err
 	}
-	logs, proven, err = n.OneBlock(ctx, h, w, level)
+	logs, proven, err = n.OneBlock(ctx, h, addresses, level)
 	if err == nil || ctx.Err() != nil {
 		return logs, n, proven, err
 	}
@@ -46,7 +46,7 @@ func (f *Follower) logsOfBlock(
 	if noOther != nil {
 		return nil, n, false, err
 	}
-	logs, proven, second := other.OneBlock(ctx, h, w, level)
+	logs, proven, second := other.OneBlock(ctx, h, addresses, level)
 	if second != nil {
 		return nil, n, false, errors.Join(err, second)
 	}

@@ -276,7 +276,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 		}
 	}
 	contracts := r.Mapped.Contracts(vaults)
-	if len(ours) == 0 && !proof.Watch(contracts).MayHold(&h.Bloom) {
+	if len(ours) == 0 && !proof.MayHold(&h.Bloom, contracts) {
 		return nil
 	}
 	if err := r.pace.WaitN(ctx, callsOfReceipts); err != nil {

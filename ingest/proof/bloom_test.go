@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-func TestPatterns(t *testing.T) {
+func TestIncomplete(t *testing.T) {
 	rng := rand.New(rand.NewPCG(29, 29))
 	for range 200 {
 		var logs []*types.Log
@@ -41,13 +41,6 @@ func TestPatterns(t *testing.T) {
 			if i < len(ours)-1 && Incomplete(&want, slices.Delete(slices.Clone(ours), i, i+1)) == "" {
 				t.Fatalf("log %d of %d is missing and not noticed", i, len(ours))
 			}
-		}
-		value := make([]byte, 20)
-		for i := range value {
-			value[i] = byte(rng.Uint32())
-		}
-		if patternOf(value).in(&want) != want.Test(value) {
-			t.Fatalf("the pattern of %x is wrong", value)
 		}
 	}
 }

@@ -28,11 +28,11 @@ func (e *UnprovenError) Error() string {
 }
 
 // foreign returns an error for a log that the header's bloom does not contain.
-func (n *Node) foreign(h *Header, l *event.Log, known proof.Patterns) error {
+func (n *Node) foreign(h *Header, l *event.Log) error {
 	switch {
 	case h.NoBloom:
 		return n.HasBloom(h)
-	case known.Holds(&h.Bloom, l):
+	case proof.Holds(&h.Bloom, l):
 		return nil
 	case h.Bloom == (types.Bloom{}):
 		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.Name)
@@ -50,9 +50,8 @@ func (n *Node) HasBloom(h *Header) error {
 
 // Native returns logs if the header's bloom contains each of them, and an error otherwise.
 func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
-	known := proof.Patterns{}
 	for _, l := range logs {
-		if err := n.foreign(h, l, known); err != nil {
+		if err := n.foreign(h, l); err != nil {
 			return nil, err
 		}
 	}
@@ -66,13 +65,13 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 
 // prove returns the vaults' logs in a block as proveAll does. If the block has more logs than the node returns, they
 // are read for one vault after the other, and proven is false.
-func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) (logs []*event.Log, proven bool, err error) {
-	logs, err = n.proveAll(ctx, h, w, have)
+func (n *Node) prove(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) (logs []*event.Log, proven bool, err error) {
+	logs, err = n.proveAll(ctx, h, vaults, have)
 	var over *overLimitError
 	if !errors.As(err, &over) {
 		return logs, h.Sealed, err
 	}
-	logs, err = n.vaultByVault(ctx, h, w, proof.Headers)
+	logs, err = n.vaultByVault(ctx, h, vaults, proof.Headers)
 	return logs, false, err
 }
 
@@ -80,7 +79,7 @@ func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*e
 // contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
 // called again, since one address may stand for several backends, and then for the receipts, which nodes do not take
 // from the same index.
-func (n *Node) proveAll(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) ([]*event.Log, error) {
+func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) ([]*event.Log, error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
 	}
@@ -97,7 +96,7 @@ func (n *Node) proveAll(ctx context.Context, h *Header, w *proof.Watched, have [
 			return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
 		}
 		if why = proof.Incomplete(&h.Bloom, all); why == "" {
-			return n.Native(h, ours(all, w.Addresses))
+			return n.Native(h, ours(all, vaults))
 		}
 	}
 	return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
@@ -136,18 +135,18 @@ func (e *overLimitError) Unwrap() error { return e.err }
 
 // OneBlock reads the vaults' logs in a block that the node rejects as a range because of its size: by its hash, from
 // the receipts, or for one vault after the other. proven reports whether the header proves that there are no more.
-func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) (logs []*event.Log, proven bool, err error) {
+func (n *Node) OneBlock(ctx context.Context, h *Header, vaults []common.Address, level proof.Level) (logs []*event.Log, proven bool, err error) {
 	if level == proof.Headers {
-		return n.prove(ctx, h, w, nil)
+		return n.prove(ctx, h, vaults, nil)
 	}
-	logs, err = n.LogsByHash(ctx, h, w.Addresses)
+	logs, err = n.LogsByHash(ctx, h, vaults)
 	if err == nil || !refusalOf(ctx, err).kind.splits() {
 		return logs, false, err
 	}
 	if all, err := n.receipts(ctx, h); err == nil {
-		return ours(all, w.Addresses), false, nil
+		return ours(all, vaults), false, nil
 	}
-	logs, err = n.vaultByVault(ctx, h, w, level)
+	logs, err = n.vaultByVault(ctx, h, vaults, level)
 	return logs, false, err
 }
 
@@ -156,16 +155,16 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 // are consistent with each other, and if the bloom contains them and shows no others. A bloom that is too full to be
 // useful, as that of so large a block usually is, shows nothing: then they are read twice, because one address may stand
 // for several backends, and one that lags has no logs of the block.
-func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) (logs []*event.Log, err error) {
-	logs, err = n.eachVault(ctx, h, w)
+func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Address, level proof.Level) (logs []*event.Log, err error) {
+	logs, err = n.eachVault(ctx, h, vaults)
 	if err != nil || level == proof.None {
 		return logs, err
 	}
-	if w.Lacks(&h.Bloom, logs) {
+	if proof.Lacks(&h.Bloom, vaults, logs) {
 		if proof.Sparse(&h.Bloom) {
 			return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom contains more than the logs that were read vault by vault"}
 		}
-		again, err := n.eachVault(ctx, h, w)
+		again, err := n.eachVault(ctx, h, vaults)
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +176,8 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, w *proof.Watched, le
 }
 
 // eachVault reads the logs of a block for one vault after the other, in their order in the block.
-func (n *Node) eachVault(ctx context.Context, h *Header, w *proof.Watched) (logs []*event.Log, err error) {
-	for _, address := range w.Addresses {
+func (n *Node) eachVault(ctx context.Context, h *Header, vaults []common.Address) (logs []*event.Log, err error) {
+	for _, address := range vaults {
 		some, err := n.LogsByHash(ctx, h, []common.Address{address})
 		switch kind := refusalOf(ctx, err).kind; {
 		case kind == tooMuch, kind == unclear:
@@ -227,7 +226,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	if len(addresses) == 0 {
 		return nil
 	}
-	again, _, err := other.OneBlock(ctx, h, proof.Watch(addresses), proof.None) // logs that both endpoints return need no proof
+	again, _, err := other.OneBlock(ctx, h, addresses, proof.None) // logs that both endpoints return need no proof
 	if err != nil {
 		return err
 	}

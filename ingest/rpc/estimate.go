@@ -53,7 +53,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	to := min(at.To, from+n.limits.next(r.most)-1)
 	asked := to - from + 1
 	began := time.Now()
-	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.watched.Addresses)
+	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.vaults)
 	s.Ranges++
 	if err != nil {
 		refusal := refusalOf(ctx, err)

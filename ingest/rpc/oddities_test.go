@@ -745,11 +745,11 @@ func TestHeadersWithoutBloom(t *testing.T) {
 		if err != nil || !h.NoBloom {
 			t.Fatalf("%s: %+v, %v", name, h, err)
 		}
-		w := proof.Watch([]common.Address{common.HexToAddress("0xa1")})
-		if _, _, err := n.OneBlock(t.Context(), h, w, proof.Headers); err == nil || !strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
+		vaults := []common.Address{common.HexToAddress("0xa1")}
+		if _, _, err := n.OneBlock(t.Context(), h, vaults, proof.Headers); err == nil || !strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if logs, _, err := n.OneBlock(t.Context(), h, w, proof.None); err != nil || len(logs) != 3 {
+		if logs, _, err := n.OneBlock(t.Context(), h, vaults, proof.None); err != nil || len(logs) != 3 {
 			t.Errorf("%s, without proof: %d logs, %v", name, len(logs), err)
 		}
 	}

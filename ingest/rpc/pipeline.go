@@ -51,7 +51,7 @@ func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
 
 // Serves reports whether the pipeline reads these vaults from block from, and nothing beyond to.
 func (p *Pipeline) Serves(vaults []common.Address, from, to uint64) bool {
-	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.watched.Addresses, vaults)
+	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.vaults, vaults)
 }
 
 // Close cancels the jobs in flight.

@@ -79,13 +79,13 @@ func (p *Part) End() *Header {
 
 // Reader reads final blocks.
 type Reader struct {
-	pool    *Pool
-	watched *proof.Watched
-	proof   proof.Level
-	most    uint64 // maximum blocks of a range
-	target  int    // intended bytes of a response
-	flight  int    // ranges in flight
-	atOnce  int    // parts without a block in a commit
+	pool   *Pool
+	vaults []common.Address
+	proof  proof.Level
+	most   uint64 // maximum blocks of a range
+	target int    // intended bytes of a response
+	flight int    // ranges in flight
+	atOnce int    // parts without a block in a commit
 	// sampling says which contracts to call at blocks that are read; nil for none.
 	sampling *Sampling
 }
@@ -94,8 +94,8 @@ type Reader struct {
 // A commit waits for partsAtOnce parts without a block.
 func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBlocks uint64, inFlight, partsAtOnce int) *Reader {
 	return &Reader{
-		pool:    p,
-		watched: proof.Watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
+		pool:   p,
+		vaults: addresses, proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
 		target: min(targetBytes, budget/inFlight),
 	}
 }
@@ -232,13 +232,13 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 // ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory
 // together; a single block that needs more is read on its own, one at a time.
 func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, error) {
-	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.watched.Addresses)
+	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.vaults)
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}
 	r.pool.giant.Lock()
 	defer r.pool.giant.Unlock()
-	return n.logsOfRange(ctx, maxAnswer, from, to, r.watched.Addresses)
+	return n.logsOfRange(ctx, maxAnswer, from, to, r.vaults)
 }
 
 // less decides how to continue after a range failed. A failure or a timeout reveals nothing about the endpoint's
@@ -277,7 +277,7 @@ func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err 
 	} else if h, err = n.ByNumber(ctx, j.at); err != nil {
 		return nil, err
 	}
-	logs, proven, err := n.OneBlock(ctx, h, r.watched, r.proof)
+	logs, proven, err := n.OneBlock(ctx, h, r.vaults, r.proof)
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +343,6 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 // compare returns an error for logs that contradict the headers of their blocks, and sets their times. header returns
 // nil for a block whose header is not known.
 func (r *Reader) compare(n *Node, logs []*event.Log, header func(*event.Log) *Header) error {
-	known := proof.Patterns{}
 	for i, l := range logs {
 		h := header(l)
 		if h == nil {
@@ -353,7 +352,7 @@ func (r *Reader) compare(n *Node, logs []*event.Log, header func(*event.Log) *He
 			return err
 		}
 		if r.proof != proof.None {
-			if err := n.foreign(h, l, known); err != nil {
+			if err := n.foreign(h, l); err != nil {
 				return err
 			}
 		}
@@ -392,7 +391,7 @@ func (r *Reader) doubt(blocks []*blockRead) {
 			first, last = min(first, i), i
 		}
 		switch {
-		case !r.watched.Lacks(&b.Bloom, b.logs):
+		case !proof.Lacks(&b.Bloom, r.vaults, b.logs):
 		case proof.Sparse(&b.Bloom):
 			b.doubtful = true
 		default:
@@ -419,7 +418,7 @@ func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*
 			continue
 		}
 		had := len(b.logs)
-		if err := b.prove(ctx, n, r.watched); err != nil {
+		if err := b.prove(ctx, n, r.vaults); err != nil {
 			if blocks = blocks[:i]; i == 0 {
 				return nil, err
 			}
@@ -428,13 +427,13 @@ func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*
 		lossy = lossy || len(b.logs) > had
 	}
 	for i, b := range blocks {
-		if !lossy || b.doubtful || !r.watched.MayHold(&b.Bloom) {
+		if !lossy || b.doubtful || !proof.MayHold(&b.Bloom, r.vaults) {
 			continue
 		}
 		if proofs++; proofs > proofsAtOnce {
 			return blocks[:i], nil
 		}
-		if err := b.prove(ctx, n, r.watched); err != nil {
+		if err := b.prove(ctx, n, r.vaults); err != nil {
 			if i == 0 {
 				return nil, err
 			}
@@ -445,8 +444,8 @@ func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*
 }
 
 // prove reads all logs of the vaults in a block.
-func (b *blockRead) prove(ctx context.Context, n *Node, w *proof.Watched) (err error) {
-	b.logs, b.proven, err = n.prove(ctx, b.Header, w, b.logs)
+func (b *blockRead) prove(ctx context.Context, n *Node, vaults []common.Address) (err error) {
+	b.logs, b.proven, err = n.prove(ctx, b.Header, vaults, b.logs)
 	return err
 }
 
@@ -461,8 +460,8 @@ func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Lo
 	if err := r.compare(n, logs, func(*event.Log) *Header { return h }); err != nil {
 		return nil, true, err
 	}
-	if r.proof != proof.None && r.watched.Lacks(&h.Bloom, logs) && proof.Sparse(&h.Bloom) {
-		logs, _, err = n.prove(ctx, h, r.watched, logs)
+	if r.proof != proof.None && proof.Lacks(&h.Bloom, r.vaults, logs) && proof.Sparse(&h.Bloom) {
+		logs, _, err = n.prove(ctx, h, r.vaults, logs)
 	}
 	return logs, false, err
 }

@@ -33,8 +33,8 @@ type reading struct {
 // reading compares every block with its header, as is done near the head, if the proof level uses headers.
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
-		pool:    new(Pool),
-		watched: proof.Watch(fakeVaults), proof: level, most: 2000, target: targetBytes, flight: 1, atOnce: PartsAtOnce,
+		pool:   new(Pool),
+		vaults: fakeVaults, proof: level, most: 2000, target: targetBytes, flight: 1, atOnce: PartsAtOnce,
 	}}
 }
 
@@ -359,7 +359,7 @@ func TestOneBlockIsProven(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Sealed = !c.unsealed
-		logs, proven, err := n.OneBlock(t.Context(), h, proof.Watch(fakeVaults), proof.Headers)
+		logs, proven, err := n.OneBlock(t.Context(), h, fakeVaults, proof.Headers)
 		if fault := fmt.Sprint(err); c.fault == "" && (err != nil || len(logs) != c.logs || proven != c.proven) ||
 			c.fault != "" && !strings.Contains(fault, c.fault) {
 			t.Errorf("%s: %d logs, proven %v, %v", name, len(logs), proven, err)
