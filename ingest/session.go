@@ -163,11 +163,10 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 			return s.stayFrozen(ctx)
 		}
 		more, err := s.advance(ctx)
-		var failed *writer.CommitError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &failed), writer.Hopeless(err):
+		case errors.Is(err, writer.ErrCommit), writer.Hopeless(err):
 			return err
 		case err != nil:
 			s.log.Warn("step failed, retrying", "error", err)
@@ -209,9 +208,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	s.status.Note(func(st *status.Status) { st.State = status.Following })
 	more, climbing := s.follower.Climb(ctx, view)
-	var failed *writer.CommitError
 	// If endpoints contradict each other, the one that names the final block may be the wrong one.
-	if ctx.Err() != nil || errors.As(climbing, &failed) || errors.Is(climbing, rpc.ErrDisagree) {
+	if ctx.Err() != nil || errors.Is(climbing, writer.ErrCommit) || errors.Is(climbing, rpc.ErrDisagree) {
 		return false, climbing
 	}
 	if caught, err := s.catchup.Step(ctx, view, climbing != nil); caught || err != nil {
@@ -238,9 +236,8 @@ func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	if !did && err == nil {
 		did, err = s.registrar.Describe(ctx, n, tip)
 	}
-	var failed *writer.CommitError
 	others := s.writer.State.Head != nil && len(s.writer.State.Indexed()) > 0
-	if err != nil && (!others || ctx.Err() != nil || errors.As(err, &failed) || writer.Hopeless(err)) {
+	if err != nil && (!others || ctx.Err() != nil || errors.Is(err, writer.ErrCommit) || writer.Hopeless(err)) {
 		return did, pending, err
 	}
 	warning := ""

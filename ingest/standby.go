@@ -40,27 +40,20 @@ func (i *Ingest) heartbeats(client *kgo.Client) heartbeats {
 func (h heartbeats) send(ctx context.Context, beat string) error {
 	var offsets kadm.Offsets
 	offsets.Add(kadm.Offset{Topic: h.topic, LeaderEpoch: -1, Metadata: beat})
-	answer, err := h.adm.CommitOffsets(ctx, h.group, offsets)
-	if err == nil {
-		err = answer.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", h.group, chainlog.Explain(err))
+	if _, err := chainlog.Checked(h.adm.CommitOffsets(ctx, h.group, offsets)); err != nil {
+		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", h.group, err)
 	}
 	return nil
 }
 
 // newest returns the newest heartbeat; empty if there is none.
 func (h heartbeats) newest(ctx context.Context) (string, error) {
-	answer, err := h.adm.FetchOffsets(ctx, h.group)
-	if err == nil {
-		err = answer.Error()
-	}
+	answer, err := chainlog.Checked(h.adm.FetchOffsets(ctx, h.group))
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return "", nil // no ingest has ever written
 	}
 	if err != nil {
-		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, chainlog.Explain(err))
+		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, err)
 	}
 	beat, _ := answer.Lookup(h.topic, 0)
 	return beat.Metadata, nil

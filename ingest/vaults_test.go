@@ -774,8 +774,7 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 	add := r.order(registry.AddVault, all[2])[0]
 	s := r.session()
 	s.writer.Hook = func(writer.Step) error { return rpc.Refuse("too large") }
-	var failed *writer.CommitError
-	if err := s.attends(r, 1); !errors.As(err, &failed) || len(r.orders.outcomes) > 0 {
+	if err := s.attends(r, 1); !errors.Is(err, writer.ErrCommit) || len(r.orders.outcomes) > 0 {
 		t.Errorf("a refused transaction ends with %v, and the outcomes are %v", err, r.orders.outcomes)
 	}
 	bad := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {

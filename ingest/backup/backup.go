@@ -86,12 +86,9 @@ func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.Liste
 	if err := b.source(ctx, adm); err != nil {
 		return nil, err
 	}
-	ends, err = adm.ListCommittedOffsets(ctx, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID))
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err = chainlog.Checked(adm.ListCommittedOffsets(ctx, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID)))
 	if err != nil {
-		return nil, fmt.Errorf("read the ends of the referral topics: %w", chainlog.Explain(err))
+		return nil, fmt.Errorf("read the ends of the referral topics: %w", err)
 	}
 	for name, source := range b.manifest.Source.Topics {
 		for partition, next := range source.Next {
@@ -109,12 +106,9 @@ const elsewhere = "Kafka was restored or replaced since; keep this backup, and b
 
 // source compares the topics with those of the backup, or creates the manifest of a new backup.
 func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
-	details, err := chainlog.ListTopics(ctx, adm, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID))
-	if err == nil {
-		err = details.Error()
-	}
+	details, err := chainlog.Checked(chainlog.ListTopics(ctx, adm, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID)))
 	if err != nil {
-		return fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
+		return fmt.Errorf("list the referral topics: %w", err)
 	}
 	topics, partitions := map[string]SourceTopic{}, 0
 	for name, d := range details {

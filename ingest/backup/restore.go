@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,14 +18,8 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-const (
-	// transactionTimeout is how long a restore that died blocks readers. commitTimeout bounds one transaction, and is
-	// shorter.
-	transactionTimeout = time.Minute
-	commitTimeout      = 45 * time.Second
-	// bufferedBytes bounds the records that are queued for the broker.
-	bufferedBytes = 32 << 20
-)
+// bufferedBytes bounds the records that are queued for the broker.
+const bufferedBytes = 32 << 20
 
 // underWay returns the reason for which the cursor is frozen during a restore. It is frozen so that an ingest that
 // starts meanwhile appends nothing. The reason holds the progress of the restore, and ingest keeps it when it takes
@@ -81,10 +74,8 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	if r.final, err = r.manifest.cursor(); err != nil {
 		return nil, err
 	}
-	if r.client, err = kgo.NewClient(append(r.kafka.Options(),
-		kgo.TransactionalID(chainlog.TransactionalID(chainID)), kgo.TransactionTimeout(transactionTimeout),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedBytes(bufferedBytes),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()))...); err != nil {
+	if r.client, err = kgo.NewClient(append(r.kafka.WriterOptions(chainID),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedBytes(bufferedBytes))...); err != nil {
 		return nil, fmt.Errorf("make the transactional Kafka client: %w", err)
 	}
 	defer r.client.Close()
@@ -105,10 +96,8 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 			return nil, err
 		}
 	}
-	fencing, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
-	if _, _, err := r.client.ProducerID(fencing); err != nil {
-		return nil, fmt.Errorf("fence the previous writer: %w", chainlog.Explain(err))
+	if err := chainlog.Fence(ctx, r.client); err != nil {
+		return nil, err
 	}
 	done, err := r.begun(ctx, adm)
 	if err != nil {
@@ -210,19 +199,13 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 		return fmt.Errorf("%s holds log %x: a backup is restored into empty topics only", chainlog.LogTopic(r.manifest.ChainID), origin.GetLogId())
 	}
 	names := []string{chainlog.ReferralDeposits(r.manifest.ChainID), chainlog.ReferralWithdrawals(r.manifest.ChainID)}
-	details, err := chainlog.ListTopics(ctx, adm, names...)
-	if err == nil {
-		err = details.Error()
-	}
+	details, err := chainlog.Checked(chainlog.ListTopics(ctx, adm, names...))
 	if err != nil {
-		return fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
+		return fmt.Errorf("list the referral topics: %w", err)
 	}
-	ends, err := adm.ListEndOffsets(ctx, names...)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := chainlog.Checked(adm.ListEndOffsets(ctx, names...))
 	if err != nil {
-		return fmt.Errorf("read the ends of the referral topics: %w", chainlog.Explain(err))
+		return fmt.Errorf("read the ends of the referral topics: %w", err)
 	}
 	for _, d := range details {
 		if n := int32(len(d.Partitions)); n != r.manifest.ReferralPartitions {
@@ -241,7 +224,7 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 
 // segment writes one segment and the cursor after it, in one transaction. It completes even if ctx ends.
 func (r *restore) segment(ctx context.Context, n int) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chainlog.CommitTimeout)
 	defer cancel()
 	if err := r.client.BeginTransaction(); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
@@ -274,12 +257,11 @@ func (r *restore) segment(ctx context.Context, n int) error {
 	if window != nil {
 		r.window = window.Offset
 	}
-	cursor, err := proto.Marshal(r.cursor(n + 1))
+	cursor, err := chainlog.EncodeCursor(r.cursor(n + 1))
 	if err != nil {
-		return fmt.Errorf("encode the cursor: %w", err)
+		return err
 	}
-	key := strconv.AppendUint(nil, r.manifest.ChainID, 10)
-	if err := r.client.ProduceSync(ctx, &kgo.Record{Topic: chainlog.CursorTopic(r.manifest.ChainID), Key: key, Value: cursor}).FirstErr(); err != nil {
+	if err := r.client.ProduceSync(ctx, cursor).FirstErr(); err != nil {
 		return fmt.Errorf("append the cursor: %w", err)
 	}
 	if err := r.client.EndTransaction(ctx, kgo.TryCommit); err != nil {

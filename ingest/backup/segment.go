@@ -20,7 +20,7 @@ import (
 )
 
 // segmentBytes is the size of records after which a segment ends, at the next boundary of a unit. A segment is restored
-// in one transaction, which must end within commitTimeout.
+// in one transaction, which must end within chainlog.CommitTimeout.
 const segmentBytes = 16 << 20
 
 // maxField bounds a key or a value. Kafka accepts no larger batch (chainlog.MaxBatchBytes).

@@ -36,8 +36,7 @@ func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bo
 	} else {
 		more, err = true, c.join(ctx, v, late)
 	}
-	var failed *writer.CommitError
-	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrCommit) {
 		if more { // a node that only kept us waiting has not succeeded
 			c.wait, c.Again, c.reason = rpc.NewBackoff(), time.Time{}, ""
 		}

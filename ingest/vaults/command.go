@@ -204,8 +204,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	default:
 		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
 	}
-	var failed *writer.CommitError
-	if err != nil && calls && able && ctx.Err() == nil && !errors.As(err, &failed) && r.fails(c) {
+	if err != nil && calls && able && ctx.Err() == nil && !errors.Is(err, writer.ErrCommit) && r.fails(c) {
 		o, err = refused("the nodes failed in %d attempts: %v; give the command again once they answer", attemptsEnough, err), nil
 	}
 	if err == nil && ended {
@@ -318,9 +317,8 @@ func (r *Registrar) introduceBy(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, outcome func(*writer.Coverage) Outcome,
 ) (Outcome, error) {
 	err := r.introduce(ctx, n, tip, []vault{v})
-	var failed *writer.CommitError // not the command's outcome, whatever it wraps: it ends the session
 	switch {
-	case rpc.Refused(err) && !errors.As(err, &failed):
+	case rpc.Refused(err) && !errors.Is(err, writer.ErrCommit): // which ends the session, whatever it wraps
 		return refused("%v", err), nil
 	case err != nil:
 		return Outcome{}, err

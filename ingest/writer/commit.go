@@ -2,12 +2,11 @@ package writer
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
@@ -18,12 +17,8 @@ import (
 )
 
 const (
-	// transactionTimeout is how long a dead writer without a successor can delay
-	// readers.
-	transactionTimeout = time.Minute
-	// commitTimeout bounds one transaction; it must be shorter than transactionTimeout.
-	commitTimeout = 45 * time.Second
-	slowCommit    = 2 * time.Second
+	// slowCommit is how long a transaction may take before the status names it.
+	slowCommit = 2 * time.Second
 	// maxRecord is the longest value that fits into a record batch, leaving space for the rest. The data of a log that
 	// would not fit is left out (event.MaxData).
 	maxRecord = chainlog.MaxBatchBytes - 1000
@@ -52,17 +47,14 @@ func (w *Writer) reached(at Step) error {
 	return w.Hook(at)
 }
 
-// CommitError is returned for a transaction whose outcome is unknown. The session ends: only the cursor shows the
+// ErrCommit is in the error of a transaction whose outcome is unknown. The session ends: only the cursor shows the
 // outcome.
-type CommitError struct{ err error }
-
-func (e *CommitError) Error() string { return "write to the log: " + e.err.Error() }
-func (e *CommitError) Unwrap() error { return e.err }
+var ErrCommit = errors.New("write to the log")
 
 // Commit writes a change in one Kafka transaction: its records, the referrals that become due by it, and the cursor. It
 // completes even if ctx ends.
 func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chainlog.CommitTimeout)
 	defer cancel()
 	ctx, span := w.traced(ctx, c)
 	defer func() { telemetry.End(span, err) }()
@@ -77,7 +69,7 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 	confirmed := w.slow()
 	err = w.transact(ctx, c, due)
 	if confirmed(); err != nil {
-		return &CommitError{err}
+		return fmt.Errorf("%w: %w", ErrCommit, err)
 	}
 	if omitted := w.count(c, due); len(omitted) > 0 {
 		l := omitted[0]
@@ -92,7 +84,7 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 // returned function is called.
 func (w *Writer) slow() (confirmed func()) {
 	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; "+
-		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339), commitTimeout)
+		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339), chainlog.CommitTimeout)
 	noted := make(chan struct{})
 	var before string
 	timer := time.AfterFunc(slowCommit, func() {
@@ -174,11 +166,11 @@ func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error 
 	}
 	w.locate(c, records)
 	w.State.prune(w.Window)
-	cursor, err := proto.Marshal(w.State.cursor(w.ChainID, w.Instance))
+	cursor, err := chainlog.EncodeCursor(w.State.cursor(w.ChainID, w.Instance))
 	if err != nil {
-		return fmt.Errorf("encode the cursor: %w", err)
+		return err
 	}
-	if err := w.produce(ctx, &kgo.Record{Topic: chainlog.CursorTopic(w.ChainID), Key: strconv.AppendUint(nil, w.ChainID, 10), Value: cursor}); err != nil {
+	if err := w.produce(ctx, cursor); err != nil {
 		return fmt.Errorf("append the cursor: %w", err)
 	}
 	if err := w.reached(AfterCursor); err != nil {

@@ -73,8 +73,7 @@ func TestProducerFails(t *testing.T) {
 		vault := &event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: make([]byte, 20)}}}
 		block := &event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: 7, Hash: make([]byte, 32), ParentHash: make([]byte, 32)}}}
 		err := s.Commit(t.Context(), &Change{Units: [][]*event.Record{{vault}, {block}}})
-		var failed *CommitError
-		if !errors.As(err, &failed) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, ErrCommit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a producer that does not %s: commit returns %v", c.call, err)
 		}
 		if st := s.status.Snapshot(); st.Seq != 0 {

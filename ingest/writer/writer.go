@@ -113,9 +113,9 @@ func (l Log) unlessMoved(ctx context.Context, cursor *event.Cursor, err error) e
 
 // Hopeless reports whether no retry helps against an error.
 func Hopeless(err error) bool {
-	var corrupt *chainlog.CorruptError
-	var hole *chainlog.HoleError
-	return rpc.Refused(err) || errors.As(err, &corrupt) || errors.As(err, &hole)
+	_, corrupt := errors.AsType[*chainlog.CorruptError](err)
+	_, hole := errors.AsType[*chainlog.HoleError](err)
+	return corrupt || hole || rpc.Refused(err)
 }
 
 // Options are the settings of a writer.
@@ -157,25 +157,14 @@ func New(o Options, status *status.Tracker, log *slog.Logger) *Writer {
 
 // Fence makes the transactional client, and ends every older client of the chain and its transaction.
 func (w *Writer) Fence(ctx context.Context) (err error) {
-	w.client, err = kgo.NewClient(append(w.Kafka.Options(),
-		kgo.TransactionalID(chainlog.TransactionalID(w.ChainID)),
-		kgo.TransactionTimeout(transactionTimeout),
-		kgo.RecordPartitioner(w.partitioner()),
-		// The fastest level packs these records as small as the default one, in half the time.
-		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()),
-	)...)
+	w.client, err = kgo.NewClient(append(w.Kafka.WriterOptions(w.ChainID), kgo.RecordPartitioner(w.partitioner()))...)
 	if err != nil {
 		return fmt.Errorf("make the transactional Kafka client: %w", err)
 	}
 	if err := w.reached(BeforeFence); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
-	if _, _, err := w.client.ProducerID(ctx); err != nil {
-		return fmt.Errorf("fence the previous writer: %w", chainlog.Explain(err))
-	}
-	return nil
+	return chainlog.Fence(ctx, w.client)
 }
 
 // partitioner puts the records of the log and the cursor into partition 0, where readers expect them, even if an

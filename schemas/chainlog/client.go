@@ -109,3 +109,35 @@ func (c Config) Options() []kgo.Opt {
 	}
 	return options
 }
+
+const (
+	// transactionTimeout is how long a dead writer without a successor can delay readers.
+	transactionTimeout = time.Minute
+	// CommitTimeout bounds one transaction; it must be shorter than transactionTimeout.
+	CommitTimeout = 45 * time.Second
+)
+
+// WriterOptions returns the options of the client that writes a chain's log.
+func (c Config) WriterOptions(chainID uint64) []kgo.Opt {
+	return append(c.Options(), kgo.TransactionalID(TransactionalID(chainID)), kgo.TransactionTimeout(transactionTimeout),
+		// The fastest level packs these records as small as the default one, in half the time.
+		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()))
+}
+
+// Fence ends every older client with the transactional id of this one, and its transaction.
+func Fence(ctx context.Context, client *kgo.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
+	defer cancel()
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		return fmt.Errorf("fence the previous writer: %w", Explain(err))
+	}
+	return nil
+}
+
+// Checked returns the answer of brokers to a request, and the first error in it, with what to do about it (Explain).
+func Checked[T interface{ Error() error }](answer T, err error) (T, error) {
+	if err == nil {
+		err = answer.Error()
+	}
+	return answer, Explain(err)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -38,6 +39,15 @@ func Encode(r *event.Record) (*kgo.Record, error) {
 	}
 	out.Headers = typeHeaders[TypeOf(r)]
 	return out, nil
+}
+
+// EncodeCursor returns the Kafka record of a cursor for chain.<id>.cursor.
+func EncodeCursor(c *event.Cursor) (*kgo.Record, error) {
+	value, err := proto.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode the cursor: %w", err)
+	}
+	return &kgo.Record{Topic: CursorTopic(c.GetChainId()), Key: strconv.AppendUint(nil, c.GetChainId(), 10), Value: value}, nil
 }
 
 // typeHeaders are shared by all records, since nothing writes to the headers of a produced

@@ -330,12 +330,9 @@ func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
 }
 
 func endOf(ctx context.Context, adm *kadm.Client, topic string) (int64, error) {
-	ends, err := adm.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := Checked(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
-		return 0, fmt.Errorf("read the end of %s: %w", topic, Explain(err))
+		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
 	}
 	end, _ := ends.Lookup(topic, 0)
 	return end.Offset, nil
@@ -390,12 +387,9 @@ func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds,
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
-	starts, err := adm.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, err := Checked(adm.ListStartOffsets(ctx, topic))
 	if err != nil {
-		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, Explain(err))
+		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, err)
 	}
 	last, err := endOf(ctx, adm, topic)
 	if err != nil {

@@ -256,12 +256,8 @@ func SetPasswords(ctx context.Context, adm *kadm.Client, passwords map[string]st
 			User: name, Mechanism: kadm.ScramSha512, Iterations: scramIterations, Password: passwords[name],
 		})
 	}
-	altered, err := adm.AlterUserSCRAMs(ctx, nil, users)
-	if err == nil {
-		err = altered.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("set the passwords of Kafka's users: %w", Explain(err))
+	if _, err := Checked(adm.AlterUserSCRAMs(ctx, nil, users)); err != nil {
+		return fmt.Errorf("set the passwords of Kafka's users: %w", err)
 	}
 	return nil
 }

@@ -243,14 +243,9 @@ func replicas(detail kadm.TopicDetail) int {
 // SingleReplicas returns the topics of a chain with a single replica: a lost disk loses their
 // records. That is enough for development.
 func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]string, error) {
-	details, err := ListTopics(
-		ctx, adm, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID),
-	)
-	if err == nil {
-		err = details.Error()
-	}
+	details, err := Checked(ListTopics(ctx, adm, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)))
 	if err != nil {
-		return nil, fmt.Errorf("list topics: %w", Explain(err))
+		return nil, fmt.Errorf("list topics: %w", err)
 	}
 	var single []string
 	for _, d := range details.Sorted() {

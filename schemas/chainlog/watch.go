@@ -79,12 +79,9 @@ func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 // listEnds requests one kind of ends of topics.
 func listEnds(ctx context.Context, ask func(context.Context, ...string) (kadm.ListedOffsets, error),
 	topics []string) (kadm.ListedOffsets, error) {
-	offsets, err := ask(ctx, topics...)
-	if err == nil {
-		err = offsets.Error()
-	}
+	offsets, err := Checked(ask(ctx, topics...))
 	if err != nil {
-		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), Explain(err))
+		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), err)
 	}
 	return offsets, nil
 }

@@ -530,7 +530,7 @@ func TestComposeBehindAProxy(t *testing.T) {
 // take is over.
 func TestComposeLetsProgramsStop(t *testing.T) {
 	longest := map[string]time.Duration{
-		"ingest":   seconds(t, "../../../ingest/writer/commit.go", "commitTimeout"),
+		"ingest":   chainlog.CommitTimeout,
 		"project":  seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../../projections/write/swap.go", "cursorAge"),
 		"serve":    query.DefaultConfig().ShutdownTimeout,
 		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),
