@@ -25,7 +25,7 @@ const (
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
 	batch := func(from, size int) (again bool, err error) {
 		err = n.inOneBatch(ctx, method, params[from:from+size], func(i int, result []byte) error { return read(from+i, result) })
-		if put := new(limitedError); err == nil || errors.As(err, &put) {
+		if _, put := errors.AsType[*limitedError](err); err == nil || put {
 			return false, err
 		}
 		return n.shorten(ctx, call{method: method, params: params[from]}, size, err), err
@@ -137,7 +137,7 @@ func oneByOne(done []bool, one func(i int) error) error {
 	asking.Wait()
 	var first error
 	for _, err := range errs {
-		if put := new(limitedError); errors.As(err, &put) && put.asked {
+		if put, is := errors.AsType[*limitedError](err); is && put.asked {
 			return err
 		}
 		if first == nil {
@@ -152,9 +152,9 @@ func oneByOne(done []bool, one func(i int) error) error {
 // about one of the calls or their results is none of these, nor is that of an endpoint that cannot be reached.
 func (n *Node) shorten(ctx context.Context, first call, size int, err error) bool {
 	kind := refusalOf(ctx, err).kind
-	var op *net.OpError
+	op, offline := errors.AsType[*net.OpError](err)
 	switch {
-	case ctx.Err() != nil, missing(err), errors.Is(err, errUnusable), kind == absent, errors.As(err, &op) && op.Op == "dial":
+	case ctx.Err() != nil, missing(err), errors.Is(err, errUnusable), kind == absent, offline && op.Op == "dial":
 		return false
 	case kind == tooMuch, kind == unclear:
 		return n.limits.fewerCalls(size, 0)

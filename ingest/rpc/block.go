@@ -67,8 +67,7 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 // are read for one vault after the other, and proven is false.
 func (n *Node) prove(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) (logs []*event.Log, proven bool, err error) {
 	logs, err = n.proveAll(ctx, h, vaults, have)
-	var over *overLimitError
-	if !errors.As(err, &over) {
+	if !errors.Is(err, errOverLimit) {
 		return logs, h.Sealed, err
 	}
 	logs, err = n.vaultByVault(ctx, h, vaults, proof.Headers)
@@ -115,23 +114,18 @@ func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 	case why == nil:
 		return fromReceipts, nil
 	case refusal == tooMuch:
-		return nil, &overLimitError{h.Number, n.Name, errors.Join(err, why)}
+		return nil, n.overLimit(h, errors.Join(err, why))
 	}
 	return nil, err
 }
 
-// overLimitError means that a node returns the logs of a single block through none of its methods.
-type overLimitError struct {
-	block uint64
-	node  string
-	err   error
-}
+// errOverLimit means that a node returns the logs of a single block through none of its methods.
+var errOverLimit = errors.New("has more logs than the endpoint returns in one response, by any method: " +
+	"add an endpoint without such a limit to chain.rpc, such as a node of your own")
 
-func (e *overLimitError) Error() string {
-	return fmt.Sprintf("block %d has more logs than %s returns in one response, by any method: add an endpoint without such a limit to chain.rpc, such as a node of your own (%v)", e.block, e.node, e.err)
+func (n *Node) overLimit(h *Header, err error) error {
+	return fmt.Errorf("block %d at %s %w (%w)", h.Number, n.Name, errOverLimit, err)
 }
-
-func (e *overLimitError) Unwrap() error { return e.err }
 
 // OneBlock reads the vaults' logs in a block that the node rejects as a range because of its size: by its hash, from
 // the receipts, or for one vault after the other. proven reports whether the header proves that there are no more.
@@ -181,7 +175,7 @@ func (n *Node) eachVault(ctx context.Context, h *Header, vaults []common.Address
 		some, err := n.LogsByHash(ctx, h, []common.Address{address})
 		switch kind := refusalOf(ctx, err).kind; {
 		case kind == tooMuch, kind == unclear:
-			return nil, &overLimitError{h.Number, n.Name, err}
+			return nil, n.overLimit(h, err)
 		case err != nil:
 			return nil, err
 		}

@@ -435,35 +435,14 @@ func (h *Header) bloom(value []byte) error {
 	return fixed(h.Bloom[:], value)
 }
 
-// errNull is returned for a null result where null has no meaning.
-var errNull = errors.New("the result is null")
-
-// decodeQuantity decodes a numeric result.
-func decodeQuantity(result []byte) (uint64, error) {
-	value, err := whole(result)
-	switch {
-	case err != nil:
-		return 0, err
-	case none(value):
-		return 0, errNull
-	}
-	return quantity(value)
-}
-
 // decodeBytes decodes a result that is a byte string.
 func decodeBytes(result []byte) ([]byte, error) {
-	value, err := whole(result)
-	switch {
-	case err != nil:
-		return nil, err
-	case none(value):
-		return nil, errNull
+	if none(result) {
+		return nil, otherThan(result, "a string")
 	}
-	hexed, err := digits(value)
+	hexed, err := digits(result)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, len(hexed)/2)
-	_, err = hex.Decode(out, hexed)
-	return out, err
+	return hex.DecodeString(string(hexed))
 }

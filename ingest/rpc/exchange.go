@@ -95,8 +95,7 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 		if err == nil {
 			return nil
 		}
-		var put *limitedError
-		if errors.As(err, &put) {
+		if put, is := errors.AsType[*limitedError](err); is {
 			n.metrics.limited.WithLabelValues(n.Name).Inc()
 			// A batch is not repeated unchanged: if each of its calls counts towards the limit, it may always be too
 			// long.
@@ -172,13 +171,12 @@ func (n *Node) blame(ctx context.Context, method string, err error) error {
 
 // plain converts the error responses that go-ethereum's WebSocket client returns to the type of those over HTTP.
 func plain(err error) error {
-	var answer ethrpc.Error
-	if !errors.As(err, &answer) {
+	answer, is := errors.AsType[ethrpc.Error](err)
+	if !is {
 		return err
 	}
 	out := &rpcError{Code: answer.ErrorCode(), Message: answer.Error()}
-	var more ethrpc.DataError
-	if errors.As(err, &more) && more.ErrorData() != nil {
+	if more, is := errors.AsType[ethrpc.DataError](err); is && more.ErrorData() != nil {
 		out.Data, _ = json.Marshal(more.ErrorData())
 	}
 	return out

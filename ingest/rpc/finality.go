@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"time"
 )
 
@@ -151,22 +151,7 @@ func NamesNone(err error) bool {
 // NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which
 // it says with null or one of several messages. It is false if the node merely failed.
 func NamesNoFinal(err error) bool {
-	if errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) {
-		return true
-	}
-	var answer *rpcError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	const invalidParams, notSupported = -32602, -32004
-	if code := answer.Code; code == invalidParams || code == notSupported {
-		return true
-	}
-	text := strings.ToLower(answer.Error())
-	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
-		if strings.Contains(text, wording) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) || hasCode(err, invalidParams, methodNotSupported) || says(err, ofNoFinal)
 }
+
+var ofNoFinal = regexp.MustCompile(`finali[sz]ed|not supported|unsupported|unknown block|block not found|invalid block|hex string`)

@@ -272,19 +272,18 @@ func answers(err error) bool {
 	if refused(err) || errors.Is(err, errAnswerTooLong) || missing(err) {
 		return true
 	}
-	var status *httpError
-	return errors.As(err, &status) &&
-		slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, status.Status)
+	status, is := errors.AsType[*httpError](err)
+	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, status.Status)
 }
 
 // limitOf reports whether an error is a rate limit, and its duration; 0 if the endpoint does not name one.
 func limitOf(err error) (time.Duration, bool) {
-	var status *httpError
-	if errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable && status.RetryAfter > 0) {
+	status, is := errors.AsType[*httpError](err)
+	if is && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable && status.RetryAfter > 0) {
 		return status.RetryAfter, true
 	}
-	var answer *rpcError
-	if !errors.As(err, &answer) {
+	answer, is := errors.AsType[*rpcError](err)
+	if !is {
 		return 0, false
 	}
 	switch words := strings.ToLower(beginning(answer.Message)); {

@@ -20,8 +20,8 @@ func Refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(fo
 
 // Refused reports whether an error is a RefusedError.
 func Refused(err error) bool {
-	var refused *RefusedError
-	return errors.As(err, &refused)
+	_, refused := errors.AsType[*RefusedError](err)
+	return refused
 }
 
 // wrongChainError means that an endpoint does not serve the configured chain.

@@ -52,14 +52,6 @@ func members(d *jx.Decoder, expected string, one func(name, value []byte) error)
 // list reads text that is one array, and calls one at each of its elements, which it must read.
 func list(text []byte, expected string, one func(d *jx.Decoder) error) error {
 	d := jx.DecodeBytes(text)
-	if err := elements(d, expected, one); err != nil {
-		return err
-	}
-	return end(d)
-}
-
-// elements reads the next value, an array, and calls one at each of its elements, which it must read.
-func elements(d *jx.Decoder, expected string, one func(d *jx.Decoder) error) error {
 	if d.Next() != jx.Array {
 		return unexpected(d, expected)
 	}
@@ -72,17 +64,10 @@ func elements(d *jx.Decoder, expected string, one func(d *jx.Decoder) error) err
 			return err
 		}
 	}
-	return malformed(all.Err())
-}
-
-// whole returns the only value of a text.
-func whole(text []byte) ([]byte, error) {
-	d := jx.DecodeBytes(text)
-	value, err := next(d)
-	if err == nil {
-		err = end(d)
+	if err := all.Err(); err != nil {
+		return malformed(err)
 	}
-	return value, err
+	return end(d)
 }
 
 // next returns the next value of any type as it is written.
@@ -162,6 +147,9 @@ func flag(value []byte) error {
 // quantity reads a number of 64 bits: as JSON-RPC writes it, in hexadecimal after 0x, perhaps with leading zeros; or as
 // a JSON integer. Digits in quotes without 0x may be of either base and are rejected.
 func quantity(value []byte) (n uint64, err error) {
+	if none(value) {
+		return 0, otherThan(value, "a number")
+	}
 	switch c := value[0]; {
 	case c >= '0' && c <= '9' || c == '-':
 		whole, fraction, _ := bytes.Cut(value, []byte("."))

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,9 +35,31 @@ func (e *rpcError) words() string {
 
 // refused reports whether the node itself returned the error, so that the same call with less to return may succeed.
 func refused(err error) bool {
-	var answer *rpcError
-	return errors.As(err, &answer)
+	_, is := errors.AsType[*rpcError](err)
+	return is
 }
+
+// says reports whether the node itself returned the error, with a text that matches.
+func says(err error, wording *regexp.Regexp) bool {
+	answer, is := errors.AsType[*rpcError](err)
+	return is && wording.MatchString(answer.words())
+}
+
+// hasCode reports whether the node itself returned the error, with one of these codes.
+func hasCode(err error, codes ...int) bool {
+	answer, is := errors.AsType[*rpcError](err)
+	return is && slices.Contains(codes, answer.Code)
+}
+
+// Codes that are clear without a message.
+const (
+	executionError     = 3
+	invalidParams      = -32602
+	limitExceeded      = -32005
+	methodNotFound     = -32601
+	methodNotSupported = -32004
+	prunedHistory      = 4444 // of EIP-4444, returned by go-ethereum and others
+)
 
 // question is a JSON-RPC request.
 type question struct {

@@ -81,12 +81,6 @@ var (
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
 
-// Codes that are clear without a message.
-const (
-	limitExceeded = -32005
-	prunedHistory = 4444 // of EIP-4444, returned by go-ethereum and others
-)
-
 // lacks reports whether an error says that the node does not have the blocks of a range. Such a message is about the
 // position of the range, not about its length.
 func lacks(code int, text string) bool {
@@ -235,6 +229,7 @@ type limits struct {
 	width   uint64  // blocks of the next range, as far as the contents of the last one say
 	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
 	ranges  learned // blocks of a range that the endpoint accepts
+	hung    uint64  // blocks of the longest range that timed out since the last response; 0 for none
 	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
 	results int     // maximum logs of a response that the endpoint named; 0 for none
 
@@ -278,7 +273,11 @@ func (l *limits) settled(most uint64) bool {
 func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if took > slow {
+	if l.hung > blocks {
+		l.known = true
+		l.ranges.refused(l.hung, 0)
+	}
+	if l.hung = 0; took > slow {
 		l.known = true
 		l.width = max(1, min(l.width, blocks/2))
 		return
@@ -321,6 +320,16 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	}
 	l.width = max(1, min(l.width, fewer))
 	return max(1, fewer)
+}
+
+// timedOut notes that no response to a range of 2 or more blocks came in time, and returns how many blocks to request
+// next: far fewer, since each timeout takes long. The endpoint may hang, whatever it is asked. Only when it responds to a
+// shorter range does the timeout count as a refusal.
+func (l *limits) timedOut(blocks uint64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hung = max(l.hung, blocks)
+	return max(1, blocks/16)
 }
 
 // cut reports whether a response with this number of logs may have been truncated: the number is the maximum that the

@@ -80,7 +80,7 @@ func (n *Node) close() {
 }
 
 func (n *Node) chainID(ctx context.Context) (uint64, error) {
-	return asked(ctx, n, call{method: "eth_chainId", vital: true}, decodeQuantity)
+	return asked(ctx, n, call{method: "eth_chainId", vital: true}, quantity)
 }
 
 // HasCode reports whether there is a contract at an address. Code at the newest block is enough; but a backend that

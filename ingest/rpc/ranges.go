@@ -241,16 +241,20 @@ func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, er
 	return n.logsOfRange(ctx, maxAnswer, from, to, r.vaults)
 }
 
-// less decides how to continue after a range failed. A failure or a timeout reveals nothing about the endpoint's
-// limits: the next endpoint is used, with a shorter range. An endpoint that does not have the blocks reveals nothing
-// either, and a shorter range would not help.
+// less decides how to continue after a range failed. A failure reveals nothing about the endpoint's limits, nor does a
+// timeout by itself: the next endpoint is used, with a shorter range. An endpoint that does not have the blocks reveals
+// nothing either, and a shorter range would not help.
 func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
 	refusal, asked := refusalOf(ctx, err), to-j.at+1
 	if refusal.kind == absent {
 		return nil, err // another endpoint has the blocks, or this one will: the range keeps its width
 	}
 	if asked > 1 {
-		if !refusal.kind.splits() || refusal.kind == unanswered {
+		switch {
+		case refusal.kind == unanswered:
+			j.step = n.limits.timedOut(asked)
+			return nil, err
+		case !refusal.kind.splits():
 			j.step = asked / 2
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -26,8 +25,7 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, c
 		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, err)
 	}
 	raw, err = n.exchange(ctx, receiptsOf(hash))
-	var answer *rpcError
-	if errors.As(err, &answer) && (answer.Code == methodNotFound || answer.Code == methodNotSupported) {
+	if hasCode(err, methodNotFound, methodNotSupported) {
 		return nil, nil, fmt.Errorf("block %s at %s: %w: %w", hash, n.Name, ErrNoReceipts, err)
 	}
 	if err != nil {
@@ -42,12 +40,6 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, c
 	}
 	return header, receipts, nil
 }
-
-// JSON-RPC codes for an unsupported method.
-const (
-	methodNotFound     = -32601
-	methodNotSupported = -32004
-)
 
 // FullHeaders reads the headers of blocks from to to with all their fields, the highest first, without proof.
 func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Header, error) {

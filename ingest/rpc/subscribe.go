@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -112,22 +113,13 @@ type announcement struct{ number uint64 }
 
 // UnmarshalJSON decodes the number from a header.
 func (a *announcement) UnmarshalJSON(b []byte) error {
-	has := false
-	err := object(b, "a block", func(name, value []byte) (err error) {
-		if string(name) != "number" {
-			return nil
-		}
-		has = true
-		if a.number, err = quantity(value); err != nil {
-			err = fmt.Errorf("number: %w", err)
-		}
-		return err
-	})
-	if err == nil && !has {
-		err = errors.New("it has no number")
+	var block struct{ Number json.RawMessage }
+	err := json.Unmarshal(b, &block)
+	if err == nil {
+		a.number, err = quantity(block.Number)
 	}
 	if err != nil {
-		return fmt.Errorf("the announced block cannot be read: %w", err)
+		return fmt.Errorf("the number of the announced block cannot be read: %w", err)
 	}
 	return nil
 }

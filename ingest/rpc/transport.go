@@ -141,8 +141,7 @@ func httpErrorOf(response *http.Response) error {
 		return e // not about the call, whatever the body contains
 	}
 	if all, _, err := openBatch(body, HeadersAtOnce); err == nil && len(all) > 0 && all[0].failed() {
-		var answer *rpcError
-		if errors.As(faultOf(all[0].fault), &answer) &&
+		if answer, is := errors.AsType[*rpcError](faultOf(all[0].fault)); is &&
 			(e.Status != http.StatusForbidden || lacks(answer.Code, answer.words()) || lacksState(answer)) { // otherwise 403 is about the key
 			e.answer = answer
 		}

@@ -217,9 +217,7 @@ func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 
 // takesNoHash reports whether a node rejected a call because of the form of its parameters.
 func takesNoHash(err error) bool {
-	const invalidParams = -32602
-	var answer *rpcError
-	return errors.As(err, &answer) && answer.Code == invalidParams && !reverted(err) && !lacksState(err) && !lacksStateOrBlock(err)
+	return hasCode(err, invalidParams) && !reverted(err) && !lacksState(err) && !lacksStateOrBlock(err)
 }
 
 // ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
@@ -240,10 +238,7 @@ var ofState = regexp.MustCompile(`missing trie node|historical (?:state|rpc)|\bp
 // Rootstock ("State not found for block").
 var ofStateOrBlock = regexp.MustCompile(`no state found|\bstate\b[^.]{0,100}\bnot found\b|load state at height`)
 
-func lacksStateOrBlock(err error) bool {
-	var answer *rpcError
-	return errors.As(err, &answer) && ofStateOrBlock.MatchString(answer.words())
-}
+func lacksStateOrBlock(err error) bool { return says(err, ofStateOrBlock) }
 
 // wellPast reports whether the head of a node is so far above a block that it must have had its state: nodes that drop
 // old states keep those of at least 128 blocks.
@@ -257,8 +252,8 @@ var ofLatest = regexp.MustCompile(`\(latest height: ([0-9]+)\)`)
 
 // namesLater reports whether an error names a newer block as the latest one.
 func namesLater(err error, block uint64) bool {
-	var answer *rpcError
-	if !errors.As(err, &answer) {
+	answer, is := errors.AsType[*rpcError](err)
+	if !is {
 		return false
 	}
 	m := ofLatest.FindStringSubmatch(answer.words())
@@ -266,13 +261,7 @@ func namesLater(err error, block uint64) bool {
 }
 
 // lacksState reports whether a node has the block, but no longer the state at its end.
-func lacksState(err error) bool {
-	var answer *rpcError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	return answer.Code == prunedHistory || ofState.MatchString(answer.words())
-}
+func lacksState(err error) bool { return hasCode(err, prunedHistory) || says(err, ofState) }
 
 // ofEVM matches the messages about a call that the EVM failed: "execution reverted: reason", "VM Exception while
 // processing transaction: revert reason" (Hardhat, Ganache, RSK), "Reverted 0x08c379a0..." in the data of a "VM
@@ -283,14 +272,7 @@ var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm
 
 // reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means
 // anything else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
-func reverted(err error) bool {
-	var answer *rpcError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	const executionError = 3
-	return answer.Code == executionError || ofEVM.MatchString(answer.words())
-}
+func reverted(err error) bool { return hasCode(err, executionError) || says(err, ofEVM) }
 
 // Sampled sets the sampling of a reader and returns the reader.
 func (r *Reader) Sampled(s *Sampling) *Reader {
