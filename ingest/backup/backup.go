@@ -45,6 +45,11 @@ func (b *backup) run(ctx context.Context) (_ *Report, err error) {
 		return nil, err
 	}
 	defer unlock()
+	if b.manifest != nil {
+		if err := b.manifest.complete(b.dir); err != nil {
+			return nil, err
+		}
+	}
 	client, err := kgo.NewClient(b.kafka.Options()...)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kafka client: %w", err)

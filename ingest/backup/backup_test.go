@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -286,6 +287,30 @@ func TestInterruptedBackup(t *testing.T) {
 	_, err = to.restore(dir, nil)
 	from.must(err)
 	from.same(to)
+}
+
+// A backup that has lost a file cannot be restored, so no later backup continues it and reports success.
+func TestDamagedBackupIsNotContinued(t *testing.T) {
+	from, dir := newBroker(t), t.TempDir()
+	from.append(12)
+	from.mustWrite(dir)
+	first := filepath.Join(dir, "000001.zst")
+	sound, err := os.ReadFile(first)
+	from.must(err)
+	for what, damage := range map[string]func() error{
+		"truncated": func() error { return os.Truncate(first, int64(len(sound)-3)) },
+		"missing":   func() error { return os.Remove(first) },
+	} {
+		from.must(damage())
+		before := files(t, dir)
+		from.append(1)
+		_, err := from.write(dir)
+		if _, is := errors.AsType[*DamagedError](err); !is || !maps.Equal(before, files(t, dir)) {
+			t.Errorf("%s file: %v", what, err)
+		}
+		from.must(os.WriteFile(first, sound, 0o600))
+		from.mustWrite(dir)
+	}
 }
 
 // The referrals that a transaction after the cursor committed are left to the next backup.

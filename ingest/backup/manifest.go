@@ -165,6 +165,20 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
+// complete returns a *DamagedError if the file of a segment is missing or has another size. Verify also reads the files.
+func (m *Manifest) complete(dir string) error {
+	for _, s := range m.Segments {
+		info, err := os.Stat(filepath.Join(dir, s.File))
+		if err == nil && info.Size() != s.Bytes {
+			err = fmt.Errorf("it has %d bytes instead of %d", info.Size(), s.Bytes)
+		}
+		if err != nil {
+			return damaged("%s of an earlier backup: %v; begin another backup in another folder", s.File, err)
+		}
+	}
+	return nil
+}
+
 // save replaces the manifest atomically: after a crash the folder holds either the old or the new one.
 func (m *Manifest) save(dir string) error {
 	m.Sum = noSum
