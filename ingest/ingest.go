@@ -124,7 +124,7 @@ func (i *Ingest) run(ctx context.Context) error {
 // write writes the log until ctx ends, another ingest takes over, or a retry cannot help.
 func (i *Ingest) write(ctx context.Context) error {
 	var last []byte // instance of the newest cursor that is known to be rightful
-	for wait := rpc.NewBackoff(); ; {
+	for wait := new(rpc.Backoff); ; {
 		err := i.session(ctx, &last, wait)
 		switch {
 		case ctx.Err() != nil:

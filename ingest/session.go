@@ -32,11 +32,11 @@ type session struct {
 
 	// After an error of a node, no command is executed and no vault is added before attendAgain.
 	attendAgain time.Time
-	attendWait  *rpc.Backoff
+	attendWait  rpc.Backoff
 }
 
 func (i *Ingest) newSession() *session {
-	s := &session{Ingest: i, attendWait: rpc.NewBackoff()}
+	s := &session{Ingest: i}
 	s.writer = writer.New(writer.Options{
 		Log: i.topics(), Instance: i.instance, Window: i.config.Window, Confirmations: uint64(i.config.Confirmations),
 		Unproven: i.config.Proof == proof.None || i.config.ReceiptsEvery > 0,

@@ -51,13 +51,13 @@ type Catchup struct {
 
 	// After an error of a node late vaults are not read before Again; the vaults at the head do not wait for them.
 	Again  time.Time
-	wait   *rpc.Backoff
+	wait   rpc.Backoff
 	reason string
 }
 
 // New returns a catch-up that reads single blocks as the follower does.
 func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Catchup {
-	return &Catchup{Options: o, writer: w, follower: f, nodes: nodes, status: status, log: log, wait: rpc.NewBackoff()}
+	return &Catchup{Options: o, writer: w, follower: f, nodes: nodes, status: status, log: log}
 }
 
 // FarBehind returns the block from which final blocks must be read before anything

@@ -38,7 +38,7 @@ func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bo
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrCommit) {
 		if more { // a node that only kept us waiting has not succeeded
-			c.wait, c.Again, c.reason = rpc.NewBackoff(), time.Time{}, ""
+			c.wait, c.Again, c.reason = rpc.Backoff{}, time.Time{}, ""
 		}
 		return more, err
 	}

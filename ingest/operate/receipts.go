@@ -232,7 +232,7 @@ func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bo
 // fromAny calls ask with an endpoint and, after an error, with the others, a few times each.
 func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
 	const each = 3
-	wait := rpc.NewBackoff()
+	var wait rpc.Backoff
 	for try := 1; ; try++ {
 		n, err := p.Nodes.Current(ctx)
 		if err == nil {

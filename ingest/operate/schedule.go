@@ -118,7 +118,7 @@ const failuresEnough = 3
 func (p *Schedule) Once(ctx context.Context) error {
 	r, failed := p.begin(), 0
 	warned := true // perhaps by an earlier run, about the first block of this one
-	for wait := rpc.NewBackoff(); ctx.Err() == nil; {
+	for wait := new(rpc.Backoff); ctx.Err() == nil; {
 		vaults, from, to := r.next()
 		if len(vaults) == 0 || p.stopped() {
 			break

@@ -39,7 +39,7 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 }
 
 func TestBackoffGrows(t *testing.T) {
-	b := NewBackoff()
+	b := new(Backoff)
 	for range 20 {
 		if b.next > lastPause {
 			t.Fatalf("the pause is %s", b.next)
@@ -51,7 +51,7 @@ func TestBackoffGrows(t *testing.T) {
 	if b.next != lastPause {
 		t.Errorf("after 20 failures the pause is %s, want %s", b.next, lastPause)
 	}
-	if b.Reset(); b.next != firstPause {
+	if b.Reset(); b.next != 0 {
 		t.Errorf("after success the pause is %s, want %s", b.next, firstPause)
 	}
 }

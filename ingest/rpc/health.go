@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -387,7 +388,7 @@ func (h *health) status(name string) registry.EndpointStatus {
 }
 
 // Backoff is the pause after an error: 250 ms doubling to 15 s, each shortened
-// by up to a half at random, so that two writers do not stay in step.
+// by up to a half at random, so that two writers do not stay in step. The zero value begins with the shortest pause.
 type Backoff struct{ next time.Duration }
 
 const (
@@ -395,20 +396,17 @@ const (
 	lastPause  = 15 * time.Second
 )
 
-// NewBackoff returns a Backoff whose next pause is the shortest.
-func NewBackoff() *Backoff { return &Backoff{firstPause} }
-
 // Reset starts over with the shortest pause; call it after a success.
-func (b *Backoff) Reset() { b.next = firstPause }
+func (b *Backoff) Reset() { b.next = 0 }
 
 // Sleep waits for the next pause. If ctx ends first, it returns the error of ctx.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Pause()) }
 
 // Pause returns the next pause.
 func (b *Backoff) Pause() time.Duration {
-	pause := b.next/2 + rand.N(b.next/2)
-	b.next = min(2*b.next, lastPause)
-	return pause
+	half := cmp.Or(b.next, firstPause) / 2
+	b.next = min(4*half, lastPause)
+	return half + rand.N(half)
 }
 
 // Sleep waits for d. If ctx ends first, it returns the error of ctx.

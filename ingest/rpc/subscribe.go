@@ -58,7 +58,7 @@ func (p *Pool) pause(poll time.Duration) time.Duration {
 // listen subscribes to the new blocks of an endpoint, and subscribes again after each failure until ctx ends. Nothing
 // depends on it, because the head is polled as well.
 func (p *Pool) listen(ctx context.Context, n *Node) {
-	for wait := NewBackoff(); ctx.Err() == nil; _ = wait.Sleep(ctx) {
+	for wait := new(Backoff); ctx.Err() == nil; _ = wait.Sleep(ctx) {
 		err := p.receive(ctx, n, wait)
 		n.health.set(func(h *health) { h.subscribed = false })
 		if ctx.Err() == nil {

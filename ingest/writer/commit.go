@@ -116,10 +116,7 @@ func (w *Writer) traced(ctx context.Context, c *Change) (context.Context, teleme
 	if !span.IsRecording() {
 		return ctx, span
 	}
-	records := 0
-	for _, unit := range c.Units {
-		records += len(unit)
-	}
+	records := len(c.records())
 	telemetry.Text(span, telemetry.Messaging, "kafka")
 	telemetry.Text(span, telemetry.Topic, chainlog.LogTopic(w.ChainID))
 	telemetry.Number(span, telemetry.Records, records)
@@ -186,19 +183,17 @@ func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error 
 // encode returns the Kafka records of a change, those of the log first.
 func encode(c *Change, due []referral, logID []byte) ([]*kgo.Record, error) {
 	var records []*kgo.Record
-	for _, unit := range c.Units {
-		for _, r := range unit {
-			k, err := chainlog.Encode(r)
-			if err != nil {
-				return nil, err
-			}
-			if len(k.Value) > maxRecord {
-				return nil, rpc.Refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
-					r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
-			}
-			chainlog.Carry(k, c.parent)
-			records = append(records, k)
+	for _, r := range c.records() {
+		k, err := chainlog.Encode(r)
+		if err != nil {
+			return nil, err
 		}
+		if len(k.Value) > maxRecord {
+			return nil, rpc.Refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
+				r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
+		}
+		chainlog.Carry(k, c.parent)
+		records = append(records, k)
 	}
 	for _, r := range due {
 		k, err := encodeReferral(logID, r)
@@ -228,10 +223,7 @@ func (w *Writer) produce(ctx context.Context, records ...*kgo.Record) error {
 // locate notes the offsets that the broker assigned to the records of a change,
 // which come first among the produced records, in the order of their seqs.
 func (w *Writer) locate(c *Change, produced []*kgo.Record) {
-	records := 0
-	for _, unit := range c.Units {
-		records += len(unit)
-	}
+	records := len(c.records())
 	if records == 0 {
 		return
 	}

@@ -20,18 +20,19 @@ func (w *Writer) count(c *Change, due []referral) (omitted []*event.Log) {
 		event string
 	}
 	logs := map[label]int{}
-	for _, unit := range c.Units {
-		for _, r := range unit {
-			if sample := r.GetSample(); sample != nil && r.GetRetracts() == 0 {
-				m.Samples.WithLabelValues(common.BytesToAddress(sample.GetVault()).Hex(), "taken").Inc()
-			}
-			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
-				m.Appended.Add(1)
-				logs[label{mapping.VaultOf(log), eventOf(w.State.Mapped, log)}]++
-				if log.Omitted() {
-					m.Omitted.Inc()
-					omitted = append(omitted, log)
-				}
+	for _, r := range c.records() {
+		if r.GetRetracts() != 0 {
+			continue
+		}
+		if sample := r.GetSample(); sample != nil {
+			m.Samples.WithLabelValues(common.BytesToAddress(sample.GetVault()).Hex(), "taken").Inc()
+		}
+		if log := r.GetLog(); log != nil {
+			m.Appended.Add(1)
+			logs[label{mapping.VaultOf(log), eventOf(w.State.Mapped, log)}]++
+			if log.Omitted() {
+				m.Omitted.Inc()
+				omitted = append(omitted, log)
 			}
 		}
 	}

@@ -135,6 +135,9 @@ type Change struct {
 	parent string
 }
 
+// records returns the records of all units.
+func (c *Change) records() []*event.Record { return slices.Concat(c.Units...) }
+
 // apply folds a change whose records have their seqs into the state, and returns the
 // referrals that become due. Offsets are not known yet. None is due while the log is frozen,
 // or before it was compared with the chain after a start: confirmations may have been
@@ -142,17 +145,15 @@ type Change struct {
 // chain.
 func (s *State) apply(c *Change, confirmations uint64) []referral {
 	before := s.Seq
-	for _, unit := range c.Units {
-		for _, r := range unit {
-			s.Window.Apply(chainlog.Entry{Record: r, Parent: c.parent})
-			s.Seq = r.GetSeq()
-			switch {
-			case !r.GetLog().Omitted():
-			case r.GetRetracts() == 0:
-				s.withoutData++
-			case s.withoutData > 0:
-				s.withoutData--
-			}
+	for _, r := range c.records() {
+		s.Window.Apply(chainlog.Entry{Record: r, Parent: c.parent})
+		s.Seq = r.GetSeq()
+		switch {
+		case !r.GetLog().Omitted():
+		case r.GetRetracts() == 0:
+			s.withoutData++
+		case s.withoutData > 0:
+			s.withoutData--
 		}
 	}
 	if c.Ancestor != nil {
