@@ -242,10 +242,10 @@ func (c Config) endpointFaults() (faults []error) {
 	seen := map[string]int{}
 	for i, e := range c.RPC {
 		e.Faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
-		if first, twice := seen[e.URL]; twice {
+		if first, twice := seen[e.Canonical()]; twice {
 			fault("chain.rpc[%d] is the same URL as chain.rpc[%d]: remove one of them", i, first)
 		} else {
-			seen[e.URL] = i
+			seen[e.Canonical()] = i
 		}
 	}
 	switch {

@@ -33,7 +33,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Fatalf("a valid configuration is refused: %v", err)
 	}
 	c := Config{
-		RPC: append(rpc.Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
+		RPC: append(rpc.Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://Good.example/"),
 			rpc.Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, rpc.Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN(), Prices: map[string]uint64{"getLogs": 80}}),
 		Agreement: 3,
 		Vaults: []vaults.Config{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},

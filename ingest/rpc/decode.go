@@ -403,7 +403,9 @@ func decodeHeader(result []byte) (*Header, error) {
 		case "parentHash":
 			err = fixed(h.Parent[:], value)
 		case "timestamp":
-			h.Time, err = quantity(value)
+			if h.Time, err = quantity(value); h.Time > maxSeconds {
+				err = fmt.Errorf("%d is not a time in seconds", h.Time)
+			}
 		case "logsBloom":
 			err = h.bloom(value)
 		default:

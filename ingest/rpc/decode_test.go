@@ -315,6 +315,12 @@ func TestDecodeHeader(t *testing.T) {
 	if _, err := decodeHeader([]byte(`{"number":"0x1"`)); err == nil {
 		t.Error("half a block is accepted")
 	}
+	for _, time := range []string{"0x18bcfe56800", "0xffffffffffffffff"} { // milliseconds, and no time at all
+		good["timestamp"] = time
+		if _, err := decodeHeader(mustJSON(t, good)); err == nil || !strings.Contains(err.Error(), "timestamp") {
+			t.Errorf("a block with the time %s: %v", time, err)
+		}
+	}
 }
 
 func TestDecodeReceipts(t *testing.T) {

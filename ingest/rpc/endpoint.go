@@ -95,6 +95,17 @@ func (e Endpoint) Faults(key string, fault func(format string, a ...any)) {
 	}
 }
 
+// Canonical returns the URL in the form that different spellings of it share: two endpoints of one URL would agree with
+// each other.
+func (e Endpoint) Canonical() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return e.URL
+	}
+	u.Host, u.Path = strings.ToLower(u.Host), strings.TrimSuffix(u.Path, "/")
+	return u.String()
+}
+
 // checkURL never repeats the URL, which may hold a key.
 func checkURL(raw string, schemes ...string) error {
 	u, err := url.Parse(raw)
