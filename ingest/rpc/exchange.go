@@ -85,7 +85,9 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		err = n.traced(bounded, c.method, questions, exchange)
 		cancel()
-		n.metrics.asked(n.Name, c.method, questions, n.spent.Add(c.method, questions), n.health.now().Sub(began))
+		n.spent.Add(c.method, questions)
+		n.metrics.rpcSeconds.WithLabelValues(n.Name, c.method).Observe(n.health.now().Sub(began).Seconds())
+		n.metrics.rpcErrors.WithLabelValues(n.Name, c.method) // create the series at 0, so that the first error is an increase
 		if err == nil {
 			if err = read(); err != nil && !missing(err) {
 				err = fmt.Errorf("%w: %w", errUnusable, err)
@@ -130,7 +132,7 @@ func (n *Node) askOnce(ctx context.Context, c call) ([]byte, error) {
 	}
 	var raw json.RawMessage
 	err = client.CallContext(ctx, &raw, c.method, c.params...)
-	n.answered(c.method, len(raw))
+	n.spent.Received(c.method, len(raw))
 	return raw, err
 }
 
@@ -156,7 +158,7 @@ func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 			return nil, batch[i].Error
 		}
 		raw[i] = results[i]
-		n.answered(method, len(raw[i]))
+		n.spent.Received(method, len(raw[i]))
 	}
 	return raw, nil
 }

@@ -4,18 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// callMetrics count the calls to the nodes and measure their responses.
+// callMetrics measure the calls to the nodes; their numbers are in the bills.
 type callMetrics struct {
 	// Labels: endpoint and method.
-	rpcErrors, rpcCalls, rpcBytes, rpcUnits *prometheus.CounterVec
-	rpcSeconds                              *prometheus.HistogramVec
+	rpcErrors  *prometheus.CounterVec
+	rpcSeconds *prometheus.HistogramVec
 	// Label: endpoint.
 	limited, announcements *prometheus.CounterVec
 }
@@ -26,9 +25,6 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 	}
 	m := &callMetrics{
 		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Failed calls to a node."), []string{"endpoint", "method"}),
-		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of responses, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
-		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Calls to a node; each call of a batch counts."), []string{"endpoint", "method"}),
-		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Price units of the calls to a node, at the prices of the endpoint."), []string{"endpoint", "method"}),
 		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint rejected because of its rate limit."), []string{"endpoint"}),
 		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
 		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -36,27 +32,16 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 		}, []string{"endpoint", "method"}),
 	}
-	reg.MustRegister(m.rpcErrors, m.rpcCalls, m.rpcBytes, m.rpcUnits, m.limited, m.announcements, m.rpcSeconds)
+	reg.MustRegister(m.rpcErrors, m.limited, m.announcements, m.rpcSeconds)
 	return m
 }
 
-// asked records an exchange with a node, of one or more calls.
-func (m *callMetrics) asked(endpoint, method string, questions int, units uint64, took time.Duration) {
-	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
-	m.rpcCalls.WithLabelValues(endpoint, method).Add(float64(questions))
-	m.rpcErrors.WithLabelValues(endpoint, method) // create the series at 0, so that the first error is an increase
-	if units > 0 {
-		m.rpcUnits.WithLabelValues(endpoint, method).Add(float64(units))
-	}
-}
-
-// answered counts the bytes of a response.
-func (m *callMetrics) answered(endpoint, method string, bytes int) {
-	m.rpcBytes.WithLabelValues(endpoint, method).Add(float64(bytes))
-}
-
-// The state of each endpoint at the time of the scrape.
+// The bill and the state of each endpoint at the time of the scrape.
 var (
+	rpcCalls = ofMethod("calls", "Calls to a node; each call of a batch counts.")
+	rpcBytes = ofMethod("bytes", "Bytes of responses, after decompression; over a WebSocket those of the results.")
+	rpcUnits = ofMethod("units", "Price units of the calls to a node, at the prices of the endpoint.")
+
 	endpointState     = endpointGauge("state", "1 for the state that the endpoint is in.", "state")
 	endpointInUse     = endpointGauge("in_use", "1 for the endpoint in use for the head.")
 	endpointLatency   = endpointGauge("latency_seconds", "Moving average of the response time.")
@@ -64,19 +49,32 @@ var (
 	endpointSubscribe = endpointGauge("subscribed", "1 while the endpoint announces new blocks over a WebSocket.")
 )
 
+func ofMethod(what, help string) *prometheus.Desc {
+	return prometheus.NewDesc("navlog_ingest_rpc_"+what+"_total", help, []string{"endpoint", "method"}, nil)
+}
+
 func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("navlog_ingest_endpoint_"+name, help, append([]string{"endpoint"}, labels...), nil)
 }
 
 // Describe implements prometheus.Collector.
 func (p *Pool) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe} {
+	for _, d := range []*prometheus.Desc{rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe} {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (p *Pool) Collect(to chan<- prometheus.Metric) {
+	for _, n := range p.all {
+		for _, m := range n.spent.Calls() {
+			to <- prometheus.MustNewConstMetric(rpcCalls, prometheus.CounterValue, float64(m.Calls), n.Name, m.Method)
+			to <- prometheus.MustNewConstMetric(rpcBytes, prometheus.CounterValue, float64(m.Bytes), n.Name, m.Method)
+			if m.Units > 0 {
+				to <- prometheus.MustNewConstMetric(rpcUnits, prometheus.CounterValue, float64(m.Units), n.Name, m.Method)
+			}
+		}
+	}
 	for _, e := range p.Status() {
 		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{e.Name}, labels...)...)
@@ -112,15 +110,13 @@ type Bill struct {
 	byMethod map[string]*registry.MethodCalls
 }
 
-// Add counts calls and returns the units that they cost.
-func (s *Bill) Add(method string, questions int) (units uint64) {
-	units = s.Prices[method] * uint64(questions)
+// Add counts calls.
+func (s *Bill) Add(method string, questions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.of(method)
 	m.Calls += uint64(questions)
-	m.Units += units
-	return units
+	m.Units += s.Prices[method] * uint64(questions)
 }
 
 // Received counts the bytes of a response.

@@ -37,7 +37,7 @@ func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
-		n.http = newTransport(u, n.answered)
+		n.http = newTransport(u, n.spent.Received)
 	}
 	if u, err := url.Parse(e.URL); err == nil {
 		n.host = u.Hostname()
@@ -47,12 +47,6 @@ func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
 
 // Prices returns the units per call at this endpoint, by method; nil for none.
 func (n *Node) Prices() map[string]uint64 { return n.spent.Prices }
-
-// answered counts the bytes of a response.
-func (n *Node) answered(method string, bytes int) {
-	n.spent.Received(method, bytes)
-	n.metrics.answered(n.Name, method, bytes)
-}
 
 // overSocket returns the WebSocket client, which reconnects by itself.
 func (n *Node) overSocket(ctx context.Context) (*ethrpc.Client, error) {
