@@ -45,34 +45,20 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 	return h, nil
 }
 
-// hashed are the JSON members of a block that are fields of Ethereum's header.
-var hashed = setOf("parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "difficulty", "number",
-	"gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas",
-	"parentBeaconBlockRoot", "requestsHash", "blockAccessListHash", "slotNumber")
+// known are the JSON members of a block that are fields of Ethereum's header, which the block's hash covers, and further
+// ones that nodes send. No chain hashes those, although Arbitrum also has its own in extraData and mixHash.
+var known = strings.Fields(`parentHash sha3Uncles miner stateRoot transactionsRoot receiptsRoot logsBloom difficulty number
+	gasLimit gasUsed timestamp extraData mixHash nonce baseFeePerGas withdrawalsRoot blobGasUsed excessBlobGas
+	parentBeaconBlockRoot requestsHash blockAccessListHash slotNumber
+	hash transactions uncles withdrawals size totalDifficulty author sealFields l1BlockNumber sendRoot sendCount`)
 
-// beside are additional members that nodes send. No chain hashes them, although Arbitrum also has its own in extraData
-// and mixHash.
-var beside = setOf("hash", "transactions", "uncles", "withdrawals", "size", "totalDifficulty", "author", "sealFields",
-	"l1BlockNumber", "sendRoot", "sendCount")
-
-func setOf(names ...string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
-}
-
-// Member reports whether a JSON member of a block is a field of Ethereum's header, which the block's hash covers, and
-// whether it is known at all: an unknown member may be hashed by a chain with its own rule.
-func Member(name string) (isHashed, known bool) {
-	return hashed[name], hashed[name] || beside[name]
-}
+// Known reports whether a JSON member of a block is known: an unknown one may be hashed by a chain with its own rule.
+func Known(name string) bool { return slices.Contains(known, name) }
 
 // foreign returns at most three other members that are not null.
 func foreign(members map[string]json.RawMessage) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if _, known := Member(name); !known && string(members[name]) != "null" && len(names) < 3 {
+		if !Known(name) && string(members[name]) != "null" && len(names) < 3 {
 			names = append(names, fmt.Sprintf("%.40q", name))
 		}
 	}
