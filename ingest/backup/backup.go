@@ -224,34 +224,86 @@ func (b *backup) end(w *writer) error {
 // backup, as far as it can recognise them: it stops in a partition before the first referral of a record that the
 // cursor does not include.
 func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
-	left := map[string]map[int32]kgo.Offset{} // partitions with records still to read
+	from := map[string]map[int32]kgo.Offset{}
 	var records, read uint64
 	for name, source := range b.manifest.Source.Topics {
+		from[name] = map[int32]kgo.Offset{}
 		for partition, next := range source.Next {
-			if end, _ := ends.Lookup(name, partition); next < end.Offset {
-				if left[name] == nil {
-					left[name] = map[int32]kgo.Offset{}
-				}
-				left[name][partition] = kgo.NewOffset().At(next)
-				records += uint64(end.Offset - next)
-			}
+			from[name][partition] = kgo.NewOffset().At(next)
+			end, _ := ends.Lookup(name, partition)
+			records += uint64(end.Offset - next)
 		}
 	}
-	if len(left) == 0 {
+	var w *writer
+	defer func() {
+		if w != nil {
+			w.drop()
+		}
+	}()
+	err := readUpTo(ctx, b.kafka, from, ends, func(r *kgo.Record) (stop bool, err error) {
+		if !r.Attrs.IsControl() {
+			if seq, ours := referralSeq(r, b.manifest.LogID); ours && seq > b.cursor.GetSeq() {
+				return true, nil
+			}
+			if w != nil && w.size >= b.size {
+				ended := w
+				w = nil
+				if err := b.end(ended); err != nil {
+					return false, err
+				}
+			}
+			if w == nil {
+				if w, err = b.begin(); err != nil {
+					return false, err
+				}
+			}
+			topic := uint64(topicDeposits)
+			if r.Topic == chainlog.ReferralWithdrawals(b.chainID) {
+				topic = topicWithdrawals
+			}
+			if err := w.write(topic, r); err != nil {
+				return false, err
+			}
+		}
+		b.manifest.Source.Topics[r.Topic].Next[r.Partition] = r.Offset + 1
+		read++
+		b.progress.Report("backup: offsets of the referral topics", min(read, records), records)
+		return false, nil
+	})
+	if err != nil || w == nil {
+		return err
+	}
+	ended := w
+	w = nil
+	return b.end(ended)
+}
+
+// readUpTo calls visit with the committed records and the control records of partitions from the given offsets up to ends,
+// until visit stops in a partition.
+func readUpTo(
+	ctx context.Context, kafka chainlog.Config, from map[string]map[int32]kgo.Offset, ends kadm.ListedOffsets, visit func(*kgo.Record) (stop bool, err error),
+) error {
+	left := map[string]map[int32]kgo.Offset{}
+	open := 0
+	ends.Each(func(end kadm.ListedOffset) {
+		if start := from[end.Topic][end.Partition]; start.EpochOffset().Offset < end.Offset {
+			if left[end.Topic] == nil {
+				left[end.Topic] = map[int32]kgo.Offset{}
+			}
+			left[end.Topic][end.Partition] = start
+			open++
+		}
+	})
+	if open == 0 {
 		return nil
 	}
-	client, err := kgo.NewClient(append(b.kafka.Options(), kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+	client, err := kgo.NewClient(append(kafka.Options(), kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxBytes(segmentBytes))...)
 	if err != nil {
 		return fmt.Errorf("make a Kafka reader of the referral topics: %w", err)
 	}
 	defer client.Close()
-	w, err := b.begin()
-	if err != nil {
-		return err
-	}
-	defer func() { w.drop() }()
-	for len(left) > 0 {
+	for open > 0 {
 		fetches := client.PollRecords(ctx, 10_000)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -264,43 +316,19 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 				continue
 			}
 			end, _ := ends.Lookup(r.Topic, r.Partition)
-			seq, ours := referralSeq(r, b.manifest.LogID)
-			later := r.Offset >= end.Offset || !r.Attrs.IsControl() && ours && seq > b.cursor.GetSeq()
-			if !later && !r.Attrs.IsControl() {
-				topic := uint64(topicDeposits)
-				if r.Topic == chainlog.ReferralWithdrawals(b.chainID) {
-					topic = topicWithdrawals
-				}
-				if err := w.write(topic, r); err != nil {
+			stop := r.Offset >= end.Offset
+			if !stop {
+				if stop, err = visit(r); err != nil {
 					return err
 				}
 			}
-			if !later {
-				b.manifest.Source.Topics[r.Topic].Next[r.Partition] = r.Offset + 1
-				read++
-			}
-			if later || r.Offset+1 >= end.Offset {
-				if delete(left[r.Topic], r.Partition); len(left[r.Topic]) == 0 {
-					delete(left, r.Topic)
-				}
-			}
-		}
-		b.progress.Report("backup: offsets of the referral topics", min(read, records), records)
-		if w.size >= b.size && len(left) > 0 {
-			ended := w
-			if w, err = newWriter(b.dir, len(b.manifest.Segments)+2, w.LastSeq); err != nil {
-				w = ended
-				return err
-			}
-			if err := b.end(ended); err != nil {
-				return err
+			if stop || r.Offset+1 >= end.Offset {
+				delete(left[r.Topic], r.Partition)
+				open--
 			}
 		}
 	}
-	if w.records() == 0 {
-		return nil
-	}
-	return b.end(w)
+	return nil
 }
 
 // snapshot records that everything copied so far is what a restore writes.

@@ -189,7 +189,7 @@ func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) e
 	return err
 }
 
-// empty refuses topics that were ever written to.
+// empty refuses topics that hold committed records.
 func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	origin, err := chainlog.ReadOrigin(ctx, r.manifest.ChainID, r.kafka.Options()...)
 	if err != nil {
@@ -213,13 +213,20 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 				d.Topic, printable.Count(n, "partition"), r.manifest.ReferralPartitions)
 		}
 	}
-	var used error
+	// A restore that was killed in its first transaction has left records that were aborted.
+	start := map[string]map[int32]kgo.Offset{}
 	ends.Each(func(end kadm.ListedOffset) {
-		if end.Offset > 0 {
-			used = fmt.Errorf("partition %d of %s holds records: a backup is restored into empty topics only", end.Partition, end.Topic)
+		if start[end.Topic] == nil {
+			start[end.Topic] = map[int32]kgo.Offset{}
 		}
+		start[end.Topic][end.Partition] = kgo.NewOffset().At(0)
 	})
-	return used
+	return readUpTo(ctx, r.kafka, start, ends, func(record *kgo.Record) (stop bool, err error) {
+		if !record.Attrs.IsControl() {
+			err = fmt.Errorf("partition %d of %s holds records: a backup is restored into empty topics only", record.Partition, record.Topic)
+		}
+		return false, err
+	})
 }
 
 // segment writes one segment and the cursor after it, in one transaction. It completes even if ctx ends.
