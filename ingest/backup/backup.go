@@ -240,7 +240,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 			w.drop()
 		}
 	}()
-	err := readUpTo(ctx, b.kafka, from, ends, func(r *kgo.Record) (stop bool, err error) {
+	err := chainlog.ReadUpTo(ctx, from, ends, func(r *kgo.Record) (stop bool, err error) {
 		if !r.Attrs.IsControl() {
 			if seq, ours := referralSeq(r, b.manifest.LogID); ours && seq > b.cursor.GetSeq() {
 				return true, nil
@@ -269,66 +269,13 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 		read++
 		b.progress.Report("backup: offsets of the referral topics", min(read, records), records)
 		return false, nil
-	})
+	}, b.kafka.Options()...)
 	if err != nil || w == nil {
 		return err
 	}
 	ended := w
 	w = nil
 	return b.end(ended)
-}
-
-// readUpTo calls visit with the committed records and the control records of partitions from the given offsets up to ends,
-// until visit stops in a partition.
-func readUpTo(
-	ctx context.Context, kafka chainlog.Config, from map[string]map[int32]kgo.Offset, ends kadm.ListedOffsets, visit func(*kgo.Record) (stop bool, err error),
-) error {
-	left := map[string]map[int32]kgo.Offset{}
-	open := 0
-	ends.Each(func(end kadm.ListedOffset) {
-		if start := from[end.Topic][end.Partition]; start.EpochOffset().Offset < end.Offset {
-			if left[end.Topic] == nil {
-				left[end.Topic] = map[int32]kgo.Offset{}
-			}
-			left[end.Topic][end.Partition] = start
-			open++
-		}
-	})
-	if open == 0 {
-		return nil
-	}
-	client, err := kgo.NewClient(append(kafka.Options(), kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxBytes(segmentBytes))...)
-	if err != nil {
-		return fmt.Errorf("make a Kafka reader of the referral topics: %w", err)
-	}
-	defer client.Close()
-	for open > 0 {
-		fetches := client.PollRecords(ctx, 10_000)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		for _, e := range fetches.Errors() {
-			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, chainlog.Explain(e.Err))
-		}
-		for _, r := range fetches.Records() {
-			if _, needed := left[r.Topic][r.Partition]; !needed {
-				continue
-			}
-			end, _ := ends.Lookup(r.Topic, r.Partition)
-			stop := r.Offset >= end.Offset
-			if !stop {
-				if stop, err = visit(r); err != nil {
-					return err
-				}
-			}
-			if stop || r.Offset+1 >= end.Offset {
-				delete(left[r.Topic], r.Partition)
-				open--
-			}
-		}
-	}
-	return nil
 }
 
 // snapshot records that everything copied so far is what a restore writes.

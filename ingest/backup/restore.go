@@ -221,12 +221,12 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 		}
 		start[end.Topic][end.Partition] = kgo.NewOffset().At(0)
 	})
-	return readUpTo(ctx, r.kafka, start, ends, func(record *kgo.Record) (stop bool, err error) {
+	return chainlog.ReadUpTo(ctx, start, ends, func(record *kgo.Record) (stop bool, err error) {
 		if !record.Attrs.IsControl() {
 			err = fmt.Errorf("partition %d of %s holds records: a backup is restored into empty topics only", record.Partition, record.Topic)
 		}
 		return false, err
-	})
+	}, r.kafka.Options()...)
 }
 
 // segment writes one segment and the cursor after it, in one transaction. It completes even if ctx ends.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -65,7 +67,7 @@ func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, erro
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{LogTopic(chainID): {0: start}}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.FetchMaxBytes(16 << 20),
+		kgo.FetchMaxBytes(fetchBytes),
 	}, options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kafka reader of %s: %w", LogTopic(chainID), err)
@@ -193,11 +195,13 @@ func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(En
 
 // ReadRawAfter is ReadAfter without decoding more than the order of the records needs.
 func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func(Raw) error, options ...kgo.Opt) error {
-	end, err := committedEnd(ctx, LogTopic(chainID), options)
+	starts, ends, err := committed(ctx, LogTopic(chainID), options)
 	if err != nil {
 		return err
 	}
-	if from.Offset >= end.last {
+	start, _ := starts.Lookup(LogTopic(chainID), 0)
+	end, _ := ends.Lookup(LogTopic(chainID), 0)
+	if from.Offset >= end.Offset {
 		from.Offset = 0 // a hint past the end, as after a restored topic
 	}
 	// The last offset is a commit or abort marker: without control records the end is never reached.
@@ -206,7 +210,7 @@ func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func
 		return err
 	}
 	defer reader.Close()
-	for reader.next = end.first; reader.next < end.last; {
+	for reader.next = start.Offset; reader.next < end.Offset; {
 		entries, err := reader.pollRaw(ctx, readAtOnce)
 		if err != nil {
 			return err
@@ -220,8 +224,11 @@ func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func
 	return nil
 }
 
-// readAtOnce bounds the records that ReadAfter holds in memory.
-const readAtOnce = 10_000
+const (
+	// readAtOnce bounds the records that a reader holds in memory.
+	readAtOnce = 10_000
+	fetchBytes = 16 << 20
+)
 
 // ReadOrigin returns the origin in the first record of the log, which names the log and its
 // chain, or nil if the log has no committed record.
@@ -281,34 +288,20 @@ func readNext(ctx context.Context, chainID uint64, after Position, options ...kg
 // still commit a newer cursor.
 func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Cursor, error) {
 	topic := CursorTopic(chainID)
-	end, err := committedEnd(ctx, topic, options)
+	starts, ends, err := committed(ctx, topic, options)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // the last offset is a commit marker: without it the end is never reached
-	}, options...)...)
-	if err != nil {
-		return nil, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
-	}
-	defer client.Close()
+	first, _ := starts.Lookup(topic, 0)
 	var newest *kgo.Record
-	for next := end.first; next < end.last; {
-		fetches := client.PollFetches(ctx)
-		if err := fetchError(ctx, fetches); err != nil {
-			return nil, fmt.Errorf("read %s: %w", topic, Explain(err))
+	err = ReadUpTo(ctx, map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(first.Offset)}}, ends, func(in *kgo.Record) (stop bool, err error) {
+		if !in.Attrs.IsControl() {
+			newest = in
 		}
-		fetches.EachRecord(func(in *kgo.Record) {
-			next = in.Offset + 1
-			if !in.Attrs.IsControl() {
-				newest = in
-			}
-		})
-	}
-	if newest == nil {
-		return nil, nil
+		return false, nil
+	}, options...)
+	if err != nil || newest == nil {
+		return nil, err
 	}
 	cursor := new(event.Cursor)
 	if err := proto.Unmarshal(newest.Value, cursor); err != nil {
@@ -322,20 +315,64 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 	return cursor, nil
 }
 
-type bounds struct{ first, last int64 }
+// ReadUpTo calls visit with the committed records and the markers of partitions from the given offsets up to ends, until
+// visit stops in a partition. It reads markers because the last offset is one: without them the end is never reached.
+func ReadUpTo(ctx context.Context, from map[string]map[int32]kgo.Offset, ends kadm.ListedOffsets,
+	visit func(*kgo.Record) (stop bool, err error), options ...kgo.Opt) error {
+	left, open := map[string]map[int32]kgo.Offset{}, 0
+	ends.Each(func(end kadm.ListedOffset) {
+		if start, wanted := from[end.Topic][end.Partition]; wanted && start.EpochOffset().Offset < end.Offset {
+			if left[end.Topic] == nil {
+				left[end.Topic] = map[int32]kgo.Offset{}
+			}
+			left[end.Topic][end.Partition] = start
+			open++
+		}
+	})
+	if open == 0 {
+		return nil
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.FetchMaxBytes(fetchBytes),
+	}, options...)...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka reader of %v: %w", slices.Sorted(maps.Keys(left)), err)
+	}
+	defer client.Close()
+	for open > 0 {
+		fetches := client.PollRecords(ctx, readAtOnce)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, e := range fetches.Errors() {
+			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, Explain(e.Err))
+		}
+		for _, r := range fetches.Records() {
+			if _, needed := left[r.Topic][r.Partition]; !needed {
+				continue
+			}
+			end, _ := ends.Lookup(r.Topic, r.Partition)
+			stop := r.Offset >= end.Offset
+			if !stop {
+				if stop, err = visit(r); err != nil {
+					return err
+				}
+			}
+			if stop || r.Offset+1 >= end.Offset {
+				delete(left[r.Topic], r.Partition)
+				open--
+			}
+		}
+	}
+	return nil
+}
 
 // End returns the offset after the last committed record of a chain's log and its marker.
 func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
-	return endOf(ctx, adm, LogTopic(chainID))
-}
-
-func endOf(ctx context.Context, adm *kadm.Client, topic string) (int64, error) {
-	ends, err := Checked(adm.ListCommittedOffsets(ctx, topic))
-	if err != nil {
-		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
-	}
-	end, _ := ends.Lookup(topic, 0)
-	return end.Offset, nil
+	ends, err := listEnds(ctx, adm.ListCommittedOffsets, []string{LogTopic(chainID)})
+	end, _ := ends.Lookup(LogTopic(chainID), 0)
+	return end.Offset, err
 }
 
 // Settle waits until no transaction is open that was open in a chain's topics at the call. A
@@ -378,25 +415,18 @@ func behind(committed, written kadm.ListedOffsets) (is bool) {
 	return is
 }
 
-// committedEnd returns the offset of the first record and the last stable offset of
-// partition 0.
-func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds, error) {
+// committed returns the offset of the first record and the last stable offset of each partition of a topic.
+func committed(ctx context.Context, topic string, options []kgo.Opt) (starts, ends kadm.ListedOffsets, err error) {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
-		return bounds{}, fmt.Errorf("make a Kafka client: %w", err)
+		return nil, nil, fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
-	starts, err := Checked(adm.ListStartOffsets(ctx, topic))
-	if err != nil {
-		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, err)
+	if starts, err = listEnds(ctx, adm.ListStartOffsets, []string{topic}); err == nil {
+		ends, err = listEnds(ctx, adm.ListCommittedOffsets, []string{topic})
 	}
-	last, err := endOf(ctx, adm, topic)
-	if err != nil {
-		return bounds{}, err
-	}
-	first, _ := starts.Lookup(topic, 0)
-	return bounds{first.Offset, last}, nil
+	return starts, ends, err
 }
 
 func fetchError(ctx context.Context, fetches kgo.Fetches) error {
