@@ -37,18 +37,13 @@ func HeaderOf(b *event.Block) *Header {
 	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
 }
 
-// block reads a header by number ("latest", "finalized" or hex) or by hash. It accepts the node's hash unchecked,
-// because chains differ in what they hash.
-func (n *Node) block(ctx context.Context, method string, which any) (*Header, error) {
-	return n.read(ctx, call{method: method, params: []any{which, false}})
-}
-
 // maxHeader is the maximum size of the response with one header, in bytes. A header comes with the hashes of its
 // transactions, of which this holds 120,000. Many headers are requested at once, so their responses must be smaller
 // than maxAnswer to fit into memory together.
 const maxHeader = 8 << 20
 
-// read makes a call for the block that its first parameter names.
+// read makes a call for the block that its first parameter names: a number, "latest", "finalized" or a hash. It accepts the
+// node's hash unchecked, because chains differ in what they hash.
 func (n *Node) read(ctx context.Context, c call) (*Header, error) {
 	c.most = maxHeader
 	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })
@@ -73,13 +68,13 @@ func (n *Node) Latest(ctx context.Context) (*Header, error) {
 
 // ByNumber returns the block at a height in the node's current chain.
 func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
-	return n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
+	return n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{hexutil.Uint64(number), false}})
 }
 
 // ByHash returns the block with a hash and a number, which need not be in the node's current chain. A node that returns
 // the hash with another number does not have this block: only the fields of a sealed header prove its number.
 func (n *Node) ByHash(ctx context.Context, hash common.Hash, number uint64) (*Header, error) {
-	h, err := n.block(ctx, "eth_getBlockByHash", hash)
+	h, err := n.read(ctx, call{method: "eth_getBlockByHash", params: []any{hash, false}})
 	if err == nil && h.Number != number {
 		return nil, fmt.Errorf("%s returned block %d when asked for block %d by its hash %s: %w", n.Name, h.Number, number, hash, ErrNoBlock)
 	}

@@ -34,13 +34,14 @@ type Node struct {
 // newNode returns an endpoint with a valid configuration. It does not connect.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
 	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil }, spent: Bill{Prices: e.Prices}}
-	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
+	u, err := url.Parse(e.URL)
+	if err == nil {
+		n.host = u.Hostname()
+	}
+	if err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
 		n.http = newTransport(u, n.spent.Received)
-	}
-	if u, err := url.Parse(e.URL); err == nil {
-		n.host = u.Hostname()
 	}
 	return n
 }

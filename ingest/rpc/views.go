@@ -158,7 +158,7 @@ func (n *Node) views(ctx context.Context, views []Sample) error {
 
 // oneView calls one contract.
 func (n *Node) oneView(ctx context.Context, v *Sample) error {
-	output, err := n.atEndOf(ctx, v.At, "eth_call", v.call())
+	output, err := n.atEndOf(ctx, v.At, "eth_call", map[string]any{"to": v.To, "data": hexutil.Bytes(v.Input)})
 	switch {
 	case err == nil, reverted(err):
 		v.Output = output // nil if the contract reverted
@@ -170,26 +170,20 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	return err
 }
 
-func (c *SampleCall) call() any { return map[string]any{"to": c.To, "data": hexutil.Bytes(c.Input)} }
-
 // atEndOf makes a call about the state at the end of a block, whose result is a byte string. If a node does not accept
 // a block by its hash, this and all later calls use the number, and stillThere must follow.
 func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any) ([]byte, error) {
-	byHash := !n.numbers.Load() // other calls may change it meanwhile
-	result, err := asked(ctx, n, call{method: method, params: []any{what, n.endOf(at)}}, decodeBytes)
-	if err != nil && byHash && takesNoHash(err) {
+	for {
+		byHash, block := !n.numbers.Load(), any(hexutil.Uint64(at.Number))
+		if byHash {
+			block = map[string]any{"blockHash": at.Hash, "requireCanonical": true} // EIP-1898
+		}
+		result, err := asked(ctx, n, call{method: method, params: []any{what, block}}, decodeBytes)
+		if err == nil || !byHash || !takesNoHash(err) {
+			return result, err
+		}
 		n.numbers.Store(true)
-		result, err = asked(ctx, n, call{method: method, params: []any{what, n.endOf(at)}}, decodeBytes)
 	}
-	return result, err
-}
-
-// endOf returns the parameter that names a block.
-func (n *Node) endOf(at *Header) any {
-	if n.numbers.Load() {
-		return hexutil.Uint64(at.Number)
-	}
-	return map[string]any{"blockHash": at.Hash, "requireCanonical": true} // EIP-1898
 }
 
 // stillThere returns an error if calls by block number were answered for another block than the intended one.

@@ -270,7 +270,7 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 		return refused("the command is about vault %s and describes vault %s", c.Vault, v.Address), nil
 	case have != nil && have.Removed:
 		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.Address), nil
-	case have != nil && !sameSources(v.Spec, specOf(r.writer.State.Records[v.Address], v.Address)):
+	case have != nil && !sameSources(v.Sources, r.sourcesOf(v.Address)):
 		return refused("vault %s is in the log with other sources", v.Address), nil
 	case have != nil && !r.changed(v):
 		return done("vault %s is in the log already", v.Address), nil

@@ -191,7 +191,7 @@ func mappingFaults(all []Config) (faults []error) {
 			s = &Spec{}
 		}
 		for j, other := range specs {
-			if a := overlap(s, other); a != nil {
+			if a := overlap(s.Sources, other.Sources); a != nil {
 				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic tells their logs apart", j, i, a))
 			}
 		}
@@ -201,12 +201,10 @@ func mappingFaults(all []Config) (faults []error) {
 }
 
 // overlap returns a contract that both share and whose logs could belong to either; nil for none.
-func overlap(a, b *Spec) *common.Address {
-	for i := range a.Sources {
-		for j := range b.Sources {
-			if a.Sources[i].Overlap(&b.Sources[j]) {
-				return &a.Sources[i].Address
-			}
+func overlap(a, b []mapping.Source) *common.Address {
+	for i := range a {
+		if slices.ContainsFunc(b, func(s mapping.Source) bool { return a[i].Overlap(&s) }) {
+			return &a[i].Address
 		}
 	}
 	return nil
@@ -293,26 +291,21 @@ func (r *Registrar) specOf(v vault) *Spec {
 	if v.Spec != nil {
 		return v.Spec
 	}
-	return specOf(r.writer.State.Records[v.Address], v.Address)
-}
-
-// specOf returns the spec of a vault record; nil stands for a record of an earlier version.
-func specOf(r *event.Vault, address common.Address) *Spec {
-	out := &Spec{Decimals: -1, AssetDecimals: -1}
-	sources, err := mapping.Read(&event.Vault{Address: address[:], Sources: r.GetSources(), Mappings: r.GetMappings()})
-	if err != nil {
-		return out // unreachable: it was decoded when the log was read
-	}
-	out.Sources = sources.Description.Sources
-	for _, m := range r.GetMappings() {
+	out := &Spec{Decimals: -1, AssetDecimals: -1, Sources: r.sourcesOf(v.Address)}
+	for _, m := range r.writer.State.Records[v.Address].GetMappings() {
 		out.Texts = append(out.Texts, mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
 	}
 	return out
 }
 
-// sameSources reports whether two records of a vault name the same contracts.
-func sameSources(a, b *Spec) bool {
-	return slices.EqualFunc(sorted(a.Sources), sorted(b.Sources), func(x, y mapping.Source) bool {
+// sourcesOf returns the contracts of a vault of the log.
+func (r *Registrar) sourcesOf(address common.Address) []mapping.Source {
+	return r.writer.State.Mapped.Of(address).Description.Sources
+}
+
+// sameSources reports whether two lists name the same contracts.
+func sameSources(a, b []mapping.Source) bool {
+	return slices.EqualFunc(sorted(a), sorted(b), func(x, y mapping.Source) bool {
 		return x.Role == y.Role && x.Address == y.Address && slices.Equal(x.Filters, y.Filters)
 	})
 }
@@ -325,7 +318,7 @@ func sorted(sources []mapping.Source) []mapping.Source {
 // Contracts cannot change: the log lacks the earlier logs of another one.
 func (r *Registrar) changed(v vault) bool {
 	known := r.writer.State.Records[v.Address]
-	if v.Spec == nil || !sameSources(v.Spec, specOf(known, v.Address)) {
+	if v.Spec == nil || !sameSources(v.Spec.Sources, r.sourcesOf(v.Address)) {
 		return false
 	}
 	want, err := v.Spec.record(v.Address, v.Start, v.Name)

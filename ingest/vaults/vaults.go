@@ -127,7 +127,7 @@ func (r *Registrar) Watch() {
 		if have := r.writer.State.CoverageOf(v.Address); have != nil && have.Removed {
 			warn(v.Address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
 			continue
-		} else if have != nil && !sameSources(v.Spec, specOf(r.writer.State.Records[v.Address], v.Address)) {
+		} else if have != nil && !sameSources(v.Spec.Sources, r.sourcesOf(v.Address)) {
 			warn(v.Address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
 			v.Spec = nil
 		}
@@ -216,12 +216,12 @@ func samples(r *event.Vault) bool {
 
 // apart returns an error for a vault whose logs could be those of another one.
 func (r *Registrar) apart(v vault) error {
-	ours := r.specOf(v)
+	ours := r.specOf(v).Sources
 	for _, other := range r.writer.State.Covered {
 		if other.Address == v.Address || other.Removed {
 			continue
 		}
-		if a := overlap(ours, specOf(r.writer.State.Records[other.Address], other.Address)); a != nil {
+		if a := overlap(ours, r.sourcesOf(other.Address)); a != nil {
 			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.Address, v.Address, a)
 		}
 	}
