@@ -110,16 +110,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 // newSchedule returns a schedule of proofs by receipts. While it is on, the log accepts all blocks unproven, and only a
 // run of the schedule proves them.
 func (i *Ingest) newSchedule(state *writer.State) *operate.Schedule {
-	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.log, operate.ScheduleEvents{
-		Advanced: i.noteProven,
-		Warning:  func(warning string) { i.status.Note(func(st *status.Status) { st.ReceiptsWarning = warning }) },
-		Disproven: func(block uint64, reason error) {
-			i.status.Note(func(st *status.Status) {
-				st.Disproven, st.DisprovenAt = reason.Error(), block
-				i.status.Disproven.Set(1)
-			})
-		},
-	})
+	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.status, i.log, i.noteProven)
 	schedule.Committed(state)
 	return schedule
 }

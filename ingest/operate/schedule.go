@@ -15,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -33,10 +34,12 @@ import (
 type Schedule struct {
 	Log
 	every  time.Duration
+	status *status.Tracker
 	log    *slog.Logger
-	events ScheduleEvents
-	pace   *rate.Limiter
-	atOnce uint64 // headers in a batch
+	// advanced is called with what is proven of the vaults when more blocks were proven.
+	advanced func(covered []writer.Coverage)
+	pace     *rate.Limiter
+	atOnce   uint64 // headers in a batch
 
 	mu      sync.Mutex
 	covered []writer.Coverage // as last committed
@@ -52,17 +55,13 @@ type unproven struct {
 	proven, to uint64
 }
 
-// ScheduleEvents are called from the goroutine of a schedule.
-type ScheduleEvents struct {
-	Advanced  func(covered []writer.Coverage)  // blocks were proven, so this is proven of the vaults
-	Warning   func(warning string)             // why a block is not proven: a run ended or waits; empty once nothing prevents it
-	Disproven func(block uint64, reason error) // a run has ended, because the log contradicts the chain in this block
-}
-
 // NewSchedule returns a schedule that reads so many headers and receipts a second. It does nothing before Run.
-func NewSchedule(l Log, every time.Duration, perSecond float64, log *slog.Logger, events ScheduleEvents) *Schedule {
+func NewSchedule(
+	l Log, every time.Duration, perSecond float64, status *status.Tracker, log *slog.Logger, advanced func([]writer.Coverage),
+) *Schedule {
 	p := &Schedule{
-		Log: l, every: every, log: log, events: events, atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{},
+		Log: l, every: every, status: status, log: log, advanced: advanced,
+		atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{},
 	}
 	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(max(p.atOnce, callsOfReceipts)))
 	return p
@@ -81,16 +80,24 @@ func (p *Schedule) Run(ctx context.Context) {
 		case errors.As(err, &found) && found.Wrong:
 			err = fmt.Errorf("%w; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", err)
 			p.log.Error("the log contradicts the chain", "error", err)
-			p.events.Warning("")
-			p.events.Disproven(found.Block, err)
+			p.warn("")
+			p.status.Note(func(st *status.Status) {
+				st.Disproven, st.DisprovenAt = err.Error(), found.Block
+				p.status.Disproven.Set(1)
+			})
 		case err != nil:
 			p.log.Warn("proof by receipts ended", "error", err)
-			p.events.Warning("the proof by receipts ended: " + err.Error())
+			p.warn("the proof by receipts ended: " + err.Error())
 		default:
-			p.events.Warning("")
+			p.warn("")
 		}
 		_ = rpc.Sleep(ctx, time.Until(next))
 	}
+}
+
+// warn shows why a block is not proven: a run ended or waits; empty once nothing prevents it.
+func (p *Schedule) warn(why string) {
+	p.status.Note(func(st *status.Status) { st.ReceiptsWarning = why })
 }
 
 // receiptsRun is one run of the schedule. It proves what was committed when it began.
@@ -130,14 +137,14 @@ func (p *Schedule) Once(ctx context.Context) error {
 			return err
 		case err == nil:
 			if warned {
-				p.events.Warning("")
+				p.warn("")
 			}
 			wait.Reset()
 			failed, warned = 0, false
 		case ctx.Err() == nil:
 			p.log.Warn("proof by receipts failed, retrying", "error", err)
 			if failed++; failed >= failuresEnough {
-				p.events.Warning("the proof by receipts waits: " + err.Error())
+				p.warn("the proof by receipts waits: " + err.Error())
 				warned = true
 			}
 			r.last, r.node = nil, nil
@@ -299,7 +306,7 @@ func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 		}
 	}
 	r.left = slices.DeleteFunc(r.left, func(u unproven) bool { return u.proven >= u.to })
-	r.events.Advanced(known)
+	r.advanced(known)
 }
 
 // compares reports whether the run compares a record of the log.

@@ -15,7 +15,7 @@ import (
 var vaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2")}
 
 func newSchedule() *Schedule {
-	return NewSchedule(Log{}, time.Hour, 50, slog.New(slog.DiscardHandler), ScheduleEvents{})
+	return NewSchedule(Log{}, time.Hour, 50, nil, slog.New(slog.DiscardHandler), nil)
 }
 
 // stateOf returns a state in which vaults have unproven blocks up to 90.
