@@ -111,7 +111,8 @@ const elsewhere = "Kafka was restored or replaced since; keep this backup, and b
 
 // source compares the topics with those of the backup, or creates the manifest of a new backup.
 func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
-	details, err := chainlog.Checked(chainlog.ListTopics(ctx, adm, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID)))
+	deposits, withdrawals := chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID)
+	details, err := chainlog.Checked(chainlog.ListTopics(ctx, adm, deposits, withdrawals))
 	if err != nil {
 		return fmt.Errorf("list the referral topics: %w", err)
 	}

@@ -289,15 +289,15 @@ func TestInterruptedBackup(t *testing.T) {
 	from.same(to)
 }
 
-// A restore that is killed in its first transaction leaves records that were never committed. The next one aborts them, and
-// begins as in empty topics.
+// A restore that is killed in its first transaction leaves records that were never committed. The next one aborts them,
+// and begins as in empty topics.
 func TestRestoreKilledInItsFirstTransaction(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	from.append(6)
 	from.mustWrite(dir)
 	client, err := kgo.NewClient(append(to.kafka.WriterOptions(chainID), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	from.must(err)
-	from.must(chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), chainID, chainlog.Topology{ReplicationFactor: 1, ReferralPartitions: partitions}))
+	from.must(chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), chainID, to.kafka.Topology()))
 	from.must(client.BeginTransaction())
 	for _, topic := range topics {
 		from.must(client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("not committed")}).FirstErr())

@@ -165,7 +165,8 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// complete returns a *DamagedError if the file of a segment is missing or has another size. Verify also reads the files.
+// complete returns a *DamagedError if the file of a segment is missing or has another size. Verify also reads the
+// files.
 func (m *Manifest) complete(dir string) error {
 	for _, s := range m.Segments {
 		info, err := os.Stat(filepath.Join(dir, s.File))

@@ -65,7 +65,9 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 
 // prove returns the vaults' logs in a block as proveAll does. If the block has more logs than the node returns, they
 // are read for one vault after the other, and proven is false.
-func (n *Node) prove(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) (logs []*event.Log, proven bool, err error) {
+func (n *Node) prove(
+	ctx context.Context, h *Header, vaults []common.Address, have []*event.Log,
+) (logs []*event.Log, proven bool, err error) {
 	logs, err = n.proveAll(ctx, h, vaults, have)
 	if !errors.Is(err, errOverLimit) {
 		return logs, h.Sealed, err
@@ -129,7 +131,9 @@ func (n *Node) overLimit(h *Header, err error) error {
 
 // OneBlock reads the vaults' logs in a block that the node rejects as a range because of its size: by its hash, from
 // the receipts, or for one vault after the other. proven reports whether the header proves that there are no more.
-func (n *Node) OneBlock(ctx context.Context, h *Header, vaults []common.Address, level proof.Level) (logs []*event.Log, proven bool, err error) {
+func (n *Node) OneBlock(
+	ctx context.Context, h *Header, vaults []common.Address, level proof.Level,
+) (logs []*event.Log, proven bool, err error) {
 	if level == proof.Headers {
 		return n.prove(ctx, h, vaults, nil)
 	}

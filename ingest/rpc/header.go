@@ -42,8 +42,8 @@ func HeaderOf(b *event.Block) *Header {
 // than maxAnswer to fit into memory together.
 const maxHeader = 8 << 20
 
-// read makes a call for the block that its first parameter names: a number, "latest", "finalized" or a hash. It accepts the
-// node's hash unchecked, because chains differ in what they hash.
+// read makes a call for the block that its first parameter names: a number, "latest", "finalized" or a hash. It accepts
+// the node's hash unchecked, because chains differ in what they hash.
 func (n *Node) read(ctx context.Context, c call) (*Header, error) {
 	c.most = maxHeader
 	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })

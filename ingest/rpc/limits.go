@@ -323,8 +323,8 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 }
 
 // timedOut notes that no response to a range of 2 or more blocks came in time, and returns how many blocks to request
-// next: far fewer, since each timeout takes long. The endpoint may hang, whatever it is asked. Only when it responds to a
-// shorter range does the timeout count as a refusal.
+// next: far fewer, since each timeout takes long. The endpoint may hang at any call. So the timeout counts as a refusal
+// only when the endpoint responds to a shorter range.
 func (l *limits) timedOut(blocks uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -59,7 +59,9 @@ func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (p *Pool) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe} {
+	for _, d := range []*prometheus.Desc{
+		rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe,
+	} {
 		to <- d
 	}
 }

@@ -13,7 +13,8 @@ import (
 func TestCallsAreCounted(t *testing.T) {
 	chain := newFakeChain(t, 3, 20, sparse)
 	reg := newRegistry()
-	p := NewPool(1, Endpoints(chain.url), map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}, reg, slog.New(slog.DiscardHandler))
+	prices := map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}
+	p := NewPool(1, Endpoints(chain.url), prices, reg, slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	n := p.all[0]
 	if _, err := n.Headers(t.Context(), 1, 9); err != nil {

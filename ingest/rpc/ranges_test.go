@@ -697,8 +697,9 @@ func TestNoAnswerInTime(t *testing.T) {
 	}
 }
 
-// A node, or a proxy in front of it, never responds to ranges of more than 100 blocks, and at once to others. Each timeout
-// takes 30 s, so there may only be a few until the limit is found, and few afterwards. One outage has no lasting effect.
+// A node, or a proxy in front of it, never responds to ranges of more than 100 blocks, and at once to others. Each
+// timeout takes 30 s, so there may only be a few until the limit is found, and few afterwards. One outage has no lasting
+// effect.
 func TestRangesThatTimeOut(t *testing.T) {
 	chain := newFakeChain(t, 43, 1, sparse)
 	r, n := chain.reading(proof.None).reader, chain.dial()

@@ -293,8 +293,9 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 		return nil, err
 	}
 	first, _ := starts.Lookup(topic, 0)
+	from := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(first.Offset)}}
 	var newest *kgo.Record
-	err = ReadUpTo(ctx, map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(first.Offset)}}, ends, func(in *kgo.Record) (stop bool, err error) {
+	err = ReadUpTo(ctx, from, ends, func(in *kgo.Record) (stop bool, err error) {
 		if !in.Attrs.IsControl() {
 			newest = in
 		}
@@ -315,8 +316,9 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 	return cursor, nil
 }
 
-// ReadUpTo calls visit with the committed records and the markers of partitions from the given offsets up to ends, until
-// visit stops in a partition. It reads markers because the last offset is one: without them the end is never reached.
+// ReadUpTo calls visit with the committed records and the markers of partitions from the given offsets up to ends,
+// until visit stops in a partition. It reads markers because the last offset is one: without them the end is never
+// reached.
 func ReadUpTo(ctx context.Context, from map[string]map[int32]kgo.Offset, ends kadm.ListedOffsets,
 	visit func(*kgo.Record) (stop bool, err error), options ...kgo.Opt) error {
 	left, open := map[string]map[int32]kgo.Offset{}, 0

@@ -243,7 +243,8 @@ func replicas(detail kadm.TopicDetail) int {
 // SingleReplicas returns the topics of a chain with a single replica: a lost disk loses their
 // records. That is enough for development.
 func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]string, error) {
-	details, err := Checked(ListTopics(ctx, adm, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)))
+	names := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
+	details, err := Checked(ListTopics(ctx, adm, names...))
 	if err != nil {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}

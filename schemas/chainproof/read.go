@@ -45,8 +45,8 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 	return h, nil
 }
 
-// known are the JSON members of a block that are fields of Ethereum's header, which the block's hash covers, and further
-// ones that nodes send. No chain hashes those, although Arbitrum also has its own in extraData and mixHash.
+// known are the JSON members of a block that are fields of Ethereum's header, which the block's hash covers, and
+// further ones that nodes send. No chain hashes those, although Arbitrum also has its own in extraData and mixHash.
 var known = strings.Fields(`parentHash sha3Uncles miner stateRoot transactionsRoot receiptsRoot logsBloom difficulty number
 	gasLimit gasUsed timestamp extraData mixHash nonce baseFeePerGas withdrawalsRoot blobGasUsed excessBlobGas
 	parentBeaconBlockRoot requestsHash blockAccessListHash slotNumber
