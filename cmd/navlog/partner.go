@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,9 +36,11 @@ type partnerCmd struct {
 	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
 }
 
-// once prints what is shown only once.
+// once prints what is shown only once. If it cannot be written, the error says how to replace it: the registry has
+// stored it already. The lost key is revoked first, because another rotation would revoke the partner's own.
 func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
-	return f.Print(s.Out, p, func(w io.Writer) {
+	signal.Ignore(syscall.SIGPIPE) // so that a closed pipe is an error, which does not end the process
+	err := f.Print(s.Out, p, func(w io.Writer) {
 		cli.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
 		if p.APIKey != "" {
 			cli.Fprintf(w, "  API key         %s\n", p.APIKey)
@@ -48,6 +53,21 @@ func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
 		}
 		fmt.Fprintln(w, "Keep what is shown here: navlog never shows it again.")
 	})
+	if err == nil {
+		return nil
+	}
+	var issued, replace []string
+	if p.APIKey != "" {
+		last4 := p.APIKey[len(p.APIKey)-4:]
+		issued = append(issued, "API key ..."+last4)
+		replace = append(replace, fmt.Sprintf("`navlog partner revoke-key %d %s`", p.ID, last4), fmt.Sprintf("`navlog partner rotate-key %d`", p.ID))
+	}
+	if p.SigningSecret != "" {
+		issued = append(issued, "signing secret")
+		replace = append(replace, fmt.Sprintf("`navlog partner rotate-secret %d --overlap 0s`", p.ID))
+	}
+	return fmt.Errorf("partner %d has a new %s, but it could not be shown and is lost: run %s: %w",
+		p.ID, strings.Join(issued, " and "), strings.Join(replace, ", then "), err)
 }
 
 type partnerCreateCmd struct {

@@ -6,11 +6,16 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/registrytest"
@@ -51,6 +56,82 @@ func (c commands) tryJSON(out string, into any) {
 	c.t.Helper()
 	if err := json.Unmarshal([]byte(out), into); err != nil {
 		c.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// fullDisk is a stream that can take nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A key or secret that cannot be shown is lost: the error says so, and the commands that it names give the partner
+// others without revoking the key that it uses.
+func TestSecretThatCannotBeShown(t *testing.T) {
+	c := newCommands(t)
+	lost := func(args ...string) string {
+		t.Helper()
+		err := run(t.Context(), append(args, "--config", c.file), fullDisk{}, io.Discard)
+		if err == nil || cli.CodeOf(err) != cli.Failed || !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("navlog %s: %v", strings.Join(args, " "), err)
+		}
+		return err.Error()
+	}
+	key := regexp.MustCompile(`API key \.\.\.(.{4})`)
+	follow := func(text, want string) (shown []registry.NewPartner) {
+		t.Helper()
+		if found := key.FindStringSubmatch(text); found != nil {
+			want = strings.ReplaceAll(want, "LAST4", found[1])
+		}
+		if text != want+": write the result: no space left on device" {
+			t.Fatalf("the error is %q, want %q", text, want)
+		}
+		for _, command := range regexp.MustCompile("`navlog ([^`]*)`").FindAllStringSubmatch(text, -1) {
+			var p registry.NewPartner
+			c.json(&p, strings.Fields(command[1])...)
+			shown = append(shown, p)
+		}
+		return shown
+	}
+	shown := follow(lost("partner", "create", "Acme", "--id", "7"),
+		"partner 7 has a new API key ...LAST4 and signing secret, but it could not be shown and is lost: run `navlog partner revoke-key 7 LAST4`, "+
+			"then `navlog partner rotate-key 7`, then `navlog partner rotate-secret 7 --overlap 0s`")
+	if shown[1].APIKey == "" || shown[2].SigningSecret == "" {
+		t.Errorf("the commands show %+v", shown)
+	}
+	used := shown[1].APIKey
+	shown = follow(lost("partner", "rotate-key", "7", "--json"), "partner 7 has a new API key ...LAST4, but it could not be shown and is lost: "+
+		"run `navlog partner revoke-key 7 LAST4`, then `navlog partner rotate-key 7`")
+	if len(shown[1].Revoked) > 0 {
+		t.Errorf("the key in use ends with %s, and the rotation revoked %v", used[len(used)-4:], shown[1].Revoked)
+	}
+	follow(lost("partner", "rotate-secret", "7"), "partner 7 has a new signing secret, but it could not be shown and is lost: "+
+		"run `navlog partner rotate-secret 7 --overlap 0s`")
+}
+
+// A pipe that nothing reads any more is such a stream too: it must not end the process before it says what was lost.
+func TestSecretIntoClosedPipe(t *testing.T) {
+	if os.Getenv("NAVLOG_TEST_FILE") != "" {
+		cli.Main("navlog", func(ctx context.Context, _ []string, out, errOut io.Writer) error {
+			file := os.Getenv("NAVLOG_TEST_FILE")
+			os.Unsetenv("NAVLOG_TEST_FILE") // not a setting
+			return run(ctx, []string{"partner", "create", "Acme", "--config", file}, out, errOut)
+		})
+		return
+	}
+	c := newCommands(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	read.Close()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSecretIntoClosedPipe$")
+	cmd.Env = append(os.Environ(), "NAVLOG_TEST_FILE="+c.file)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = write, &said
+	err = cmd.Run()
+	if cmd.ProcessState.ExitCode() != int(cli.Failed) || !strings.Contains(said.String(), "it could not be shown and is lost: run `navlog partner revoke-key 1 ") {
+		t.Errorf("%v, and standard error has %q", err, said.String())
 	}
 }
 

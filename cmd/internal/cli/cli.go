@@ -63,7 +63,11 @@ type Streams struct{ Out, Err io.Writer }
 // Main runs the commands with the arguments of the process, until they end or a signal arrives, and then exits. A
 // second signal ends the process at once.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		ending = append(ending, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ending...)
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -82,8 +86,8 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	out, other := NewScreen(stdout), NewScreen(stderr)
 	defer func() {
 		_ = other.Flush()
-		if fault := out.Flush(); fault != nil && err == nil { // as on a full disk
-			err = fmt.Errorf("write the result: %w", fault)
+		if fault := out.Flush(); err == nil {
+			err = fault
 		}
 	}()
 	defer func() {

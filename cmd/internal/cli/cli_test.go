@@ -8,7 +8,12 @@ import (
 	"io"
 	stdlog "log"
 	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/navlog/navlog/schemas/printable"
@@ -34,6 +39,36 @@ func TestInterrupted(t *testing.T) {
 		}), strings.Fields(c.args), io.Discard, io.Discard)
 		if CodeOf(err) != Failed || err.Error() != c.want {
 			t.Errorf("%s: %v with code %d, want %s", c.args, err, CodeOf(err), c.want)
+		}
+	}
+}
+
+// Each signal ends a command in order, also the one that the end of a terminal sends; nohup switches that one off.
+func TestSignalsEndInOrder(t *testing.T) {
+	if given := os.Getenv("CLI_TEST_SIGNALS"); given != "" {
+		Main("tool", func(ctx context.Context, _ []string, _, _ io.Writer) error {
+			for number := range strings.FieldsSeq(given) {
+				n, _ := strconv.Atoi(number)
+				if err := syscall.Kill(os.Getpid(), syscall.Signal(n)); err != nil {
+					return err
+				}
+			}
+			<-ctx.Done()
+			return fmt.Errorf("in order: %w", context.Cause(ctx))
+		})
+		return
+	}
+	for _, c := range []struct{ signals, want, before string }{
+		{"2", "interrupt", ""}, {"15", "terminated", ""}, {"1", "hangup", ""}, {"1 15", "terminated", "trap '' HUP; "},
+	} {
+		if c.signals == "1" && signal.Ignored(syscall.SIGHUP) {
+			continue // the tests run under nohup
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.before+`exec "$0" -test.run='^TestSignalsEndInOrder$'`, os.Args[0])
+		cmd.Env = append(os.Environ(), "CLI_TEST_SIGNALS="+c.signals)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != int(Failed) || !strings.Contains(string(out), "tool: in order: "+c.want) {
+			t.Errorf("signals %s: %v, %s", c.signals, err, out)
 		}
 	}
 }

@@ -58,6 +58,9 @@ func (s *Screen) Write(p []byte) (int, error) {
 
 func (s *Screen) put(text []byte) error {
 	_, err := s.raw.Write(Escape(text))
+	if err != nil { // as on a full disk
+		err = fmt.Errorf("write the result: %w", err)
+	}
 	s.fault = cmp.Or(s.fault, err)
 	return err
 }
