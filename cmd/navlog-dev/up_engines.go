@@ -152,6 +152,7 @@ func (u *up) startChain(ctx context.Context) error {
 			return err
 		}
 		u.engines.add("chain", a.Close)
+		u.services.Start(ctx, "chain", a.Watch)
 		u.config.Chain.RPC = rpc.Endpoints(a.URL)
 	}
 	u.ready.RPC = u.config.Chain.RPC[0].URL

@@ -153,6 +153,12 @@ func anvilBinary() (string, error) {
 	return moduleFile(runtime.GOOS+"-"+runtime.GOARCH, "@foundry-rs/anvil-", "bin/anvil")
 }
 
+// Watch waits until ctx ends and returns nil, or until the chain has exited by itself and returns the reason as far as
+// its output shows it. Its folder remains, and another start continues with it.
+func (a *Anvil) Watch(ctx context.Context) error {
+	return a.proc.watch(ctx, "Start it again: the chain is kept, except for its last seconds")
+}
+
 // Close shuts the chain down gracefully, so that its state is written, and waits until it has exited.
 func (a *Anvil) Close() error { return a.proc.stop() }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,9 @@ func TestAnvilKilled(t *testing.T) {
 		return err
 	})
 	a.Kill()
+	if err := a.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself") || !strings.Contains(err.Error(), a.proc.log) {
+		t.Errorf("of a chain that was killed: %v", err)
+	}
 	a = startAnvilFor(t, dir)
 	wantChain(t, "after SIGKILL", readChain(t, dialAnvil(t, a.URL)), before)
 	a.Kill()
