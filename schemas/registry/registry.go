@@ -111,6 +111,8 @@ func (c Config) Validate() error {
 		faults = append(
 			faults, errors.New("postgres.url must look like postgres://user:password@host:5432/navlog (NAVLOG_POSTGRES_URL)"),
 		)
+	} else if _, err := c.parsed(); err != nil {
+		faults = append(faults, err)
 	}
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		faults = append(faults, fmt.Errorf("postgres.maxConns is %d and must be 1 to 1000", c.MaxConns))
@@ -150,9 +152,9 @@ func OpenAsItIs(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 
 // Connect returns a pool after it has checked that the server responds.
 func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
-	parsed, err := pgxpool.ParseConfig(c.URL)
+	parsed, err := c.parsed()
 	if err != nil {
-		return nil, errors.New("postgres.url cannot be parsed: it must look like postgres://user:password@host:5432/navlog")
+		return nil, err
 	}
 	if c.Password != "" {
 		parsed.ConnConfig.Password = c.Password
@@ -181,6 +183,20 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		), err}
 	}
 	return pool, nil
+}
+
+// parsed parses the URL, and reads the files that it names. pgx repeats the URL in its errors, and may not recognise the
+// password in it, so only the reason of a mistake in the parameters of TLS is kept.
+func (c Config) parsed() (*pgxpool.Config, error) {
+	parsed, err := pgxpool.ParseConfig(c.URL)
+	if err == nil {
+		return parsed, nil
+	}
+	reason := errors.Unwrap(err)
+	if reason != nil && strings.HasSuffix(err.Error(), "failed to configure TLS ("+reason.Error()+")") {
+		return nil, fmt.Errorf("postgres.url has parameters of TLS that cannot be used: %w", reason)
+	}
+	return nil, errors.New("postgres.url cannot be parsed: it must look like postgres://user:password@host:5432/navlog")
 }
 
 // onOneLine returns pgx's reasons without repetitions: it has a line for each attempt, and by default attempts a

@@ -80,7 +80,7 @@ func TestOpenErrorsHaveTheCauseAndNoPassword(t *testing.T) {
 		"not a URL":       {"postgres://u:geheim@h:port/db", "postgres.url cannot be parsed"},
 		"wrong password":  {wrongPassword.String(), "reach PostgreSQL at"},
 		"wrong database":  {wrongDatabase.String(), "nosuchdatabase"},
-		"unknown setting": {"postgres://u:geheim@" + addr + "/db?sslmode=nonsense", "postgres.url cannot be parsed"},
+		"unknown setting": {"postgres://u:geheim@" + addr + "/db?sslmode=nonsense", "postgres.url has parameters of TLS that cannot be used: sslmode is invalid"},
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		pool, err := Open(ctx, Config{URL: c.url, MaxConns: 1})
