@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -67,6 +69,12 @@ func TestExitCodes(t *testing.T) {
 	wrongLogin := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
 	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer failing.Close()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":"0x7"}`)
+	}))
+	defer other.Close()
+	secure := httptest.NewTLSServer(failing.Config.Handler)
+	defer secure.Close()
 	file := configtest.Write(t, configtest.Sound)
 	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	for name, c := range map[string]struct {
@@ -97,6 +105,13 @@ func TestExitCodes(t *testing.T) {
 		"Kafka is down":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
 		"Kafka rejects the login":   {wrongLogin, "log stats", cli.Unreachable},
 		"--headers by itself":       {nil, "verify --headers", cli.Usage},
+		"ClickHouse is down":        {map[string]string{"NAVLOG_POSTGRES_URL": registrytest.Postgres(t), "NAVLOG_CLICKHOUSE_ADDR": closed}, "projection list", cli.Unreachable},
+		"not ClickHouse":            {map[string]string{"NAVLOG_POSTGRES_URL": registrytest.Postgres(t), "NAVLOG_CLICKHOUSE_ADDR": failing.Listener.Addr().String()}, "projection list", cli.Unreachable},
+		"not Kafka":                 {map[string]string{"NAVLOG_KAFKA_BROKERS": failing.Listener.Addr().String()}, "log stats", cli.Unreachable},
+		"a node of another chain":   {map[string]string{"NAVLOG_CHAIN_RPC": other.URL}, "ingest estimate", cli.Configuration},
+		"a certificate of no one":   {map[string]string{"NAVLOG_CHAIN_RPC": secure.URL}, "verify --receipts", cli.Unreachable},
+		"no authority's file":       {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog?sslmode=verify-full&sslrootcert=/nonexistent"}, "config check", cli.Configuration},
+		"a node by WebSocket":       {nil, "vault detect 0x0000000000000000000000000000000000000001 --rpc ws://" + closed, cli.Usage},
 		"the nodes fail":            {map[string]string{"NAVLOG_CHAIN_RPC": failing.URL}, "ingest estimate", cli.Unreachable},
 		"a proxy without the API":   {nil, "status --url " + failing.URL, cli.Unreachable},
 		"the API is down":           {nil, "status --url http://" + closed, cli.Unreachable},
@@ -120,6 +135,11 @@ func TestExitCodes(t *testing.T) {
 	}
 	// Those that accept a connection and do not respond, or no longer.
 	for _, gone := range []error{context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, ethrpc.HTTPError{StatusCode: 503}} {
+		if got := cli.CodeOf(fmt.Errorf("around: %w", gone)); got != cli.Unreachable {
+			t.Errorf("%v has code %d", gone, got)
+		}
+	}
+	for _, gone := range []error{&tls.CertificateVerificationError{}, http.ErrSchemeMismatch} {
 		if got := cli.CodeOf(fmt.Errorf("around: %w", gone)); got != cli.Unreachable {
 			t.Errorf("%v has code %d", gone, got)
 		}

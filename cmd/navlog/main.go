@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/alecthomas/kong"
@@ -22,7 +21,6 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/cmd/internal/partner"
-	"github.com/navlog/navlog/ingest/rpc"
 )
 
 type subcommands struct {
@@ -76,9 +74,5 @@ func main() { cli.Main("navlog", run) }
 
 // run is main without the process around it, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	err := cli.Run(ctx, "navlog", description, new(subcommands), args, stdout, stderr, kong.ExplicitGroups(groups))
-	if errors.Is(err, rpc.ErrNoneAnswers) { // also if a node responds with a failure
-		return cli.Unreachable.With(err)
-	}
-	return err
+	return cli.Run(ctx, "navlog", description, new(subcommands), args, stdout, stderr, kong.ExplicitGroups(groups))
 }

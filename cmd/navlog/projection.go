@@ -43,6 +43,9 @@ func (f projectionFlags) openOperator(ctx context.Context, open func(context.Con
 			return err
 		}
 		defer o.Close()
+		if err := o.Reach(ctx); err != nil {
+			return err
+		}
 		return do(o, pool)
 	}, append(sections, config.NeedClickHouse)...)
 }

@@ -8,26 +8,24 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // RefusedError means that the configuration, the chain and the log contradict each other. A retry does not help.
-type RefusedError struct{ Reason string }
+type RefusedError struct{ reason error }
 
-func (e *RefusedError) Error() string { return e.Reason }
+func (e *RefusedError) Error() string { return e.reason.Error() }
+func (e *RefusedError) Unwrap() error { return e.reason }
 
 // Refuse returns a RefusedError.
-func Refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(format, a...)} }
+func Refuse(format string, a ...any) error { return &RefusedError{fmt.Errorf(format, a...)} }
 
 // Refused reports whether an error is a RefusedError.
 func Refused(err error) bool {
 	_, refused := errors.AsType[*RefusedError](err)
 	return refused
 }
-
-// wrongChainError means that an endpoint does not serve the configured chain.
-type wrongChainError struct{ reason string }
-
-func (e *wrongChainError) Error() string { return e.reason }
 
 // identity is the chain that an endpoint serves.
 type identity struct {
@@ -87,7 +85,7 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	for i, n := range p.all {
 		a := <-answers[i]
 		err := p.judge(n, a.identity, a.err)
-		var mistake *wrongChainError
+		var mistake *contracts.OtherChainError
 		switch {
 		case errors.As(err, &mistake):
 			wrong = append(wrong, err)
@@ -99,7 +97,7 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case len(wrong) > 0:
-		return Refuse("%v", errors.Join(wrong...))
+		return Refuse("%w", errors.Join(wrong...))
 	case len(faults) == len(p.all):
 		return noneAnswers(faults)
 	}
@@ -138,7 +136,7 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 		p.log.Error("endpoint serves another chain, no longer using it", "endpoint", n.Name, "error", wrong)
 	}
 	if wrong != "" {
-		return &wrongChainError{wrong}
+		return &contracts.OtherChainError{Text: wrong}
 	}
 	return nil
 }
@@ -156,9 +154,9 @@ func (p *Pool) Identified(ctx context.Context, n *Node) error {
 		return nil
 	}
 	err := p.identify(ctx, n)
-	var mistake *wrongChainError
+	var mistake *contracts.OtherChainError
 	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return !n.health.is(wrong) }) {
-		return Refuse("no endpoint of chain.rpc is left that serves the chain: %s", mistake.reason)
+		return Refuse("no endpoint of chain.rpc is left that serves the chain: %w", mistake)
 	}
 	return err
 }

@@ -145,11 +145,11 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	})
 	if err == nil && (!id.IsUint64() || id.Uint64() != chainID) {
 		c.client.Close()
-		return fmt.Errorf("the node serves chain %s, but the log is of chain %d: give another chain.rpc", id, chainID)
+		return &contracts.OtherChainError{Text: fmt.Sprintf("the node serves chain %s, but the log is of chain %d: give another chain.rpc", id, chainID)}
 	}
 	if err != nil {
 		c.client.Close()
-		return fmt.Errorf("request the chain id of the node: %w", err)
+		return fmt.Errorf("request the chain id of the node (chain.rpc): %w; is the node up and the URL right?", err)
 	}
 	return nil
 }

@@ -85,6 +85,9 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 		return nil, err
 	}
 	defer c.close()
+	if err := readmodel.CheckServer(ctx, c.conn); err != nil {
+		return nil, err
+	}
 	whole := Check{Name: "tables: no row lost or doubled"}
 	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), c.conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {

@@ -509,9 +509,9 @@ func TestConfigValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Errorf("a valid configuration is rejected: %v", err)
 	}
-	bad := Config{Brokers: []string{"localhost"}, SASL: SASL{Mechanism: "PLAIN"}}
+	bad := Config{Brokers: []string{"localhost", "localhost:"}, SASL: SASL{Mechanism: "PLAIN"}}
 	err := bad.Validate()
-	for _, want := range []string{`"localhost" is not host:port`, "kafka.replicationFactor is 0", "kafka.referralPartitions is 0", "kafka.sasl needs user and password"} {
+	for _, want := range []string{`"localhost" is not host:port`, `"localhost:" is not host:port`, "kafka.replicationFactor is 0", "kafka.referralPartitions is 0", "kafka.sasl needs user and password"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}

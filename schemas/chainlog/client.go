@@ -24,6 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/certs"
+	"github.com/navlog/navlog/schemas/input"
 )
 
 // Config is the section `kafka` of the configuration.
@@ -59,7 +60,7 @@ func (c Config) Validate() error {
 		faults = append(faults, errors.New("kafka.brokers is empty: name at least one broker as host:port"))
 	}
 	for _, b := range c.Brokers {
-		if _, _, err := net.SplitHostPort(b); err != nil {
+		if !input.Address(b) {
 			faults = append(faults, fmt.Errorf("kafka.brokers: %q is not host:port", b))
 		}
 	}

@@ -68,6 +68,9 @@ func (s SASL) validate(encrypted bool) error {
 	var faults []error
 	switch s.Mechanism {
 	case "":
+		if s.User != "" || s.Password != "" {
+			faults = append(faults, errors.New("kafka.sasl has a user or a password, which have no effect without a mechanism: set kafka.sasl.mechanism, or remove them"))
+		}
 	case Plain, ScramSHA256, ScramSHA512:
 		if s.User == "" || s.Password == "" {
 			faults = append(faults, errors.New("kafka.sasl needs user and password (NAVLOG_KAFKA_SASL_PASSWORD)"))

@@ -200,6 +200,7 @@ func TestLoginIsValidated(t *testing.T) {
 	}{
 		{SASL{}, false, ""},
 		{SASL{Mechanism: Plain, User: "u", Password: "p"}, false, ""},
+		{SASL{User: "u", Password: "p"}, false, "have no effect without a mechanism"},
 		{SASL{Mechanism: OAuthBearer, TokenFile: file}, true, ""},
 		{SASL{Mechanism: AWSIAM}, true, ""},
 		{SASL{Mechanism: OAuthBearer, TokenFile: file}, false, "kafka.tls is false"},

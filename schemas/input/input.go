@@ -7,6 +7,7 @@ package input
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"unicode"
@@ -44,6 +45,13 @@ func Any(value string) (string, error) {
 		return Word(value)
 	}
 	return Text(value)
+}
+
+// Address reports whether a value is host:port, where a client can connect to.
+func Address(value string) bool {
+	host, port, err := net.SplitHostPort(value)
+	number, wrong := strconv.ParseUint(port, 10, 16)
+	return err == nil && wrong == nil && host != "" && number > 0
 }
 
 // Password returns a value unchanged, because its white space may be intended, but rejects control characters.

@@ -52,6 +52,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/navlog/navlog/schemas/certs"
+	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -99,7 +100,7 @@ var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 // Validate reports every mistake at once.
 func (c Config) Validate() error {
 	var faults []error
-	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+	if !input.Address(c.Addr) {
 		faults = append(faults, fmt.Errorf("clickhouse.addr is %q and must be host:port of the native protocol", c.Addr))
 	}
 	if c.User == "" {
@@ -272,11 +273,14 @@ func file(folder, name string) string {
 	return string(b)
 }
 
+// ErrUnreachable is in the errors of CheckServer about a server that does not respond as ClickHouse does.
+var ErrUnreachable = errors.New("reach ClickHouse")
+
 // CheckServer rejects a server that is too old, or whose settings would break exactly-once inserts.
 func CheckServer(ctx context.Context, conn driver.Conn) error {
 	v, err := conn.ServerVersion()
 	if err != nil {
-		return fmt.Errorf("reach ClickHouse: %w; is clickhouse.addr right and the server up?", err)
+		return fmt.Errorf("%w: %w; is clickhouse.addr right and the server up?", ErrUnreachable, err)
 	}
 	if v.Version.Major < MinVersion[0] || v.Version.Major == MinVersion[0] && v.Version.Minor < MinVersion[1] {
 		return fmt.Errorf("ClickHouse %d.%d is too old: navlog needs %d.%d or later", v.Version.Major, v.Version.Minor, MinVersion[0], MinVersion[1])

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +12,10 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	ingestrpc "github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // A Code is the exit code of the process, which tells a script what to do next. docs/operations.md lists the codes for
@@ -52,8 +57,9 @@ func LoginRefused(err error) bool {
 }
 
 // CodeOf returns the exit code of err. Without an explicit code, these are Unreachable: network errors, rejected logins
-// (PostgreSQL reports both as one kind of error), a peer that does not respond in time or ends the connection, and a
-// node, or the proxy in front of it, that responds with 5xx.
+// (PostgreSQL reports both as one kind of error), a peer that does not respond in time, ends the connection or has no
+// valid certificate, and nodes, or the proxies in front of them, that respond with 5xx. A node of another chain is a
+// mistake in the configuration.
 func CodeOf(err error) Code {
 	if err == nil {
 		return Done
@@ -65,6 +71,15 @@ func CodeOf(err error) Code {
 		return Unreachable
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port in use is not an unreachable peer
+		return Unreachable
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return Unreachable
+	}
+	if _, ok := errors.AsType[*contracts.OtherChainError](err); ok {
+		return Configuration
+	}
+	if errors.Is(err, readmodel.ErrUnreachable) || errors.Is(err, ingestrpc.ErrNoneAnswers) {
 		return Unreachable
 	}
 	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {

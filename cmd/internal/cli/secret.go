@@ -52,6 +52,9 @@ func (n Node) URL() (string, error) {
 	if err != nil {
 		return "", Usage.With(fmt.Errorf("the value of %s %w", from, err))
 	}
+	if scheme, _, _ := strings.Cut(strings.ToLower(value), "://"); value != "" && scheme != "http" && scheme != "https" {
+		return "", Usage.With(fmt.Errorf("the value of %s must be a URL that begins with http:// or https://", from))
+	}
 	return value, nil
 }
 

@@ -266,12 +266,12 @@ func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 	defer cancel()
 	err = client.Ping(limited)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return cli.Unreachable.With(fmt.Errorf("reach Kafka at %s (kafka.brokers): no answer within %s", strings.Join(kafka.Brokers, ", "), kafkaPatience))
+		err = fmt.Errorf("no answer within %s", kafkaPatience)
 	}
 	if err != nil {
-		return fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
+		err = fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
 	}
-	return nil
+	return cli.Unreachable.With(err)
 }
 
 // NewestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an
