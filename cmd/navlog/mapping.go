@@ -178,6 +178,12 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
 	if len(t.sources) == 0 {
 		return nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
 	}
+	for i, role := range m.Roles {
+		if !role.Optional && !slices.Contains(slices.Collect(maps.Values(t.sources)), uint8(i)) {
+			cli.Fprintf(s.Err, "navlog: warning: the mapping requires a source %q, and no --address names it: the effects of its logs are missing, "+
+				"and so are those that need them\n", role.Name)
+		}
+	}
 	t.vault = m.Compile()
 	return t, nil
 }

@@ -289,6 +289,13 @@ func TestMappingTry(t *testing.T) {
 	if err != nil || !strings.Contains(out, "The mapping has none of these events") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if other.Len() > 0 {
+		t.Errorf("standard error has %s", &other)
+	}
+	if _, err = try(append(blocks, "veda", "--address", vault.Hex())...); err != nil || strings.Count(other.String(), "warning") != 2 ||
+		!strings.Contains(other.String(), `requires a source "teller"`) || !strings.Contains(other.String(), `requires a source "accountant"`) {
+		t.Errorf("without required sources: %v\n%s", err, &other)
+	}
 	// A description names files too, as chain.vaults does.
 	deposits := file("deposits.yaml", "preset: own\nsources: {gate: required}\nevents:\n"+
 		"  - on: DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, uint256 assets, uint256 shares)\n"+
