@@ -53,8 +53,8 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 	return &Operator{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool, conn: conn, every: 500 * time.Millisecond, patience: 10 * time.Second}, nil
 }
 
-// Reach fails if ClickHouse does not respond, or cannot be used.
-func (o *Operator) Reach(ctx context.Context) error { return readmodel.CheckServer(ctx, o.conn) }
+// Reach fails if ClickHouse does not respond, or is too old.
+func (o *Operator) Reach() error { return readmodel.Reach(o.conn) }
 
 // Close ends its connections to ClickHouse.
 func (o *Operator) Close() error { return o.conn.Close() }

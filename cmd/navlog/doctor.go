@@ -35,6 +35,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/printable"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -109,12 +110,9 @@ const (
 	clocksWithin = 2 * time.Second
 	// headWithin is the age of a node's newest block above which doctor warns.
 	headWithin = 10 * time.Minute
-	// Oldest versions that are known to work.
+	// oldestPostgres is the oldest version that is known to work.
 	oldestPostgres = 150000
 )
-
-// oldestClickHouse is a year and a month.
-var oldestClickHouse = [2]int{26, 7}
 
 // configuration reports the mistakes in the configuration: those that were found when it was loaded, and those of its
 // values.
@@ -392,20 +390,10 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 		return
 	}
 	e.clock(check, now)
-	if olderClickHouse(version) {
-		e.warn(check, "update it", "version %s is older than %d.%d, with which navlog is tested", version, oldestClickHouse[0], oldestClickHouse[1])
+	if err := readmodel.CheckServer(ctx, conn); err != nil {
+		e.fail(cli.Failed, check, "follow it: `navlog project` does not start before", "%v", err)
 	}
 	e.disk(ctx, conn)
-}
-
-// olderClickHouse reports whether a version such as 26.10.2.1 is older than the oldest known one. A version that it
-// cannot parse is not.
-func olderClickHouse(version string) bool {
-	var v [2]int
-	if n, _ := fmt.Sscanf(version, "%d.%d", &v[0], &v[1]); n < len(v) {
-		return false
-	}
-	return slices.Compare(v[:], oldestClickHouse[:]) < 0
 }
 
 // clickHouseReader checks the login of `navlog serve`, which must not be able to write.

@@ -82,6 +82,7 @@ func TestKafkaGrantMistakes(t *testing.T) {
 func TestKafkaWithoutTopics(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
 	for _, args := range [][]string{{"backup", t.TempDir()}, {"ingest", "resume"}, {"projection", "rebuild"}} {
 		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "are kafka.brokers and chain.id right?") {
 			t.Errorf("navlog %s: %v", strings.Join(args, " "), err)

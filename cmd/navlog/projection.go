@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -43,7 +41,7 @@ func (f projectionFlags) openOperator(ctx context.Context, open func(context.Con
 			return err
 		}
 		defer o.Close()
-		if err := o.Reach(ctx); err != nil {
+		if err := o.Reach(); err != nil {
 			return err
 		}
 		return do(o, pool)
@@ -93,7 +91,6 @@ func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d reg
 
 type projectionListCmd struct{ projectionFlags }
 
-// Run lists the generations.
 func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
 		all, err := o.List(ctx)
@@ -134,32 +131,29 @@ func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if errors.Is(err, projections.ErrDiffers) {
 			err = cli.Different.With(err)
 		}
-		return errors.Join(cmd.print(s.Out, rebuilt, err), err)
+		return errors.Join(printRebuilt(cmd.Output, s.Out, rebuilt, err == nil), err)
 	}, config.NeedChainID, config.NeedKafka)
 }
 
-func (cmd projectionRebuildCmd) print(out io.Writer, r *projections.Rebuilt, failed error) error {
-	if cmd.JSON {
-		return json.NewEncoder(out).Encode(r)
-	}
-	var text strings.Builder
-	if r.Parity != nil {
-		fmt.Fprint(&text, r.Parity)
-	}
-	if r.Verified != nil {
-		fmt.Fprint(&text, r.Verified)
-	}
-	if r.Accepted {
-		fmt.Fprintf(&text, "the difference was accepted with --accept-diff\n")
-	}
-	switch {
-	case r.Live:
-		fmt.Fprintf(&text, "generation %d is live\n", r.Generation)
-	case failed == nil:
-		fmt.Fprintf(&text, "generation %d is in standby: `navlog projection switch %d` makes it live\n", r.Generation, r.Generation)
-	}
-	_, err := io.WriteString(out, text.String())
-	return err
+// printRebuilt prints a report. switchable says that a generation in standby can be made live.
+func printRebuilt(o cli.Output, out io.Writer, r *projections.Rebuilt, switchable bool) error {
+	return o.Print(out, r, func(w io.Writer) {
+		if r.Parity != nil {
+			fmt.Fprint(w, r.Parity)
+		}
+		if r.Verified != nil {
+			fmt.Fprint(w, r.Verified)
+		}
+		if r.Accepted {
+			fmt.Fprintln(w, "the difference was accepted with --accept-diff")
+		}
+		switch {
+		case r.Live:
+			fmt.Fprintf(w, "generation %d is live\n", r.Generation)
+		case switchable:
+			fmt.Fprintf(w, "generation %d is in standby: `navlog projection switch %d` makes it live\n", r.Generation, r.Generation)
+		}
+	})
 }
 
 type projectionShowCmd struct {
@@ -167,14 +161,13 @@ type projectionShowCmd struct {
 	ID int32 `arg:"" help:"Generation id."`
 }
 
-// Run prints the stored report.
 func (cmd projectionShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
 		r, err := o.Show(ctx, cmd.ID)
 		if err != nil {
 			return err
 		}
-		return projectionRebuildCmd{projectionChangeFlags: projectionChangeFlags{projectionFlags: cmd.projectionFlags}}.print(s.Out, r, errors.New("shown"))
+		return printRebuilt(cmd.Output, s.Out, r, false)
 	})
 }
 
@@ -183,7 +176,6 @@ type projectionSwitchCmd struct {
 	ID int32 `arg:"" help:"Generation id."`
 }
 
-// Run switches to a generation.
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.change(ctx, s, d, registry.Live, func(o *projections.Operator) (int32, error) { return cmd.ID, o.Switch(ctx, cmd.ID) })
@@ -191,7 +183,6 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type projectionRollbackCmd struct{ projectionChangeFlags }
 
-// Run rolls back.
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
 	return cmd.change(ctx, s, d, registry.Live, func(o *projections.Operator) (int32, error) { return o.Rollback(ctx) })
@@ -202,7 +193,6 @@ type projectionDropCmd struct {
 	ID int32 `arg:"" help:"Generation id."`
 }
 
-// Run drops a generation.
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.change(ctx, s, d, registry.Dropped, func(o *projections.Operator) (int32, error) { return cmd.ID, o.Drop(ctx, cmd.ID) })

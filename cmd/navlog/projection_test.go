@@ -291,9 +291,7 @@ func TestProjectionLife(t *testing.T) {
 func TestRebuiltIsJSON(t *testing.T) {
 	var out bytes.Buffer
 	in := &projections.Rebuilt{Generation: 2, Live: true, Parity: &verify.Parity{Live: 1, New: 2, Seq: 9}}
-	cmd := projectionRebuildCmd{}
-	cmd.JSON = true
-	if err := cmd.print(&out, in, nil); err != nil {
+	if err := printRebuilt(cli.Output{JSON: true}, &out, in, true); err != nil {
 		t.Fatal(err)
 	}
 	var back projections.Rebuilt

@@ -273,17 +273,25 @@ func file(folder, name string) string {
 	return string(b)
 }
 
-// ErrUnreachable is in the errors of CheckServer about a server that does not respond as ClickHouse does.
+// ErrUnreachable is in the errors of Reach about a server that does not respond as ClickHouse does.
 var ErrUnreachable = errors.New("reach ClickHouse")
 
-// CheckServer rejects a server that is too old, or whose settings would break exactly-once inserts.
-func CheckServer(ctx context.Context, conn driver.Conn) error {
+// Reach rejects a server that does not respond, or that is too old.
+func Reach(conn driver.Conn) error {
 	v, err := conn.ServerVersion()
 	if err != nil {
 		return fmt.Errorf("%w: %w; is clickhouse.addr right and the server up?", ErrUnreachable, err)
 	}
 	if v.Version.Major < MinVersion[0] || v.Version.Major == MinVersion[0] && v.Version.Minor < MinVersion[1] {
 		return fmt.Errorf("ClickHouse %d.%d is too old: navlog needs %d.%d or later", v.Version.Major, v.Version.Minor, MinVersion[0], MinVersion[1])
+	}
+	return nil
+}
+
+// CheckServer is Reach for the connections of Open, and rejects settings that would break exactly-once inserts.
+func CheckServer(ctx context.Context, conn driver.Conn) error {
+	if err := Reach(conn); err != nil {
+		return err
 	}
 	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1", sharedSnapshot: "1"}
 	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}", clickhouse.Named("names", slices.Sorted(maps.Keys(want))))

@@ -97,9 +97,18 @@ func TestCheckServer(t *testing.T) {
 	}
 	newest := readmodel.MinVersion
 	defer func() { readmodel.MinVersion = newest }()
-	readmodel.MinVersion = [2]uint64{newest[0] + 10, 0}
-	if err := readmodel.CheckServer(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "is too old") {
-		t.Errorf("a server that is too old: %v", err)
+	v, err := conn.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	major, minor := v.Version.Major, v.Version.Minor
+	for least, old := range map[[2]uint64]bool{{major + 10, 0}: true, {major, minor + 1}: true, {major, minor}: false, {major - 1, minor + 1}: false} {
+		readmodel.MinVersion = least
+		for _, err := range []error{readmodel.Reach(conn), readmodel.CheckServer(t.Context(), conn)} {
+			if (err != nil) != old || old && !strings.Contains(err.Error(), "is too old") {
+				t.Errorf("a server of %d.%d, where %v is the oldest: %v", major, minor, least, err)
+			}
+		}
 	}
 	c := config(t)
 	c.Addr = "127.0.0.1:1"

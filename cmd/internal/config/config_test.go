@@ -18,7 +18,8 @@ import (
 
 func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 	c, err := Load(configtest.Write(t, configtest.Sound), []string{
-		configtest.SecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u", "HOME=/tmp", "NAVLOG_CONFIG=x", "NAVLOG_STATEMENT_RPC=http://127.0.0.1:1",
+		configtest.SecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u", "NAVLOG_KAFKA_SASL_MECHANISM=PLAIN", "NAVLOG_KAFKA_SASL_PASSWORD=p",
+		"HOME=/tmp", "NAVLOG_CONFIG=x", "NAVLOG_STATEMENT_RPC=http://127.0.0.1:1",
 		"NAVLOG_MAPPING_RPC=http://127.0.0.1:1", "NAVLOG_MAPPING_RPC_FILE=/none",
 	})
 	if err != nil {
