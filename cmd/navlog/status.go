@@ -354,7 +354,10 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	if json.Unmarshal(raw, &st) != nil {
 		return
 	}
-	cli.Fprintf(w, "\nCHAIN, by ingest %s\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", instance, st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
+	cli.Fprintf(w, "\nCHAIN, by ingest %s\t\n", instance)
+	if st.State != registry.StandingBy { // a standby does not read the chain
+		cli.Fprintf(w, "head\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
+	}
 	if b := st.Backfill; b != nil {
 		cli.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
 			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))
@@ -379,7 +382,7 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	}
 	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR")
 	for _, e := range st.Endpoints {
-		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), latency(e), headOf(e), e.Calls, e.Units, lastError(e))
+		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), milliseconds(e.LatencyMs), orDash(int64(e.HeadBlock)), e.Calls, e.Units, lastError(e))
 	}
 }
 
@@ -405,20 +408,6 @@ func endpointState(e registry.EndpointStatus) string {
 		state += ", announces blocks"
 	}
 	return state
-}
-
-func latency(e registry.EndpointStatus) string {
-	if e.LatencyMs == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f ms", *e.LatencyMs)
-}
-
-func headOf(e registry.EndpointStatus) string {
-	if e.HeadBlock == 0 {
-		return "-"
-	}
-	return fmt.Sprint(e.HeadBlock)
 }
 
 func lastError(e registry.EndpointStatus) string {

@@ -21,6 +21,7 @@ func TestStatusForPeople(t *testing.T) {
 			{"name":"https://b.example","state":"rate-limited","limitedUntil":"2026-01-02T03:04:05Z","lastError":"HTTP 429 Too Many Requests","lastErrorAt":"2026-01-02T03:03:05Z"}]}`
 	rows := []statusRow{
 		{"ingest", "host:1", 300, true, []byte(ingest)},
+		{"ingest", "host:11", 300, true, []byte(`{"state":"standby","reason":"another ingest writes this chain's log","headBlock":0,"indexedBlock":0}`)},
 		{"project", "host:2", 400, true, []byte(`{"state":"writing","generation":2,"seq":9007199254740993,"derived":true,"lag":0,"recordsPerSecond":6.981306017251485,"vaultWarnings":[{"address":"0xA1","warning":"none of its logs is known"}],"others":[{"state":"x"}]}`)},
 		{"serve", "host:3", 6000, false, []byte(`{"state":"serving","generation":1,"indexedBlock":9}`)},
 		{"serve", "host:5", 200, true, []byte(`{"state":"serving","generation":2,"indexedBlock":25,"indexedAt":"2023-11-14T22:18:20.000Z"}`)},
@@ -41,6 +42,7 @@ func TestStatusForPeople(t *testing.T) {
 		"host:8 100ms reading reads the referral topics, 4 referrals left, sends to 2 partners, oldest pending delivery due for 1m15s, open breakers: 1 dispatch",
 		"host:9 1m0s unknown (last: waiting) no lease CHAIN",
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
+		"CHAIN, by ingest host:11 standby another ingest writes this chain's log ANSWERS OF",
 		"spent 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
 		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES failed 10000 or more pending 3",
 		"ANSWERS OF GENERATION BLOCK host:5 2 25 (100 blocks, 20m0s behind) VAULT WARNING 0xA1 none of its logs is known DELIVERIES",

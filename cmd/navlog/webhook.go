@@ -63,7 +63,6 @@ func checkState(state string, allowed []string) error {
 	return nil
 }
 
-// Run lists deliveries.
 func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err := checkState(cmd.State, deliveryStates); err != nil {
 		return err
@@ -126,7 +125,6 @@ type attemptRow struct {
 	Response    string    `json:"response"` // its first 4 KiB
 }
 
-// Run shows a delivery.
 func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
@@ -212,7 +210,7 @@ func writeAttempts(w io.Writer, attempts []attemptRow) {
 			result = *a.Error
 		}
 		cli.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
-			phase(a.DNSMs), phase(a.ConnectMs), phase(a.TLSMs), phase(a.FirstByteMs), a.URL)
+			milliseconds(a.DNSMs), milliseconds(a.ConnectMs), milliseconds(a.TLSMs), milliseconds(a.FirstByteMs), a.URL)
 	}
 	for _, a := range attempts {
 		if a.Response != "" {
@@ -221,7 +219,7 @@ func writeAttempts(w io.Writer, attempts []attemptRow) {
 	}
 }
 
-func phase(ms *float64) string {
+func milliseconds(ms *float64) string {
 	if ms == nil {
 		return "-"
 	}
