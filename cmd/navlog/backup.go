@@ -23,7 +23,6 @@ type backupCmd struct {
 	Verify bool   `help:"Only check the backup: every file, record and hash. Needs neither Kafka nor a configuration."`
 }
 
-// Run makes a backup, or verifies one.
 func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {

@@ -26,7 +26,6 @@ type dispatchCmd struct {
 
 type dispatchRunCmd struct{ cli.Flags }
 
-// Run sends webhooks until a signal arrives.
 func (cmd dispatchRunCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() })
 }

@@ -7,12 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
@@ -31,10 +27,8 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	screen := console.New(s.Err)
-	log := cmd.Logger(screen)
-	steps := screen.Steps(log)
-	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log).Estimate(ctx, cmd.Samples, steps.Report)
+	i, steps := withoutRegistry(cmd.Flags, s, c)
+	e, err := i.Estimate(ctx, cmd.Samples, steps.Report)
 	steps.End()
 	if err != nil {
 		return err

@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
@@ -36,12 +32,10 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	screen := console.New(s.Err)
-	log := cmd.Logger(screen)
-	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
+	i, steps := withoutRegistry(cmd.Flags, s, c)
+	defer steps.End()
 	var r *operate.Resumption
 	resume := func() (err error) {
-		steps := screen.Steps(log)
 		defer steps.End()
 		r, err = i.Resume(ctx, cmd.AcceptReorg, steps.Report)
 		return err

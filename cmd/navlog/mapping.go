@@ -34,7 +34,6 @@ type mappingCheckCmd struct {
 	cli.Output
 }
 
-// Run prints the mistakes of a file.
 func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
 	text, err := cli.ReadMapping(cmd.File)
 	if err != nil {
@@ -110,7 +109,6 @@ type triedQuarantined struct {
 	Why string `json:"why"`
 }
 
-// Run maps the logs of some blocks.
 func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From > cmd.To {
 		return cli.Usage.With(fmt.Errorf("--from is %d and must not be after --to, %d", cmd.From, cmd.To))

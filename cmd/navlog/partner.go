@@ -77,7 +77,6 @@ type partnerCreateCmd struct {
 	Test bool   `help:"Issue a test key (nk_test_), for a development chain."`
 }
 
-// Run creates the partner.
 func (cmd partnerCreateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err := registry.CheckName(cmd.Name); err != nil {
 		return cli.Usage.With(err)
@@ -107,7 +106,6 @@ type partnerRow struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// Run lists the partners.
 func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListPartners(ctx)
@@ -158,7 +156,6 @@ type keyRow struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// Run shows one partner.
 func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
@@ -204,29 +201,27 @@ func unknownPartner(id int64, err error) error {
 	return fmt.Errorf("read partner %d: %w", id, err)
 }
 
-type partnerDisableCmd struct {
+// partnerFlags are shared by the commands that change one partner.
+type partnerFlags struct {
 	changeFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 
-// Run disables the partner.
+type partnerDisableCmd struct{ partnerFlags }
+
 func (cmd partnerDisableCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.setDisabled(ctx, s, "partner disable", cmd.ID, true)
+	return cmd.setDisabled(ctx, s, "partner disable", true)
 }
 
-type partnerEnableCmd struct {
-	changeFlags
-	ID int64 `arg:"" help:"Partner id."`
-}
+type partnerEnableCmd struct{ partnerFlags }
 
-// Run enables the partner.
 func (cmd partnerEnableCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.setDisabled(ctx, s, "partner enable", cmd.ID, false)
+	return cmd.setDisabled(ctx, s, "partner enable", false)
 }
 
-func (f changeFlags) setDisabled(ctx context.Context, s *cli.Streams, command string, id int64, disabled bool) error {
-	return f.update(ctx, s, registry.Deed{Command: command, Partner: id, Detail: partnerState(disabled)}, func(q *db.Queries) (int64, error) {
-		return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: id, Disabled: disabled})
+func (f partnerFlags) setDisabled(ctx context.Context, s *cli.Streams, command string, disabled bool) error {
+	return f.update(ctx, s, registry.Deed{Command: command, Partner: f.ID, Detail: partnerState(disabled)}, func(q *db.Queries) (int64, error) {
+		return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: f.ID, Disabled: disabled})
 	})
 }
 
@@ -253,12 +248,10 @@ func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed
 }
 
 type partnerSetLimitCmd struct {
-	changeFlags
-	ID    int64 `arg:"" help:"Partner id."`
+	partnerFlags
 	Limit int32 `arg:"" range:"0 to 1000000" help:"Requests a minute, 0 to 1000000; 0 restores the default."`
 }
 
-// Run sets the limit.
 func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *cli.Streams) error {
 	p := db.SetPartnerRateLimitParams{ID: cmd.ID}
 	if cmd.Limit > 0 {
@@ -270,9 +263,8 @@ func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 type partnerRotateKeyCmd struct {
-	changeFlags
-	ID   int64 `arg:"" help:"Partner id."`
-	Test bool  `help:"Issue a test key (nk_test_), for a development chain."`
+	partnerFlags
+	Test bool `help:"Issue a test key (nk_test_), for a development chain."`
 }
 
 // Run issues a key, and revokes the oldest one if there are more than two.
@@ -287,8 +279,7 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 type partnerRevokeKeyCmd struct {
-	changeFlags
-	ID    int64  `arg:"" help:"Partner id."`
+	partnerFlags
 	Last4 string `arg:"" optional:"" help:"The last four characters of the key, as partner show prints them."`
 	All   bool   `help:"Revoke all keys of the partner; partner rotate-key issues another one."`
 }
@@ -296,7 +287,6 @@ type partnerRevokeKeyCmd struct {
 // revokedWithin is how long a revoked key may still be accepted: as long as query caches a key.
 const revokedWithin = "a second"
 
-// Run revokes one key or all.
 func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (cmd.Last4 == "") || cmd.Last4 != "" && len(cmd.Last4) != 4 {
 		return cli.Usage.With(fmt.Errorf("name the key of partner %d to revoke: its last four characters, as in `navlog partner show %d`, or --all", cmd.ID, cmd.ID))
@@ -339,13 +329,11 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 type partnerRotateSecretCmd struct {
-	changeFlags
-	ID      int64         `arg:"" help:"Partner id."`
+	partnerFlags
 	Overlap time.Duration `default:"24h" help:"How long the old secret still signs, with the new signature in X-Service-Signature-Next: up to 720h; 0s replaces a leaked secret at once."`
 	LostKey bool          `help:"NAVLOG_SECRET_KEY is new because the old key is lost: replace the secret at once, without decrypting the old one."`
 }
 
-// Run replaces the secret.
 func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Overlap < 0 || cmd.Overlap > registry.MaxOverlap {
 		return cli.Usage.With(fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap))

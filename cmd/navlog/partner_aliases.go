@@ -38,7 +38,6 @@ type aliasAddCmd struct {
 	Vault   string `required:"" placeholder:"ADDRESS" help:"The vault whose logs have it."`
 }
 
-// Run adds an alias.
 func (cmd aliasAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 	given, err := aliasOrder(registry.SetAlias, "partner aliases add", cmd.Vault, cmd.Value, cmd.Partner)
 	if err != nil {
@@ -54,7 +53,6 @@ type aliasRemoveCmd struct {
 	Vault string `required:"" placeholder:"ADDRESS" help:"The vault whose logs have it."`
 }
 
-// Run removes an alias.
 func (cmd aliasRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	given, err := aliasOrder(registry.RemoveAlias, "partner aliases remove", cmd.Vault, cmd.Value, 0)
 	if err != nil {
@@ -159,11 +157,7 @@ type unknownRow struct {
 	Since    time.Time   `json:"since"`
 }
 
-// Run lists the aliases, or the unknown values.
 func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Unknown {
-		return cmd.unknown(ctx, s)
-	}
 	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
@@ -171,6 +165,9 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	_, vaults, err := operate.NewestVaults(ctx, c)
 	if err != nil {
 		return err
+	}
+	if cmd.Unknown {
+		return cmd.unknown(ctx, s, vaults)
 	}
 	rows := []aliasRow{}
 	for _, v := range vaults {
@@ -187,22 +184,14 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 // unknown lists the values that are in the live generation and have no alias in the log.
-func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
-	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
-	if err != nil {
-		return err
-	}
-	_, vaults, err := operate.NewestVaults(ctx, c)
-	if err != nil {
-		return err
-	}
+func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams, vaults []*event.Vault) error {
 	known, aliases := map[common.Address]*event.Vault{}, uint64(0)
 	for _, v := range vaults {
 		known[common.BytesToAddress(v.GetAddress())] = v
 		aliases += uint64(len(v.GetAliases()))
 	}
 	var all []projections.Attribution
-	err = cmd.withOperator(ctx, func(o *projections.Operator) (err error) {
+	err := cmd.withOperator(ctx, func(o *projections.Operator) (err error) {
 		all, err = o.Attributions(ctx, cmd.Limit+aliases)
 		return err
 	}, config.NeedChainID, config.NeedKafka)

@@ -26,15 +26,13 @@ type partnerCertificatesCmd struct {
 }
 
 type certificatesSetCmd struct {
-	changeFlags
-	ID          int64  `arg:"" help:"Partner id."`
+	partnerFlags
 	Authorities string `placeholder:"FILE" help:"PEM file of the authorities that are trusted for this URL instead of those of the system."`
 	Certificate string `placeholder:"FILE" help:"PEM file of the client certificate, followed by intermediate authorities."`
 	Key         string `placeholder:"FILE" help:"PEM file of the private key of the client certificate, not encrypted."`
 	URL         string `placeholder:"URL" help:"The URL that they belong to, for instance before the partner changes to it (default: the current one)."`
 }
 
-// Run stores the certificates.
 func (cmd certificatesSetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Authorities == "" && cmd.Certificate == "" && cmd.Key == "" {
 		return cli.Usage.With(errors.New("give --authorities, or --certificate with --key, or all three"))
@@ -144,7 +142,6 @@ type certificateRow struct {
 	Expires     time.Time `json:"expires"`
 }
 
-// Run shows the certificates.
 func (cmd certificatesShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		rows, err := certificateRows(ctx, pool, cmd.ID)
@@ -204,13 +201,11 @@ func writeCertificates(w io.Writer, id int64, rows []certificatesRow) {
 }
 
 type certificatesRemoveCmd struct {
-	changeFlags
-	ID   int64  `arg:"" help:"Partner id."`
+	partnerFlags
 	Only string `enum:",authorities,client" default:"" placeholder:"KIND" help:"Remove only the authorities or only the client certificate."`
 	URL  string `placeholder:"URL" help:"The URL that they belong to (default: the current one)."`
 }
 
-// Run removes the certificates.
 func (cmd certificatesRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	url, err := webhookURL(cmd.URL)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -76,6 +77,13 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, buil
 	return runProgram(ctx, d, name, p, screen)
 }
 
+// withoutRegistry returns an ingest for one command, which only needs the log and the nodes, and the command's progress.
+func withoutRegistry(f cli.Flags, s *cli.Streams, c config.Config) (*ingest.Ingest, *console.Steps) {
+	screen := console.New(s.Err)
+	log := f.Logger(screen)
+	return ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log), screen.Steps(log)
+}
+
 // warnOfNodes warns if a program that serves the internet, or connects to URLs of partners, has the keys of providers'
 // nodes, which it never calls.
 func warnOfNodes(log *slog.Logger, c config.Config) {
@@ -102,7 +110,6 @@ type ingestRunCmd struct{ cli.Flags }
 // reading a history creates much garbage.
 const ingestGarbage = 200
 
-// Run follows the chain until a signal arrives.
 func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(ingestGarbage)
@@ -120,7 +127,6 @@ const (
 	projectMemory = 208 << 20
 )
 
-// Run keeps the read models up to date until a signal arrives.
 func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(projectGarbage)
@@ -142,7 +148,6 @@ const (
 	serveMemory = 56 << 20
 )
 
-// Run serves HTTP until a signal arrives.
 func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(serveGarbage)

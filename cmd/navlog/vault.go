@@ -73,7 +73,6 @@ func vaultAddress(text string) (common.Address, error) {
 
 type vaultRemoveCmd struct{ vaultFlags }
 
-// Run removes a vault.
 func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RemoveVault, "",
 		"From the next generation on, no response contains it, no total of a user or a partner includes its amounts, and its queue is not shown.")
@@ -81,7 +80,6 @@ func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type vaultRestoreCmd struct{ vaultFlags }
 
-// Run restores a vault.
 func (cmd vaultRestoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RestoreVault, "",
 		"Ingest reads it from where it stopped, and the generation after that contains all of it, with its amounts in every total.")

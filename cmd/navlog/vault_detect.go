@@ -54,7 +54,6 @@ var (
 	slotBeacon         = common.HexToHash("0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50")
 )
 
-// Run examines a contract.
 func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	address, err := vaultAddress(cmd.Address)
 	if err != nil {

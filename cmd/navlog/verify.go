@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/projections/verify"
 )
@@ -53,7 +51,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
-		err = cmd.print(s, report)
+		err = cmd.Print(s.Out, report, func(w io.Writer) { fmt.Fprint(w, report) })
 		if fault := report.Err(); fault != nil {
 			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: if the tables differ from the log, `navlog projection rebuild` builds them again; if the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
 		}
@@ -67,27 +65,15 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	screen := console.New(s.Err)
-	log := cmd.Logger(screen)
-	steps := screen.Steps(log)
-	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
+	i, steps := withoutRegistry(cmd.Flags, s, c)
 	report, err := i.ProveReceipts(ctx, operate.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Report})
 	steps.End()
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	err = cmd.print(s, report)
+	err = cmd.Print(s.Out, report, func(w io.Writer) { fmt.Fprint(w, report) })
 	if fault := report.Err(); fault != nil {
 		return cli.Different.With(errors.Join(err, fmt.Errorf("%w: append nothing to it until you know why; if an endpoint lied, index the chain into a new log from another one", fault)))
 	}
-	return err
-}
-
-// print writes a report, for people or for scripts.
-func (cmd verifyCmd) print(s *cli.Streams, report fmt.Stringer) error {
-	if cmd.JSON {
-		return json.NewEncoder(s.Out).Encode(report)
-	}
-	_, err := fmt.Fprint(s.Out, report)
 	return err
 }

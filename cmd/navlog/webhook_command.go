@@ -92,7 +92,6 @@ type webhookReplayCmd struct {
 	Event uuid.UUID `arg:"" help:"Event id."`
 }
 
-// Run replays an event.
 func (cmd webhookReplayCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
@@ -119,7 +118,6 @@ type webhookReplayRangeCmd struct {
 	State   string `placeholder:"STATE" help:"Only events in this state: delivered, failed, no_endpoint (default: all three)."`
 }
 
-// Run replays a range.
 func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From < 1 || cmd.To < cmd.From {
 		return cli.Usage.With(fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To))
@@ -143,7 +141,6 @@ type webhookTestCmd struct {
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
-// Run sends a test event.
 func (cmd webhookTestCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook test", Partner: cmd.Partner, Detail: "test event"}, func(q *db.Queries) (int64, error) {
@@ -157,7 +154,6 @@ type webhookParkCmd struct {
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
-// Run parks a partner.
 func (cmd webhookParkCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.hold(ctx, s, registry.Deed{Command: "webhook park", Partner: cmd.Partner, Detail: "parked: its events wait for `navlog webhook resume`"}, true)
 }
@@ -167,7 +163,6 @@ type webhookResumeCmd struct {
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
-// Run resumes a partner.
 func (cmd webhookResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.hold(ctx, s, registry.Deed{Command: "webhook resume", Partner: cmd.Partner, Detail: "resumed"}, false)
 }

@@ -51,7 +51,6 @@ type deadListCmd struct {
 	rowsFlag
 }
 
-// Run lists dead records.
 func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListDeadRecords(ctx, db.ListDeadRecordsParams{ResolvedToo: cmd.All, Limit: cmd.Limit})
@@ -76,7 +75,6 @@ type deadShowCmd struct {
 	ID int64 `arg:"" help:"Id of the record, from webhook dead list."`
 }
 
-// Run shows one dead record.
 func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		r, err := db.New(pool).GetDeadRecord(ctx, cmd.ID)

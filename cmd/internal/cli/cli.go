@@ -162,7 +162,6 @@ func misuse(name string, err error) error {
 // Version is the command that prints the version.
 type Version struct{}
 
-// Run prints the version.
 func (Version) Run(s *Streams, app *kong.Kong) error {
 	_, err := fmt.Fprintln(s.Out, app.Model.Name, BuildVersion())
 	return err

@@ -303,7 +303,6 @@ type logShowCmd struct {
 // errShown ends the reading of the log.
 var errShown = errors.New("the record was shown")
 
-// Run shows one whole record.
 func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {

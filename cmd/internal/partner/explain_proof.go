@@ -1,7 +1,6 @@
 package partner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +73,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	}
 	// Each log appears only once: they come in the order of the chain.
 	at := []uint64{header.Number.Uint64(), e.Proof.TransactionIndex, uint64(e.Proof.LogInReceipt)}
-	if p.last != nil && compare(p.last, at) >= 0 {
+	if p.last != nil && slices.Compare(p.last, at) >= 0 {
 		return lie("it does not come after the previous one")
 	}
 	p.last = at
@@ -97,15 +96,6 @@ func (p *prover) proof(ctx context.Context, e *explainedEvent, proven *int64) (s
 	}
 	*proven++
 	return "  proven in block " + e.Proof.BlockHash.Hex(), nil, nil
-}
-
-func compare(a, b []uint64) int {
-	for i := range a {
-		if c := cmp.Compare(a[i], b[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
 }
 
 // whose matches the address in the path of a number: of a user, or of a vault.
