@@ -64,7 +64,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A key or secret that cannot be shown is lost: the error says so, and the commands that it names give the partner
+// A key or secret that cannot be shown is lost: the error reports this, and the commands that it names give the partner
 // others without revoking the key that it uses.
 func TestSecretThatCannotBeShown(t *testing.T) {
 	c := newCommands(t)

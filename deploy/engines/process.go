@@ -2,6 +2,7 @@ package engines
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (p *process) watch(ctx context.Context, remedy string) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.ended:
-		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. %s", p.reason(), p.log, remedy)
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. %s", cmp.Or(p.reason(), "it gave no reason"), p.log, remedy)
 	}
 }
 
