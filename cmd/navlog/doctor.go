@@ -110,8 +110,6 @@ const (
 	clocksWithin = 2 * time.Second
 	// headWithin is the age of a node's newest block above which doctor warns.
 	headWithin = 10 * time.Minute
-	// oldestPostgres is the oldest version that is known to work.
-	oldestPostgres = 150000
 )
 
 // configuration reports the mistakes in the configuration: those that were found when it was loaded, and those of its
@@ -458,7 +456,7 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	const check = "PostgreSQL"
 	pool, err := registry.Connect(ctx, e.config.Postgres)
 	if err != nil {
-		e.fail(cli.Unreachable, check, "", "%v", oneLine(err))
+		e.fail(cli.CodeOf(err), check, "", "%v", oneLine(err))
 		return
 	}
 	defer pool.Close()
@@ -472,9 +470,6 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	e.fine(check, "version %d.%d, as %s", version/10000, version%10000, user)
 	if !deep {
 		return
-	}
-	if version < oldestPostgres {
-		e.warn(check, "update it", "version %d is older than %d, with which navlog is tested", version/10000, oldestPostgres/10000)
 	}
 	e.clock(check, now)
 	e.tables(ctx, pool, user)

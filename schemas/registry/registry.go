@@ -182,7 +182,24 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 			parsed.ConnConfig.Host, parsed.ConnConfig.Port, onOneLine(err),
 		), err}
 	}
+	err = pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return supported(c.Conn().PgConn().ParameterStatus("server_version")) })
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	return pool, nil
+}
+
+// oldestServer is the oldest major version of PostgreSQL that navlog is tested with.
+const oldestServer = 15
+
+// supported rejects a server that is too old. A version whose format is unknown is accepted.
+func supported(version string) error {
+	var major int
+	if n, _ := fmt.Sscan(version, &major); n == 1 && major < oldestServer {
+		return fmt.Errorf("PostgreSQL %s is too old: navlog needs %d or later", version, oldestServer)
+	}
+	return nil
 }
 
 // parsed parses the URL, and reads the files that it names. pgx repeats the URL in its errors, and may not recognise the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"reflect"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -95,6 +97,57 @@ func TestOpenErrorsHaveTheCauseAndNoPassword(t *testing.T) {
 		}
 		if password, _ := right.User.Password(); strings.Contains(err.Error(), "geheim") || password != "" && strings.Contains(err.Error(), password) {
 			t.Errorf("%s: a password is in the error", name)
+		}
+	}
+}
+
+// oldServer accepts every login and reports a version. It answers any statement as the empty one of a ping.
+func oldServer(t *testing.T, version string) (addr string) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				client := pgproto3.NewBackend(conn, conn)
+				if _, err := client.ReceiveStartupMessage(); err != nil {
+					return
+				}
+				client.Send(&pgproto3.AuthenticationOk{})
+				client.Send(&pgproto3.ParameterStatus{Name: "server_version", Value: version})
+				client.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+				for client.Flush() == nil {
+					if _, err := client.Receive(); err != nil {
+						return
+					}
+					client.Send(&pgproto3.EmptyQueryResponse{})
+					client.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// A server that is too old is rejected before a statement fails that it does not know.
+func TestOldServerIsRejected(t *testing.T) {
+	for version, want := range map[string]string{
+		"14.20 (Debian 14.20-1)": "PostgreSQL 14.20 (Debian 14.20-1) is too old: navlog needs 15 or later", "9.6.24": "PostgreSQL 9.6.24 is too old", "15.1": "", "18beta1": "", "devel": "",
+	} {
+		pool, err := Connect(t.Context(), Config{URL: "postgres://u:p@" + oldServer(t, version) + "/db?sslmode=disable", MaxConns: 1})
+		if err == nil {
+			pool.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a server of version %s: %v, want %q", version, err, want)
 		}
 	}
 }
