@@ -177,11 +177,8 @@ func (p *Pool) firstThat(ctx context.Context, works func(*Node) error) (*Node, e
 	return nil, noneAnswers(faults)
 }
 
-// ErrNoneAnswers is in the errors of calls for which every endpoint failed.
-var ErrNoneAnswers = errors.New("no endpoint of chain.rpc answers; is the node up and the URL right?")
-
 func noneAnswers(faults []error) error {
-	return fmt.Errorf("%w %w", ErrNoneAnswers, errors.Join(faults...))
+	return fmt.Errorf("%w %w", contracts.ErrNoneAnswers, errors.Join(faults...))
 }
 
 // Current returns the endpoint in use for the head, which is verified to serve the right chain.

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	ingestrpc "github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -79,7 +78,7 @@ func CodeOf(err error) Code {
 	if _, ok := errors.AsType[*contracts.OtherChainError](err); ok {
 		return Configuration
 	}
-	if errors.Is(err, readmodel.ErrUnreachable) || errors.Is(err, ingestrpc.ErrNoneAnswers) {
+	if errors.Is(err, readmodel.ErrUnreachable) || errors.Is(err, contracts.ErrNoneAnswers) {
 		return Unreachable
 	}
 	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {

@@ -235,7 +235,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 	}{
 		"a block that the node does not have": {"--proof --rpc " + readtest.NewNode(t).URL, cli.Unreachable, "has no block 5"},
 		"an unreachable node":                 {"--proof --rpc http://" + closedAddress(t), cli.Unreachable, "request block 5 from the node of --rpc"},
-		"an invalid URL":                      {"--proof --rpc nonsense://x", cli.Unreachable, "reach the node: "},
+		"an invalid URL":                      {"--proof --rpc nonsense://x", cli.Usage, "must be a URL that begins with http:// or https://"},
 		"--rpc without --proof":               {"--rpc " + n.URL, cli.Usage, "give --proof too"},
 	} {
 		if _, err := api.explain(t, append([]string{"user", alice, "totalWithdrawn"}, strings.Fields(c.args)...)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.part) {
