@@ -8,7 +8,6 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/printable"
 )
 
@@ -30,15 +29,22 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	e := &examination{config: c, program: cmd.Program}
 	if cmd.JSON {
 		e.configuration(err)
-		if cmd.Connect {
-			if err := e.reach(ctx, false); err != nil {
-				return err
-			}
-		}
-		return e.report(s.Out, cmd.Output)
+	} else if err := cmd.describe(s, e, err); err != nil || !cmd.Connect {
+		return err
 	}
+	if cmd.Connect {
+		if err := e.reach(ctx, cmd.Flags, s, false); err != nil {
+			return err
+		}
+	}
+	return e.report(s.Out, cmd.Output)
+}
+
+// describe prints what was checked, or returns all mistakes. loading are those that were found when it was loaded.
+func (cmd configCheckCmd) describe(s *cli.Streams, e *examination, loading error) error {
+	c := e.config
 	sections, nodes := e.withoutNodes(e.sections())
-	if err = errors.Join(err, c.Validate(sections...)); err != nil {
+	if err := errors.Join(loading, c.Validate(sections...)); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	fmt.Fprintf(s.Out, "configuration is sound: chain %d, %s\n", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault"))
@@ -48,15 +54,5 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Program == "" && c.SecretKey == "" {
 		fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands about partners")
 	}
-	if !cmd.Connect {
-		return nil
-	}
-	steps := console.Progress(cmd.Flags, s)
-	steps.Report("checking the nodes and the engines", 0, 0)
-	err = e.reach(ctx, false)
-	steps.End()
-	if err != nil {
-		return err
-	}
-	return e.report(s.Out, cmd.Output)
+	return nil
 }

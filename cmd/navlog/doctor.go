@@ -134,7 +134,10 @@ func (e *examination) configuration(loading error) {
 // The checks run concurrently, and are reported in this order. Invalid sections are left out, since their mistakes are
 // reported already, and so is everything if the configuration could not be read: then the engines are only defaults.
 // It returns an error if a signal ended it, because each check that was under way then failed.
-func (e *examination) reach(ctx context.Context, deep bool) error {
+func (e *examination) reach(ctx context.Context, f cli.Flags, s *cli.Streams, deep bool) error {
+	steps := console.Progress(f, s)
+	defer steps.End()
+	steps.Report("checking the nodes and the engines", 0, 0)
 	if !e.config.WasRead() {
 		e.warn("nodes and engines", "check the configuration first", "not checked: the configuration could not be read")
 		return nil
@@ -705,11 +708,7 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
 	e.configuration(err)
-	steps := console.Progress(cmd.Flags, s)
-	steps.Report("checking the nodes and the engines", 0, 0)
-	err = e.reach(ctx, true)
-	steps.End()
-	if err != nil {
+	if err := e.reach(ctx, cmd.Flags, s, true); err != nil {
 		return err
 	}
 	return e.report(s.Out, cmd.Output)
