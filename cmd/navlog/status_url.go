@@ -23,14 +23,14 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 	if err != nil {
 		return nil, st, err
 	}
-	answer, err := api.Read[struct{ Data json.RawMessage }](public.Get(ctx, "/status", nil))
+	answer, err := api.Read[json.RawMessage](public.Get(ctx, "/status", nil))
 	if err != nil {
 		return nil, st, err
 	}
-	if err := json.Unmarshal(answer.Is.Data, &st); err != nil || st.ChainState == "" {
+	if err := json.Unmarshal(answer.Data, &st); err != nil || st.ChainState == "" {
 		return nil, st, fmt.Errorf("%s sent no status: is that the API of navlog?", address)
 	}
-	return answer.Is.Data, st, nil
+	return answer.Data, st, nil
 }
 
 func writePublicStatus(w io.Writer, st client.Status) {

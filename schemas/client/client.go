@@ -3,6 +3,7 @@
 //
 //	api, err := client.New("https://navlog.example", key, nil)
 //	users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", url.Values{"pageSize": {"100"}}))
+//	block := users.Header.Get("X-Indexed-Block") // asOfBlock of the next pages, if all must show the same state
 //
 // Amounts are decimal strings in native units, as in the API; math/big reads them. A client has no
 // limits: give a context with a deadline, or an [http.Client] with a timeout.
@@ -83,8 +84,9 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 
 // Answer is a successful response of the API. Only lists have Meta.
 type Answer[T any] struct {
-	Data T    `json:"data"`
-	Meta Meta `json:"meta"`
+	Data   T           `json:"data"`
+	Meta   Meta        `json:"meta"`
+	Header http.Header `json:"-"` // X-Indexed-Block and the others
 }
 
 // Error is the API's error response. Programs rely on Code, never on Message.
@@ -93,7 +95,9 @@ type Error struct {
 	Code      string          `json:"code"`
 	Message   string          `json:"message"`
 	RequestID string          `json:"requestId"`
+	TraceID   string          `json:"traceId"` // empty unless the operator traces the request
 	Details   json.RawMessage `json:"details"` // for some codes: which field was wrong, and why
+	Header    http.Header     `json:"-"`       // Retry-After and the others
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
@@ -115,11 +119,12 @@ func Read[T any](response *http.Response, err error) (answer Answer[T], _ error)
 		if json.Unmarshal(body, &refused) != nil || refused.Error == nil {
 			return answer, fmt.Errorf("%s responded with %d: %w", response.Request.URL.Path, response.StatusCode, errNoAnswer)
 		}
-		refused.Error.Status = response.StatusCode
+		refused.Error.Status, refused.Error.Header = response.StatusCode, response.Header
 		return answer, refused.Error
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return answer, fmt.Errorf("%s: %w: %w", response.Request.URL.Path, errNoAnswer, err)
 	}
+	answer.Header = response.Header
 	return answer, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,14 +20,16 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-// The example reads all users as of one block, page by page, and shows a rejected key.
+// The example reads all users as of the block of the first page, page by page, and shows a rejected key.
 func Example() {
 	navlog := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.RequestURI() {
-		case "/api/v1/users?asOfBlock=57&page=1":
-			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x11","totalDeposited":"170"}],"meta":{"total":2,"hasNextPage":true}}`)
+		case "/api/v1/users":
+			w.Header().Set("X-Indexed-Block", "57")
+			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x11","totalDeposited":"170"}],"meta":{"page":1,"total":2,"hasNextPage":true}}`)
 		case "/api/v1/users?asOfBlock=57&page=2":
-			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x22","totalDeposited":"250"}],"meta":{"total":2,"hasNextPage":false}}`)
+			w.Header().Set("X-Indexed-Block", "57")
+			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x22","totalDeposited":"250"}],"meta":{"page":2,"total":2,"hasNextPage":false}}`)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprintf(w, `{"ok":false,"error":{"code":"UNAUTHORIZED","message":"%s is not a key.","requestId":"1"}}`, r.Header.Get("x-api-key"))
@@ -39,14 +42,17 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for page, more := 1, true; more; page++ {
-		users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", url.Values{"asOfBlock": {"57"}, "page": {strconv.Itoa(page)}}))
+	parameters := url.Values{}
+	for more := true; more; {
+		users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", parameters))
 		if err != nil {
 			log.Fatal(err)
 		}
 		for _, user := range users.Data {
 			fmt.Println(user.Address, user.TotalDeposited)
 		}
+		parameters.Set("asOfBlock", users.Header.Get("X-Indexed-Block"))
+		parameters.Set("page", strconv.Itoa(users.Meta.Page+1))
 		more = users.Meta.HasNextPage
 	}
 	_, err = client.Read[client.PartnerStats](api.Get(ctx, "/api/v1/partner/stats", nil))
@@ -65,7 +71,7 @@ func TestTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, typ := range map[string]reflect.Type{
-		"PaginationMeta": reflect.TypeFor[client.Meta](), "Token": reflect.TypeFor[client.Token](), "Vault": reflect.TypeFor[client.Vault](),
+		"Token": reflect.TypeFor[client.Token](), "Vault": reflect.TypeFor[client.Vault](),
 		"User": reflect.TypeFor[client.User](), "PartnerStats": reflect.TypeFor[client.PartnerStats](), "ExplainedEvent": reflect.TypeFor[client.ExplainedEvent](),
 		"Status": reflect.TypeFor[client.Status](), "EndpointUse": reflect.TypeFor[client.EndpointUse](), "VaultStatus": reflect.TypeFor[client.VaultStatus](),
 	} {
@@ -87,6 +93,71 @@ func TestTypes(t *testing.T) {
 				t.Errorf("%s.%s may be null or absent: %v, and is a %s", name, field, optional, typ.Field(i).Type)
 			}
 		}
+	}
+}
+
+// TestEnvelopes checks that Meta has the fields of every list, and Error those of every error: otherwise a program could
+// not request the next page of some list.
+func TestEnvelopes(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part, typ := range map[string]reflect.Type{"meta": reflect.TypeFor[client.Meta](), "error": reflect.TypeFor[client.Error]()} {
+		want := map[string]bool{}
+		for _, schema := range doc.Components.Schemas {
+			if envelope := schema.Value.Properties[part]; schema.Value.Properties["ok"] != nil && envelope != nil {
+				for name := range envelope.Value.Properties {
+					want[name] = true
+				}
+			}
+		}
+		got := map[string]bool{}
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Tag.Get("json"); name != "-" {
+				got[name] = true
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s has the fields %v, and the API has %v", typ, got, want)
+		}
+	}
+}
+
+// TestCursors checks that the parameter for the next page is read as each list sends it, and that errors have their
+// header.
+func TestCursors(t *testing.T) {
+	var status int
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	api, err := client.New(server.URL, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(code int, text string) (client.Answer[[]any], error) {
+		status, body = code, text
+		return client.Read[[]any](api.Get(t.Context(), "/api/v1/events", nil))
+	}
+	for text, want := range map[string]client.Meta{
+		`{"pageSize":2,"next":"5AcDAA","hasNextPage":true}`: {PageSize: 2, Next: "5AcDAA", HasNextPage: true},
+		`{"pageSize":2,"next":null,"hasNextPage":false}`:    {PageSize: 2},
+		`{"next":9007199254740993,"hasMore":true}`:          {Next: "9007199254740993", HasMore: true},
+	} {
+		if answer, err := read(http.StatusOK, `{"ok":true,"data":[],"meta":`+text+`}`); err != nil || answer.Meta != want {
+			t.Errorf("%s is read as %+v, %v", text, answer.Meta, err)
+		}
+	}
+	if answer, err := read(http.StatusOK, `{"ok":true,"data":[],"meta":{"next":{}}}`); err == nil {
+		t.Errorf("an object is read as the cursor %q", answer.Meta.Next)
+	}
+	_, err = read(http.StatusTooManyRequests, `{"ok":false,"error":{"code":"RATE_LIMITED","traceId":"0af7"}}`)
+	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.TraceID != "0af7" || refused.Header.Get("Retry-After") != "7" {
+		t.Errorf("the rejection is read as %#v", err)
 	}
 }
 

@@ -1,17 +1,39 @@
 package client
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Types of responses, with the names that schemas/openapi gives them. Decimal numbers are strings. A nil pointer is
 // null: unknown or absent.
 
-// Meta is the position of a page in its list (PaginationMeta).
+// Meta is the position of a page in its list. Each kind of list has some of the fields:
+//
+//	lists with numbered pages             Page, PageSize, Total, TotalPages, HasNextPage
+//	/events and /vaults/{address}/events  PageSize, Next, HasNextPage
+//	/partner/events                       Next, HasMore
+//	/reorganisations                      Total
 type Meta struct {
-	Page        int   `json:"page"` // from 1
-	PageSize    int   `json:"pageSize"`
-	Total       int64 `json:"total"` // entries on all pages
-	TotalPages  int64 `json:"totalPages"`
-	HasNextPage bool  `json:"hasNextPage"`
+	Page        int    `json:"page"` // from 1
+	PageSize    int    `json:"pageSize"`
+	Total       int64  `json:"total"` // entries on all pages
+	TotalPages  int64  `json:"totalPages"`
+	HasNextPage bool   `json:"hasNextPage"`
+	Next        Cursor `json:"next"`
+	HasMore     bool   `json:"hasMore"`
+}
+
+// Cursor is the parameter that requests the next page of a list without numbered pages: before for /events, after for
+// /partner/events. It is empty at the end of /events.
+type Cursor string
+
+// UnmarshalJSON accepts the text of /events and the number of /partner/events.
+func (c *Cursor) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' || b[0] == 'n' { // null leaves it empty
+		return json.Unmarshal(b, (*string)(c))
+	}
+	return json.Unmarshal(b, (*json.Number)(c))
 }
 
 // Token is the asset of a vault.

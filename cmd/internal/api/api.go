@@ -124,31 +124,24 @@ func retryDelay(response *http.Response) (time.Duration, bool) {
 	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && seconds <= int(longestDelay/time.Second)
 }
 
-// Answer is the successful response to a request.
-type Answer[T any] struct {
-	Is     T
-	Body   []byte // as received
-	Header http.Header
-}
-
-// Read reads the response that a method of the client returned, and closes it. Numbers whose type T leaves open become
-// json.Number. If the API rejected the request, the error has the API's reason.
-func Read[T any](response *http.Response, err error) (Answer[T], error) {
-	var answer Answer[T]
+// Read is client.Read with errors for the commands. It closes the response that a method of the client returned. Numbers
+// whose type T leaves open become json.Number.
+func Read[T any](response *http.Response, err error) (answer client.Answer[T], _ error) {
 	body, err := Text(response, err)
 	if err != nil {
 		return answer, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
-	if err := decoder.Decode(&answer.Is); err != nil {
+	if err := decoder.Decode(&answer); err != nil {
 		return answer, fmt.Errorf("%s did not send a response of navlog: %v: is that its API?", at(response), err)
 	}
-	answer.Body, answer.Header = body, response.Header
+	answer.Header = response.Header
 	return answer, nil
 }
 
-// Text is Read without decoding, for responses that are kept as they are.
+// Text is Read without decoding, for responses that are kept as they are. If the API rejected the request, the error has
+// the API's reason.
 func Text(response *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -172,12 +165,7 @@ func refused(response *http.Response, body []byte) error {
 	if to, err := response.Location(); err == nil {
 		return cli.Usage.With(fmt.Errorf("%s has moved to %s: use that address as --url", at(response), to.Redacted()))
 	}
-	var answer struct {
-		Error struct {
-			Code, Message string
-			Details       json.RawMessage
-		}
-	}
+	var answer struct{ Error client.Error }
 	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
 		err := fmt.Errorf("%s responded with %d: is that the API of navlog?", at(response), response.StatusCode)
 		switch response.StatusCode {

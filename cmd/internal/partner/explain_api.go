@@ -48,12 +48,12 @@ func (x *explanation) readUnit(ctx context.Context) error {
 	if counts.MatchString(x.field) || x.field == "/firstSeen" {
 		return nil
 	}
-	answer, err := api.Read[client.Answer[[]client.Vault]](x.api.Get(ctx, "/api/v1/vaults", nil))
+	answer, err := api.Read[[]client.Vault](x.api.Get(ctx, "/api/v1/vaults", nil))
 	if err != nil {
 		return err
 	}
 	var all []unit
-	for _, v := range answer.Is.Data {
+	for _, v := range answer.Data {
 		u := unit{v.Asset.Decimals, v.Asset.Symbol}
 		switch x.field {
 		case "/totalSupply":
@@ -75,11 +75,11 @@ func (x *explanation) readUnit(ctx context.Context) error {
 
 // number reads the number from the API's own response, nil for null, and the block of that response.
 func (x *explanation) number(ctx context.Context) (block int64, shown *string, err error) {
-	answer, err := api.Read[struct{ Data any }](x.api.Get(ctx, x.of, asOf(x.AsOf)))
+	answer, err := api.Read[any](x.api.Get(ctx, x.of, asOf(x.AsOf)))
 	if err != nil {
 		return 0, nil, err
 	}
-	value, err := pointed(answer.Is.Data, x.field)
+	value, err := pointed(answer.Data, x.field)
 	if err != nil {
 		return 0, nil, cli.Usage.With(fmt.Errorf("%s has no number %s: %w", x.of, x.field, err))
 	}
@@ -142,14 +142,11 @@ func inList(list []any, place string) (any, bool) {
 
 // explanationPage is a page of an explanation; its events stay raw, because they are printed as received.
 type explanationPage struct {
-	Data struct {
-		Operation string
-		Events    []json.RawMessage
-	}
-	Meta client.Meta
+	Operation string
+	Events    []json.RawMessage
 }
 
-func (x *explanation) page(ctx context.Context, block int64, number int) (explanationPage, error) {
+func (x *explanation) page(ctx context.Context, block int64, number int) (client.Answer[explanationPage], error) {
 	size, parameters := 100, asOf(&block)
 	parameters.Set("of", x.of)
 	parameters.Set("field", x.field)
@@ -162,8 +159,7 @@ func (x *explanation) page(ctx context.Context, block int64, number int) (explan
 		parameters.Set("retracted", "true")
 	}
 	parameters.Set("pageSize", strconv.Itoa(size))
-	answer, err := api.Read[explanationPage](x.api.Get(ctx, "/api/v1/explain", parameters))
-	return answer.Is, err
+	return api.Read[explanationPage](x.api.Get(ctx, "/api/v1/explain", parameters))
 }
 
 // asOf returns the parameters that select a block; nil is the newest one.

@@ -113,11 +113,11 @@ func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, giv
 		if err != nil {
 			return nil, true, err
 		}
-		answer, err := api.Read[struct{ Data keyList }](public.Get(ctx, "/.well-known/navlog-statements", nil))
+		answer, err := api.Read[keyList](public.Get(ctx, "/.well-known/navlog-statements", nil))
 		if err != nil {
 			return nil, true, err
 		}
-		if keys, err = answer.Is.Data.signingKeys(); err != nil {
+		if keys, err = answer.Data.signingKeys(); err != nil {
 			return nil, true, fmt.Errorf("read the keys of %s: %w", cmd.URL, err)
 		}
 	default:
