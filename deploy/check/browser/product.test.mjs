@@ -709,6 +709,31 @@ test("a vault shows the operator's texts about it as plain text, and omits those
   }
 })
 
+test("a number of any length is shown whole, and makes no page wider than the screen", async () => {
+  const [{ address }] = await vaultNames()
+  const longest = String(2n ** 191n - 1n)
+  for (const viewport of [desktop, handset]) {
+    for (const path of ["/", `/vault/${address}`]) {
+      const { page, wrong, close } = await open("/status", { viewport })
+      await page.route(new RegExp(`/api/v1/vaults(/${address})?(\\?|$)`), async (route) => {
+        const answer = await route.fetch()
+        const body = await answer.json()
+        for (const vault of [body.data].flat()) Object.assign(vault, { navPerShare: longest, totalAssets: longest, totalSupply: longest })
+        await route.fulfill({ response: answer, json: body })
+      })
+      await page.goto(ready.api + path)
+      await page.getByText("3,138,550,867,693,340,381,917,894,711,603,833,208,051").first().waitFor()
+      await settled(page)
+      const cut = await page.locator(".figures > div").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText))
+      assert.deepEqual(cut, [], `${path} shows only a part of these`)
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0)
+      await page.screenshot({ path: `${process.env.SHOTS}/long-${path.split("/")[1]}-${viewport.width}.png`, fullPage: true })
+      assert.deepEqual(wrong, [])
+      await close()
+    }
+  }
+})
+
 test("the page of a user states that current shares are not shown", async () => {
   const [{ address }] = (await api("/api/v1/users")).data
   const { page, wrong, close } = await open(`/user/${address}`)
