@@ -185,6 +185,45 @@ func TestExplainPlaces(t *testing.T) {
 	same(t, "fields in lists", fields, 2+2*3+1+2)
 }
 
+// TestUsersOfOtherVaultsAreExplained: totals of a user or partner are not explained if single logs do not show them in
+// one of its vaults, even if nothing of it is left there; a vault in which it has no logs does not matter.
+func TestUsersOfOtherVaultsAreExplained(t *testing.T) {
+	for _, brought := range []common.Address{alice, bob} { // whose deposits name the partner
+		g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
+		block := uint64(3)
+		log := func(kind readtest.Kind, vault, user common.Address, id, group uint64) {
+			block++
+			f := readtest.Fact{Kind: kind, Vault: vault, User: user, Other: user, ID: id, Group: group, Assets: 5, Shares: 5, Block: block, Tx: readtest.Tx(byte(block))}
+			if user == brought {
+				f.Partner = 7
+			}
+			l.Append(f, readtest.BlockRecord(block))
+		}
+		l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.VaultRecord(vaultB, "Beta", 2), readtest.BlockRecord(block))
+		log(readtest.Deposit, vaultA, alice, 1, 1)
+		log(readtest.Void, vaultA, alice, 1, 1) // its only deposit there
+		log(readtest.Deposit, vaultB, alice, 1, 0)
+		log(readtest.Deposit, vaultB, bob, 2, 0)
+		g.Write(l)
+		ofAlice, ofBob, stats := "/api/v1/users/"+alice.Hex(), "/api/v1/users/"+bob.Hex(), "/api/v1/partner/stats"
+		c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail}, serve.Route{Path: stats, Get: partner.Stats, Partner: true},
+			serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, Partner: true})
+		explains := func(of, field string) {
+			t.Helper()
+			want := c.Get(of).Data(t).(object)[field[1:]]
+			same(t, of+field, c.Get(explained(of, field)).Data(t).(object)["value"], fmt.Sprint(want))
+		}
+		explains(ofBob, "/totalDeposited")
+		c.Get(explained(ofAlice, "/totalDeposited")).Failed(t, 404, "NOT_FOUND")
+		if brought == bob {
+			explains(stats, "/totalVolume")
+			explains(stats, "/totalDeposits")
+		} else {
+			c.Get(explained(stats, "/totalVolume")).Failed(t, 404, "NOT_FOUND")
+		}
+	}
+}
+
 // TestNullIsNotExplained: numbers that are null because the protocol of a vault has no sweeps and no queue have no
 // explanation, and the queues of all vaults have one.
 func TestNullIsNotExplained(t *testing.T) {

@@ -184,21 +184,32 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, r
 		}
 		l.args.Vault = t.address
 	}
-	return l, l.explainable()
+	return l, t.explainable(ctx, l, partner)
 }
 
 // valued has the field of a valuation for each measure.
 var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Assets, supply: mapping.Shares}
 
-// explainable returns a failure if the number does not follow from single logs, for one of the vaults that it is about.
-func (l *logs) explainable() error {
+// explainable returns a failure if the number does not follow from single logs, for one of the vaults that it is about: a
+// number of a user or partner in all vaults is about those in which it has totals.
+func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partner) error {
+	var totals map[common.Address]*ask.Totals
 	for _, v := range l.pin.Vaults {
-		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address {
+		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address || l.number.from(v.Mapped.Description, l.pin.Block) {
 			continue
 		}
-		if !l.number.from(v.Mapped.Description, l.pin.Block) {
-			return serve.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
+		if l.args.Vault == (common.Address{}) && (t.number.of == ofUser || t.number.of == ofPartner) {
+			if totals == nil {
+				var err error
+				if totals, err = t.totals(ctx, l.pin, partner); err != nil {
+					return err
+				}
+			}
+			if totals[v.Address] == nil {
+				continue
+			}
 		}
+		return serve.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
 	}
 	return nil
 }
@@ -267,6 +278,15 @@ func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner)
 	if t.number.in == nil || len(all) == 0 {
 		return all, nil
 	}
+	totals, err := t.totals(ctx, p, partner)
+	return slices.DeleteFunc(slices.Clone(all), func(v state.Vault) bool {
+		return totals[v.Address] == nil || !t.number.in(&v, totals[v.Address])
+	}), err
+}
+
+// totals returns the totals in each vault of the user or partner whose number it is, or else those of each vault itself.
+// A vault without any is not included.
+func (t *target) totals(ctx context.Context, p *ask.Pin, partner *serve.Partner) (map[common.Address]*ask.Totals, error) {
 	var of ask.Whose
 	switch t.number.of {
 	case ofUser:
@@ -274,20 +294,21 @@ func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner)
 	case ofPartner:
 		of.Owners = []common.Address{readmodel.PartnerOwner(partner.ID)}
 	default:
-		for _, v := range all {
+		for _, v := range p.Vaults {
 			of.Owners = append(of.Owners, v.Address)
 		}
 	}
 	sums, err := ask.SumsOf(ctx, p, of)
-	in := map[common.Address]bool{}
+	if err != nil {
+		return nil, err
+	}
+	out := map[common.Address]*ask.Totals{}
 	for _, totals := range []ask.AllTotals{sums.Users, sums.Owners} {
-		for h, of := range totals { // of one owner in each vault
-			if v, known := p.Vault(h.Scope); known && t.number.in(v, of) {
-				in[h.Scope] = true
-			}
+		for h, in := range totals { // of one owner in each vault
+			out[h.Scope] = in
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(v state.Vault) bool { return !in[v.Address] }), err
+	return out, nil
 }
 
 // written formats a number as the API does.
