@@ -85,7 +85,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 	queries := db.New(pool)
 	a := &Access{
 		Now: time.Now, Log: log, db: queries,
-		byIP: newLimiter[netip.Prefix](maxAddresses), byFailure: newLimiter[netip.Prefix](maxAddresses), leases: newLeases(),
+		byIP: newLimiter[netip.Prefix](maxAddresses, window), byFailure: newLimiter[netip.Prefix](maxAddresses, window), leases: newLeases(),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "navlog_query_rate_limited_total", Help: "Requests rejected by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
 		}, []string{"limit"}),
@@ -110,7 +110,7 @@ func (a *Access) Admit(r *serve.Request, e *serve.Route) error {
 		if a.PublicRateLimit == 0 {
 			return nil
 		}
-		return a.charge(r, limitPublic, takeOf(a.byIP, r.Client, a.PublicRateLimit, a.Now()))
+		return a.charge(r, limitPublic, takeOf(a.byIP, r.Client, requestsOf(a.PublicRateLimit), a.Now()))
 	}
 	partner, err := a.authenticate(r)
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
 // noKey counts a request without a valid key against its address and returns the error to respond with.
 func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
-	if failed := takeOf(a.byFailure, client, failedKeysPerMinute, a.Now()); !failed.ok {
+	if failed := takeOf(a.byFailure, client, requestsOf(failedKeysPerMinute), a.Now()); !failed.ok {
 		return a.refuse(limitFailedKeys, failed.retry, "Too many requests without a valid key. Retry-After says when to come back.")
 	}
 	return serve.Unauthorized()

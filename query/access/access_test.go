@@ -101,9 +101,9 @@ func f(value string) http.Header { return http.Header{"Forwarded": {value}} }
 func TestLimitsOfPrefixes(t *testing.T) {
 	now := time.Unix(1000, 0)
 	granted := func(of func(n int) string) (n int) {
-		l := newLimiter[netip.Prefix](maxAddresses)
+		l := newLimiter[netip.Prefix](maxAddresses, window)
 		for i := range 10_000 {
-			if takeOf(l, netip.MustParseAddr(of(i)), 10, now).ok {
+			if takeOf(l, netip.MustParseAddr(of(i)), requestsOf(10), now).ok {
 				n++
 			}
 		}
@@ -172,7 +172,7 @@ func TestProofCallsAreShared(t *testing.T) {
 // TestLimiterAgainstCount compares the limiter with a brute-force count of each window: however requests are spread,
 // a window of one minute grants exactly the limit.
 func TestLimiterAgainstCount(t *testing.T) {
-	l := newLimiter[string](10)
+	l := newLimiter[string](10, window)
 	now := time.Unix(1000, 0)
 	const perMinute = 6
 	var end time.Time
@@ -197,7 +197,7 @@ func TestLimiterAgainstCount(t *testing.T) {
 
 // TestLimiterDropsOldEntries: the limiter drops entries once they are irrelevant, and not earlier.
 func TestLimiterDropsOldEntries(t *testing.T) {
-	l := newLimiter[string](1000)
+	l := newLimiter[string](1000, window)
 	now := time.Unix(1000, 0)
 	const limit = 2
 	for step := range 500 { // each key comes twice in its window, and is rejected once half a minute later
@@ -219,7 +219,7 @@ func TestLimiterDropsOldEntries(t *testing.T) {
 // TestLimiterUnderAFlood sends requests with keys that never repeat. The cost of a request must not depend on the
 // number of keys remembered: a linear scan would take minutes here.
 func TestLimiterUnderAFlood(t *testing.T) {
-	l := newLimiter[int](maxAddresses)
+	l := newLimiter[int](maxAddresses, window)
 	now := time.Unix(1000, 0)
 	for i := range 10 * maxAddresses {
 		if q := l.take(i, 1, now); !q.ok {

@@ -20,6 +20,13 @@ const (
 	timeOfBlock      = 4
 )
 
+// requestsOf returns the limit of each prefix from that of one address.
+func requestsOf(perAddress int) func(netip.Prefix) int {
+	return func(prefix netip.Prefix) int {
+		return perAddress * serve.Multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock)
+	}
+}
+
 // budget tracks how much engine time the requests of each address and prefix used. Used time decays at the rate of
 // the budget, and a request is rejected while more than a minute's budget is used. A single request may overdraw the
 // budget; the resulting wait is never longer than half a minute.

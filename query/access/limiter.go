@@ -54,17 +54,15 @@ type use struct {
 	used int
 }
 
-func newLimiter[K comparable](maxKeys int) *limiter[K] { return newLimiterOf[K](maxKeys, window) }
-
-func newLimiterOf[K comparable](maxKeys int, window time.Duration) *limiter[K] {
+func newLimiter[K comparable](maxKeys int, window time.Duration) *limiter[K] {
 	return &limiter[K]{used: aging[K, use]{every: window, maxKeys: maxKeys}, window: window}
 }
 
 // takeOf takes one request of an address, which also counts against its prefixes. The quota returned is that of the
 // address, or of the prefix that is exhausted.
-func takeOf(l *limiter[netip.Prefix], client netip.Addr, perMinute int, now time.Time) (of quota) {
+func takeOf(l *limiter[netip.Prefix], client netip.Addr, most func(netip.Prefix) int, now time.Time) (of quota) {
 	for i, prefix := range serve.Prefixes(client) {
-		q := l.take(prefix, perMinute*serve.Multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock), now)
+		q := l.take(prefix, most(prefix), now)
 		if i == 0 || !q.ok {
 			of = q
 		}

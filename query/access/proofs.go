@@ -32,8 +32,8 @@ type ProofCalls struct {
 
 // ProofCalls returns a budget of perDay calls; 0: unlimited.
 func (a *Access) ProofCalls(perDay int) *ProofCalls {
-	return &ProofCalls{a, perDay, newLimiterOf[struct{}](1, day), newLimiterOf[struct{}](1, day),
-		newLimiterOf[uint32](maxAddresses, day), newLimiterOf[netip.Prefix](maxAddresses, day)}
+	return &ProofCalls{a, perDay, newLimiter[struct{}](1, day), newLimiter[struct{}](1, day),
+		newLimiter[uint32](maxAddresses, day), newLimiter[netip.Prefix](maxAddresses, day)}
 }
 
 // Spend takes one call from the budget, or returns the error with which the request is rejected.
@@ -47,11 +47,11 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 			return p.refuse(q, "This partner has")
 		}
 	} else {
-		for _, prefix := range serve.Prefixes(r.Client) {
-			of := callsOfAddress / serve.Multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock)
-			if q := p.address.take(prefix, share(of), now); !q.ok {
-				return p.refuse(q, "This address has")
-			}
+		of := func(prefix netip.Prefix) int {
+			return share(callsOfAddress / serve.Multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock))
+		}
+		if q := takeOf(p.address, r.Client, of, now); !q.ok {
+			return p.refuse(q, "This address has")
 		}
 		if q := p.public.take(struct{}{}, share(callsOfPublic), now); !q.ok {
 			return p.refuse(q, "Requests without a key have")

@@ -204,7 +204,8 @@ func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Heade
 	h := w.Header()
 	maps.Copy(h, f.header)
 	maps.Copy(h, beside)
-	if r.Method != http.MethodPost && f.status < http.StatusBadRequest && unchanged(w, r, f.tag) {
+	if tag := f.known(r); tag != "" {
+		notModified(w, tag)
 		return
 	}
 	form := f.plain
@@ -222,29 +223,27 @@ func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Heade
 // bodyless reports whether the response to a request is sent without its body, because the client has it or requests only
 // the header.
 func (f *finished) bodyless(r *http.Request) bool {
-	return r.Method == http.MethodHead ||
-		r.Method != http.MethodPost && f.status < http.StatusBadRequest && matchingTag(r.Header["If-None-Match"], f.tag) != ""
+	return r.Method == http.MethodHead || f.known(r) != ""
 }
 
-// unchanged responds with 304 if the client has the response with this tag.
-func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
-	known := r.Header["If-None-Match"]
-	if len(known) == 0 {
-		return false
+// known returns the entity tag by which the client has the response, or "" if the response must be sent.
+func (f *finished) known(r *http.Request) string {
+	if r.Method == http.MethodPost || f.status >= http.StatusBadRequest {
+		return ""
 	}
-	matched := matchingTag(known, tag)
-	if matched == "" {
-		return false
-	}
-	w.Header().Set("ETag", matched)
+	return matchingTag(r, f.tag)
+}
+
+// notModified responds with 304.
+func notModified(w http.ResponseWriter, tag string) {
+	w.Header().Set("ETag", tag)
 	w.WriteHeader(http.StatusNotModified)
-	return true
 }
 
 // matchingTag returns the entity tag of If-None-Match that identifies the body with this hash, compressed or not, or
 // "" if none does.
-func matchingTag(lines []string, tag string) string {
-	for candidate := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+func matchingTag(r *http.Request, tag string) string {
+	for candidate := range strings.SplitSeq(strings.Join(r.Header["If-None-Match"], ","), ",") {
 		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
 		switch candidate {
 		case `"` + tag + `"`, `"` + tag + gzipSuffix + `"`:

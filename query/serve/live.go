@@ -43,7 +43,7 @@ type Live struct {
 func (l *Live) Newest() (*state.Snapshot, <-chan struct{}) {
 	changed := l.server.Watcher.Changed()
 	s := l.server.Watcher.Snapshot()
-	if s != nil && s.Partial && !l.request.partial {
+	if !l.request.accepts(s) {
 		s = nil
 	}
 	return s, changed

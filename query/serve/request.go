@@ -59,19 +59,26 @@ func (r *Request) PathAddress() common.Address { return r.Params.pathAddress(r.v
 // parameters before it calls Pinned, which reports all that are invalid. answer may be called again, with another
 // pin.
 func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
-	if r.snapshot == nil {
-		r.Params.Get(asOfBlock)
-		if err := r.Params.Err(); err != nil {
-			return nil, err
-		}
-		return nil, notYet(r.server.Watcher)
-	}
 	block := r.Params.asOfBlock(r.snapshot)
-	if err := r.Params.Err(); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	return r.pinned(block, answer)
 }
+
+// ready returns an error if a parameter is invalid, or if there is no snapshot yet from which the request may be answered.
+func (r *Request) ready() error {
+	if err := r.Params.Err(); err != nil {
+		return err
+	}
+	if !r.accepts(r.snapshot) {
+		return notYet(r.server.Watcher)
+	}
+	return nil
+}
+
+// accepts reports whether the request may be answered from a snapshot, which may be nil.
+func (r *Request) accepts(s *state.Snapshot) bool { return s != nil && (!s.Partial || r.partial) }
 
 // WithVault is Pinned for an answer about a vault, or 404 if there is no such vault.
 func (r *Request) WithVault(address common.Address,
@@ -95,11 +102,8 @@ func (r *Request) WithVault(address common.Address,
 // is frozen, a final block is no longer part of the chain, and a starting one still reports what it knew earlier.
 func (r *Request) PinnedToFinal(depth uint64,
 	answer func(context.Context, *ask.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
-	if err := r.Params.Err(); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
-	}
-	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
-		return nil, notYet(r.server.Watcher)
 	}
 	programs := r.server.Watcher.Registry()
 	newest := programs.Report(registry.Ingest, r.server.Watcher.Now())
@@ -112,7 +116,7 @@ func (r *Request) PinnedToFinal(depth uint64,
 	}
 	ingest := programs.IngestUpTo(r.snapshot.Seq, r.server.Watcher.Now())
 	if ingest == nil { // the snapshot may be older than the report
-		if s, err := r.server.Watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
+		if s, err := r.server.Watcher.Newer(r.Context, r.snapshot); err == nil && r.accepts(s) {
 			r.snapshot = s
 		}
 		ingest = programs.IngestUpTo(r.snapshot.Seq, r.server.Watcher.Now())
@@ -130,20 +134,14 @@ func (r *Request) PinnedToFinal(depth uint64,
 // Following makes a live answer, which starts at the end of the newest complete unit or at the client's position. It
 // reports all invalid parameters.
 func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error) {
-	if err := r.Params.Err(); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
-	}
-	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
-		return nil, notYet(r.server.Watcher)
 	}
 	return answer(r.snapshot.Seq), nil
 }
 
-// pinned makes an answer at a block, or at the newest one if block is nil. There must be a snapshot.
+// pinned makes an answer at a block, or at the newest one if block is nil. The request must be ready.
 func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
-	if r.snapshot.Partial && !r.partial {
-		return nil, notYet(r.server.Watcher)
-	}
 	var out *Answer
 	p, err := ask.Answer(r.Context, r.server.Watcher, r.snapshot, block, func(ctx context.Context, p *ask.Pin) (err error) {
 		out, err = answer(ctx, p)

@@ -52,7 +52,8 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		return a.finish(r.Header)
 	}
 	tag := r.stateTag(a)
-	if !a.untagged && unchanged(w, r.HTTP, tag) {
+	if known := matchingTag(r.HTTP, tag); !a.untagged && known != "" {
+		notModified(w, known)
 		return nil, nil
 	}
 	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
