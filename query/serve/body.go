@@ -1,11 +1,9 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 )
 
@@ -19,9 +17,6 @@ const (
 	postsPerPartner = 2
 )
 
-// errLateBody reports that the client is still there, although net/http has ended the context of its request.
-var errLateBody = errors.New("the body did not arrive in time")
-
 // readBody reads the body of a request, of at most this many bytes, whole KiB. A client may send it slowly, or never:
 // so it is read while the connection has its read deadline, and before the request takes a slot or a place. net/http
 // would read the rest of it before it sends the header of the response.
@@ -31,11 +26,7 @@ func (r *Request) readBody(most int) error {
 	}
 	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, int64(most)+1))
 	if err != nil {
-		f := InvalidBody("The body could not be read to its end.")
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			f.Cause = errLateBody
-		}
-		return f
+		return InvalidBody("The body could not be read to its end.")
 	}
 	if len(body) > most {
 		return &Failure{

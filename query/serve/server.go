@@ -432,13 +432,16 @@ func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
 // statusClientGone appears only in metrics.
 const statusClientGone = 499
 
-// fail sends an error response, and logs the error if it is the server's.
+// fail sends an error response, and logs the error if it is the server's. If the client has left, whatever its request met
+// follows from that. It may still read the response: net/http also reports a client that only closed its own side.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil && !errors.Is(err, errLateBody) {
-		w.WriteHeader(statusClientGone)
-		return
-	}
 	f, h := failure(err), w.Header()
+	if f.Status >= http.StatusInternalServerError && r.Context().Err() != nil {
+		f = clientLeft(r.Context())
+		if rec, ok := w.(*statusRecorder); ok {
+			rec.left = true
+		}
+	}
 	maps.Copy(h, f.position)
 	id := h.Get(headerRequestID)
 	if f.Status >= 500 && !f.Crowd {
@@ -491,10 +494,9 @@ func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
 		returned := false
 		defer func() {
 			switch { // whatever was sent before the handler panicked
-			case returned:
-			case r.Context().Err() != nil:
+			case rec.left, !returned && r.Context().Err() != nil:
 				rec.status = statusClientGone
-			default:
+			case !returned:
 				rec.status = http.StatusInternalServerError
 			}
 			requests.WithLabelValues(methodOf(r), strconv.Itoa(rec.status)).Inc()
@@ -517,6 +519,7 @@ func methodOf(r *http.Request) string {
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
+	left   bool // the error is that the client has left
 }
 
 func (s *statusRecorder) WriteHeader(status int) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
@@ -519,5 +521,53 @@ func TestBodiesAreReadFirst(t *testing.T) {
 	defer cancel()
 	if err := server.Config.Shutdown(ctx); err != nil {
 		t.Errorf("the server does not end: %v", err)
+	}
+}
+
+// TestHalfClosedConnection: a client that ends its side of the connection before the response is made gets a documented
+// error. The request is counted as that of a client that disconnected, and is no error of the server.
+func TestHalfClosedConnection(t *testing.T) {
+	g, reg := readtest.New(t, enginetest.ClickHouse(t)), prometheus.NewRegistry()
+	g.Write(readtest.SmallChain())
+	slow := func(r *serve.Request) (*serve.Answer, error) {
+		<-r.Context.Done()
+		return nil, r.Context.Err()
+	}
+	c := readtest.ServeBy(t, serve.New(4, 0, reg), g, serve.Route{Path: "/slow", Get: slow, Post: slow})
+	var logged bytes.Buffer
+	c.Server.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	server := httptest.NewServer(c.Handler)
+	t.Cleanup(server.Close)
+	for request, want := range map[string]string{
+		"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n":                        "503 UNAVAILABLE",
+		"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{": "400 INVALID_BODY",
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer struct{ Error struct{ Code string } }
+		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || fmt.Sprint(r.StatusCode, " ", answer.Error.Code) != want {
+			t.Errorf("%q: %s %+v, %v; want %s", request, r.Status, answer, err, want)
+		}
+		conn.Close()
+	}
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP navlog_query_requests_total HTTP requests, by route, method and status.
+# TYPE navlog_query_requests_total counter
+navlog_query_requests_total{method="GET",route="/slow",status="499"} 1
+navlog_query_requests_total{method="POST",route="/slow",status="400"} 1
+`), "navlog_query_requests_total"); err != nil || logged.Len() > 0 {
+		t.Errorf("counted: %v; logged: %s", err, &logged)
 	}
 }
