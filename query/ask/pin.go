@@ -48,10 +48,8 @@ func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
 	switch {
 	case asOfBlock == nil:
 		return p, nil
-	case *asOfBlock > s.Block:
+	case *asOfBlock < s.First || *asOfBlock > s.Block:
 		return nil, &RangeError{Range(s)}
-	case *asOfBlock < s.First:
-		return nil, &RangeError{"is before the first indexed block"}
 	}
 	p.Block, p.AsOf = *asOfBlock, true
 	return p, nil
@@ -59,7 +57,7 @@ func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
 
 // Range describes the blocks that answers can be about.
 func Range(s *state.Snapshot) string {
-	return fmt.Sprintf("must be a block from the first indexed one to %d", s.Block)
+	return fmt.Sprintf("must be an indexed block, %d to %d", s.First, s.Block)
 }
 
 // Generation returns the number of the pin's generation.
