@@ -709,6 +709,23 @@ test("a vault shows the operator's texts about it as plain text, and omits those
   }
 })
 
+test("a page whose requests are rejected says so, and neither that the server is offline nor that something was loaded", async () => {
+  const { page, close } = await open("/docs")
+  let rejected = true
+  await page.route(/\/(status|api\/v1\/.*)$/, async (route) => {
+    if (!rejected || route.request().isNavigationRequest()) return route.continue()
+    return route.fulfill({ status: 429, headers: { "Retry-After": "1" }, json: { ok: false, error: { code: "RATE_LIMITED", message: "Too many requests.", requestId: "1" } } })
+  })
+  await page.goto(ready.api + "/")
+  await page.getByText("The page tries again in 1 s.").first().waitFor()
+  await page.locator(".chip", { hasText: "No status" }).waitFor()
+  assert.equal(await page.getByText(/Offline|loaded last/).count(), 0)
+  rejected = false
+  await page.locator(".chip", { hasText: "Live" }).waitFor()
+  await settled(page)
+  await close()
+})
+
 test("a number of any length is shown whole, and makes no page wider than the screen", async () => {
   const [{ address }] = await vaultNames()
   const longest = String(2n ** 191n - 1n)

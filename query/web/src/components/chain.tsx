@@ -18,7 +18,7 @@ const chips: Record<Status["chainState"], [text: string, kind: string]> = {
 
 export function Chip() {
   const { status, error } = useStatus()
-  const [text, kind] = error !== null ? ["Offline", "bad"] : status === null ? ["Connecting", ""] : chips[status.chainState]
+  const [text, kind] = error !== null ? [error.status === 0 ? "Offline" : "No status", "bad"] : status === null ? ["Connecting", ""] : chips[status.chainState]
   return (
     <a class={`chip ${kind}`} href={there(usePlace(), "/status")} title="How far the index is, and how its programs are">
       {text}
@@ -34,7 +34,8 @@ export function Notices() {
     <>
       {error !== null && (
         <p class="note failed" role="alert">
-          {error.message} The page shows what it loaded last.
+          {error.message}
+          {status !== null && " The page shows what it loaded last."}
         </p>
       )}
       {status !== null && status.frozenReason !== null && (

@@ -43,7 +43,7 @@ export function Failed({ error, again = true }: { error: ApiError; again?: boole
     <div class={`note ${error.status === 503 || error.status === 429 ? "warned" : "failed"}`} role="alert">
       <p>
         {error.message}
-        {progress === null && error.retryAfter !== null && error.status !== 0 && (again ? <> It is asked again in {duration(error.retryAfter)}.</> : <> Try again in {duration(error.retryAfter)}.</>)}
+        {progress === null && error.retryAfter !== null && error.status !== 0 && (again ? <> The page tries again in {duration(error.retryAfter)}.</> : <> Try again in {duration(error.retryAfter)}.</>)}
       </p>
       {progress !== null && (
         <p>
