@@ -192,7 +192,7 @@ nightly: ## Run what takes hours: all tests but the drills under the race detect
 
 EVENTS ?= 10000000
 .PHONY: bench-query
-bench-query: build ## Measure the HTTP API on 10 million events, and compare with PostgreSQL (EVENTS=1000000 for less)
+bench-query: build ## Measure the HTTP API on 10 million events (EVENTS=1000000 for less)
 	cd deploy/bench && go build -o $(BIN)/bench-query ./query
 	$(BIN)/bench-query --events $(EVENTS)
 

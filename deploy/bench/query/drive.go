@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,13 +43,6 @@ func (t *times) add(name string, took time.Duration, err error) {
 			t.first = err
 		}
 	}
-}
-
-// join adds the times of other kinds of questions.
-func (t *times) join(others *times) {
-	maps.Copy(t.of, others.of)
-	maps.Copy(t.failed, others.failed)
-	t.first = cmp.Or(t.first, others.first)
 }
 
 func (t *times) print(w io.Writer, title string) {
@@ -136,48 +128,6 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 		return fmt.Errorf("%s: %s", path, resp.Status)
 	}
 	return nil
-}
-
-// pace sends a request at each interval whether or not earlier ones have been answered. Latency counts from when the
-// request was due, so a stall shows in every request that it delayed.
-func pace(ctx context.Context, a *asker, questions []question, interval, for_ time.Duration, change func(string, *rand.Rand) string) *times {
-	t, rng := newTimes(), rand.New(rand.NewPCG(7, 7))
-	var group sync.WaitGroup
-	start := time.Now()
-	for i := range int(for_ / interval) {
-		due := start.Add(time.Duration(i) * interval)
-		if !sleep(ctx, time.Until(due)) {
-			break
-		}
-		q := questions[i%len(questions)]
-		path := change(q.path(rng), rng)
-		group.Go(func() {
-			err := a.ask(ctx, q, path)
-			t.add(q.name, time.Since(due), err)
-		})
-	}
-	group.Wait()
-	return t
-}
-
-// saturate keeps the clients busy: each sends its next request as soon as it has a response.
-func saturate(ctx context.Context, a *asker, questions []question, clients int, for_ time.Duration) *times {
-	t := newTimes()
-	var group sync.WaitGroup
-	end := time.Now().Add(for_)
-	for c := range clients {
-		group.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(c), 9))
-			for time.Now().Before(end) && ctx.Err() == nil {
-				q := questions[rng.IntN(len(questions))]
-				start := time.Now()
-				err := a.ask(ctx, q, q.path(rng))
-				t.add("all", time.Since(start), err)
-			}
-		})
-	}
-	group.Wait()
-	return t
 }
 
 // inTurns asks all questions in turn, repeatedly, until the time is over. spent returns the engine's CPU time so far.

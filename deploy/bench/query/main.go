@@ -2,7 +2,6 @@
 // properties that package workload describes, while the chain grows by a unit per second and is reorganised.
 //
 //	log of a made-up chain ─▶ Kafka ─▶ projections ─▶ ClickHouse ◀─ navlog serve ◀─ load
-//	                                                  PostgreSQL ◀──────────────── the same questions
 //
 // The data set is created once and kept in build/bench-query.
 package main
@@ -15,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
@@ -24,7 +22,7 @@ import (
 )
 
 // parts of the benchmark, in the order in which they run.
-var parts = []string{"alone", "mix", "cold", "people", "stream", "start", "hot", "crowd", "export", "postgres"}
+var parts = []string{"alone", "mix", "people", "stream", "start", "hot", "crowd", "export"}
 
 // options are the command-line options.
 type options struct {
@@ -71,7 +69,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	measures := map[string]bench.Part{}
 	for part, measure := range map[string]measurement{
-		"alone": w.alone, "mix": w.mix, "cold": w.cold, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export, "people": w.people, "stream": w.stream, "postgres": w.compare,
+		"alone": w.alone, "mix": w.mix, "people": w.people, "stream": w.stream, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export,
 	} {
 		measures[part] = w.part(o, measure)
 	}
@@ -116,68 +114,6 @@ func (w *world) spent() (time.Duration, error) {
 	var micros uint64
 	err := w.Conn.QueryRow(context.Background(), "SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
 	return time.Duration(micros) * time.Microsecond, err
-}
-
-// cold asks questions with the cache off.
-func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
-	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	a, questions := newAsker("http://"+s.addr, w.keys), w.questions()
-	pace(ctx, a, questions, fifty, o.Each/6, asItIs) // warm up: read everything once
-	newest := pace(ctx, a, questions, fifty, o.Each, asItIs)
-	past := w.pacePast(ctx, a, questions, o.Each)
-	full := saturate(ctx, a, questions, 8, o.Each/2)
-	printBoth(os.Stdout, "cold, 50 requests a second", newest, past)
-	full.print(os.Stdout, "cold, 8 clients as fast as they are answered")
-	memory, err := s.memory()
-	if err != nil {
-		return nil, err
-	}
-	byTotals := map[string]bool{}
-	for _, q := range questions {
-		byTotals[q.name] = q.byTotals
-	}
-	every := func(string) bool { return true }
-	return []bench.Bar{
-		{Name: "cold-newest-worst-p50-ms", Value: newest.worst(0.5, every), Bound: 10},
-		{Name: "cold-newest-worst-p99-ms", Value: newest.worst(0.99, every), Bound: 50},
-		{Name: "cold-past-worst-p50-ms", Value: past.worst(0.5, func(n string) bool { return !byTotals[n] }), Bound: 10},
-		{Name: "cold-past-worst-p99-ms", Value: past.worst(0.99, func(n string) bool { return !byTotals[n] }), Bound: 50},
-		{Name: "cold-past-users-by-totals-p99-ms", Value: past.worst(0.99, func(n string) bool { return byTotals[n] }), Bound: 1500},
-		{Name: "saturated-p99-ms", Value: full.worst(0.99, every), Bound: 100},
-		{Name: "memory-mib", Value: memory, Bound: mostMemory},
-		{Name: "cold-failed", Value: float64(sum(newest.failed) + sum(past.failed) + sum(full.failed))},
-	}, nil
-}
-
-// fifty is the interval between questions (fifty per second), and byTotalsEvery the interval between lists by totals at
-// a past block in addition to them. Such a list adds up all users, which takes one processor a second with a million
-// users; with more of them the figure would show how two processors are shared instead of what the questions cost.
-const (
-	fifty         = time.Second / 50
-	byTotalsEvery = 5 * time.Second
-)
-
-// pacePast asks about random past blocks.
-func (w *world) pacePast(ctx context.Context, a *asker, questions []question, for_ time.Duration) *times {
-	var byTotals, others []question
-	for _, q := range withPast(questions) {
-		if q.byTotals {
-			byTotals = append(byTotals, q)
-		} else {
-			others = append(others, q)
-		}
-	}
-	var lists *times
-	var group sync.WaitGroup
-	group.Go(func() { lists = pace(ctx, a, byTotals, byTotalsEvery, for_, w.past) })
-	t := pace(ctx, a, others, fifty, for_, w.past)
-	group.Wait()
-	t.join(lists)
-	return t
 }
 
 // mostMemory is the maximum resident memory of navlog serve in MiB, whatever the questions.
