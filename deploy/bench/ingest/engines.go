@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -48,12 +47,11 @@ func (s *system) stop() error {
 
 // settings are the settings of navlog that differ between runs.
 type settings struct {
-	rpc          string
-	ws           string // where the node announces blocks; empty: polling
-	vault        string
-	startBlock   uint64
-	pollInterval time.Duration // 0 is the profile's default
-	profile      string        // of the chain; empty is navlog's default
+	rpc        string
+	ws         string // where the node announces blocks; empty: polling
+	vault      string
+	startBlock uint64
+	profile    string // of the chain; empty is navlog's default
 }
 
 // configure writes navlog.yaml as an operator would for this chain. Everything else keeps its default except the rate
@@ -74,9 +72,6 @@ func (s *system) configure(c settings) error {
 	}
 	chain := map[string]any{
 		"id": chainID, "rpc": []any{endpoint}, "vaults": []map[string]any{{"address": c.vault, "startBlock": c.startBlock}},
-	}
-	if c.pollInterval > 0 {
-		chain["pollInterval"] = c.pollInterval.String()
 	}
 	if c.profile != "" {
 		chain["profile"] = c.profile

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
@@ -38,16 +37,9 @@ type benchmark struct {
 	Blocks int `default:"2000" help:"Blocks of the dense chain; each has the same number of logs, a multiple of 20."`
 	Users  int `default:"50000" help:"Users that the logs name."`
 
-	SparseBlocks int `default:"200000" help:"Blocks of the sparse chain."`
-	SparseEvery  int `default:"1000" help:"Blocks per log."`
-
-	HeadBlocks   int           `default:"200" help:"Blocks mined at the head."`
-	HeadLogs     int           `default:"20" help:"Logs in each block, a multiple of 20."`
-	HeadInterval time.Duration `default:"250ms" help:"Average time between these blocks."`
-	FastBlocks   int           `default:"300" help:"Blocks mined at the head of a chain that does not wait, with --head-logs each."`
-	FastInterval time.Duration `default:"200ms" help:"Time between them."`
-	PollInterval time.Duration `default:"1s" help:"chain.pollInterval of navlog; the default is navlog's own."`
-	NoWS         bool          `name:"no-ws" help:"Let navlog poll the node at the head instead of subscribing to its blocks; for that, give a --poll-interval."`
+	SparseBlocks int `default:"200000" help:"Blocks of the sparse chain, one in 1,000 with a log."`
+	HeadBlocks   int `default:"200" help:"Blocks mined at the head, of 20 logs each, one in about 250 ms."`
+	FastBlocks   int `default:"300" help:"Blocks mined at the head for the profile fast, of 20 logs each, one in about 200 ms."`
 }
 
 func main() {
@@ -77,14 +69,11 @@ func (b *benchmark) check() error {
 	if b.Blocks < 1 || b.Logs%b.Blocks != 0 || b.Logs/b.Blocks%logsPerRound != 0 || b.Logs < b.Blocks {
 		fault("--logs %d in --blocks %d: each block must have the same multiple of %d logs", b.Logs, b.Blocks, logsPerRound)
 	}
-	if b.SparseEvery < 2 || b.SparseBlocks < b.SparseEvery || b.SparseBlocks%b.SparseEvery != 0 {
-		fault("--sparse-blocks %d must be a multiple of --sparse-every %d, which must be 2 or more", b.SparseBlocks, b.SparseEvery)
+	if b.SparseBlocks < sparseEvery || b.SparseBlocks%sparseEvery != 0 {
+		fault("--sparse-blocks %d must be a multiple of %d", b.SparseBlocks, sparseEvery)
 	}
-	if b.HeadBlocks < 1 || b.HeadLogs < logsPerRound || b.HeadLogs%logsPerRound != 0 {
-		fault("--head-blocks %d and --head-logs %d: at least one block, with a multiple of %d logs", b.HeadBlocks, b.HeadLogs, logsPerRound)
-	}
-	if b.FastBlocks < 1 || b.FastInterval <= 0 {
-		fault("--fast-blocks %d and --fast-interval %s must be more than 0", b.FastBlocks, b.FastInterval)
+	if b.HeadBlocks < 1 || b.FastBlocks < 1 {
+		fault("--head-blocks %d and --fast-blocks %d must be 1 or more", b.HeadBlocks, b.FastBlocks)
 	}
 	if b.Users < 1 {
 		fault("--users is %d and must be 1 or more", b.Users)
@@ -104,5 +93,5 @@ func (b *benchmark) chain(ctx context.Context) (*chain, error) {
 }
 
 func (b *benchmark) settings(c *chain, rpc string) settings {
-	return settings{rpc: rpc, vault: c.vault.Hex(), startBlock: c.start, pollInterval: b.PollInterval}
+	return settings{rpc: rpc, vault: c.vault.Hex(), startBlock: c.start}
 }

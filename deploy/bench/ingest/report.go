@@ -14,14 +14,6 @@ func row(name, format string, a ...any) {
 	fmt.Printf("  %-22s %s\n", name, fmt.Sprintf(format, a...))
 }
 
-// learns returns how navlog learns of a block at the head.
-func (b *benchmark) learns(polling string) string {
-	if b.NoWS {
-		return polling
-	}
-	return "by WebSocket"
-}
-
 // each lists the figures with their names, sorted by name.
 func each[V any](figures map[string]V, format string) string {
 	list := make([]string, 0, len(figures))

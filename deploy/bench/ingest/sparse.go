@@ -13,14 +13,17 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
-// sparse measures the backfill of b.SparseBlocks blocks, of which one in b.SparseEvery has a log.
+// sparseEvery is the number of blocks of the sparse chain for each log.
+const sparseEvery = 1000
+
+// sparse measures the backfill of b.SparseBlocks blocks, of which one in sparseEvery has a log.
 func sparse(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
-	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
+	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, sparseEvery)
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
-	c, err := startSparse(ctx, dir, b.SparseBlocks, b.SparseEvery)
+	c, err := startSparse(ctx, dir, b.SparseBlocks, sparseEvery)
 	if err != nil {
 		return nil, fmt.Errorf("build the chain: %w", err)
 	}
