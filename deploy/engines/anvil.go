@@ -17,9 +17,7 @@ import (
 type Anvil struct {
 	URL   string // http://
 	WSURL string // ws://
-	Pid   int
-
-	proc *process
+	*process
 }
 
 // AnvilOptions configure a development chain. The zero value is a good default. A chain that is continued must be given
@@ -57,33 +55,24 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 	if err != nil {
 		return nil, err
 	}
-	dir, lock, err := lockDir(ctx, anvilName, dir)
-	if err != nil {
-		return nil, err
-	}
-	state, err := anvilState(dir)
-	port := 0
-	if err == nil {
-		port, err = claimPort(anvilName, 0)
-	}
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
 	if opts.ChainID == 0 {
 		opts.ChainID = 31337
 	}
-	a := &Anvil{URL: "http://" + addr(port), WSURL: "ws://" + addr(port)}
-	a.proc, err = launch(anvilName, dir, lock, childSpec{
-		Kind: wardenKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state, port)...),
-		// Only one step: anvil writes its whole chain before it exits.
-		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
-	})
+	a := new(Anvil)
+	a.process, err = start(ctx, anvilName, dir, func(dir string) (childSpec, error) {
+		state, err := anvilState(dir)
+		if err != nil {
+			return childSpec{}, err
+		}
+		port, err := claimPort(anvilName, 0)
+		a.URL, a.WSURL = "http://"+addr(port), "ws://"+addr(port)
+		return childSpec{
+			Kind: wardenKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state, port)...),
+			// Only one step: anvil writes its whole chain before it exits.
+			Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
+		}, err
+	}, func(ctx context.Context) error { return a.answers(ctx, opts.ChainID) })
 	if err != nil {
-		return nil, err
-	}
-	a.Pid = a.proc.pid
-	if err := a.proc.waitReady(ctx, func(ctx context.Context) error { return a.answers(ctx, opts.ChainID) }); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -156,11 +145,5 @@ func anvilBinary() (string, error) {
 // Watch waits until ctx ends and returns nil, or until the chain has exited by itself and returns the reason as far as
 // its output shows it. Its folder remains, and another start continues with it.
 func (a *Anvil) Watch(ctx context.Context) error {
-	return a.proc.watch(ctx, "Start it again: the chain is kept, except for its last seconds")
+	return a.watch(ctx, "Start it again: the chain is kept, except for its last seconds")
 }
-
-// Close shuts the chain down gracefully, so that its state is written, and waits until it has exited.
-func (a *Anvil) Close() error { return a.proc.stop() }
-
-// Kill kills anvil with SIGKILL and waits until it has exited. Blocks since its last written state are lost.
-func (a *Anvil) Kill() { a.proc.kill() }

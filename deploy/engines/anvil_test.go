@@ -101,14 +101,14 @@ func TestAnvilRefuses(t *testing.T) {
 	t.Run("a folder that an engine still uses whose helper was killed", func(t *testing.T) {
 		dir := t.TempDir()
 		a := startAnvilFor(t, dir)
-		if err := a.proc.helper.Process.Kill(); err != nil {
+		if err := a.helper.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-a.proc.ended
+		<-a.ended
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := StartAnvil(ctx, dir, AnvilOptions{})
-		wantMessage(t, err, dir, fmt.Sprintf("in use by another process (pid %d)", a.proc.pid))
+		wantMessage(t, err, dir, fmt.Sprintf("in use by another process (pid %d)", a.Pid))
 	})
 	t.Run("a dump that is not a chain", func(t *testing.T) {
 		dir := t.TempDir()

@@ -23,13 +23,12 @@ const apacheKafkaName = "Apache Kafka"
 // An ApacheKafka is a running broker of Apache Kafka itself: one node that is its own controller.
 type ApacheKafka struct {
 	Addr string // host:port to bootstrap from
-	Pid  int
 	// Admin is host:port of the superuser's listener, if the broker has access control.
 	Admin string
+	*process
 
 	jvm  jvm
 	node kafkaNode
-	proc *process
 }
 
 // A kafkaNode is what distinguishes a broker from others. The zero value is a single broker on ports to be chosen.
@@ -115,43 +114,25 @@ func startApacheKafka(ctx context.Context, dir string, node kafkaNode) (*ApacheK
 	if err != nil {
 		return nil, err
 	}
-	dir, lock, err := lockDir(ctx, apacheKafkaName, dir)
-	if err != nil {
-		return nil, err
-	}
-	j := jvm{java: java, lib: lib, dir: dir, heap: "512m"}
+	k := &ApacheKafka{node: node, jvm: jvm{java: java, lib: lib, heap: "512m"}}
 	if node.cluster != nil {
-		j.heap = clusterHeap
+		k.jvm.heap = clusterHeap
 	}
-	k := &ApacheKafka{jvm: j, node: node}
-	if err := j.prepare(ctx, k); err != nil {
-		lock.Close()
-		return nil, err
-	}
-	asks := []kgo.Opt{kgo.SeedBrokers(k.Addr)}
-	if g := node.guarded; g != nil {
-		asks = []kgo.Opt{kgo.SeedBrokers(k.Admin), g.Login}
-	}
-	k.proc, err = launch(apacheKafkaName, dir, lock, childSpec{
-		Kind: wardenKind, Path: java, Dir: dir,
-		Args: append([]string{java}, j.args("kafka.Kafka", j.properties())...),
-		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
-	})
+	k.process, err = start(ctx, apacheKafkaName, dir, func(dir string) (childSpec, error) {
+		k.jvm.dir = dir
+		return javaSpec(java, dir, k.jvm.args("kafka.Kafka", k.jvm.properties())), k.prepare(ctx)
+	}, k.answers)
 	if err != nil {
-		return nil, err
-	}
-	k.Pid = k.proc.pid
-	if err := k.proc.waitReady(ctx, func(ctx context.Context) error { return answers(ctx, asks) }); err != nil {
 		return nil, err
 	}
 	return k, nil
 }
 
-// Close shuts the broker down gracefully and waits until it has exited.
-func (k *ApacheKafka) Close() error { return k.proc.stop() }
-
-// Kill kills the broker with SIGKILL and waits until it has exited.
-func (k *ApacheKafka) Kill() { k.proc.kill() }
+// javaSpec describes how the warden runs and stops a program in Java.
+func javaSpec(java, dir string, args []string) childSpec {
+	return childSpec{Kind: wardenKind, Path: java, Dir: dir, Args: append([]string{java}, args...),
+		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}}}
+}
 
 // Restart starts the broker again at its addresses and with its data. If it still runs, it is killed first.
 func (k *ApacheKafka) Restart(ctx context.Context) error {
@@ -170,7 +151,11 @@ func (k *ApacheKafka) Tool(ctx context.Context, class string, args ...string) ([
 }
 
 // answers returns nil once the broker has registered with its controller, which is itself or one of its cluster.
-func answers(ctx context.Context, options []kgo.Opt) error {
+func (k *ApacheKafka) answers(ctx context.Context) error {
+	options := []kgo.Opt{kgo.SeedBrokers(k.Addr)}
+	if g := k.node.guarded; g != nil {
+		options = []kgo.Opt{kgo.SeedBrokers(k.Admin), g.Login}
+	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return err
@@ -197,7 +182,8 @@ func (j jvm) args(class string, args ...string) []string {
 }
 
 // prepare writes the configuration, choosing ports unless k has them already, and formats the storage if necessary.
-func (j jvm) prepare(ctx context.Context, k *ApacheKafka) error {
+func (k *ApacheKafka) prepare(ctx context.Context) error {
+	j := k.jvm
 	if err := k.node.ports.claim(); err != nil {
 		return err
 	}

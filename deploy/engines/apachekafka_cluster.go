@@ -63,7 +63,7 @@ func StartApacheKafkaCluster(ctx context.Context, dir string, n int) (*ApacheKaf
 
 // complete waits until the brokers know each other.
 func (c *ApacheKafkaCluster) complete(ctx context.Context) error {
-	return c.Brokers[0].proc.waitReady(ctx, func(ctx context.Context) error {
+	return c.Brokers[0].waitReady(ctx, func(ctx context.Context) error {
 		_, err := c.metadata(ctx)
 		return err
 	})

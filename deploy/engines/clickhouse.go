@@ -12,6 +12,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
+const clickHouseName = "ClickHouse"
+
 // A ClickHouse is a running engine on the given loopback ports. Its users are `default` (all rights, no password) and
 // `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases must be created
 // with ENGINE = Atomic, because this engine's default is a different one.
@@ -22,10 +24,9 @@ import (
 type ClickHouse struct {
 	Addr     string // host:port of the native protocol
 	HTTPAddr string // host:port of the HTTP interface
-	Pid      int    // of the engine's process
+	*process
 
-	start clickHouseStart
-	proc  *process
+	begin clickHouseStart
 }
 
 // clickHouseStart is what a start needs.
@@ -59,7 +60,7 @@ func StartClickHouseFor(ctx context.Context, dir, prefix string) (*ClickHouse, e
 // Restart starts the engine again at its native address and with its data. If it still runs, it is killed first.
 func (c *ClickHouse) Restart(ctx context.Context) error {
 	c.Kill()
-	again, err := startClickHouse(ctx, c.start)
+	again, err := startClickHouse(ctx, c.begin)
 	if err == nil {
 		*c = *again
 	}
@@ -67,26 +68,13 @@ func (c *ClickHouse) Restart(ctx context.Context) error {
 }
 
 func startClickHouse(ctx context.Context, s clickHouseStart) (*ClickHouse, error) {
-	const what = "ClickHouse"
 	lib, err := chdbLibrary()
 	if err != nil {
 		return nil, err
 	}
-	dir, lock, err := lockDir(ctx, what, s.dir)
+	c := &ClickHouse{begin: s}
+	c.process, err = start(ctx, clickHouseName, s.dir, func(dir string) (childSpec, error) { return c.prepare(dir, lib) }, c.ping)
 	if err != nil {
-		return nil, err
-	}
-	s.dir = dir
-	c, spec, err := s.prepare(lib)
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
-	if c.proc, err = launch(what, dir, lock, spec); err != nil {
-		return nil, err
-	}
-	c.Pid = c.proc.pid
-	if err := c.proc.waitReady(ctx, c.ping); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -101,36 +89,35 @@ func chdbLibrary() (string, error) {
 }
 
 // prepare chooses the ports and writes the configuration.
-func (s clickHouseStart) prepare(lib string) (_ *ClickHouse, _ childSpec, err error) {
-	const what = "ClickHouse"
-	if s.port, err = claimPort(what, s.port); err != nil {
-		return nil, childSpec{}, err
-	}
-	inside, err := claimPort(what, 0)
-	if err != nil {
-		return nil, childSpec{}, err
-	}
-	web, err := claimPort(what, 0)
-	if err != nil {
-		return nil, childSpec{}, err
-	}
-	config := filepath.Join(s.dir, "config.xml")
-	users := strings.ReplaceAll(clickHouseUsers, grantedGenerations, s.prefix+"_g*.*")
-	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(s.dir, "users.xml"): users} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return nil, childSpec{}, fmt.Errorf("start %s: write its configuration: %w", what, err)
+func (c *ClickHouse) prepare(dir, lib string) (_ childSpec, err error) {
+	c.begin.dir = dir
+	var ports [3]int // of the relay for clients, of the engine behind it, and of HTTP
+	for i := range ports {
+		given := 0
+		if i == 0 {
+			given = c.begin.port
+		}
+		if ports[i], err = claimPort(clickHouseName, given); err != nil {
+			return childSpec{}, err
 		}
 	}
-	spec := childSpec{Kind: clickHouseKind, Path: lib, From: addr(s.port), To: addr(inside), Args: []string{
+	c.begin.port, c.Addr, c.HTTPAddr = ports[0], addr(ports[0]), addr(ports[2])
+	config := filepath.Join(dir, "config.xml")
+	users := strings.ReplaceAll(clickHouseUsers, grantedGenerations, c.begin.prefix+"_g*.*")
+	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(dir, "users.xml"): users} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return childSpec{}, fmt.Errorf("start %s: write its configuration: %w", clickHouseName, err)
+		}
+	}
+	return childSpec{Kind: clickHouseKind, Path: lib, From: c.Addr, To: addr(ports[1]), Args: []string{
 		"clickhouse",
 		"--config-file", config,
-		"--path", filepath.Join(s.dir, "data"),
+		"--path", filepath.Join(dir, "data"),
 		"--listen_host", loopback,
-		"--tcp_port", fmt.Sprint(inside),
-		"--http_port", fmt.Sprint(web),
+		"--tcp_port", fmt.Sprint(ports[1]),
+		"--http_port", fmt.Sprint(ports[2]),
 		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
-	}}
-	return &ClickHouse{Addr: addr(s.port), HTTPAddr: addr(web), start: s}, spec, nil
+	}}, nil
 }
 
 // ping checks both ports: an engine that cannot listen on the second one exits a moment after it responded on the
@@ -156,12 +143,6 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 // Watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason as far as
 // its log shows it. The engine's folder remains, and another start continues with it.
 func (c *ClickHouse) Watch(ctx context.Context) error {
-	return c.proc.watch(ctx, "The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a "+
+	return c.watch(ctx, "The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a "+
 		"password), to a database that does not exist, or with TLS: start it again, the data is kept, or use a server of your own")
 }
-
-// Close shuts the engine down gracefully and waits until it has exited.
-func (c *ClickHouse) Close() error { return c.proc.stop() }
-
-// Kill kills the engine with SIGKILL and waits until it has exited.
-func (c *ClickHouse) Kill() { c.proc.kill() }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -37,7 +36,7 @@ func StartClickHouseCluster(ctx context.Context, dir string, n int) (c *ClickHou
 	}
 	ports, replicas := make([]int, n), ""
 	for i := range ports {
-		if ports[i], err = claimPort("ClickHouse", 0); err != nil {
+		if ports[i], err = claimPort(clickHouseName, 0); err != nil {
 			return c, err
 		}
 		replicas += fmt.Sprintf("<replica><host>%s</host><port>%d</port></replica>", loopback, ports[i])
@@ -84,9 +83,7 @@ const zooKeeperName = "Apache ZooKeeper"
 // A ZooKeeper is a running standalone server of Apache ZooKeeper.
 type ZooKeeper struct {
 	Addr string // host:port for clients
-	Pid  int
-
-	proc *process
+	*process
 }
 
 // ZooKeeperAvailable returns an error that says what StartZooKeeper would lack on this machine, or nil.
@@ -110,13 +107,14 @@ func StartZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, lock, err := lockDir(ctx, zooKeeperName, dir)
-	if err != nil {
-		return nil, err
-	}
-	port, err := claimPort(zooKeeperName, 0)
-	config := filepath.Join(dir, "zoo.cfg")
-	if err == nil {
+	z := new(ZooKeeper)
+	z.process, err = start(ctx, zooKeeperName, dir, func(dir string) (childSpec, error) {
+		port, err := claimPort(zooKeeperName, 0)
+		if err != nil {
+			return childSpec{}, err
+		}
+		z.Addr = addr(port)
+		config := filepath.Join(dir, "zoo.cfg")
 		err = os.WriteFile(config, []byte(strings.Join([]string{
 			"dataDir=" + filepath.Join(dir, "data"),
 			"clientPortAddress=" + loopback,
@@ -126,23 +124,13 @@ func StartZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
 			"4lw.commands.whitelist=ruok",
 			"",
 		}, "\n")), 0o644)
-	}
+		if err != nil {
+			return childSpec{}, fmt.Errorf("start %s: write its configuration: %w", zooKeeperName, err)
+		}
+		return javaSpec(java, dir, []string{"-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(lib, "*"),
+			"org.apache.zookeeper.server.ZooKeeperServerMain", config}), nil
+	}, z.ping)
 	if err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("start %s: %w", zooKeeperName, err)
-	}
-	z := &ZooKeeper{Addr: addr(port)}
-	z.proc, err = launch(zooKeeperName, dir, lock, childSpec{
-		Kind: wardenKind, Path: java, Dir: dir,
-		Args: []string{java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(lib, "*"),
-			"org.apache.zookeeper.server.ZooKeeperServerMain", config},
-		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	z.Pid = z.proc.pid
-	if err := z.proc.waitReady(ctx, z.ping); err != nil {
 		return nil, err
 	}
 	return z, nil
@@ -165,6 +153,3 @@ func (z *ZooKeeper) ping(ctx context.Context) error {
 	}
 	return err
 }
-
-// Close shuts the server down gracefully and waits until it has exited.
-func (z *ZooKeeper) Close() error { return z.proc.stop() }

@@ -23,8 +23,8 @@ func TestClickHouseKeepsData(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if c.proc.err != nil {
-				t.Errorf("it did not end in good order: %v: %s", c.proc.err, c.proc.lastWords())
+			if c.err != nil {
+				t.Errorf("it did not end in good order: %v: %s", c.err, c.lastWords())
 			}
 		},
 		(*ClickHouse).Kill,
@@ -38,7 +38,7 @@ func TestClickHouseKeepsData(t *testing.T) {
 			fmt.Sprintf("INSERT INTO navlog_g1.t VALUES (%d)", i))
 		var rows uint64
 		if err := conn.QueryRow(t.Context(), "SELECT count() FROM navlog_g1.t").Scan(&rows); err != nil {
-			t.Fatalf("%v: its log ends with: %s", err, c.proc.lastWords())
+			t.Fatalf("%v: its log ends with: %s", err, c.lastWords())
 		}
 		if rows != uint64(i+1) {
 			t.Fatalf("after %d restarts: %d rows, want %d", i, rows, i+1)
@@ -215,7 +215,7 @@ func TestClickHouseRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		use(t, c.Addr)
-		wantPortError(t, c.Restart(t.Context()), c.start.port)
+		wantPortError(t, c.Restart(t.Context()), c.begin.port)
 	})
 	t.Run("no modules", func(t *testing.T) {
 		t.Setenv(enginesEnv, t.TempDir())

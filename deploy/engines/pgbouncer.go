@@ -20,9 +20,7 @@ const pooledSessions = 2
 // A PgBouncer is a running pooler in transaction mode.
 type PgBouncer struct {
 	URL string // of the database, through the pooler
-	Pid int
-
-	proc *process
+	*process
 }
 
 // PgBouncerAvailable returns an error that says what StartPgBouncer would lack on this machine, or nil.
@@ -50,40 +48,31 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 	if err != nil {
 		return nil, fmt.Errorf("start %s: the URL of the database cannot be parsed", pgBouncerName) // the error would contain the password
 	}
-	dir, lock, err := lockDir(ctx, pgBouncerName, dir)
+	p := new(PgBouncer)
+	p.process, err = start(ctx, pgBouncerName, dir, func(dir string) (childSpec, error) {
+		port, err := claimPort(pgBouncerName, 0)
+		if err != nil {
+			return childSpec{}, err
+		}
+		pooled := *server
+		pooled.User, pooled.Host = url.User(server.User.Username()), addr(port)
+		p.URL = pooled.String()
+		file := filepath.Join(dir, "pgbouncer.ini")
+		if err := os.WriteFile(file, []byte(pgBouncerSettings(server, port)), 0o600); err != nil {
+			return childSpec{}, fmt.Errorf("start %s: write its settings: %w", pgBouncerName, err)
+		}
+		args := []string{program}
+		if os.Geteuid() == 0 { // it refuses to run as root, and reads its settings before it switches user
+			args = append(args, "--user=nobody")
+		}
+		// Its graceful ways to stop wait for clients, and it has nothing to lose: it is simply killed.
+		return childSpec{Kind: wardenKind, Path: program, Dir: dir, Args: append(args, file)}, nil
+	}, p.answers)
 	if err != nil {
-		return nil, err
-	}
-	port, err := claimPort(pgBouncerName, 0)
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
-	file := filepath.Join(dir, "pgbouncer.ini")
-	if err := os.WriteFile(file, []byte(pgBouncerSettings(server, port)), 0o600); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("start %s: write its settings: %w", pgBouncerName, err)
-	}
-	args := []string{program}
-	if os.Geteuid() == 0 { // it refuses to run as root, and reads its settings before it switches user
-		args = append(args, "--user=nobody")
-	}
-	pooled := *server
-	pooled.User, pooled.Host = url.User(server.User.Username()), addr(port)
-	p := &PgBouncer{URL: pooled.String()}
-	// Its graceful ways to stop wait for clients, and it has nothing to lose: it is simply killed.
-	if p.proc, err = launch(pgBouncerName, dir, lock, childSpec{Kind: wardenKind, Path: program, Dir: dir, Args: append(args, file)}); err != nil {
-		return nil, err
-	}
-	p.Pid = p.proc.pid
-	if err := p.proc.waitReady(ctx, p.answers); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
-
-// Kill kills the pooler with SIGKILL and waits until it has exited.
-func (p *PgBouncer) Kill() { p.proc.kill() }
 
 func (p *PgBouncer) answers(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL)

@@ -30,10 +30,9 @@ const (
 // A Postgres is a running server with a new or existing database navlog.
 type Postgres struct {
 	URL string // contains user and password, so it is never logged: postgres://navlog:...@127.0.0.1:port/navlog
-	Pid int    // of the server's first process
+	*process
 
 	server *postgresServer
-	proc   *process
 }
 
 // StartPostgres starts PostgreSQL with its data in dir on a free port. It uses the npm package, or an installation of
@@ -56,40 +55,29 @@ func (p *Postgres) Restart(ctx context.Context) error {
 }
 
 func startPostgres(ctx context.Context, dir string, port int) (*Postgres, error) {
-	dir, lock, err := lockDir(ctx, postgresName, dir)
+	p := new(Postgres)
+	var err error
+	p.process, err = start(ctx, postgresName, dir, func(dir string) (_ childSpec, err error) {
+		if p.server, err = preparePostgres(ctx, dir); err != nil {
+			return childSpec{}, err
+		}
+		if p.server.port, err = claimPort(postgresName, port); err != nil {
+			return childSpec{}, err
+		}
+		p.URL = p.server.url(postgresDatabase)
+		return p.server.spec(), nil
+	}, func(ctx context.Context) error { return p.server.createDatabase(ctx) })
 	if err != nil {
-		return nil, err
-	}
-	s, err := preparePostgres(ctx, dir)
-	if err == nil {
-		s.port, err = claimPort(postgresName, port)
-	}
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
-	p := &Postgres{URL: s.url(postgresDatabase), server: s}
-	if p.proc, err = launch(postgresName, dir, lock, s.server()); err != nil {
-		return nil, err
-	}
-	p.Pid = p.proc.pid
-	if err := p.proc.waitReady(ctx, s.createDatabase); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// Close shuts the server down gracefully, ending open sessions, and waits until it has exited.
-func (p *Postgres) Close() error { return p.proc.stop() }
-
 // Watch waits until ctx ends and returns nil, or until the server has exited by itself and returns the reason as far as
 // its log shows it. Its folder remains, and another start continues with it.
 func (p *Postgres) Watch(ctx context.Context) error {
-	return p.proc.watch(ctx, "Start it again: the data is kept")
+	return p.watch(ctx, "Start it again: the data is kept")
 }
-
-// Kill kills the server's first process with SIGKILL and waits until it has exited; its other processes follow.
-func (p *Postgres) Kill() { p.proc.kill() }
 
 // A postgresServer is what is known before the start.
 type postgresServer struct {
@@ -173,9 +161,9 @@ func (s *postgresServer) initdb(ctx context.Context) error {
 	return nil
 }
 
-// server describes how the warden runs and stops the server: fast shutdown (sessions are ended, data written), then
+// spec describes how the warden runs and stops the server: fast shutdown (sessions are ended, data written), then
 // immediate.
-func (s *postgresServer) server() childSpec {
+func (s *postgresServer) spec() childSpec {
 	program := filepath.Join(s.bin, "postgres")
 	spec := childSpec{
 		Kind: wardenKind, Path: program, Dir: s.dir, UID: s.uid, GID: s.uid,

@@ -19,8 +19,8 @@ func TestPostgresKeepsData(t *testing.T) {
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if p.proc.err != nil {
-				t.Errorf("it did not end in good order: %v: %s", p.proc.err, p.proc.lastWords())
+			if p.err != nil {
+				t.Errorf("it did not end in good order: %v: %s", p.err, p.lastWords())
 			}
 		},
 		(*Postgres).Kill,
@@ -194,7 +194,7 @@ func TestPostgresThatEndsIsReported(t *testing.T) {
 		t.Errorf("of a server that runs: %v", err)
 	}
 	p.Kill()
-	if err := p.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself") || !strings.Contains(err.Error(), p.proc.log) {
+	if err := p.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself") || !strings.Contains(err.Error(), p.log) {
 		t.Errorf("of a server that was killed: %v", err)
 	}
 }

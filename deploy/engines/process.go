@@ -27,8 +27,9 @@ const (
 
 // A process is an engine that runs in a helper process, or under one.
 type process struct {
+	Pid int // of the engine itself
+
 	what   string // for messages: PostgreSQL
-	pid    int    // of the engine itself
 	helper *exec.Cmd
 	stdin  io.Closer // closing it stops the engine
 	log    string    // path of the engine's output
@@ -37,6 +38,26 @@ type process struct {
 	err    error // exit status of the helper; read after ended is closed
 
 	stopOnce sync.Once
+}
+
+// start locks dir, which it makes absolute, launches what prepare describes, and returns when the engine answers.
+func start(
+	ctx context.Context, what, dir string, prepare func(dir string) (childSpec, error), answers func(context.Context) error,
+) (*process, error) {
+	dir, lock, err := lockDir(ctx, what, dir)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := prepare(dir)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	p, err := launch(what, dir, lock, spec)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.waitReady(ctx, answers)
 }
 
 // launch starts a helper, hands it the lock and waits until the engine has a pid. From then on the helper owns the
@@ -74,12 +95,12 @@ func launch(what, dir string, lock *os.File, spec childSpec) (*process, error) {
 		p.err = p.helper.Wait()
 		close(p.ended)
 	}()
-	if p.pid, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
+	if p.Pid, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
 		<-p.ended
 		return nil, p.failed(p.err)
 	}
-	if err := notePid(lock, p.pid); err != nil { // the engine keeps the lock, even if the helper and this process are killed
-		p.stop()
+	if err := notePid(lock, p.Pid); err != nil { // the engine keeps the lock, even if the helper and this process are killed
+		p.Close()
 		return nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
 	}
 	return p, nil
@@ -120,7 +141,7 @@ func (p *process) waitReady(ctx context.Context, answers func(context.Context) e
 		case <-p.ended:
 			return p.failed(p.err)
 		case <-ctx.Done():
-			p.stop()
+			p.Close()
 			return p.failed(fmt.Errorf("%w (it last answered: %v)", context.Cause(ctx), err))
 		case <-tick.C:
 		}
@@ -178,28 +199,28 @@ func (p *process) tail(limit int64) string {
 	return strings.TrimSpace(string(text[:n]))
 }
 
-// stop shuts the engine down gracefully and waits until all its processes have exited. Calling it again is harmless.
-func (p *process) stop() error {
+// Close shuts the engine down gracefully and waits until all its processes have exited. Calling it again is harmless.
+func (p *process) Close() error {
 	p.stopOnce.Do(func() { p.stdin.Close() })
 	select {
 	case <-p.ended:
 		return nil
 	case <-time.After(stopWait):
-		p.kill()
+		p.Kill()
 		p.helper.Process.Kill()
 		<-p.ended
 		return fmt.Errorf("stop %s: it did not stop within %s and was killed", p.what, stopWait)
 	}
 }
 
-// kill ends the engine as a power failure would, and waits until it has exited. The folder can then be used again. It
-// does nothing if the engine has exited before, because its id may be another process's by now.
-func (p *process) kill() {
+// Kill ends the engine with SIGKILL, as a power failure would, and waits until it has exited. The folder can then be used
+// again. It does nothing if the engine has exited before, because its id may be another process's by now.
+func (p *process) Kill() {
 	select {
 	case <-p.ended:
 		return
 	default:
-		syscall.Kill(p.pid, syscall.SIGKILL)
+		syscall.Kill(p.Pid, syscall.SIGKILL)
 	}
 	select {
 	case <-p.ended:
