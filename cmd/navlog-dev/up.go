@@ -131,7 +131,7 @@ func (u *up) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := u.startReceiver(ctx); err != nil {
+	if err := u.startReceiver(); err != nil {
 		return err
 	}
 	if err := u.startPrograms(ctx, d); err != nil {
@@ -219,22 +219,18 @@ func (u *up) applyDevelopmentSettings() error {
 	return nil
 }
 
-func (u *up) startReceiver(ctx context.Context) error {
+func (u *up) startReceiver() error {
 	secrets := map[int64]string{}
 	for _, p := range u.ready.Partners {
 		secrets[p.ID] = p.SigningSecret
 	}
-	r, err := receiver.Start(ctx, filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.Out, u.log.With("program", "receiver"))
+	r, err := receiver.Start(filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.Out, u.log.With("program", "receiver"))
 	if err != nil {
 		return fmt.Errorf("start the demo receiver: %w", err)
 	}
-	u.engines.add("receiver", r.Close)
-	parsed, err := url.Parse(r.URL(u.ready.Partners[0].ID))
-	if err != nil {
-		return err
-	}
-	u.ready.Receiver = "https://" + parsed.Host
-	return u.trustReceiver(r.CAFile())
+	u.engines.add("receiver", func() error { r.Close(); return nil })
+	u.ready.Receiver = "https://" + r.Address
+	return u.trustReceiver(r.CAFile)
 }
 
 // trustReceiver adds the demo receiver's certificate to those of webhooks.caFile.

@@ -1,7 +1,6 @@
 package receiver
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,90 +16,34 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-const (
-	// maxBody is far larger than any event.
-	maxBody = 64 << 10
-	// remembered is how many event ids are kept to distinguish a repeat from a new event.
-	remembered = 10_000
-	// closeWait is how long Close lets deliveries in progress finish.
-	closeWait = 5 * time.Second
-)
+// maxBody is far larger than any event.
+const maxBody = 64 << 10
 
 // A Receiver responds to the webhooks of some partners and prints them.
 type Receiver struct {
-	secrets  map[int64]string
-	log      *slog.Logger
-	server   *http.Server
-	address  string
-	caFile   string
-	served   chan struct{} // closed when the server has stopped
-	closing  sync.Once
-	closeErr error
+	*Server
+	secrets map[int64]string
+	log     *slog.Logger
 
 	mu   sync.Mutex // guards out and seen
 	out  io.Writer
-	seen *recent
+	seen map[uuid.UUID]bool
 }
 
-// Start starts a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It writes the
-// certificate of its authority to dir. secrets are the signing secrets by partner id. Each event becomes one line on
-// out.
-func Start(ctx context.Context, dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
-	listener, trust, caFile, err := listen(dir)
-	if err != nil {
-		return nil, err
-	}
-	r := &Receiver{
-		secrets: secrets, log: log, address: listener.Addr().String(), caFile: caFile,
-		served: make(chan struct{}), out: out, seen: newRecent(remembered),
-	}
+// Start starts a receiver on a free port of 127.0.0.1. It writes the certificate of its authority to dir. secrets are the
+// signing secrets by partner id. Each event becomes one line on out.
+func Start(dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
+	r := &Receiver{secrets: secrets, log: log, out: out, seen: map[uuid.UUID]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /partners/{id}", r.receive)
-	r.server = &http.Server{
-		Handler:           mux,
-		TLSConfig:         trust,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	go func() {
-		defer close(r.served)
-		if err := r.server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the demo receiver ended", "error", err)
-		}
-	}()
-	go func() {
-		select {
-		case <-ctx.Done():
-			r.Close()
-		case <-r.served:
-		}
-	}()
-	return r, nil
+	var err error
+	r.Server, err = Serve(dir, mux)
+	return r, err
 }
 
 // URL returns the URL for the partner to register.
 func (r *Receiver) URL(partner int64) string {
-	return fmt.Sprintf("https://%s/partners/%d", r.address, partner)
-}
-
-// CAFile returns the path of the certificate that a sender must trust.
-func (r *Receiver) CAFile() string { return r.caFile }
-
-// Close waits up to five seconds for deliveries in progress, and stops. Calling it again is harmless.
-func (r *Receiver) Close() error {
-	r.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-		defer cancel()
-		if err := r.server.Shutdown(ctx); err != nil {
-			r.closeErr = errors.Join(fmt.Errorf("close the demo receiver: %w", err), r.server.Close())
-		}
-		<-r.served
-	})
-	return r.closeErr
+	return fmt.Sprintf("https://%s/partners/%d", r.Address, partner)
 }
 
 func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
@@ -112,12 +55,7 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxBody))
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
-			return
-		}
-		http.Error(w, "the body cannot be read", http.StatusBadRequest)
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge) // or its sender is gone and reads nothing
 		return
 	}
 	h := request.Header
@@ -177,9 +115,10 @@ func (r *Receiver) print(d *delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	news := "new"
-	if !r.seen.add(d.ID) {
+	if r.seen[d.ID] {
 		news = "repeat"
 	}
+	r.seen[d.ID] = true
 	if _, err := fmt.Fprintf(r.out, "%s  (%s)\n", d.line(), news); err != nil {
 		r.log.Warn("a webhook could not be printed", "id", d.ID, "error", err)
 	}
@@ -195,27 +134,4 @@ func (d *delivery) line() string {
 	default:
 		return fmt.Sprintf("%s  id %s", head, d.ID)
 	}
-}
-
-// recent remembers the newest ids, up to the length of the ring.
-type recent struct {
-	ids  map[uuid.UUID]struct{}
-	ring []uuid.UUID
-	next int
-}
-
-func newRecent(size int) *recent {
-	return &recent{ids: make(map[uuid.UUID]struct{}, size), ring: make([]uuid.UUID, size)}
-}
-
-// add reports whether the id is new.
-func (s *recent) add(id uuid.UUID) bool {
-	if _, found := s.ids[id]; found {
-		return false
-	}
-	delete(s.ids, s.ring[s.next]) // uuid.Nil, which is never added, while the ring fills
-	s.ids[id] = struct{}{}
-	s.ring[s.next] = id
-	s.next = (s.next + 1) % len(s.ring)
-	return true
 }

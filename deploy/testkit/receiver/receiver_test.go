@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -46,16 +43,12 @@ func (l *lines) String() string {
 func start(t *testing.T) (*Receiver, *http.Client, *lines) {
 	t.Helper()
 	out := &lines{}
-	r, err := Start(t.Context(), t.TempDir(), secrets, out, slog.New(slog.DiscardHandler))
+	r, err := Start(t.TempDir(), secrets, out, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r, trusting(t, r.CAFile()), out
+	t.Cleanup(r.Close)
+	return r, trusting(t, r.CAFile), out
 }
 
 func trusting(t *testing.T, caFile string) *http.Client {
@@ -193,40 +186,6 @@ func TestASignatureIsOverTheRawBytes(t *testing.T) {
 	}
 }
 
-func TestRemembersABoundedNumberOfEvents(t *testing.T) {
-	s := newRecent(3)
-	id := func(n byte) uuid.UUID { return uuid.UUID{n} }
-	for _, step := range []struct {
-		id  byte
-		new bool
-	}{{1, true}, {2, true}, {3, true}, {1, false}, {4, true}, {2, false}, {1, true}, {2, true}, {4, false}} {
-		if got := s.add(id(step.id)); got != step.new {
-			t.Errorf("id %d: new is %t, want %t", step.id, got, step.new)
-		}
-		if len(s.ids) > 3 {
-			t.Fatalf("%d ids are remembered", len(s.ids))
-		}
-	}
-}
-
-// TestEndsWithItsContext checks that the port is free again after ctx has ended.
-func TestEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := Start(ctx, t.TempDir(), secrets, io.Discard, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	select {
-	case <-r.served:
-	case <-time.After(time.Minute):
-		t.Fatal("the receiver continues")
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // broken is an output that always fails.
 type broken struct{}
 
@@ -234,12 +193,12 @@ func (broken) Write([]byte) (int, error) { return 0, fmt.Errorf("gone") }
 
 func TestABrokenOutputIsNotThePartnersFault(t *testing.T) {
 	warnings := &lines{}
-	r, err := Start(t.Context(), t.TempDir(), secrets, broken{}, slog.New(slog.NewTextHandler(warnings, nil)))
+	r, err := Start(t.TempDir(), secrets, broken{}, slog.New(slog.NewTextHandler(warnings, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	status, _ := depositOf(r, "11111111-1111-4111-8111-111111111111").send(t, trusting(t, r.CAFile()))
+	status, _ := depositOf(r, "11111111-1111-4111-8111-111111111111").send(t, trusting(t, r.CAFile))
 	if status != 200 || !strings.Contains(warnings.String(), "could not be printed") {
 		t.Errorf("answered with %d, said %q", status, warnings)
 	}
