@@ -3,7 +3,6 @@ package engines
 import (
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -19,10 +18,6 @@ type partition struct {
 	topic     string
 	id        [16]byte
 	partition int32
-}
-
-func (p partition) key() string {
-	return fmt.Sprintf("%s-%d", hex.EncodeToString(p.id[:]), p.partition)
 }
 
 // A broker is the only broker of the cluster, accessed with kadm, and to fetch also with plain requests, because heal
@@ -66,28 +61,24 @@ func (b *broker) partitions(ctx context.Context) ([]partition, error) {
 	return all, nil
 }
 
-// batches calls see for each batch of a partition, starting at an offset, and returns the partition's end offset.
-func (b *broker) batches(ctx context.Context, p partition, from int64, see func(kmsg.RecordBatch) error) (int64, error) {
+// batches calls see for each batch of a partition.
+func (b *broker) batches(ctx context.Context, p partition, see func(kmsg.RecordBatch) error) error {
+	from, err := b.start(ctx, p)
+	if err != nil {
+		return err
+	}
 	for {
 		chunk, err := b.fetch(ctx, p, from)
-		if errors.Is(err, kerr.OffsetOutOfRange) { // its start was deleted, or the log is shorter than recorded
-			if from, err = b.offset(ctx, p, b.ListStartOffsets); err == nil {
-				chunk, err = b.fetch(ctx, p, from)
-			}
-		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 		batches, err := readBatches(chunk.RecordBatches)
-		if err != nil {
-			return 0, err
-		}
-		if len(batches) == 0 {
-			return chunk.HighWatermark, nil
+		if err != nil || len(batches) == 0 {
+			return err
 		}
 		for _, batch := range batches {
 			if err := see(batch); err != nil {
-				return 0, err
+				return err
 			}
 			from = batch.FirstOffset + int64(batch.LastOffsetDelta) + 1
 		}
@@ -135,12 +126,9 @@ func readBatches(raw []byte) ([]kmsg.RecordBatch, error) {
 	return all, nil
 }
 
-func (b *broker) end(ctx context.Context, p partition) (int64, error) {
-	return b.offset(ctx, p, b.ListEndOffsets)
-}
-
-func (b *broker) offset(ctx context.Context, p partition, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (int64, error) {
-	listed, err := list(ctx, p.topic)
+// start returns a partition's first offset: earlier records may have been deleted.
+func (b *broker) start(ctx context.Context, p partition) (int64, error) {
+	listed, err := b.ListStartOffsets(ctx, p.topic)
 	if err != nil {
 		return 0, err
 	}

@@ -2,14 +2,8 @@ package engines
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -22,15 +16,14 @@ import (
 // because the producer's next marker says "committed". And a crash between the markers of one commit leaves a
 // transaction that is committed in only some partitions.
 //
-// heal writes the missing markers. It reads each partition from the offset up to which the log was last known to be
-// sound, and collects the transactions whose data is not followed by a marker. It skips those that the broker knows to
+// heal writes the missing markers. It reads each partition and collects the transactions whose data is not followed by a marker. It skips those that the broker knows to
 // be open (after a graceful stop it remembers them, and ends them itself), commits those that are committed in another
 // partition, and aborts the rest. A transaction is identified by its producer's id and epoch: the epoch is raised at
 // each end (KIP-890) if broker and client use EndTxn version 5 or later, which kfake and franz-go do.
 //
 // A completed commit is correct on disk but not yet in the broker's memory, which still considers the transaction
 // aborted. heal reports this, and the broker must then be restarted to read its log again.
-func heal(ctx context.Context, dir, addr string, dial func(context.Context, string, string) (net.Conn, error)) (again bool, err error) {
+func heal(ctx context.Context, addr string, dial func(context.Context, string, string) (net.Conn, error)) (again bool, err error) {
 	b, err := newBroker(addr, kgo.Dialer(dial))
 	if err != nil {
 		return false, err
@@ -44,13 +37,9 @@ func heal(ctx context.Context, dir, addr string, dial func(context.Context, stri
 	if err != nil {
 		return false, err
 	}
-	sound, err := readSound(dir)
-	if err != nil {
-		return false, err
-	}
-	found := findings{sound: soundLog{}, committed: map[txID]bool{}}
+	found := findings{committed: map[txID]bool{}}
 	for _, p := range partitions {
-		if err := found.read(ctx, b, p, sound[p.key()], open); err != nil {
+		if err := found.read(ctx, b, p, open); err != nil {
 			return false, fmt.Errorf("read %s-%d: %w", p.topic, p.partition, err)
 		}
 	}
@@ -61,7 +50,7 @@ func heal(ctx context.Context, dir, addr string, dial func(context.Context, stri
 		}
 		again = again || commit
 	}
-	return again, found.sound.write(dir)
+	return again, nil
 }
 
 // A txID identifies a transaction.
@@ -78,19 +67,14 @@ type looseTx struct {
 
 // findings is the result of reading the log.
 type findings struct {
-	sound     soundLog
 	loose     []looseTx
 	committed map[txID]bool // in some partition
 }
 
-// read reads a partition starting at an offset. open are the producers whose transaction the broker knows to be open.
-func (f *findings) read(ctx context.Context, b *broker, p partition, from int64, open map[int64]bool) error {
-	type begun struct {
-		tx    txID
-		first int64 // first offset
-	}
-	left := make(map[int64]begun) // by producer, which has at most one open transaction
-	end, err := b.batches(ctx, p, from, func(batch kmsg.RecordBatch) error {
+// read reads a partition. open are the producers whose transaction the broker knows to be open.
+func (f *findings) read(ctx context.Context, b *broker, p partition, open map[int64]bool) error {
+	left := make(map[int64]txID) // by producer, which has at most one open transaction
+	err := b.batches(ctx, p, func(batch kmsg.RecordBatch) error {
 		const transactional, control = 1 << 4, 1 << 5 // bits of a batch's attributes
 		tx := txID{batch.ProducerID, batch.ProducerEpoch}
 		switch {
@@ -104,9 +88,7 @@ func (f *findings) read(ctx context.Context, b *broker, p partition, from int64,
 			}
 			delete(left, tx.producer)
 		case batch.Attributes&transactional != 0:
-			if _, more := left[tx.producer]; !more {
-				left[tx.producer] = begun{tx, batch.FirstOffset}
-			}
+			left[tx.producer] = tx
 		}
 		return nil
 	})
@@ -114,13 +96,10 @@ func (f *findings) read(ctx context.Context, b *broker, p partition, from int64,
 		return err
 	}
 	for producer, tx := range left {
-		if open[producer] {
-			end = min(end, tx.first)
-		} else {
-			f.loose = append(f.loose, looseTx{p, tx.tx})
+		if !open[producer] {
+			f.loose = append(f.loose, looseTx{p, tx})
 		}
 	}
-	f.sound[p.key()] = end
 	return nil
 }
 
@@ -135,60 +114,4 @@ func isCommit(batch kmsg.RecordBatch) (bool, error) {
 	}
 	err := key.ReadFrom(record.Key)
 	return key.Type == kmsg.ControlRecordKeyTypeCommit, err
-}
-
-// noteHealed records, before a graceful stop, that the log is sound up to its end, so that the next start need not read
-// it. The ends are read first: a transaction that has data before them and is not open afterwards has ended.
-func noteHealed(dir, addr string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	b, err := newBroker(addr)
-	if err != nil {
-		return err
-	}
-	defer b.client.Close()
-	partitions, err := b.partitions(ctx)
-	if err != nil {
-		return err
-	}
-	next := soundLog{}
-	for _, p := range partitions {
-		if next[p.key()], err = b.end(ctx, p); err != nil {
-			return fmt.Errorf("read the end of %s-%d: %w", p.topic, p.partition, err)
-		}
-	}
-	open, err := b.openTransactions(ctx)
-	if err != nil || len(open) > 0 {
-		return err
-	}
-	return next.write(dir)
-}
-
-// A soundLog holds, per partition, the offset up to which every transaction is known to have its marker.
-type soundLog map[string]int64
-
-func soundFile(dir string) string { return filepath.Join(dir, "sound.json") }
-
-func readSound(dir string) (soundLog, error) {
-	text, err := os.ReadFile(soundFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var s soundLog
-	if err == nil && json.Unmarshal(text, &s) != nil {
-		return nil, nil // damaged by a crash: read the log from its start
-	}
-	return s, err
-}
-
-func (s soundLog) write(dir string) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	half := soundFile(dir) + ".new"
-	if err := os.WriteFile(half, text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(half, soundFile(dir))
 }
