@@ -1,10 +1,10 @@
 package oracle
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -46,18 +46,7 @@ func (h *History) Events(partners []Partner) map[string]Object {
 	return found
 }
 
-// eventID returns the version 5 UUID of a name in navlog's namespace, which is itself a UUID in the namespace of URLs.
-func eventID(name string) string {
-	urls := [16]byte{0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}
-	id := uuid5(uuid5(urls, "https://navlog.dev/event"), name)
-	s := hex.EncodeToString(id[:])
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
-}
+var namespace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event"))
 
-func uuid5(namespace [16]byte, name string) [16]byte {
-	sum := sha1.Sum(append(namespace[:], name...))
-	id := [16]byte(sum[:16])
-	id[6] = id[6]&0x0f | 0x50
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
+// eventID returns the version 5 UUID of a name in navlog's namespace, which is itself a UUID in the namespace of URLs.
+func eventID(name string) string { return uuid.NewSHA1(namespace, []byte(name)).String() }
