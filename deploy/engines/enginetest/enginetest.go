@@ -48,6 +48,47 @@ func Kafka(t testing.TB) []string {
 	return []string{k.Addr}
 }
 
+// ApacheKafka returns the bootstrap addresses of the shared Apache Kafka broker. Tests must use their own topics and
+// transactional ids. If this machine cannot run it, the test is skipped, or fails if the environment says CI=true.
+func ApacheKafka(t testing.TB) []string {
+	t.Helper()
+	if err := engines.ApacheKafkaAvailable(); err != nil {
+		LeaveOut(t, err)
+	}
+	return []string{must(t, sharedApacheKafka).Addr}
+}
+
+var sharedApacheKafka = sync.OnceValues(func() (*engines.ApacheKafka, error) {
+	return shared("apachekafka", func(ctx context.Context, dir string) (*engines.ApacheKafka, error) {
+		return engines.StartApacheKafka(ctx, dir)
+	})
+})
+
+// ClickHouseCluster returns n servers, the replicas of a shard, that live as long as the test. If this machine cannot run
+// ZooKeeper, the test is skipped, or fails if the environment says CI=true.
+func ClickHouseCluster(t testing.TB, n int) *engines.ClickHouseCluster {
+	t.Helper()
+	if err := engines.ZooKeeperAvailable(); err != nil {
+		LeaveOut(t, err)
+	}
+	return own(t, func(ctx context.Context) (*engines.ClickHouseCluster, error) {
+		return engines.StartClickHouseCluster(ctx, t.TempDir(), n)
+	})
+}
+
+// PgBouncer returns the URL of a database behind a PgBouncer that belongs to the test, in transaction mode. If this
+// machine does not have one, the test is skipped, or fails if the environment says CI=true.
+func PgBouncer(t testing.TB, database string) string {
+	t.Helper()
+	if err := engines.PgBouncerAvailable(); err != nil {
+		LeaveOut(t, err)
+	}
+	p := own(t, func(ctx context.Context) (*engines.PgBouncer, error) {
+		return engines.StartPgBouncer(ctx, t.TempDir(), database)
+	})
+	return p.URL
+}
+
 // Anvil starts a new development chain that lives as long as the test.
 func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
 	t.Helper()
