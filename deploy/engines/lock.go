@@ -22,20 +22,9 @@ func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("start %s: %w", what, err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", nil, fmt.Errorf("start %s: make its folder: %w", what, err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := lockFile(dir, func(f *os.File) error { return flock(ctx, f) })
 	if err != nil {
-		return "", nil, fmt.Errorf("start %s: open the lock of its folder: %w", what, err)
-	}
-	if err := flock(ctx, f); err != nil {
-		defer f.Close()
-		return "", nil, fmt.Errorf("start %s: %w", what, inUse(f, dir, err))
-	}
-	if err := notePid(f, os.Getpid()); err != nil {
-		f.Close()
-		return "", nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
+		return "", nil, fmt.Errorf("start %s: %w", what, err)
 	}
 	return dir, f, nil
 }
@@ -43,6 +32,15 @@ func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
 // Reserve creates dir if necessary and locks it for this process, or fails at once if another one has it. No process
 // that this one starts inherits the lock, so engines that are still shutting down do not hold it.
 func Reserve(dir string) (release func() error, err error) {
+	f, err := lockFile(dir, func(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) })
+	if err != nil {
+		return nil, err
+	}
+	return f.Close, nil
+}
+
+// lockFile creates dir if necessary and locks the file of its lock, which then names this process.
+func lockFile(dir string, lock func(*os.File) error) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder: %w", err)
 	}
@@ -50,7 +48,7 @@ func Reserve(dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the folder: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(f); err != nil {
 		defer f.Close()
 		return nil, inUse(f, dir, err)
 	}
@@ -58,7 +56,7 @@ func Reserve(dir string) (release func() error, err error) {
 		f.Close()
 		return nil, fmt.Errorf("write the lock of the folder: %w", err)
 	}
-	return f.Close, nil
+	return f, nil
 }
 
 // inUse describes a folder that could not be locked. That another process has it needs no further reason.

@@ -33,31 +33,28 @@ func RemoveAtExit(dir string) error {
 	return nil
 }
 
-// TempDir creates a temporary folder for a run's engines, open to the user that PostgreSQL runs as, unlike t.TempDir of
-// a root process. It is removed with this process (see RemoveAtExit).
-func TempDir(name string) (string, error) {
-	dir, err := os.MkdirTemp("", "navlog-"+name+"-")
+// TempDir creates a temporary folder for a run's engines, which is removed with this process (see RemoveAtExit).
+func TempDir(name string) (string, error) { return newDir("", "navlog-"+name+"-", false) }
+
+// RunDir creates a new folder in data for the engines of one run. It is removed with this process, unless keep is set.
+func RunDir(data string, keep bool) (string, error) {
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	return newDir(data, "run-", keep)
+}
+
+// newDir creates a folder that the user that PostgreSQL runs as can enter, unlike t.TempDir of a root process.
+func newDir(parent, prefix string, keep bool) (string, error) {
+	dir, err := os.MkdirTemp(parent, prefix)
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make a folder for the engines: %w", err)
 	}
-	return dir, RemoveAtExit(dir)
-}
-
-// RunDir creates a new folder in data for the engines of one run, open to the user that PostgreSQL runs as. It is
-// removed with this process, unless keep is set.
-func RunDir(data string, keep bool) (string, error) {
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		return "", fmt.Errorf("make the data folder: %w", err)
-	}
-	dir, err := os.MkdirTemp(data, "run-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for the engines: %w", err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil || keep {
-		return dir, err
+	if keep {
+		return dir, nil
 	}
 	return dir, RemoveAtExit(dir)
 }
