@@ -60,7 +60,7 @@ var oddities = []kind{
 	})},
 	{fault: NoPrefix, methods: slices.Concat(blocks, getLogs), alter: rewritten(octets, func(_ *rand.Rand, text string) any { return text[2:] })},
 	{fault: NullLists, methods: getLogs, alter: nullLists},
-	{fault: NullOptional, methods: getLogs, alter: ofEachLog(nullOptional)},
+	{fault: NullOptional, methods: getLogs, alter: nullOptional},
 	{fault: MoreMembers, methods: slices.Concat(blocks, getLogs), alter: moreMembers},
 	{fault: DoubledLogs, methods: withLogs, alter: ofLogs(doubled)},
 	{fault: ShuffledLogs, methods: withLogs, alter: ofLogs(shuffled)},
@@ -102,33 +102,38 @@ func decimal(text string) string {
 // written.
 func rewritten(members []string, write func(rng *rand.Rand, text string) any) alteration {
 	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
-		one := func(object map[string]any) {
+		if result, ok := decoded(truth.Result).(string); ok {
+			if _, ok := number(result); ok && slices.Contains(members, "number") {
+				return truth.with(write(c.rng, result)), result, nil
+			}
+		}
+		return ofEach(truth, func(object map[string]any) {
 			for _, name := range members {
 				if text, ok := object[name].(string); ok && strings.HasPrefix(text, "0x") {
 					object[name] = write(c.rng, text)
 				}
 			}
-		}
-		switch result := decoded(truth.Result).(type) {
-		case string:
-			if _, ok := number(result); ok && slices.Contains(members, "number") {
-				return truth.with(write(c.rng, result)), result, nil
-			}
-		case map[string]any:
-			one(result)
-			return truth.with(result), "a block", nil
-		case []any:
-			for _, l := range result {
-				if l, ok := l.(map[string]any); ok {
-					one(l)
-				}
-			}
-			if len(result) > 0 {
-				return truth.with(result), fmt.Sprintf("%d logs", len(result)), nil
-			}
-		}
-		return truth, "", nil
+		})
 	}
+}
+
+// ofEach changes a block, or each log of a list.
+func ofEach(truth reply, change func(map[string]any)) (reply, string, error) {
+	switch result := decoded(truth.Result).(type) {
+	case map[string]any:
+		change(result)
+		return truth.with(result), "a block", nil
+	case []any:
+		for _, l := range result {
+			if l, ok := l.(map[string]any); ok {
+				change(l)
+			}
+		}
+		if len(result) > 0 {
+			return truth.with(result), fmt.Sprintf("%d logs", len(result)), nil
+		}
+	}
+	return truth, "", nil
 }
 
 // decoded parses JSON with encoding/json, keeping numbers as they are written.
@@ -167,42 +172,18 @@ func ofLogs(change func(rng *rand.Rand, logs []any) []any) alteration {
 	}
 }
 
-func ofEachLog(change func(rng *rand.Rand, l map[string]any)) alteration {
-	return ofLogs(func(rng *rand.Rand, logs []any) []any {
-		for _, l := range logs {
-			if l, ok := l.(map[string]any); ok {
-				change(rng, l)
+func nullOptional(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	return ofEach(truth, func(l map[string]any) {
+		for _, name := range []string{"removed", "blockTimestamp"} {
+			if l[name] = nil; c.rng.IntN(2) == 0 {
+				delete(l, name)
 			}
 		}
-		return logs
 	})
 }
 
-func nullOptional(rng *rand.Rand, l map[string]any) {
-	for _, name := range []string{"removed", "blockTimestamp"} {
-		if l[name] = nil; rng.IntN(2) == 0 {
-			delete(l, name)
-		}
-	}
-}
-
 func moreMembers(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
-	more := func(object map[string]any) { object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"", 1.5e3}} }
-	switch result := decoded(truth.Result).(type) {
-	case map[string]any:
-		more(result)
-		return truth.with(result), "a block", nil
-	case []any:
-		for _, l := range result {
-			if l, ok := l.(map[string]any); ok {
-				more(l)
-			}
-		}
-		if len(result) > 0 {
-			return truth.with(result), fmt.Sprintf("%d logs", len(result)), nil
-		}
-	}
-	return truth, "", nil
+	return ofEach(truth, func(object map[string]any) { object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"", 1.5e3}} })
 }
 
 func doubled(rng *rand.Rand, logs []any) []any {
