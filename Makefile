@@ -263,7 +263,7 @@ bench-ingest: build ## Measure the time from the chain to the API (BENCH="--logs
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: bench-rebuild
-bench-rebuild: build ## Measure a rebuild, and compare with a bare insert of its rows (BENCH="--users 5000000", "--events 1000000 --users 100000" for less)
+bench-rebuild: build ## Measure a rebuild (BENCH="--users 5000000", "--events 1000000 --users 100000" for less)
 	cd deploy/bench && go build -o $(BIN)/bench-rebuild ./rebuild
 	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
 

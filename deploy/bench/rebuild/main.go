@@ -1,17 +1,13 @@
-// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog rebuilds its read models from a log, compared
-// with the time that ClickHouse takes only to insert the same events, and how soon a new block is visible.
+// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog rebuilds its read models from a log, and how soon
+// a new block is visible.
 //
 //	log (embedded Kafka, cached) ─┬─ `navlog project`: builds the first generation
 //	                              ├─ `navlog projection rebuild`: the next one, to the switch   ◀─ timed
-//	                              ├─ live: one block after the other, until all tables have it  ◀─ timed
-//	                              └─ bare: the events of that generation into the same table    ◀─ timed
+//	                              └─ live: one block after the other, until all tables have it  ◀─ timed
 //
 // The log is the difficult one of package workload. Its logs count, including retracted ones and retractions. Block
 // records, one record in eleven, are nearly free and do not count. A rebuild is finished when the new generation is
 // live and its tables, lists included, are merged.
-//
-// The rows of the bare insert are read from the generation as native blocks, which is not timed, and sent unchanged: no
-// insert can do less work.
 package main
 
 import (
@@ -40,7 +36,6 @@ type benchmark struct {
 	Events int    `default:"10000000" help:"Logs of the chain's history; those of reorganisations come on top."`
 	Users  int    `default:"1000000" help:"Users that the log names."`
 	Blocks int    `default:"400" help:"Live blocks to time, of 20 logs each."`
-	Chunk  int    `default:"50000" help:"Records whose rows the bare insert sends at once."`
 }
 
 func main() {
@@ -109,26 +104,19 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	alone, err := b.liveBlocks(ctx, e)
+	blocks, err := b.liveBlocks(ctx, e)
 	if err != nil {
 		return err
 	}
 	memory := stack.Peak(project.Pid)
-	bench.Say("inserting the same events bare")
-	bare, rows, err := e.bare(ctx, b, last)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("bare insert of the same %d rows of events: %.1f s, %.0f events/s; what ClickHouse merges later is not in it. The rebuild takes %.2f times that\n",
-		rows, bare.Seconds(), rate(logs, bare), rebuilt.Seconds()/bare.Seconds())
 	fmt.Printf("%d users; the peak of navlog project is of building, rebuilding beside the live generation, and following\n", e.log.Users)
 	bench.Print(os.Stdout,
 		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 70_000, Least: true},
 		bench.Bar{Name: "engine-microseconds-per-event", Value: micros, Bound: 5},
 		bench.Bar{Name: "memory-mib", Value: float64(memory) / (1 << 20), Bound: 256},
-		bench.Bar{Name: "live-block-p50-ms", Value: bench.Quantile(alone.waits, 0.5), Bound: 40},
-		bench.Bar{Name: "live-block-p99-ms", Value: bench.Quantile(alone.waits, 0.99), Bound: 100},
-		bench.Bar{Name: "live-block-engine-ms", Value: bench.Milliseconds(alone.engine), Bound: 50},
+		bench.Bar{Name: "live-block-p50-ms", Value: bench.Quantile(blocks.waits, 0.5), Bound: 40},
+		bench.Bar{Name: "live-block-p99-ms", Value: bench.Quantile(blocks.waits, 0.99), Bound: 100},
+		bench.Bar{Name: "live-block-engine-ms", Value: bench.Milliseconds(blocks.engine), Bound: 50},
 	)
 	return nil
 }
@@ -199,28 +187,13 @@ func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs u
 	return took, rebuilding.clickHouse.Seconds() * 1e6 / float64(logs), nil
 }
 
-// liveBlocks times blocks at the head with the standby generation and without it, and returns the latter.
-func (b *benchmark) liveBlocks(ctx context.Context, e *system) (alone lively, err error) {
+// liveBlocks times blocks at the head without a standby generation.
+func (b *benchmark) liveBlocks(ctx context.Context, e *system) (lively, error) {
 	bench.Say("timing live blocks")
-	beside, err := e.live(ctx, b)
-	if err != nil {
-		return lively{}, err
-	}
 	if err := b.command(ctx, e, "projection", "drop", "1"); err != nil {
 		return lively{}, err
 	}
-	if alone, err = e.live(ctx, b); err != nil {
-		return lively{}, err
-	}
-	beside.print("with a standby generation beside the live one")
-	alone.print("with only the live generation")
-	return alone, nil
-}
-
-// print prints how long live blocks took.
-func (l lively) print(how string) {
-	fmt.Printf("live blocks of %d logs %s, from commit to all tables: p50 %.1f ms, p99 %.1f ms, of %d; processor time for each: ClickHouse %.1f ms\n",
-		liveLogs, how, bench.Quantile(l.waits, 0.5), bench.Quantile(l.waits, 0.99), len(l.waits), bench.Milliseconds(l.engine))
+	return e.live(ctx, b)
 }
 
 // merged waits until the tables of a generation are merged as far as they settle after a build, and returns how long
