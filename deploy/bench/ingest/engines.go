@@ -29,7 +29,7 @@ func startSystem(ctx context.Context, b *benchmark) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	started, err := stack.Start(ctx, dir, filepath.Join(dir, "kafka"))
+	started, err := stack.Start(ctx, stack.In(dir))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	started, err := stack.Start(ctx, dir, filepath.Join(dir, "kafka"))
+	started, err := stack.Start(ctx, stack.In(dir))
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,10 @@ func (b *benchmark) start(ctx context.Context) (_ *system, err error) {
 	if e.dir, err = engines.RunDir(b.Data, false); err != nil {
 		return nil, err
 	}
+	in := stack.In(e.dir)
 	// A different chain needs a different log.
-	if e.Stack, err = stack.Start(ctx, e.dir, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
+	in.Kafka = filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")
+	if e.Stack, err = stack.Start(ctx, in); err != nil {
 		return nil, err
 	}
 	e.ch = e.ReadModel()

@@ -68,7 +68,7 @@ func TestUnreachableEngines(t *testing.T) {
 		users, needers  []string // those that use the engine, and those whose role needs it
 	}{
 		{"ClickHouse", "clickhouse.addr", func() error { f.ClickHouse.Kill(); return nil }, []string{"project", "serve"}, []string{"project", "serve"}},
-		{"Kafka", "kafka.brokers", f.Embedded.Close, []string{"ingest", "project", "dispatch"}, []string{"ingest", "project", "dispatch"}},
+		{"Kafka", "kafka.brokers", f.Kafka.Close, []string{"ingest", "project", "dispatch"}, []string{"ingest", "project", "dispatch"}},
 		{"PostgreSQL", "postgres.url", func() error { f.Postgres.Kill(); return nil }, []string{"ingest", "project", "serve", "dispatch"}, []string{"serve", "dispatch"}},
 		{"the node", "chain.rpc", func() error { f.KillChain(); return nil }, []string{"ingest"}, []string{"ingest"}},
 	} {

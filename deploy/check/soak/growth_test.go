@@ -14,11 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/stack"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // A sample is what was read of all processes at one time.
@@ -113,11 +110,10 @@ func lowerQuartile(values []float64) float64 {
 // the connections of each generation.
 type sampler struct {
 	*system
-	mined      atomic.Uint64     // blocks
-	engines    map[uint16]string // by port
-	clickhouse driver.Conn
-	samples    []sample
-	taken      atomic.Int64
+	mined   atomic.Uint64     // blocks
+	engines map[uint16]string // by port
+	samples []sample
+	taken   atomic.Int64
 }
 
 const (
@@ -128,18 +124,12 @@ const (
 
 func newSampler(s *system) *sampler {
 	sampler := &sampler{system: s, engines: map[uint16]string{}}
-	c := readmodel.DefaultConfig()
-	c.Addr = s.ClickHouse.Addr
-	var err error
-	sampler.clickhouse, err = c.Open("")
-	must(s.t, err)
-	s.t.Cleanup(func() { sampler.clickhouse.Close() })
 	database, err := url.Parse(s.Postgres.URL)
 	must(s.t, err)
 	node, err := url.Parse(s.URL)
 	must(s.t, err)
 	for engine, address := range map[string]string{
-		"Kafka": s.Kafka[0], "ClickHouse": s.ClickHouse.Addr, "PostgreSQL": database.Host, "the node": node.Host,
+		"Kafka": s.Kafka.Addr, "ClickHouse": s.ClickHouse.Addr, "PostgreSQL": database.Host, "the node": node.Host,
 	} {
 		_, port, err := net.SplitHostPort(address)
 		must(s.t, err)
@@ -240,7 +230,7 @@ func (s *sampler) readEngines(ctx context.Context, values map[series]float64) er
 		return err
 	}
 	values[series{"PostgreSQL", "connections"}] = float64(sessions)
-	if err := s.clickhouse.QueryRow(ctx, "SELECT value FROM system.metrics WHERE metric = 'TCPConnection'").Scan(&sessions); err != nil {
+	if err := s.Conn.QueryRow(ctx, "SELECT value FROM system.metrics WHERE metric = 'TCPConnection'").Scan(&sessions); err != nil {
 		return err
 	}
 	values[series{"ClickHouse", "connections"}] = float64(sessions)

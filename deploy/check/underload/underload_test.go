@@ -14,7 +14,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // interval of the traffic: a block.
@@ -252,13 +251,8 @@ func (l *load) judge(t *testing.T, equal bool) {
 // spoil changes every valuation of a generation, also in the totals of vaults.
 func (s *system) spoil(t *testing.T, id int32) {
 	t.Helper()
-	c := readmodel.DefaultConfig()
-	c.Addr = s.ClickHouse.Addr
-	conn, err := c.Open("")
-	must(t, err)
-	defer conn.Close()
 	for table, valuations := range map[string]string{"events": "effect = 'valuation'", "lists": "kind = 'valuation' OR list = 'totals' AND valued_block > 0"} {
-		ask := "ALTER TABLE " + c.Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
-		must(t, conn.Exec(t.Context(), ask))
+		ask := "ALTER TABLE " + s.ReadModel().Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
+		must(t, s.Conn.Exec(t.Context(), ask))
 	}
 }

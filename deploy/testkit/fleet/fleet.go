@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/ethclient"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/devchain"
@@ -31,7 +30,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/schemas/registry"
 )
 
 const (
@@ -47,26 +45,23 @@ const (
 type Options struct {
 	Replicas     int // of the topics
 	Partners     int
-	SlotsInEpoch int               // of the chain: twice as many blocks are not final
-	Settings     []string          // environment of every program, in addition
-	Folders      map[string]string // of engines whose data is not in the fleet's folder: kafka, clickhouse, postgres
+	SlotsInEpoch int           // of the chain: twice as many blocks are not final
+	Settings     []string      // environment of every program, in addition
+	Folders      stack.Folders // of engines whose data is not in the fleet's folder
 }
 
 // A Fleet is a development chain, engines, partners, their receiver, and the programs that were launched.
 type Fleet struct {
-	Dir        string         // of the engines and of the programs' output; it is removed with this process
-	Kafka      []string       // addresses of the brokers
-	Embedded   *engines.Kafka // nil if the caller started the brokers
-	ClickHouse *engines.ClickHouse
-	Postgres   *engines.Postgres
-	URL        string // of the chain
-	Contracts  *devchain.Contracts
-	Partners   []oracle.Partner
-	Receiver   *Receiver
-	Pool       *pgxpool.Pool
+	*stack.Stack        // Kafka is nil if the caller started the brokers
+	Dir          string // of the engines and of the programs' output; it is removed with this process
+	URL          string // of the chain
+	Contracts    *devchain.Contracts
+	Partners     []oracle.Partner
+	Receiver     *Receiver
 
 	options  Options
-	navlog   string // the binary
+	brokers  []string // that the caller started
+	navlog   string   // the binary
 	chain    *ethclient.Client
 	anvil    *engines.Anvil
 	programs []*Program
@@ -86,20 +81,22 @@ func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir str
 	if f.Dir, err = engines.TempDir("fleet"); err != nil {
 		return nil, err
 	}
+	in := stack.In(f.Dir)
+	in = stack.Folders{Kafka: cmp.Or(o.Folders.Kafka, in.Kafka), ClickHouse: cmp.Or(o.Folders.ClickHouse, in.ClickHouse),
+		Postgres: cmp.Or(o.Folders.Postgres, in.Postgres)}
 	var group errgroup.Group
-	if kafka == nil {
-		kafka = f.startKafka
+	if kafka != nil {
+		folder := in.Kafka
+		in.Kafka = ""
+		group.Go(func() (err error) {
+			f.brokers, err = kafka(ctx, folder)
+			return err
+		})
 	}
 	group.Go(func() (err error) {
-		f.Kafka, err = kafka(ctx, f.folder("kafka"))
-		return err
-	})
-	group.Go(func() (err error) {
-		f.ClickHouse, err = engines.StartClickHouse(ctx, f.folder("clickhouse"))
-		return err
-	})
-	group.Go(func() (err error) {
-		f.Postgres, err = engines.StartPostgres(ctx, f.folder("postgres"))
+		if f.Stack, err = stack.Start(ctx, in); err == nil {
+			err = f.Connect(ctx)
+		}
 		return err
 	})
 	group.Go(func() (err error) {
@@ -127,16 +124,12 @@ func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir str
 	return f, f.Steps(ctx, firstSteps)
 }
 
-func (f *Fleet) startKafka(ctx context.Context, dir string) (addresses []string, err error) {
-	if f.Embedded, err = engines.StartKafka(ctx, dir); err != nil {
-		return nil, err
+// Brokers returns the addresses of Kafka's brokers.
+func (f *Fleet) Brokers() []string {
+	if f.Kafka != nil {
+		return []string{f.Kafka.Addr}
 	}
-	return []string{f.Embedded.Addr}, nil
-}
-
-// folder returns the folder of an engine's data.
-func (f *Fleet) folder(engine string) string {
-	return cmp.Or(f.options.Folders[engine], filepath.Join(f.Dir, engine))
+	return f.brokers
 }
 
 // KillChain kills the chain's node.
@@ -145,11 +138,6 @@ func (f *Fleet) KillChain() { f.anvil.Kill() }
 // makePartners starts the receiver and registers it for each partner.
 func (f *Fleet) makePartners(ctx context.Context) (err error) {
 	if f.Receiver, err = NewReceiver(f.Dir); err != nil {
-		return err
-	}
-	pg := registry.DefaultConfig()
-	pg.URL = f.Postgres.URL
-	if f.Pool, err = registry.Open(ctx, pg); err != nil {
 		return err
 	}
 	for id := int64(1); id <= int64(f.options.Partners); id++ {
@@ -173,23 +161,14 @@ func (f *Fleet) Close() {
 	if f.Receiver != nil {
 		f.Receiver.Close()
 	}
-	if f.Pool != nil {
-		f.Pool.Close()
-	}
 	if f.chain != nil {
 		f.chain.Close()
 	}
 	if f.anvil != nil {
 		f.anvil.Kill()
 	}
-	if f.ClickHouse != nil {
-		f.ClickHouse.Kill()
-	}
-	if f.Postgres != nil {
-		f.Postgres.Kill()
-	}
-	if f.Embedded != nil {
-		_ = f.Embedded.Close() // its data is not needed any more
+	if f.Stack != nil {
+		f.Kill()
 	}
 }
 
@@ -247,10 +226,8 @@ func (f *Fleet) Head(ctx context.Context) (uint64, error) {
 func (f *Fleet) Environment(settings ...string) []string {
 	own := []string{
 		fmt.Sprint("NAVLOG_CHAIN_ID=", chainID), "NAVLOG_CHAIN_RPC=" + f.URL, "NAVLOG_CHAIN_POLL_INTERVAL=50ms",
-		"NAVLOG_KAFKA_BROKERS=" + strings.Join(f.Kafka, ","),
+		"NAVLOG_KAFKA_BROKERS=" + strings.Join(f.Brokers(), ","),
 		fmt.Sprint("NAVLOG_KAFKA_REPLICATION_FACTOR=", max(1, f.options.Replicas)),
-		"NAVLOG_CLICKHOUSE_ADDR=" + f.ClickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
-		"NAVLOG_POSTGRES_URL=" + f.Postgres.URL,
 		"NAVLOG_HTTP_ROUTER=" + f.Contracts.Router.Hex(), "NAVLOG_SECRET_KEY=" + partners.SealKey,
 		"NAVLOG_WEBHOOKS_CA_FILE=" + f.Receiver.CAFile, "NAVLOG_GUARD_ALLOW_NETWORKS=" + partners.Network,
 	}
@@ -258,7 +235,7 @@ func (f *Fleet) Environment(settings ...string) []string {
 		own = append(own, fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_ADDRESS=%s", i, v.Address.Hex()),
 			fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_START_BLOCK=%d", i, v.StartBlock))
 	}
-	return stack.Environment(slices.Concat(own, f.options.Settings, settings)...)
+	return f.Stack.Environment(slices.Concat(own, f.options.Settings, settings)...)
 }
 
 // Run runs a command of navlog to its end, and returns what it printed, which an error contains too.

@@ -154,11 +154,11 @@ func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record,
 	topic := chainlog.LogTopic(chainID)
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	committed, err := stack.Records(ctx, f.Kafka, topic, kgo.ReadCommitted())
+	committed, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadCommitted())
 	if err != nil {
 		return nil, err
 	}
-	all, err := stack.Records(ctx, f.Kafka, topic, kgo.ReadUncommitted())
+	all, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadUncommitted())
 	if err != nil {
 		return nil, err
 	}

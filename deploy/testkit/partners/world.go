@@ -15,10 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -49,19 +47,14 @@ func (w *World) start(ctx context.Context) (err error) {
 	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of a run: %w", err)
 	}
-	if w.Kafka, err = engines.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
+	in := stack.In(w.Dir)
+	in.ClickHouse = ""
+	started, err := stack.Start(ctx, in)
+	if err != nil {
 		return err
 	}
-	if err := w.makeTopics(ctx); err != nil {
-		return err
-	}
-	if w.Postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres")); err != nil {
-		return err
-	}
-	c := registry.DefaultConfig()
-	c.URL = w.Postgres.URL
-	w.Pool, err = registry.Open(ctx, c)
-	return err
+	w.Stack = *started
+	return errors.Join(w.makeTopics(ctx), w.Connect(ctx))
 }
 
 func (w *World) makeTopics(ctx context.Context) (err error) {

@@ -28,39 +28,59 @@ type Stack struct {
 	Pool *pgxpool.Pool
 }
 
-// Start starts all engines in parallel and returns when they respond. They continue with the data in dir, which
-// PostgreSQL's user must be able to enter, and Kafka with the data in log, which may outlive dir.
-func Start(ctx context.Context, dir, log string) (*Stack, error) {
+// Folders hold the data of the engines. PostgreSQL's user must be able to enter its folder.
+type Folders struct{ Kafka, ClickHouse, Postgres string }
+
+// In returns a folder in dir for each engine.
+func In(dir string) Folders {
+	return Folders{filepath.Join(dir, "kafka"), filepath.Join(dir, "clickhouse"), filepath.Join(dir, "postgres")}
+}
+
+// Start starts, in parallel, the engines that have a folder, and returns when they respond. They continue with the data
+// that is there.
+func Start(ctx context.Context, in Folders) (*Stack, error) {
 	s := &Stack{}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		s.Kafka, err = engines.StartKafka(ctx, log)
-		return err
-	})
-	group.Go(func() (err error) {
-		s.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"))
-		return err
-	})
-	group.Go(func() (err error) {
-		s.Postgres, err = engines.StartPostgres(ctx, filepath.Join(dir, "postgres"))
-		return err
-	})
+	if in.Kafka != "" {
+		group.Go(func() (err error) { s.Kafka, err = engines.StartKafka(ctx, in.Kafka); return err })
+	}
+	if in.ClickHouse != "" {
+		group.Go(func() (err error) { s.ClickHouse, err = engines.StartClickHouse(ctx, in.ClickHouse); return err })
+	}
+	if in.Postgres != "" {
+		group.Go(func() (err error) { s.Postgres, err = engines.StartPostgres(ctx, in.Postgres); return err })
+	}
 	if err := group.Wait(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// Connect connects to ClickHouse and PostgreSQL, and creates the tables of PostgreSQL. Measurements that begin with empty
-// engines do not call it.
+// Connect connects to ClickHouse and PostgreSQL, if they were started, and creates the tables of PostgreSQL. Measurements
+// that begin with empty engines do not call it.
 func (s *Stack) Connect(ctx context.Context) (err error) {
-	if s.Conn, err = s.ReadModel().Open(""); err != nil {
-		return err
+	if s.ClickHouse != nil {
+		if s.Conn, err = s.ReadModel().Open(""); err != nil {
+			return err
+		}
 	}
-	c := registry.DefaultConfig()
-	c.URL = s.Postgres.URL
-	s.Pool, err = registry.Open(ctx, c)
+	if s.Postgres != nil {
+		c := registry.DefaultConfig()
+		c.URL = s.Postgres.URL
+		s.Pool, err = registry.Open(ctx, c)
+	}
 	return err
+}
+
+// Kill kills the engines, whose data is not needed any more, and closes the connections.
+func (s *Stack) Kill() {
+	if s.ClickHouse != nil {
+		s.ClickHouse.Kill()
+	}
+	if s.Postgres != nil {
+		s.Postgres.Kill()
+	}
+	_ = s.Close()
 }
 
 // Close closes the connections and stops the engines. Their data stays.

@@ -20,7 +20,7 @@ func TestStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := range 2 {
-		s, err := Start(t.Context(), dir, filepath.Join(dir, "kafka"))
+		s, err := Start(t.Context(), In(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestStartFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "postgres"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Start(t.Context(), dir, filepath.Join(dir, "kafka")); err == nil {
+	if s, err := Start(t.Context(), In(dir)); err == nil {
 		t.Errorf("PostgreSQL started in a file: %v", s.Close())
 	}
 	again, err := engines.StartKafka(context.Background(), filepath.Join(dir, "kafka")) // it rejects a folder in use

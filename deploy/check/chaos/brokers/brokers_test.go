@@ -136,7 +136,7 @@ func (d *drill) stop() {
 }
 
 func (d *drill) makeScratch(ctx context.Context) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.Kafka...))
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.Brokers()...))
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (d *drill) write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refusal)
 	defer cancel()
 	// Without idempotence a write whose outcome is unknown can be given a time limit, and needs no coordinator.
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.Kafka...),
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.Brokers()...),
 		kgo.DisableIdempotentWrite(), kgo.RecordDeliveryTimeout(refusal))
 	if err != nil {
 		return err

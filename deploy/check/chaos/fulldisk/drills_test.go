@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -61,7 +62,7 @@ func (s *system) navlog(arguments ...string) string {
 // not exist.
 func TestEmptyClickHouse(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, nil, nil)
+	s := newSystem(t, stack.Folders{}, nil)
 	before := s.deliveries()
 	s.stop(false)
 	must(t, s.ClickHouse.Close())
@@ -104,18 +105,17 @@ func (s *system) rebuild() {
 // emptyKafka starts a broker without data in place of the one that was stopped.
 func (s *system) emptyKafka() {
 	s.t.Helper()
-	must(s.t, s.Embedded.Close())
+	must(s.t, s.Kafka.Close())
 	var err error
-	s.Embedded, err = engines.StartKafka(s.t.Context(), filepath.Join(s.Dir, "empty"))
+	s.Kafka, err = engines.StartKafka(s.t.Context(), filepath.Join(s.Dir, "empty"))
 	must(s.t, err)
-	s.Kafka = []string{s.Embedded.Addr}
 }
 
 // Kafka loses everything, and its log is restored from a backup that is older than what partners and the read model
 // have.
 func TestBackedUpKafka(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, nil, nil)
+	s := newSystem(t, stack.Folders{}, nil)
 	dir, id := t.TempDir(), s.logID()
 	s.navlog("backup", dir)
 	s.steps(15)
@@ -142,7 +142,7 @@ func TestBackedUpKafka(t *testing.T) {
 // it, and partners receive only events that they do not have.
 func TestLostKafka(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, nil, nil)
+	s := newSystem(t, stack.Folders{}, nil)
 	before := s.deliveries()
 	s.stop(false)
 	s.emptyKafka()
@@ -162,7 +162,7 @@ func TestRestoredPostgres(t *testing.T) {
 	dir, err := engines.TempDir("drill")
 	must(t, err)
 	data, old := filepath.Join(dir, "data"), filepath.Join(dir, "old")
-	s := newSystem(t, map[string]string{"postgres": data}, nil)
+	s := newSystem(t, stack.Folders{Postgres: data}, nil)
 	var schema string
 	must(t, s.Pool.QueryRow(t.Context(), "SELECT schema FROM generation WHERE id = 1").Scan(&schema))
 	must(t, db.New(s.Pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: 2, LogID: s.logID(), Schema: schema, State: registry.Building}))

@@ -21,8 +21,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 const chainID = 31337
@@ -87,7 +87,7 @@ type system struct {
 var all = []string{"ingest", "project", "serve", "dispatch"}
 
 // newSystem starts a system with some history. folders are those of engines on other disks; kafka is that of fleet.New.
-func newSystem(t *testing.T, folders map[string]string, kafka func(context.Context, string) ([]string, error)) *system {
+func newSystem(t *testing.T, folders stack.Folders, kafka func(context.Context, string) ([]string, error)) *system {
 	t.Helper()
 	s := &system{t: t, runs: map[string]*fleet.Program{}}
 	var err error
@@ -170,15 +170,10 @@ func (s *system) verify() {
 func TestClickHouseDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 512)
-	s := newSystem(t, map[string]string{"clickhouse": filepath.Join(d.dir, "data")}, nil)
-	c := readmodel.DefaultConfig()
-	c.Addr = s.ClickHouse.Addr
-	conn, err := c.Open("")
-	must(t, err)
-	defer conn.Close()
+	s := newSystem(t, stack.Folders{ClickHouse: filepath.Join(d.dir, "data")}, nil)
 	var kept uint64
 	var refusedBelow string
-	must(t, conn.QueryRow(t.Context(), "SELECT any(keep_free_space), (SELECT value FROM system.merge_tree_settings WHERE name = 'min_free_disk_bytes_to_perform_insert') FROM system.disks").Scan(&kept, &refusedBelow))
+	must(t, s.Conn.QueryRow(t.Context(), "SELECT any(keep_free_space), (SELECT value FROM system.merge_tree_settings WHERE name = 'min_free_disk_bytes_to_perform_insert') FROM system.disks").Scan(&kept, &refusedBelow))
 	if kept == 0 || refusedBelow == "0" {
 		t.Errorf("the engine keeps %d bytes free, and refuses inserts below %s", kept, refusedBelow)
 	}
@@ -200,11 +195,11 @@ func TestClickHouseDiskFull(t *testing.T) {
 func TestKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 64)
-	s := newSystem(t, map[string]string{"kafka": filepath.Join(d.dir, "log")}, nil)
+	s := newSystem(t, stack.Folders{Kafka: filepath.Join(d.dir, "log")}, nil)
 	s.Forget(s.runs["ingest"])
 	s.logDiskFull(d, func() {
 		s.stop(true)
-		must(t, s.Embedded.Restart(t.Context()))
+		must(t, s.Kafka.Restart(t.Context()))
 		s.start(all...)
 	})
 }
@@ -220,7 +215,7 @@ func TestApacheKafkaDiskFull(t *testing.T) {
 	k, err := engines.StartApacheKafka(t.Context(), filepath.Join(d.dir, "log"))
 	must(t, err)
 	t.Cleanup(k.Kill)
-	s := newSystem(t, nil, func(context.Context, string) ([]string, error) { return []string{k.Addr}, nil })
+	s := newSystem(t, stack.Folders{}, func(context.Context, string) ([]string, error) { return []string{k.Addr}, nil })
 	s.logDiskFull(d, func() { must(t, k.Restart(t.Context())) })
 }
 
@@ -240,7 +235,7 @@ func (s *system) logDiskFull(d *disk, revive func()) {
 func TestPostgresDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 256)
-	s := newSystem(t, map[string]string{"postgres": filepath.Join(d.dir, "pg")}, nil)
+	s := newSystem(t, stack.Folders{Postgres: filepath.Join(d.dir, "pg")}, nil)
 	d.fill()
 	s.until(func() error { // deliveries first fill the pages that their tables have
 		s.steps(5)
@@ -263,7 +258,7 @@ func TestPostgresDiskFull(t *testing.T) {
 func (s *system) logID() []byte {
 	s.t.Helper()
 	c := chainlog.DefaultConfig()
-	c.Brokers = s.Kafka
+	c.Brokers = s.Brokers()
 	cursor, err := chainlog.ReadCursor(s.t.Context(), chainID, c.Options()...)
 	must(s.t, err)
 	return cursor.GetLogId()

@@ -77,7 +77,7 @@ func newNetwork(t *testing.T) *network {
 	must(t, err)
 	t.Cleanup(n.Close)
 	n.admit(filepath.Join(n.Dir, "postgres", "data", "pg_hba.conf"))
-	n.kafkaPort, n.clickHousePort = port(t, n.Kafka[0]), port(t, n.ClickHouse.Addr)
+	n.kafkaPort, n.clickHousePort = port(t, n.Kafka.Addr), port(t, n.ClickHouse.Addr)
 	address, err := url.Parse(n.Postgres.URL)
 	must(t, err)
 	n.sqlPort = port(t, address.Host)
@@ -276,7 +276,7 @@ func (n *network) oneWriter(want int) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), fleet.Patience)
 	defer cancel()
-	cursors, err := stack.Records(ctx, n.Kafka, chainlog.CursorTopic(chainID), kgo.ReadCommitted())
+	cursors, err := stack.Records(ctx, n.Brokers(), chainlog.CursorTopic(chainID), kgo.ReadCommitted())
 	must(n.t, err)
 	var writers [][]byte
 	for _, r := range cursors {
