@@ -29,7 +29,8 @@ func head(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
 		return nil, err
 	}
 	p99 := bench.Quantile(lags, 0.99)
-	row("mined to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", bench.Quantile(lags, 0.5), bench.Quantile(lags, 0.9), p99, bench.Quantile(lags, 1))
+	row("mined to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", bench.Quantile(lags, 0.5),
+		bench.Quantile(lags, 0.9), p99, bench.Quantile(lags, 1))
 	return []bench.Bar{{Name: "visible-p99-ms", Value: p99, Bound: 250}}, nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -198,27 +196,17 @@ func (o *outcome) healthy(status int, _ string, took time.Duration, err error) {
 	}
 }
 
-// getOnce sends a request over a new connection, like a different client, and reads the whole response.
+// once connects for each request, as different clients do.
+var once = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+
+// getOnce sends a request over a new connection and reads the whole response.
 func getOnce(addr, path string) (status int, retryAfter string, took time.Duration, err error) {
 	start := time.Now()
-	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	answer, err := once.Get("http://" + addr + path)
 	if err != nil {
-		return 0, "", 0, errors.New("no connection")
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(start.Add(30 * time.Second)); err != nil {
-		return 0, "", 0, err
-	}
-	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: navlog\r\nConnection: close\r\n\r\n", strings.TrimSuffix(path, "?")); err != nil {
-		return 0, "", 0, errors.New("the request was not taken")
-	}
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return 0, "", 0, errors.New("no answer")
+		return 0, "", 0, errors.Unwrap(err) // what failed, without the path
 	}
 	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		return 0, "", 0, errors.New("the answer broke off")
-	}
-	return answer.StatusCode, answer.Header.Get("Retry-After"), time.Since(start), nil
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, answer.Header.Get("Retry-After"), time.Since(start), err
 }

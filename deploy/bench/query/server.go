@@ -28,10 +28,6 @@ type server struct {
 
 const readyWithin = 30 * time.Second
 
-// readyEvery is how often a server is asked whether it is ready. It logs each request that it rejects, so the pauses
-// grow up to this.
-const readyEvery = 200 * time.Millisecond
-
 // serve starts bin/navlog serve on the data set, with additional environment variables, and waits until it is ready.
 func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more ...string) (*server, error) {
 	addr, err := engines.FreeAddr()
@@ -98,16 +94,9 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	var unready error
-	next := time.Now()
-	err = wait.Poll(bounded, 10*time.Millisecond, func() (bool, error) {
-		if time.Now().Before(next) {
-			return false, s.Running()
-		}
-		next = time.Now().Add(min(time.Since(s.began)/20, readyEvery)) // the time of a start is measured to 5 %
-		if unready = wait.Answers(bounded, "http://"+addr+path); unready == nil {
-			return true, nil
-		}
-		return false, s.Running()
+	err = wait.Poll(bounded, 20*time.Millisecond, func() (bool, error) {
+		unready = wait.Answers(bounded, "http://"+addr+path)
+		return unready == nil, s.Running()
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("it is not ready after %s: %w; if the data set was made by a newer version, build it again (make build)", readyWithin, unready)
