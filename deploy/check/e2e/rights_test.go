@@ -94,7 +94,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	wait.Until(t, func() error { return wait.Answers(t.Context(), base+"/readyz") })
 	w := &world{run: &run{document: document{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
 	receiver.Expect(acme)
-	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.URL(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.URL(acme)}})
+	w.post(t, acme.APIKey, "", "application/json", `{"url":"`+receiver.URL(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.URL(acme)}})
 
 	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestUpgrade(t *testing.T) {
 	u.API = u.api[before]
 	u.receiver.Expect(u.Partners[0])
 	own := u.receiver.URL(u.Partners[0])
-	u.post(t, made.APIKey, "application/json", `{"url":"`+own+`"}`, http.StatusOK,
+	u.post(t, made.APIKey, "", "application/json", `{"url":"`+own+`"}`, http.StatusOK,
 		oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": own}})
 	u.moves(t)
 

@@ -101,10 +101,10 @@ func (w *world) register(t *testing.T) {
 			if details != nil {
 				refusal["details"] = details
 			}
-			w.post(t, p.APIKey, kind, body, status, oracle.Object{"ok": false, "error": refusal})
+			w.post(t, p.APIKey, "", kind, body, status, oracle.Object{"ok": false, "error": refusal})
 		}
 		accepted := func(target string) {
-			w.post(t, p.APIKey, "application/json", `{"url":"`+target+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": target}})
+			w.post(t, p.APIKey, "", "application/json", `{"url":"`+target+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": target}})
 		}
 		reason := func(r string) any { return oracle.Object{"reason": r} }
 		refused(400, "INVALID_BODY", nil, "application/json", `{"url":`)
@@ -113,16 +113,35 @@ func (w *world) register(t *testing.T) {
 		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json", `{"url":"https://me:secret@127.0.0.1/"}`)
 		refused(415, "UNSUPPORTED_MEDIA_TYPE", nil, "text/plain", `{"url":"https://127.0.0.1/"}`)
 		w.receiver.Expect(p)
-		accepted(w.receiver.URL(p) + "/overwritten")
+		accepted(w.receiver.Replaced(p))
 		accepted(w.receiver.URL(p))
 	}
-	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
+	for _, p := range w.Partners {
+		w.reached(t, p)
+	}
+	w.post(t, "", "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
 }
 
-// post registers a webhook and compares the response.
-func (w *world) post(t *testing.T, key, kind, body string, status int, want any) {
+// reached waits until the dispatcher uses a partner's newest URL, which it may read a second late: until a test event
+// arrives there. An event of the chain that was sent earlier would arrive at a URL that the partner no longer has.
+func (w *world) reached(t *testing.T, p oracle.Partner) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.API+api+"/partner/webhooks", strings.NewReader(body))
+	next, pause := time.Now(), time.Second
+	wait.For(t, "a test event arrives at the newest URL of a partner", func() bool {
+		if time.Now().After(next) {
+			pause *= 2 // 10 a minute are allowed
+			next = time.Now().Add(pause)
+			w.post(t, p.APIKey, "/test", "application/json", "", http.StatusAccepted,
+				oracle.Object{"ok": true, "data": oracle.Object{"eventId": oracle.Text{}}})
+		}
+		return w.receiver.Tested(p)
+	})
+}
+
+// post sends a request to a path below the partner's webhooks, "" to register one, and compares the response.
+func (w *world) post(t *testing.T, key, path, kind, body string, status int, want any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.API+api+"/partner/webhooks"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ type Receiver struct {
 	mu       sync.Mutex
 	partners map[string]oracle.Partner // by path
 	came     map[string]*arrivals      // by event id
+	tests    map[string]bool           // paths at which a test event arrived
 	refuse   func(partner uint32, event string, attempt int) bool
 	faults   []string
 }
@@ -42,7 +43,7 @@ type arrivals struct {
 
 // NewReceiver starts a receiver, which writes its CA certificate to dir.
 func NewReceiver(dir string) (r *Receiver, err error) {
-	r = &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}}
+	r = &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}, tests: map[string]bool{}}
 	r.Server, err = receiver.Serve(dir, http.HandlerFunc(r.receive))
 	return r, err
 }
@@ -51,6 +52,17 @@ func pathOf(p oracle.Partner) string { return fmt.Sprintf("/partners/%d", p.ID) 
 
 // URL returns the URL for a partner's events.
 func (r *Receiver) URL(p oracle.Partner) string { return "https://" + r.Address + pathOf(p) }
+
+// Replaced returns another URL of a partner, which it then replaces. Only test events may arrive there, because a
+// dispatcher uses a URL for a second after it was replaced.
+func (r *Receiver) Replaced(p oracle.Partner) string { return r.URL(p) + "?replaced" }
+
+// Tested reports whether a test event has arrived at the URL for a partner's events.
+func (r *Receiver) Tested(p oracle.Partner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tests[pathOf(p)]
+}
 
 // Expect makes the receiver know a partner.
 func (r *Receiver) Expect(p oracle.Partner) {
@@ -66,15 +78,24 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	partner, known := r.partners[request.URL.RequestURI()]
+	path := request.URL.RequestURI()
+	partner, known := r.partners[path]
+	test := request.Header.Get("X-Service-Event-Type") == "webhook.test"
+	if base, _, replaced := strings.Cut(path, "?replaced"); test && replaced {
+		partner, known = r.partners[base]
+	}
 	fault := "no partner has this URL"
 	if known {
 		fault = check(partner, request, body)
 	}
 	if fault != "" {
 		r.faults = append(r.faults, fmt.Sprintf("%s %s: %s; the headers are %v, the body is %s",
-			request.Method, request.URL.RequestURI(), fault, request.Header, body))
+			request.Method, path, fault, request.Header, body))
 		http.Error(w, fault, http.StatusBadRequest)
+		return
+	}
+	if test {
+		r.tests[path] = true
 		return
 	}
 	id := request.Header.Get("X-Service-Event-Id")

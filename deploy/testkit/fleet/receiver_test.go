@@ -58,11 +58,16 @@ func secretOf(id uint32) string { return fmt.Sprint("whsec_", id) }
 // send posts a body to a partner and returns the status of the response.
 func (p *pupil) send(partner uint32, event oracle.Object, change func(http.Header)) int {
 	p.t.Helper()
+	return p.sendTo(p.r.URL(oracle.Partner{ID: partner}), partner, event, change)
+}
+
+func (p *pupil) sendTo(url string, partner uint32, event oracle.Object, change func(http.Header)) int {
+	p.t.Helper()
 	body, err := json.Marshal(event)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.r.URL(oracle.Partner{ID: partner}), strings.NewReader(string(body)))
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, url, strings.NewReader(string(body)))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -189,5 +194,27 @@ func TestReceiverReportsRequests(t *testing.T) {
 		if len(found) != 1 || !strings.Contains(found[0], try.want) {
 			t.Errorf("%s: found %q, want one with %q", name, found, try.want)
 		}
+	}
+}
+
+// A test event may arrive at a URL that was replaced, an event of the chain may not.
+func TestReceiverOfAReplacedURL(t *testing.T) {
+	p, one := newPupil(t), oracle.Partner{ID: 1}
+	event := func(id, kind string) oracle.Object {
+		return oracle.Object{"id": id, "type": kind, "partnerId": json.Number("1")}
+	}
+	test := event("t", "webhook.test")
+	if status := p.sendTo(p.r.Replaced(one), 1, test, asIs); status != http.StatusOK || p.r.Tested(one) {
+		t.Errorf("a test event at the replaced URL: status %d, at the newest one: %t", status, p.r.Tested(one))
+	}
+	if status := p.send(1, test, asIs); status != http.StatusOK || !p.r.Tested(one) {
+		t.Errorf("a test event at the newest URL: status %d, noticed: %t", status, p.r.Tested(one))
+	}
+	if found := p.r.Compare(nil, false); len(found) != 0 {
+		t.Errorf("found %q in test events", found)
+	}
+	p.sendTo(p.r.Replaced(one), 1, event("a", "deposit.referral"), asIs)
+	if found := p.r.Compare(nil, false); len(found) != 1 || !strings.Contains(found[0], "no partner has this URL") {
+		t.Errorf("an event at the replaced URL: found %q", found)
 	}
 }
