@@ -88,7 +88,9 @@ func (f *findings) read(ctx context.Context, b *broker, p partition, open map[in
 			}
 			delete(left, tx.producer)
 		case batch.Attributes&transactional != 0:
-			left[tx.producer] = tx
+			if _, more := left[tx.producer]; !more {
+				left[tx.producer] = tx
+			}
 		}
 		return nil
 	})
