@@ -89,10 +89,10 @@ func (p *Proxy) behind(ctx context.Context, c *call) (cut, head uint64, err erro
 // logsUpTo leaves out the logs above a block.
 func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
 	logs, err := logsOf(truth)
-	kept := []json.RawMessage{}
+	kept := []any{}
 	for _, l := range logs {
-		if l.number <= cut {
-			kept = append(kept, l.raw)
+		if blockOfLog(l) <= cut {
+			kept = append(kept, l)
 		}
 	}
 	if err != nil || len(kept) == len(logs) {

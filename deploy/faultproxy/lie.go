@@ -144,7 +144,7 @@ func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 		return truth.with(result), fmt.Sprintf("the header of block %v", result["number"]), nil
 	case []any:
 		if len(result) > 0 {
-			return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs or receipts", len(result)), nil
+			return truth.with([]any{}), fmt.Sprintf("none of %d logs or receipts", len(result)), nil
 		}
 	}
 	return truth, "", nil

@@ -4,38 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-
-	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// log is one log of a response, in its original form.
-type log struct {
-	number uint64
-	raw    json.RawMessage
-}
-
-func logsOf(r reply) ([]log, error) {
-	var raws []json.RawMessage
-	if err := json.Unmarshal(r.Result, &raws); err != nil {
-		return nil, fmt.Errorf("the upstream's answer to eth_getLogs is not a list: %w", err)
-	}
-	logs := make([]log, len(raws))
-	for i, raw := range raws {
-		var l struct{ BlockNumber hexutil.Uint64 }
-		if err := json.Unmarshal(raw, &l); err != nil {
-			return nil, fmt.Errorf("the upstream's answer to eth_getLogs has a log without a block number: %w", err)
-		}
-		logs[i] = log{uint64(l.BlockNumber), raw}
+// logsOf returns the logs of a response to eth_getLogs.
+func logsOf(r reply) ([]any, error) {
+	result := decoded(r.Result) // null is an empty list
+	logs, ok := result.([]any)
+	if !ok && result != nil {
+		return nil, fmt.Errorf("the upstream's answer to eth_getLogs is not a list: %.100s", r.Result)
 	}
 	return logs, nil
 }
 
-func rawOf(logs []log) []json.RawMessage {
-	raws := make([]json.RawMessage, len(logs))
-	for i, l := range logs {
-		raws[i] = l.raw
-	}
-	return raws
+// blockOfLog returns the number of a log's block.
+func blockOfLog(log any) uint64 {
+	fields, _ := log.(map[string]any)
+	number, _ := quantity(fields["blockNumber"])
+	return number
 }
 
 // width returns the number of blocks that an eth_getLogs call covers.
@@ -94,7 +79,7 @@ func emptyLogs(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 	if err != nil || len(logs) == 0 {
 		return truth, "", err
 	}
-	return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs", len(logs)), nil
+	return truth.with([]any{}), fmt.Sprintf("none of %d logs", len(logs)), nil
 }
 
 // partialLogs drops some logs and keeps some.
@@ -108,13 +93,13 @@ func partialLogs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, stri
 	for _, i := range order[:1+c.rng.IntN(len(logs)-1)] {
 		lost[i] = true
 	}
-	var kept []log
+	var kept []any
 	for i, l := range logs {
 		if !lost[i] {
 			kept = append(kept, l)
 		}
 	}
-	return truth.with(rawOf(kept)), fmt.Sprintf("%d of %d logs", len(kept), len(logs)), nil
+	return truth.with(kept), fmt.Sprintf("%d of %d logs", len(kept), len(logs)), nil
 }
 
 func truncatedLogs(_ context.Context, p *Proxy, _ *call, truth reply) (reply, string, error) {
@@ -123,7 +108,7 @@ func truncatedLogs(_ context.Context, p *Proxy, _ *call, truth reply) (reply, st
 	if err != nil || len(logs) <= limit {
 		return truth, "", err
 	}
-	return truth.with(rawOf(logs[:limit])), fmt.Sprintf("the first %d of %d logs", limit, len(logs)), nil
+	return truth.with(logs[:limit]), fmt.Sprintf("the first %d of %d logs", limit, len(logs)), nil
 }
 
 // wrongHash gives the logs of one block the hash of a block that does not exist.
@@ -132,18 +117,11 @@ func wrongHash(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string
 	if err != nil || len(logs) == 0 {
 		return truth, "", err
 	}
-	block := logs[c.rng.IntN(len(logs))].number
-	hash := random(c.rng, 32)
-	for i, l := range logs {
-		if l.number != block {
-			continue
+	block, hash := blockOfLog(logs[c.rng.IntN(len(logs))]), random(c.rng, 32)
+	for _, l := range logs {
+		if fields, ok := l.(map[string]any); ok && blockOfLog(l) == block {
+			fields["blockHash"] = hash
 		}
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(l.raw, &fields); err != nil {
-			return truth, "", fmt.Errorf("the upstream's answer to eth_getLogs has a log that is not an object: %w", err)
-		}
-		fields["blockHash"] = mustJSON(hash)
-		logs[i].raw = mustJSON(fields)
 	}
-	return truth.with(rawOf(logs)), fmt.Sprintf("the logs of block %d carry the hash %s", block, hash), nil
+	return truth.with(logs), fmt.Sprintf("the logs of block %d carry the hash %s", block, hash), nil
 }
