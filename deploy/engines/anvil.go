@@ -27,7 +27,6 @@ type AnvilOptions struct {
 	BlockTime    time.Duration // one block per BlockTime; 0 is one block per transaction
 	NoMining     bool          // mines blocks only on anvil_mine and evm_mine calls
 	SlotsInEpoch int           // finalized is two epochs behind the head; 0 is anvil's default, 32
-	Accounts     int           // funded accounts; 0 is anvil's default, 10
 	Timestamp    uint64        // time of the genesis block in Unix seconds, where the chain's clock starts; 0 is now
 	States       int           // newest blocks whose state is kept for eth_call and reorganisations; 0 is 256
 	Optimism     bool          // accepts deposits of the OP stack, and hashes their receipts as it does since Canyon
@@ -104,9 +103,6 @@ func (o AnvilOptions) args(dir, state string, port int) []string {
 	}
 	if o.SlotsInEpoch > 0 {
 		args = append(args, "--slots-in-an-epoch", strconv.Itoa(o.SlotsInEpoch))
-	}
-	if o.Accounts > 0 {
-		args = append(args, "--accounts", strconv.Itoa(o.Accounts))
 	}
 	return args
 }
