@@ -12,14 +12,9 @@ import (
 // to the executable.
 const enginesEnv = "NAVLOG_ENGINES"
 
-// ModulesDir returns the node_modules folder of the engines' npm packages: in the folder that the environment variable
+// enginesDir finds the folder called name, which `make target` fills: in the folder that the environment variable
 // NAVLOG_ENGINES names, else in deploy/engines of the checkout that contains the working directory, else in
 // ../deploy/engines relative to the executable (bin/navlog). The error says how to get one.
-func ModulesDir() (string, error) {
-	return enginesDir("node_modules", "engines")
-}
-
-// enginesDir finds the folder called name, which `make target` fills.
 func enginesDir(name, target string) (string, error) {
 	if dir := os.Getenv(enginesEnv); dir != "" {
 		// A folder found elsewhere never overrides an explicit choice.
@@ -64,7 +59,7 @@ func isDir(path string) bool {
 // moduleFile returns the path of a file in an npm package that exists once per platform. The packages name platforms
 // differently, so the caller passes the name.
 func moduleFile(platform, pkg, file string) (string, error) {
-	modules, err := ModulesDir()
+	modules, err := enginesDir("node_modules", "engines")
 	if err != nil {
 		return "", err
 	}

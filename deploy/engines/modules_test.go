@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func TestModulesDir(t *testing.T) {
+func TestEnginesDir(t *testing.T) {
 	t.Run("of the checkout", func(t *testing.T) {
-		dir, err := ModulesDir()
+		dir, err := enginesDir("node_modules", "engines")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,20 +21,20 @@ func TestModulesDir(t *testing.T) {
 			t.Fatalf("found %s, want %s", dir, want)
 		}
 		t.Chdir("../bench") // a module within the checkout
-		if dir, err := ModulesDir(); err != nil || dir != want {
+		if dir, err := enginesDir("node_modules", "engines"); err != nil || dir != want {
 			t.Fatalf("from deploy/bench found %s, %v, want %s", dir, err, want)
 		}
 	})
 	t.Run("named", func(t *testing.T) {
 		base := t.TempDir()
 		t.Setenv(enginesEnv, base)
-		_, err := ModulesDir()
+		_, err := enginesDir("node_modules", "engines")
 		wantMessage(t, err, base, enginesEnv, "make engines")
 		want := filepath.Join(base, "node_modules")
 		if err := os.Mkdir(want, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if dir, err := ModulesDir(); err != nil || dir != want {
+		if dir, err := enginesDir("node_modules", "engines"); err != nil || dir != want {
 			t.Fatalf("found %s, %v, want %s", dir, err, want)
 		}
 		_, err = anvilBinary()
@@ -42,7 +42,7 @@ func TestModulesDir(t *testing.T) {
 	})
 	t.Run("nowhere", func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		_, err := ModulesDir()
+		_, err := enginesDir("node_modules", "engines")
 		wantMessage(t, err, "deploy/engines/node_modules", "make engines", enginesEnv)
 	})
 }
