@@ -74,7 +74,7 @@ func TestAnvilKilled(t *testing.T) {
 		return err
 	})
 	a.Kill()
-	if err := a.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself: it gave no reason;") || !strings.Contains(err.Error(), a.proc.log) {
+	if err := a.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself: it gave no reason;") || !strings.Contains(err.Error(), a.process.log) {
 		t.Errorf("of a chain that was killed: %v", err)
 	}
 	a = startAnvilFor(t, dir)

@@ -130,6 +130,29 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 	return nil
 }
 
+// together is the kind under which saturate counts all questions.
+const together = "all"
+
+// saturate keeps the clients busy: each sends its next request as soon as it has a response.
+func saturate(ctx context.Context, a *asker, questions []question, clients int, for_ time.Duration) *times {
+	t := newTimes()
+	var group sync.WaitGroup
+	end := time.Now().Add(for_)
+	for c := range clients {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(c), 9))
+			for time.Now().Before(end) && ctx.Err() == nil {
+				q := questions[rng.IntN(len(questions))]
+				start := time.Now()
+				err := a.ask(ctx, q, q.path(rng))
+				t.add(together, time.Since(start), err)
+			}
+		})
+	}
+	group.Wait()
+	return t
+}
+
 // inTurns asks all questions in turn, repeatedly, until the time is over. spent returns the engine's CPU time so far.
 func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Duration, change func(string, *rand.Rand) string, spent func() (time.Duration, error)) (*times, error) {
 	t, rng := newTimes(), rand.New(rand.NewPCG(3, 9))

@@ -22,7 +22,7 @@ import (
 )
 
 // parts of the benchmark, in the order in which they run.
-var parts = []string{"alone", "mix", "people", "stream", "start", "hot", "crowd", "export"}
+var parts = []string{"alone", "mix", "cold", "people", "stream", "start", "hot", "crowd", "export"}
 
 // options are the command-line options.
 type options struct {
@@ -69,7 +69,8 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	measures := map[string]bench.Part{}
 	for part, measure := range map[string]measurement{
-		"alone": w.alone, "mix": w.mix, "people": w.people, "stream": w.stream, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export,
+		"alone": w.alone, "mix": w.mix, "cold": w.cold, "people": w.people, "stream": w.stream, "start": w.start, "hot": w.hot,
+		"crowd": w.crowd, "export": w.export,
 	} {
 		measures[part] = w.part(o, measure)
 	}
@@ -114,6 +115,30 @@ func (w *world) spent() (time.Duration, error) {
 	var micros uint64
 	err := w.Conn.QueryRow(context.Background(), "SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
 	return time.Duration(micros) * time.Microsecond, err
+}
+
+// cold measures how many questions of all kinds, equally often, 8 clients get answered with the cache off.
+func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
+	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	a, questions := newAsker("http://"+s.addr, w.keys), w.questions()
+	saturate(ctx, a, questions, 8, o.Each/6) // warm up: read everything once
+	t := saturate(ctx, a, questions, 8, o.Each)
+	t.print(os.Stdout, "cold, 8 clients as fast as they are answered")
+	memory, err := s.memory()
+	if err != nil {
+		return nil, err
+	}
+	every := func(string) bool { return true }
+	return []bench.Bar{
+		{Name: "cold-answers-per-second", Value: float64(len(t.of[together])) / o.Each.Seconds(), Bound: 100, Least: true},
+		{Name: "cold-p99-ms", Value: t.worst(0.99, every), Bound: 300},
+		{Name: "memory-mib", Value: memory, Bound: mostMemory},
+		{Name: "cold-failed", Value: float64(sum(t.failed))},
+	}, nil
 }
 
 // mostMemory is the maximum resident memory of navlog serve in MiB, whatever the questions.
