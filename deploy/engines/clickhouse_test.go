@@ -74,6 +74,24 @@ func TestClickHouseCloseEndsQueries(t *testing.T) {
 	}
 }
 
+// Neither user's query hands the reads of its files over to other threads, which would cost more than the query itself.
+func TestClickHouseReadsInTheThreadOfTheQuery(t *testing.T) {
+	c := startClickHouseFor(t, t.TempDir())
+	admin := openClickHouse(t, c, "default")
+	execAll(t, admin, "CREATE DATABASE navlog_g1 ENGINE = Atomic", "CREATE TABLE navlog_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n",
+		"INSERT INTO navlog_g1.t VALUES (1)")
+	for _, user := range []string{"default", "navlog_query"} {
+		execAll(t, openClickHouse(t, c, user), "SELECT sum(n) FROM navlog_g1.t")
+		var handedOver uint64
+		if err := admin.QueryRow(t.Context(), "SELECT sum(value) FROM system.events WHERE event LIKE 'ThreadPoolReader%'").Scan(&handedOver); err != nil {
+			t.Fatal(err)
+		}
+		if handedOver > 0 {
+			t.Errorf("after a query of %s, reads of files went to other threads: the events count %d", user, handedOver)
+		}
+	}
+}
+
 func TestClickHouseServesHTTP(t *testing.T) {
 	c := startClickHouseFor(t, t.TempDir())
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.HTTPAddr+"/ping", nil)
