@@ -46,6 +46,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -238,8 +239,10 @@ const FoldVersion = 10
 
 // Schema identifies the tables that this binary reads and writes, and their content: a hash of their DDL, of the
 // definitions of lists and of the views without comments, and of FoldVersion. The registry stores it with each
-// generation.
-func Schema() string {
+// generation. A projector compares it often, so it is computed once.
+func Schema() string { return schema() }
+
+var schema = sync.OnceValue(func() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation"), ListsTable.DDL("generation"))
 	for _, table := range derived {
@@ -252,7 +255,7 @@ func Schema() string {
 		fmt.Fprintf(h, "%s\n%s\n", view, DefaultConfig().viewDDL("generation", view))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
-}
+})
 
 // uncommented returns SQL without its comment lines, so that a better comment does not force a rebuild.
 func uncommented(sql string) string {
