@@ -1,10 +1,11 @@
 // Package docs serves the reference page of the API, rendered from its OpenAPI document, and the pages of docs/,
-// rendered from Markdown at startup, so no built output can be out of date. A search in the browser covers both, by
+// rendered from Markdown by the program, so no built output can be out of date. A search in the browser covers both, by
 // an index of their sections.
 package docs
 
 import (
 	"embed"
+	"sync"
 
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/openapi"
@@ -16,8 +17,11 @@ import (
 //go:embed docs.js search.js theme.js docs.css icon.svg
 var files embed.FS
 
-// Files returns the OpenAPI document, its reference page, and the pages of docs/.
-func Files() []serve.File {
+// Files returns the OpenAPI document, its reference page, and the pages of docs/. They are rendered once, and must not be
+// changed.
+func Files() []serve.File { return rendered() }
+
+var rendered = sync.OnceValue(func() []serve.File {
 	out := []serve.File{
 		{Path: "/openapi.yaml", Kind: "application/yaml; charset=utf-8", Body: openapi.YAML()},
 		{Path: "/openapi.json", Kind: "application/json; charset=utf-8", Body: openapi.JSON()},
@@ -36,4 +40,4 @@ func Files() []serve.File {
 	page("/docs/docs.css", "docs.css", "text/css; charset=utf-8")
 	page("/docs/icon.svg", "icon.svg", "image/svg+xml")
 	return out
-}
+})
