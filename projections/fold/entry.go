@@ -15,27 +15,18 @@ type place struct {
 	sub      uint8
 }
 
-func (p place) compare(q place) int {
-	return cmp.Or(cmp.Compare(p.block, q.block), cmp.Compare(p.logIndex, q.logIndex), cmp.Compare(p.sub, q.sub))
+// entry is an effect as a row of lists, without the list, its owner and its key. A deposit or request includes its life.
+type entry struct {
+	readmodel.ListRow
+	groupTo uint64
+	lacks   lacks
 }
 
-// entry is an effect as stored in the lists. For a deposit or request, it includes its life.
-type entry struct {
-	kind readmodel.EffectKind
-	place
-	user, vault, other  common.Address
-	partner             uint32
-	id, idTo            uint64
-	shares, assets, nav readmodel.Amount
-	expires, matures    uint64
-	ts                  uint32
-	tx                  common.Hash
-	by                  readmodel.By
-	grouped             bool
-	group, groupTo      uint64
-	sourceID            common.Hash
-	lacks               lacks
-	life
+func (e *entry) place() place { return place{e.Block, e.LogIndex, e.Sub} }
+
+// compare compares the positions of two effects in the chain.
+func (e *entry) compare(other *entry) int {
+	return cmp.Or(cmp.Compare(e.Block, other.Block), cmp.Compare(e.LogIndex, other.LogIndex), cmp.Compare(e.Sub, other.Sub))
 }
 
 // lacks records which amounts the log of an effect does not contain, and how its NAV is scaled (NavDigits).
@@ -46,122 +37,104 @@ type lacks struct {
 
 // derived reports whether the lists store an amount of the effect that its log does not contain.
 func (e *entry) derived() bool {
-	return e.kind == readmodel.Valuation && (e.lacks.nav || e.lacks.assets || e.lacks.shares) ||
-		e.kind == readmodel.Claimed && e.lacks.assets || e.unowned()
+	return e.Kind == readmodel.Valuation && (e.lacks.nav || e.lacks.assets || e.lacks.shares) ||
+		e.Kind == readmodel.Claimed && e.lacks.assets || e.unowned()
 }
 
 // unowned reports whether a claim names only its request; the owner of the request was paid.
 func (e *entry) unowned() bool {
-	return e.kind == readmodel.Claimed && e.user == (common.Address{}) && (e.by == readmodel.ByID || e.by == readmodel.BySource)
-}
-
-// life records how a request was funded and closed, or how a deposit was priced and swept or voided.
-type life struct {
-	pricedBlock  uint64
-	pricedAssets readmodel.Amount
-	cumFrom      readmodel.Amount
-	cumTo        readmodel.Amount
-	fundedBlock  uint64
-	fundedTS     uint32
-	fundedAssets readmodel.Amount
-	closedBlock  uint64
-	closedTS     uint32
-	closedBy     readmodel.EffectKind
-	closedAssets readmodel.Amount
+	return e.Kind == readmodel.Claimed && e.User == (common.Address{}) && (e.By == readmodel.ByID || e.By == readmodel.BySource)
 }
 
 // fresh returns a new request or deposit, to which nothing has happened.
 func (e entry) fresh() *entry {
-	e.life = life{closedBlock: readmodel.Never}
-	if e.kind == readmodel.Requested {
-		e.fundedBlock = readmodel.Never
+	e.ClosedBlock = readmodel.Never
+	if e.Kind == readmodel.Requested {
+		e.FundedBlock = readmodel.Never
 	}
-	if e.grouped {
-		e.pricedBlock = readmodel.Never
+	if e.Grouped {
+		e.PricedBlock = readmodel.Never
 	}
 	return &e
 }
 
 // clip undoes everything that happened above a block. It returns false if the entry itself is above it.
 func (e *entry) clip(ancestor uint64) bool {
-	if e.block > ancestor {
+	if e.Block > ancestor {
 		return false
 	}
-	if e.kind != readmodel.Deposit && e.kind != readmodel.Requested {
+	if !e.lives() {
 		return true
 	}
-	if e.closedBlock > ancestor {
-		e.closedBlock, e.closedTS, e.closedBy, e.closedAssets = readmodel.Never, 0, readmodel.NoEffect, readmodel.Amount{}
+	if e.ClosedBlock > ancestor {
+		e.ClosedBlock, e.ClosedTS, e.ClosedBy, e.ClosedAssets = readmodel.Never, 0, readmodel.NoEffect, readmodel.Amount{}
 	}
-	if e.kind == readmodel.Requested && e.fundedBlock > ancestor {
-		e.fundedBlock, e.fundedTS, e.fundedAssets = readmodel.Never, 0, readmodel.Amount{}
-		if e.by == readmodel.Fifo {
-			e.cumFrom, e.cumTo = readmodel.Amount{}, readmodel.Amount{}
+	if e.Kind == readmodel.Requested && e.FundedBlock > ancestor {
+		e.FundedBlock, e.FundedTS, e.FundedAssets = readmodel.Never, 0, readmodel.Amount{}
+		if e.By == readmodel.Fifo {
+			e.CumFrom, e.CumTo = readmodel.Amount{}, readmodel.Amount{}
 		}
 	}
-	if e.grouped && e.pricedBlock > ancestor {
-		e.pricedBlock, e.pricedAssets = readmodel.Never, readmodel.Amount{}
-		if e.kind == readmodel.Deposit {
-			e.shares = readmodel.Amount{}
+	if e.Grouped && e.PricedBlock > ancestor {
+		e.PricedBlock, e.PricedAssets = readmodel.Never, readmodel.Amount{}
+		if e.Kind == readmodel.Deposit {
+			e.Shares = readmodel.Amount{}
 		}
 	}
 	return true
 }
 
-func (e *entry) open() bool { return e.closedBlock == readmodel.Never }
+func (e *entry) open() bool { return e.ClosedBlock == readmodel.Never }
 
 // waits reports whether the entry is waiting for its group to be priced or funded.
-func (e *entry) waits() bool { return e.grouped && e.left() == readmodel.Never }
+func (e *entry) waits() bool { return e.Grouped && e.left() == readmodel.Never }
 
 // left is the block in which a grouped entry stopped waiting for its group.
 func (e *entry) left() uint64 {
-	if e.kind == readmodel.Deposit {
-		return min(e.pricedBlock, e.closedBlock)
+	if e.Kind == readmodel.Deposit {
+		return min(e.PricedBlock, e.ClosedBlock)
 	}
-	return min(e.fundedBlock, e.closedBlock)
+	return min(e.FundedBlock, e.ClosedBlock)
 }
 
 // inLine reports whether a request has a place in the queue of requests that are claimed first in, first out.
-func (e *entry) inLine() bool { return !e.cumTo.IsZero() }
+func (e *entry) inLine() bool { return !e.CumTo.IsZero() }
 
 // close closes a request, or marks a deposit as swept or void.
 func (e *entry) close(by *entry, assets readmodel.Amount) {
-	e.closedBlock, e.closedTS, e.closedBy, e.closedAssets = by.block, by.ts, by.kind, assets
+	e.ClosedBlock, e.ClosedTS, e.ClosedBy, e.ClosedAssets = by.Block, by.TS, by.Kind, assets
 }
+
+// lives reports whether the entry has a life: later effects change it.
+func (e *entry) lives() bool { return e.Kind == readmodel.Deposit || e.Kind == readmodel.Requested }
 
 // row returns the entry's row in a list.
 func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readmodel.ListRow {
-	row := readmodel.ListRow{
-		List: list, Owner: owner, Kind: e.kind, Block: e.block, LogIndex: e.logIndex, Sub: e.sub, User: e.user,
-		Vault: e.vault, Other: e.other, Partner: e.partner, ID: e.id, IDTo: e.idTo,
-		Shares: e.shares, Assets: e.assets, Nav: e.nav, Expires: e.expires, TS: e.ts, Hash: e.tx,
-		FundedBlock: e.fundedBlock, FundedTS: e.fundedTS, FundedAssets: e.fundedAssets,
-		ClosedBlock: e.closedBlock, ClosedTS: e.closedTS, ClosedBy: e.closedBy, ClosedAssets: e.closedAssets,
-		PricedBlock: e.pricedBlock, PricedAssets: e.pricedAssets, CumFrom: e.cumFrom, CumTo: e.cumTo,
-	}
-	if e.kind == readmodel.Deposit || e.kind == readmodel.Requested {
-		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = e.by, e.grouped, e.group, e.sourceID, e.matures
-	}
+	row := e.ListRow
+	row.List, row.Owner = list, owner
 	row.Key.SetUint64(key)
+	if !e.lives() {
+		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = readmodel.ByNone, false, 0, common.Hash{}, 0
+	}
 	return row
 }
 
 // logRows adds the rows of the effect itself.
 func (e *entry) logRows(add func(readmodel.ListRow)) {
-	switch e.kind {
+	switch e.Kind {
 	case readmodel.Deposit:
-		add(e.row(readmodel.VaultEvents, e.vault, e.id))
-		add(e.row(readmodel.UserEvents, e.user, 0))
+		add(e.row(readmodel.VaultEvents, e.Vault, e.ID))
+		add(e.row(readmodel.UserEvents, e.User, 0))
 	case readmodel.Sweep, readmodel.Valuation:
-		add(e.row(readmodel.VaultEvents, e.vault, 0))
+		add(e.row(readmodel.VaultEvents, e.Vault, 0))
 	case readmodel.Instant:
-		add(e.row(readmodel.VaultEvents, e.vault, 0))
-		add(e.row(readmodel.UserEvents, e.user, 0))
+		add(e.row(readmodel.VaultEvents, e.Vault, 0))
+		add(e.row(readmodel.UserEvents, e.User, 0))
 	case readmodel.Claimed:
-		add(e.row(readmodel.UserEvents, e.user, 0))
+		add(e.row(readmodel.UserEvents, e.User, 0))
 	}
-	if e.partner > 0 && (e.kind == readmodel.Deposit || e.kind == readmodel.Requested) {
-		add(e.row(readmodel.PartnerEvents, readmodel.PartnerOwner(e.partner), 0))
+	if e.Partner > 0 && e.lives() {
+		add(e.row(readmodel.PartnerEvents, readmodel.PartnerOwner(e.Partner), 0))
 	}
 }
 
@@ -173,18 +146,18 @@ func (e *entry) depositRows(add func(readmodel.ListRow)) {
 
 // requestRows adds the rows of a request and its life.
 func (e *entry) requestRows(add func(readmodel.ListRow)) {
-	add(e.row(readmodel.Queue, common.Address{}, e.closedBlock))
-	add(e.row(readmodel.Requests, e.vault, e.id))
-	add(e.row(readmodel.UserRequests, e.user, 0))
+	add(e.row(readmodel.Queue, common.Address{}, e.ClosedBlock))
+	add(e.row(readmodel.Requests, e.Vault, e.ID))
+	add(e.row(readmodel.UserRequests, e.User, 0))
 	e.groupRows(add)
-	if e.sourceID != (common.Hash{}) {
-		row := e.row(readmodel.Sources, e.vault, 0)
-		row.Key.SetBytes32(e.sourceID[:])
+	if e.SourceID != (common.Hash{}) {
+		row := e.row(readmodel.Sources, e.Vault, 0)
+		row.Key.SetBytes32(e.SourceID[:])
 		add(row)
 	}
 	if e.inLine() {
-		row := e.row(readmodel.FifoList, e.user, 0)
-		row.Scope, row.Key = e.vault, e.cumTo
+		row := e.row(readmodel.FifoList, e.User, 0)
+		row.Scope, row.Key = e.Vault, e.CumTo
 		add(row)
 	}
 }
@@ -192,11 +165,11 @@ func (e *entry) requestRows(add func(readmodel.ListRow)) {
 // groupRows adds the rows of a grouped entry, by the block in which it stops waiting: for the vault, which prices and
 // funds groups, and for the owner, who may cancel entries of a group.
 func (e *entry) groupRows(add func(readmodel.ListRow)) {
-	if !e.grouped {
+	if !e.Grouped {
 		return
 	}
-	add(e.row(readmodel.Groups, e.vault, e.left()))
-	row := e.row(readmodel.Groups, e.user, e.left())
-	row.Scope = e.vault
+	add(e.row(readmodel.Groups, e.Vault, e.left()))
+	row := e.row(readmodel.Groups, e.User, e.left())
+	row.Scope = e.Vault
 	add(row)
 }

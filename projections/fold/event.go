@@ -128,10 +128,11 @@ func entryOf(f *decode.Fact, i int) entry {
 	row := recordOf(f)
 	addEffect(&row, i, &f.Effects[i])
 	return entry{
-		kind: row.Effect, place: place{row.Block, row.LogIndex, row.Sub},
-		user: row.User, vault: row.Vault, other: row.Other, partner: row.Partner, id: row.ID, idTo: row.IDTo,
-		shares: row.Shares, assets: row.Assets, nav: row.Nav, expires: row.Expires, matures: row.Matures, ts: row.TS,
-		tx: row.Tx, by: row.By, grouped: row.Grouped, group: row.GroupID, groupTo: row.GroupTo, sourceID: row.SourceID,
-		lacks: lacks{row.NoNav, row.NoAssets, row.NoShares, row.NavDigits},
+		ListRow: readmodel.ListRow{
+			Kind: row.Effect, Block: row.Block, LogIndex: row.LogIndex, Sub: row.Sub, User: row.User, Vault: row.Vault, Other: row.Other,
+			Partner: row.Partner, ID: row.ID, IDTo: row.IDTo, Shares: row.Shares, Assets: row.Assets, Nav: row.Nav, Expires: row.Expires,
+			Matures: row.Matures, TS: row.TS, Hash: row.Tx, By: row.By, Grouped: row.Grouped, GroupID: row.GroupID, SourceID: row.SourceID,
+		},
+		groupTo: row.GroupTo, lacks: lacks{row.NoNav, row.NoAssets, row.NoShares, row.NavDigits},
 	}
 }

@@ -124,7 +124,7 @@ func TestRequests(t *testing.T) {
 		s := folded(facts...)
 		var got [3]uint64
 		if q := s.requests[entryKey{vault: vault, id: 5}].now; q != nil {
-			got = [3]uint64{q.block, q.fundedBlock, q.closedBlock}
+			got = [3]uint64{q.Block, q.FundedBlock, q.ClosedBlock}
 		}
 		if got != c.want || len(s.impossible) != c.impossible {
 			t.Errorf("%s: %v, and %d logs changed nothing; want %v and %d", name, got, len(s.impossible), c.want, c.impossible)
@@ -180,10 +180,10 @@ events:
 			must(t, err)
 			s.take(facts...)
 			in = nil
-			v := s.totals[totalsOf(vault, vault)].now.newest().valued
-			if v.nav.ToBig().Cmp(nav) != 0 || v.assets.ToBig().Cmp(assets) != 0 {
+			v := s.totals[totalsOf(vault, vault)].now.newest()
+			if v.Nav.ToBig().Cmp(nav) != 0 || v.Assets.ToBig().Cmp(assets) != 0 {
 				t.Errorf("%s, shares of %d decimals, an asset of %d: NAV %s and assets %s, want %s and %s",
-					what, c.shares, c.asset, v.nav.Dec(), v.assets.Dec(), nav, assets)
+					what, c.shares, c.asset, v.Nav.Dec(), v.Assets.Dec(), nav, assets)
 			}
 		}
 		logged("Supplied", units(1000, c.shares))
@@ -280,12 +280,12 @@ func TestSweeps(t *testing.T) {
 		}
 		s := folded(c.facts...)
 		for k, d := range s.deposits {
-			if d.now.closedBlock != c.want[k.id] {
-				t.Errorf("%s: deposit %d is swept in block %d, want %d", name, k.id, d.now.closedBlock, c.want[k.id])
+			if d.now.ClosedBlock != c.want[k.id] {
+				t.Errorf("%s: deposit %d is swept in block %d, want %d", name, k.id, d.now.ClosedBlock, c.want[k.id])
 			}
 		}
 		n := s.totals[totalsOf(vault, vault)].now.newest()
-		if got := fmt.Sprint(n.swept, n.sweptAssets.Uint64(), n.sweptTo); got != c.total {
+		if got := fmt.Sprint(n.Swept, n.SweptAssets.Uint64(), n.SweptTo); got != c.total {
 			t.Errorf("%s: swept are %s, want %s", name, got, c.total)
 		}
 	}
@@ -296,18 +296,18 @@ func TestTotals(t *testing.T) {
 	t.Parallel()
 	var s steps
 	for _, block := range []uint64{2, 2, 5, 9} {
-		s = s.add(block, uint32(10*block), func(n *numbers) { n.deposits++ })
+		s = s.add(block, uint32(10*block), func(n *readmodel.ListRow) { n.Deposits++ })
 	}
-	s = s.add(11, 110, func(*numbers) {})
+	s = s.add(11, 110, func(*readmodel.ListRow) {})
 	var got []string
-	for _, r := range s.rows() {
-		got = append(got, fmt.Sprint(r.from, r.until, r.ts, r.closedTS, r.deposits))
+	for _, r := range s.rows(userIn(alice, vault)) {
+		got = append(got, fmt.Sprint(r.Block, r.Key.Uint64(), r.TS, r.ClosedTS, r.Deposits))
 	}
 	if want := []string{"2 5 20 50 2", "5 9 50 90 3", fmt.Sprint(9, uint64(never), 90, 0, 4)}; !slices.Equal(got, want) {
 		t.Errorf("the steps are %q, want %q", got, want)
 	}
 	for block, want := range map[uint64]uint64{1: 0, 2: 2, 4: 2, 5: 3, 8: 3, 9: 4} {
-		if n := s.clip(block).newest().deposits; n != want {
+		if n := s.clip(block).newest().Deposits; n != want {
 			t.Errorf("clipped at block %d there are %d deposits, want %d", block, n, want)
 		}
 	}
@@ -326,7 +326,7 @@ func TestChainOrder(t *testing.T) {
 	if m := s.members[memberKey{user: alice}].now; m.block != 4 || m.ts != 40 {
 		t.Errorf("alice is seen in block %d, want 4", m.block)
 	}
-	if n := s.totals[totalsOf(common.Address{}, common.Address{})].now; len(n) != 1 || n[0].from != 4 {
+	if n := s.totals[totalsOf(common.Address{}, common.Address{})].now; len(n) != 1 || n[0].Block != 4 {
 		t.Errorf("the number of users is %+v", n)
 	}
 }
@@ -337,7 +337,7 @@ func TestTouched(t *testing.T) {
 	t.Parallel()
 	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9, Block: 6}, retracts: true, ancestor: 4}
 	key := readmodel.Touch(readmodel.Queue, vault)
-	if row := c.touched(map[readmodel.TouchedKey]bool{key: true}); row.Seq != 9 || row.Key.Uint64() != 9 || row.ID != 5 || !slices.Equal(row.Touched, []readmodel.TouchedKey{key}) {
+	if row := c.touched(map[readmodel.TouchedKey]bool{key: true}); row.Seq != 9 || row.Key.Uint64() != 9 || row.ID != 5 || row.Touched != readmodel.TouchedKeys(key[:]) {
 		t.Errorf("the row is %+v", row)
 	}
 	c.Cursor.Block = 2 // blocks 3 and 4 are not recorded, and the new branch may have other logs in them
@@ -348,7 +348,7 @@ func TestTouched(t *testing.T) {
 	for i := range mostTouched + 1 {
 		many[readmodel.Touch(readmodel.Totals, readmodel.PartnerOwner(uint32(i)))] = true
 	}
-	if row := c.touched(many); !slices.Equal(row.Touched, []readmodel.TouchedKey{readmodel.TouchedAll}) {
+	if row := c.touched(many); row.Touched != readmodel.TouchedKeys(readmodel.TouchedAll[:]) {
 		t.Errorf("%d keys are named by %d", len(many), len(row.Touched))
 	}
 }

@@ -72,36 +72,36 @@ func newNamed() named {
 
 // line records the shares that an effect takes out of the line of its user.
 func (n *named) line(e *entry) {
-	k := userVault{e.user, e.vault}
+	k := userVault{e.User, e.Vault}
 	if n.lines[k] == nil {
 		n.lines[k] = new(readmodel.Amount)
 	}
-	n.lines[k].Add(n.lines[k], &e.shares)
+	n.lines[k].Add(n.lines[k], &e.Shares)
 }
 
 // name1 records what an effect on deposits or requests refers to; byID records a number.
 func (s *state) name1(e *entry, byID func()) {
 	kind := readmodel.Requested
-	if e.kind == readmodel.PricedDeposits || e.kind == readmodel.Void {
+	if e.Kind == readmodel.PricedDeposits || e.Kind == readmodel.Void {
 		kind = readmodel.Deposit
 	}
-	switch e.by {
+	switch e.By {
 	case readmodel.ByID:
 		byID()
 	case readmodel.BySource:
-		s.named.sources[sourceKey{e.vault, e.sourceID}] = true
+		s.named.sources[sourceKey{e.Vault, e.SourceID}] = true
 	case readmodel.ByOwner:
-		if e.kind == readmodel.Claimed {
+		if e.Kind == readmodel.Claimed {
 			s.named.line(e)
 		} else {
-			s.named.groups[groupsOfUser(kind, e.user, e.vault)] = true
+			s.named.groups[groupsOfUser(kind, e.User, e.Vault)] = true
 		}
 	case readmodel.Fifo:
 		s.named.line(e)
-		s.total(userIn(e.user, e.vault))
+		s.total(userIn(e.User, e.Vault))
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
-		s.named.groups[groupsOfVault(kind, e.vault)] = true
-		s.total(totalsOf(e.vault, e.vault))
+		s.named.groups[groupsOfVault(kind, e.Vault)] = true
+		s.total(totalsOf(e.Vault, e.Vault))
 	}
 }
 
@@ -109,7 +109,7 @@ func (s *state) name1(e *entry, byID func()) {
 func (s *state) nameFound() {
 	for k, d := range s.deposits {
 		for _, e := range []*entry{d.old, d.now} {
-			if e != nil && e.grouped && (s.named.ids[vaultID{k.vault, k.id}] || s.named.groups[groupsOfUser(e.kind, e.user, e.vault)]) {
+			if e != nil && e.Grouped && (s.named.ids[vaultID{k.vault, k.id}] || s.named.groups[groupsOfUser(e.Kind, e.User, e.Vault)]) {
 				s.ranked(e)
 				for _, t := range e.totals() {
 					s.total(t)
@@ -122,8 +122,8 @@ func (s *state) nameFound() {
 			if e == nil {
 				continue
 			}
-			if e.by == readmodel.Fifo || e.by == readmodel.FifoUnfunded {
-				s.total(userIn(e.user, e.vault))
+			if e.By == readmodel.Fifo || e.By == readmodel.FifoUnfunded {
+				s.total(userIn(e.User, e.Vault))
 			}
 			s.nameOwner(e)
 		}
@@ -132,11 +132,11 @@ func (s *state) nameFound() {
 
 // nameOwner records the keys of a request's owner if claims of the units name the request but no owner.
 func (s *state) nameOwner(q *entry) {
-	for _, name := range []requestName{{vault: q.vault, by: readmodel.ByID, id: q.id},
-		{vault: q.vault, by: readmodel.BySource, source: q.sourceID}} {
+	for _, name := range []requestName{{vault: q.Vault, by: readmodel.ByID, id: q.ID},
+		{vault: q.Vault, by: readmodel.BySource, source: q.SourceID}} {
 		for _, block := range s.named.unowned[name] {
 			s.ranked(q)
-			s.named.derived[derivedKey{q.vault, q.user, readmodel.Claimed, block}] = true
+			s.named.derived[derivedKey{q.Vault, q.User, readmodel.Claimed, block}] = true
 		}
 	}
 }
@@ -155,25 +155,25 @@ func newIndex() index {
 
 func (x *index) add(e *entry) {
 	if e.waits() {
-		for _, k := range []groupedKey{groupsOfVault(e.kind, e.vault), groupsOfUser(e.kind, e.user, e.vault)} {
+		for _, k := range []groupedKey{groupsOfVault(e.Kind, e.Vault), groupsOfUser(e.Kind, e.User, e.Vault)} {
 			x.waiting[k] = append(x.waiting[k], e)
 		}
 	}
-	if e.kind == readmodel.Deposit {
-		if e.grouped {
-			k := vaultID{e.vault, e.id}
+	if e.Kind == readmodel.Deposit {
+		if e.Grouped {
+			k := vaultID{e.Vault, e.ID}
 			x.deposit[k] = append(x.deposit[k], e)
 		}
 		return
 	}
-	if e.sourceID != (common.Hash{}) {
-		k := sourceKey{e.vault, e.sourceID}
-		if first := x.sources[k]; first == nil || e.compare(first.place) < 0 {
+	if e.SourceID != (common.Hash{}) {
+		k := sourceKey{e.Vault, e.SourceID}
+		if first := x.sources[k]; first == nil || e.compare(first) < 0 {
 			x.sources[k] = e
 		}
 	}
 	if e.inLine() && e.open() {
-		k := userVault{e.user, e.vault}
+		k := userVault{e.User, e.Vault}
 		x.lines[k] = append(x.lines[k], e)
 	}
 }
@@ -185,44 +185,44 @@ func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entr
 		if !e.waits() {
 			return true
 		}
-		if has(e.group) {
+		if has(e.GroupID) {
 			out = append(out, e)
 		}
 		return false
 	})
-	slices.SortFunc(out, func(a, b *entry) int { return a.compare(b.place) })
+	slices.SortFunc(out, func(a, b *entry) int { return a.compare(b) })
 	return out
 }
 
 // reached returns the highest group that an effect reaches, which is at least the highest that earlier effects of its
 // vault reached. So an entry that joins a group after its settlement takes part in the next one.
-func (s *state) reached(e *entry, of func(*numbers) *uint64) uint64 {
-	k := totalsOf(e.vault, e.vault)
-	s.add(k, e, func(n *numbers) { *of(n) = max(*of(n), e.groupTo) })
+func (s *state) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
+	k := totalsOf(e.Vault, e.Vault)
+	s.add(k, e, func(n *readmodel.ListRow) { *of(n) = max(*of(n), e.groupTo) })
 	n := s.totals[k].now.newest()
 	return *of(&n)
 }
 
 // priced sets the price of the deposits or requests of groups; the first price counts.
 func (s *state) priced(e *entry) {
-	k := groupsOfVault(readmodel.Deposit, e.vault)
-	to := func(n *numbers) *uint64 { return &n.depositsTo }
-	if e.kind == readmodel.PricedRequests {
+	k := groupsOfVault(readmodel.Deposit, e.Vault)
+	to := func(n *readmodel.ListRow) *uint64 { return &n.DepositsTo }
+	if e.Kind == readmodel.PricedRequests {
 		k.kind = readmodel.Requested
-		to = func(n *numbers) *uint64 { return &n.requestsTo }
+		to = func(n *readmodel.ListRow) *uint64 { return &n.RequestsTo }
 	}
-	has := func(group uint64) bool { return group >= e.group && group <= e.groupTo }
-	if e.by == readmodel.ByUpToGroup {
+	has := func(group uint64) bool { return group >= e.GroupID && group <= e.groupTo }
+	if e.By == readmodel.ByUpToGroup {
 		last := s.reached(e, to)
 		has = func(group uint64) bool { return group <= last }
 	}
 	for _, d := range s.index.inGroups(k, has) {
 		switch {
-		case d.pricedBlock != readmodel.Never:
-		case d.kind == readmodel.Deposit:
-			d.pricedBlock, d.shares = e.block, quotient(&d.assets, &e.shares, &e.assets)
+		case d.PricedBlock != readmodel.Never:
+		case d.Kind == readmodel.Deposit:
+			d.PricedBlock, d.Shares = e.Block, quotient(&d.Assets, &e.Shares, &e.Assets)
 		default:
-			d.pricedBlock, d.pricedAssets = e.block, quotient(&d.shares, &e.assets, &e.shares)
+			d.PricedBlock, d.PricedAssets = e.Block, quotient(&d.Shares, &e.Assets, &e.Shares)
 		}
 	}
 }
@@ -230,20 +230,20 @@ func (s *state) priced(e *entry) {
 // void voids deposits that have no price yet.
 func (s *state) void(e *entry) bool {
 	var gone []*entry
-	if e.by == readmodel.ByID {
-		for _, d := range s.index.deposit[vaultID{e.vault, e.id}] {
+	if e.By == readmodel.ByID {
+		for _, d := range s.index.deposit[vaultID{e.Vault, e.ID}] {
 			if d.waits() {
 				gone = append(gone, d)
 			}
 		}
 	} else {
-		gone = s.index.inGroups(groupsOfUser(readmodel.Deposit, e.user, e.vault), func(group uint64) bool { return group == e.group })
+		gone = s.index.inGroups(groupsOfUser(readmodel.Deposit, e.User, e.Vault), func(group uint64) bool { return group == e.GroupID })
 	}
 	for _, d := range gone {
 		d.close(e, readmodel.Amount{})
-		s.count(e, d.totals(), func(n *numbers) {
-			n.deposits--
-			n.deposited.Sub(&n.deposited, &d.assets)
+		s.count(e, d.totals(), func(n *readmodel.ListRow) {
+			n.Deposits--
+			n.Deposited.Sub(&n.Deposited, &d.Assets)
 		})
 	}
 	return len(gone) > 0
@@ -251,23 +251,23 @@ func (s *state) void(e *entry) bool {
 
 // request1 returns the request that an effect identifies by a number or by its 32-byte id; nil if there is none.
 func (s *state) request1(e *entry) *entry {
-	if e.by == readmodel.BySource {
-		return s.index.sources[sourceKey{e.vault, e.sourceID}]
+	if e.By == readmodel.BySource {
+		return s.index.sources[sourceKey{e.Vault, e.SourceID}]
 	}
-	return s.requests[entryKey{vault: e.vault, id: e.id}].now
+	return s.requests[entryKey{vault: e.Vault, id: e.ID}].now
 }
 
 // funded applies the funding of one request, or of all requests up to a group.
 func (s *state) funded(e *entry) bool {
-	if e.by == readmodel.ByUpToGroup {
-		last := s.reached(e, func(n *numbers) *uint64 { return &n.fundedTo })
-		for _, q := range s.index.inGroups(groupsOfVault(readmodel.Requested, e.vault), func(group uint64) bool { return group <= last }) {
+	if e.By == readmodel.ByUpToGroup {
+		last := s.reached(e, func(n *readmodel.ListRow) *uint64 { return &n.FundedTo })
+		for _, q := range s.index.inGroups(groupsOfVault(readmodel.Requested, e.Vault), func(group uint64) bool { return group <= last }) {
 			s.fund(q, e, true)
 		}
 		return true
 	}
 	q := s.request1(e)
-	if q == nil || !q.open() || q.fundedBlock != readmodel.Never {
+	if q == nil || !q.open() || q.FundedBlock != readmodel.Never {
 		return false
 	}
 	s.fund(q, e, e.lacks.assets)
@@ -277,86 +277,86 @@ func (s *state) funded(e *entry) bool {
 // fund marks a request as funded. If the log does not contain the assets, they follow from the group's price, or else
 // are the estimate.
 func (s *state) fund(q, e *entry, derive bool) {
-	q.fundedBlock, q.fundedTS, q.fundedAssets = e.block, e.ts, e.assets
+	q.FundedBlock, q.FundedTS, q.FundedAssets = e.Block, e.TS, e.Assets
 	switch {
 	case !derive:
-	case q.grouped && q.pricedBlock != readmodel.Never:
-		q.fundedAssets = q.pricedAssets
+	case q.Grouped && q.PricedBlock != readmodel.Never:
+		q.FundedAssets = q.PricedAssets
 	default:
-		q.fundedAssets = q.assets
+		q.FundedAssets = q.Assets
 	}
-	if q.by == readmodel.Fifo {
+	if q.By == readmodel.Fifo {
 		s.queueUp(q, e)
 		s.index.line(q)
 	}
 }
 
 func (x *index) line(q *entry) {
-	k := userVault{q.user, q.vault}
+	k := userVault{q.User, q.Vault}
 	x.lines[k] = append(x.lines[k], q)
 }
 
 // queueUp gives a request its place in its owner's queue, as of an effect.
 func (s *state) queueUp(q, at *entry) {
-	k := userIn(q.user, q.vault)
-	s.add(k, at, func(n *numbers) {
-		q.cumFrom = n.fundedShares
-		n.fundedShares.Add(&n.fundedShares, &q.shares)
-		q.cumTo = n.fundedShares
+	k := userIn(q.User, q.Vault)
+	s.add(k, at, func(n *readmodel.ListRow) {
+		q.CumFrom = n.FundedShares
+		n.FundedShares.Add(&n.FundedShares, &q.Shares)
+		q.CumTo = n.FundedShares
 	})
 }
 
 // claims adds a claim to the totals.
 func (s *state) claims(e *entry, assets *readmodel.Amount) {
-	s.count(e, []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}, func(n *numbers) {
-		n.claims++
-		n.claimed.Add(&n.claimed, assets)
+	s.count(e, []totalKey{userIn(e.User, e.Vault), totalsOf(e.Vault, e.Vault)}, func(n *readmodel.ListRow) {
+		n.Claims++
+		n.Claimed.Add(&n.Claimed, assets)
 	})
 }
 
 // claim applies a claim of one request, or of the oldest shares of an owner. A claim beyond the funded shares claims
 // nothing.
 func (s *state) claim(e *entry) bool {
-	if e.by != readmodel.ByOwner {
+	if e.By != readmodel.ByOwner {
 		q := s.request1(e)
 		possible := q != nil && q.open()
 		if e.derived() {
 			paid := *e
 			if q != nil && e.lacks.assets {
-				paid.assets = q.worth()
+				paid.Assets = q.worth()
 			}
 			if q != nil && e.unowned() {
-				paid.user = q.user
+				paid.User = q.User
 			}
 			s.derive(&paid)
 			e = &paid
 		}
-		s.claims(e, &e.assets)
+		s.claims(e, &e.Assets)
 		if possible {
-			q.close(e, e.assets)
+			q.close(e, e.Assets)
 		}
 		return possible
 	}
-	s.claims(e, &e.assets)
+	s.claims(e, &e.Assets)
 	return s.consume(e)
 }
 
 // consume removes shares from an owner's requests, oldest first: those of a claim are paid, and those of a
 // cancellation return to their owner. A request ends with its last share.
 func (s *state) consume(e *entry) bool {
-	k := userVault{e.user, e.vault}
+	k := userVault{e.User, e.Vault}
 	possible := true
 	var claimed readmodel.Amount
-	s.add(userIn(e.user, e.vault), e, func(n *numbers) {
-		n.claimedShares.Add(&n.claimedShares, &e.shares)
-		if n.claimedShares.Gt(&n.fundedShares) {
-			possible, n.claimedShares = false, n.fundedShares
+	s.add(userIn(e.User, e.Vault), e, func(n *readmodel.ListRow) {
+		n.ClaimedShares.Add(&n.ClaimedShares, &e.Shares)
+		if n.ClaimedShares.Gt(&n.FundedShares) {
+			possible, n.ClaimedShares = false, n.FundedShares
 		}
-		claimed = n.claimedShares
+		claimed = n.ClaimedShares
 	})
 	s.index.lines[k] = slices.DeleteFunc(s.index.lines[k], func(q *entry) bool {
-		if q.open() && !q.cumTo.Gt(&claimed) {
-			if e.kind == readmodel.Claimed {
+		if q.open() && !q.CumTo.Gt(&claimed) {
+			if e.Kind == readmodel.Claimed {
 				q.close(e, q.worth())
 			} else {
 				q.close(e, readmodel.Amount{})
@@ -369,19 +369,19 @@ func (s *state) consume(e *entry) bool {
 
 // worth is the amount paid for a request whose claim does not contain it.
 func (e *entry) worth() readmodel.Amount {
-	if e.fundedBlock != readmodel.Never {
-		return e.fundedAssets
+	if e.FundedBlock != readmodel.Never {
+		return e.FundedAssets
 	}
-	return e.assets
+	return e.Assets
 }
 
 // cancelled applies the cancellation of one request, or of all unfunded requests of its owner in a group.
 func (s *state) cancelled(e *entry) bool {
-	if e.by == readmodel.Fifo {
+	if e.By == readmodel.Fifo {
 		return s.consume(e)
 	}
-	if e.by == readmodel.ByOwner {
-		all := s.index.inGroups(groupsOfUser(readmodel.Requested, e.user, e.vault), func(group uint64) bool { return group == e.group })
+	if e.By == readmodel.ByOwner {
+		all := s.index.inGroups(groupsOfUser(readmodel.Requested, e.User, e.Vault), func(group uint64) bool { return group == e.GroupID })
 		for _, q := range all {
 			q.close(e, readmodel.Amount{})
 		}
@@ -391,7 +391,7 @@ func (s *state) cancelled(e *entry) bool {
 	if q == nil || !q.open() {
 		return false
 	}
-	q.close(e, e.assets)
+	q.close(e, e.Assets)
 	return true
 }
 
@@ -402,9 +402,10 @@ func (s *state) valuation(e *entry) {
 		v = s.complete(e)
 		s.derive(v)
 	}
-	s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) {
-		n.valuations++
-		n.valued = valuation{v.shares, v.assets, v.nav, e.block, e.logIndex, e.ts}
+	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) {
+		n.Valuations++
+		n.Shares, n.Assets, n.Nav = v.Shares, v.Assets, v.Nav
+		n.ValuedBlock, n.ValuedLog, n.ValuedTS = e.Block, e.LogIndex, e.TS
 	})
 }
 
@@ -416,16 +417,16 @@ func (s *state) complete(e *entry) *entry {
 	unit.Exp(unit, uint256.NewInt(uint64(v.lacks.navDigits)))
 	if v.lacks.shares {
 		if !v.lacks.nav && !v.lacks.assets {
-			v.shares = quotient(&v.assets, unit, &v.nav)
-		} else if supply := s.totals[totalsOf(v.vault, v.vault)].now.newest().supply; supply.Sign() > 0 && supply.BitLen() <= amountBits {
-			v.shares = supply
+			v.Shares = quotient(&v.Assets, unit, &v.Nav)
+		} else if supply := s.totals[totalsOf(v.Vault, v.Vault)].now.newest().Supply; supply.Sign() > 0 && supply.BitLen() <= amountBits {
+			v.Shares = supply
 		}
 	}
 	if v.lacks.nav {
-		v.nav = quotient(&v.assets, unit, &v.shares)
+		v.Nav = quotient(&v.Assets, unit, &v.Shares)
 	}
 	if v.lacks.assets {
-		v.assets = quotient(&v.nav, &v.shares, unit)
+		v.Assets = quotient(&v.Nav, &v.Shares, unit)
 	}
 	return &v
 }
@@ -433,8 +434,8 @@ func (s *state) complete(e *entry) *entry {
 // derive records an effect with the amounts that its log does not contain, in the form that the lists store.
 func (s *state) derive(e *entry) {
 	row := *e
-	row.by, row.group, row.groupTo, row.sourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
-	s.derived[entryKey{vault: e.vault, place: e.place}].now = &row
+	row.By, row.GroupID, row.groupTo, row.SourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
+	s.derived[entryKey{vault: e.Vault, place: e.place()}].now = &row
 }
 
 // quotient is a*b/c, rounded down; 0 if the result is not a valid amount.

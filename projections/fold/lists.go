@@ -2,7 +2,7 @@ package fold
 
 import (
 	"context"
-	"slices"
+	"maps"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
@@ -81,12 +81,12 @@ func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit
 				e := entryOf(f, j)
 				s.name(&e)
 				switch {
-				case e.kind == readmodel.Deposit && f.Sign < 0:
-					gone[entryKey{vault: e.vault, id: e.id}] = true
-				case e.kind == readmodel.Sweep && f.Sign > 0:
-					sweeps[e.vault] = max(sweeps[e.vault], e.idTo)
-				case e.kind == readmodel.Sweep:
-					sweeps[e.vault] = max(sweeps[e.vault], 0)
+				case e.Kind == readmodel.Deposit && f.Sign < 0:
+					gone[entryKey{vault: e.Vault, id: e.ID}] = true
+				case e.Kind == readmodel.Sweep && f.Sign > 0:
+					sweeps[e.Vault] = max(sweeps[e.Vault], e.IDTo)
+				case e.Kind == readmodel.Sweep:
+					sweeps[e.Vault] = max(sweeps[e.Vault], 0)
 				}
 			}
 		}
@@ -142,12 +142,8 @@ func (c *Change) touched(keys map[readmodel.TouchedKey]bool) readmodel.ListRow {
 		row.ID = min(c.ancestor, c.Cursor.Block) + 1
 	}
 	if len(keys) > mostTouched {
-		row.Touched = []readmodel.TouchedKey{readmodel.TouchedAll}
-		return row
+		keys = map[readmodel.TouchedKey]bool{readmodel.TouchedAll: true}
 	}
-	for k := range keys {
-		row.Touched = append(row.Touched, k)
-	}
-	slices.SortFunc(row.Touched, func(a, b readmodel.TouchedKey) int { return slices.Compare(a[:], b[:]) })
+	row.Touched = readmodel.JoinTouched(maps.Keys(keys))
 	return row
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -18,10 +17,8 @@ import (
 )
 
 var (
-	//go:embed sql/places.sql
-	sqlPlaces string
-	//go:embed sql/numbers.sql
-	sqlNumbers string
+	//go:embed sql/rows.sql
+	sqlRows string
 	//go:embed sql/blocks.sql
 	sqlBlocks string
 	//go:embed sql/skipped_block.sql
@@ -135,7 +132,7 @@ func (s *state) derivedKeys() (out []string) {
 // unit seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
 	for k, shares := range s.named.lines {
-		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().claimedShares
+		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().ClaimedShares
 		var last readmodel.Amount
 		last.Add(&claimed, shares)
 		out = append(out, fmt.Sprintf(
@@ -237,67 +234,59 @@ func askOnce(ctx context.Context, conn driver.Conn, question string, scan func(d
 	return rows.Err()
 }
 
-// alive returns the rows whose signs add up to 1.
-func alive[Row comparable](signs map[Row]int) (out []Row, err error) {
+// The columns that the state needs of the rows of requests and deposits, and of those of totals and members.
+const (
+	placeColumns = "sign, list, owner, kind, block, log_index, sub, user, vault, other, partner, id, shares, assets, nav, expires, ts, hash, " +
+		"funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets, " +
+		"by, grouped, group_id, source_id, matures, priced_block, priced_assets, cum_from, cum_to"
+	numberColumns = "sign, list, owner, scope, user, block, ts, " +
+		"deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations, " +
+		"supply, funded_shares, claimed_shares, funded_to, deposits_to, requests_to, " +
+		"shares, assets, nav, valued_block, valued_log, valued_ts, swept_block, swept_ts"
+)
+
+// readRows reads some columns of the live rows with some keys: those whose signs add up to 1.
+func readRows(ctx context.Context, conn driver.Conn, columns string, keys []string) (live []readmodel.ListRow, err error) {
+	reader := readmodel.ListsTable.NewReader(columns)
+	signs := map[readmodel.ListRow]int{}
+	err = ask(ctx, conn, strings.Replace(sqlRows, "{columns}", reader.SQL, 1), keys, func(rows driver.Rows) error {
+		if err := reader.Scan(rows); err != nil {
+			return err
+		}
+		row := reader.Row
+		row.Sign = 0
+		signs[row] += int(reader.Row.Sign)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	for row, sign := range signs {
 		switch sign {
 		case 0:
 		case 1:
-			out = append(out, row)
+			live = append(live, row)
 		default:
 			return nil, fmt.Errorf("the signs of a row of lists add up to %d: %+v", sign, row)
 		}
 	}
-	return out, nil
+	return live, nil
 }
 
-// readPlaces reads requests and deposits.
+// readPlaces reads requests and deposits. Each is in several lists, with the same values.
 func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string) error {
-	type listed struct { // an entry is in several lists
-		list  int8
-		owner common.Address
-		entry
-	}
-	signs := map[listed]int{}
-	var sign int8
-	var kind, by, closedBy int8
-	var shares, assets, nav, fundedAssets, closedAssets, pricedAssets, cumFrom, cumTo big.Int
-	err := ask(ctx, conn, sqlPlaces, keys, func(rows driver.Rows) error {
-		var e listed
-		err := rows.Scan(&sign, &e.list, &e.owner, &kind, &e.block, &e.logIndex, &e.sub,
-			&e.user, &e.vault, &e.other, &e.partner, &e.id, &shares, &assets, &nav, &e.expires, &e.ts, &e.tx,
-			&e.fundedBlock, &e.fundedTS, &fundedAssets, &e.closedBlock, &e.closedTS, &closedBy, &closedAssets,
-			&by, &e.grouped, &e.group, &e.sourceID, &e.matures, &e.pricedBlock, &pricedAssets, &cumFrom, &cumTo)
-		if err != nil {
-			return err
-		}
-		e.kind, e.closedBy, e.by = readmodel.EffectKind(kind), readmodel.EffectKind(closedBy), readmodel.By(by)
-		e.nav.SetFromBig(&nav)
-		e.pricedAssets.SetFromBig(&pricedAssets)
-		e.cumFrom.SetFromBig(&cumFrom)
-		e.cumTo.SetFromBig(&cumTo)
-		e.shares.SetFromBig(&shares)
-		e.assets.SetFromBig(&assets)
-		e.fundedAssets.SetFromBig(&fundedAssets)
-		e.closedAssets.SetFromBig(&closedAssets)
-		signs[e] += int(sign)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	live, err := alive(signs)
-	for i := range live {
-		e := &live[i].entry
-		now := *e
-		switch e.kind {
+	live, err := readRows(ctx, conn, placeColumns, keys)
+	for _, row := range live {
+		row.List, row.Owner = 0, common.Address{}
+		old, now := &entry{ListRow: row}, &entry{ListRow: row}
+		switch row.Kind {
 		case readmodel.Requested:
-			s.requests[entryKey{vault: e.vault, id: e.id}] = &story{e, &now}
+			s.requests[entryKey{vault: row.Vault, id: row.ID}] = &story{old, now}
 		case readmodel.Deposit:
-			s.deposits[entryKey{e.vault, e.id, e.place}] = &story{e, &now}
+			s.deposits[entryKey{row.Vault, row.ID, old.place()}] = &story{old, now}
 		default:
-			if d := s.derived[entryKey{vault: e.vault, place: e.place}]; d != nil {
-				d.old, d.now = e, &now
+			if d := s.derived[entryKey{vault: row.Vault, place: old.place()}]; d != nil {
+				d.old, d.now = old, now
 			}
 		}
 	}
@@ -306,50 +295,16 @@ func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string)
 
 // readNumbers reads totals and members.
 func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string) error {
-	type row struct {
-		list int8
-		memberKey
-		step
-	}
-	signs := map[row]int{}
-	var sign int8
-	var deposited, estimated, claimed, sweptAssets, supply, fundedShares, claimedShares, shares, assets, nav big.Int
-	err := ask(ctx, conn, sqlNumbers, keys, func(rows driver.Rows) error {
-		var r row
-		err := rows.Scan(&sign, &r.list, &r.owner, &r.scope, &r.user, &r.from, &r.ts,
-			&r.deposits, &deposited, &r.requests, &estimated, &r.claims, &claimed, &r.users,
-			&r.swept, &sweptAssets, &r.sweptTo, &r.valuations, &supply, &fundedShares, &claimedShares,
-			&r.fundedTo, &r.depositsTo, &r.requestsTo, &shares, &assets, &nav,
-			&r.valued.block, &r.valued.logIndex, &r.valued.ts, &r.sweptBlock, &r.sweptTS)
-		if err != nil {
-			return err
-		}
-		r.deposited.SetFromBig(&deposited)
-		r.estimated.SetFromBig(&estimated)
-		r.claimed.SetFromBig(&claimed)
-		r.sweptAssets.SetFromBig(&sweptAssets)
-		r.supply.SetFromBig(&supply)
-		r.fundedShares.SetFromBig(&fundedShares)
-		r.claimedShares.SetFromBig(&claimedShares)
-		r.valued.shares.SetFromBig(&shares)
-		r.valued.assets.SetFromBig(&assets)
-		r.valued.nav.SetFromBig(&nav)
-		signs[r] += int(sign)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	live, err := alive(signs)
-	slices.SortFunc(live, func(a, b row) int { return cmp.Compare(a.from, b.from) })
-	for _, r := range live {
-		list := readmodel.List(r.list)
-		if list == readmodel.Members {
-			s.members[r.memberKey] = &member{&first{r.from, r.ts}, &first{r.from, r.ts}, true}
+	live, err := readRows(ctx, conn, numberColumns, keys)
+	slices.SortFunc(live, func(a, b readmodel.ListRow) int { return cmp.Compare(a.Block, b.Block) })
+	for _, row := range live {
+		if row.List == readmodel.Members {
+			since := first{row.Block, row.TS}
+			s.members[memberKey{row.Owner, row.Scope, row.User}] = &member{&since, &since, true}
 			continue
 		}
-		t := s.totals[totalKey{list, r.owner, r.scope}]
-		t.old, t.now = append(t.old, r.step), append(t.now, r.step)
+		t := s.totals[totalKey{row.List, row.Owner, row.Scope}]
+		t.old, t.now = append(t.old, row), append(t.now, row)
 	}
 	return err
 }
@@ -362,8 +317,8 @@ func (s *state) readSwept(
 	var keys []string
 	for vault, to := range sweeps {
 		t := s.totals[totalsOf(vault, vault)]
-		from := t.old.clip(ancestor).newest().sweptTo
-		to = max(to, t.old.newest().sweptTo)
+		from := t.old.clip(ancestor).newest().SweptTo
+		to = max(to, t.old.newest().SweptTo)
 		if to > from {
 			above := fmt.Sprintf("key > %d", from)
 			if from == 0 {

@@ -94,7 +94,7 @@ func (s *state) waiting() {
 		if d.now == nil {
 			continue
 		}
-		if d.now.open() && !d.now.grouped {
+		if d.now.open() && !d.now.Grouped {
 			s.unswept[k.vault] = append(s.unswept[k.vault], d.now)
 		}
 		s.index.add(d.now)
@@ -125,7 +125,7 @@ func (s *state) fold(u *decode.Unit) {
 			}
 		}
 	}
-	slices.SortStableFunc(live, func(a, b logged) int { return a.compare(b.place) })
+	slices.SortStableFunc(live, func(a, b logged) int { return a.compare(&b.entry) })
 	for i := range live {
 		s.log(&live[i].entry, 1)
 		if !s.effect(&live[i].entry) {
@@ -152,7 +152,7 @@ func (s *state) block(f *decode.Fact) {
 
 // log records the row that the effect itself has in some lists. The rows of deposits follow from their story.
 func (s *state) log(e *entry, sign int) {
-	if e.kind == readmodel.Deposit || e.derived() {
+	if e.Kind == readmodel.Deposit || e.derived() {
 		return
 	}
 	has := false
@@ -164,7 +164,7 @@ func (s *state) log(e *entry, sign int) {
 
 // effect applies the next live effect. It returns false if the effect is impossible.
 func (s *state) effect(e *entry) bool {
-	switch e.kind {
+	switch e.Kind {
 	case readmodel.Deposit:
 		s.deposit(e)
 	case readmodel.Sweep:
@@ -172,14 +172,14 @@ func (s *state) effect(e *entry) bool {
 	case readmodel.Valuation:
 		s.valuation(e)
 	case readmodel.Supply:
-		s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.supply.Add(&n.supply, &e.shares) })
+		s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.Supply.Add(&n.Supply, &e.Shares) })
 	case readmodel.PricedDeposits, readmodel.PricedRequests:
 		s.priced(e)
 	case readmodel.Void:
 		return s.void(e)
 	case readmodel.Instant:
 		s.seen(e, false)
-		s.claims(e, &e.assets)
+		s.claims(e, &e.Assets)
 	case readmodel.Requested:
 		s.seen(e, false)
 		return s.request(e)
@@ -194,43 +194,43 @@ func (s *state) effect(e *entry) bool {
 }
 
 // count changes the totals of the given keys.
-func (s *state) count(e *entry, of []totalKey, change func(*numbers)) {
+func (s *state) count(e *entry, of []totalKey, change func(*readmodel.ListRow)) {
 	for _, k := range of {
 		s.add(k, e, change)
 	}
 }
 
-func (s *state) add(k totalKey, e *entry, change func(*numbers)) {
+func (s *state) add(k totalKey, e *entry, change func(*readmodel.ListRow)) {
 	t := s.totals[k]
-	t.now = t.now.add(e.block, e.ts, change)
+	t.now = t.now.add(e.Block, e.TS, change)
 }
 
 // totals returns the keys of the totals of an effect's user, vault and partner.
 func (e *entry) totals() []totalKey {
-	out := []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}
-	if e.partner > 0 {
-		out = append(out, totalsOf(readmodel.PartnerOwner(e.partner), e.vault))
+	out := []totalKey{userIn(e.User, e.Vault), totalsOf(e.Vault, e.Vault)}
+	if e.Partner > 0 {
+		out = append(out, totalsOf(readmodel.PartnerOwner(e.Partner), e.Vault))
 	}
 	return out
 }
 
 func (s *state) deposit(e *entry) {
 	s.seen(e, true)
-	s.count(e, e.totals(), func(n *numbers) {
-		n.deposits++
-		n.deposited.Add(&n.deposited, &e.assets)
+	s.count(e, e.totals(), func(n *readmodel.ListRow) {
+		n.Deposits++
+		n.Deposited.Add(&n.Deposited, &e.Assets)
 	})
 	d := e.fresh()
-	k := entryKey{e.vault, e.id, e.place}
+	k := entryKey{e.Vault, e.ID, e.place()}
 	if s.deposits[k] == nil {
 		s.deposits[k] = new(story)
 	}
 	s.deposits[k].now = d
-	if s.index.add(d); d.grouped {
+	if s.index.add(d); d.Grouped {
 		return
 	}
-	if to := s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo; to == 0 || e.id > to {
-		s.unswept[e.vault] = append(s.unswept[e.vault], d)
+	if to := s.totals[totalsOf(e.Vault, e.Vault)].now.newest().SweptTo; to == 0 || e.ID > to {
+		s.unswept[e.Vault] = append(s.unswept[e.Vault], d)
 		return
 	}
 	s.swept(d, e)
@@ -239,22 +239,22 @@ func (s *state) deposit(e *entry) {
 // swept marks a deposit as swept: by a sweep, or by the deposit itself if a sweep has reached its number before.
 func (s *state) swept(d, by *entry) {
 	d.close(by, readmodel.Amount{})
-	d.closedBy = readmodel.Sweep
-	s.add(totalsOf(d.vault, d.vault), by, func(n *numbers) {
-		n.swept++
-		n.sweptAssets.Add(&n.sweptAssets, &d.assets)
+	d.ClosedBy = readmodel.Sweep
+	s.add(totalsOf(d.Vault, d.Vault), by, func(n *readmodel.ListRow) {
+		n.Swept++
+		n.SweptAssets.Add(&n.SweptAssets, &d.Assets)
 	})
 }
 
 // sweep applies a sweep: a deposit is swept by the first sweep whose last number is at least its own.
 func (s *state) sweep(e *entry) {
-	s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.sweptBlock, n.sweptTS = e.block, e.ts })
-	if e.idTo <= s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo {
+	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.SweptBlock, n.SweptTS = e.Block, e.TS })
+	if e.IDTo <= s.totals[totalsOf(e.Vault, e.Vault)].now.newest().SweptTo {
 		return
 	}
-	s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.sweptTo = e.idTo })
-	s.unswept[e.vault] = slices.DeleteFunc(s.unswept[e.vault], func(d *entry) bool {
-		if d.id > e.idTo {
+	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.SweptTo = e.IDTo })
+	s.unswept[e.Vault] = slices.DeleteFunc(s.unswept[e.Vault], func(d *entry) bool {
+		if d.ID > e.IDTo {
 			return false
 		}
 		s.swept(d, e)
@@ -264,16 +264,16 @@ func (s *state) sweep(e *entry) {
 
 // request applies a request. The first one of an id wins.
 func (s *state) request(e *entry) bool {
-	q := s.requests[entryKey{vault: e.vault, id: e.id}]
+	q := s.requests[entryKey{vault: e.Vault, id: e.ID}]
 	if q.now != nil {
 		return false
 	}
 	q.now = e.fresh()
-	s.count(e, e.totals(), func(n *numbers) {
-		n.requests++
-		n.estimated.Add(&n.estimated, &e.assets)
+	s.count(e, e.totals(), func(n *readmodel.ListRow) {
+		n.Requests++
+		n.Estimated.Add(&n.Estimated, &e.Assets)
 	})
-	if e.by == readmodel.FifoUnfunded {
+	if e.By == readmodel.FifoUnfunded {
 		s.queueUp(q.now, e)
 	}
 	s.index.add(q.now)
@@ -284,13 +284,13 @@ func (s *state) request(e *entry) bool {
 // its users.
 func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
 	out := map[memberKey]totalKey{
-		{user: e.user}:                 totalsOf(common.Address{}, common.Address{}),
-		{owner: e.vault, user: e.user}: totalsOf(e.vault, e.vault),
+		{user: e.User}:                 totalsOf(common.Address{}, common.Address{}),
+		{owner: e.Vault, user: e.User}: totalsOf(e.Vault, e.Vault),
 	}
-	if deposit && e.partner > 0 {
-		p := readmodel.PartnerOwner(e.partner)
-		out[memberKey{owner: p, user: e.user}] = totalsOf(p, common.Address{})
-		out[memberKey{owner: p, scope: e.vault, user: e.user}] = totalsOf(p, e.vault)
+	if deposit && e.Partner > 0 {
+		p := readmodel.PartnerOwner(e.Partner)
+		out[memberKey{owner: p, user: e.User}] = totalsOf(p, common.Address{})
+		out[memberKey{owner: p, scope: e.Vault, user: e.User}] = totalsOf(p, e.Vault)
 	}
 	return out
 }
@@ -299,8 +299,8 @@ func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
 func (s *state) seen(e *entry, deposit bool) {
 	for k, counted := range membersOf(e, deposit) {
 		if m := s.members[k]; m.now == nil {
-			m.now = &first{e.block, e.ts}
-			s.add(counted, e, func(n *numbers) { n.users++ })
+			m.now = &first{e.Block, e.TS}
+			s.add(counted, e, func(n *readmodel.ListRow) { n.Users++ })
 		}
 	}
 }
@@ -318,8 +318,8 @@ func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
 	for _, v := range vaults {
 		if t := s.totals[userIn(k.user, v)]; t != nil {
 			n := of(t).newest()
-			out.deposited.Add(&out.deposited, &n.deposited)
-			out.claimed.Add(&out.claimed, &n.claimed)
+			out.deposited.Add(&out.deposited, &n.Deposited)
+			out.claimed.Add(&out.claimed, &n.Claimed)
 		}
 	}
 	return out
@@ -351,13 +351,13 @@ func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
 		}
 	}
 	for k, t := range s.totals {
-		rows, others := t.old.rows(), t.now.rows()
+		rows, others := t.old.rows(k), t.now.rows(k)
 		if sign > 0 {
 			rows, others = others, rows
 		}
 		for _, r := range rows {
 			if !slices.Contains(others, r) {
-				add(r.row(k))
+				add(r)
 			}
 		}
 	}
@@ -414,10 +414,10 @@ func (s *state) userTotals(user common.Address) (out []totalKey) {
 
 // ranked records the keys on which the position of an entry's user in the lists by amount depends.
 func (s *state) ranked(e *entry) {
-	for _, k := range s.userTotals(e.user) {
+	for _, k := range s.userTotals(e.User) {
 		s.total(k)
 	}
-	for _, k := range []memberKey{{user: e.user}, {owner: e.vault, user: e.user}} {
+	for _, k := range []memberKey{{user: e.User}, {owner: e.Vault, user: e.User}} {
 		s.ranks[k] = true
 		if s.members[k] == nil {
 			s.members[k] = new(member)
@@ -428,7 +428,7 @@ func (s *state) ranked(e *entry) {
 // name records the keys that an effect touches.
 func (s *state) name(e *entry) {
 	request := func() {
-		k := entryKey{vault: e.vault, id: e.id}
+		k := entryKey{vault: e.Vault, id: e.ID}
 		if s.requests[k] == nil {
 			s.requests[k] = new(story)
 		}
@@ -439,27 +439,27 @@ func (s *state) name(e *entry) {
 		}
 	}
 	ranks := func() { s.ranked(e) }
-	switch e.kind {
+	switch e.Kind {
 	case readmodel.Deposit, readmodel.Requested:
 		ranks()
 		totals(e.totals()...)
-		of := membersOf(e, e.kind == readmodel.Deposit)
+		of := membersOf(e, e.Kind == readmodel.Deposit)
 		totals(slices.Collect(maps.Values(of))...)
 		for k := range of {
 			if s.members[k] == nil {
 				s.members[k] = new(member)
 			}
 		}
-		if e.kind == readmodel.Requested {
+		if e.Kind == readmodel.Requested {
 			request()
 		}
 	case readmodel.Claimed:
 		ranks()
-		totals(totalsOf(e.vault, e.vault))
+		totals(totalsOf(e.Vault, e.Vault))
 		s.name1(e, request)
 	case readmodel.Instant:
 		ranks()
-		totals(totalsOf(e.vault, e.vault))
+		totals(totalsOf(e.Vault, e.Vault))
 		for k, counted := range membersOf(e, false) {
 			totals(counted)
 			if s.members[k] == nil {
@@ -469,17 +469,17 @@ func (s *state) name(e *entry) {
 	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
 		s.name1(e, request)
 	case readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
-		s.name1(e, func() { s.named.ids[vaultID{e.vault, e.id}] = true })
+		s.name1(e, func() { s.named.ids[vaultID{e.Vault, e.ID}] = true })
 	case readmodel.Sweep, readmodel.Valuation, readmodel.Supply:
-		totals(totalsOf(e.vault, e.vault))
+		totals(totalsOf(e.Vault, e.Vault))
 	}
 	if e.unowned() {
-		name := requestName{vault: e.vault, by: e.by, id: e.id, source: e.sourceID}
-		s.named.unowned[name] = append(s.named.unowned[name], e.block)
+		name := requestName{vault: e.Vault, by: e.By, id: e.ID, source: e.SourceID}
+		s.named.unowned[name] = append(s.named.unowned[name], e.Block)
 	}
 	if e.derived() {
-		s.derived[entryKey{vault: e.vault, place: e.place}] = new(story)
-		s.named.derived[derivedKey{e.vault, e.user, e.kind, e.block}] = true
+		s.derived[entryKey{vault: e.Vault, place: e.place()}] = new(story)
+		s.named.derived[derivedKey{e.Vault, e.User, e.Kind, e.Block}] = true
 	}
 }
 

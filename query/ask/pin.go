@@ -183,7 +183,7 @@ func (p *Pin) Validity() *Validity {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	keys := slices.Clone(p.keys)
-	slices.SortFunc(keys, func(a, b readmodel.TouchedKey) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(keys, readmodel.TouchedKey.Compare)
 	return &Validity{generation: p.snapshot.Generation, seq: p.snapshot.Seq, block: p.Block, time: p.snapshot.Time, asOf: p.AsOf, all: p.all,
 		keys: slices.Compact(keys), expiry: p.expiry}
 }

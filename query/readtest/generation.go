@@ -1,7 +1,6 @@
 package readtest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -121,7 +120,7 @@ func (g *Generation) WriteLists(l *Log) {
 		}
 	}
 	unit := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(l.Seq()), Sign: 1, Seq: l.Seq(),
-		Touched: slices.SortedFunc(maps.Keys(touched), func(a, b readmodel.TouchedKey) int { return bytes.Compare(a[:], b[:]) })}
+		Touched: readmodel.JoinTouched(maps.Keys(touched))}
 	if ancestor, rewrites := l.rewritten(g.written); rewrites {
 		unit.ID = ancestor + 1
 	}

@@ -28,14 +28,6 @@ type rewrite struct{ seq, ancestor uint64 }
 // maxRewrites is how many rewriting units are remembered.
 const maxRewrites = 1000
 
-// touchedAll stands for all keys, in the row of a unit that touched very many.
-var touchedAll = func() (k readmodel.TouchedKey) {
-	for i := range k {
-		k[i] = 0xff
-	}
-	return k
-}()
-
 // begin drops everything, and starts at a seq of a generation.
 func (t *touched) begin(generation int32, seq uint64) {
 	t.mu.Lock()
@@ -49,7 +41,7 @@ func (t *touched) add(seq, ancestor uint64, keys []readmodel.TouchedKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, key := range keys {
-		if key == touchedAll {
+		if key == readmodel.TouchedAll {
 			t.all = max(t.all, seq)
 			continue
 		}

@@ -60,7 +60,7 @@ func TestUnchanged(t *testing.T) {
 // TestTouchedAll: a unit that touched very many keys counts as touching all.
 func TestTouchedAll(t *testing.T) {
 	units := begun(10)
-	units.unit(11, readmodel.Never, touchedAll)
+	units.unit(11, readmodel.Never, readmodel.TouchedAll)
 	if units.unchanged(3, 10, 11, []readmodel.TouchedKey{key(1)}) || !units.unchanged(3, 11, 11, []readmodel.TouchedKey{key(1)}) {
 		t.Error("all keys should be touched by that unit only")
 	}
@@ -106,7 +106,7 @@ func TestEvictedKeys(t *testing.T) {
 func TestKept(t *testing.T) {
 	units := begun(10)
 	units.unit(11, 7, key(1))
-	units.unit(12, readmodel.Never, touchedAll)
+	units.unit(12, readmodel.Never, readmodel.TouchedAll)
 	units.unit(13, 5)
 	for _, c := range []struct {
 		name               string

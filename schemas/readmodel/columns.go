@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/big"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -111,14 +113,14 @@ type Rows[T any] struct {
 	table  *Table[T]
 	data   [][]byte // by column; nil for text and arrays
 	texts  [][]string
-	arrays [][][]TouchedKey
+	arrays [][]TouchedKeys
 	count  int
 }
 
 // NewRows returns an empty collection.
 func (t *Table[T]) NewRows() *Rows[T] {
 	n := len(t.Columns)
-	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][][]TouchedKey, n)}
+	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][]TouchedKeys, n)}
 }
 
 // Len returns the number of rows.
@@ -180,7 +182,7 @@ func (r *Rows[T]) add(i int, value any) {
 		}
 	case *string:
 		r.texts[i] = append(r.texts[i], *v)
-	case *[]TouchedKey:
+	case *TouchedKeys:
 		r.arrays[i] = append(r.arrays[i], *v)
 	default:
 		panic(fmt.Sprintf("readmodel: column %s has a field of type %T, which no column has", r.table.Columns[i].Name, value))
@@ -208,11 +210,7 @@ func (r *Rows[T]) fill(c column.Interface, i int) (err error) {
 		_, err = c.Append(r.texts[i])
 	case r.arrays[i] != nil:
 		for _, keys := range r.arrays[i] {
-			texts := make([]string, len(keys))
-			for k := range keys {
-				texts[k] = string(keys[k][:])
-			}
-			if err := c.AppendRow(texts); err != nil {
+			if err := c.AppendRow(keys.split()); err != nil {
 				return err
 			}
 		}
@@ -220,6 +218,43 @@ func (r *Rows[T]) fill(c column.Interface, i int) (err error) {
 		return fmt.Errorf("it holds %d bytes for %d rows of %d", len(r.data[i]), r.count, width)
 	default:
 		err = c.Decode(proto.NewReader(bytes.NewReader(r.data[i])), r.count)
+	}
+	return err
+}
+
+// Reader scans rows with some columns of a table.
+type Reader[T any] struct {
+	SQL     string // the columns, for SELECT
+	Row     T      // the row that was scanned last
+	targets []any
+	amounts map[*Amount]*big.Int // of Row; the driver scans big.Int
+}
+
+// NewReader returns a reader of columns, which are named as in Names.
+func (t *Table[T]) NewReader(columns string) *Reader[T] {
+	r := &Reader[T]{amounts: map[*Amount]*big.Int{}}
+	row, words := reflect.ValueOf(&r.Row).Elem(), strings.Split(columns, ", ")
+	for i, name := range words {
+		c := t.Columns[slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })]
+		target := row.Field(c.field).Addr()
+		if amount, is := target.Interface().(*Amount); is {
+			r.amounts[amount] = new(big.Int)
+			target = reflect.ValueOf(r.amounts[amount])
+		}
+		if strings.HasPrefix(c.Type, "Enum8") {
+			words[i], target = "toUInt8("+name+")", target.Convert(reflect.TypeFor[*uint8]())
+		}
+		r.targets = append(r.targets, target.Interface())
+	}
+	r.SQL = strings.Join(words, ", ")
+	return r
+}
+
+// Scan scans the current row of a result into Row.
+func (r *Reader[T]) Scan(rows driver.Rows) error {
+	err := rows.Scan(r.targets...)
+	for to, from := range r.amounts {
+		to.SetFromBig(from)
 	}
 	return err
 }
@@ -267,10 +302,8 @@ func (t *Table[T]) Line(row *T, without ...string) string {
 			fmt.Fprintf(&b, "%x", value[:])
 		case *string:
 			fmt.Fprintf(&b, "%x", *value)
-		case *[]TouchedKey:
-			for _, key := range *value {
-				fmt.Fprintf(&b, "%x", key[:])
-			}
+		case *TouchedKeys:
+			fmt.Fprintf(&b, "%x", string(*value))
 		default:
 			fmt.Fprint(&b, reflect.ValueOf(value).Elem().Interface())
 		}

@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -26,7 +27,7 @@ func TestRowsRoundTrip(t *testing.T) {
 	}
 	user := common.HexToAddress("0x1122334455667788990011223344556677889900")
 	row := ListRow{List: Queue, User: user, Kind: Requested, Block: 7, Sign: 1, FundedBlock: Never, ClosedBlock: Never,
-		Touched: []TouchedKey{Touch(Queue, user), Touch(Totals, PartnerOwner(258))}}
+		Touched: JoinTouched(slices.Values([]TouchedKey{Touch(Queue, user), Touch(Totals, PartnerOwner(258))}))}
 	row.Key.SetUint64(Never)
 	row.Assets.SetUint64(5).Neg(&row.Assets)
 	rows := ListsTable.NewRows()

@@ -3,7 +3,10 @@ package readmodel
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -178,6 +181,30 @@ type TouchedKey [21]byte
 
 // TouchedAll stands for every key: a unit that changed too many rows to list.
 var TouchedAll = TouchedKey(bytes.Repeat([]byte{0xff}, len(TouchedKey{})))
+
+// Compare compares the bytes of two keys.
+func (k TouchedKey) Compare(other TouchedKey) int { return bytes.Compare(k[:], other[:]) }
+
+// TouchedKeys are keys, one after the other: as a text, so that rows can be compared.
+type TouchedKeys string
+
+// JoinTouched joins keys, in their order.
+func JoinTouched(keys iter.Seq[TouchedKey]) TouchedKeys {
+	var b strings.Builder
+	for _, k := range slices.SortedFunc(keys, TouchedKey.Compare) {
+		b.Write(k[:])
+	}
+	return TouchedKeys(b.String())
+}
+
+// split returns the keys as the texts that the driver inserts.
+func (k TouchedKeys) split() []string {
+	texts := make([]string, 0, len(k)/len(TouchedKey{}))
+	for key := range slices.Chunk([]byte(k), len(TouchedKey{})) {
+		texts = append(texts, string(key))
+	}
+	return texts
+}
 
 // Touch returns the key of a list and an owner.
 func Touch(list List, owner common.Address) (k TouchedKey) {

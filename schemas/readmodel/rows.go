@@ -163,5 +163,5 @@ type ListRow struct {
 	Rewrites uint64 `col:"rewrites,UInt64"`
 	Writer   uint64 `col:"writer,UInt64"`
 	// Touched are the keys of what a unit changed: see TouchedKey.
-	Touched []TouchedKey `col:"touched,Array(FixedString(21))"`
+	Touched TouchedKeys `col:"touched,Array(FixedString(21))"`
 }
