@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -22,21 +21,11 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// generation is a set of tables in one database, made from one log.
-type generation struct {
-	id       int32
-	logID    []byte
-	schema   string
-	database string
-	// without are the vaults that had been removed when the generation was created: it has none of their records in
-	// its lists, and no response includes them.
-	without []common.Address
-	// vaults are the vault records that define how logs are mapped: the newest ones when the generation was created.
-	vaults [][]byte
-	// outdated means that the generation cannot represent the whole log, because a vault was added, removed or
-	// restored since it was built.
-	outdated bool
-}
+// generation is a set of tables in one database, made from one log, as the registry lists it. It has none of the records
+// of the vaults Without in its lists, and maps logs by the vault records Vaults: both as they were when it was created.
+// Outdated means that it cannot represent the whole log, because a vault was added, removed or restored since it was
+// built.
+type generation = db.ListGenerationsRow
 
 // origin waits for the first record of the log.
 func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
@@ -56,11 +45,11 @@ func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
 
 // fits rejects a generation that belongs to another log or another schema.
 func (p *Projections) fits(g generation, origin *event.Origin) error {
-	if !bytes.Equal(g.logID, origin.GetLogId()) {
-		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", g.id, g.logID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
+	if !bytes.Equal(g.LogID, origin.GetLogId()) {
+		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", g.ID, g.LogID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
 	}
-	if g.schema != readmodel.Schema() {
-		return &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection rebuild` with this one, or start the navlog that made it", g.id, g.schema, readmodel.Schema())}
+	if g.Schema != readmodel.Schema() {
+		return &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection rebuild` with this one, or start the navlog that made it", g.ID, g.Schema, readmodel.Schema())}
 	}
 	return nil
 }
@@ -73,9 +62,8 @@ func writable(state string) bool {
 // list contains the generations that are kept up to date.
 type list struct {
 	all    []generation
-	states map[int32]string // of the generations in all
-	live   int32            // 0 if none is live
-	newest int32            // the highest existing id
+	live   int32 // 0 if none is live
+	newest int32 // the highest existing id
 	// refusal is the reason why the live generation cannot be written.
 	refusal error
 }
@@ -92,12 +80,12 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
 	if len(rows) == 0 {
-		if _, err := p.creator().createUnused(ctx, 1, origin); err != nil {
+		if _, err := p.creator().create(ctx, 1, origin); err != nil {
 			return nil, err
 		}
 		return p.generations(ctx, origin)
 	}
-	l := &list{states: map[int32]string{}, newest: rows[len(rows)-1].ID}
+	l := &list{newest: rows[len(rows)-1].ID}
 	var others string
 	building := false
 	for _, g := range rows {
@@ -106,8 +94,7 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 			l.live = g.ID
 		}
 		if writable(g.State) {
-			l.all = append(l.all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID), addresses(g.Without), g.Vaults, g.Outdated})
-			l.states[g.ID] = g.State
+			l.all = append(l.all, g)
 		}
 		building = building || g.State == registry.Building
 	}
@@ -126,35 +113,31 @@ type creator struct {
 	pool       *pgxpool.Pool
 }
 
-// createUnused is create for a generation whose database must be new or empty: rows of a generation that the list does
-// not have belong to something else.
-func (c creator) createUnused(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
+// create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
+// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
+// which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
+//
+// Its database must be new or empty: rows of a generation that the list does not have belong to something else, such as
+// a generation that was made after the backup from which PostgreSQL was restored. The database comes first, so that it
+// exists when serve sees the generation in the list.
+func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
 	database := c.clickhouse.Database(id)
 	seq, _, err := c.clickhouse.Position(ctx, c.conn, database)
 	if err != nil {
 		return false, err
 	}
-	if seq == 0 {
-		return c.create(ctx, id, origin)
+	if seq > 0 {
+		all, err := db.New(c.pool).ListGenerations(ctx)
+		if err != nil {
+			return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		}
+		if len(all) > 0 && all[len(all)-1].ID >= id {
+			return false, nil // another instance was faster and has begun to write
+		}
+		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no generation %d: "+
+			"restore PostgreSQL, or drop the database", database, seq, id)}
 	}
-	all, err := db.New(c.pool).ListGenerations(ctx)
-	if err != nil {
-		return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
-	}
-	if len(all) > 0 && all[len(all)-1].ID >= id {
-		return false, nil // another instance was faster and has begun to write
-	}
-	return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no generation %d: "+
-		"restore PostgreSQL, or drop the database", database, seq, id)}
-}
-
-// create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
-// vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
-// which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
-//
-// Its database comes first, so that it exists when serve sees the generation in the list.
-func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
-	if err := c.clickhouse.CreateEvents(ctx, c.conn, c.clickhouse.Database(id)); err != nil {
+	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
 		return false, err
 	}
 	cursor, err := chainlog.ReadCursor(ctx, c.chainID, c.kafka.Options()...)
@@ -188,11 +171,4 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 		return false, fmt.Errorf("create generation %d in PostgreSQL: %w", id, err)
 	}
 	return true, nil
-}
-
-func addresses(all [][]byte) (out []common.Address) {
-	for _, a := range all {
-		out = append(out, common.BytesToAddress(a))
-	}
-	return out
 }

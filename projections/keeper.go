@@ -30,11 +30,12 @@ import (
 type keeper struct {
 	*Projections
 	generation
-	conn    driver.Conn // without a database: the generation's own is created here
-	reg     prometheus.Registerer
-	metrics *metrics
-	log     *slog.Logger
-	board   board
+	database string
+	conn     driver.Conn // without a database: the generation's own is created here
+	reg      prometheus.Registerer
+	metrics  *metrics
+	log      *slog.Logger
+	board    board
 	// suspect means that the engine's disk was full, or that it could not read a part: before anything is written,
 	// the keeper searches for broken parts. searched is the time of the last search.
 	suspect  bool
@@ -55,10 +56,10 @@ func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struc
 	if err != nil {
 		return nil, err
 	}
-	reg := labelled(p.reg, g.id)
-	k := &keeper{Projections: p, generation: g, conn: conn, reg: reg, metrics: newMetrics(reg),
-		log: p.log.With("generation", g.id), wrote: make(chan struct{}, 1), done: make(chan struct{})}
-	k.board.begin(g.id)
+	reg := labelled(p.reg, g.ID)
+	k := &keeper{Projections: p, generation: g, database: p.clickhouse.Database(g.ID), conn: conn, reg: reg, metrics: newMetrics(reg),
+		log: p.log.With("generation", g.ID), wrote: make(chan struct{}, 1), done: make(chan struct{})}
+	k.board.begin(g.ID)
 	ctx, k.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(k.done)
@@ -126,7 +127,7 @@ func (k *keeper) term(ctx context.Context) error {
 	if err := k.fits(k.generation, origin); err != nil {
 		return err
 	}
-	lease, err := k.leases.Acquire(ctx, int64(k.id), func() {
+	lease, err := k.leases.Acquire(ctx, int64(k.ID), func() {
 		k.board.set(StandingBy, nil)
 		k.log.Info("another instance writes the generation")
 	})
@@ -152,11 +153,11 @@ func (k *keeper) checkNeeded(ctx context.Context) error {
 		return fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
 	for _, g := range all {
-		if g.ID == k.id && writable(g.State) {
+		if g.ID == k.ID && writable(g.State) {
 			return nil
 		}
 	}
-	return &permanentError{fmt.Errorf("generation %d must not be written any more: it was dropped or marked bad", k.id)}
+	return &permanentError{fmt.Errorf("generation %d must not be written any more: it was dropped or marked bad", k.ID)}
 }
 
 // follow opens the generation and writes the present and future records of the log. It never returns nil.
@@ -185,7 +186,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
 		return err
 	}
-	w, err := write.Open(ctx, conn, k.clickhouse, k.database, built, k.without, k.vaults, k.counts(), k.log)
+	w, err := write.Open(ctx, conn, k.clickhouse, k.database, built, k.Without, k.Vaults, k.counts(), k.log)
 	if err != nil {
 		return err
 	}
@@ -329,7 +330,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 // writeTraced inserts a batch within a span: in the trace of its transaction, or in a trace of its own with links.
 func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) error {
 	ctx, span := telemetry.Gather(ctx, b.parents, telemetry.Consumer, "project batch")
-	telemetry.Number(span, telemetry.Generation, k.id)
+	telemetry.Number(span, telemetry.Generation, k.ID)
 	telemetry.Number(span, telemetry.Records, b.units.Len())
 	telemetry.Number(span, telemetry.Seq, b.reaches.seq)
 	err := w.Write(ctx, b.units)
@@ -353,13 +354,13 @@ func (k *keeper) warn(w *write.Writer) {
 // successor and make it live.
 func (k *keeper) report(ctx context.Context, w *write.Writer, outdated bool) error {
 	k.restored.Store(w.Restored())
-	if !outdated || k.outdated {
+	if !outdated || k.Outdated {
 		return nil
 	}
-	if err := db.New(k.pool).MarkGenerationOutdated(ctx, k.id); err != nil {
-		return fmt.Errorf("mark generation %d as outdated in PostgreSQL: %w", k.id, err)
+	if err := db.New(k.pool).MarkGenerationOutdated(ctx, k.ID); err != nil {
+		return fmt.Errorf("mark generation %d as outdated in PostgreSQL: %w", k.ID, err)
 	}
-	k.outdated = true
+	k.Outdated = true
 	k.log.Info("vaults of the generation are outdated, another one will replace it")
 	return nil
 }
@@ -448,7 +449,7 @@ func (k *keeper) announce(ctx context.Context) error {
 		case <-k.wrote:
 		}
 		limited, cancel := context.WithTimeout(ctx, announceTimeout)
-		if err := registry.AnnounceWritten(limited, k.pool, k.id); err != nil && ctx.Err() == nil {
+		if err := registry.AnnounceWritten(limited, k.pool, k.ID); err != nil && ctx.Err() == nil {
 			k.log.Debug("an announcement was not taken", "error", err)
 		}
 		cancel()
@@ -495,7 +496,7 @@ func sparing(ctx context.Context) context.Context {
 
 // judge applies an audit's verdict: a broken generation is marked bad and no longer written.
 func (k *keeper) judge(ctx context.Context, verdict error) error {
-	err := verify.Condemn(ctx, k.pool, k.id, verdict)
+	err := verify.Condemn(ctx, k.pool, k.ID, verdict)
 	if broken := new(verify.BrokenError); errors.As(err, &broken) {
 		return &permanentError{err}
 	}

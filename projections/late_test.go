@@ -294,6 +294,30 @@ func TestLateVault(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
+// TestSuccessorOverRows: after a restore of PostgreSQL, the database of the next generation may have the rows of one that
+// the list does not have. The successor of an outdated generation does not continue them.
+func TestSuccessorOverRows(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	conn := open(t, w.ch)
+	must(t, w.ch.CreateEvents(t.Context(), conn, w.ch.Database(2)))
+	must(t, conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".events SELECT * FROM "+w.ch.Database(1)+".events"))
+	from := s.Seq()
+	s.Vault(vaultAt(2))
+	w.append(t, s.Records[from:])
+	wait.Until(t, func() error {
+		if s := p.roster.none.get(); !strings.Contains(s.Reason, "PostgreSQL has no generation 2") {
+			return fmt.Errorf("the list is %s, and the reason is %q", states(t, o), s.Reason)
+		}
+		return nil
+	})
+	wantStates(t, o, "1 live")
+	w.more(t, s)
+	w.wantAt(t, 1, s.Seq())
+	must(t, w.ch.Drop(t.Context(), conn, w.ch.Database(2)))
+	becomes(t, o, "1 live, 2 building")
+}
+
 // gatedConn holds back inserts until the test lets them through, and counts the queries for a generation's position.
 type gatedConn struct {
 	driver.Conn

@@ -215,7 +215,7 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			}
 		}
 		id = all[len(all)-1].ID + 1
-		made, err := creator{o.chainID, o.kafka, o.clickhouse, o.conn, o.pool}.createUnused(ctx, id, origin)
+		made, err := creator{o.chainID, o.kafka, o.clickhouse, o.conn, o.pool}.create(ctx, id, origin)
 		if made || err != nil {
 			return id, false, err
 		}

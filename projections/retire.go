@@ -16,10 +16,10 @@ func (l *list) surplus(keep int) int32 {
 	var standby []int32
 	for _, g := range l.all {
 		switch {
-		case l.states[g.id] == registry.Standby:
-			standby = append(standby, g.id)
-		case l.states[g.id] == registry.Building && g.outdated && g.id < l.live:
-			return g.id
+		case g.State == registry.Standby:
+			standby = append(standby, g.ID)
+		case g.State == registry.Building && g.Outdated && g.ID < l.live:
+			return g.ID
 		}
 	}
 	if keep < 1 || len(standby) <= keep {

@@ -2,8 +2,6 @@ package projections
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,10 +13,9 @@ import (
 // TestSurplus: the oldest standby generations are surplus, but never the live one, one that is being built or one
 // that is bad. A generation that is being built is surplus if it is outdated and a newer one is live.
 func TestSurplus(t *testing.T) {
-	l := &list{live: 4, states: map[int32]string{1: registry.Standby, 2: registry.Building, 3: registry.Standby, 4: registry.Live, 5: registry.Standby,
-		6: registry.Building}}
-	for _, id := range slices.Sorted(maps.Keys(l.states)) {
-		l.all = append(l.all, generation{id: id})
+	l := &list{live: 4}
+	for i, state := range []string{registry.Standby, registry.Building, registry.Standby, registry.Live, registry.Standby, registry.Building} {
+		l.all = append(l.all, generation{ID: int32(i) + 1, State: state})
 	}
 	for keep, want := range map[int]int32{1: 1, 2: 1, 3: 0, 100: 0, 0: 0} {
 		if got := l.surplus(keep); got != want {
@@ -26,11 +23,11 @@ func TestSurplus(t *testing.T) {
 		}
 	}
 	for id, want := range map[int32]int32{2: 2, 3: 0, 4: 0, 6: 0} {
-		l.all[id-1].outdated = true
+		l.all[id-1].Outdated = true
 		if got := l.surplus(3); got != want {
 			t.Errorf("if generation %d is outdated, %d is dropped, want %d", id, got, want)
 		}
-		l.all[id-1].outdated = false
+		l.all[id-1].Outdated = false
 	}
 }
 

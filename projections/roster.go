@@ -1,13 +1,12 @@
 package projections
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -50,7 +49,7 @@ func (r *roster) all() []*keeper {
 	for _, k := range r.keepers {
 		out = append(out, k)
 	}
-	slices.SortFunc(out, func(a, b *keeper) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(out, func(a, b *keeper) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
@@ -125,8 +124,8 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 	for _, g := range l.all {
 		err := p.fits(g, origin)
 		if err == nil {
-			needed[g.id] = g
-		} else if g.id == l.live {
+			needed[g.ID] = g
+		} else if g.ID == l.live {
 			refusal = err
 		}
 	}
@@ -159,7 +158,7 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 // the API that was restored meanwhile.
 func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, needed map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
-	if l.live != 0 && (live == nil || !needed[l.live].outdated) {
+	if l.live != 0 && (live == nil || !needed[l.live].Outdated) {
 		return false, nil
 	}
 	var next *keeper
@@ -167,12 +166,12 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 	for id, g := range needed {
 		k := p.roster.keepers[id]
 		switch {
-		case l.states[id] != registry.Building || k == nil:
+		case g.State != registry.Building || k == nil:
 		case k.fault() != nil:
-			outdated = outdated || g.outdated
+			outdated = outdated || g.Outdated
 		case k.restored.Load() && live != nil && live.fault() == nil && omitsMore(g, needed[l.live]):
 			// The live generation still has a vault that was restored meanwhile: only another successor will have it too.
-		case next == nil || id > next.id:
+		case next == nil || id > next.ID:
 			next = k // even if a vault was added since it was built: it has the others
 		}
 	}
@@ -194,16 +193,18 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 			return false, err
 		}
 	}
-	if err := promote(ctx, p.pool, next.id, registry.Building); err != nil {
+	if err := promote(ctx, p.pool, next.ID, registry.Building); err != nil {
 		return false, err
 	}
-	p.log.Info("generation is live", "generation", next.id, "seq", next.board.get().Seq)
+	p.log.Info("generation is live", "generation", next.ID, "seq", next.board.get().Seq)
 	return false, nil
 }
 
 // omitsMore reports whether a generation omits a vault that another one has.
 func omitsMore(g, than generation) bool {
-	return slices.ContainsFunc(g.without, func(v common.Address) bool { return !slices.Contains(than.without, v) })
+	return slices.ContainsFunc(g.Without, func(v []byte) bool {
+		return !slices.ContainsFunc(than.Without, func(w []byte) bool { return bytes.Equal(v, w) })
+	})
 }
 
 // dismiss ends the keepers of generations that are no longer needed.
@@ -213,21 +214,21 @@ func (p *Projections) dismiss(needed map[int32]generation, l *list) {
 		r.fault = nil
 	}
 	for _, k := range r.all() {
-		if _, ok := needed[k.id]; ok {
+		if _, ok := needed[k.ID]; ok {
 			continue
 		}
 		k.stop()
-		if k.id == r.liveID && l.live == 0 {
+		if k.ID == r.liveID && l.live == 0 {
 			r.fault = k.fault()
 			if why := cmp.Or(r.fault, l.refusal); why != nil {
 				r.none.set(Bad, why) // before the keeper that has the reason is gone
 			}
 		}
 		r.mu.Lock()
-		delete(r.keepers, k.id)
+		delete(r.keepers, k.ID)
 		r.mu.Unlock()
 		k.metrics.unregister(k.reg)
-		p.log.Info("generation out of service", "generation", k.id)
+		p.log.Info("generation out of service", "generation", k.ID)
 	}
 }
 

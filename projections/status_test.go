@@ -285,7 +285,7 @@ func TestLiveGoesBad(t *testing.T) {
 	p := new(Projections)
 	ended := func(id int32, err error) *keeper {
 		reg := prometheus.NewRegistry()
-		k := &keeper{Projections: p, generation: generation{id: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {}, done: make(chan struct{}), err: err}
+		k := &keeper{Projections: p, generation: generation{ID: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {}, done: make(chan struct{}), err: err}
 		k.board.begin(id)
 		close(k.done)
 		return k
@@ -331,7 +331,7 @@ func (w *world) kept(t *testing.T, instead func(context.Context) error) *keeper 
 	must(t, err)
 	reg := prometheus.NewRegistry()
 	k := &keeper{Projections: p, generation: l.all[0], conn: execs{w.conn, instead}, reg: reg, metrics: newMetrics(reg), log: p.log}
-	k.board.begin(k.id)
+	k.board.begin(k.ID)
 	return k
 }
 
@@ -346,7 +346,7 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	lease, err := newLeases(w.pool).Acquire(t.Context(), int64(k.id), func() {})
+	lease, err := newLeases(w.pool).Acquire(t.Context(), int64(k.ID), func() {})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -146,7 +146,7 @@ func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	w, err := Open(t.Context(), conn, g.ch, g.database, built, g.without, nil, counts, slog.New(slog.DiscardHandler))
+	w, err := Open(t.Context(), conn, g.ch, g.database, built, bytesOf(g.without), nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }
@@ -251,6 +251,13 @@ func (g *generation) touched(t testing.TB, after uint64) map[readmodel.TouchedKe
 	question := "SELECT hex(arrayJoin(touched)) FROM lists WHERE list = 'touched' AND key > {after:UInt64} AND seq > {after:UInt64}"
 	for _, key := range oracletest.Lines(t, g.conn, question, map[string]uint64{"after": after}) {
 		out[readmodel.TouchedKey(common.FromHex(key))] = true
+	}
+	return out
+}
+
+func bytesOf(all []common.Address) (out [][]byte) {
+	for _, a := range all {
+		out = append(out, a[:])
 	}
 	return out
 }

@@ -68,8 +68,8 @@ var Tables = []string{readmodel.EventsTable.Name, readmodel.ListsTable.Name}
 // has the vaults that the generation omits, and vaults the records by which it maps logs: every writer of the
 // generation must get the same ones. Open removes the remains of an interrupted Build.
 func Open(
-	ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, built bool, without []common.Address,
-	vaults [][]byte, counts Counts, log *slog.Logger,
+	ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, built bool, without, vaults [][]byte,
+	counts Counts, log *slog.Logger,
 ) (*Writer, error) {
 	mapped, err := mapping.Decode(vaults)
 	if err != nil {
@@ -79,7 +79,7 @@ func Open(
 		without: map[common.Address]bool{}, configured: map[common.Address]bool{},
 		spare: make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
 	for _, v := range without {
-		w.without[v] = true
+		w.without[common.BytesToAddress(v)] = true
 	}
 	if err := w.clean(ctx); err != nil {
 		return nil, err
