@@ -195,7 +195,7 @@ var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Asse
 func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partner) error {
 	var totals map[common.Address]*ask.Totals
 	for _, v := range l.pin.Vaults {
-		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address || l.number.from(v.Mapped.Description, l.pin.Block) {
+		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address || l.number.from(v.Mapped.Description) {
 			continue
 		}
 		if l.args.Vault == (common.Address{}) && (t.number.of == ofUser || t.number.of == ofPartner) {
@@ -216,7 +216,7 @@ func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partne
 
 // from reports whether the number follows from single logs of a vault. One that is null for want of sweeps or of a
 // queue does not.
-func (n *number) from(d *mapping.Description, block uint64) bool {
+func (n *number) from(d *mapping.Description) bool {
 	switch n.logs {
 	case newestNav:
 		return d.ValuationsHave(valued[n.measure])
@@ -228,7 +228,7 @@ func (n *number) from(d *mapping.Description, block uint64) bool {
 		return d.Single().Claims
 	case requestsWaiting:
 		hasQueue := n.of == ofRequests || d.Capabilities().Queue
-		return d.Single().Queue && hasQueue && (n.measure != assets || !d.MayLack(mapping.Requested, mapping.Assets, block))
+		return d.Single().Queue && hasQueue && (n.measure != assets || !d.Lacks(mapping.Requested, mapping.Assets))
 	}
 	return true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -44,28 +45,34 @@ func Settlement(r *serve.Request) (*serve.Answer, error) {
 			return nil, err
 		}
 		out := make([]entryJSON, len(p.Vaults))
-		for i, v := range p.Vaults {
-			t, q := totals.Of(v.Address, v.Address), queue[v.Address]
-			can := v.Mapped.Description.Capabilities()
-			var unswept, unfunded amountJSON
-			if can.Sweeps {
-				unswept = amountOf(t.Unswept(), new(big.Int).Sub(t.Deposited, t.SweptAssets).String())
-			}
-			if can.Queue {
-				estimate := "0"
-				if q.Estimate != nil {
-					estimate = q.Estimate.String()
-				}
-				unfunded = amountOf(int64(q.Unfunded), estimate)
-				if v.Mapped.Description.MayLack(mapping.Requested, mapping.Assets, p.Block) {
-					unfunded.TotalAmount = nil // the sum of what is unknown
-				}
-			}
-			out[i] = entryJSON{v.Written, v.Name, unswept, unfunded}
+		for i := range p.Vaults {
+			v := &p.Vaults[i]
+			out[i] = entryOf(v, totals.Of(v.Address, v.Address), queue[v.Address])
 		}
 		if r.AsFile() {
 			return serve.Whole(ctx, r, p, serve.Once(out))
 		}
 		return &serve.Answer{Data: out}, nil
 	})
+}
+
+// entryOf returns what must be settled in a vault. It does not depend on the block, because a cached answer holds until
+// the totals or the queue change.
+func entryOf(v *state.Vault, t *ask.Totals, q ask.Queued) entryJSON {
+	out, of := entryJSON{VaultAddress: v.Written, VaultName: v.Name}, v.Mapped.Description
+	can := of.Capabilities()
+	if can.Sweeps {
+		out.DepositsToSweep = amountOf(t.Unswept(), new(big.Int).Sub(t.Deposited, t.SweptAssets).String())
+	}
+	if can.Queue {
+		estimate := "0"
+		if q.Estimate != nil {
+			estimate = q.Estimate.String()
+		}
+		out.WithdrawalsToFund = amountOf(int64(q.Unfunded), estimate)
+		if of.Lacks(mapping.Requested, mapping.Assets) {
+			out.WithdrawalsToFund.TotalAmount = nil // the sum of what is unknown
+		}
+	}
+	return out
 }

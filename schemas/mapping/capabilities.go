@@ -116,6 +116,12 @@ func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
 	})
 }
 
+// Lacks reports whether, in some block, a log can have an effect of a kind without a field (MayLack): sums over the logs
+// of all blocks are then unknown.
+func (d *Description) Lacks(kind Kind, field Fields) bool {
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.lacks(kind, field) })
+}
+
 // Emits reports whether a rule of the vault emits an effect of a kind.
 func (d *Description) Emits(kind Kind) bool {
 	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.emits(kind) })

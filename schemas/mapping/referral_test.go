@@ -106,6 +106,9 @@ events:
 		if test.preset != "bare" && of.MayLack(test.kind, test.field, 10) {
 			t.Errorf("%s: no mapping is for block 10", test.preset)
 		}
+		if got := of.Lacks(test.kind, test.field); got != test.lacks {
+			t.Errorf("%s: in some block a %s can be without field %d: %t", test.preset, test.kind, test.field, got)
+		}
 	}
 }
 
