@@ -6,23 +6,18 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// kinds maps the effects of mappings to those of the read model. A Priced effect prices deposits, unless it has the
-// other side.
-var kinds = map[mapping.Kind]readmodel.EffectKind{
-	mapping.Deposit:   readmodel.Deposit,
-	mapping.Priced:    readmodel.PricedDeposits,
-	mapping.Void:      readmodel.Void,
-	mapping.Sweep:     readmodel.Sweep,
-	mapping.Settled:   readmodel.Settled,
-	mapping.Valuation: readmodel.Valuation,
-	mapping.Sample:    readmodel.Valuation,
-	mapping.Supply:    readmodel.Supply,
-	mapping.Requested: readmodel.Requested,
-	mapping.Funded:    readmodel.Funded,
-	mapping.Claimed:   readmodel.Claimed,
-	mapping.Cancelled: readmodel.Cancelled,
-	mapping.Expired:   readmodel.Expired,
-	mapping.Instant:   readmodel.Instant,
+// kindOf returns an effect of a mapping as that of the read model, where most have the same names.
+func kindOf(e *mapping.Effect) readmodel.EffectKind {
+	switch {
+	case e.Kind == mapping.Priced && e.Side == mapping.RedeemSide:
+		return readmodel.PricedRequests
+	case e.Kind == mapping.Priced:
+		return readmodel.PricedDeposits
+	case e.Kind == mapping.Sample:
+		return readmodel.Valuation
+	}
+	kind, _ := readmodel.KindNamed(e.Kind.String())
+	return kind
 }
 
 // Events adds the rows of the table events for a record: one for each effect, or one for a record without effects.
@@ -51,7 +46,7 @@ func recordOf(f *decode.Fact) readmodel.EventRow {
 
 // addEffect sets the effect of a row. Only this function reads the fields of mapping.Effect.
 func addEffect(row *readmodel.EventRow, sub int, e *mapping.Effect) {
-	row.Sub, row.Effect = uint8(sub), kinds[e.Kind]
+	row.Sub, row.Effect = uint8(sub), kindOf(e)
 	row.User, row.Other, row.Partner, row.Expires, row.Matures = e.Owner, e.Other, e.Partner, e.Expires, e.Matures
 	row.ID, row.IDTo = e.ID, e.To
 	row.GroupID, row.GroupTo, row.SourceID, row.Attribution = e.Group, e.GroupTo, e.SourceID, e.Attribution
@@ -60,9 +55,6 @@ func addEffect(row *readmodel.EventRow, sub int, e *mapping.Effect) {
 	has := func(f mapping.Fields) bool { return e.Present(f) }
 	switch e.Kind {
 	case mapping.Priced:
-		if e.Side == mapping.RedeemSide {
-			row.Effect = readmodel.PricedRequests
-		}
 		if row.By == readmodel.ByGroup && !has(mapping.GroupTo) {
 			row.GroupTo = e.Group
 		}

@@ -9,21 +9,6 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// vaultID is a deposit's number within its vault, without the position that its key also has.
-type vaultID struct {
-	vault common.Address
-	id    uint64
-}
-
-// sourceKey identifies a request by its 32-byte id.
-type sourceKey struct {
-	vault common.Address
-	id    common.Hash
-}
-
-// userVault is a user in a vault.
-type userVault struct{ user, vault common.Address }
-
 // groupedKey identifies the deposits or the requests of a vault, or of a user in it.
 type groupedKey struct {
 	kind        readmodel.EffectKind
@@ -56,23 +41,23 @@ type requestName struct {
 
 // named collects what effects refer to by other means than the numbers of requests.
 type named struct {
-	ids     map[vaultID]bool         // of voided deposits
+	ids     map[entryKey]bool        // of voided deposits
 	unowned map[requestName][]uint64 // requests with claims that name no owner, and the blocks of these claims
-	sources map[sourceKey]bool
+	sources map[requestName]bool
 	groups  map[groupedKey]bool
 	// lines are users whose oldest requests are claimed, with the shares of all their claims, retracted ones included.
-	lines   map[userVault]*readmodel.Amount
+	lines   map[totalKey]*readmodel.Amount
 	derived map[derivedKey]bool
 }
 
 func newNamed() named {
-	return named{ids: map[vaultID]bool{}, unowned: map[requestName][]uint64{}, sources: map[sourceKey]bool{},
-		groups: map[groupedKey]bool{}, lines: map[userVault]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
+	return named{ids: map[entryKey]bool{}, unowned: map[requestName][]uint64{}, sources: map[requestName]bool{},
+		groups: map[groupedKey]bool{}, lines: map[totalKey]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
 }
 
 // line records the shares that an effect takes out of the line of its user.
 func (n *named) line(e *entry) {
-	k := userVault{e.User, e.Vault}
+	k := userIn(e.User, e.Vault)
 	if n.lines[k] == nil {
 		n.lines[k] = new(readmodel.Amount)
 	}
@@ -89,7 +74,7 @@ func (s *state) name1(e *entry, byID func()) {
 	case readmodel.ByID:
 		byID()
 	case readmodel.BySource:
-		s.named.sources[sourceKey{e.Vault, e.SourceID}] = true
+		s.named.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}] = true
 	case readmodel.ByOwner:
 		if e.Kind == readmodel.Claimed {
 			s.named.line(e)
@@ -109,7 +94,7 @@ func (s *state) name1(e *entry, byID func()) {
 func (s *state) nameFound() {
 	for k, d := range s.deposits {
 		for _, e := range []*entry{d.old, d.now} {
-			if e != nil && e.Grouped && (s.named.ids[vaultID{k.vault, k.id}] || s.named.groups[groupsOfUser(e.Kind, e.User, e.Vault)]) {
+			if e != nil && e.Grouped && (s.named.ids[entryKey{vault: k.vault, id: k.id}] || s.named.groups[groupsOfUser(e.Kind, e.User, e.Vault)]) {
 				s.ranked(e)
 				for _, t := range e.totals() {
 					s.total(t)
@@ -143,14 +128,14 @@ func (s *state) nameOwner(q *entry) {
 
 // index finds deposits and requests by the ways in which effects refer to them.
 type index struct {
-	sources map[sourceKey]*entry    // the first request with an id
+	sources map[requestName]*entry  // the first request with an id
 	waiting map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
-	deposit map[vaultID][]*entry    // grouped deposits
-	lines   map[userVault][]*entry  // requests with a place in the queue
+	deposit map[entryKey][]*entry   // grouped deposits
+	lines   map[totalKey][]*entry   // requests with a place in the queue
 }
 
 func newIndex() index {
-	return index{map[sourceKey]*entry{}, map[groupedKey][]*entry{}, map[vaultID][]*entry{}, map[userVault][]*entry{}}
+	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{}}
 }
 
 func (x *index) add(e *entry) {
@@ -161,20 +146,19 @@ func (x *index) add(e *entry) {
 	}
 	if e.Kind == readmodel.Deposit {
 		if e.Grouped {
-			k := vaultID{e.Vault, e.ID}
+			k := entryKey{vault: e.Vault, id: e.ID}
 			x.deposit[k] = append(x.deposit[k], e)
 		}
 		return
 	}
 	if e.SourceID != (common.Hash{}) {
-		k := sourceKey{e.Vault, e.SourceID}
+		k := requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}
 		if first := x.sources[k]; first == nil || e.compare(first) < 0 {
 			x.sources[k] = e
 		}
 	}
 	if e.inLine() && e.open() {
-		k := userVault{e.User, e.Vault}
-		x.lines[k] = append(x.lines[k], e)
+		x.line(e)
 	}
 }
 
@@ -231,7 +215,7 @@ func (s *state) priced(e *entry) {
 func (s *state) void(e *entry) bool {
 	var gone []*entry
 	if e.By == readmodel.ByID {
-		for _, d := range s.index.deposit[vaultID{e.Vault, e.ID}] {
+		for _, d := range s.index.deposit[entryKey{vault: e.Vault, id: e.ID}] {
 			if d.waits() {
 				gone = append(gone, d)
 			}
@@ -252,7 +236,7 @@ func (s *state) void(e *entry) bool {
 // request1 returns the request that an effect identifies by a number or by its 32-byte id; nil if there is none.
 func (s *state) request1(e *entry) *entry {
 	if e.By == readmodel.BySource {
-		return s.index.sources[sourceKey{e.Vault, e.SourceID}]
+		return s.index.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}]
 	}
 	return s.requests[entryKey{vault: e.Vault, id: e.ID}].now
 }
@@ -292,14 +276,13 @@ func (s *state) fund(q, e *entry, derive bool) {
 }
 
 func (x *index) line(q *entry) {
-	k := userVault{q.User, q.Vault}
+	k := userIn(q.User, q.Vault)
 	x.lines[k] = append(x.lines[k], q)
 }
 
 // queueUp gives a request its place in its owner's queue, as of an effect.
 func (s *state) queueUp(q, at *entry) {
-	k := userIn(q.User, q.Vault)
-	s.add(k, at, func(n *readmodel.ListRow) {
+	s.add(userIn(q.User, q.Vault), at, func(n *readmodel.ListRow) {
 		q.CumFrom = n.FundedShares
 		n.FundedShares.Add(&n.FundedShares, &q.Shares)
 		q.CumTo = n.FundedShares
@@ -344,10 +327,10 @@ func (s *state) claim(e *entry) bool {
 // consume removes shares from an owner's requests, oldest first: those of a claim are paid, and those of a
 // cancellation return to their owner. A request ends with its last share.
 func (s *state) consume(e *entry) bool {
-	k := userVault{e.User, e.Vault}
+	k := userIn(e.User, e.Vault)
 	possible := true
 	var claimed readmodel.Amount
-	s.add(userIn(e.User, e.Vault), e, func(n *readmodel.ListRow) {
+	s.add(k, e, func(n *readmodel.ListRow) {
 		n.ClaimedShares.Add(&n.ClaimedShares, &e.Shares)
 		if n.ClaimedShares.Gt(&n.FundedShares) {
 			possible, n.ClaimedShares = false, n.FundedShares

@@ -19,8 +19,6 @@ import (
 var (
 	//go:embed sql/rows.sql
 	sqlRows string
-	//go:embed sql/blocks.sql
-	sqlBlocks string
 	//go:embed sql/skipped_block.sql
 	sqlSkippedBlock string
 )
@@ -94,7 +92,7 @@ func (s *state) namedKeys(ancestor uint64) (out []string) {
 	sources := map[common.Address][]string{}
 	for k := range s.named.sources {
 		var key readmodel.Amount
-		key.SetBytes32(k.id[:])
+		key.SetBytes32(k.source[:])
 		sources[k.vault] = append(sources[k.vault], signed(key))
 	}
 	for vault, all := range sources {
@@ -132,12 +130,12 @@ func (s *state) derivedKeys() (out []string) {
 // unit seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
 	for k, shares := range s.named.lines {
-		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().ClaimedShares
+		claimed := s.totals[k].old.clip(ancestor).newest().ClaimedShares
 		var last readmodel.Amount
 		last.Add(&claimed, shares)
 		out = append(out, fmt.Sprintf(
 			"(list = 'fifo' AND owner = %s AND scope = %s AND kind = 'requested' AND key > %s AND key <= %s)",
-			quoted(k.user), quoted(k.vault), signed(claimed), signed(last)))
+			quoted(k.owner), quoted(k.scope), signed(claimed), signed(last)))
 	}
 	return out
 }
@@ -193,48 +191,43 @@ func quoted(a common.Address) string {
 	return b.String()
 }
 
-// ask runs a query for some keys, in batches that fit into one query, and calls scan for each row.
-func ask(ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error) error {
-	for len(keys) > 0 {
-		n, size := 0, 0
-		for ; n < len(keys) && (n == 0 || size+len(keys[n]) < maxKeys); n++ {
-			size += len(keys[n])
-		}
-		about := strings.Replace(question, "{keys}", strings.Join(keys[:n], "\n  OR "), 1)
-		if err := askOnce(ctx, conn, about, scan); err != nil {
-			return fmt.Errorf("read what lists holds of the keys of a unit: %w", err)
-		}
-		keys = keys[n:]
-	}
-	return nil
-}
-
 // maxKeys limits the text of the keys of a look-up, and querySize the whole query.
 const (
 	maxKeys   = 256 << 10
 	querySize = 2 * maxKeys
 )
 
-func askOnce(ctx context.Context, conn driver.Conn, question string, scan func(driver.Rows) error) error {
+// ask runs a query for some keys, in batches that fit into one query, and calls scan for each row.
+func ask(ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error) error {
 	settings := readmodel.SmallQuery()
 	settings["max_query_size"] = querySize
 	// These take time to plan, and a look-up has no use for them: it names the keys of its rows.
 	settings["optimize_move_to_prewhere"], settings["use_skip_indexes"] = 0, 0
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
-	rows, err := conn.Query(ctx, question)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
+	for len(keys) > 0 {
+		n, size := 0, 0
+		for ; n < len(keys) && (n == 0 || size+len(keys[n]) < maxKeys); n++ {
+			size += len(keys[n])
+		}
+		rows, err := conn.Query(ctx, strings.Replace(question, "{keys}", strings.Join(keys[:n], "\n  OR "), 1))
+		if err != nil {
 			return err
 		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				return err
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		keys = keys[n:]
 	}
-	return rows.Err()
+	return nil
 }
 
-// The columns that the state needs of the rows of requests and deposits, and of those of totals and members.
+// The columns that the state needs of the rows of requests and deposits, of those of totals and members, and of blocks.
 const (
 	placeColumns = "sign, list, owner, kind, block, log_index, sub, user, vault, other, partner, id, shares, assets, nav, expires, ts, hash, " +
 		"funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets, " +
@@ -243,6 +236,7 @@ const (
 		"deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations, " +
 		"supply, funded_shares, claimed_shares, funded_to, deposits_to, requests_to, " +
 		"shares, assets, nav, valued_block, valued_log, valued_ts, swept_block, swept_ts"
+	blockColumns = "sign, block, hash, ts"
 )
 
 // readRows reads some columns of the live rows with some keys: those whose signs add up to 1.
@@ -259,7 +253,7 @@ func readRows(ctx context.Context, conn driver.Conn, columns string, keys []stri
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read what lists holds of the keys of a unit: %w", err)
 	}
 	for row, sign := range signs {
 		switch sign {
@@ -330,45 +324,31 @@ func (s *state) readSwept(
 	return s.readPlaces(ctx, conn, keys)
 }
 
-// readBlocks reads rows of the list of blocks.
-func (s *state) readBlocks(
-	ctx context.Context, conn driver.Conn, keys string, limit int,
-) (numbers []uint64, blocks []block, err error) {
-	ctx = readmodel.Parameters(ctx, map[string]uint64{"limit": uint64(limit)})
-	err = askOnce(ctx, conn, strings.Replace(sqlBlocks, "{keys}", keys, 1), func(rows driver.Rows) error {
-		var number uint64
-		var b block
-		if err := rows.Scan(&number, &b.hash, &b.ts); err != nil {
-			return err
-		}
-		numbers, blocks = append(numbers, number), append(blocks, b)
-		return nil
-	})
-	if err != nil {
-		err = fmt.Errorf("read the blocks of lists: %w", err)
+// readBlocks reads the listed blocks that meet some conditions.
+func readBlocks(ctx context.Context, conn driver.Conn, conditions ...string) ([]readmodel.ListRow, error) {
+	for i, condition := range conditions {
+		conditions[i] = fmt.Sprintf("(%s AND %s)", placesOf("blocks", "none", common.Address{}), condition)
 	}
-	return numbers, blocks, err
+	return readRows(ctx, conn, blockColumns, conditions)
 }
 
 // known reads the blocks of the units that are not newer than the newest block.
 func (s *state) known(ctx context.Context, conn driver.Conn, newest uint64) error {
-	var named []string
+	var named, conditions []string
 	for n := range s.blocks {
 		if n <= newest {
 			named = append(named, fmt.Sprint(n))
 		}
 	}
 	for some := range slices.Chunk(named, most) {
-		numbers, blocks, err := s.readBlocks(ctx, conn, "key IN ("+strings.Join(some, ", ")+")", len(some))
-		if err != nil {
-			return err
-		}
-		for i, n := range numbers {
-			now := blocks[i]
-			s.blocks[n].old, s.blocks[n].now = &blocks[i], &now
-		}
+		conditions = append(conditions, "key IN ("+strings.Join(some, ", ")+")")
 	}
-	return nil
+	listed, err := readBlocks(ctx, conn, conditions...)
+	for _, row := range listed {
+		b := s.blocks[row.Block]
+		b.old, b.now = &block{row.Hash, row.TS}, &block{row.Hash, row.TS}
+	}
+	return err
 }
 
 // ancestorOf finds the newest block that is not newer than an ancestor; 0 if there is none. Its time is that of the
@@ -394,15 +374,10 @@ func (s *state) listedUpTo(
 ) (number uint64, ts uint32, err error) {
 	for back := uint64(1000); ; back *= 64 {
 		from := ancestor - min(back, ancestor)
-		numbers, blocks, err := s.readBlocks(ctx, conn, fmt.Sprintf("key >= %d AND key <= %d", from, ancestor), 1)
-		if err != nil || len(numbers) > 0 {
-			if err == nil {
-				number, ts = numbers[0], blocks[0].ts
-			}
-			return number, ts, err
-		}
-		if from == 0 {
-			return 0, 0, nil
+		listed, err := readBlocks(ctx, conn, fmt.Sprintf("key >= %d AND key <= %d", from, ancestor))
+		if err != nil || len(listed) > 0 || from == 0 {
+			newest := slices.MaxFunc(append(listed, readmodel.ListRow{}), func(a, b readmodel.ListRow) int { return cmp.Compare(a.Block, b.Block) })
+			return newest.Block, newest.TS, err
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// entryKey identifies a request (with a zero place, because the first request of an id wins) or a deposit.
+// entryKey identifies a request (with a zero place, because the first request of an id wins), a deposit, or with a zero
+// place all deposits of a number.
 type entryKey struct {
 	vault common.Address
 	id    uint64
@@ -469,7 +470,7 @@ func (s *state) name(e *entry) {
 	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
 		s.name1(e, request)
 	case readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
-		s.name1(e, func() { s.named.ids[vaultID{e.Vault, e.ID}] = true })
+		s.name1(e, func() { s.named.ids[entryKey{vault: e.Vault, id: e.ID}] = true })
 	case readmodel.Sweep, readmodel.Valuation, readmodel.Supply:
 		totals(totalsOf(e.Vault, e.Vault))
 	}
