@@ -42,9 +42,6 @@ const (
 	blockNumber = varint | 1
 	blockHash   = 2
 	blockTime   = varint | 4
-
-	vaultAddress = 1
-	vaultRemoved = varint | 7
 )
 
 var errMangled = errors.New("it is not the protobuf of a record")
@@ -120,17 +117,7 @@ func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
 		})
 	case recordVault:
 		f.Kind = readmodel.VaultRecord
-		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
-			switch n {
-			case vaultAddress:
-				f.Log.Vault = common.BytesToAddress(b)
-			case vaultRemoved:
-				f.Removed = v != 0
-			}
-		})
-		if err == nil {
-			err = d.vault(f, body)
-		}
+		err = d.vault(f, body)
 	case recordDecision:
 		f.Kind = readmodel.DecisionRecord
 	case recordSample:
@@ -153,13 +140,14 @@ func (f *Fact) keep(record []byte) {
 	}
 }
 
-// vault reads the mapping in a vault record.
+// vault decodes a vault record, and reads the mapping in it.
 func (d *Decoder) vault(f *Fact, m []byte) error {
 	v := &event.Vault{}
 	if proto.Unmarshal(m, v) != nil {
 		return errMangled
 	}
-	if f.Sign < 0 || v.GetRemoved() {
+	f.Log.Vault, f.Removed = common.BytesToAddress(v.GetAddress()), v.GetRemoved()
+	if f.Sign < 0 || f.Removed {
 		return nil
 	}
 	d.last = nil
