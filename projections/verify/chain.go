@@ -80,13 +80,8 @@ type chainCheck struct {
 	most, width uint64
 }
 
-const (
-	// nodeTimeout bounds one request to a node, so that a hanging node leads to an error.
-	nodeTimeout = 30 * time.Second
-	// maxAnswer is the maximum size of a node's response in bytes, over a WebSocket (go-ethereum's own limit) and
-	// over HTTP.
-	maxAnswer = 32 << 20
-)
+// nodeTimeout bounds one request to a node, so that a hanging node leads to an error.
+const nodeTimeout = 30 * time.Second
 
 // againstChain compares live records up to the seq of a cursor, oldest first, with a node: each block that the log
 // has, by its height and its hash, and its logs; each vault's totals, queue and valuation by eth_call at the newest
@@ -131,7 +126,7 @@ func againstChain(ctx context.Context, options Options, cursor *event.Cursor, re
 // connect checks that the node serves the log's chain.
 func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	err := c.ask(ctx, func(ctx context.Context) error {
-		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(&http.Client{Transport: shortAnswers{http.DefaultTransport}}))
+		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(&http.Client{Transport: contracts.Bounded{RoundTripper: http.DefaultTransport}}))
 		c.client = ethclient.NewClient(client)
 		return err
 	})
@@ -152,17 +147,6 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 		return fmt.Errorf("request the chain id of the node (chain.rpc): %w; is the node up and the URL right?", err)
 	}
 	return nil
-}
-
-// shortAnswers returns an error instead of a response that is longer than maxAnswer.
-type shortAnswers struct{ http.RoundTripper }
-
-func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := s.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
-	}
-	return response, err
 }
 
 // silentError means that a node did not respond in time.
@@ -190,7 +174,7 @@ func (c *chainCheck) ask(ctx context.Context, question func(context.Context) err
 		return &silentError{contracts.EndpointName(c.url), c.patience}
 	}
 	if long := new(http.MaxBytesError); errors.As(err, &long) {
-		return fmt.Errorf("the response of %s has more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)
+		return fmt.Errorf("the response of %s has more than %d MiB", contracts.EndpointName(c.url), contracts.MaxAnswer>>20)
 	}
 	return contracts.Discreet(err, c.url)
 }

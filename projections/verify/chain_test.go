@@ -409,7 +409,7 @@ func (v *devChain) replaces(number uint64) string {
 func TestNodeRequestsAreLimited(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
-	long := strings.Repeat("0", maxAnswer)
+	long := strings.Repeat("0", contracts.MaxAnswer)
 	v := &devChain{t: t}
 	node := v.node(func(string, []json.RawMessage) (any, any, bool) {
 		calls.Add(1)

@@ -18,17 +18,14 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// maxNodeAnswer is the maximum size of a response of the node, in bytes after decompression.
-const maxNodeAnswer = 32 << 20
-
 var (
 	// errNoBlock reports that the node has no block with the hash: the node is behind, or the block has left the
 	// chain.
 	errNoBlock = errors.New("the node does not have this block")
 	// errNoReceipts reports that the node does not return the receipts of a block that it has.
 	errNoReceipts = errors.New("the node returns no receipts of the block for eth_getBlockReceipts")
-	// errTooLong reports that a response is longer than maxNodeAnswer bytes.
-	errTooLong = fmt.Errorf("the node's response has more than %d MiB", maxNodeAnswer>>20)
+	// errTooLong reports that a response is longer than contracts.MaxAnswer bytes.
+	errTooLong = fmt.Errorf("the node's response has more than %d MiB", contracts.MaxAnswer>>20)
 )
 
 // Node is a node of the chain, used over HTTP.
@@ -43,7 +40,7 @@ type Node struct {
 // second. It does not connect yet.
 func NewNode(rawURL string, perSecond int) (*Node, error) {
 	client := &http.Client{
-		Transport: bounded{&http.Transport{
+		Transport: contracts.Bounded{RoundTripper: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute,
 		}},
@@ -65,18 +62,6 @@ func CheckNodeURL(rawURL string) error {
 		return fmt.Errorf("is of %s and must be the http:// or https:// URL of a node", contracts.EndpointName(rawURL))
 	}
 	return nil
-}
-
-// bounded cuts off a response that is too long.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, maxNodeAnswer)
-	}
-	return response, err
 }
 
 // Block returns the block with a hash, proven. pay is called before each call to the node, and its error ends the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,6 +21,22 @@ func EndpointName(rawURL string) string {
 		return "(no URL)"
 	}
 	return u.Scheme + "://" + u.Host
+}
+
+// MaxAnswer is the maximum size of a node's response in bytes, after decompression: go-ethereum's own limit over a
+// WebSocket.
+const MaxAnswer = 32 << 20
+
+// Bounded is a transport whose responses end with an *http.MaxBytesError after MaxAnswer bytes.
+type Bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b Bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, MaxAnswer)
+	}
+	return response, err
 }
 
 // Discreet returns a node's error with a text that may be shown and stored: printable, of bounded length, and with one
