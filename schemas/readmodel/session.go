@@ -64,44 +64,36 @@ type session struct {
 	dialed atomic.Bool
 }
 
-// again reports whether to retry a statement: it was not sent, because the connection was not back in the pool yet. It
-// waits a millisecond first, and stops after a thousand tries, which means that the connection has ended.
-func again(ctx context.Context, err error, try *int) bool {
-	if *try++; !errors.Is(err, errOneConnection) || *try > 1000 || ctx.Err() != nil {
-		return false
+// retried sends a statement. It waits a millisecond and sends it again if it was not sent, because the connection was not
+// back in the pool yet, up to a thousand times: then the connection has ended.
+func retried[T any](ctx context.Context, send func() (T, error)) (out T, err error) {
+	for range 1000 {
+		if out, err = send(); !errors.Is(err, errOneConnection) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(time.Millisecond)
-	return true
+	return out, err
 }
 
-func (s *session) Exec(ctx context.Context, statement string, args ...any) (err error) {
-	for try := 0; ; {
-		if err = s.Conn.Exec(ctx, statement, args...); !again(ctx, err, &try) {
-			return err
-		}
-	}
+func (s *session) Exec(ctx context.Context, statement string, args ...any) error {
+	_, err := retried(ctx, func() (any, error) { return nil, s.Conn.Exec(ctx, statement, args...) })
+	return err
 }
 
-func (s *session) Query(ctx context.Context, query string, args ...any) (rows driver.Rows, err error) {
-	for try := 0; ; {
-		if rows, err = s.Conn.Query(ctx, query, args...); !again(ctx, err, &try) {
-			return rows, err
-		}
-	}
+func (s *session) Query(ctx context.Context, query string, args ...any) (driver.Rows, error) {
+	return retried(ctx, func() (driver.Rows, error) { return s.Conn.Query(ctx, query, args...) })
 }
 
-func (s *session) Select(ctx context.Context, dest any, query string, args ...any) (err error) {
-	for try := 0; ; {
-		if err = s.Conn.Select(ctx, dest, query, args...); !again(ctx, err, &try) {
-			return err
-		}
-	}
+func (s *session) Select(ctx context.Context, dest any, query string, args ...any) error {
+	_, err := retried(ctx, func() (any, error) { return nil, s.Conn.Select(ctx, dest, query, args...) })
+	return err
 }
 
 func (s *session) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
-	for try := 0; ; {
-		if row := s.Conn.QueryRow(ctx, query, args...); !again(ctx, row.Err(), &try) {
-			return row
-		}
-	}
+	row, _ := retried(ctx, func() (driver.Row, error) {
+		row := s.Conn.QueryRow(ctx, query, args...)
+		return row, row.Err()
+	})
+	return row
 }
