@@ -53,10 +53,11 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 			err = o.Drop(ctx, id)
 			o.Close()
 		}
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			p.log.Info("surplus generation dropped", "generation", id, "standbys", p.config.Standbys)
+		case ctx.Err() == nil:
 			p.log.Warn("surplus generation not dropped, retrying", "generation", id, "error", err)
-			return
 		}
-		p.log.Info("surplus generation dropped", "generation", id, "standbys", p.config.Standbys)
 	}(r.retiring)
 }

@@ -1,9 +1,13 @@
 package projections
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -29,6 +33,22 @@ func TestSurplus(t *testing.T) {
 		}
 		l.all[id-1].Outdated = false
 	}
+}
+
+// TestRetiringEnds: a drop that ends with the projector is not logged as done.
+func TestRetiringEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	pool, err := pgxpool.New(t.Context(), "postgres://127.0.0.1:1/none") // it does not connect
+	must(t, err)
+	defer pool.Close()
+	p := &Projections{config: Config{Standbys: 1}, clickhouse: readmodel.Config{Addr: "127.0.0.1:1"}, pool: pool}
+	p.log = slog.New(whenLogged{sentence: "surplus generation dropped", call: func() { t.Error("the generation was not dropped") }})
+	live := &keeper{done: make(chan struct{})}
+	live.board.set(Following, nil)
+	p.roster.keepers = map[int32]*keeper{3: live}
+	p.retire(ctx, &list{live: 3, all: []generation{{ID: 1, State: registry.Standby}, {ID: 2, State: registry.Standby}, {ID: 3, State: registry.Live}}})
+	<-p.roster.retiring
 }
 
 // TestUnwritten: a generation that its projector cannot write any more has a note with the reason in the list, and no

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -181,8 +182,10 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		}
 		id := l.newest + 1
 		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation", id)
-		_, err := p.creator().create(ctx, id, origin)
-		return true, err
+		if _, err := p.creator().create(ctx, id, origin); err != nil {
+			return false, fmt.Errorf("create generation %d, the successor of the live one: %w", id, err)
+		}
+		return true, nil
 	}
 	if next.board.get().State != Following {
 		return false, nil
