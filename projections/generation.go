@@ -122,11 +122,11 @@ type creator struct {
 // exists when serve sees the generation in the list.
 func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
 	database := c.clickhouse.Database(id)
-	seq, _, err := c.clickhouse.Position(ctx, c.conn, database)
+	at, err := readmodel.ReadPosition(ctx, c.conn, database)
 	if err != nil {
 		return false, err
 	}
-	if seq > 0 {
+	if at.Seq > 0 {
 		all, err := db.New(c.pool).ListGenerations(ctx)
 		if err != nil {
 			return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
@@ -135,7 +135,7 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 			return false, nil // another instance was faster and has begun to write
 		}
 		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no generation %d: "+
-			"restore PostgreSQL, or drop the database", database, seq, id)}
+			"restore PostgreSQL, or drop the database", database, at.Seq, id)}
 	}
 	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
 		return false, err

@@ -159,14 +159,14 @@ func noteLeft(all []Generation) {
 // exist (yet, or any more) or belong to a schema with other names, or if a part cannot be read. Such a generation
 // must still be listed, replaced and dropped.
 func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
-	seq, found, err := o.clickhouse.Position(ctx, o.conn, database)
+	at, err := readmodel.ReadPosition(ctx, o.conn, database)
 	if corrupted(err) {
 		return nil, nil
 	}
-	if err != nil || !found {
+	if err != nil || !at.Found {
 		return nil, err
 	}
-	return &seq, nil
+	return &at.Seq, nil
 }
 
 // find returns the generation with an id, and the live one; nil if none is live.
@@ -225,8 +225,8 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 // any more never will.
 func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) error {
 	for began := time.Now(); ; {
-		seq, _, err := o.clickhouse.Position(ctx, o.conn, g.Database)
-		if err != nil || seq >= want {
+		at, err := readmodel.ReadPosition(ctx, o.conn, g.Database)
+		if err != nil || at.Seq >= want {
 			return err
 		}
 		reported, err := o.reports(ctx)
@@ -234,11 +234,11 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 			return err
 		}
 		if s := reported[g.ID]; s != nil && s.State == Bad {
-			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, seq, want, unwritten(s))
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, at.Seq, want, unwritten(s))
 		}
-		o.Progress.Report(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
+		o.Progress.Report(fmt.Sprintf("generation %d: what the live one has", g.ID), at.Seq, want)
 		if time.Since(began) > catchUp {
-			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written, by a `navlog project` of schema %s (`navlog status`)?", g.ID, seq, want, g.Schema)
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written, by a `navlog project` of schema %s (`navlog status`)?", g.ID, at.Seq, want, g.Schema)
 		}
 		if err := write.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err

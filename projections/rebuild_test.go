@@ -74,8 +74,8 @@ func (w *world) servedBy(t *testing.T) int32 {
 func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
 	t.Helper()
 	wait.Until(t, func() error {
-		if at, _, err := w.ch.Position(t.Context(), w.conn, w.ch.Database(id)); err != nil || at != seq {
-			return fmt.Errorf("generation %d is at seq %d, %v; want %d", id, at, err, seq)
+		if at, err := readmodel.ReadPosition(t.Context(), w.conn, w.ch.Database(id)); err != nil || at.Seq != seq {
+			return fmt.Errorf("generation %d is at %+v, %v; want seq %d", id, at, err, seq)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -191,8 +192,8 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		return false, nil
 	}
 	if live != nil { // another instance may write it, whose status is unknown here
-		has, _, err := p.clickhouse.Position(ctx, p.conn, live.database)
-		if err != nil || next.board.get().Seq < has {
+		has, err := readmodel.ReadPosition(ctx, p.conn, live.database)
+		if err != nil || next.board.get().Seq < has.Seq {
 			return false, err
 		}
 	}

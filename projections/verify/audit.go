@@ -53,14 +53,14 @@ func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 // losses in lists; only Verify detects all of them. Audit takes seconds, can run beside the writer, and returns a
 // *BrokenError if the proof fails.
 func Audit(ctx context.Context, conn driver.Conn) error {
-	seq, built, err := position(ctx, conn)
+	at, err := readmodel.ReadPosition(ctx, conn, "")
 	if err == nil {
-		err = auditEvents(ctx, conn, seq)
+		err = auditEvents(ctx, conn, at.Seq)
 	}
-	if err == nil && built {
+	if err == nil && at.Built {
 		err = auditCursor(ctx, conn)
 	}
-	if err == nil && built {
+	if err == nil && at.Built {
 		err = auditLists(ctx, conn)
 	}
 	return err

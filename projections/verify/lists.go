@@ -24,27 +24,6 @@ const (
 // undefined are the columns of lists that no definition computes.
 var undefined = []string{"sign", "writer"}
 
-// position returns the seq up to which a generation is written: the cursor of its lists, or the newest record of
-// events if the lists are not built yet.
-func position(ctx context.Context, conn driver.Conn) (seq uint64, built bool, err error) {
-	var tables uint64
-	if err := conn.QueryRow(ctx, question("lists")).Scan(&tables); err != nil {
-		return 0, false, fmt.Errorf("look for lists: %w", err)
-	}
-	if tables == 0 {
-		seq, _, err = readmodel.ReadEventsCursor(ctx, conn, 0)
-		return seq, false, err
-	}
-	seq, err = written(ctx, conn)
-	return seq, true, err
-}
-
-// written returns the seq up to which lists are written.
-func written(ctx context.Context, conn driver.Conn) (uint64, error) {
-	cursor, err := readmodel.ReadListsCursor(ctx, conn, readmodel.ListsTable.Name)
-	return cursor.Seq, err
-}
-
 // definitions computes what the definitions in SQL give for the events of a generation.
 type definitions struct {
 	session driver.Conn
@@ -265,10 +244,11 @@ func definedColumns() (names []string) {
 // againstOracle compares lists with the log folded into plain maps, independently of their definitions.
 func (v *verifier) againstOracle(ctx context.Context) error {
 	for try := 1; ; try++ {
-		seq, err := written(ctx, v.conn)
+		at, err := readmodel.ReadPosition(ctx, v.conn, "")
 		if err != nil {
 			return err
 		}
+		seq := at.Seq
 		if seq < v.fold.Seq() {
 			return fmt.Errorf("lists went back from seq %d to %d while they were compared: verify again", v.fold.Seq(), seq)
 		}

@@ -77,13 +77,13 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		defer opened.close()
 		c.sides[i] = side{id, opened}
 	}
-	var built [2]bool
+	var at [2]readmodel.Position
 	for i, s := range c.sides {
-		seq, is, err := position(ctx, s.conn)
-		if err != nil {
+		var err error
+		if at[i], err = readmodel.ReadPosition(ctx, s.conn, ""); err != nil {
 			return nil, err
 		}
-		c.report.Seq, built[i] = min(c.report.Seq, seq), is
+		c.report.Seq = min(c.report.Seq, at[i].Seq)
 	}
 	var skipped [2]oracle.Skipped
 	for i, s := range c.sides {
@@ -111,7 +111,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		if equal && slices.Equal(byLive, byNew) && skipped[0].From == skipped[1].From {
 			d.known = shared
 		}
-		if err := c.lists(ctx, s, built[i], d); err != nil {
+		if err := c.lists(ctx, s, at[i].Built, d); err != nil {
 			return nil, err
 		}
 	}

@@ -230,9 +230,11 @@ func (v *verifier) tables(ctx context.Context) error {
 
 // events compares events with the log, unless the log itself is broken. built reports whether lists exist.
 func (v *verifier) events(ctx context.Context) (built bool, err error) {
-	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
+	at, err := readmodel.ReadPosition(ctx, v.conn, "")
+	if err != nil {
 		return false, err
 	}
+	v.report.Seq, built = at.Seq, at.Built
 	skipped, err := skippedBy(ctx, v.conn, v.report.Seq)
 	if err != nil {
 		return false, err

@@ -108,9 +108,10 @@ func TestPosition(t *testing.T) {
 	g := built(t, false)
 	at := func(when string, want uint64, there bool) {
 		t.Helper()
-		seq, found, err := g.config.Position(t.Context(), g.conn, g.database)
-		if seq != want || found != there || err != nil {
-			t.Errorf("%s: the generation is at seq %d, found %t, %v; want %d", when, seq, found, err, want)
+		for _, database := range []string{g.database, ""} {
+			if got, err := readmodel.ReadPosition(t.Context(), g.conn, database); got.Seq != want || got.Found != there || err != nil {
+				t.Errorf("%s: the generation in %q is at %+v, %v; want %d", when, database, got, err, want)
+			}
 		}
 	}
 	at("without rows", 0, true)
@@ -145,8 +146,8 @@ func TestPosition(t *testing.T) {
 		}
 		before = c
 	}
-	if seq, found, err := g.config.Position(t.Context(), g.conn, "nowhere"); seq != 0 || found || err != nil {
-		t.Errorf("no generation is at seq %d, found %t, %v", seq, found, err)
+	if at, err := readmodel.ReadPosition(t.Context(), g.conn, "nowhere"); at != (readmodel.Position{}) || err != nil {
+		t.Errorf("no generation is at %+v, %v", at, err)
 	}
 }
 

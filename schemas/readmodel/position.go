@@ -52,22 +52,36 @@ func ReadEventsCursor(ctx context.Context, conn driver.Conn, from uint64) (seq, 
 	return seq, writer, nil
 }
 
-// Position returns how far a generation is written: up to the cursor of its lists or, before they are built, up to the
-// last seq of its events. found is false without tables.
-func (c Config) Position(ctx context.Context, conn driver.Conn, database string) (seq uint64, found bool, err error) {
+// Position is how far a generation is written.
+type Position struct {
+	Seq   uint64 // of the cursor of its lists or, before they are built, the last one of its events
+	Found bool   // it has tables
+	Built bool   // it has lists
+}
+
+// ReadPosition reads the position of the generation in a database; empty: that of the connection.
+func ReadPosition(ctx context.Context, conn driver.Conn, database string) (p Position, err error) {
 	tables, err := Tables(ctx, conn, database)
-	switch {
-	case err != nil || tables[EventsTable.Name] == "":
-		return 0, false, err
-	case tables[ListsTable.Name] != "":
-		cursor, err := ReadListsCursor(ctx, conn, database+"."+ListsTable.Name)
-		return cursor.Seq, true, err
-	}
-	err = conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+"."+EventsTable.Name+" SETTINGS max_threads = 1").Scan(&seq)
 	if err != nil {
-		return 0, false, fmt.Errorf("read the last seq of %s.events: %w", database, err)
+		return p, err
 	}
-	return seq, true, nil
+	prefix := ""
+	if database != "" {
+		prefix = database + "."
+	}
+	p.Found, p.Built = tables[EventsTable.Name] != "", tables[ListsTable.Name] != ""
+	switch {
+	case !p.Found:
+	case p.Built:
+		var cursor ListsCursor
+		cursor, err = ReadListsCursor(ctx, conn, prefix+ListsTable.Name)
+		p.Seq = cursor.Seq
+	default:
+		if err = conn.QueryRow(ctx, "SELECT max(seq) FROM "+prefix+EventsTable.Name+" SETTINGS max_threads = 1").Scan(&p.Seq); err != nil {
+			err = fmt.Errorf("read the last seq of %sevents: %w", prefix, err)
+		}
+	}
+	return p, err
 }
 
 // Traced passes the trace of ctx to the engine, if its spans are collected: the engine then writes what it does for the

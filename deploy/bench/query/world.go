@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -165,11 +166,12 @@ func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, q
 		return 0, false, err
 	}
 	database := w.ReadModel().Database(live.ID)
-	if seq, _, err = w.ReadModel().Position(ctx, w.Conn, database); err != nil || seq < w.chain.Seq {
-		return seq, false, err
+	at, err := readmodel.ReadPosition(ctx, w.Conn, database)
+	if err != nil || at.Seq < w.chain.Seq {
+		return at.Seq, false, err
 	}
 	quiet, err = merged.Done(ctx, w.Conn, database)
-	return seq, quiet, err
+	return at.Seq, quiet, err
 }
 
 // live appends a unit per second, including reorganisations, so that the newest state changes while it is queried.

@@ -227,6 +227,6 @@ func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
 
 // position returns the seq that a generation has reached.
 func (e *system) position(ctx context.Context, id int32) (uint64, error) {
-	seq, _, err := e.ch.Position(ctx, e.Conn, e.ch.Database(id))
-	return seq, err
+	at, err := readmodel.ReadPosition(ctx, e.Conn, e.ch.Database(id))
+	return at.Seq, err
 }

@@ -119,8 +119,8 @@ func TestReplicas(t *testing.T) {
 	}
 
 	// Readers find an empty generation. A writer that the servers refuse gives up, soon and with their reason.
-	if seq, found, err := ch.Position(t.Context(), c, database); seq != 0 || !found || err != nil {
-		t.Errorf("the generation is at seq %d, found %t, %v", seq, found, err)
+	if at, err := readmodel.ReadPosition(t.Context(), c, database); at.Seq != 0 || !at.Found || err != nil {
+		t.Errorf("the generation is at seq %d, found %t, %v", at.Seq, at.Found, err)
 	}
 	must(t, ch.Discard(t.Context(), c, database, readmodel.ListsTable.Name))
 	conn, err := ch.Open(database)
@@ -136,8 +136,8 @@ func TestReplicas(t *testing.T) {
 	if code(err) != 285 || !strings.Contains(err.Error(), "given up") || time.Since(began) > 30*time.Second {
 		t.Errorf("after %s a writer without a quorum ends with %v", time.Since(began), err)
 	}
-	if seq, found, err := ch.Position(t.Context(), c, database); seq != 0 || !found || err != nil {
-		t.Errorf("after a refused insert the generation is at seq %d, found %t, %v", seq, found, err)
+	if at, err := readmodel.ReadPosition(t.Context(), c, database); at.Seq != 0 || !at.Found || err != nil {
+		t.Errorf("after a refused insert the generation is at seq %d, found %t, %v", at.Seq, at.Found, err)
 	}
 
 	// Nothing of the generation remains, so that it can be created again.
