@@ -21,10 +21,10 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// generation is a set of tables in one database, made from one log, as the registry lists it. It has none of the records
-// of the vaults Without in its lists, and maps logs by the vault records Vaults: both as they were when it was created.
-// Outdated means that it cannot represent the whole log, because a vault was added, removed or restored since it was
-// built.
+// generation is a set of tables in one database, made from one log, as the registry lists it. It has none of the
+// records of the vaults Without in its lists, and maps logs by the vault records Vaults: both as they were when it was
+// created. Outdated means that it cannot represent the whole log, because a vault was added, removed or restored since
+// it was built.
 type generation = db.ListGenerationsRow
 
 // origin waits for the first record of the log.

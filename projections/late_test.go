@@ -294,8 +294,8 @@ func TestLateVault(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
-// TestSuccessorOverRows: after a restore of PostgreSQL, the database of the next generation may have the rows of one that
-// the list does not have. The successor of an outdated generation does not continue them.
+// TestSuccessorOverRows: after a restore of PostgreSQL, the database of the next generation may have the rows of one
+// that the list does not have. The successor of an outdated generation does not continue them.
 func TestSuccessorOverRows(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)

@@ -197,7 +197,8 @@ func TestRepairWithoutRights(t *testing.T) {
 	conn := denyingConn{k.conn, refusal}
 	lookup := &Projections{chainID: p.chainID, clickhouse: p.clickhouse, pool: p.pool, log: p.log,
 		openPatient: func(string) (driver.Conn, error) { return conn, nil }}
-	other := &keeper{Projections: lookup, generation: k.generation, database: k.database, metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, suspect: true}
+	other := &keeper{Projections: lookup, generation: k.generation, database: k.database,
+		metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, suspect: true}
 	must(t, other.repair(t.Context()))
 	if other.suspect || testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)) != 1 {
 		t.Errorf("suspect %t, failed %v", other.suspect, testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)))

@@ -18,7 +18,8 @@ import (
 // that is bad. A generation that is being built is surplus if it is outdated and a newer one is live.
 func TestSurplus(t *testing.T) {
 	l := &list{live: 4}
-	for i, state := range []string{registry.Standby, registry.Building, registry.Standby, registry.Live, registry.Standby, registry.Building} {
+	standby, building, live := registry.Standby, registry.Building, registry.Live
+	for i, state := range []string{standby, building, standby, live, standby, building} {
 		l.all = append(l.all, generation{ID: int32(i) + 1, State: state})
 	}
 	for keep, want := range map[int]int32{1: 1, 2: 1, 3: 0, 100: 0, 0: 0} {
@@ -47,7 +48,8 @@ func TestRetiringEnds(t *testing.T) {
 	live := &keeper{done: make(chan struct{})}
 	live.board.set(Following, nil)
 	p.roster.keepers = map[int32]*keeper{3: live}
-	p.retire(ctx, &list{live: 3, all: []generation{{ID: 1, State: registry.Standby}, {ID: 2, State: registry.Standby}, {ID: 3, State: registry.Live}}})
+	p.retire(ctx, &list{live: 3, all: []generation{
+		{ID: 1, State: registry.Standby}, {ID: 2, State: registry.Standby}, {ID: 3, State: registry.Live}}})
 	<-p.roster.retiring
 }
 

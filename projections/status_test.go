@@ -330,7 +330,8 @@ func (w *world) kept(t *testing.T, instead func(context.Context) error) *keeper 
 	l, err := p.generations(t.Context(), origin)
 	must(t, err)
 	reg := prometheus.NewRegistry()
-	k := &keeper{Projections: p, generation: l.all[0], database: w.ch.Database(l.all[0].ID), conn: execs{w.conn, instead}, reg: reg, metrics: newMetrics(reg), log: p.log}
+	k := &keeper{Projections: p, generation: l.all[0], database: w.ch.Database(l.all[0].ID), conn: execs{w.conn, instead},
+		reg: reg, metrics: newMetrics(reg), log: p.log}
 	k.board.begin(k.ID)
 	return k
 }

@@ -15,7 +15,8 @@ type place struct {
 	sub      uint8
 }
 
-// entry is an effect as a row of lists, without the list, its owner and its key. A deposit or request includes its life.
+// entry is an effect as a row of lists, without the list, its owner and its key. A deposit or request includes its
+// life.
 type entry struct {
 	readmodel.ListRow
 	groupTo uint64

@@ -337,7 +337,8 @@ func TestTouched(t *testing.T) {
 	t.Parallel()
 	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9, Block: 6}, retracts: true, ancestor: 4}
 	key := readmodel.Touch(readmodel.Queue, vault)
-	if row := c.touched(map[readmodel.TouchedKey]bool{key: true}); row.Seq != 9 || row.Key.Uint64() != 9 || row.ID != 5 || row.Touched != readmodel.TouchedKeys(key[:]) {
+	row := c.touched(map[readmodel.TouchedKey]bool{key: true})
+	if row.Seq != 9 || row.Key.Uint64() != 9 || row.ID != 5 || row.Touched != readmodel.TouchedKeys(key[:]) {
 		t.Errorf("the row is %+v", row)
 	}
 	c.Cursor.Block = 2 // blocks 3 and 4 are not recorded, and the new branch may have other logs in them

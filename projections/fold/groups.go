@@ -94,7 +94,10 @@ func (s *state) name1(e *entry, byID func()) {
 func (s *state) nameFound() {
 	for k, d := range s.deposits {
 		for _, e := range []*entry{d.old, d.now} {
-			if e != nil && e.Grouped && (s.named.ids[entryKey{vault: k.vault, id: k.id}] || s.named.groups[groupsOfUser(e.Kind, e.User, e.Vault)]) {
+			if e == nil || !e.Grouped {
+				continue
+			}
+			if s.named.ids[entryKey{vault: k.vault, id: k.id}] || s.named.groups[groupsOfUser(e.Kind, e.User, e.Vault)] {
 				s.ranked(e)
 				for _, t := range e.totals() {
 					s.total(t)

@@ -229,7 +229,8 @@ func ask(ctx context.Context, conn driver.Conn, question string, keys []string, 
 
 // The columns that the state needs of the rows of requests and deposits, of those of totals and members, and of blocks.
 const (
-	placeColumns = "sign, list, owner, kind, block, log_index, sub, user, vault, other, partner, id, shares, assets, nav, expires, ts, hash, " +
+	placeColumns = "sign, list, owner, kind, block, log_index, sub, user, vault, other, partner, id, " +
+		"shares, assets, nav, expires, ts, hash, " +
 		"funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets, " +
 		"by, grouped, group_id, source_id, matures, priced_block, priced_assets, cum_from, cum_to"
 	numberColumns = "sign, list, owner, scope, user, block, ts, " +
@@ -376,8 +377,12 @@ func (s *state) listedUpTo(
 		from := ancestor - min(back, ancestor)
 		listed, err := readBlocks(ctx, conn, fmt.Sprintf("key >= %d AND key <= %d", from, ancestor))
 		if err != nil || len(listed) > 0 || from == 0 {
-			newest := slices.MaxFunc(append(listed, readmodel.ListRow{}), func(a, b readmodel.ListRow) int { return cmp.Compare(a.Block, b.Block) })
-			return newest.Block, newest.TS, err
+			for _, row := range listed {
+				if row.Block >= number {
+					number, ts = row.Block, row.TS
+				}
+			}
+			return number, ts, err
 		}
 	}
 }

@@ -23,8 +23,8 @@ func totalsOf(owner, vault common.Address) totalKey {
 	return totalKey{readmodel.Totals, owner, vault}
 }
 
-// steps are the newest rows of running totals, in block order. Each holds from its block on, until that of the next one.
-// rows sets what identifies a row, and where it ends.
+// steps are the newest rows of running totals, in block order. Each holds from its block on, until that of the next
+// one. rows sets what identifies a row, and where it ends.
 type steps []readmodel.ListRow
 
 // newest returns the totals after the last step.

@@ -94,7 +94,8 @@ func (w *World) Pass(ancestor uint64, keys ...readmodel.TouchedKey) {
 	}
 	row := w.Gen.Conn.QueryRow(w.t.Context(), "SELECT seq, block, rewrites, ts FROM lists WHERE list = 'cursor' GROUP BY ALL HAVING sum(sign) > 0")
 	w.Gen.must(row.Scan(&was.Seq, &was.Block, &was.Rewrites, &was.TS))
-	touched := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(was.Seq + 1), Sign: 1, Seq: was.Seq + 1, Touched: readmodel.JoinTouched(slices.Values(keys))}
+	touched := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(was.Seq + 1), Sign: 1, Seq: was.Seq + 1,
+		Touched: readmodel.JoinTouched(slices.Values(keys))}
 	rewrites := was.Rewrites
 	if ancestor != readmodel.Never {
 		touched.ID = ancestor + 1

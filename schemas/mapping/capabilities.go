@@ -116,8 +116,8 @@ func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
 	})
 }
 
-// Lacks reports whether, in some block, a log can have an effect of a kind without a field (MayLack): sums over the logs
-// of all blocks are then unknown.
+// Lacks reports whether, in some block, a log can have an effect of a kind without a field (MayLack): sums over the
+// logs of all blocks are then unknown.
 func (d *Description) Lacks(kind Kind, field Fields) bool {
 	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.lacks(kind, field) })
 }

@@ -77,7 +77,8 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 
 // Tables returns the engines of a database's tables by their names; empty: of the connection's database.
 func Tables(ctx context.Context, conn driver.Conn, database string) (map[string]string, error) {
-	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = if({database:String} = '', currentDatabase(), {database:String})",
+	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables "+
+		"WHERE database = if({database:String} = '', currentDatabase(), {database:String})",
 		clickhouse.Named("database", database))
 	if err != nil {
 		return nil, fmt.Errorf("read the tables of %s: %w", database, err)

@@ -64,8 +64,8 @@ type session struct {
 	dialed atomic.Bool
 }
 
-// retried sends a statement. It waits a millisecond and sends it again if it was not sent, because the connection was not
-// back in the pool yet, up to a thousand times: then the connection has ended.
+// retried sends a statement. It waits a millisecond and sends it again if it was not sent, because the connection was
+// not back in the pool yet, up to a thousand times: then the connection has ended.
 func retried[T any](ctx context.Context, send func() (T, error)) (out T, err error) {
 	for range 1000 {
 		if out, err = send(); !errors.Is(err, errOneConnection) || ctx.Err() != nil {
