@@ -260,10 +260,11 @@ func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[
 
 // insertion is the result of insert.
 type insertion struct {
-	counts      map[string]int   // arrivals by result, without the dead letters
-	toWake      []int64          // partners with new deliveries to send
-	deadletters []deadletter     // quarantined, or in conflict with a known event
-	spans       []telemetry.Span // of the new deliveries; if the transaction fails they are never ended, and so not exported
+	counts      map[string]int // arrivals by result, without the dead letters
+	toWake      []int64        // partners with new deliveries to send
+	deadletters []deadletter   // quarantined, or in conflict with a known event
+	// of the new deliveries; if the transaction fails they are never ended, and so not exported
+	spans []telemetry.Span
 }
 
 // trace starts the span of a new delivery, in the trace of its record, and returns the context for its attempts.

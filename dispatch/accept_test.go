@@ -188,7 +188,8 @@ func TestNoEndpoint(t *testing.T) {
 	if f.states()[registry.NoEndpoint] != 3 {
 		t.Errorf("%v", f.states())
 	}
-	f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT partner_id, 'replay', event_id FROM delivery WHERE partner_id = 1 AND state = 'no_endpoint'")
+	f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT partner_id, 'replay', event_id FROM delivery WHERE " +
+		"partner_id = 1 AND state = 'no_endpoint'")
 	f.eventually("the old one is sent when replayed", f.in(registry.Delivered, 2))
 	f.contiguous(1, 2)
 }
@@ -265,7 +266,8 @@ func TestDeadRecordsRetried(t *testing.T) {
 	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL"); n != 3 {
 		t.Errorf("%d are resolved, want 3", n)
 	}
-	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND error = 'the record is not a referral'"); n != 1 {
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND error = 'the record is not a " +
+		"referral'"); n != 1 {
 		t.Errorf("%d dead records kept their reason", n)
 	}
 	if n := len(r.got()); n != 4 {
@@ -285,7 +287,8 @@ func TestDeadRecordsStillInvalid(t *testing.T) {
 	other := deposit(t, 7, 1) // the same event with another body
 	other.Log.BlockTime++
 	tooMuch := referral(t, event.Referral_KIND_DEPOSIT, 7, 2, contracts.DepositAccepted{
-		DepositID: big.NewInt(2), Owner: userAddress, PartnerID: 7, Sender: userAddress, Assets: new(big.Int).Lsh(big.NewInt(1), 191), Shares: big.NewInt(1),
+		DepositID: big.NewInt(2), Owner: userAddress, PartnerID: 7, Sender: userAddress,
+		Assets: new(big.Int).Lsh(big.NewInt(1), 191), Shares: big.NewInt(1),
 	})
 	abandoned := deposit(t, 7, 3)
 	abandoned.LogId = []byte("an abandoned log")
@@ -300,7 +303,8 @@ func TestDeadRecordsStillInvalid(t *testing.T) {
 	}
 	for _, table := range []string{"position", "partner", "stream", "delivery"} { // each step needs one of them
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
-		if d.retryDead(t.Context()); d.health.faults[fault{what: "retry dead records"}] == nil || f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
+		if d.retryDead(t.Context()); d.health.faults[fault{what: "retry dead records"}] == nil ||
+			f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
 			t.Errorf("without %s: faults %v, or a record counts as resolved", table, d.health.faults)
 		}
 		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
@@ -308,7 +312,8 @@ func TestDeadRecordsStillInvalid(t *testing.T) {
 	d.retryDead(t.Context())
 	f.check(d.health.faults[fault{what: "retry dead records"}])
 	for reason, r := range reasons {
-		if n := f.number("SELECT count(*) FROM dead_record WHERE value = $1 AND reason = $2 AND resolved_at IS NULL AND retried_at >= retry_at", encode(t, r), reason); n != 1 {
+		if n := f.number("SELECT count(*) FROM dead_record WHERE value = $1 AND reason = $2 AND resolved_at IS NULL AND "+
+			"retried_at >= retry_at", encode(t, r), reason); n != 1 {
 			t.Errorf(
 				"%d dead records with reason %s: %s", n, reason,
 				f.text("SELECT string_agg(reason || ' ' || error, '; ') FROM dead_record"),
@@ -367,7 +372,8 @@ func TestQuarantinedAmounts(t *testing.T) {
 		dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one),
 	})...)
 	f.eventually("the valid ones are delivered", f.in(registry.Delivered, 2))
-	f.eventually("the others are quarantined", func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
+	f.eventually("the others are quarantined",
+		func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
 	for why, value := range quarantined {
 		if n := f.number(
 			"SELECT count(*) FROM dead_record WHERE reason = 'quarantined' AND value = $1 AND error LIKE $2 || '%'", value, why,

@@ -79,8 +79,10 @@ func TestEarlierEventsOfANewPartner(t *testing.T) {
 	})
 	f.contiguous(1, earlier+1+20)
 	f.contiguous(2, earlier+20)
-	f.eventually("all partners are backfilled", func() bool { return f.number("SELECT count(*) FROM adopted") == partners })
-	f.exec("INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state) VALUES (2, 'replay-range', 1, 100000, 'no_endpoint')")
+	f.eventually("all partners are backfilled",
+		func() bool { return f.number("SELECT count(*) FROM adopted") == partners })
+	f.exec("INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state) VALUES (2, " +
+		"'replay-range', 1, 100000, 'no_endpoint')")
 	f.eventually("replayed", f.in(registry.Delivered, partners*20+earlier))
 	var ids []string
 	for _, c := range r.got() {
@@ -109,7 +111,8 @@ func TestBackfillThatFails(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		d.backfill(t.Context())
-		if faults := d.health.noted[fault{what: what}]; faults == nil || !strings.Contains(faults.Error(), want) || adopted() != 0 {
+		if faults := d.health.noted[fault{what: what}]; faults == nil || !strings.Contains(faults.Error(), want) ||
+			adopted() != 0 {
 			t.Errorf("%v, want: %s; %d partners are backfilled", faults, want, adopted())
 		}
 		d.health.note(what, nil)
@@ -163,7 +166,8 @@ func TestBackfillWithoutOffsets(t *testing.T) {
 			refuse(timestamp, all)
 			before := refused()
 			err := f.untilRefused(all, refused, d.backfillNew)
-			if refused() == before || err == nil || !strings.Contains(err.Error(), "read the "+what+" of the referral topics") || f.number("SELECT count(*) FROM adopted") != 0 {
+			if refused() == before || err == nil || !strings.Contains(err.Error(), "read the "+what+" of the referral topics") ||
+				f.number("SELECT count(*) FROM adopted") != 0 {
 				t.Errorf("without %s (the whole request: %v): rejected %d times, %v", what, all, refused()-before, err)
 			}
 		}
@@ -284,7 +288,8 @@ func TestBackfillThatTakesLong(t *testing.T) {
 	d := f.dispatcher(nil)
 	d.timing.database = time.Second
 	f.readUpTo(d, 1<<30)
-	f.exec("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$")
+	f.exec("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; " +
+		"END $$")
 	f.exec("CREATE TRIGGER slow BEFORE INSERT ON stream FOR EACH STATEMENT EXECUTE FUNCTION slow()") // once for each poll
 	f.eventually("backfilled", func() bool { return d.backfillNew(t.Context()) == nil })
 	if n := f.states()[registry.NoEndpoint]; n != 3*pollRecords {
@@ -326,7 +331,8 @@ func TestPartnerCreatedWhileItsEventsAreRead(t *testing.T) {
 	}()
 	for p := range int64(partners) {
 		f.partner(p+1, r.url)
-		f.eventually(fmt.Sprintf("partner %d is backfilled", p+1), func() bool { return f.number("SELECT count(*) FROM adopted WHERE partner_id = $1", p+1) == 1 })
+		f.eventually(fmt.Sprintf("partner %d is backfilled", p+1),
+			func() bool { return f.number("SELECT count(*) FROM adopted WHERE partner_id = $1", p+1) == 1 })
 	}
 	<-done
 	f.eventually("every event is a delivery", func() bool {

@@ -66,8 +66,8 @@ func (f *fixture) lastError() string {
 	return f.text("SELECT coalesce((SELECT coalesce(error, '') FROM attempt ORDER BY started_at DESC LIMIT 1), 'none')")
 }
 
-// The certificates of a partner's URL are used without a restart: when they are set, renewed, and when the partner changes
-// its URL. Until they are right, the error of each attempt names the problem.
+// The certificates of a partner's URL are used without a restart: when they are set, renewed, and when the partner
+// changes its URL. Until they are right, the error of each attempt names the problem.
 func TestCertificatesOfAPartner(t *testing.T) {
 	f := newFixture(t)
 	ca, other := certstest.New(t), certstest.New(t)
@@ -128,11 +128,12 @@ func TestCertificatesOfAPartner(t *testing.T) {
 // replayAll replays a partner's failed events.
 func (f *fixture) replayAll(partner int64) {
 	f.Helper()
-	f.exec("UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL WHERE partner_id = $1 AND state = 'failed'", partner)
+	f.exec("UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL WHERE partner_id = "+
+		"$1 AND state = 'failed'", partner)
 }
 
-// A dispatcher without the key of one client certificate leaves that partner to others and sends to all others. When the
-// key is sealed again with a key that it has, it sends without a restart.
+// A dispatcher without the key of one client certificate leaves that partner to others and sends to all others. When
+// the key is sealed again with a key that it has, it sends without a restart.
 func TestClientKeyThatCannotBeOpened(t *testing.T) {
 	f := newFixture(t)
 	ca := certstest.New(t)

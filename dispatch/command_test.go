@@ -97,10 +97,12 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	d := f.start(func(d *Dispatch) { d.timing.command = 500 * time.Millisecond })
 	f.delivers(0, commands)
 	f.exec(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$`)
-	f.exec("CREATE TRIGGER slow BEFORE UPDATE ON delivery FOR EACH ROW WHEN (OLD.state = 'delivered') EXECUTE FUNCTION slow()")
+	f.exec("CREATE TRIGGER slow BEFORE UPDATE ON delivery FOR EACH ROW WHEN (OLD.state = 'delivered') EXECUTE FUNCTION " +
+		"slow()")
 	f.exec(`INSERT INTO command (partner_id, kind, first_sequence, last_sequence) SELECT 7, 'replay-range', n, n FROM generate_series(1, $1::bigint) n`, commands)
 	f.eventually("done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
-	f.eventually("sent again", func() bool { return len(r.got()) == 2*commands && f.states()[registry.Delivered] == commands })
+	f.eventually("sent again",
+		func() bool { return len(r.got()) == 2*commands && f.states()[registry.Delivered] == commands })
 	if n := f.number("SELECT sum(deliveries) FROM command"); n != commands {
 		t.Errorf("the commands report %d deliveries", n)
 	}
@@ -120,19 +122,23 @@ func TestUnfinishedTestsAreBounded(t *testing.T) {
 		VALUES (7, 1, $1, 'open', now(), now() + interval '1 hour', 3600000)`, r.url)
 	f.exec(`INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at)
 		SELECT gen_random_uuid(), 7, 'webhook.test', '{}', 'failed', now() FROM generate_series(1, $1)`, 2*unfinishedTests)
-	f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'test', gen_random_uuid() FROM generate_series(1, $1)", unfinishedTests+1)
+	f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'test', gen_random_uuid() FROM "+
+		"generate_series(1, $1)", unfinishedTests+1)
 	f.start(nil)
-	f.eventually("all commands are done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
+	f.eventually("all commands are done",
+		func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
 	if n := f.number("SELECT sum(deliveries) FROM command"); n != unfinishedTests {
 		t.Errorf("the commands report %d deliveries", n)
 	}
 	f.eventually("all test events are parked", f.in(registry.Parked, unfinishedTests))
 	other := f.command(8, "test")
 	f.eventually("another partner's test is delivered", f.in(registry.Delivered, 1))
-	f.exec("UPDATE delivery SET state = 'failed', finished_at = now() WHERE event_id = (SELECT event_id FROM delivery WHERE state = 'parked' LIMIT 1)")
+	f.exec("UPDATE delivery SET state = 'failed', finished_at = now() WHERE event_id = (SELECT event_id FROM delivery " +
+		"WHERE state = 'parked' LIMIT 1)")
 	next := f.command(7, "test")
 	f.eventually("its next test is made", f.done(next))
-	if n := f.number("SELECT sum(deliveries) FROM command WHERE id IN ($1, $2)", other, next); n != 2 || len(r.got()) != 1 {
+	if n := f.number("SELECT sum(deliveries) FROM command WHERE id IN ($1, $2)", other, next); n != 2 ||
+		len(r.got()) != 1 {
 		t.Errorf("after one has finished, %d deliveries of 2 commands, and %d requests", n, len(r.got()))
 	}
 	f.eventually("the new test event is parked too", f.in(registry.Parked, unfinishedTests))
@@ -143,7 +149,8 @@ func (f *fixture) history(partner int64, events int) {
 	f.Helper()
 	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", partner, events)
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
-		SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'failed', now() FROM generate_series(1, $2::bigint) n`, partner, events)
+		SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'failed', now() FROM generate_series(1, $2::bigint) n`,
+		partner, events)
 }
 
 // A long range replays one part per turn, and commands that came after it do not wait for
@@ -180,7 +187,8 @@ func TestNewEventsDoNotWaitForAWholeRange(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.history(7, 3*rangePart)
-	f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', 7, gen_random_uuid(), 1, now() + interval '1 hour')")
+	f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', 7, gen_random_uuid(), 1, now() + " +
+		"interval '1 hour')")
 	long, err := f.queries.CreateReplayRange(
 		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart},
 	)
@@ -259,7 +267,8 @@ func TestReplayRangeToUnreachablePartners(t *testing.T) {
 	}
 	nowhere := replay(7)
 	f.eventually("the range is replayed", f.done(nowhere))
-	f.eventually("the range ends without an endpoint", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
+	f.eventually("the range ends without an endpoint",
+		func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
 	// A part waits for the previous one while a dispatcher has the partner.
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 8, $1, 'deposit.referral', '{}', 'pending')`, 3*rangePart)
 	f.eventually("a dispatcher has the partner", func() bool {
@@ -272,9 +281,12 @@ func TestReplayRangeToUnreachablePartners(t *testing.T) {
 	}
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	back.Store(true)
-	f.eventually("events are delivered to the recovered receiver", func() bool { return f.states()[registry.Delivered] > 0 })
-	f.eventually("the range is replayed once the parked part was sent", func() bool { // the test marks most as sent, because ten thousand POSTs take long
-		f.exec("UPDATE delivery SET state = 'delivered', finished_at = now() WHERE partner_id = 8 AND state IN ('pending', 'parked')")
+	f.eventually("events are delivered to the recovered receiver",
+		func() bool { return f.states()[registry.Delivered] > 0 })
+	f.eventually("the range is replayed once the parked part was sent", func() bool {
+		// the test marks most as sent, because ten thousand POSTs take long
+		f.exec("UPDATE delivery SET state = 'delivered', finished_at = now() WHERE partner_id = 8 AND state IN " +
+			"('pending', 'parked')")
 		return f.done(long)()
 	})
 }

@@ -415,7 +415,8 @@ func (r *reader) rewind(ctx context.Context, p place) error {
 			"set the topic's retention to infinite, and read the log again into a new topic",
 			"topic", p.topic, "partition", p.partition, "position", position, "first", start.Offset)
 	} else {
-		r.d.log.Warn("referral topic is shorter than what was read of it: reading it from the start, known events are skipped",
+		r.d.log.Warn("referral topic is shorter than what was read of it: reading it from the start, known events are "+
+			"skipped",
 			"topic", p.topic, "partition", p.partition, "position", position)
 	}
 	r.seek(map[place]int64{p: start.Offset})

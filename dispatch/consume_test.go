@@ -76,7 +76,8 @@ func TestSlowerReaderContinuesFromThePosition(t *testing.T) {
 			}
 		}
 	}
-	if inserted, known := ds[0].recordsWere(recordInserted)+ds[1].recordsWere(recordInserted), ds[0].recordsWere(recordKnown)+ds[1].recordsWere(recordKnown); inserted != events || known != 0 {
+	if inserted, known := ds[0].recordsWere(recordInserted)+ds[1].recordsWere(recordInserted),
+		ds[0].recordsWere(recordKnown)+ds[1].recordsWere(recordKnown); inserted != events || known != 0 {
 		t.Errorf("%v inserted, and %v read twice", inserted, known)
 	}
 }
@@ -113,7 +114,8 @@ func TestLag(t *testing.T) {
 
 // An abort marker is a control record of type 0.
 func TestAborts(t *testing.T) {
-	control, data := kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true})
+	control, data := kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}),
+		kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true})
 	for _, c := range []struct {
 		attrs kgo.RecordAttrs
 		key   []byte

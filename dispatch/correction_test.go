@@ -23,7 +23,8 @@ import (
 // and time, log index and seq.
 func (f *fixture) mined(partner uint32, tx, n int, logIndex uint32, assets int64) *event.Referral {
 	r := referral(f.T, event.Referral_KIND_DEPOSIT, partner, tx, contracts.DepositAccepted{
-		DepositID: big.NewInt(1), Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: big.NewInt(assets), Shares: big.NewInt(1),
+		DepositID: big.NewInt(1), Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: big.NewInt(assets),
+		Shares: big.NewInt(1),
 	})
 	r.Seq = uint64(1000*n) + uint64(logIndex)
 	r.Log.BlockNumber, r.Log.BlockTime, r.Log.LogIndex = 1000+uint64(n), 1_700_000_000+uint64(n), logIndex
@@ -57,10 +58,12 @@ func TestMinedAgain(t *testing.T) {
 	topic := chainlog.ReferralDeposits(testChain)
 	f.produce(topic, f.encoded(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222))...)
 	f.eventually("delivered", f.in(registry.Delivered, 2))
-	first, second := f.text("SELECT event_id::text FROM delivery WHERE sequence = 1"), f.text("SELECT event_id::text FROM delivery WHERE sequence = 2")
+	first, second := f.text("SELECT event_id::text FROM delivery WHERE sequence = 1"),
+		f.text("SELECT event_id::text FROM delivery WHERE sequence = 2")
 	say := func(what string, block, one, two int) {
 		t.Helper()
-		for id, logIndex := range map[string]string{first: fmt.Sprintf("111\"%%\"%d\",\"logIndex\":%d,", block, one), second: fmt.Sprintf("222\"%%\"%d\",\"logIndex\":%d,", block, two)} {
+		for id, logIndex := range map[string]string{first: fmt.Sprintf("111\"%%\"%d\",\"logIndex\":%d,", block, one),
+			second: fmt.Sprintf("222\"%%\"%d\",\"logIndex\":%d,", block, two)} {
 			if f.withBody(`"id":"`+id+`"`, logIndex) != 1 {
 				t.Errorf("%s, event %s lacks %s: %s", what, id, logIndex, f.text(
 					"SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = $1::text::uuid", id,
@@ -73,13 +76,15 @@ func TestMinedAgain(t *testing.T) {
 	f.produce(topic, f.encoded(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222))...)
 	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 2 })
 	say("mined again", 1002, 5, 7)
-	if n := f.number("SELECT count(*) FROM delivery JOIN attempt USING (event_id) WHERE state = 'delivered' AND corrected_at > started_at"); n != 2 {
+	if n := f.number("SELECT count(*) FROM delivery JOIN attempt USING (event_id) WHERE state = 'delivered' AND " +
+		"corrected_at > started_at"); n != 2 {
 		t.Errorf("%d of 2 deliveries are marked as corrected after their delivery", n)
 	}
 
 	f.exec("UPDATE position SET next_offset = 0") // the next batch notices it
 	f.produce(topic, f.encoded(f.mined(7, 1, 3, 0, 111), f.mined(7, 1, 3, 2, 222))...)
-	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == 4 && d.recordsWere(recordCorrected) == 4 })
+	f.eventually("all is read again",
+		func() bool { return d.recordsWere(recordKnown) == 4 && d.recordsWere(recordCorrected) == 4 })
 	say("mined a third time", 1003, 0, 2)
 	if n := f.number("SELECT count(*) FROM correction WHERE revision IN (0, 1)"); n != 4 {
 		t.Errorf("%d of 4 replaced bodies are kept", n)
@@ -89,7 +94,8 @@ func TestMinedAgain(t *testing.T) {
 			t.Errorf("a delivered body is not kept: %s", c.body)
 		}
 	}
-	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 || f.number("SELECT count(*) FROM dead_record") != 0 {
+	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 ||
+		f.number("SELECT count(*) FROM dead_record") != 0 {
 		t.Errorf("%d deliveries, %d requests for 2 events", n, len(r.got()))
 	}
 	f.contiguous(7, 2)
@@ -146,7 +152,8 @@ func TestMinedAgainDuringThePost(t *testing.T) {
 			if f.number("SELECT count(*) FROM delivery WHERE corrected_at > $1::text::timestamptz", corrected) != 1 {
 				t.Error("the correction is dated before the end of a POST without it")
 			}
-			if last := string(got[len(got)-1].body); posts == 2 && !strings.Contains(last, `"blockNumber":"1002","logIndex":4,`) {
+			if last := string(got[len(got)-1].body); posts == 2 &&
+				!strings.Contains(last, `"blockNumber":"1002","logIndex":4,`) {
 				t.Errorf("the second attempt sent %s", last)
 			}
 		})
@@ -174,7 +181,8 @@ func TestMinedAgainWhileQueued(t *testing.T) {
 	if got := r.got(); len(got) != 2 || !strings.Contains(string(got[1].body), `"blockNumber":"1002","logIndex":5,`) {
 		t.Errorf("%d requests, the last with %s", len(got), got[len(got)-1].body)
 	}
-	if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE revision = 1 AND started_at > corrected_at"); n != 1 {
+	if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE revision = 1 AND started_at > " +
+		"corrected_at"); n != 1 {
 		t.Errorf("%d attempts began after the correction", n)
 	}
 }
@@ -209,7 +217,8 @@ func TestJudge(t *testing.T) {
 	}
 	withdrawn := func(tx, n int, logIndex uint32) *event.Referral {
 		r, as := withdrawal(t, 7, tx), f.mined(7, tx, n, logIndex, 0)
-		r.Seq, r.Log.BlockNumber, r.Log.BlockTime, r.Log.BlockHash, r.Log.LogIndex = as.Seq, as.Log.BlockNumber, as.Log.BlockTime, as.Log.BlockHash, logIndex
+		r.Seq, r.Log.BlockNumber, r.Log.BlockTime, r.Log.BlockHash, r.Log.LogIndex = as.Seq, as.Log.BlockNumber,
+			as.Log.BlockTime, as.Log.BlockHash, logIndex
 		return r
 	}
 	later := func(r *event.Referral) *event.Referral { r.Seq += 100_000; return r }
@@ -225,24 +234,36 @@ func TestJudge(t *testing.T) {
 		{"nothing is known", nil, false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
 		{"another transaction is known", of(f.mined(7, 2, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
 		{"the log is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
-		{"the log is known, with an earlier seq", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)), recordKnown, 0},
-		{"the log is known, with another body", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict, 0},
-		{"another log of the same mining is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222), recordInserted, -1},
-		{"both logs of the same mining are known", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 1},
+		{"the log is known, with an earlier seq", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)),
+			recordKnown, 0},
+		{"the log is known, with another body", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict,
+			0},
+		{"another log of the same mining is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222),
+			recordInserted, -1},
+		{"both logs of the same mining are known", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false,
+			f.mined(7, 1, 1, 5, 222), recordKnown, 1},
 		{"mined again", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 4, 111), recordCorrected, 0},
 		{"mined again at the same index", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordCorrected, 0},
-		{"mined again, the first of two", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 5, 111), recordCorrected, 0},
-		{"mined again, the second", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 7, 222), recordCorrected, 1},
-		{"mined again, and all are known", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false, f.mined(7, 1, 2, 9, 333), recordInserted, -1},
+		{"mined again, the first of two", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false,
+			f.mined(7, 1, 2, 5, 111), recordCorrected, 0},
+		{"mined again, the second", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 7, 222),
+			recordCorrected, 1},
+		{"mined again, and all are known", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false,
+			f.mined(7, 1, 2, 9, 333), recordInserted, -1},
 		{"mined before", of(f.mined(7, 1, 2, 4, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
-		{"mined before, the second", of(f.mined(7, 1, 2, 4, 111), f.mined(7, 1, 2, 6, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 0},
+		{"mined before, the second", of(f.mined(7, 1, 2, 4, 111), f.mined(7, 1, 2, 6, 222)), false, f.mined(7, 1, 1, 5, 222),
+			recordKnown, 0},
 		{"another partner's", of(f.mined(8, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
-		{"another partner's of a later mining", of(f.mined(8, 1, 2, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
+		{"another partner's of a later mining", of(f.mined(8, 1, 2, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordInserted,
+			-1},
 		{"another type's", of(f.mined(7, 1, 1, 3, 111)), false, withdrawn(1, 2, 3), recordInserted, -1},
-		{"after another type's", of(f.mined(7, 1, 1, 3, 111), withdrawn(1, 1, 4)), false, withdrawn(1, 2, 5), recordCorrected, 1},
+		{"after another type's", of(f.mined(7, 1, 1, 3, 111), withdrawn(1, 1, 4)), false, withdrawn(1, 2, 5), recordCorrected,
+			1},
 		{"known without mining", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
-		{"known without mining, with another body", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 3, 111), recordConflict, 0},
-		{"known without mining, under another id", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 4, 111), recordInserted, -1},
+		{"known without mining, with another body", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 3, 111),
+			recordConflict, 0},
+		{"known without mining, under another id", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 4, 111),
+			recordInserted, -1},
 	} {
 		known := &knownDeliveries{byEvent: map[uuid.UUID]*knownDelivery{}, byTx: map[string][]*knownDelivery{}}
 		var stored []*knownDelivery

@@ -173,7 +173,8 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 			if string(before.body) != string(c.body) {
 				t.Errorf("event %s came with two bodies", c.id())
 			}
-			if later := c.at.Sub(before.at); later >= 2*time.Second && before.header.Get("X-Service-Timestamp") == c.header.Get("X-Service-Timestamp") {
+			if later := c.at.Sub(before.at); later >= 2*time.Second &&
+				before.header.Get("X-Service-Timestamp") == c.header.Get("X-Service-Timestamp") {
 				t.Errorf("event %s came again after %s with the old timestamp", c.id(), later)
 			}
 		}
@@ -215,20 +216,23 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 		_ = process.Wait()
 		_, err = session.Exec(t.Context(), "SELECT pg_advisory_unlock($1)", gate)
 		f.check(err)
-		const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()"
+		const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = " +
+			"'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()"
 		f.eventually("its session has ended", func() bool { return f.number(others) == 0 })
 	}
 
 	// The counters are set after the deliveries are inserted, in the same transaction.
 	f.exec("CREATE TRIGGER gate AFTER UPDATE ON stream FOR EACH ROW EXECUTE FUNCTION gate()")
 	killAtGate()
-	if n, moved := f.number("SELECT count(*) FROM delivery"), f.number("SELECT sum(next_offset) FROM position"); n != 0 || moved != 0 {
+	if n, moved := f.number("SELECT count(*) FROM delivery"), f.number("SELECT sum(next_offset) FROM position"); n != 0 ||
+		moved != 0 {
 		t.Fatalf("killed before the commit: %d deliveries, positions %d", n, moved)
 	}
 	f.exec("DROP TRIGGER gate ON stream")
 
 	// A deferred trigger runs within COMMIT, whose response is lost.
-	f.exec("CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION gate()")
+	f.exec("CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE " +
+		"FUNCTION gate()")
 	killAtGate()
 	if n, sent := f.number("SELECT count(*) FROM delivery"), len(r.got()); n == 0 || sent != 0 {
 		t.Fatalf("killed during the commit: %d deliveries, %d requests", n, sent)

@@ -124,8 +124,10 @@ func TestDNSGames(t *testing.T) {
 	all := f.states()[registry.Delivered]
 	f.deposits(7, sent, sent+1)
 	sent++
-	f.eventually("a connection is open", func() bool { return public.open.Load() == 1 && f.states()[registry.Delivered] > all })
-	f.eventually("finished", func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
+	f.eventually("a connection is open",
+		func() bool { return public.open.Load() == 1 && f.states()[registry.Delivered] > all })
+	f.eventually("finished",
+		func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
 	names.Say(movedAddr)
 	f.setURL(7, url)
 	d.endpoints.expire()
@@ -149,7 +151,8 @@ func TestHostSpellings(t *testing.T) {
 	}
 	for _, resolver := range []string{"go", "cgo"} { // cgo takes effect only in a build with cgo (make race)
 		process := f.childWith(func(c *child) { c.Allow, c.Once = []string{proxyAddr + "/32"}, true },
-			"GODEBUG=netdns="+resolver, "HTTPS_PROXY=http://"+proxy.Listener.Addr().String(), "https_proxy=http://"+proxy.Listener.Addr().String(),
+			"GODEBUG=netdns="+resolver, "HTTPS_PROXY=http://"+proxy.Listener.Addr().String(),
+			"https_proxy=http://"+proxy.Listener.Addr().String(),
 			"ALL_PROXY=http://"+proxy.Listener.Addr().String(), "NO_PROXY=", "no_proxy=")
 		for i := range hosts {
 			f.deposits(uint32(i+1), i, i+1)
@@ -160,7 +163,8 @@ func TestHostSpellings(t *testing.T) {
 		if n := f.number("SELECT count(*) FROM attempt WHERE status IS NOT NULL"); n != 0 {
 			t.Errorf("%s: %d attempts got a response", resolver, n)
 		}
-		if n := f.number("SELECT count(*) FROM attempt WHERE error LIKE '%is not a public one' OR error LIKE '%is not allowed%'"); n < 20 {
+		if n := f.number("SELECT count(*) FROM attempt WHERE error LIKE '%is not a public one' OR error LIKE '%is not " +
+			"allowed%'"); n < 20 {
 			t.Errorf("%s: %d attempts report that the address is not public", resolver, n)
 		}
 		f.exec("DELETE FROM attempt")

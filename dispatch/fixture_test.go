@@ -197,7 +197,8 @@ func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 // connect makes a dispatcher use another pool.
 func (d *Dispatch) connect(pool *pgxpool.Pool) {
 	q := db.New(pool)
-	d.pool, d.queries, d.endpoints.queries, d.shared.Queries, d.intakes.Queries, d.shared.Leases.Queries = pool, q, q, q, q, q
+	d.pool, d.queries, d.endpoints.queries, d.shared.Queries, d.intakes.Queries, d.shared.Leases.Queries = pool, q, q, q,
+		q, q
 }
 
 // run starts a dispatcher; stop, or the end of the test, ends it and waits.

@@ -35,7 +35,8 @@ func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 	f.exec("CREATE TABLE wait (ms double precision)")
 	f.exec(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		INSERT INTO wait VALUES (extract(epoch FROM NEW.due_at - now()) * 1000); RETURN NULL; END $$`)
-	f.exec("CREATE TRIGGER wait AFTER UPDATE ON delivery FOR EACH ROW WHEN (NEW.state = 'pending' AND NEW.attempts = 2) EXECUTE FUNCTION wait()")
+	f.exec("CREATE TRIGGER wait AFTER UPDATE ON delivery FOR EACH ROW WHEN (NEW.state = 'pending' AND NEW.attempts = " +
+		"2) EXECUTE FUNCTION wait()")
 	for n := range each {
 		f.depositsOfAll(partners, n*partners)
 	}
@@ -50,7 +51,8 @@ func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 	if n := r.mostAtOnce(); n > slots {
 		t.Errorf("%d requests at a time with %d slots", n, slots)
 	}
-	if wire, logged := len(r.got()), f.number("SELECT count(*) FROM attempt"); wire != 3*partners*each || int64(wire) != logged {
+	if wire, logged := len(r.got()), f.number("SELECT count(*) FROM attempt"); wire != 3*partners*each ||
+		int64(wire) != logged {
 		t.Errorf("%d requests and %d attempts for %d events that are rejected twice", wire, logged, partners*each)
 	}
 }
@@ -79,7 +81,8 @@ func TestHostileBodiesCostNothing(t *testing.T) {
 	before := peak(t, process.Process.Pid)
 	r.script(func(w http.ResponseWriter, n, _ int) { answers[n%len(answers)](f, w) })
 	f.deposits(7, 500, 560)
-	f.eventually("all have ended", func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL") >= 540 })
+	f.eventually("all have ended",
+		func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL") >= 540 })
 	after := peak(t, process.Process.Pid)
 	t.Logf("%d KiB before, %d KiB after", before, after)
 	if after-before > 10<<10 {

@@ -16,7 +16,8 @@ import (
 // stealIntake gives the lease of the intake to another owner, for an hour.
 func (f *fixture) stealIntake() {
 	f.Helper()
-	f.exec("UPDATE job_lease SET owner = $1, fence = fence + 1, until = now() + interval '1 hour' WHERE kind = 'intake'", uuid.New())
+	f.exec("UPDATE job_lease SET owner = $1, fence = fence + 1, until = now() + interval '1 hour' WHERE kind = 'intake'",
+		uuid.New())
 }
 
 // One of several dispatchers reads the topics and backfills new partners. The others are ready, send, and measure what
@@ -32,10 +33,13 @@ func TestOneDispatcherReadsForAll(t *testing.T) {
 	f.deposits(7, 0, 50)
 	f.deposits(8, 50, 60)
 	f.eventually("delivered", f.in(registry.Delivered, 50))
-	f.eventually("those of the unknown partner are skipped", func() bool { return first.recordsWere(recordUnclaimed) == 10 })
+	f.eventually("those of the unknown partner are skipped",
+		func() bool { return first.recordsWere(recordUnclaimed) == 10 })
 	f.partner(8, "")
-	f.eventually("backfilled", func() bool { return f.in(registry.NoEndpoint, 10)() && f.number("SELECT count(*) FROM adopted") == 2 })
-	if n := first.recordsWere(recordInserted); n != 50 || second.recordsWere(recordInserted) != 0 || second.Status().Intake {
+	f.eventually("backfilled",
+		func() bool { return f.in(registry.NoEndpoint, 10)() && f.number("SELECT count(*) FROM adopted") == 2 })
+	if n := first.recordsWere(recordInserted); n != 50 || second.recordsWere(recordInserted) != 0 ||
+		second.Status().Intake {
 		t.Errorf("%v inserted by the first one, %v by the second", n, second.recordsWere(recordInserted))
 	}
 	stop()
@@ -81,7 +85,8 @@ func TestIntakeThatAnotherTookOver(t *testing.T) {
 	})
 	f.deposits(7, 0, 5)
 	f.eventually("it measures what is not read", func() bool { return d.Status().LagRecords > 0 && d.Ready() == nil })
-	if d.recordsWere(recordUnclaimed) != 0 || strings.Contains(f.logged.String()[before:], "cannot read the referral topics") {
+	if d.recordsWere(recordUnclaimed) != 0 ||
+		strings.Contains(f.logged.String()[before:], "cannot read the referral topics") {
 		t.Errorf("%v records were read; %s", d.recordsWere(recordUnclaimed), f.logged)
 	}
 }
@@ -118,7 +123,8 @@ func TestSuspendedIntake(t *testing.T) {
 	}
 	old.Drop(t.Context())
 	f.contiguous(7, 20)
-	if n := f.number("SELECT count(*) FROM job_lease WHERE kind = 'intake' AND owner = $1 AND until > now()", successor.owner); n != 1 {
+	if n := f.number("SELECT count(*) FROM job_lease WHERE kind = 'intake' AND owner = $1 AND until > now()",
+		successor.owner); n != 1 {
 		t.Error("the successor has lost its lease")
 	}
 }
@@ -130,7 +136,8 @@ func TestIntakeThatFailsIsLeftToOthers(t *testing.T) {
 	lost := f.start(func(d *Dispatch) { d.config.ChainID = 1 }) // whose topics do not exist
 	f.eventually("it cannot read", func() bool { return strings.Contains(lost.Status().Reason, "does not exist yet") })
 	sound := f.start(nil)
-	f.eventually("the other one reads", func() bool { return sound.recordsWere(recordUnclaimed) == 5 && sound.Ready() == nil })
+	f.eventually("the other one reads",
+		func() bool { return sound.recordsWere(recordUnclaimed) == 5 && sound.Ready() == nil })
 	if lost.Ready() == nil {
 		t.Error("ready without topics")
 	}
@@ -160,7 +167,8 @@ func TestLaneOfAnotherDispatcherIsWoken(t *testing.T) {
 	_, err := sender.intakes.Take(t.Context(), 0)
 	f.check(err)
 	f.stealIntake()
-	f.exec("INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES (gen_random_uuid(), 7, 'webhook.test', '{}', 'pending')")
+	f.exec("INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES (gen_random_uuid(), 7, " +
+		"'webhook.test', '{}', 'pending')")
 	f.run(sender)
 	f.eventually("its lane has sent something", f.in(registry.Delivered, 1))
 	f.eventually("it listens", func() bool {

@@ -58,7 +58,8 @@ func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	d.health.prove(time.Now())
-	f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', 7, gen_random_uuid(), 1, now() + interval '1 hour')")
+	f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', 7, gen_random_uuid(), 1, now() + " +
+		"interval '1 hour')")
 	f.exec("ALTER TABLE job_lease RENAME TO elsewhere")
 	if d.take(t.Context(), lane.New(d.shared, 7)) || d.Ready() == nil {
 		t.Errorf("without a table of leases: %v", d.Ready())
@@ -118,7 +119,8 @@ func TestGivenAwayForTheTimeOfALease(t *testing.T) {
 	d.giveAway(l)
 	d.retire(l, true)
 	d.wake(7)
-	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) || until.After(time.Now().Add(d.shared.Leases.Period)) {
+	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) ||
+		until.After(time.Now().Add(d.shared.Leases.Period)) {
 		t.Errorf("%d lanes, and the partner is left to others until %s", len(d.allLanes()), until)
 	}
 	d.yielded[7] = time.Now().Add(-time.Millisecond)

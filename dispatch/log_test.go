@@ -48,7 +48,8 @@ func TestAnotherLogIsRejected(t *testing.T) {
 	f.eventually("the followed log is delivered", f.in(registry.Delivered, 10))
 	f.eventually("the other log is rejected", func() bool {
 		reason := d.Status().Reason
-		return d.Ready() != nil && strings.Contains(reason, fmt.Sprintf("navlog webhook follow-log %x", other)) && strings.Contains(reason, fmt.Sprintf("made of the log %x", testLog))
+		return d.Ready() != nil && strings.Contains(reason, fmt.Sprintf("navlog webhook follow-log %x", other)) &&
+			strings.Contains(reason, fmt.Sprintf("made of the log %x", testLog))
 	})
 	if n := f.number("SELECT count(*) FROM position WHERE log_id <> $1", []byte(testLog)); n != 0 {
 		t.Errorf("%d positions are of another log", n)
@@ -84,10 +85,12 @@ func TestEarlierEventsAreOfTheFollowedLog(t *testing.T) {
 	f.deposits(7, 2, 4)
 	f.deposits(8, 4, 5)
 	f.eventually("the followed log is delivered", f.in(registry.Delivered, 1))
-	f.eventually("all partitions are read", func() bool { return f.number("SELECT count(*) FROM position WHERE log_id = $1", []byte(testLog)) >= 1 })
+	f.eventually("all partitions are read",
+		func() bool { return f.number("SELECT count(*) FROM position WHERE log_id = $1", []byte(testLog)) >= 1 })
 	f.partner(7, r.url)
 	f.eventually("backfilled", func() bool { return f.number("SELECT count(*) FROM adopted WHERE partner_id = 7") == 1 })
-	f.eventually("those of the followed log", func() bool { return f.number("SELECT count(*) FROM delivery WHERE partner_id = 7") == 2 })
+	f.eventually("those of the followed log",
+		func() bool { return f.number("SELECT count(*) FROM delivery WHERE partner_id = 7") == 2 })
 	f.contiguous(7, 2)
 }
 
@@ -128,7 +131,8 @@ func TestTwoChainsOnOneCluster(t *testing.T) {
 func TestFollowLogMovesNothing(t *testing.T) {
 	f := newFixture(t)
 	topic := uuid.New()
-	f.exec("INSERT INTO position (topic_id, partition, topic, next_offset, log_id) VALUES ($1, 0, 't', 5, $2), ($1, 1, 't', 6, NULL)", topic, []byte(testLog))
+	f.exec("INSERT INTO position (topic_id, partition, topic, next_offset, log_id) VALUES ($1, 0, 't', 5, $2), ($1, 1, "+
+		"'t', 6, NULL)", topic, []byte(testLog))
 	if n, err := f.queries.FollowLog(t.Context(), []byte("another log, new")); err != nil || n != 1 {
 		t.Errorf("%d positions, %v", n, err)
 	}
@@ -207,7 +211,8 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	accepted := make(chan error, 1)
 	go func() { accepted <- d.accept(context.WithoutCancel(t.Context()), []readBatch{last, first}) }()
 	f.eventually("accept waits", func() bool {
-		return f.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+		return f.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = "+
+			"'Lock'") == 1
 	})
 	if n := f.number("SELECT count(*) FROM (SELECT FROM position WHERE partition = 2 FOR UPDATE SKIP LOCKED) free"); n != 1 {
 		t.Error("the last position is locked before the first")
@@ -239,7 +244,8 @@ func TestOnlyAnotherLog(t *testing.T) {
 		t.Errorf("another log after the followed one is accepted: %v", err)
 	}
 	at := f.text("SELECT string_agg(next_offset::text, ' ' ORDER BY partition) FROM position")
-	if n, dead := f.number("SELECT count(*) FROM delivery"), f.number("SELECT count(*) FROM dead_record"); at != "1 0 1" || n != 2 || dead != 0 {
+	if n, dead := f.number("SELECT count(*) FROM delivery"), f.number("SELECT count(*) FROM dead_record"); at != "1 0 1" ||
+		n != 2 || dead != 0 {
 		t.Errorf("the positions are at %s, with %d deliveries and %d dead records", at, n, dead)
 	}
 }

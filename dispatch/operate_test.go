@@ -67,7 +67,8 @@ func TestRotationWithOverlap(t *testing.T) {
 	want := standardSignature(t, testSecret, during.id(), at, during.body) + " " + standardSignature(
 		t, next, during.id(), at, during.body,
 	)
-	if got := during.header.Get("Webhook-Signature"); got != want || during.header.Get("Webhook-Id") != during.id() || during.header.Get("Webhook-Timestamp") != at {
+	if got := during.header.Get("Webhook-Signature"); got != want || during.header.Get("Webhook-Id") != during.id() ||
+		during.header.Get("Webhook-Timestamp") != at {
 		t.Errorf("Standard Webhooks: %s, want %s", got, want)
 	}
 	if got := after.header.Get("X-Service-Signature-Next"); got != "" {
@@ -98,7 +99,8 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { _, _, err := e.get(impatient, 7); first <- err }()
 	f.eventually("the read is in progress", func() bool {
-		return f.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: Endpoints %'") == 1
+		return f.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: "+
+			"Endpoints %'") == 1
 	})
 	free := make(chan struct{})
 	go func() { e.expire(); close(free) }()
@@ -185,7 +187,8 @@ func TestPhases(t *testing.T) {
 	const whole = " AND first_byte_us <= 1000 * (duration_ms + 1)" // microseconds of a POST of milliseconds
 	const first, kept = "connect_us > 0 AND tls_us > 0 AND first_byte_us > tls_us" + whole,
 		"connect_us IS NULL AND tls_us IS NULL AND first_byte_us > 0" + whole
-	if f.number("SELECT count(*) FROM attempt WHERE dns_us IS NULL AND "+first) != 1 || f.number("SELECT count(*) FROM attempt WHERE "+kept) != 1 {
+	if f.number("SELECT count(*) FROM attempt WHERE dns_us IS NULL AND "+first) != 1 ||
+		f.number("SELECT count(*) FROM attempt WHERE "+kept) != 1 {
 		t.Error(f.text("SELECT json_agg(attempt)::text FROM attempt"))
 	}
 }

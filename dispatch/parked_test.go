@@ -25,7 +25,8 @@ func TestBreakerLife(t *testing.T) {
 	r.script(status(http.StatusServiceUnavailable)) // restarts the count
 	before := len(r.got())
 	f.deposits(7, 30, 60)
-	f.eventually("all are parked, and one is probed", func() bool { return f.states()[registry.Parked] == 60 && len(r.got()) >= before+5 })
+	f.eventually("all are parked, and one is probed",
+		func() bool { return f.states()[registry.Parked] == 60 && len(r.got()) >= before+5 })
 	if n := r.mostAtOnce(); n > 1 {
 		t.Errorf("%d probes at a time", n)
 	}
@@ -44,7 +45,8 @@ func TestBreakerLife(t *testing.T) {
 	}
 	f.eventually("the metric shows it", func() bool {
 		d.measure(t.Context())
-		return testutil.ToFloat64(d.metrics.openBreakers) == 1 && testutil.ToFloat64(d.metrics.deliveries.WithLabelValues(registry.Parked)) == 60
+		return testutil.ToFloat64(d.metrics.openBreakers) == 1 &&
+			testutil.ToFloat64(d.metrics.deliveries.WithLabelValues(registry.Parked)) == 60
 	})
 
 	r.script(ok)

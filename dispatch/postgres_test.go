@@ -78,8 +78,10 @@ func refuses(f *fixture, d *Dispatch, r *receiver) {
 func stalls(f *fixture, d *Dispatch, r *receiver) {
 	holder := f.hold("LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
 	f.deposits(7, 1, 10)
-	f.eventually("a write times out and is retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
-	f.eventually("all permitted POSTs are in flight", func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
+	f.eventually("a write times out and is retried",
+		func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
+	f.eventually("all permitted POSTs are in flight",
+		func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
 	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
 		f.Errorf("%d requests while no result can be written", n)
 	}
@@ -262,7 +264,8 @@ func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	holder := f.hold("SELECT FROM position FOR UPDATE")
 	f.deposits(7, 1, 2)
-	f.eventually("it is not ready, and reports why", func() bool { return strings.Contains(d.Status().Reason, "were last read") })
+	f.eventually("it is not ready, and reports why",
+		func() bool { return strings.Contains(d.Status().Reason, "were last read") })
 	if d.Status().LagRecords == 0 {
 		t.Error("a referral that is not written counts as read")
 	}
@@ -348,7 +351,8 @@ func TestOneOfTwoResultsIsRejected(t *testing.T) {
 	refused := make(chan writeOutcome, 1)
 	bad := entry{attempt: e.attempt, written: refused}
 	bad.attempt.Delivery.EventID = uuid.New()
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')", bad.attempt.Delivery.EventID)
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 2, "+
+		"'deposit.referral', '{}', 'pending')", bad.attempt.Delivery.EventID)
 	bad.attempt.Verdict.State = "not a state"
 	d.ledger.write([]entry{bad, e})
 	if o := <-written; o.err != nil || o.fenced {
@@ -408,8 +412,10 @@ func TestStopGivesUpUnwritableResults(t *testing.T) {
 // resultOf returns the result of a POST of a new delivery, under a lease that it takes.
 func (f *fixture) resultOf(d *Dispatch, v lane.Verdict, r lane.Result) entry {
 	f.Helper()
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
-	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{Kind: registry.PartnerLease, Key: 7, Owner: d.owner, Milliseconds: 60_000})
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, "+
+		"'deposit.referral', '{}', 'pending')", depositID)
+	fence, err := d.queries.TakeLease(f.Context(),
+		db.TakeLeaseParams{Kind: registry.PartnerLease, Key: 7, Owner: d.owner, Milliseconds: 60_000})
 	f.check(err)
 	r.Started, r.Phases = time.Now().UTC(), lane.NoPhases()
 	return entry{attempt: lane.Attempt{

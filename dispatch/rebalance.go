@@ -65,9 +65,11 @@ func clockFault(before, after, theirs time.Time) error {
 	ahead, behind := before.Sub(theirs), theirs.Sub(after)
 	switch {
 	case ahead > clockTolerance:
-		return fmt.Errorf("this machine's clock is %s ahead of PostgreSQL's: synchronise both with NTP", ahead.Round(10*time.Second))
+		return fmt.Errorf("this machine's clock is %s ahead of PostgreSQL's: synchronise both with NTP",
+			ahead.Round(10*time.Second))
 	case behind > clockTolerance:
-		return fmt.Errorf("this machine's clock is %s behind PostgreSQL's: synchronise both with NTP", behind.Round(10*time.Second))
+		return fmt.Errorf("this machine's clock is %s behind PostgreSQL's: synchronise both with NTP",
+			behind.Round(10*time.Second))
 	}
 	return nil
 }

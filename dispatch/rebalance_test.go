@@ -148,7 +148,8 @@ func (f *fixture) postgresClock(by string) {
 	f.exec("CREATE SCHEMA IF NOT EXISTS skew")
 	for _, name := range []string{"now", "clock_timestamp"} {
 		f.exec(fmt.Sprintf(
-			"CREATE OR REPLACE FUNCTION skew.%s() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.%[1]s() + interval '%s' $$", name, by,
+			"CREATE OR REPLACE FUNCTION skew.%s() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.%[1]s() + "+
+				"interval '%s' $$", name, by,
 		))
 	}
 	f.url = strings.TrimSuffix(f.url, path) + path
@@ -163,7 +164,8 @@ func TestWrongClockIsAFault(t *testing.T) {
 	d.health.prove(time.Now())
 	l := f.lane7(d)
 	d.rebalance(t.Context())
-	const want = "cannot sign with the right time: this machine's clock is 2m0s ahead of PostgreSQL's: synchronise both with NTP"
+	const want = "cannot sign with the right time: this machine's clock is 2m0s ahead of PostgreSQL's: synchronise " +
+		"both with NTP"
 	if err := d.Ready(); err == nil || err.Error() != want {
 		t.Errorf("with a wrong clock: %v", err)
 	}

@@ -50,8 +50,8 @@ func (d *Dispatch) retentionStart(ctx context.Context) (time.Time, error) {
 // pruner prunes a part of one kind and reports whether there is more to do.
 type pruner func(ctx context.Context, before time.Time) (more bool, err error)
 
-// pruneUntil prunes the kinds in turn, one part of each, until nothing old is left or the time is over. A kind that fails
-// does not stop the others.
+// pruneUntil prunes the kinds in turn, one part of each, until nothing old is left or the time is over. A kind that
+// fails does not stop the others.
 func (d *Dispatch) pruneUntil(ctx context.Context, before time.Time) error {
 	var failures []error
 	kinds := []pruner{d.pruneAttempts, d.pruneTests, d.pruneCommands}

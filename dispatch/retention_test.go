@@ -31,7 +31,8 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	if n := f.number("SELECT count(*) FROM attempt"); n != attemptsKept {
 		t.Errorf("%d attempts are kept, want %d", n, attemptsKept)
 	}
-	if first, last := f.number("SELECT min(number) FROM attempt"), f.number("SELECT max(number) FROM attempt"); last != replays+1 || first != last-attemptsKept+1 {
+	if first, last := f.number("SELECT min(number) FROM attempt"),
+		f.number("SELECT max(number) FROM attempt"); last != replays+1 || first != last-attemptsKept+1 {
 		t.Errorf("attempts %d to %d are kept of %d", first, last, replays+1)
 	}
 	if n := f.number("SELECT sum(octet_length(response)) FROM attempt"); n > attemptsKept*lane.MaxResponseKept {
@@ -47,14 +48,16 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	d := f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 	const events = 400
 	f.deposits(7, 0, events)
-	f.eventually("all have failed or are parked", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
+	f.eventually("all have failed or are parked",
+		func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
 	const refusals = 200                    // consecutive rejections that open a breaker
 	most := refusals + d.shared.Concurrency // plus those in flight when it opens
 	if n := len(r.got()); n > most {
 		t.Errorf("%d requests, want at most %d", n, most)
 	}
 	f.deposits(7, events, 2*events)
-	f.eventually("new events wait too", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == 2*events })
+	f.eventually("new events wait too",
+		func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == 2*events })
 	if n := len(r.got()); n > most {
 		t.Errorf("%d requests, want at most %d", n, most)
 	}
@@ -64,7 +67,8 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	// The open time is over, and the receiver accepts everything.
 	f.exec("UPDATE breaker SET open_until = now()")
 	failed := f.states()[registry.Failed]
-	f.exec("UPDATE job_lease SET fence = fence + 1, owner = gen_random_uuid(), until = now() WHERE kind = 'partner'") // the lane starts again
+	// the lane starts again
+	f.exec("UPDATE job_lease SET fence = fence + 1, owner = gen_random_uuid(), until = now() WHERE kind = 'partner'")
 	r.script(ok)
 	f.eventually("delivered", f.in(registry.Delivered, 2*events-failed))
 }
@@ -77,7 +81,8 @@ func TestRetention(t *testing.T) {
 	now := time.Now()
 	event := func(sequence any, finished string, attempts int, age time.Duration) uuid.UUID {
 		id := uuid.New()
-		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, $2, 't', 'b', 'delivered', "+finished+")", id, sequence)
+		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, $2, "+
+			"'t', 'b', 'delivered', "+finished+")", id, sequence)
 		for n := range attempts {
 			f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, response, first_byte_us)
 				VALUES ($1, $2, 'u', 1, $3, 5, 200, 'hello', 7)`, id, n+1, now.Add(-age+time.Duration(n)*time.Minute))
@@ -103,9 +108,11 @@ func TestRetention(t *testing.T) {
 		return f.number("SELECT count(*) FROM retention WHERE until > now() - interval '91 days'") == 1
 	})
 	f.eventually("old tests and commands are pruned", func() bool {
-		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", oldTest) == 0 && f.number("SELECT count(*) FROM command") == 2
+		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", oldTest) == 0 &&
+			f.number("SELECT count(*) FROM command") == 2
 	})
-	for id, want := range map[uuid.UUID][3]int64{old: {1, 4, 0}, few: {1, 2, 0}, young: {1, 9, 9}, oldTest: {0, 0, 0}, youngTest: {1, 2, 2}, openTest: {1, 2, 0}} {
+	for id, want := range map[uuid.UUID][3]int64{old: {1, 4, 0}, few: {1, 2, 0}, young: {1, 9, 9}, oldTest: {0, 0, 0},
+		youngTest: {1, 2, 2}, openTest: {1, 2, 0}} {
 		got := [3]int64{
 			f.number("SELECT count(*) FROM delivery WHERE event_id = $1 AND body = 'b'", id), f.number(
 				"SELECT count(*) FROM attempt WHERE event_id = $1", id,
@@ -123,14 +130,15 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// The attempts that were kept of an event go when those of a later replay are old too: the last ones of the event are kept,
-// and not the last ones of each round.
+// The attempts that were kept of an event go when those of a later replay are old too: the last ones of the event are
+// kept, and not the last ones of each round.
 func TestRetentionOfAReplayedEvent(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	d := f.dispatcher(nil)
 	before, id := time.Now().AddDate(0, 0, -90).Truncate(time.Microsecond), uuid.New()
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, 1, 't', 'b', 'delivered', now())", id)
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, 1, "+
+		"'t', 'b', 'delivered', now())", id)
 	f.exec("UPDATE retention SET until = $1", before.AddDate(0, 0, -1))
 	for _, round := range []struct {
 		first, last int // its attempts
@@ -138,7 +146,8 @@ func TestRetentionOfAReplayedEvent(t *testing.T) {
 		kept        string
 	}{{1, 4, 2 * time.Hour, "1 2 3 4"}, {5, 6, time.Hour, "3 4 5 6"}, {7, 9, -time.Hour, "3 4 5 6 7 8 9"}} {
 		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
-			SELECT $1, n, 'u', 1, $2, 5, 200 FROM generate_series($3::int, $4::int) n`, id, before.Add(-round.age), round.first, round.last)
+			SELECT $1, n, 'u', 1, $2, 5, 200 FROM generate_series($3::int, $4::int) n`, id, before.Add(-round.age), round.first,
+			round.last)
 		f.check(d.pruneUntil(t.Context(), before))
 		if got := f.text("SELECT string_agg(number::text, ' ' ORDER BY number) FROM attempt"); got != round.kept {
 			t.Errorf("after attempt %d, these are kept: %s, want %s", round.last, got, round.kept)
@@ -162,7 +171,8 @@ func TestRetentionIgnoresTheMachinesClock(t *testing.T) {
 	if n := f.number("SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM command)"); n != 2 {
 		t.Errorf("%d of two rows are left that are an hour old by PostgreSQL's clock", n)
 	}
-	if n := f.number("SELECT count(*) FROM retention WHERE until BETWEEN now() - interval '1 year 91 days' AND now() - interval '1 year 89 days'"); n != 1 {
+	if n := f.number("SELECT count(*) FROM retention WHERE until BETWEEN now() - interval '1 year 91 days' AND now() - " +
+		"interval '1 year 89 days'"); n != 1 {
 		t.Errorf("attempts are pruned up to %s", f.text("SELECT until::text FROM retention"))
 	}
 }
@@ -175,13 +185,14 @@ func TestPruneInParts(t *testing.T) {
 	d := f.dispatcher(nil)
 	before := time.Now().AddDate(0, 0, -90).Truncate(time.Microsecond)
 	old, id := before.Add(-time.Hour), uuid.New()
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, 1, 't', 'b', 'delivered', now())", id)
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, 1, "+
+		"'t', 'b', 'delivered', now())", id)
 	for n, at := range []time.Duration{-80, -80, -80, -20, -20, -20, 0, 10, 10} { // in minutes
 		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, response, first_byte_us)
 			VALUES ($1, $2, 'u', 1, $3, 5, 200, 'hello', 7)`, id, n+1, before.Add(at*time.Minute))
 	}
-	// A busy hour: more attempts than a part has, each of another event. The last ones of the part have one time with two
-	// more.
+	// A busy hour: more attempts than a part has, each of another event. The last ones of the part have one time with
+	// two more.
 	f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
 		SELECT gen_random_uuid(), 1, 'busy', 1, $1::timestamptz + least(n, $2::int) * interval '1 second' + greatest(n - $2::int - 12, 0) * interval '1 second', 5, 200
 		FROM generate_series(1, $2::int + 500) n`, before.Add(-80*time.Minute), retentionRows-3-10)
@@ -190,8 +201,10 @@ func TestPruneInParts(t *testing.T) {
 		t.Helper()
 		got, err := d.pruneAttempts(t.Context(), before)
 		f.check(err)
-		n, details := f.number("SELECT count(*) FROM attempt WHERE event_id = $1", id), f.number("SELECT count(*) FROM attempt WHERE response IS NOT NULL")
-		if got != more || n != left || details != whole || f.number("SELECT count(*) FROM retention WHERE until = $1", before.Add(until)) != 1 {
+		n, details := f.number("SELECT count(*) FROM attempt WHERE event_id = $1", id),
+			f.number("SELECT count(*) FROM attempt WHERE response IS NOT NULL")
+		if got != more || n != left || details != whole ||
+			f.number("SELECT count(*) FROM retention WHERE until = $1", before.Add(until)) != 1 {
 			t.Errorf(
 				"%s: more: %v; %d attempts are left, %d of them with details; all are checked up to %s", what, got, n, details,
 				f.text("SELECT until::text FROM retention"),
@@ -217,9 +230,11 @@ func TestPruneInParts(t *testing.T) {
 			t.Errorf("no error without %s", table)
 		}
 		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
-		commands, attempts := f.number("SELECT count(*) FROM command"), f.number("SELECT count(*) FROM retention WHERE until = $1", before)
+		commands, attempts := f.number("SELECT count(*) FROM command"),
+			f.number("SELECT count(*) FROM retention WHERE until = $1", before)
 		if table != "command" && commands != 0 || table != "attempt" && table != "retention" && attempts != 1 {
-			t.Errorf("without %s, the others are not pruned: %d commands, attempts up to %s", table, commands, f.text("SELECT until::text FROM retention"))
+			t.Errorf("without %s, the others are not pruned: %d commands, attempts up to %s", table, commands,
+				f.text("SELECT until::text FROM retention"))
 		}
 		f.exec("DELETE FROM command")
 	}
@@ -228,9 +243,13 @@ func TestPruneInParts(t *testing.T) {
 	// Each kind is pruned independently.
 	const rows = retentionRows + 1
 	for what, c := range map[string]struct{ make, left string }{
-		"attempts": {"UPDATE retention SET until = $1::timestamptz - interval '3 hours' WHERE $2::int > 0", "SELECT count(*) FROM retention WHERE until <= $1::timestamptz"},
-		"tests":    {"INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at) SELECT gen_random_uuid(), 7, 't', 'b', 'delivered', $1::timestamptz FROM generate_series(1, $2::int)", "SELECT count(*) FROM delivery WHERE finished_at <= $1::timestamptz"},
-		"commands": {"INSERT INTO command (partner_id, kind, done_at) SELECT 7, 'test', $1::timestamptz FROM generate_series(1, $2::int)", "SELECT count(*) FROM command WHERE done_at <= $1::timestamptz"},
+		"attempts": {"UPDATE retention SET until = $1::timestamptz - interval '3 hours' WHERE $2::int > 0",
+			"SELECT count(*) FROM retention WHERE until <= $1::timestamptz"},
+		"tests": {"INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at) SELECT " +
+			"gen_random_uuid(), 7, 't', 'b', 'delivered', $1::timestamptz FROM generate_series(1, $2::int)",
+			"SELECT count(*) FROM delivery WHERE finished_at <= $1::timestamptz"},
+		"commands": {"INSERT INTO command (partner_id, kind, done_at) SELECT 7, 'test', $1::timestamptz FROM " +
+			"generate_series(1, $2::int)", "SELECT count(*) FROM command WHERE done_at <= $1::timestamptz"},
 	} {
 		f.exec("UPDATE retention SET until = $1", before)
 		f.exec(c.make, old, rows)

@@ -30,7 +30,8 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 	f.partner(9, refuses.url)
 	f.partner(10, "")
 	old := uuid.New()
-	f.exec("INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at) VALUES ($1, 7, 'webhook.test', 'b', 'delivered', now() - interval '100 days')", old)
+	f.exec("INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at) VALUES ($1, 7, 'webhook.test', "+
+		"'b', 'delivered', now() - interval '100 days')", old)
 	f.exec("INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', now() - interval '100 days')")
 	f.exec("UPDATE retention SET until = now() - interval '93 days'")
 	owner := f.url
@@ -55,14 +56,17 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 	f.exec("UPDATE dead_record SET retry_at = clock_timestamp()")
 	f.partner(11, well.url)
 	f.eventually("commands run, dead records retried, earlier events backfilled", func() bool {
-		return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 && f.number("SELECT count(*) FROM dead_record WHERE retried_at IS NULL") == 0 &&
+		return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 &&
+			f.number("SELECT count(*) FROM dead_record WHERE retried_at IS NULL") == 0 &&
 			f.number("SELECT count(*) FROM delivery WHERE partner_id = 11") == 5
 	})
 	f.eventually("old details are pruned", func() bool {
-		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", old) == 0 && f.number("SELECT count(*) FROM command WHERE done_at < now() - interval '1 day'") == 0
+		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", old) == 0 &&
+			f.number("SELECT count(*) FROM command WHERE done_at < now() - interval '1 day'") == 0
 	})
 	f.eventually("measured, announced and ready", func() bool {
-		return d.Ready() == nil && time.Since(d.Status().MeasuredAt) < time.Minute && f.number("SELECT count(*) FROM dispatcher") == 1
+		return d.Ready() == nil && time.Since(d.Status().MeasuredAt) < time.Minute &&
+			f.number("SELECT count(*) FROM dispatcher") == 1
 	})
 	stop()
 	if n := f.number("SELECT count(*) FROM dispatcher") + f.number("SELECT count(*) FROM job_lease WHERE until > now()"); n != 0 {

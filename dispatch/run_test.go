@@ -25,12 +25,14 @@ func TestConfigMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Config{PerPartnerConcurrency: 0, Concurrency: 1 << 20, LeaseSeconds: 2, CAFile: empty}.Validate()
-	for _, key := range []string{"webhooks.perPartnerConcurrency is 0", "webhooks.concurrency is 1048576", "webhooks.leaseSeconds is 2", "webhooks.caFile"} {
+	for _, key := range []string{"webhooks.perPartnerConcurrency is 0", "webhooks.concurrency is 1048576",
+		"webhooks.leaseSeconds is 2", "webhooks.caFile"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%q is not in %v", key, err)
 		}
 	}
-	if err := (Config{PerPartnerConcurrency: 1, Concurrency: 1, LeaseSeconds: 3, CAFile: empty + "x"}).Validate(); err == nil {
+	if err := (Config{PerPartnerConcurrency: 1, Concurrency: 1, LeaseSeconds: 3,
+		CAFile: empty + "x"}).Validate(); err == nil {
 		t.Error("a missing caFile is accepted")
 	}
 	if err := DefaultConfig().Validate(); err != nil {
@@ -111,7 +113,8 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	for from := range 5 { // each in its own transaction, and so in its own batch
 		f.deposits(7, 2+10*from, 12+10*from)
 	}
-	f.eventually("the dispatcher reports the error", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
+	f.eventually("the dispatcher reports the error",
+		func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
 	if n := f.number("SELECT max(next_offset) FROM position"); n > bad {
 		t.Errorf("the position is %d, but record %d is not written", n, bad)
 	}
@@ -158,7 +161,8 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 			f.deposits(8, 1, 2)
 			f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
 			f.eventually("the dispatcher had the partner", func() bool {
-				return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND key = 7 AND owner = $1", first.owner) == 1
+				return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND key = 7 AND owner = $1",
+					first.owner) == 1
 			})
 			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) })
 			f.eventually("both are delivered", f.in(registry.Delivered, 2))
@@ -178,12 +182,15 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	f.partner(8, r.url)
 	other := f.sealing(otherKey)
 	wrong := f.start(func(d *Dispatch) { d.endpoints.sealer = other })
-	f.eventually("the dispatcher reports the reason", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
+	f.eventually("the dispatcher reports the reason",
+		func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
 	f.deposits(7, 0, 1)
 	f.deposits(8, 1, 2)
-	f.eventually("the dispatcher has inserted the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
+	f.eventually("the dispatcher has inserted the deliveries",
+		func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
 	f.eventually("the dispatcher holds no partner", func() bool {
-		return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND owner = $1", wrong.owner) == 2 && f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
+		return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND owner = $1", wrong.owner) == 2 &&
+			f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
 	})
 	right := f.start(nil)
 	f.eventually("the other dispatcher delivers", f.in(registry.Delivered, 2))
@@ -244,7 +251,10 @@ func TestRebalanceCountsDispatchersWithKeys(t *testing.T) {
 	if n := given(); n != 0 {
 		t.Errorf("%d of %d partners are given to a dispatcher that cannot sign for them", n, count)
 	}
-	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) }).rebalance(t.Context())
+	f.dispatcher(func(d *Dispatch) {
+		d.endpoints.sealer = f.sealing(otherKey + "," +
+			partners.SealKey)
+	}).rebalance(t.Context())
 	if n := given(); n != count-(count/2+1) {
 		t.Errorf("%d of %d partners are given to a dispatcher with the right key and another", n, count)
 	}
@@ -278,7 +288,8 @@ func TestIdleLaneEnds(t *testing.T) {
 	for n := range 3 {
 		f.delivers(n, n+1)
 		f.eventually("the lane is gone", func() bool {
-			return d.Status().Lanes == 0 && f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
+			return d.Status().Lanes == 0 &&
+				f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
 		})
 	}
 }
@@ -340,7 +351,8 @@ func TestHangingTransaction(t *testing.T) {
 	).FirstErr())
 	f.deposits(7, 2, 5) // committed, but behind it
 	f.eventually("the dispatcher is not ready, and reports the position", func() bool {
-		return strings.Contains(d.Status().Reason, "a transaction has been open at offset ") && strings.Contains(d.Status().Reason, chainlog.ReferralDeposits(testChain))
+		return strings.Contains(d.Status().Reason, "a transaction has been open at offset ") &&
+			strings.Contains(d.Status().Reason, chainlog.ReferralDeposits(testChain))
 	})
 	f.eventually("the records behind it count as unread", func() bool { return d.Status().LagRecords >= 4 })
 	if age := testutil.ToFloat64(d.metrics.openTransaction); age == 0 || !f.in(registry.Delivered, 1)() {

@@ -55,7 +55,8 @@ func TestSampleReceivers(t *testing.T) {
 			f.partner(7, s.url)
 			f.start(nil)
 			f.delivers(0, 3)
-			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE sequence = 2")
+			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE " +
+				"sequence = 2")
 			f.eventually("the repeat is reported", func() bool { return strings.Count(s.reports(), "repeat ") == 1 })
 			f.eventually("delivered", f.in(registry.Delivered, 3))
 

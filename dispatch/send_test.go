@@ -84,13 +84,16 @@ func TestExactRequest(t *testing.T) {
 				headers := slices.Sorted(maps.Keys(c.header))
 				if !slices.Equal(headers, []string{"Content-Type", "User-Agent",
 					"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp",
-					"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Sequence", "X-Service-Signature", "X-Service-Timestamp"}) {
+					"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Sequence", "X-Service-Signature",
+					"X-Service-Timestamp"}) {
 					t.Errorf("headers %v", headers)
 				}
-				if c.header.Get("X-Service-Event-Type") != kind || c.header.Get("Content-Type") != "application/json" || c.header.Get("User-Agent") != "navlog/1" {
+				if c.header.Get("X-Service-Event-Type") != kind || c.header.Get("Content-Type") != "application/json" ||
+					c.header.Get("User-Agent") != "navlog/1" {
 					t.Errorf("headers %v", c.header)
 				}
-				if n := f.number("SELECT sequence FROM delivery WHERE event_id = $1", c.id()); c.header.Get("X-Service-Sequence") != strconv.FormatInt(n, 10) {
+				if n := f.number("SELECT sequence FROM delivery WHERE event_id = $1",
+					c.id()); c.header.Get("X-Service-Sequence") != strconv.FormatInt(n, 10) {
 					t.Errorf("event %d has sequence %q", n, c.header.Get("X-Service-Sequence"))
 				}
 				if c.path != "/hook?token="+urlToken {
@@ -357,11 +360,13 @@ func TestTestEvent(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	c := r.got()[0]
 	f.verify(c, testSecret)
-	if c.header.Get("X-Service-Event-Type") != "webhook.test" || c.id() != promised.String() || c.header.Get("X-Service-Sequence") != "" {
+	if c.header.Get("X-Service-Event-Type") != "webhook.test" || c.id() != promised.String() ||
+		c.header.Get("X-Service-Sequence") != "" {
 		t.Errorf("%s was promised, and the request has the headers %v", promised, c.header)
 	}
 	at := f.text("SELECT substring(convert_from(body, 'UTF8') FROM '\"createdAt\":\"([^\"]+)\"') FROM delivery")
-	if want := `{"id":"` + c.id() + `","version":1,"type":"webhook.test","createdAt":"` + at + `","partnerId":7,"data":{}}`; string(c.body) != want {
+	if want := `{"id":"` + c.id() + `","version":1,"type":"webhook.test","createdAt":"` + at +
+		`","partnerId":7,"data":{}}`; string(c.body) != want {
 		t.Errorf("body %s, want %s", c.body, want)
 	}
 	if f.number("SELECT count(*) FROM delivery WHERE sequence IS NULL AND event_id = $1", promised) != 1 {
@@ -379,9 +384,11 @@ func TestReplayCommand(t *testing.T) {
 	f.start(nil)
 	f.deposits(7, 1, 2)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
-	f.exec("INSERT INTO command (partner_id, kind, event_id) VALUES (8, 'replay', $1), (7, 'replay', gen_random_uuid()), (7, 'replay', NULL), (7, 'replay', $1)", depositID)
+	f.exec("INSERT INTO command (partner_id, kind, event_id) VALUES (8, 'replay', $1), (7, 'replay', "+
+		"gen_random_uuid()), (7, 'replay', NULL), (7, 'replay', $1)", depositID)
 	f.eventually("sent again", func() bool { return len(r.got()) == 2 && f.states()[registry.Delivered] == 1 })
-	f.eventually("commands done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
+	f.eventually("commands done",
+		func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
 	if a, b := r.got()[0], r.got()[1]; a.id() != b.id() || string(a.body) != string(b.body) {
 		t.Errorf("replayed as %s %s", b.id(), b.body)
 	}

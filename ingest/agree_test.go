@@ -47,7 +47,8 @@ func TestAgreementAtTheHead(t *testing.T) {
 		"another log": {drop("other data"), "the endpoints disagree"},
 		"another block": {func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			var h map[string]any
-			if method != "eth_getBlockByNumber" || string(params[0]) == `"0x0"` || json.Unmarshal(truth(), &h) != nil || h == nil {
+			if method != "eth_getBlockByNumber" || string(params[0]) == `"0x0"` || json.Unmarshal(truth(), &h) != nil ||
+				h == nil {
 				return nil, nil, false
 			}
 			h["logsBloom"] = "0x" + strings.Repeat("0", 512)
@@ -115,7 +116,8 @@ func TestFinalBlocksArePublishedWithoutAgreementAtTheHead(t *testing.T) {
 	p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
 	p.until("the final blocks are published", func(st status.Status) bool { return st.ReferralBlock == r.final() })
 	if st := p.Status(); st.IndexedBlock != head || st.ReferralBlock >= head {
-		t.Errorf("block %d is indexed and %d published, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock, head)
+		t.Errorf("block %d is indexed and %d published, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock,
+			head)
 	}
 	r.verify()
 	if after := len(r.published()); after <= before {
@@ -134,7 +136,8 @@ func TestAgreementOnALateVault(t *testing.T) {
 
 	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))
 	first.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		ofLate := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash") && strings.Contains(strings.ToLower(string(params[0])), late)
+		ofLate := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash") &&
+			strings.Contains(strings.ToLower(string(params[0])), late)
 		return []any{}, nil, ofLate
 	})
 	p := r.start()
@@ -157,7 +160,8 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 	first := r.height() - 1 - r.config.Window
 	second := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any
-		if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf(`"%#x"`, first) || json.Unmarshal(truth(), &h) != nil {
+		if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf(`"%#x"`, first) ||
+			json.Unmarshal(truth(), &h) != nil {
 			return finalized(nil, nil)(method, params, truth)
 		}
 		reseal(h, "another block")

@@ -25,7 +25,8 @@ func (r *rig) attributed() {
 	text, err := mapping.PresetText("reference")
 	r.must(err)
 	file := filepath.Join(r.t.TempDir(), "attributed.yaml")
-	r.must(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "partner: $partnerId", "attribution: $partnerId")), 0o600))
+	r.must(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "partner: $partnerId", "attribution: $partnerId")),
+		0o600))
 	r.config.Vaults = r.config.Vaults[:1]
 	r.config.Vaults[0].Mapping = file
 }
@@ -55,7 +56,8 @@ func (r *rig) places(partner uint32) map[string]int {
 			out[placeOf(referral)]++
 		}
 		if referral.GetEffect().GetPartnerId() != referral.GetPartnerId() {
-			r.t.Errorf("the effect names partner %d, the referral names %d", referral.GetEffect().GetPartnerId(), referral.GetPartnerId())
+			r.t.Errorf("the effect names partner %d, the referral names %d", referral.GetEffect().GetPartnerId(),
+				referral.GetPartnerId())
 		}
 	}
 	return out
@@ -117,7 +119,8 @@ func TestAliases(t *testing.T) {
 		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 0}, refused("no partner")},
 		{registry.RemoveAlias, vaults.Alias{Value: value(8), Partner: 0}, done("8 names no partner")},
 	} {
-		if outcome := p.outcome(r.alias(c.kind, c.a)); outcome.Is != c.want.Is || !strings.Contains(outcome.Detail, c.want.Detail) {
+		if outcome := p.outcome(r.alias(c.kind, c.a)); outcome.Is != c.want.Is ||
+			!strings.Contains(outcome.Detail, c.want.Detail) {
 			t.Errorf("the outcome of %s %v is %v, want %v", c.kind, c.a, outcome, c.want)
 		}
 	}
@@ -138,11 +141,13 @@ func TestAliases(t *testing.T) {
 	p.halt()
 
 	r.config.Vaults[0].Name = "Renamed"
-	r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: r.contracts.Vaults[1].Address.Hex(), StartBlock: r.contracts.Vaults[1].StartBlock})
+	r.config.Vaults = append(r.config.Vaults,
+		vaults.Config{Address: r.contracts.Vaults[1].Address.Hex(), StartBlock: r.contracts.Vaults[1].StartBlock})
 	r.order(registry.RemoveVault, r.config.Vaults[0])
 	p = r.start()
 	p.outcome(r.order(registry.RestoreVault, r.config.Vaults[0]))
-	if outcome := p.outcome(r.alias(registry.RemoveAlias, vaults.Alias{Value: value(7)})); outcome.Is != registry.CommandDone {
+	if outcome := p.outcome(r.alias(registry.RemoveAlias,
+		vaults.Alias{Value: value(7)})); outcome.Is != registry.CommandDone {
 		t.Errorf("the outcome of the removal is %v", outcome)
 	}
 	before := len(r.published())
@@ -156,7 +161,8 @@ func TestAliases(t *testing.T) {
 	for _, a := range r.aliases() {
 		counts = append(counts, len(a))
 	}
-	if last := len(counts) - 1; counts[0] != 0 || counts[1] != 1 || counts[last] != 0 || counts[last-1]+counts[last-2] == 0 {
+	if last := len(counts) - 1; counts[0] != 0 || counts[1] != 1 || counts[last] != 0 ||
+		counts[last-1]+counts[last-2] == 0 {
 		t.Errorf("the vault records have %v aliases", counts)
 	}
 }
@@ -187,7 +193,8 @@ func TestAliasThroughCrashes(t *testing.T) {
 				defer p.halt()
 				return p.outcome(ids)
 			}
-			if outcome := die(r.alias(registry.SetAlias, vaults.Alias{Value: value(7), Partner: 70})); outcome.Is != registry.CommandDone {
+			if outcome := die(r.alias(registry.SetAlias,
+				vaults.Alias{Value: value(7), Partner: 70})); outcome.Is != registry.CommandDone {
 				t.Errorf("the outcome of the alias is %v", outcome)
 			}
 			if all := r.aliases(); len(all) != 2 || len(all[0]) != 0 || len(all[1]) != 1 || all[1][0].GetPartnerId() != 70 {
@@ -196,7 +203,8 @@ func TestAliasThroughCrashes(t *testing.T) {
 			if n := len(r.published()); n != 0 {
 				t.Errorf("%d referrals were written of blocks before the alias", n)
 			}
-			if outcome := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); outcome.Is != registry.CommandDone || !strings.Contains(outcome.Detail, "referrals of vault") {
+			if outcome := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); outcome.Is != registry.CommandDone ||
+				!strings.Contains(outcome.Detail, "referrals of vault") {
 				t.Errorf("the outcome of sending the earlier referrals is %v", outcome)
 			}
 			got, want := r.places(70), r.attributedTo(7, 1)

@@ -66,7 +66,8 @@ type Config struct {
 // DefaultConfig has the default of everything except the chain id, the nodes, the vaults, and the settings from the
 // profile (Complete).
 func DefaultConfig() Config {
-	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Headers, ReceiptsPerSecond: 50, Standby: 5 * time.Second}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Headers, ReceiptsPerSecond: 50,
+		Standby: 5 * time.Second}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized` tag (zero value, text "tag"), a depth
@@ -200,7 +201,8 @@ func (c Config) ValidateWithoutNodes() error {
 		fault("chain.window is %d and must be 1 to 100000", c.Window)
 	}
 	if c.Finality.Depth > c.Window {
-		fault("chain.finality is a depth of %d, but chain.window keeps only %d blocks: make the window at least as large", c.Finality.Depth, c.Window)
+		fault("chain.finality is a depth of %d, but chain.window keeps only %d blocks: make the window at least as large",
+			c.Finality.Depth, c.Window)
 	}
 	if c.BatchBlocks < 1 || c.BatchBlocks > 1_000_000 {
 		fault("chain.batchBlocks is %d and must be 1 to 1000000", c.BatchBlocks)
@@ -219,14 +221,16 @@ func (c Config) ValidateWithoutNodes() error {
 		fault("chain.receiptsPerSecond is %v and must be above 0, up to %d", c.ReceiptsPerSecond, maxReceiptsPerSecond)
 	}
 	if c.ReceiptsEvery > 0 && c.Proof == proof.None {
-		fault("chain.receiptsEvery finds lost logs by blooms, which chain.proof none says that the chain does not fill: remove one of them")
+		fault("chain.receiptsEvery finds lost logs by blooms, which chain.proof none says that the chain does not fill: " +
+			"remove one of them")
 	}
 	switch c.Proof {
 	case proof.None, proof.Headers:
 	case "bloom", "head":
 		fault("chain.proof is %q, a value of an earlier version: set it to headers", c.Proof)
 	case "full":
-		fault("chain.proof is %q, a value of an earlier version: set it to headers, and chain.receiptsEvery to prove older blocks too", c.Proof)
+		fault("chain.proof is %q, a value of an earlier version: set it to headers, and chain.receiptsEvery to prove "+
+			"older blocks too", c.Proof)
 	default:
 		fault("chain.proof is %q and must be headers or none", c.Proof)
 	}
@@ -260,7 +264,8 @@ func (c Config) endpointFaults() (faults []error) {
 func faultyPrices(key string, prices map[string]uint64, fault func(format string, a ...any)) {
 	for _, method := range slices.Sorted(maps.Keys(prices)) {
 		if price := prices[method]; !methodText.MatchString(method) || price > maxPrice {
-			fault("%s has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", key, method, price, uint64(maxPrice))
+			fault("%s has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", key, method,
+				price, uint64(maxPrice))
 		}
 	}
 }

@@ -166,7 +166,8 @@ func TestCursorNamesTheWindow(t *testing.T) {
 		r.must(err)
 		number, ofBlock := writer.BlockOf(record)
 		if ofBlock && number > cursor.GetFinalBlock() && record.GetSeq() < cursor.GetWindowSeq() {
-			t.Errorf("record %d of unfinalised block %d is before the window, which begins at %d", record.GetSeq(), number, cursor.GetWindowSeq())
+			t.Errorf("record %d of unfinalised block %d is before the window, which begins at %d", record.GetSeq(), number,
+				cursor.GetWindowSeq())
 		}
 		if record.GetSeq() == cursor.GetWindowSeq() && k.Offset != cursor.GetWindowOffset() {
 			t.Errorf("window_offset is %d, record %d is at offset %d", cursor.GetWindowOffset(), record.GetSeq(), k.Offset)

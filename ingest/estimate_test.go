@@ -21,7 +21,8 @@ func (h *history) estimate(change func(*Config)) (*operate.Estimate, error) {
 		h.t.Fatal(err)
 	}
 	var progress lastProgress
-	e, err := New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10, progress.note)
+	e, err := New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10,
+		progress.note)
 	if last := progress.last["chain: samples"]; err == nil && e.Samples > 0 && (last[1] == 0 || last[0] != last[1]-1) {
 		h.t.Errorf("the progress before the last sample was %d of %d", last[0], last[1])
 	}
@@ -58,7 +59,8 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 			if spent := registry.Spent(e.Sampling); asked > 25 || int(spent.Calls) != asked {
 				t.Errorf("the estimate made %d calls and reports %d", asked, spent.Calls)
 			}
-			if e.DatesLogs == nil || *e.DatesLogs != c.dated || e.FromBlock != 1 || e.ToBlock != h.final || e.RangeBlocks != cmp.Or(c.most, 10_000) || e.Logs < 900 || e.Logs > 1100 {
+			if e.DatesLogs == nil || *e.DatesLogs != c.dated || e.FromBlock != 1 || e.ToBlock != h.final ||
+				e.RangeBlocks != cmp.Or(c.most, 10_000) || e.Logs < 900 || e.Logs > 1100 {
 				t.Errorf("the estimate is %+v", e)
 			}
 			if e.Total.Units != uint64(75*callsOf(e.Calls, "eth_getLogs")) || len(e.Unpriced) == 0 {
@@ -95,7 +97,8 @@ func TestEstimateOfOtherChains(t *testing.T) {
 		t.Errorf("without a history the estimate is %+v", e)
 	}
 	h.final = h.tip + 10
-	if _, err = h.estimate(func(*Config) {}); err == nil || !strings.Contains(err.Error(), "set chain.finality to a depth") {
+	if _, err = h.estimate(func(*Config) {}); err == nil ||
+		!strings.Contains(err.Error(), "set chain.finality to a depth") {
 		t.Errorf("without a final block: %v", err)
 	}
 }
@@ -112,7 +115,8 @@ func TestEstimateOfADay(t *testing.T) {
 		return callsOf(e.FollowingPerDay, "eth_getBlockByNumber")
 	}
 	const looks, between = 24 * 60 * 60 / 20, 24*60*60/12 - 24*60*60/20
-	if tag, depth := perDay(func(*Config) {}), perDay(func(c *Config) { c.Finality = Finality{Depth: 64} }); tag-depth != looks || depth != looks+between {
+	if tag, depth := perDay(func(*Config) {}),
+		perDay(func(c *Config) { c.Finality = Finality{Depth: 64} }); tag-depth != looks || depth != looks+between {
 		t.Errorf("a day reads %d blocks, and %d if finality is a depth, with %d polls", tag, depth, looks)
 	}
 }

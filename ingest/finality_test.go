@@ -41,7 +41,8 @@ func TestNoFinalizedTag(t *testing.T) {
 			if st.FinalBlock != 0 || st.ReferralBlock != 0 {
 				t.Errorf("final block %d and referral block %d without a finalized tag", st.FinalBlock, st.ReferralBlock)
 			}
-			if !strings.Contains(st.Warning, "names no finalized block") || !strings.Contains(st.Warning, "set chain.finality to a depth") {
+			if !strings.Contains(st.Warning, "names no finalized block") ||
+				!strings.Contains(st.Warning, "set chain.finality to a depth") {
 				t.Errorf("the warning is %q", st.Warning)
 			}
 		})
@@ -65,7 +66,8 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	p.atHead()
 	for _, record := range r.verify() {
 		if b := record.GetBlock(); b != nil && b.GetNumber() < begin {
-			t.Errorf("block %d is recorded, %d blocks below the first vault's start", b.GetNumber(), r.config.Vaults[0].StartBlock-b.GetNumber())
+			t.Errorf("block %d is recorded, %d blocks below the first vault's start", b.GetNumber(),
+				r.config.Vaults[0].StartBlock-b.GetNumber())
 		}
 	}
 }
@@ -73,7 +75,8 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 // A node that fails to name the final block is called again: a new log does not begin at block 0 because of it.
 func TestFinalizedFailsForAWhile(t *testing.T) {
 	sequential(t)
-	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"), "no response": errHangUp} {
+	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"),
+		"no response": errHangUp} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
@@ -119,7 +122,8 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 				p.caughtUp()
 			} else {
 				p.until("head", func(st status.Status) bool {
-					return st.IndexedBlock == r.height() && strings.Contains(st.Warning, "the final block is not known") && strings.Contains(st.Warning, "EOF")
+					return st.IndexedBlock == r.height() && strings.Contains(st.Warning, "the final block is not known") &&
+						strings.Contains(st.Warning, "EOF")
 				})
 				if st := p.Status(); st.FinalBlock != final || st.State != status.Following {
 					t.Errorf("block %d is final, before it was %d; state %s", st.FinalBlock, final, st.State)
@@ -157,7 +161,8 @@ func (r *rig) namesFinal(below uint64) lie {
 		if err := r.chain.Client().CallContext(r.ctx, &head, "eth_getBlockByNumber", "latest", false); err != nil {
 			return nil, err, true
 		}
-		err := r.chain.Client().CallContext(r.ctx, &block, "eth_getBlockByNumber", head.Number-min(head.Number, hexutil.Uint64(below)), false)
+		err := r.chain.Client().CallContext(r.ctx, &block, "eth_getBlockByNumber",
+			head.Number-min(head.Number, hexutil.Uint64(below)), false)
 		return block, err, true
 	}
 }
@@ -175,14 +180,17 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	naming.polled(p)
 	st := p.Status()
 	if st.FinalBlock != 0 || st.ReferralBlock != 0 || len(r.published()) != 0 {
-		t.Errorf("block %d is final and %d referrals are published although the head is named as final", st.FinalBlock, len(r.published()))
+		t.Errorf("block %d is final and %d referrals are published although the head is named as final", st.FinalBlock,
+			len(r.published()))
 	}
-	if !strings.Contains(st.Warning, "names its head as final") || !strings.Contains(st.Warning, "set chain.finality to a depth, or to instant") {
+	if !strings.Contains(st.Warning, "names its head as final") ||
+		!strings.Contains(st.Warning, "set chain.finality to a depth, or to instant") {
 		t.Errorf("the warning is %q", st.Warning)
 	}
 	r.reorg(3)
 	r.steps(2)
-	p.until("reorganisation", func(st status.Status) bool { return p.metric("reorgs_total") == 1 && st.IndexedBlock == r.height() })
+	p.until("reorganisation",
+		func(st status.Status) bool { return p.metric("reorgs_total") == 1 && st.IndexedBlock == r.height() })
 	if st := p.Status(); st.State != status.Following {
 		t.Errorf("the state is %s: %s", st.State, st.Reason)
 	}
@@ -193,9 +201,15 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	r.config.Finality = Finality{Instant: true}
 	naming.use(r.namesFinal(0))
 	p = r.start()
-	p.until("final head", func(st status.Status) bool { return st.FinalBlock == r.height() && st.ReferralBlock == r.height() })
+	p.until("final head", func(st status.Status) bool {
+		return st.FinalBlock == r.height() &&
+			st.ReferralBlock == r.height()
+	})
 	r.steps(3)
-	p.until("final head", func(st status.Status) bool { return st.FinalBlock == r.height() && st.IndexedBlock == r.height() })
+	p.until("final head", func(st status.Status) bool {
+		return st.FinalBlock == r.height() &&
+			st.IndexedBlock == r.height()
+	})
 	r.verify()
 	if st := p.Status(); st.Warning != "" {
 		t.Errorf("the warning is %q", st.Warning)
@@ -248,8 +262,9 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			reseal(h, "another block")
 			return finalized(h, nil)
 		}, "as final with the hash"},
-		"null":          {func(*rig) lie { return finalized(nil, nil) }, "does not have this block"},
-		"an error":      {func(*rig) lie { return finalized(nil, errors.New("finalized block not found")) }, "finalized block not found"},
+		"null": {func(*rig) lie { return finalized(nil, nil) }, "does not have this block"},
+		"an error": {func(*rig) lie { return finalized(nil, errors.New("finalized block not found")) },
+			"finalized block not found"},
 		"no response":   {func(*rig) lie { return finalized(nil, errHangUp) }, "EOF"},
 		"no header":     {func(*rig) lie { return finalized("0x1", nil) }, "and not a block"},
 		"its head":      {func(r *rig) lie { return r.namesFinal(0) }, "names its head as final"},

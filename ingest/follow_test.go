@@ -87,7 +87,8 @@ func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {
 	t.Helper()
 	want := r.contracts.Vaults[0]
 	if got.GetName() != want.Name || got.GetSymbol() != want.Symbol || got.GetDecimals() != 6 && got.GetDecimals() != 18 ||
-		string(got.GetAsset().GetAddress()) != string(want.Asset.Bytes()) || got.GetAsset().GetSymbol() != "DUSD" || got.GetAsset().GetDecimals() != 6 ||
+		string(got.GetAsset().GetAddress()) != string(want.Asset.Bytes()) || got.GetAsset().GetSymbol() != "DUSD" ||
+		got.GetAsset().GetDecimals() != 6 ||
 		got.GetStartBlock() != want.StartBlock {
 		t.Errorf("the vault record is %v, want %+v", got, want)
 	}
@@ -113,7 +114,8 @@ func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	p = r.start()
 	balancer.polled(p)
 	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.published()) != published {
-		t.Errorf("orphaned block %d: the final block is %d, the referral block %d, and %d more referrals are published", head, st.FinalBlock, st.ReferralBlock, len(r.published())-published)
+		t.Errorf("orphaned block %d: the final block is %d, the referral block %d, and %d more referrals are published", head,
+			st.FinalBlock, st.ReferralBlock, len(r.published())-published)
 	}
 	balancer.use(honest)
 	p.caughtUp()

@@ -63,7 +63,8 @@ type history struct {
 
 func newHistory(t *testing.T, dated bool) *history {
 	t.Parallel()
-	h := &history{t: t, chainID: 31_337 + chainIDs.Add(1), tip: 1_001_024, final: 1_000_960, every: 1000, dated: dated, interval: 12 * time.Second, calls: map[string]int{}}
+	h := &history{t: t, chainID: 31_337 + chainIDs.Add(1), tip: 1_001_024, final: 1_000_960, every: 1000, dated: dated,
+		interval: 12 * time.Second, calls: map[string]int{}}
 	server := httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(server.Close)
 	h.url = server.URL
@@ -114,9 +115,10 @@ func (h *history) sealedHeader(number uint64) *types.Header {
 
 // bloom returns the bloom of a block's logs, as far as the chain includes them in blooms.
 func (h *history) bloom(number uint64) types.Bloom {
-	return types.CreateBloom(&types.Receipt{Logs: slices.DeleteFunc(h.emitted(number, common.Hash{}), func(l *types.Log) bool {
-		return h.kind.zeroBlooms || l.Address == historyBridge
-	})})
+	return types.CreateBloom(&types.Receipt{Logs: slices.DeleteFunc(h.emitted(number, common.Hash{}),
+		func(l *types.Log) bool {
+			return h.kind.zeroBlooms || l.Address == historyBridge
+		})})
 }
 
 // receipt returns the receipt of a block's only transaction.
@@ -180,7 +182,8 @@ func (h *history) header(number uint64) any {
 		_ = json.Unmarshal(raw, &header)
 	} else {
 		header = map[string]any{
-			"number": hexutil.Uint64(number), "hash": h.hash(number), "parentHash": common.Hash{}, "timestamp": hexutil.Uint64(h.time(number)),
+			"number": hexutil.Uint64(number), "hash": h.hash(number), "parentHash": common.Hash{},
+			"timestamp": hexutil.Uint64(h.time(number)),
 			"logsBloom": h.bloom(number), "receiptsRoot": types.EmptyReceiptsHash,
 		}
 		if number > 0 {
@@ -276,7 +279,8 @@ func (h *history) answer(q historyQuestion) any {
 		number := h.number(common.HexToHash(text))
 		h.count(q.Method, number, true)
 		answer["result"] = []any{map[string]any{
-			"type": h.kind.txType, "status": "0x1", "depositNonce": "0x1", "logs": h.logsOf(number), "cumulativeGasUsed": "0x0", "gasUsed": "0x0",
+			"type": h.kind.txType, "status": "0x1", "depositNonce": "0x1", "logs": h.logsOf(number), "cumulativeGasUsed": "0x0",
+			"gasUsed":   "0x0",
 			"logsBloom": h.receipt(number).Bloom, "transactionHash": crypto32(fmt.Sprint(number)),
 		}}
 	case "eth_getBlockByHash":
@@ -364,7 +368,8 @@ func (h *history) rig() *rig {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	h.t.Cleanup(cancel)
-	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config(), stepping: new(sync.RWMutex)}
+	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config(),
+		stepping: new(sync.RWMutex)}
 	r.kafka.Brokers = enginetest.Kafka(h.t)
 	return r
 }
@@ -413,7 +418,8 @@ func (h *history) hasLogs(live []*event.Record) {
 
 func (h *history) caughtUp(p *process) {
 	h.t.Helper()
-	p.until("log that reaches the head", func(st status.Status) bool { return st.State == status.Following && st.IndexedBlock == h.at().tip })
+	p.until("log that reaches the head",
+		func(st status.Status) bool { return st.State == status.Following && st.IndexedBlock == h.at().tip })
 }
 
 // A sparse history of a million blocks costs little more than one call for each range of ten thousand and, if the node
@@ -492,7 +498,8 @@ func TestEndsOfCommits(t *testing.T) {
 			reading := false // before that, the chain must have the block that is named as final
 			return func(method string, params []json.RawMessage, result any) any {
 				reading = reading || method == "eth_getLogs"
-				if b, ok := result.(map[string]any); ok && reading && method == "eth_getBlockByNumber" && string(params[0]) == `"0xf4240"` {
+				if b, ok := result.(map[string]any); ok && reading && method == "eth_getBlockByNumber" &&
+					string(params[0]) == `"0xf4240"` {
 					b["hash"] = common.HexToHash("0xdead")
 				}
 				return result

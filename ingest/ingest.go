@@ -49,7 +49,8 @@ type Ingest struct {
 
 // New makes an ingest of a valid configuration. It does nothing before Run.
 // pool may be nil; with it, Run writes the status to the registry, and carries out the operators' commands there.
-func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Ingest {
+func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer,
+	log *slog.Logger) *Ingest {
 	config = config.Complete()
 	instance := make([]byte, 16)
 	rand.Read(instance)
@@ -168,7 +169,8 @@ func (i *Ingest) prepare(ctx context.Context) error {
 		}
 	}
 	if n := i.config.Confirmations; n > 0 {
-		i.log.Warn("referrals are sent before their block is final: a webhook cannot be retracted if a reorganisation removes its cause", "confirmations", n)
+		i.log.Warn("referrals are sent before their block is final: a webhook cannot be retracted if a reorganisation "+
+			"removes its cause", "confirmations", n)
 	}
 	return nil
 }
@@ -205,7 +207,9 @@ func (i *Ingest) warnOfSingleReplicas(ctx context.Context, adm *kadm.Client) err
 	}
 	single, err := chainlog.SingleReplicas(ctx, adm, i.config.ID)
 	if len(single) > 0 {
-		i.log.Warn("these topics have one replica: when its disk is lost, so is the log, and webhooks that were not sent; use three brokers and kafka.replicationFactor 3, and kafka-reassign-partitions for topics that exist", "topics", single)
+		i.log.Warn("these topics have one replica: when its disk is lost, so is the log, and webhooks that were not sent; "+
+			"use three brokers and kafka.replicationFactor 3, and kafka-reassign-partitions for topics that exist", "topics",
+			single)
 	}
 	return err
 }

@@ -44,7 +44,8 @@ func TestLargeLogs(t *testing.T) {
 				}
 				logs++
 				if l.Omitted() != (c.bytes > event.MaxData) || !l.HasData(data) || l.HasData(data[1:]) {
-					t.Fatalf("record %d has %d bytes of data, with the length %d and the hash %x", record.GetSeq(), len(l.GetData()), l.GetDataLength(), l.GetDataHash())
+					t.Fatalf("record %d has %d bytes of data, with the length %d and the hash %x", record.GetSeq(), len(l.GetData()),
+						l.GetDataLength(), l.GetDataHash())
 				}
 			}
 			appended := 0
@@ -57,8 +58,10 @@ func TestLargeLogs(t *testing.T) {
 			if c.bytes > event.MaxData {
 				kept = logs
 			}
-			if counted := p.metric("logs_without_data_total"); logs < 5 || counted != float64(appended) || p.Status().LogsWithoutData != uint64(kept) {
-				t.Errorf("%d logs; %d without data, counted %v; the status reports %d of %d", logs, appended, counted, p.Status().LogsWithoutData, kept)
+			if counted := p.metric("logs_without_data_total"); logs < 5 || counted != float64(appended) ||
+				p.Status().LogsWithoutData != uint64(kept) {
+				t.Errorf("%d logs; %d without data, counted %v; the status reports %d of %d", logs, appended, counted,
+					p.Status().LogsWithoutData, kept)
 			}
 			if c.depth > 100 && c.bytes > event.MaxData && appended <= kept {
 				t.Error("no log without data was reorganised")

@@ -32,7 +32,8 @@ type liar struct {
 }
 
 // A lie returns the result of a call or an error; if handled is false, the real node responds instead.
-type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error, handled bool)
+type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error,
+	handled bool)
 
 func (r *rig) liar(l lie) *liar {
 	n := &liar{calls: map[string]int{}, lie: l}
@@ -146,7 +147,8 @@ func away(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) 
 // headIs is a node whose newest block, and the block with this number if it is not empty, is this one.
 func headIs(block json.RawMessage, number string) lie {
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		return block, nil, method == "eth_getBlockByNumber" && slices.Contains([]string{`"latest"`, number}, string(params[0]))
+		return block, nil, method == "eth_getBlockByNumber" &&
+			slices.Contains([]string{`"latest"`, number}, string(params[0]))
 	}
 }
 
@@ -207,9 +209,10 @@ func TestImplausibleLogs(t *testing.T) {
 	}{
 		"another block's hash":   {"blockHash", otherHash, "when asked for block"},
 		"another block's number": {"blockNumber", "0x1", "when asked for block"},
-		"another address":        {"address", "0x00000000000000000000000000000000000000ff", "the header's logsBloom contains more"},
-		"a removed log":          {"removed", true, "is removed, so the block has left its chain"},
-		"logs at one place":      {"logIndex", "0x0", "logIndex: two different logs"},
+		"another address": {"address", "0x00000000000000000000000000000000000000ff",
+			"the header's logsBloom contains more"},
+		"a removed log":     {"removed", true, "is removed, so the block has left its chain"},
+		"logs at one place": {"logIndex", "0x0", "logIndex: two different logs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
@@ -337,7 +340,8 @@ func TestFalseReorganisation(t *testing.T) {
 		switch {
 		case method == "eth_getLogs":
 			return []any{}, nil, true
-		case method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`, method == "eth_getBlockByNumber" && string(params[0]) == height && reads.Add(1)%2 == 1:
+		case method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`, method == "eth_getBlockByNumber" &&
+			string(params[0]) == height && reads.Add(1)%2 == 1:
 			return another(truth()), nil, true
 		}
 		return nil, nil, false

@@ -20,8 +20,10 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Prog
 	}
 	c := i.config
 	return operate.History{
-		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults.FirstBlock(), Vaults: len(i.vaults), PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
-		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Agreement: c.Agreement, Poll: c.PollInterval, Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
+		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults.FirstBlock(), Vaults: len(i.vaults),
+		PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
+		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Agreement: c.Agreement, Poll: c.PollInterval,
+		Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
 		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
 		Reader: i.nodes.NewReader(i.vaults.Contracts(), c.Proof, c.BatchBlocks, c.RangesInFlight, i.partsAtOnce),
 	}.Estimate(ctx, samples, progress)
@@ -46,7 +48,8 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o operate.ReceiptsOptions) (
 		return nil, err
 	}
 	return operate.Receipts{
-		Log: i.theLog(mapped), Cursor: cursor, Endpoints: len(i.config.RPC), InFlight: i.config.RangesInFlight, Finality: rpc.Finality(i.config.Finality),
+		Log: i.theLog(mapped), Cursor: cursor, Endpoints: len(i.config.RPC), InFlight: i.config.RangesInFlight,
+		Finality: rpc.Finality(i.config.Finality),
 	}.Prove(ctx, o)
 }
 
@@ -59,6 +62,7 @@ func (i *Ingest) Resume(ctx context.Context, accept bool, progress backup.Progre
 	defer i.nodes.Close()
 	s := i.newSession()
 	defer s.close()
-	resume := operate.Resume{Nodes: i.nodes, Writer: s.writer, Logger: i.log, AtOnce: i.retract.atOnce, AsUnit: i.retract.asUnit}
+	resume := operate.Resume{Nodes: i.nodes, Writer: s.writer, Logger: i.log, AtOnce: i.retract.atOnce,
+		AsUnit: i.retract.asUnit}
 	return resume.Run(ctx, accept, progress)
 }

@@ -91,7 +91,8 @@ func (r *rig) verifyBlocks(live []*event.Record, cursor *event.Cursor, blocks ma
 			continue
 		}
 		h := blocks[b.GetNumber()]
-		if h == nil || common.Hash(b.GetHash()) != h.Hash() || common.Hash(b.GetParentHash()) != h.ParentHash || b.GetTime() != h.Time {
+		if h == nil || common.Hash(b.GetHash()) != h.Hash() || common.Hash(b.GetParentHash()) != h.ParentHash ||
+			b.GetTime() != h.Time {
 			r.t.Fatalf("record %d is block %v, the chain has %v", record.GetSeq(), b, h)
 		}
 		if len(seen) == 0 {

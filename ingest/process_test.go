@@ -118,7 +118,8 @@ func (p *running) stopped() bool {
 func (p *running) fenced() {
 	p.rig.t.Helper()
 	p.rig.eventually("end of the fenced process", p.gone.Load)
-	if code, text := p.ProcessState.ExitCode(), p.stderr.String(); code != 1 || !strings.Contains(text, "): set chain.standby above 0s in both") {
+	if code, text := p.ProcessState.ExitCode(), p.stderr.String(); code != 1 ||
+		!strings.Contains(text, "): set chain.standby above 0s in both") {
 		p.rig.t.Errorf("the fenced process ends with code %d and prints %q", code, text)
 	}
 }
@@ -175,8 +176,8 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 				t.Fatalf("round %d: the winner ended too: %s", round, winner.stderr.String())
 			}
 			if hands := len(r.writers()) - before; hands < 1 || hands > 2 {
-				t.Errorf("round %d: the log changed hands %d times, want 1 or 2; output of the winner:\n%s\nof the loser:\n%s", round, hands,
-					winner.stderr.String(), loser.stderr.String())
+				t.Errorf("round %d: the log changed hands %d times, want 1 or 2; output of the winner:\n%s\nof the loser:\n%s",
+					round, hands, winner.stderr.String(), loser.stderr.String())
 			}
 			r.must(winner.Process.Signal(syscall.SIGKILL))
 			<-winner.ended

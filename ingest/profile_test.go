@@ -32,7 +32,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s leaves %s, %d, %d", profile, c.PollInterval, c.Window, c.BatchBlocks)
 		}
 		set := Config{Profile: profile, PollInterval: 7 * time.Second, Window: 77, BatchBlocks: 777}
-		if c := set.Complete(); c.PollInterval != set.PollInterval || c.Window != set.Window || c.BatchBlocks != set.BatchBlocks {
+		if c := set.Complete(); c.PollInterval != set.PollInterval || c.Window != set.Window ||
+			c.BatchBlocks != set.BatchBlocks {
 			t.Errorf("%s overrides what is set: %s, %d, %d", profile, c.PollInterval, c.Window, c.BatchBlocks)
 		}
 		valid := validConfig()
@@ -41,7 +42,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %v", profile, err)
 		}
 	}
-	if c := (Config{}).Complete(); c.Profile != Ethereum || c.PollInterval != time.Second || c.Window != 1024 || c.BatchBlocks != 10_000 {
+	if c := (Config{}).Complete(); c.Profile != Ethereum || c.PollInterval != time.Second || c.Window != 1024 ||
+		c.BatchBlocks != 10_000 {
 		t.Errorf("without a profile: %+v", c)
 	}
 }
@@ -60,11 +62,14 @@ func TestChainsOfEachKind(t *testing.T) {
 		"ethereum": {profile: Ethereum, interval: 12 * time.Second, final: 95},
 		"base":     {profile: Base, interval: 2 * time.Second, final: 1800, kind: chainKind{txType: 0x7e, fork: cancun}},
 		"optimism": {profile: Optimism, interval: 2 * time.Second, final: 600, kind: chainKind{txType: 0x7e}},
-		"arbitrum": {profile: Arbitrum, interval: 250 * time.Millisecond, final: 14_400, kind: chainKind{txType: 0x6a, fields: map[string]any{"l1BlockNumber": "0x1", "sendCount": "0x2", "sendRoot": crypto32("s")}}},
-		"polygon":  {profile: Polygon, interval: 2 * time.Second, final: 3, kind: chainKind{bridge: true, txType: 0x7f}},
-		"fast":     {profile: Fast, interval: 200 * time.Millisecond, final: 2},
+		"arbitrum": {profile: Arbitrum, interval: 250 * time.Millisecond, final: 14_400,
+			kind: chainKind{txType: 0x6a,
+				fields: map[string]any{"l1BlockNumber": "0x1", "sendCount": "0x2", "sendRoot": crypto32("s")}}},
+		"polygon": {profile: Polygon, interval: 2 * time.Second, final: 3, kind: chainKind{bridge: true, txType: 0x7f}},
+		"fast":    {profile: Fast, interval: 200 * time.Millisecond, final: 2},
 		"fast, without blooms, roots and finality": {
-			profile: Fast, interval: 200 * time.Millisecond, final: 10, kind: chainKind{noFinal: true, zeroBlooms: true, nullRoot: true},
+			profile: Fast, interval: 200 * time.Millisecond, final: 10,
+			kind:   chainKind{noFinal: true, zeroBlooms: true, nullRoot: true},
 			change: func(c *Config) { c.Proof, c.Finality = proof.None, Finality{Depth: 10} },
 		},
 	} {

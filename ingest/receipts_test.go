@@ -100,7 +100,8 @@ func TestReceiptsAreProven(t *testing.T) {
 		}
 	}
 	single := r.proveReceipts(operate.ReceiptsOptions{})
-	if single.Err() != nil || single.Blocks != len(blocks) || single.Proven != len(blocks) || single.Logs != logs || single.Confirmed != 0 {
+	if single.Err() != nil || single.Blocks != len(blocks) || single.Proven != len(blocks) || single.Logs != logs ||
+		single.Confirmed != 0 {
 		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, single)
 	}
 	if !strings.Contains(single.String(), "add a second endpoint") {
@@ -108,11 +109,13 @@ func TestReceiptsAreProven(t *testing.T) {
 	}
 	var progress lastProgress
 	followed := r.proveReceipts(operate.ReceiptsOptions{Headers: true, Progress: progress.note})
-	if followed.Err() != nil || followed.Confirmed != len(blocks) || followed.Anchor == nil || followed.Anchor.Number < final {
+	if followed.Err() != nil || followed.Confirmed != len(blocks) || followed.Anchor == nil ||
+		followed.Anchor.Number < final {
 		t.Errorf("with headers: %+v", followed)
 	}
 	seq, n := r.cursor().GetSeq(), uint64(len(blocks))
-	if l := progress.last; l["log: records"] != [2]uint64{seq, seq} || l["receipts: blocks"] != [2]uint64{n, n} || l["headers: blocks below the final one"][1] < n-1 {
+	if l := progress.last; l["log: records"] != [2]uint64{seq, seq} || l["receipts: blocks"] != [2]uint64{n, n} ||
+		l["headers: blocks below the final one"][1] < n-1 {
 		t.Errorf("the progress of %d records and %d blocks was %v", seq, n, l)
 	}
 	some := r.proveReceipts(operate.ReceiptsOptions{Sample: 1 << 40})
@@ -144,7 +147,9 @@ func TestChangedAmountIsFound(t *testing.T) {
 	if report.Wrong != 1 || report.Proven != report.Blocks-1 || report.Err() == nil {
 		t.Fatalf("one amount was changed: %+v", report)
 	}
-	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !f.Wrong || !strings.Contains(f.Why, fmt.Sprintf("log %d, of vault %s", victim.GetLogIndex(), common.Address(victim.GetAddress()))) {
+	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !f.Wrong ||
+		!strings.Contains(f.Why, fmt.Sprintf("log %d, of vault %s", victim.GetLogIndex(),
+			common.Address(victim.GetAddress()))) {
 		t.Errorf("the finding is %+v, want log %d of block %d", f, victim.GetLogIndex(), victim.GetBlockNumber())
 	}
 	// An endpoint without receipts proves nothing, wherever it is in chain.rpc, and is not listed as misleading.
@@ -153,18 +158,21 @@ func TestChangedAmountIsFound(t *testing.T) {
 	})
 	for _, order := range [][]rpc.Endpoint{rpc.Endpoints(r.url, pruned.URL), rpc.Endpoints(pruned.URL, r.url)} {
 		r.config.RPC = order
-		if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 || len(report.Misled) > 0 {
+		if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 ||
+			len(report.Misled) > 0 {
 			t.Errorf("with an endpoint without receipts: %+v", report)
 		}
 	}
 	// The liar also returns receipts that match its logs: their root is not the header's.
 	r.config.RPC = rpc.Endpoints(liar.URL)
-	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {
+	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 ||
+		!strings.Contains(report.Findings[0].Why, "the root of its") {
 		t.Errorf("with the receipts of the wrong node: %+v", report)
 	}
 	// A correct log is not reported as wrong because of a liar's receipts, if another endpoint returns the chain's.
 	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
-	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
+	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks ||
+		len(report.Misled) != 1 || report.Misled[0] != liar.URL {
 		t.Errorf("with a wrong and an honest node: %+v", report)
 	}
 	// Nor if the honest endpoint fails once. One that always fails does not hide what the other one found.
@@ -202,7 +210,8 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	}
 	synced := map[string]any{
 		"address": common.Address(victim.GetAddress()), "topics": []common.Hash{}, "data": hexutil.Bytes(victim.GetData()),
-		"blockHash": hash, "blockNumber": hexutil.Uint64(victim.GetBlockNumber()), "blockTimestamp": hexutil.Uint64(victim.GetBlockTime()),
+		"blockHash": hash, "blockNumber": hexutil.Uint64(victim.GetBlockNumber()),
+		"blockTimestamp":   hexutil.Uint64(victim.GetBlockTime()),
 		"transactionHash":  crypto.Keccak256Hash([]byte("matic-bor-receipt-"), number, hash[:]),
 		"transactionIndex": hexutil.Uint64(len(receipts)), "logIndex": hexutil.Uint64(all), "removed": false,
 	}
@@ -210,8 +219,10 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 		synced["topics"] = append(synced["topics"].([]common.Hash), common.Hash(topic))
 	}
 	receipt := map[string]any{
-		"type": "0x0", "status": "0x1", "cumulativeGasUsed": "0x0", "gasUsed": "0x0", "logsBloom": types.Bloom{}, "logs": []any{synced},
-		"transactionHash": synced["transactionHash"], "transactionIndex": synced["transactionIndex"], "blockHash": hash, "blockNumber": synced["blockNumber"],
+		"type": "0x0", "status": "0x1", "cumulativeGasUsed": "0x0", "gasUsed": "0x0", "logsBloom": types.Bloom{},
+		"logs":            []any{synced},
+		"transactionHash": synced["transactionHash"], "transactionIndex": synced["transactionIndex"], "blockHash": hash,
+		"blockNumber": synced["blockNumber"],
 	}
 	polygon := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
@@ -243,7 +254,8 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	if report.Unprovable != 1 || report.Wrong != 0 || report.Proven != report.Blocks-1 || report.Err() != nil {
 		t.Fatalf("with a state sync: %+v", report)
 	}
-	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !strings.Contains(f.Why, fmt.Sprintf("log %d is of the state sync", all)) {
+	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() ||
+		!strings.Contains(f.Why, fmt.Sprintf("log %d is of the state sync", all)) {
 		t.Errorf("the finding is %+v", f)
 	}
 	// A changed log of that block that a receipts root covers is reported as wrong, even next to one that no root
@@ -252,7 +264,8 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	beside := polygon.lie
 	polygon.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getLogs" {
-			return beside(method, params, func() json.RawMessage { changed, _, _ := lie(method, params, truth); return changed.(json.RawMessage) })
+			return beside(method, params,
+				func() json.RawMessage { changed, _, _ := lie(method, params, truth); return changed.(json.RawMessage) })
 		}
 		return beside(method, params, truth)
 	})
@@ -286,19 +299,23 @@ func TestUnprovableBlocks(t *testing.T) {
 		words string
 		wrong bool
 	}{
-		"receipt type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7b"`), "is of type 0x7b", false},
-		"pruned receipts":               {edit("eth_getBlockReceipts", "", "null"), "does not give the receipts", false},
+		"receipt type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7b"`), "is of type 0x7b",
+			false},
+		"pruned receipts": {edit("eth_getBlockReceipts", "", "null"), "does not give the receipts", false},
 		"no such method": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, errNoMethod, method == "eth_getBlockReceipts" && string(params[0]) == block
 		}, "does not give the receipts", false},
-		"no receipts root":       {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
-		"no full header":         {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "does not have the fields of a header", false},
-		"a header's field":       {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`), "fields of its header hash to", true},
+		"no receipts root": {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
+		"no full header": {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`),
+			"does not have the fields of a header", false},
+		"a header's field": {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`),
+			"fields of its header hash to", true},
 		"block not in the chain": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
 	} {
 		r.config.RPC = rpc.Endpoints(r.liar(c.lie).URL)
 		report := r.proveReceipts(operate.ReceiptsOptions{})
-		if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Why, c.words) || report.Findings[0].Wrong != c.wrong || report.Proven != report.Blocks-1 || (report.Err() != nil) != c.wrong {
+		if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Why, c.words) ||
+			report.Findings[0].Wrong != c.wrong || report.Proven != report.Blocks-1 || (report.Err() != nil) != c.wrong {
 			t.Errorf("%s: %+v", name, report)
 		}
 	}

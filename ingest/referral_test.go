@@ -83,7 +83,8 @@ func TestReorganisationBelowPublishedReferrals(t *testing.T) {
 	p = r.follow()
 	r.verify()
 	if st := p.Status(); st.ReferralBlock != st.IndexedBlock-3 { // two new blocks, and the deposit's
-		t.Errorf("the referral block is %d with block %d indexed, want the common ancestor, %d", st.ReferralBlock, st.IndexedBlock, st.IndexedBlock-3)
+		t.Errorf("the referral block is %d with block %d indexed, want the common ancestor, %d", st.ReferralBlock,
+			st.IndexedBlock, st.IndexedBlock-3)
 	}
 }
 

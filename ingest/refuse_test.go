@@ -117,7 +117,8 @@ func TestVaultAboveTheHeadOfASyncingNode(t *testing.T) {
 		}
 		return genesis(method, params, truth)
 	})
-	if err := r.start().wait(); err == nil || rpc.Refused(err) || !strings.Contains(err.Error(), "wait until the node has synced") {
+	if err := r.start().wait(); err == nil || rpc.Refused(err) ||
+		!strings.Contains(err.Error(), "wait until the node has synced") {
 		t.Errorf("ingest ends with %v", err)
 	}
 }
@@ -142,7 +143,8 @@ func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 		t.Error("the first endpoint was not called")
 	}
 	r.config.RPC = rpc.Endpoints(fails.URL)
-	if err := r.start().wait(); err == nil || !strings.Contains(err.Error(), "look for the code of vault") || !strings.Contains(err.Error(), "502") {
+	if err := r.start().wait(); err == nil || !strings.Contains(err.Error(), "look for the code of vault") ||
+		!strings.Contains(err.Error(), "502") {
 		t.Errorf("if no endpoint responds, ingest ends with %v", err)
 	}
 }
@@ -175,7 +177,8 @@ func TestVaultNames(t *testing.T) {
 	r.follow()
 	all := r.verify()
 	for i, v := range all[:2] {
-		if got := v.GetVault(); got.GetName() != r.contracts.Vaults[i].Address.Hex() || got.GetSymbol() != "" || got.GetDecimals() == 0 {
+		if got := v.GetVault(); got.GetName() != r.contracts.Vaults[i].Address.Hex() || got.GetSymbol() != "" ||
+			got.GetDecimals() == 0 {
 			t.Errorf("the record of a vault without name is %v", got)
 		}
 	}
@@ -190,7 +193,8 @@ func TestVaultNames(t *testing.T) {
 func TestVaultIsReadBehindALoadBalancer(t *testing.T) {
 	r := newRig(t, kfake)
 	var asked atomic.Int64
-	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
+		error, bool) {
 		switch {
 		case method != "eth_call" && method != "eth_getCode":
 		case !strings.Contains(string(params[1]), "blockHash"):
@@ -235,12 +239,14 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe\x00" + strings.Repeat("é", 500_000))
 	r.must(err)
 	names := selectors("name()", "symbol()")
-	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
+		error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	}).URL)
 	r.start().caughtUp()
 	want := "\uFFFD\uFFFD" + strings.Repeat("é", 125) // 256 bytes: the rest is cut off
-	if got := r.verify()[0].GetVault(); got.GetName() != want || got.GetSymbol() != want || got.GetAsset().GetSymbol() != want {
+	if got := r.verify()[0].GetVault(); got.GetName() != want || got.GetSymbol() != want ||
+		got.GetAsset().GetSymbol() != want {
 		t.Errorf("the record is %v", got)
 	}
 }
@@ -250,7 +256,8 @@ func TestLoweredStartBlockIsRefused(t *testing.T) {
 	r := indexed(t)
 	r.config.Vaults[1].StartBlock--
 	r.config.Vaults[2].StartBlock -= 2
-	r.refused("start block of vault "+r.config.Vaults[1].Address, "start block of vault "+r.config.Vaults[2].Address, "lowered", "projection rebuild")
+	r.refused("start block of vault "+r.config.Vaults[1].Address, "start block of vault "+r.config.Vaults[2].Address,
+		"lowered", "projection rebuild")
 	r.config.Vaults[1].StartBlock += 9 // a raised start block is ignored
 	r.config.Vaults[2].StartBlock += 9
 	r.follow()
@@ -324,7 +331,8 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 			r.must(err)
 			config, err := described.On(topic, nil)
 			r.must(err)
-			return slices.ContainsFunc(config.Configs, func(c kadm.Config) bool { return c.Key == "retention.ms" && c.MaybeValue() == week })
+			return slices.ContainsFunc(config.Configs,
+				func(c kadm.Config) bool { return c.Key == "retention.ms" && c.MaybeValue() == week })
 		})
 		r.refused("retention.ms", week, "must have \"-1\"", "kafka-configs --alter")
 	})

@@ -215,7 +215,8 @@ func TestShorterChain(t *testing.T) {
 	p := r.follow()
 	seq := p.Status().Seq
 	r.must(devchain.Revert(r.ctx, r.url, snapshot))
-	p.until("report of the lower head", func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
+	p.until("report of the lower head",
+		func(st status.Status) bool { return strings.Contains(st.Reason, "below the log's block") })
 	watched.polled(p)
 	if now := p.Status(); now.Seq != seq || now.State != status.Following {
 		t.Fatalf("a lower head changed the log: %+v", now)
@@ -260,8 +261,10 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			again := r.start() // a restart does not end the freeze
 			again.until("freeze after a restart", func(st status.Status) bool { return st.State == status.Frozen })
 			cursor := r.cursor()
-			if all, _ := r.log(); cursor.GetSeq() != seq || uint64(len(all)) != seq || !strings.Contains(cursor.GetFrozen(), deep.want) {
-				t.Errorf("the frozen log has %d records, the cursor has seq %d (%q), want %d", len(all), cursor.GetSeq(), cursor.GetFrozen(), seq)
+			if all, _ := r.log(); cursor.GetSeq() != seq || uint64(len(all)) != seq ||
+				!strings.Contains(cursor.GetFrozen(), deep.want) {
+				t.Errorf("the frozen log has %d records, the cursor has seq %d (%q), want %d", len(all), cursor.GetSeq(),
+					cursor.GetFrozen(), seq)
 			}
 			again.halt()
 		})
@@ -372,7 +375,8 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	p.until("disagreement", func(status.Status) bool { return p.disagreements(second) > 0 })
 	second.polled(p) // the second endpoint is in use now
 	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != status.Following {
-		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(), p.Status().State)
+		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(),
+			p.Status().State)
 	}
 
 	// The second one is behind and does not know the log's head, so it has no vote.
@@ -422,7 +426,8 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	seq := p.Status().Seq
 	second.use(headIs(r.blockAt(hexutil.EncodeUint64(r.height()-2)), ""))
 	first.use(forkedAt(fmt.Sprintf(`"%#x"`, r.height())))
-	p.until("disagreement, or a change of the log", func(st status.Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
+	p.until("disagreement, or a change of the log",
+		func(st status.Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
 	third.polled(p)
 	if now := r.cursor().GetSeq(); now != seq {
 		t.Errorf("the fork of one of three endpoints changed the log from seq %d to %d", seq, now)

@@ -65,7 +65,8 @@ func TestIngestContinuesARestoredLog(t *testing.T) {
 			}
 			p = r.start()
 			p.until("ingest that waits for the restore", func(st status.Status) bool {
-				return st.State == status.Frozen && strings.Contains(st.Reason, "run `navlog restore` again") && !strings.Contains(st.Reason, "ingest resume")
+				return st.State == status.Frozen && strings.Contains(st.Reason, "run `navlog restore` again") &&
+					!strings.Contains(st.Reason, "ingest resume")
 			})
 			if _, err := r.resume(true); err == nil || !strings.Contains(err.Error(), "navlog restore") {
 				t.Errorf("resumption of a restore: %v", err)
@@ -81,7 +82,8 @@ func TestIngestContinuesARestoredLog(t *testing.T) {
 			p.halt()
 			after := r.topic(chainlog.LogTopic(r.config.ID))
 			if now := r.cursor(); !bytes.Equal(now.GetLogId(), was.GetLogId()) || len(after) <= len(before) {
-				t.Fatalf("the log %x has %d records, and was the log %x with %d", now.GetLogId(), len(after), was.GetLogId(), len(before))
+				t.Fatalf("the log %x has %d records, and was the log %x with %d", now.GetLogId(), len(after), was.GetLogId(),
+					len(before))
 			}
 			for i := range before[:written.Seq] {
 				if !bytes.Equal(before[i].Value, after[i].Value) || !bytes.Equal(before[i].Key, after[i].Key) {

@@ -82,7 +82,8 @@ func (r *rig) expected() (ancestor uint64, records int) {
 }
 
 // frozen is a rig whose running ingest was frozen by a reorganisation.
-func frozen(t *testing.T, brokers func(testing.TB) []string, depth func(height uint64) uint64, prepare func(*rig)) (*rig, *process) {
+func frozen(t *testing.T, brokers func(testing.TB) []string, depth func(height uint64) uint64,
+	prepare func(*rig)) (*rig, *process) {
 	t.Helper()
 	r := newRig(t, brokers)
 	r.config.Confirmations = 1
@@ -113,7 +114,8 @@ func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed in
 		case open:
 			retractions++
 		}
-		if d := record.GetDecision(); d != nil && (!strings.Contains(d.GetReason(), "accepts the chain") || d.GetTime() == 0 || !record.GetBoundary()) {
+		if d := record.GetDecision(); d != nil &&
+			(!strings.Contains(d.GetReason(), "accepts the chain") || d.GetTime() == 0 || !record.GetBoundary()) {
 			t.Errorf("the decision is %v", record)
 		}
 	}
@@ -136,8 +138,9 @@ func TestResume(t *testing.T) {
 			r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
 			r.partsAtOnce = 1
 		}},
-		"below a vault's late history": {func(height uint64) uint64 { return height / 2 }, func(r *rig) { r.followWithoutFirst(30) }},
-		"below every record":           {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
+		"below a vault's late history": {func(height uint64) uint64 { return height / 2 },
+			func(r *rig) { r.followWithoutFirst(30) }},
+		"below every record": {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "below sparse records" {
@@ -149,7 +152,8 @@ func TestResume(t *testing.T) {
 
 			plan, err := r.resume(false)
 			r.must(err)
-			if plan.Ancestor.Number != ancestor || plan.Records != records || plan.Blocks+plan.Logs != records || plan.Accepted || records == 0 {
+			if plan.Ancestor.Number != ancestor || plan.Records != records || plan.Blocks+plan.Logs != records ||
+				plan.Accepted || records == 0 {
 				t.Errorf("the plan is %+v, want %d records above block %d", plan, records, ancestor)
 			}
 			if now, _ := r.log(); len(now) != len(before) || r.cursor().GetFrozen() == "" {
@@ -158,7 +162,8 @@ func TestResume(t *testing.T) {
 
 			done, err := r.resume(true, inSmallPieces)
 			r.must(err)
-			if !done.Accepted || done.Ancestor != plan.Ancestor || done.Records != records || len(done.Referrals) != len(plan.Referrals) {
+			if !done.Accepted || done.Ancestor != plan.Ancestor || done.Records != records ||
+				len(done.Referrals) != len(plan.Referrals) {
 				t.Errorf("done was %+v, the plan was %+v", done, plan)
 			}
 			p.caughtUp()
@@ -202,11 +207,13 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	// first come before those of the second.
 	lost := all[len(all)-6:]
 	shifted := lost[1].GetLog()
-	r.reorg(6, devchain.Kept{Hash: common.Hash(lost[0].GetLog().GetTxHash()), Block: 2}, devchain.Kept{Hash: common.Hash(shifted.GetTxHash()), Block: 2})
+	r.reorg(6, devchain.Kept{Hash: common.Hash(lost[0].GetLog().GetTxHash()), Block: 2},
+		devchain.Kept{Hash: common.Hash(shifted.GetTxHash()), Block: 2})
 	p.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 
 	eventID := func(x publishedReferral) string {
-		kind := map[string]string{chainlog.ReferralDeposits(r.config.ID): webhook.DepositReferral, chainlog.ReferralWithdrawals(r.config.ID): webhook.WithdrawalReferral}[x.topic]
+		kind := map[string]string{chainlog.ReferralDeposits(r.config.ID): webhook.DepositReferral,
+			chainlog.ReferralWithdrawals(r.config.ID): webhook.WithdrawalReferral}[x.topic]
 		l := x.GetLog()
 		return webhook.EventID(r.config.ID, common.Hash(l.GetTxHash()), l.GetLogIndex(), kind, x.GetPartnerId()).String()
 	}
@@ -289,7 +296,8 @@ func TestReorganisationAfterAResume(t *testing.T) {
 	}
 	for _, v := range r.cursor().GetVaults() {
 		if to := max(v.GetStartBlock()-1, r.height()-6); v.GetCoveredTo() != to {
-			t.Errorf("after the resumption the vault 0x%x is covered up to block %d, want %d", v.GetAddress(), v.GetCoveredTo(), to)
+			t.Errorf("after the resumption the vault 0x%x is covered up to block %d, want %d", v.GetAddress(), v.GetCoveredTo(),
+				to)
 		}
 	}
 	r.reorg(7) // from the ancestor
@@ -398,7 +406,8 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	second := r.start()
 	second.until("freeze", func(st status.Status) bool { return st.State == status.Frozen })
 	first.until("standby", func(st status.Status) bool { return st.State == status.Standby })
-	if of := [2]float64{counterValue(t, first.status.Frozen), counterValue(t, second.status.Frozen)}; of != [2]float64{0, 1} {
+	if of := [2]float64{counterValue(t, first.status.Frozen), counterValue(t, second.status.Frozen)}; of != [2]float64{0,
+		1} {
 		t.Errorf("navlog_ingest_frozen of the standby and of the writer is %v", of)
 	}
 	st := first.Status()

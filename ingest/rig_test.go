@@ -108,7 +108,8 @@ func (r *rig) order(kind string, of ...vaults.Config) (ids []int64) {
 // give appends a command about a vault to the orders, which are locked.
 func (r *rig) give(kind string, v vaults.Config, argument string) (id int64) {
 	id = int64(len(r.orders.given) + 1)
-	r.orders.given = append(r.orders.given, vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(v.Address), Argument: argument})
+	r.orders.given = append(r.orders.given,
+		vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(v.Address), Argument: argument})
 	return id
 }
 
@@ -151,8 +152,8 @@ func few[C any](cases []C) []C {
 	return cases
 }
 
-// sequential leaves out a test under -short: the goroutines of ingest share nothing in it that they do not share in other
-// tests.
+// sequential leaves out a test under -short: the goroutines of ingest share nothing in it that they do not share in
+// other tests.
 func sequential(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector sees the same goroutines in other tests")
@@ -197,7 +198,8 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*wait.Patience)
 	t.Cleanup(cancel)
-	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{outcomes: map[int64]vaults.Outcome{}}, stepping: new(sync.RWMutex)}
+	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{outcomes: map[int64]vaults.Outcome{}},
+		stepping: new(sync.RWMutex)}
 	var err error
 	if r.chain, err = ethclient.DialContext(ctx, anvil.URL); err != nil {
 		t.Fatal(err)

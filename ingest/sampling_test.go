@@ -33,7 +33,8 @@ func (r *rig) sampled() {
 	r.t.Helper()
 	text, err := mapping.PresetText("reference")
 	r.must(err)
-	changed := strings.Replace(string(text), "nav: {from: valuation}", fmt.Sprintf("nav: {sample: convertToAssets, every: %d}", sampledEvery), 1)
+	changed := strings.Replace(string(text), "nav: {from: valuation}",
+		fmt.Sprintf("nav: {sample: convertToAssets, every: %d}", sampledEvery), 1)
 	file := filepath.Join(r.t.TempDir(), "sampled.yaml")
 	r.must(os.WriteFile(file, []byte(changed), 0o600))
 	for i := range r.config.Vaults {
@@ -66,7 +67,8 @@ func (r *rig) verifySamples(missing func(vault common.Address, number uint64) bo
 			common.BigToHash(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(s.GetNavDigits())), nil)).Bytes()...)
 		want, err := r.chain.CallContractAtHash(r.ctx, ethereum.CallMsg{To: &at.vault, Data: input}, h.Hash())
 		r.must(err)
-		if common.Hash(s.GetBlockHash()) != h.Hash() || s.GetBlockTime() != h.Time || fmt.Sprintf("%x", s.GetAssets()) != fmt.Sprintf("%x", want) {
+		if common.Hash(s.GetBlockHash()) != h.Hash() || s.GetBlockTime() != h.Time ||
+			fmt.Sprintf("%x", s.GetAssets()) != fmt.Sprintf("%x", want) {
 			r.t.Errorf("record %d is %v, the chain has block %s at %d and %x", record.GetSeq(), s, h.Hash(), h.Time, want)
 		}
 		if seen[at] || s.GetNavDigits() != 18 {
@@ -89,8 +91,8 @@ func (r *rig) verifySamples(missing func(vault common.Address, number uint64) bo
 // always is for verifySamples: no sample is missing.
 func always(common.Address, uint64) bool { return false }
 
-// followsSteps makes the vaults take steps while the process follows through a liar. Calls at a block wait for the end of a
-// step: while anvil mines, it answers a call at its newest block from the state of the next one.
+// followsSteps makes the vaults take steps while the process follows through a liar. Calls at a block wait for the end
+// of a step: while anvil mines, it answers a call at its newest block from the state of the next one.
 func (p *process) followsSteps(n int) {
 	p.rig.t.Helper()
 	for range n {
@@ -175,7 +177,8 @@ func (r *rig) ofCalls(answer func(block uint64) (result any, err error, handled 
 func (r *rig) caller(l lie) *liar {
 	r.t.Helper()
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch requests are not supported"}}`))
+		_,
+			_ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch requests are not supported"}}`))
 	}))
 	r.t.Cleanup(refuses.Close)
 	n := r.liar(l)
@@ -241,7 +244,8 @@ func TestMappingBeginsToSample(t *testing.T) {
 	r.verify()
 	r.verifySamples(func(_ common.Address, n uint64) bool { return n <= before })
 	want := fmt.Sprintf("sampled from block %d on", before+1)
-	if warnings := p.Status().VaultWarnings; len(warnings) != len(r.config.Vaults) || !strings.Contains(warnings[0].Warning, want) {
+	if warnings := p.Status().VaultWarnings; len(warnings) != len(r.config.Vaults) ||
+		!strings.Contains(warnings[0].Warning, want) {
 		t.Errorf("the warnings are %v, want %q", warnings, want)
 	}
 }

@@ -60,7 +60,8 @@ func TestFinalBlocksAreProvenLater(t *testing.T) {
 	p := r.start()
 	h.caughtUp(p)
 	p.until("proof", func(st status.Status) bool { return st.ProvenTo == h.final })
-	p.until("cursor with the proof", func(status.Status) bool { return r.cursor().GetVaults()[0].GetProvenTo() == h.final })
+	p.until("cursor with the proof",
+		func(status.Status) bool { return r.cursor().GetVaults()[0].GetProvenTo() == h.final })
 	p.halt()
 	if old := h.oldHeaders(); old < int(h.tip-r.config.Window) {
 		t.Errorf("%d headers of old blocks were read", old)
@@ -85,7 +86,8 @@ func TestFinalBlocksAreProvenLater(t *testing.T) {
 	r.config.Vaults = append(r.config.Vaults, vaults.Config{Address: historyVaults[1].Hex(), StartBlock: 3_000})
 	p = r.start()
 	p.until("proof of the late vault", func(st status.Status) bool {
-		return st.State == status.Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.at().final
+		return st.State == status.Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 &&
+			st.ProvenTo == h.at().final
 	})
 }
 
@@ -119,7 +121,8 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 				}
 			}
 			return logs
-		}, func(*history, *rig) {}, "the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
+		}, func(*history, *rig) {},
+			"the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
 		"a log is invented": {byRange, func(logs []map[string]any) []map[string]any {
 			for i, l := range logs {
 				if l["blockNumber"] == "0x7d0" {
@@ -130,14 +133,15 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			}
 			return logs
 		}, func(*history, *rig) {}, "the log has a log 1, of vault "},
-		"an amount is wrong, which no bloom shows": {func(string) bool { return true }, func(logs []map[string]any) []map[string]any {
-			for _, l := range logs {
-				if l["blockNumber"] == "0x7d0" {
-					l["data"] = "0x01"
+		"an amount is wrong, which no bloom shows": {func(string) bool { return true },
+			func(logs []map[string]any) []map[string]any {
+				for _, l := range logs {
+					if l["blockNumber"] == "0x7d0" {
+						l["data"] = "0x01"
+					}
 				}
-			}
-			return logs
-		}, func(*history, *rig) {}, ": a field differs"},
+				return logs
+			}, func(*history, *rig) {}, ": a field differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := shortHistory(t)
@@ -154,7 +158,8 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			p := r.start()
 			p.until("finding", func(st status.Status) bool { return st.Disproven != "" })
 			st := p.Status()
-			if !strings.Contains(st.Disproven, fmt.Sprintf("block 2000 (%s)", h.hash(2000))) || !strings.Contains(st.Disproven, c.says) || st.ProvenTo != 1999 {
+			if !strings.Contains(st.Disproven, fmt.Sprintf("block 2000 (%s)", h.hash(2000))) ||
+				!strings.Contains(st.Disproven, c.says) || st.ProvenTo != 1999 {
 				t.Errorf("the finding is %q, and blocks up to %d are proven", st.Disproven, st.ProvenTo)
 			}
 			if counterValue(t, p.status.Disproven) != 1 || counterValue(t, p.status.Proven) != 1999 {
@@ -215,7 +220,8 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r.eventually("head", func() bool {
 		_, err := s.advance(r.ctx)
 		r.must(err)
-		return s.writer.State.Head != nil && s.writer.State.Head.Number == r.height() && s.writer.State.Final == r.final() && len(s.writer.State.Covered) == len(r.config.Vaults)
+		return s.writer.State.Head != nil && s.writer.State.Head.Number == r.height() && s.writer.State.Final == r.final() &&
+			len(s.writer.State.Covered) == len(r.config.Vaults)
 	})
 	schedule := s.newSchedule(s.writer.State)
 	r.reorg(5)
@@ -223,7 +229,8 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	for _, c := range s.writer.State.Covered {
 		c.Prove(schedule.Proven(c.Address))
 		if c.Believed <= s.writer.State.Final || c.Proven != s.writer.State.Final {
-			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.Address, c.Believed, c.Proven, s.writer.State.Final)
+			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.Address, c.Believed,
+				c.Proven, s.writer.State.Final)
 		}
 	}
 }
@@ -408,7 +415,8 @@ func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 			limited := r.through(honest)
 			p := r.follow()
 			if st := p.Status(); st.ProvenTo != st.IndexedBlock {
-				t.Fatalf("blocks up to %d of %d are proven of an endpoint that returns all logs of a block", st.ProvenTo, st.IndexedBlock)
+				t.Fatalf("blocks up to %d of %d are proven of an endpoint that returns all logs of a block", st.ProvenTo,
+					st.IndexedBlock)
 			}
 			limited.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 				switch method {

@@ -46,7 +46,8 @@ func (i *Ingest) newSession() *session {
 		Finality: rpc.Finality(i.config.Finality), Agreement: i.config.Agreement, Proof: i.config.Proof,
 	}, s.writer, i.nodes, i.status, i.log)
 	s.catchup = catchup.New(catchup.Options{
-		BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight, PartsAtOnce: i.partsAtOnce, Endpoints: len(i.config.RPC),
+		BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight, PartsAtOnce: i.partsAtOnce,
+		Endpoints: len(i.config.RPC),
 	}, s.writer, s.follower, i.nodes, i.status, i.log)
 	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, i.config.Agreement, s.writer, i.status, i.log)
 	return s
@@ -110,7 +111,8 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 // newSchedule returns a schedule of proofs by receipts. While it is on, the log accepts all blocks unproven, and only a
 // run of the schedule proves them.
 func (i *Ingest) newSchedule(state *writer.State) *operate.Schedule {
-	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.status, i.log, i.noteProven)
+	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.status,
+		i.log, i.noteProven)
 	schedule.Committed(state)
 	return schedule
 }
@@ -236,7 +238,8 @@ func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		s.attendAgain = time.Time{}
 		s.attendWait.Reset()
 	} else {
-		s.attendAgain, warning = time.Now().Add(s.attendWait.Pause()), "a command about a vault, or a new vault, waits: "+err.Error()
+		s.attendAgain, warning = time.Now().Add(s.attendWait.Pause()),
+			"a command about a vault, or a new vault, waits: "+err.Error()
 		s.log.Warn("cannot execute a command or add a vault, retrying; the vaults of the log continue", "error", err)
 		s.nodes.Next()
 	}
@@ -254,7 +257,8 @@ const frozenPause = 250 * time.Millisecond
 // or until another writer has taken over.
 func (s *session) stayFrozen(ctx context.Context) error {
 	reason := s.writer.State.Frozen
-	s.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", reason)
+	s.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason",
+		reason)
 	if !backup.Restoring(reason) {
 		reason += "; `navlog ingest resume` shows what it takes to continue with that chain"
 	}

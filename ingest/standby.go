@@ -91,11 +91,13 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			return nil
 		case beat != last:
 			if (last == "" || i.own(last)) && !i.own(beat) {
-				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter", i.config.Standby)
+				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter",
+					i.config.Standby)
 			}
 			last, trouble, since = beat, "", time.Now()
 		case time.Since(since) >= i.config.Standby:
-			i.log.Info("the ingest that wrote this chain's log last is silent, this one takes over", "writer", writerOf(beat), "after", i.config.Standby)
+			i.log.Info("the ingest that wrote this chain's log last is silent, this one takes over", "writer", writerOf(beat),
+				"after", i.config.Standby)
 			return nil
 		}
 		reason := "another ingest writes this chain's log: " + writerOf(last)

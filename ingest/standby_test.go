@@ -30,7 +30,8 @@ func TestStandby(t *testing.T) {
 		for _, p := range []*process{second, third} {
 			p.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 			p.until("standby that could take over", func(status.Status) bool { return p.Ready() == nil && p.StandsBy() })
-			if why := p.Status().Reason; !strings.Contains(why, "another ingest writes this chain's log: "+first.Status().Instance) {
+			if why := p.Status().Reason; !strings.Contains(why,
+				"another ingest writes this chain's log: "+first.Status().Instance) {
 				t.Errorf("the reason of a standby is %q", why)
 			}
 		}
@@ -139,7 +140,8 @@ func TestStandbyTakesOver(t *testing.T) {
 func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 10 * time.Second // longer than it can take to send the live writer's heartbeat
-	woken, living := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)), New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	woken, living := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)),
+		New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	r.must(living.ensureTopics(r.ctx))
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
@@ -259,7 +261,8 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 	node.use(away)
 	first.halt()
-	second.until("writer that waits for its node", func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
+	second.until("writer that waits for its node",
+		func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
 	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
 		t.Errorf("the reason is %q", reason)
 	}
@@ -301,7 +304,8 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	go func() { done <- away.standBy(ctx) }()
 	r.eventually("standby without Kafka", func() bool {
 		err := away.Ready()
-		return away.StandsBy() && err != nil && strings.Contains(err.Error(), "could not take over: read from the Kafka group")
+		return away.StandsBy() && err != nil &&
+			strings.Contains(err.Error(), "could not take over: read from the Kafka group")
 	})
 	stop()
 	<-done

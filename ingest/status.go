@@ -43,7 +43,8 @@ func (i *Ingest) Ready() error {
 	case st.State != status.Following:
 		return fmt.Errorf("ingest is %s: %s", st.State, st.Reason)
 	case i.blind(&st):
-		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.Checked.UTC().Format(time.RFC3339), st.Reason)
+		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.Checked.UTC().Format(time.RFC3339),
+			st.Reason)
 	}
 	// Not LagBlocks, which is nil while the chain's head or the log's has no time: a genesis block may have none.
 	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > follow.BlocksAtOnce {

@@ -53,9 +53,11 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 		gauge prometheus.Collector
 		want  uint64
 	}{
-		"head_block": {p.status.Head, height}, "indexed_block": {p.status.Indexed, height}, "final_block": {p.status.Final, r.final()},
-		"referral_block": {p.status.Referral, height - 3}, "seq": {p.status.Seq, uint64(len(all))}, "reorgs_total": {p.status.Reorgs, 0},
-		"frozen": {p.status.Frozen, 0},
+		"head_block": {p.status.Head, height}, "indexed_block": {p.status.Indexed, height},
+		"final_block":    {p.status.Final, r.final()},
+		"referral_block": {p.status.Referral, height - 3}, "seq": {p.status.Seq, uint64(len(all))},
+		"reorgs_total": {p.status.Reorgs, 0},
+		"frozen":       {p.status.Frozen, 0},
 	} {
 		if got := counterValue(t, c.gauge); got != float64(c.want) {
 			t.Errorf("navlog_ingest_%s is %v, want %d", name, got, c.want)
@@ -64,12 +66,14 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 	if n := counterValue(t, p.status.Transactions); n > float64(blocks)/10 {
 		t.Errorf("%v transactions for %d blocks that existed at the start", n, blocks)
 	}
-	sent := counterValue(t, p.status.Referrals.WithLabelValues("deposit")) + counterValue(t, p.status.Referrals.WithLabelValues("withdrawal"))
+	sent := counterValue(t, p.status.Referrals.WithLabelValues("deposit")) + counterValue(t,
+		p.status.Referrals.WithLabelValues("withdrawal"))
 	if want := len(r.published()); int(sent) != want || want == 0 {
 		t.Errorf("navlog_ingest_referrals_total is %v, the topics have %d", sent, want)
 	}
 	st := p.Status()
-	if st.HeadBlock != height || st.IndexedBlock != height || *st.LagBlocks != 0 || *st.LagSeconds != 0 || st.Seq != uint64(len(all)) ||
+	if st.HeadBlock != height || st.IndexedBlock != height || *st.LagBlocks != 0 || *st.LagSeconds != 0 ||
+		st.Seq != uint64(len(all)) ||
 		st.LogID != fmt.Sprintf("%x", all[0].GetOrigin().GetLogId()) || st.ETASeconds != nil {
 		t.Errorf("the status is %+v", st)
 	}
@@ -93,7 +97,8 @@ func TestReady(t *testing.T) {
 	check(false, func(*status.Status) {}) // not started
 	lag(false)
 	check(true, func(st *status.Status) {
-		*st = status.Status{State: status.Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10, HeadTime: 5}, IndexedTime: 5, Checked: time.Now()}
+		*st = status.Status{State: status.Following,
+			ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10, HeadTime: 5}, IndexedTime: 5, Checked: time.Now()}
 	})
 	check(true, func(st *status.Status) { st.HeadBlock = 12 })
 	lag(true)
@@ -105,7 +110,8 @@ func TestReady(t *testing.T) {
 	check(false, func(st *status.Status) { st.State = status.Backfilling })
 	lag(true)
 	i.status.Note(func(st *status.Status) { st.State = status.Following })
-	check(true, func(st *status.Status) { st.Checked, st.IndexedTime = time.Now(), 0 }) // the log's head is a genesis block of time 0
+	// the log's head is a genesis block of time 0
+	check(true, func(st *status.Status) { st.Checked, st.IndexedTime = time.Now(), 0 })
 	check(false, func(st *status.Status) { st.HeadBlock = 1000 })
 	check(false, func(st *status.Status) { st.HeadBlock, st.State = 10, status.Backfilling })
 	check(false, func(st *status.Status) { st.State, st.Reason = status.Frozen, "block 3 is final" })
@@ -125,7 +131,8 @@ func TestStatusIsReported(t *testing.T) {
 		rows, err := db.New(pool).ListStatus(r.ctx)
 		r.must(err)
 		var st registry.ProgramStatus
-		return len(rows) == 1 && rows[0].Program == registry.Ingest && json.Unmarshal(rows[0].Status, &st) == nil && st.State == "following" && st.IndexedBlock == r.height() && st.HeadBlock >= st.IndexedBlock && st.LagBlocks != nil
+		return len(rows) == 1 && rows[0].Program == registry.Ingest && json.Unmarshal(rows[0].Status, &st) == nil &&
+			st.State == "following" && st.IndexedBlock == r.height() && st.HeadBlock >= st.IndexedBlock && st.LagBlocks != nil
 	})
 	stop()
 	if err := <-done; err != nil {

@@ -20,10 +20,12 @@ func TestWarningAboutSingleReplica(t *testing.T) {
 		c.ID = id
 		for start := range 2 {
 			var logged bytes.Buffer
-			if err := New(c, kafka, nil, newRegistry(), slog.New(slog.NewTextHandler(&logged, nil))).ensureTopics(t.Context()); err != nil {
+			if err := New(c, kafka, nil, newRegistry(),
+				slog.New(slog.NewTextHandler(&logged, nil))).ensureTopics(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Contains(logged.String(), chainlog.LogTopic(id)) && strings.Contains(logged.String(), "one replica"); got != warned {
+			if got := strings.Contains(logged.String(), chainlog.LogTopic(id)) &&
+				strings.Contains(logged.String(), "one replica"); got != warned {
 				t.Errorf("chain %d, start %d: warning %v:\n%s", id, start, got, logged.String())
 			}
 		}

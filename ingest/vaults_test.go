@@ -99,10 +99,12 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 		{all[1:], "", vaults.Outcome{}, []bool{false}, "it is not in chain.vaults of ingest, and is still indexed"},
 		{all[1:], registry.RestoreVault, done("was not removed"), []bool{false}, "it is not in chain.vaults"},
 		{all[1:], registry.RemoveVault, done("is removed from responses"), []bool{false, true}, ""},
-		{all[1:], registry.RemoveVault, done("was removed before"), []bool{false, true}, ""}, // also after a crash before the outcome was written
+		// also after a crash before the outcome was written
+		{all[1:], registry.RemoveVault, done("was removed before"), []bool{false, true}, ""},
 		{all, "", vaults.Outcome{}, []bool{false, true}, "it was removed, and is still in chain.vaults"},
 		{all, registry.RestoreVault, done("continues from block"), []bool{false, true, false}, ""},
-		{all, registry.RemoveVault, done("is removed from responses"), []bool{false, true, false, true}, "it was removed, and is still in chain.vaults"},
+		{all, registry.RemoveVault, done("is removed from responses"), []bool{false, true, false, true},
+			"it was removed, and is still in chain.vaults"},
 		{all[1:], "rename", refused("does not know"), []bool{false, true, false, true}, ""},
 	} {
 		r.config.Vaults = run.vaults
@@ -115,7 +117,8 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 		if outcome := p.outcome(ids); outcome.Is != run.comes.Is || !strings.Contains(outcome.Detail, run.comes.Detail) {
 			t.Errorf("run %d: the outcome of the command is %v, want %v", n, outcome, run.comes)
 		}
-		p.until("block at the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
+		p.until("block at the head",
+			func(st status.Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
 		var warning string
 		for _, w := range p.Status().VaultWarnings {
 			if w.Address == first.Hex() {
@@ -135,7 +138,8 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 		for _, v := range r.cursor().GetVaults() {
 			gone := common.BytesToAddress(v.GetAddress()) == first && run.want[len(run.want)-1]
 			if v.GetRemoved() != gone || !gone && v.GetCoveredTo() != r.height() {
-				t.Errorf("run %d: in the cursor vault 0x%x has removed %t, want %t, and is covered up to block %d of %d", n, v.GetAddress(), v.GetRemoved(), gone, v.GetCoveredTo(), r.height())
+				t.Errorf("run %d: in the cursor vault 0x%x has removed %t, want %t, and is covered up to block %d of %d", n,
+					v.GetAddress(), v.GetRemoved(), gone, v.GetCoveredTo(), r.height())
 			}
 		}
 	}
@@ -160,7 +164,8 @@ func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	p := r.follow()
 	follows := func() {
 		t.Helper()
-		p.until("reason why the vault waits", func(st status.Status) bool { return strings.Contains(st.Warning, errNoMethod.Error()) })
+		p.until("reason why the vault waits",
+			func(st status.Status) bool { return strings.Contains(st.Warning, errNoMethod.Error()) })
 		r.steps(10)
 		p.until("block at the head", func(st status.Status) bool { return st.IndexedBlock == r.height() && p.Ready() == nil })
 		if n := len(r.cursor().GetVaults()); n != 1 {
@@ -179,7 +184,8 @@ func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	follows()
 	fails.Store("")
 	p.until("record of the vault in the log", func(st status.Status) bool {
-		return st.Warning == "" && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.IndexedBlock == r.height()
+		return st.Warning == "" && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 &&
+			st.IndexedBlock == r.height()
 	})
 	p.caughtUp()
 	r.verify()
@@ -211,7 +217,9 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	all := r.config.Vaults
 	r.steps(20)
 	p := r.follow()
-	if outcome := p.outcome(r.order(registry.RemoveVault, vaults.Config{Address: r.contracts.Router.Hex()})); outcome.Is != registry.CommandRefused || !strings.Contains(outcome.Detail, "has no vault") {
+	if outcome := p.outcome(r.order(registry.RemoveVault,
+		vaults.Config{Address: r.contracts.Router.Hex()})); outcome.Is != registry.CommandRefused ||
+		!strings.Contains(outcome.Detail, "has no vault") {
 		t.Errorf("the outcome of the removal of an unknown vault is %v", outcome)
 	}
 	r.orders.fail(errors.New("away"))
@@ -294,14 +302,19 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 				r.order(registry.RestoreVault, all[0])
 				old, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(covered+1))
 				r.must(err)
-				r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+				r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
+					error, bool) {
 					return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), old.Hash().Hex())
 				}).URL)
 				p = r.start()
-				p.until("late vault", func(st status.Status) bool { return len(st.LateVaults) == 1 && st.LateVaults[0].Reason != "" })
+				p.until("late vault", func(st status.Status) bool {
+					return len(st.LateVaults) == 1 &&
+						st.LateVaults[0].Reason != ""
+				})
 			}
 			before := len(r.topic(chainlog.LogTopic(r.config.ID)))
-			r.reorg(5, devchain.Kept{Hash: deposits[0], Block: 1}, devchain.Kept{Hash: deposits[1], Block: 2}, devchain.Kept{Hash: deposits[2], Block: 4})
+			r.reorg(5, devchain.Kept{Hash: deposits[0], Block: 1}, devchain.Kept{Hash: deposits[1], Block: 2},
+				devchain.Kept{Hash: deposits[2], Block: 4})
 			if late {
 				p.caughtUp()
 			} else {
@@ -312,7 +325,8 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			}
 			again := map[common.Hash]bool{}
 			for _, record := range r.verify()[before:] { // verify checks that each log of the chain is in the log once
-				if l := record.GetLog(); l != nil && record.GetRetracts() == 0 && common.Address(l.GetAddress()) == r.contracts.Vaults[0].Address {
+				if l := record.GetLog(); l != nil && record.GetRetracts() == 0 &&
+					common.Address(l.GetAddress()) == r.contracts.Vaults[0].Address {
 					again[common.Hash(l.GetTxHash())] = true
 				}
 			}
@@ -362,7 +376,8 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 		}
 	}
 	if passed == 0 || passed < flowed/4 {
-		t.Errorf("%d of %d new logs of the other vaults were appended before the last old one of the late vault", passed, flowed)
+		t.Errorf("%d of %d new logs of the other vaults were appended before the last old one of the late vault", passed,
+			flowed)
 	}
 	if st := p.Status(); st.LateVaults != nil || st.ETASeconds != nil {
 		t.Errorf("when every vault is at the head, the status shows late vaults %v and ETA %v", st.LateVaults, st.ETASeconds)
@@ -412,7 +427,8 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 			return nil, nil, false
 		}
 		filter := strings.ToLower(string(params[0]))
-		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") && !strings.Contains(filter, "address")
+		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") &&
+			!strings.Contains(filter, "address")
 	})
 	s := r.session()
 	advance := func() {
@@ -502,7 +518,8 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	r.config.RPC, r.config.Vaults = rpc.Endpoints(failing.URL), all
 	p := r.start()
 	p.until("late vault before the missing block", func(st status.Status) bool {
-		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 && st.LateVaults[0].Reason != ""
+		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 &&
+			st.LateVaults[0].Reason != ""
 	})
 	r.verify()
 	r.mine(2)
@@ -683,7 +700,8 @@ func TestVaultIsRenamed(t *testing.T) {
 		for _, v := range r.recordsOf(r.contracts.Vaults[1].Address) {
 			got = append(got, v.GetName())
 			if v.GetStartBlock() != r.contracts.Vaults[1].StartBlock {
-				t.Errorf("the record %q has start block %d, want %d", v.GetName(), v.GetStartBlock(), r.contracts.Vaults[1].StartBlock)
+				t.Errorf("the record %q has start block %d, want %d", v.GetName(), v.GetStartBlock(),
+					r.contracts.Vaults[1].StartBlock)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -789,7 +807,8 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 	}
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL), 1
 	r.must(r.session().attends(r, 20))
-	if outcome := r.orders.outcomes[add]; outcome.Is != registry.CommandRefused || !strings.Contains(outcome.Detail, "execution aborted") {
+	if outcome := r.orders.outcomes[add]; outcome.Is != registry.CommandRefused ||
+		!strings.Contains(outcome.Detail, "execution aborted") {
 		t.Errorf("the outcome of the command that always fails is %v", outcome)
 	}
 	if outcome := r.orders.outcomes[remove]; outcome.Is != registry.CommandDone {
@@ -801,7 +820,8 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 func writeMapping(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "desk.yaml")
-	text := "preset: desk\nsources: {vault: required, desk: optional}\nevents:\n  - on: Paid(uint256 sum)\n    source: desk\n    emit: none\n"
+	text := "preset: desk\nsources: {vault: required, desk: optional}\nevents:\n  - on: Paid(uint256 sum)\n    source: " +
+		"desk\n    emit: none\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -855,7 +875,9 @@ func TestMappingChanges(t *testing.T) {
 		}
 	}
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
-	if err := os.WriteFile(wrong, []byte("preset: x\nsources: {vault: required}\nevents:\n  - on: Paid(uint256 sum)\n    emit: deposit\n    set: {keys: $sum}\n"), 0o600); err != nil {
+	if err := os.WriteFile(wrong,
+		[]byte("preset: x\nsources: {vault: required}\nevents:\n  - on: Paid(uint256 sum)\n    emit: deposit\n    set: "+
+			"{keys: $sum}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := r.config
@@ -865,9 +887,11 @@ func TestMappingChanges(t *testing.T) {
 		`unknown preset "nothing"`:             {Mapping: "nothing"},
 		"no mapping of the vault has a source": {Sources: map[string]vaults.SourceConfig{"gate": {Address: common.Address{1}.Hex()}}},
 		"sources.gate.topic1":                  {Sources: map[string]vaults.SourceConfig{"gate": {Address: common.Address{1}.Hex(), Topic1: "0x12"}}},
-		"mapping and mappings":                 {Mapping: "reference", Mappings: []vaults.MappingConfig{{Mapping: "reference"}}},
-		"overlap":                              {Mappings: []vaults.MappingConfig{{Mapping: "reference"}, {Mapping: "reference", From: 9}}},
-		"share the contract":                   {Mapping: file, Sources: map[string]vaults.SourceConfig{"desk": {Address: c.Vaults[1].Address}}},
+		"mapping and mappings": {Mapping: "reference",
+			Mappings: []vaults.MappingConfig{{Mapping: "reference"}}},
+		"overlap": {Mappings: []vaults.MappingConfig{{Mapping: "reference"}, {Mapping: "reference", From: 9}}},
+		"share the contract": {Mapping: file,
+			Sources: map[string]vaults.SourceConfig{"desk": {Address: c.Vaults[1].Address}}},
 	} {
 		v.Address, v.StartBlock = r.config.Vaults[0].Address, 1
 		c.Vaults[0] = v

@@ -26,7 +26,8 @@ type Attribution struct {
 //go:embed sql/attributions.sql
 var sqlAttributions string
 
-// Attributions returns the attribution values of the live generation, the most frequent first, at most the given number.
+// Attributions returns the attribution values of the live generation, the most frequent first, at most the given
+// number.
 func (o *Operator) Attributions(ctx context.Context, most uint64) (all []Attribution, err error) {
 	generations, err := o.List(ctx)
 	if err != nil {
@@ -41,7 +42,8 @@ func (o *Operator) Attributions(ctx context.Context, most uint64) (all []Attribu
 			return nil, err
 		}
 		defer conn.Close()
-		if err := conn.Select(readmodel.Parameters(ctx, map[string]uint64{"seq": *g.Seq, "most": most}), &all, sqlAttributions); err != nil {
+		if err := conn.Select(readmodel.Parameters(ctx, map[string]uint64{"seq": *g.Seq, "most": most}), &all,
+			sqlAttributions); err != nil {
 			return nil, fmt.Errorf("read the attribution values of generation %d: %w", g.ID, err)
 		}
 		return all, nil

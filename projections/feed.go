@@ -33,8 +33,10 @@ type chunk struct {
 	parents []string // trace contexts of the records
 }
 
-func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int, gave func(offset int64)) *feed {
-	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), gave: gave, units: make(chan chunk, 2)}
+func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int,
+	gave func(offset int64)) *feed {
+	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), gave: gave,
+		units: make(chan chunk, 2)}
 }
 
 // run reads and decodes until ctx ends or the log cannot be read.
@@ -157,14 +159,17 @@ func locate(ctx context.Context, chainID, seq uint64, vaults *mapping.Vaults, op
 		case found.Seq == seq:
 			return found, nil
 		case found.Seq > seq:
-			return decode.Fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.Offset, Want: seq, Got: found.Seq}}
+			return decode.Fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.Offset,
+				Want: seq, Got: found.Seq}}
 		case found.Seq == 0:
 			jump = end
 		default:
 			jump = found.Offset + int64(seq-found.Seq)
 		}
 	}
-	return decode.Fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
+	return decode.Fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was "+
+		"replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one",
+		chainlog.LogTopic(chainID), seq)}
 }
 
 // probeTimeout bounds the wait for a single record that should exist.
@@ -173,7 +178,8 @@ const probeTimeout = 20 * time.Second
 // probe reads the first committed record at or after an offset. It returns a fact with seq 0 if there is none before
 // end: between the last record and the end there may be aborted records and markers, which are invisible to readers
 // that do not request markers.
-func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mapping.Vaults, options []kgo.Opt) (decode.Fact, error) {
+func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mapping.Vaults,
+	options []kgo.Opt) (decode.Fact, error) {
 	topic := chainlog.LogTopic(chainID)
 	start := kgo.NewOffset().At(offset)
 	if offset == 0 {

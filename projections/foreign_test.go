@@ -43,7 +43,8 @@ func TestVaultWithoutKnownEvents(t *testing.T) {
 			switch {
 			case logs == 0 && len(warnings) == 0 && metric == 0:
 				return nil
-			case logs > 0 && len(warnings) == 1 && metric == 1 && warnings[0].Address == foreign.Hex() && strings.HasPrefix(warnings[0].Warning, fmt.Sprintf("it has %d logs and none is a known event", logs)):
+			case logs > 0 && len(warnings) == 1 && metric == 1 && warnings[0].Address == foreign.Hex() &&
+				strings.HasPrefix(warnings[0].Warning, fmt.Sprintf("it has %d logs and none is a known event", logs)):
 				return nil
 			}
 			return fmt.Errorf("the warnings are %v and the metric is %v, want %d logs", warnings, metric, logs)

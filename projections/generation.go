@@ -46,10 +46,12 @@ func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
 // fits rejects a generation that belongs to another log or another schema.
 func (p *Projections) fits(g generation, origin *event.Origin) error {
 	if !bytes.Equal(g.LogID, origin.GetLogId()) {
-		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", g.ID, g.LogID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
+		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the "+
+			"true one, run `navlog projection rebuild`", g.ID, g.LogID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
 	}
 	if g.Schema != readmodel.Schema() {
-		return &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection rebuild` with this one, or start the navlog that made it", g.ID, g.Schema, readmodel.Schema())}
+		return &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection "+
+			"rebuild` with this one, or start the navlog that made it", g.ID, g.Schema, readmodel.Schema())}
 	}
 	return nil
 }
@@ -134,8 +136,8 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 		if len(all) > 0 && all[len(all)-1].ID >= id {
 			return false, nil // another instance was faster and has begun to write
 		}
-		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no generation %d: "+
-			"restore PostgreSQL, or drop the database", database, at.Seq, id)}
+		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no "+
+			"generation %d: restore PostgreSQL, or drop the database", database, at.Seq, id)}
 	}
 	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
 		return false, err

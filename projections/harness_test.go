@@ -97,7 +97,8 @@ func (g *written) writer(t testing.TB) *write.Writer {
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	uncounted := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(int) {}}
+	uncounted := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {},
+		Impossible: func(string) {}, Quarantined: func(int) {}}
 	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, built, nil, nil, uncounted, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
@@ -143,7 +144,8 @@ func (w *world) newLog(t *testing.T) {
 // replacedLog deletes the log and gives the world an empty one on the same Kafka.
 func (w *world) replacedLog(t *testing.T) {
 	t.Helper()
-	answers, err := kadm.NewClient(w.producer).DeleteTopics(t.Context(), chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID))
+	answers, err := kadm.NewClient(w.producer).DeleteTopics(t.Context(), chainlog.LogTopic(chainID),
+		chainlog.CursorTopic(chainID))
 	must(t, err)
 	must(t, answers.Error())
 	w.emptyLog(t)
@@ -153,7 +155,8 @@ func (w *world) emptyLog(t *testing.T) {
 	t.Helper()
 	w.records = nil
 	var err error
-	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
+	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

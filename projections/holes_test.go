@@ -26,7 +26,8 @@ func TestHolesAreMarked(t *testing.T) {
 	rebuilt := func(id int32, byLog bool, wantNotices ...string) {
 		t.Helper()
 		var notices []string
-		out, err := o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
+		out, err := o.Rebuild(t.Context(),
+			RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
 		if err != nil || out.Generation != id || !out.Live || (out.Verified != nil) != byLog || (out.Parity != nil) == byLog {
 			t.Fatalf("rebuilt %+v, %v", out, err)
 		}
@@ -39,7 +40,8 @@ func TestHolesAreMarked(t *testing.T) {
 	}
 	rebuilt(2, false)
 	w.loseAPart(t, s, 1)
-	wantError(t, o.Switch(t.Context(), 1), "generation 1 cannot be live", "must have", "rows were lost or doubled", "generation 1 is marked bad", "`navlog projection rebuild`")
+	wantError(t, o.Switch(t.Context(), 1), "generation 1 cannot be live", "must have", "rows were lost or doubled",
+		"generation 1 is marked bad", "`navlog projection rebuild`")
 	wantStates(t, o, "1 bad, 2 live")
 	wantError(t, o.Switch(t.Context(), 1), "generation 1 is bad and cannot be live")
 

@@ -57,8 +57,9 @@ func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struc
 		return nil, err
 	}
 	reg := labelled(p.reg, g.ID)
-	k := &keeper{Projections: p, generation: g, database: p.clickhouse.Database(g.ID), conn: conn, reg: reg, metrics: newMetrics(reg),
-		log: p.log.With("generation", g.ID), wrote: make(chan struct{}, 1), done: make(chan struct{})}
+	k := &keeper{Projections: p, generation: g, database: p.clickhouse.Database(g.ID), conn: conn, reg: reg,
+		metrics: newMetrics(reg), log: p.log.With("generation", g.ID), wrote: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	k.board.begin(g.ID)
 	ctx, k.cancel = context.WithCancel(ctx)
 	go func() {
@@ -207,7 +208,8 @@ func (k *keeper) follow(ctx context.Context) error {
 	// The reader starts with the last record again, so that the log is known to have responded even if it has no
 	// other record.
 	after := w.Position()
-	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: max(after, 1) - 1, Offset: last.Offset}, k.kafka.Options()...)
+	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: max(after, 1) - 1, Offset: last.Offset},
+		k.kafka.Options()...)
 	if err != nil {
 		return err
 	}
@@ -242,11 +244,14 @@ func endsWith(ctx context.Context, conn driver.Conn, database string, position u
 		return nil
 	}
 	var row string
-	if err := conn.QueryRow(readmodel.Parameters(ctx, map[string]uint64{"seq": position}), sqlRecord).Scan(&row); err != nil {
+	if err := conn.QueryRow(readmodel.Parameters(ctx, map[string]uint64{"seq": position}),
+		sqlRecord).Scan(&row); err != nil {
 		return fmt.Errorf("read seq %d of %s.events: %w", position, database, err)
 	}
 	if row != last.String() {
-		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy and then continued; restore the true log, or run `navlog projection rebuild` if this is the true one", position, database, row, last)}
+		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy "+
+			"and then continued; restore the true log, or run `navlog projection rebuild` if this is the true one", position,
+			database, row, last)}
 	}
 	return nil
 }
@@ -345,7 +350,8 @@ func (k *keeper) warn(w *write.Writer) {
 	var warnings []registry.VaultWarning
 	for i, v := range vaults {
 		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
-			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a vault of a protocol that navlog supports?", logs[i])})
+			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a "+
+				"vault of a protocol that navlog supports?", logs[i])})
 	}
 	k.board.warn(warnings)
 }
@@ -412,7 +418,8 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 		return err
 	}
 	k.board.build(false, true)
-	k.log.Info("lists built", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
+	k.log.Info("lists built", "database", k.database, "seq", w.Position(), "took",
+		time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -517,5 +524,6 @@ func permanent(err error) bool {
 	var hole *chainlog.HoleError
 	var table *readmodel.TableError
 	var outdated *write.OutdatedError
-	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) || errors.As(err, &outdated)
+	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) ||
+		errors.As(err, &outdated)
 }

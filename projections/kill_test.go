@@ -118,7 +118,8 @@ func TestFeedGathers(t *testing.T) {
 			batch, _, err := f.next(t.Context(), full, time.Millisecond)
 			must(t, err)
 			if records := slices.Concat(want...); batch.Len() != len(records) || batch.First().Seq != records[0].Seq {
-				return fmt.Errorf("a batch has %d records from seq %d on, want %d from seq %d on", batch.Len(), batch.First().Seq, len(records), records[0].Seq)
+				return fmt.Errorf("a batch has %d records from seq %d on, want %d from seq %d on", batch.Len(), batch.First().Seq,
+					len(records), records[0].Seq)
 			}
 		}
 		return nil
@@ -193,7 +194,8 @@ func TestLocate(t *testing.T) {
 	// on aborted records.
 	w.transaction(t, s.Records[:3], kgo.TryAbort)
 	for _, seq := range []uint64{s.Seq() + 1, s.Seq() + 2, s.Seq() + 4, s.Seq() + 6, s.Seq() * 3} {
-		if _, err := locate(t.Context(), chainID, seq, unmapped(t), w.kafka.Options()); !permanent(err) || !strings.Contains(err.Error(), fmt.Sprintf("ends before seq %d", seq)) {
+		if _, err := locate(t.Context(), chainID, seq, unmapped(t), w.kafka.Options()); !permanent(err) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("ends before seq %d", seq)) {
 			t.Errorf("seq %d of a log that ends with %d: %v", seq, s.Seq(), err)
 		}
 	}
@@ -219,7 +221,8 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	// The older copy has half the log. What ingest appends to it ends one record later than before.
 	copied := slices.Concat(parts[:len(parts)/2]...)
 	last := uint64(len(copied))
-	wentOn := []*event.Record{{Seq: last + 1, ChainId: chainID, Boundary: true, Fact: &event.Record_Decision{Decision: &event.Decision{Kind: "resume"}}}}
+	wentOn := []*event.Record{{Seq: last + 1, ChainId: chainID, Boundary: true,
+		Fact: &event.Record_Decision{Decision: &event.Decision{Kind: "resume"}}}}
 	for _, r := range s.Records[last:] {
 		r = proto.Clone(r).(*event.Record)
 		r.Seq++
@@ -232,7 +235,8 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	w.append(t, copied)
 	w.append(t, wentOn)
 	p, _ = w.projector(t)
-	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy and then continued", "`navlog projection rebuild`")
+	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy and then continued",
+		"`navlog projection rebuild`")
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
 		t.Errorf("the tables go on to seq %d, after %d", n, position)
 	}

@@ -42,7 +42,8 @@ func TestFirstGeneration(t *testing.T) {
 		wait.Until(t, func() error {
 			status := p.Status()
 			b := status.Building
-			if b == nil || b.Generation != 1 || b.Seq != seq || b.RecordsLeft != 0 || b.Phase != registry.PhaseFacts || len(status.Others) != 1 || status.Others[0].State != Building {
+			if b == nil || b.Generation != 1 || b.Seq != seq || b.RecordsLeft != 0 || b.Phase != registry.PhaseFacts ||
+				len(status.Others) != 1 || status.Others[0].State != Building {
 				return fmt.Errorf("status is %+v, building %+v; want generation 1 at seq %d", status, b, seq)
 			}
 			return nil
@@ -116,7 +117,8 @@ func TestRefusalEnds(t *testing.T) {
 	refuses(t, p, "no generation is live")
 	w.registered(t, 2, logID, readmodel.Schema(), registry.Building)
 	wait.Until(t, func() error {
-		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Reason != "" || !strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
+		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Reason != "" ||
+			!strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
 			return fmt.Errorf("status is %+v, ready %v", s, err)
 		}
 		return nil
@@ -163,7 +165,8 @@ func TestCovered(t *testing.T) {
 		{"a head in the middle of the final blocks", func(c *event.Cursor) { c.FinalBlock = c.Head.Number + 1 }, false},
 		{"a head that is final", func(c *event.Cursor) { c.FinalBlock = c.Head.Number }, true},
 		{"a vault that lacks a block", func(c *event.Cursor) { c.Vaults[1].CoveredTo-- }, false},
-		{"a vault that is not configured any more", func(c *event.Cursor) { c.Vaults[1].CoveredTo, c.Vaults[1].Removed = 0, true }, true},
+		{"a vault that is not configured any more",
+			func(c *event.Cursor) { c.Vaults[1].CoveredTo, c.Vaults[1].Removed = 0, true }, true},
 		{"a vault of the log that the cursor lacks", func(c *event.Cursor) { c.Seq, c.Vaults = 1, c.Vaults[:1] }, false},
 		{"a vault more, which is covered", func(c *event.Cursor) {
 			c.Vaults = append(c.Vaults, &event.Coverage{Address: vaultAt(7).Bytes(), CoveredTo: c.Head.Number})
@@ -231,7 +234,8 @@ func TestFirstGenerationBreaks(t *testing.T) {
 		}
 		return nil
 	})
-	w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[2].Fact}}, kgo.TryCommit)
+	w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[2].Fact}},
+		kgo.TryCommit)
 	refusing(t, p, "records were lost")
 }
 
@@ -326,7 +330,8 @@ type gatedConn struct {
 	reads *atomic.Int32
 }
 
-func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...driver.PrepareBatchOption) (driver.Batch, error) {
+func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...driver.PrepareBatchOption) (driver.Batch,
+	error) {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 	return c.Conn.PrepareBatch(ctx, query, options...)
@@ -439,7 +444,8 @@ func TestVaultComesBack(t *testing.T) {
 	}
 	old := p.roster.all()[0]
 	wait.Until(t, func() error {
-		if seq, lag := testutil.ToFloat64(old.metrics.seq), testutil.ToFloat64(old.metrics.lag); !math.IsNaN(seq) || !math.IsNaN(lag) {
+		if seq, lag := testutil.ToFloat64(old.metrics.seq), testutil.ToFloat64(old.metrics.lag); !math.IsNaN(seq) ||
+			!math.IsNaN(lag) {
 			return fmt.Errorf("the metrics of a generation that is no longer written show seq %v and lag %v", seq, lag)
 		}
 		return nil
@@ -490,7 +496,8 @@ func TestVaultRemoved(t *testing.T) {
 		t.Error("generation 1 lost the rows of the removed vault")
 	}
 	through := func(id int32) uint64 {
-		return number(t, w.conn, fmt.Sprintf("SELECT toUInt64(sum(deposits * sign)) FROM %s.lists WHERE list = 'totals' AND owner = unhex('%x') AND key = %d",
+		return number(t, w.conn, fmt.Sprintf("SELECT toUInt64(sum(deposits * sign)) FROM %s.lists WHERE list = 'totals' "+
+			"AND owner = unhex('%x') AND key = %d",
 			w.ch.Database(id), readmodel.PartnerOwner(9), uint64(readmodel.Never)))
 	}
 	if first, second := through(1), through(2); first != second+1 {

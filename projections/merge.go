@@ -61,7 +61,8 @@ func mergeScattered(ctx context.Context, conn driver.Conn, database string, leas
 		Table string `ch:"table"`
 		Rows  uint64 `ch:"total"`
 	}
-	if err := conn.Select(ctx, &tables, sqlScattered, clickhouse.Named("database", database), clickhouse.Named("least", least)); err != nil {
+	if err := conn.Select(ctx, &tables, sqlScattered, clickhouse.Named("database", database),
+		clickhouse.Named("least", least)); err != nil {
 		return nil, fmt.Errorf("read the parts of %s: %w", database, err)
 	}
 	for _, t := range tables {

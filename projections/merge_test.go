@@ -20,7 +20,8 @@ import (
 // partsOf returns the number of rows of each part of a table.
 func partsOf(t *testing.T, conn driver.Conn, database, table string) (parts []uint64) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), "SELECT rows FROM system.parts WHERE active AND database = ? AND table = ?", database, table)
+	rows, err := conn.Query(t.Context(), "SELECT rows FROM system.parts WHERE active AND database = ? AND table = ?",
+		database, table)
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -45,7 +46,9 @@ func inPieces(parts []uint64) bool {
 func unmerged(t *testing.T, conn driver.Conn, database string, tables ...string) {
 	t.Helper()
 	for _, table := range tables {
-		must(t, conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"))
+		must(t, conn.Exec(t.Context(),
+			"ALTER TABLE "+database+"."+table+
+				" MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"))
 	}
 }
 
@@ -90,7 +93,8 @@ func TestMergeScattered(t *testing.T) {
 	}
 
 	must(t, conn.Exec(t.Context(), "SYSTEM STOP MERGES "+database+"."+want[0]))
-	if _, err := mergeScattered(t.Context(), conn, database, least); err == nil || !strings.Contains(err.Error(), " rows of "+database+"."+want[0]) {
+	if _, err := mergeScattered(t.Context(), conn, database, least); err == nil ||
+		!strings.Contains(err.Error(), " rows of "+database+"."+want[0]) {
 		t.Errorf("merges are stopped, but the error is %v", err)
 	}
 	must(t, conn.Exec(t.Context(), "SYSTEM START MERGES "+database+"."+want[0]))
@@ -131,14 +135,17 @@ func TestMergeOfNothing(t *testing.T) {
 	must(t, g.conn.Exec(t.Context(), "INSERT INTO events (seq) SELECT number + 101 FROM numbers(100)"))
 	unmerged(t, g.conn, g.database, "lists") // the larger table
 	for i := range 2 {
-		must(t, g.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO lists (sign, key) SELECT 1, number + %d FROM numbers(150)", 1+150*i)))
+		must(t, g.conn.Exec(t.Context(),
+			fmt.Sprintf("INSERT INTO lists (sign, key) SELECT 1, number + %d FROM numbers(150)", 1+150*i)))
 	}
 	merged, err := mergeScattered(t.Context(), g.conn, g.database, 50)
 	wantError(t, err, "merge the 200 rows of "+g.database+".events")
 	if !slices.Equal(merged, []string{"lists"}) || len(partsOf(t, g.conn, g.database, "lists")) != 1 {
-		t.Errorf("%v were merged, lists lies in the parts %v and events in %v", merged, partsOf(t, g.conn, g.database, "lists"), partsOf(t, g.conn, g.database, "events"))
+		t.Errorf("%v were merged, lists lies in the parts %v and events in %v", merged,
+			partsOf(t, g.conn, g.database, "lists"), partsOf(t, g.conn, g.database, "events"))
 	}
-	must(t, g.conn.Exec(t.Context(), "KILL MUTATION WHERE database = {db:String} SYNC", clickhouse.Named("db", g.database)))
+	must(t, g.conn.Exec(t.Context(), "KILL MUTATION WHERE database = {db:String} SYNC",
+		clickhouse.Named("db", g.database)))
 	merged, err = mergeScattered(t.Context(), g.conn, g.database, 50)
 	must(t, err)
 	if !slices.Equal(merged, []string{"events"}) || len(partsOf(t, g.conn, g.database, "events")) != 1 {

@@ -29,17 +29,34 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	name := func(n string) string { return prometheus.BuildFQName("navlog", "projections", n) }
 	m := &metrics{
-		batches:         prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that were committed."}),
-		rows:            prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."}, []string{"table"}),
-		inserts:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged but missing: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
-		audits:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"), Help: "Audits while the generation is written, by outcome: sound; failed (could not run: alarm). A broken generation is marked bad and no longer written."}, []string{"outcome"}),
-		repairs:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("repairs_total"), Help: "Searches for broken parts of ClickHouse, made after a full disk or an unreadable part, by outcome: none (no part is broken); done (replaced by the parts that they were merged from); lost (the generation is bad: alarm); failed (the search failed: alarm)."}, []string{"outcome"}),
-		seq:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which both tables are written; NaN if this instance does not write the generation."}),
-		lag:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Log offsets after the last written record, including transaction markers while records are missing, and everything behind an open transaction. NaN if this instance does not write the generation."}),
-		foreign:         prometheus.NewGauge(prometheus.GaugeOpts{Name: name("vaults_without_known_events"), Help: "Vaults that have logs, but none of a known event; the status names them. NaN if this instance does not write the generation, or another one is live."}),
-		openTransaction: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"), Help: "How long the oldest open transaction of the log has been seen; 0 without one. Nothing behind it can be read."}),
+		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"),
+			Help: "Batches that were committed."}),
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."},
+			[]string{"table"}),
+		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"),
+			Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged but missing: alarm); " +
+				"fenced (another writer); given_up."}, []string{"table", "outcome"}),
+		audits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"),
+			Help: "Audits while the generation is written, by outcome: sound; failed (could not run: alarm). A broken " +
+				"generation is marked bad and no longer written."}, []string{"outcome"}),
+		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("repairs_total"),
+			Help: "Searches for broken parts of ClickHouse, made after a full disk or an unreadable part, by outcome: none " +
+				"(no part is broken); done (replaced by the parts that they were merged from); lost (the generation is bad: " +
+				"alarm); failed (the search failed: alarm)."}, []string{"outcome"}),
+		seq: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"),
+			Help: "Seq up to which both tables are written; NaN if this instance does not write the generation."}),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"),
+			Help: "Log offsets after the last written record, including transaction markers while records are missing, and " +
+				"everything behind an open transaction. NaN if this instance does not write the generation."}),
+		foreign: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("vaults_without_known_events"),
+			Help: "Vaults that have logs, but none of a known event; the status names them. NaN if this instance does not " +
+				"write the generation, or another one is live."}),
+		openTransaction: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"),
+			Help: "How long the oldest open transaction of the log has been seen; 0 without one. Nothing behind it can be " +
+				"read."}),
 		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
-			Help: "Logs that contradict the state and change nothing (a claim of an unknown request, a second claim, a sweep of no range)."}, []string{"event"}),
+			Help: "Logs that contradict the state and change nothing (a claim of an unknown request, a second claim, a sweep " +
+				"of no range)."}, []string{"event"}),
 		quarantinedLogs: prometheus.NewCounter(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
 			Help: "Logs and samples of NAV that cannot be decoded or summed and are in no total: alarm."}),
 	}
@@ -60,11 +77,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.repairs, m.seq, m.lag, m.foreign, m.openTransaction, m.impossibleLogs, m.quarantinedLogs}
+	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.repairs, m.seq, m.lag, m.foreign,
+		m.openTransaction, m.impossibleLogs, m.quarantinedLogs}
 }
 
-// ListMetrics registers the metrics of a generation with reg, for a list of all metrics: New registers none, because the
-// generations that a projector writes are known only once it runs.
+// ListMetrics registers the metrics of a generation with reg, for a list of all metrics: New registers none, because
+// the generations that a projector writes are known only once it runs.
 func ListMetrics(reg prometheus.Registerer) { newMetrics(labelled(reg, 0)) }
 
 // labelled returns a registerer that adds the label of a generation.

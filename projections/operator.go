@@ -50,7 +50,8 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool, conn: conn, every: 500 * time.Millisecond, patience: 10 * time.Second}, nil
+	return &Operator{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool, conn: conn, every: 500 * time.Millisecond,
+		patience: 10 * time.Second}, nil
 }
 
 // Reach fails if ClickHouse does not respond, or is too old.
@@ -68,7 +69,8 @@ func (o *Operator) prove(ctx context.Context, id int32, database string) error {
 		return err
 	}
 	defer conn.Close()
-	return verify.Condemn(ctx, o.pool, id, verify.Audit(o.Progress.Asked(ctx, fmt.Sprintf("generation %d: no row lost or doubled", id)), conn))
+	return verify.Condemn(ctx, o.pool, id,
+		verify.Audit(o.Progress.Asked(ctx, fmt.Sprintf("generation %d: no row lost or doubled", id)), conn))
 }
 
 // Generation is one line of the list.
@@ -107,7 +109,8 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without, Outdated: g.Outdated, reported: reported[g.ID]}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without,
+			Outdated: g.Outdated, reported: reported[g.ID]}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
@@ -148,9 +151,11 @@ func noteLeft(all []Generation) {
 		switch {
 		case g.State != registry.Building || g.Note != "":
 		case !bytes.Equal(g.logID, live.logID) || g.Schema != live.Schema:
-			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with `navlog projection drop %d`", g.ID)
+			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with "+
+				"`navlog projection drop %d`", g.ID)
 		case g.Seq != nil && live.Seq != nil && *g.Seq >= *live.Seq:
-			g.Note = fmt.Sprintf("left building, with everything that the live one has: unless a rebuild is running, continue with `navlog projection rebuild`, or drop it with `navlog projection drop %d`", g.ID)
+			g.Note = fmt.Sprintf("left building, with everything that the live one has: unless a rebuild is running, "+
+				"continue with `navlog projection rebuild`, or drop it with `navlog projection drop %d`", g.ID)
 		}
 	}
 }
@@ -200,15 +205,18 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	case registry.Live:
 		return fmt.Errorf("generation %d is live already", id)
 	case registry.Building:
-		return fmt.Errorf("generation %d is being built and was not compared yet: `navlog projection rebuild` continues it", id)
+		return fmt.Errorf("generation %d is being built and was not compared yet: `navlog projection rebuild` continues it",
+			id)
 	default:
 		return fmt.Errorf("generation %d is %s and cannot be live: `navlog projection rebuild` makes a new one", id, g.State)
 	}
 	if g.Seq == nil {
-		return fmt.Errorf("generation %d is standby and %s has no tables of the schema %s that this navlog knows (its own is %s): drop it, and run `navlog projection rebuild`", id, g.Database, readmodel.Schema(), g.Schema)
+		return fmt.Errorf("generation %d is standby and %s has no tables of the schema %s that this navlog knows (its own "+
+			"is %s): drop it, and run `navlog projection rebuild`", id, g.Database, readmodel.Schema(), g.Schema)
 	}
 	if live != nil && !bytes.Equal(g.logID, live.logID) {
-		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)
+		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot "+
+			"be served again", id, g.LogID, live.ID, live.LogID)
 	}
 	if err := o.prove(ctx, id, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
@@ -234,11 +242,13 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 			return err
 		}
 		if s := reported[g.ID]; s != nil && s.State == Bad {
-			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, at.Seq, want, unwritten(s))
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, at.Seq, want,
+				unwritten(s))
 		}
 		o.Progress.Report(fmt.Sprintf("generation %d: what the live one has", g.ID), at.Seq, want)
 		if time.Since(began) > catchUp {
-			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written, by a `navlog project` of schema %s (`navlog status`)?", g.ID, at.Seq, want, g.Schema)
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written, by a "+
+				"`navlog project` of schema %s (`navlog status`)?", g.ID, at.Seq, want, g.Schema)
 		}
 		if err := write.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -269,7 +279,8 @@ func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string) err
 func move(ctx context.Context, q *db.Queries, id int32, from, to string) error {
 	n, err := q.SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: from, NewState: to})
 	if err == nil && n != 1 {
-		err = fmt.Errorf("generation %d is no longer %s: another command or a projector changed it; check `navlog projection list` and retry", id, from)
+		err = fmt.Errorf("generation %d is no longer %s: another command or a projector changed it; check `navlog "+
+			"projection list` and retry", id, from)
 	}
 	return err
 }
@@ -300,7 +311,8 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 		return err
 	}
 	if g.State == registry.Live {
-		return fmt.Errorf("generation %d is live and is not dropped: switch to another one first (`navlog projection switch`, `rebuild`)", id)
+		return fmt.Errorf("generation %d is live and is not dropped: switch to another one first (`navlog projection "+
+			"switch`, `rebuild`)", id)
 	}
 	if err := o.unread(ctx, id); err != nil {
 		return err
@@ -317,7 +329,8 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	defer cancel()
 	lease, err := newLeases(o.pool).Acquire(limited, int64(id), func() {})
 	if err != nil {
-		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
+		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run "+
+			"this again: %w", id, g.Database, err)
 	}
 	defer lease.Drop(ctx)
 	o.Progress.Report(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
@@ -353,11 +366,13 @@ func (o *Operator) unread(ctx context.Context, id int32) error {
 			continue
 		}
 		if reader.Generation == id && s.AgeMs <= 30_000 {
-			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, or within 30 s if the schema differs, so retry in 30 s", id, s.Instance, s.AgeMs/1000)
+			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a "+
+				"switch within a second, or within 30 s if the schema differs, so retry in 30 s", id, s.Instance, s.AgeMs/1000)
 		}
 		for _, g := range reader.Leaving {
 			if left := g.ForMs - s.AgeMs; g.Generation == id && left > 0 {
-				return fmt.Errorf("generation %d is not dropped: answers that `navlog serve` %s began before it followed the switch may still read it; retry in %d s", id, s.Instance, left/1000+1)
+				return fmt.Errorf("generation %d is not dropped: answers that `navlog serve` %s began before it followed the "+
+					"switch may still read it; retry in %d s", id, s.Instance, left/1000+1)
 			}
 		}
 	}

@@ -53,9 +53,11 @@ type Projections struct {
 }
 
 // New returns a projector. It does nothing before Run.
-func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
+func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool,
+	reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
-		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
+		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
+		repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.none.set(Starting, nil)
 	return p
 }

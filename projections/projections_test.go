@@ -30,26 +30,35 @@ import (
 var alice, bob, vaultA, vaultB = userAt(1), userAt(2), vaultAt(0), vaultAt(1)
 
 func deposit(n int64, owner common.Address, partner uint32, assets *big.Int) contracts.Event {
-	return contracts.DepositAccepted{DepositID: whole(n), Owner: owner, PartnerID: partner, Sender: bob, Assets: assets, Shares: whole(n)}
+	return contracts.DepositAccepted{DepositID: whole(n), Owner: owner, PartnerID: partner, Sender: bob, Assets: assets,
+		Shares: whole(n)}
 }
 
 func requested(index int64, owner common.Address) contracts.Event {
-	return contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, PartnerID: 7, Receiver: bob, Shares: whole(10), AssetsEstimate: whole(11), ExpiresAt: 1_700_000_500}
+	return contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, PartnerID: 7, Receiver: bob,
+		Shares: whole(10), AssetsEstimate: whole(11), ExpiresAt: 1_700_000_500}
 }
 
 // everyEvent has one of each event, and of each other kind of record.
 func everyEvent() *script {
 	s := newScript()
 	s.Mine()
-	s.Mine(emitted{vaultA, deposit(1, alice, 7, whole(1000))}, emitted{vaultA, requested(0, alice)}, emitted{vaultA, requested(1, alice)}, emitted{vaultA, requested(2, bob)})
-	s.Mine(emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
-		emitted{vaultA, contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
-	s.Mine(emitted{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
+	s.Mine(emitted{vaultA, deposit(1, alice, 7, whole(1000))}, emitted{vaultA, requested(0, alice)},
+		emitted{vaultA, requested(1, alice)}, emitted{vaultA, requested(2, bob)})
+	s.Mine(emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1),
+		Shares: whole(10), Assets: whole(12)}},
+		emitted{vaultA, contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1),
+			Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
+	s.Mine(emitted{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob,
+		Shares: whole(10), Assets: whole(12)}},
 		emitted{vaultA, contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
 		emitted{vaultA, contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
-	s.Mine(emitted{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
-		emitted{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
-	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // an unknown event
+	s.Mine(emitted{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0),
+		TotalAssets: whole(5), TotalSupply: whole(6)}},
+		emitted{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1),
+			ToDepositID: whole(1), Assets: whole(1000)}})
+	// an unknown event
+	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)})
 	s.Decision("accept-reorg:open")
 	s.Mine()
 	return s
@@ -78,7 +87,8 @@ func TestEmptyLog(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if _, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{}); err == nil || !strings.Contains(err.Error(), "no generation is live") {
+	if _, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "no generation is live") {
 		t.Errorf("verify reports %v", err)
 	}
 }
@@ -96,27 +106,37 @@ func TestEveryEvent(t *testing.T) {
 		t.Errorf("want no impossible and no quarantined log, got\n%s", r)
 	}
 	got := p.Status()
-	if got.Generation != 1 || got.Block != s.Number || got.BlockTime == nil || uint64(got.BlockTime.Unix()) != s.Time || got.Lag != 0 {
+	if got.Generation != 1 || got.Block != s.Number || got.BlockTime == nil || uint64(got.BlockTime.Unix()) != s.Time ||
+		got.Lag != 0 {
 		t.Errorf("status is %+v, want block %d at %d", got, s.Number, s.Time)
 	}
 	live, err := db.New(w.pool).LiveGeneration(t.Context())
-	if err != nil || live.ID != 1 || !bytes.Equal(live.LogID, s.Records[0].GetOrigin().GetLogId()) || live.Schema != readmodel.Schema() {
+	if err != nil || live.ID != 1 || !bytes.Equal(live.LogID, s.Records[0].GetOrigin().GetLogId()) ||
+		live.Schema != readmodel.Schema() {
 		t.Errorf("generation is %+v, %v", live, err)
 	}
 	compareLines(t, w, "events", "record, event, quarantined, length(payload) > 0", []string{
-		"block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0",
-		"decision  false 1", "log DepositAccepted false 0", "log DepositsSwept false 0", "log NavUpdated false 0", "log Unknown false 0",
-		"log WithdrawalCancelled false 0", "log WithdrawalClaimed false 0", "log WithdrawalExpired false 0", "log WithdrawalFunded false 0",
-		"log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalsSettled false 1",
+		"block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0",
+		"block  false 0",
+		"decision  false 1", "log DepositAccepted false 0", "log DepositsSwept false 0", "log NavUpdated false 0",
+		"log Unknown false 0",
+		"log WithdrawalCancelled false 0", "log WithdrawalClaimed false 0", "log WithdrawalExpired false 0",
+		"log WithdrawalFunded false 0",
+		"log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalRequested false 0",
+		"log WithdrawalsSettled false 1",
 		"vault  false 1", "vault  false 1"})
 	var payload []byte
-	if err := w.conn.QueryRow(t.Context(), "SELECT payload FROM "+w.ch.Database(1)+".events WHERE record = 'vault' ORDER BY seq LIMIT 1").Scan(&payload); err != nil {
+	if err := w.conn.QueryRow(t.Context(),
+		"SELECT payload FROM "+w.ch.Database(1)+
+			".events WHERE record = 'vault' ORDER BY seq LIMIT 1").Scan(&payload); err != nil {
 		t.Fatal(err)
 	}
-	if in, err := chainlog.Decode(chainID, &kgo.Record{Value: payload}); err != nil || in.GetVault().GetSymbol() != "V" || in.GetSeq() != 1 {
+	if in, err := chainlog.Decode(chainID, &kgo.Record{Value: payload}); err != nil || in.GetVault().GetSymbol() != "V" ||
+		in.GetSeq() != 1 {
 		t.Errorf("the vault's payload is %v, %v", in, err)
 	}
-	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != 1 { // events only; lists was built from it
+	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != 1 {
+		// events only; lists was built from it
 		t.Errorf("rows are counted for %d tables, %v", n, err)
 	}
 	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("events")); got != float64(s.Seq()) {
@@ -149,8 +169,10 @@ func TestEveryEvent(t *testing.T) {
 // compareLines compares the sorted result of a query of a table with lines.
 func compareLines(t *testing.T, w *world, table, columns string, want []string) {
 	t.Helper()
-	rows, err := w.conn.Query(t.Context(), fmt.Sprintf("SELECT arrayStringConcat(arrayMap(x -> toString(x), [%s]), ' ') AS line FROM %s.%s WHERE sign != 0 ORDER BY line",
-		"toString("+strings.ReplaceAll(columns, ", ", "), toString(")+")", w.ch.Database(1), table))
+	rows, err := w.conn.Query(t.Context(),
+		fmt.Sprintf("SELECT arrayStringConcat(arrayMap(x -> toString(x), [%s]), ' ') AS line FROM %s.%s WHERE sign != 0 "+
+			"ORDER BY line",
+			"toString("+strings.ReplaceAll(columns, ", ", "), toString(")+")", w.ch.Database(1), table))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +196,10 @@ func TestQuarantine(t *testing.T) {
 	s := newScript()
 	s.Mine(emitted{vaultA, deposit(1, alice, 7, power(191, -1))}, emitted{vaultA, deposit(2, alice, 7, power(191, -1))})
 	s.Mine(emitted{vaultA, deposit(3, alice, 7, power(191, 0))}, emitted{vaultA, deposit(4, bob, 7, power(256, -1))})
-	s.Mine(emitted{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1), Shares: whole(1)}},
-		emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: power(64, 0), Owner: bob, SettlementID: whole(1), Shares: whole(1), Assets: whole(1)}})
+	s.Mine(emitted{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1),
+		Shares: whole(1)}},
+		emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: power(64, 0), Owner: bob, SettlementID: whole(1),
+			Shares: whole(1), Assets: whole(1)}})
 	cut := logOf(0, 0, common.Hash{}, 0, emitted{vaultA, deposit(5, bob, 7, whole(1))})
 	cut.Data = cut.Data[:40]
 	s.Raw(cut)
@@ -196,13 +220,16 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("%v quarantined logs are counted, want 6", n)
 	}
 	var sum big.Int
-	if err := w.conn.QueryRow(t.Context(), "SELECT sum(sign * key) FROM "+w.ch.Database(1)+".lists WHERE list = 'deposited' AND owner = toFixedString('', 20)").Scan(&sum); err != nil {
+	if err := w.conn.QueryRow(t.Context(),
+		"SELECT sum(sign * key) FROM "+w.ch.Database(1)+
+			".lists WHERE list = 'deposited' AND owner = toFixedString('', 20)").Scan(&sum); err != nil {
 		t.Fatal(err)
 	}
 	if want := power(192, -1); sum.Cmp(want) != 0 { // 2 * (2^191 - 1) + 0 + 1
 		t.Errorf("the sum is %d, want %d", &sum, want)
 	}
-	if n := number(t, w.conn, "SELECT count() FROM "+w.ch.Database(1)+".events WHERE quarantined AND length(payload) > 0"); n != 6 {
+	if n := number(t, w.conn,
+		"SELECT count() FROM "+w.ch.Database(1)+".events WHERE quarantined AND length(payload) > 0"); n != 6 {
 		t.Errorf("%d quarantined records keep their bytes, want 6", n)
 	}
 	// They can be retracted like any other log.
@@ -257,10 +284,13 @@ func TestImpossibleLogs(t *testing.T) {
 	start(t, p)
 	reaches(t, p, s.Seq())
 	from := s.Seq()
-	claim := contracts.WithdrawalClaimed{RequestIndex: whole(9), Owner: alice, Receiver: bob, Shares: whole(1), Assets: whole(5)}
-	fund := contracts.WithdrawalFunded{RequestIndex: whole(8), Owner: alice, SettlementID: whole(1), Shares: whole(1), Assets: whole(5)}
+	claim := contracts.WithdrawalClaimed{RequestIndex: whole(9), Owner: alice, Receiver: bob, Shares: whole(1),
+		Assets: whole(5)}
+	fund := contracts.WithdrawalFunded{RequestIndex: whole(8), Owner: alice, SettlementID: whole(1), Shares: whole(1),
+		Assets: whole(5)}
 	sweep := func(from, to int64) contracts.Event {
-		return contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}
+		return contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to),
+			Assets: whole(1)}
 	}
 	s.Mine(emitted{vaultA, claim}, emitted{vaultA, fund},
 		emitted{vaultA, sweep(1, 2)}, emitted{vaultA, sweep(4, 5)}, emitted{vaultA, sweep(6, 5)})
@@ -272,12 +302,15 @@ func TestImpossibleLogs(t *testing.T) {
 	if len(r.Impossible) != 6 {
 		t.Errorf("verify lists %d impossible logs, want 6:\n%s", len(r.Impossible), r)
 	}
-	for name, want := range map[string]float64{"WithdrawalClaimed": 2, "WithdrawalFunded": 1, "WithdrawalRequested": 1, "DepositsSwept": 1} {
+	for name, want := range map[string]float64{"WithdrawalClaimed": 2, "WithdrawalFunded": 1, "WithdrawalRequested": 1,
+		"DepositsSwept": 1} {
 		if got := testutil.ToFloat64(p.measured().impossibleLogs.WithLabelValues(name)); got != want {
 			t.Errorf("%v impossible %s are counted, want %v", got, name, want)
 		}
 	}
-	if n := number(t, w.conn, "SELECT toUInt64(sum(sign * claimed)) FROM "+w.ch.Database(1)+".lists WHERE list = 'totals' AND owner = scope AND key = 18446744073709551615"); n != 10 {
+	if n := number(t, w.conn,
+		"SELECT toUInt64(sum(sign * claimed)) FROM "+w.ch.Database(1)+
+			".lists WHERE list = 'totals' AND owner = scope AND key = 18446744073709551615"); n != 10 {
 		t.Errorf("withdrawn is %d, want 10", n)
 	}
 }
@@ -318,7 +351,9 @@ func TestTwoProjectors(t *testing.T) {
 // stealLease gives the lease of a generation to an owner that has just ended.
 func (w *world) stealLease(t *testing.T, generation int32) {
 	t.Helper()
-	_, err := w.pool.Exec(t.Context(), "UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now() WHERE kind = 'generation' AND key = $1", generation)
+	_, err := w.pool.Exec(t.Context(),
+		"UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now() WHERE kind = 'generation' AND "+
+			"key = $1", generation)
 	must(t, err)
 }
 
@@ -345,8 +380,8 @@ func TestLeaseLost(t *testing.T) {
 	w.equal(t, s.Seq())
 }
 
-// TestBehindPgBouncer: two projectors whose PostgreSQL sessions change hands after each transaction. One writes, and the
-// other one takes over.
+// TestBehindPgBouncer: two projectors whose PostgreSQL sessions change hands after each transaction. One writes, and
+// the other one takes over.
 func TestBehindPgBouncer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts PgBouncer")
@@ -388,7 +423,8 @@ func (w *world) pooled(t *testing.T, url string) {
 // registered adds a generation to the registry by hand.
 func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state string) {
 	t.Helper()
-	if err := db.New(w.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: id, LogID: logID, Schema: schema, State: state}); err != nil {
+	if err := db.New(w.pool).CreateGeneration(t.Context(),
+		db.CreateGenerationParams{ID: id, LogID: logID, Schema: schema, State: state}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -451,7 +487,8 @@ func TestRefusals(t *testing.T) {
 		"an altered table": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
 			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
-			must(t, w.conn.Exec(ctx, "ALTER TABLE "+w.ch.Database(1)+".events MODIFY SETTING non_replicated_deduplication_window = 0"))
+			must(t, w.conn.Exec(ctx, "ALTER TABLE "+w.ch.Database(1)+
+				".events MODIFY SETTING non_replicated_deduplication_window = 0"))
 		}, []string{"events lacks non_replicated_deduplication_window = 100000", "navlog projection rebuild"}},
 		"an older copy of the log": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
@@ -467,7 +504,8 @@ func TestRefusals(t *testing.T) {
 			must(t, w.producer.EndTransaction(ctx, kgo.TryCommit))
 		}, []string{"is corrupt", "chain.31337.log"}},
 		"a hole in the log": {func(t *testing.T, w *world) {
-			w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}}, kgo.TryCommit)
+			w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}},
+				kgo.TryCommit)
 		}, []string{"records were lost"}},
 		"a forked log": {func(t *testing.T, w *world) {
 			parts := units(s.Records)

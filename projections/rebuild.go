@@ -137,14 +137,17 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 // no other check before the switch, and equality must hold for all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
 	options := verify.Options{Progress: o.Progress}
-	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without, options); err != nil {
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without,
+		options); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {
-		return fmt.Errorf("%w: generation %d is not a fold of the log, and a projector made it live, because no other one could serve; run `navlog projection rebuild` again", ErrDiffers, g.ID)
+		return fmt.Errorf("%w: generation %d is not a fold of the log, and a projector made it live, because no other one "+
+			"could serve; run `navlog projection rebuild` again", ErrDiffers, g.ID)
 	}
 	if out.Verified.Err() != nil {
-		return fmt.Errorf("%w: generation %d is not a fold of the log, and is not made live; drop it with `navlog projection drop %d`", ErrDiffers, g.ID, g.ID)
+		return fmt.Errorf("%w: generation %d is not a fold of the log, and is not made live; drop it with `navlog "+
+			"projection drop %d`", ErrDiffers, g.ID, g.ID)
 	}
 	return nil
 }
@@ -155,7 +158,9 @@ func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Re
 	}
 	out.Accepted = accept && out.Parity.Err() != nil
 	if out.Parity.Err() != nil && !accept {
-		return fmt.Errorf("%w: generation %d is not equal to generation %d, which stays live; `navlog verify` shows whether that one is a fold of the log; then switch with `navlog projection rebuild --accept-diff`, or drop the new one with `navlog projection drop %d`", ErrDiffers, g.ID, live.ID, g.ID)
+		return fmt.Errorf("%w: generation %d is not equal to generation %d, which stays live; `navlog verify` shows "+
+			"whether that one is a fold of the log; then switch with `navlog projection rebuild --accept-diff`, or drop the "+
+			"new one with `navlog projection drop %d`", ErrDiffers, g.ID, live.ID, g.ID)
 	}
 	return nil
 }
@@ -164,7 +169,8 @@ func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Re
 func (o *Operator) keep(ctx context.Context, r *Rebuilt) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = db.New(o.pool).KeepGenerationReport(ctx, db.KeepGenerationReportParams{ID: r.Generation, Report: printable.JSON(text)})
+		err = db.New(o.pool).KeepGenerationReport(ctx,
+			db.KeepGenerationReportParams{ID: r.Generation, Report: printable.JSON(text)})
 	}
 	if err != nil {
 		return fmt.Errorf("store the report of generation %d in PostgreSQL: %w", r.Generation, err)
@@ -182,7 +188,8 @@ func (o *Operator) Show(ctx context.Context, id int32) (*Rebuilt, error) {
 		return nil, fmt.Errorf("read the report of generation %d from PostgreSQL: %w", id, err)
 	}
 	if row.Report == nil {
-		return nil, fmt.Errorf("generation %d has no report: it was not compared, because it is the first one or is not built yet", id)
+		return nil, fmt.Errorf("generation %d has no report: it was not compared, because it is the first one or is not "+
+			"built yet", id)
 	}
 	out := new(Rebuilt)
 	if err := json.Unmarshal(row.Report, out); err != nil {
@@ -199,7 +206,8 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 		return 0, false, fmt.Errorf("look for the first record: %w", err)
 	}
 	if origin == nil {
-		return 0, false, errors.New("the log has no record yet, there is nothing to rebuild from: is `navlog ingest` running?")
+		return 0, false, errors.New("the log has no record yet, there is nothing to rebuild from: is `navlog ingest` " +
+			"running?")
 	}
 	for {
 		all, err := o.List(ctx)
@@ -249,16 +257,19 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			return g, nil, nil // none was live, or the live one was outdated, so a projector made this one live
 		}
 		if g.State != registry.Building {
-			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it; check `navlog projection list`", id, g.State)
+			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it; check `navlog "+
+				"projection list`", id, g.State)
 		}
 		s := g.reported
 		switch {
 		case s == nil && !noticed && time.Since(began) > o.patience:
 			noticed = true
-			options.Notice(fmt.Sprintf("no `navlog project` writes generation %d: is one of this version running (schema %s)? still waiting", id, g.Schema))
+			options.Notice(fmt.Sprintf("no `navlog project` writes generation %d: is one of this version running (schema "+
+				"%s)? still waiting", id, g.Schema))
 		case s == nil: // wait
 		case s.State == Bad:
-			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; drop it with `navlog projection drop %d` before the next rebuild", id, s.Reason, id)
+			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; drop it with `navlog projection drop %d` before "+
+				"the next rebuild", id, s.Reason, id)
 		case g.Seq != nil:
 			atEnd := s.State == Following
 			if live != nil && live.Seq != nil {
@@ -273,7 +284,8 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			}
 		}
 		if err := write.Pause(ctx, o.every); err != nil {
-			return nil, nil, fmt.Errorf("generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
+			return nil, nil, fmt.Errorf("generation %d stays, and the next `navlog projection rebuild` continues it: %w", id,
+				err)
 		}
 	}
 }

@@ -146,7 +146,8 @@ func TestRebuild(t *testing.T) {
 	if compared.Load() == 0 {
 		t.Error("no progress was reported for the rows that ClickHouse reads")
 	}
-	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
+	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil ||
+		out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
 		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
 	}
 	// The reference contracts have no groups, no 32-byte ids and no first-in-first-out queues.
@@ -199,7 +200,8 @@ func TestRebuild(t *testing.T) {
 		return nil
 	})
 	var left uint64
-	must(t, w.conn.QueryRow(t.Context(), "SELECT count() FROM system.databases WHERE name = {db:String}", clickhouse.Named("db", w.ch.Database(2))).Scan(&left))
+	must(t, w.conn.QueryRow(t.Context(), "SELECT count() FROM system.databases WHERE name = {db:String}",
+		clickhouse.Named("db", w.ch.Database(2))).Scan(&left))
 	if left != 0 {
 		t.Error("the database of the dropped generation is there")
 	}
@@ -218,7 +220,9 @@ func TestRebuildDiffers(t *testing.T) {
 	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".events WHERE effect = 'valuation' AND sign = 1")
 	o.Progress = func(what string, done, of uint64) {
 		if what == building(2) && done == of {
-			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".events UPDATE assets = 7 WHERE effect = 'valuation' AND sign = 1 SETTINGS mutations_sync = 2"))
+			must(t, w.conn.Exec(t.Context(),
+				"ALTER TABLE "+w.ch.Database(2)+
+					".events UPDATE assets = 7 WHERE effect = 'valuation' AND sign = 1 SETTINGS mutations_sync = 2"))
 		}
 	}
 	out, err := o.Rebuild(t.Context(), RebuildOptions{})
@@ -226,12 +230,16 @@ func TestRebuildDiffers(t *testing.T) {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}
 	wantError(t, err, "generation 2 is not equal to generation 1, which stays live", "--accept-diff")
-	wantError(t, out.Parity.Err(), fmt.Sprintf("events: rows: generation 1 has %d rows and generation 2 has %d, the first difference is in the rows of seq %d", s.Seq(), s.Seq(), at))
-	if text := out.Parity.String(); !strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", at)) || !strings.Contains(text, "of block ") || !strings.Contains(text, "DIFFERENT") {
+	wantError(t, out.Parity.Err(),
+		fmt.Sprintf("events: rows: generation 1 has %d rows and generation 2 has %d, the first difference is in the rows "+
+			"of seq %d", s.Seq(), s.Seq(), at))
+	if text := out.Parity.String(); !strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", at)) ||
+		!strings.Contains(text, "of block ") || !strings.Contains(text, "DIFFERENT") {
 		t.Errorf("the report prints\n%s", text)
 	}
 	wantStates(t, o, "1 live, 2 building")
-	if kept, err := o.Show(t.Context(), 2); err != nil || kept.Live || kept.Accepted || kept.Parity.FirstSeq != at || len(kept.Parity.Events) < 2 {
+	if kept, err := o.Show(t.Context(), 2); err != nil || kept.Live || kept.Accepted || kept.Parity.FirstSeq != at ||
+		len(kept.Parity.Events) < 2 {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	wantError(t, o.Switch(t.Context(), 2), "was not compared yet")
@@ -243,7 +251,8 @@ func TestRebuildDiffers(t *testing.T) {
 	}
 	wantStates(t, o, "1 standby, 2 live")
 	follows(t, p, 2, s.Seq())
-	if kept, err := o.Show(t.Context(), 2); err != nil || !kept.Live || !kept.Accepted || kept.Parity.String() != out.Parity.String() {
+	if kept, err := o.Show(t.Context(), 2); err != nil || !kept.Live || !kept.Accepted ||
+		kept.Parity.String() != out.Parity.String() {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	_, err = o.Show(t.Context(), 1)
@@ -270,7 +279,8 @@ func TestRebuildInterrupted(t *testing.T) {
 	follows(t, p, 1, s.Seq())
 	w.wantAt(t, 2, s.Seq())
 	var notices []string
-	out, err = o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
+	out, err = o.Rebuild(t.Context(),
+		RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
 	if err != nil || out.Generation != 2 || !out.Continued || !out.Live {
 		t.Errorf("continued %+v, %v", out, err)
 	}
@@ -309,7 +319,8 @@ func TestRebuildOfBad(t *testing.T) {
 			start(t, next)
 		}
 	}})
-	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.Seq() || notices.Load() != 1 {
+	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil ||
+		out.Verified.Seq != s.Seq() || notices.Load() != 1 {
 		t.Fatalf("rebuilt %+v, %v, %d reports", out, err, notices.Load())
 	}
 	wantStates(t, o, "1 bad, 2 live")
@@ -465,7 +476,8 @@ func TestOperatorRefusals(t *testing.T) {
 	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
 	wantError(t, o.Switch(t.Context(), 2), "an older log cannot be served again")
 	wantError(t, o.Switch(t.Context(), 1), "live already")
-	must(t, db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Serve, Instance: "one", Status: []byte(`{"generation": 2}`)}))
+	must(t, db.New(w.pool).PutStatus(t.Context(),
+		db.PutStatusParams{Program: registry.Serve, Instance: "one", Status: []byte(`{"generation": 2}`)}))
 	wantError(t, o.Drop(t.Context(), 2), "`navlog serve` one answered from it")
 	wantStates(t, o, "1 live, 2 standby")
 }
@@ -482,11 +494,13 @@ func TestDropWaitsForReaders(t *testing.T) {
 	must(t, db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Serve, Instance: "one",
 		Status: []byte(`{"generation": 2, "leaving": [{"generation": 7, "forMs": 9000000}, {"generation": 1, "forMs": 3590000}]}`)}))
 	ago := func(interval string) {
-		_, err := w.pool.Exec(t.Context(), "UPDATE program_status SET at = now() - $1::text::interval WHERE program = 'serve' AND instance = 'one'", interval)
+		_, err := w.pool.Exec(t.Context(),
+			"UPDATE program_status SET at = now() - $1::text::interval WHERE program = 'serve' AND instance = 'one'", interval)
 		must(t, err)
 	}
 	ago("10 minutes")
-	wantError(t, o.Drop(t.Context(), 1), "generation 1 is not dropped", "`navlog serve` one began before it followed the switch", "retry in 29")
+	wantError(t, o.Drop(t.Context(), 1), "generation 1 is not dropped",
+		"`navlog serve` one began before it followed the switch", "retry in 29")
 	wantStates(t, o, "1 standby, 2 live")
 	ago("1 hour")
 	must(t, o.Drop(t.Context(), 1))

@@ -67,9 +67,11 @@ func denied(err error) bool {
 func explained(err error) error {
 	switch {
 	case diskFull(err):
-		return fmt.Errorf("the disk of ClickHouse is full: free space, and project continues by itself (docs/operations.md): %w", err)
+		return fmt.Errorf("the disk of ClickHouse is full: free space, and project continues by itself "+
+			"(docs/operations.md): %w", err)
 	case corrupted(err):
-		return fmt.Errorf("ClickHouse cannot read a part of the generation: project looks for broken parts and repairs what it can; if this stays, run `navlog projection rebuild` (docs/operations.md): %w", err)
+		return fmt.Errorf("ClickHouse cannot read a part of the generation: project looks for broken parts and repairs "+
+			"what it can; if this stays, run `navlog projection rebuild` (docs/operations.md): %w", err)
 	}
 	return err
 }
@@ -158,7 +160,8 @@ func (k *keeper) repairTable(ctx context.Context, conn driver.Conn, table string
 	}
 	for _, p := range k.broken[table] {
 		if !replaced(p, after, table == readmodel.ListsTable.Name) {
-			return false, verify.Broken(fmt.Sprintf("part %s of %s.%s is broken, as after a full disk, and the parts that it was merged from are not there any more", p.name, k.database, table))
+			return false, verify.Broken(fmt.Sprintf("part %s of %s.%s is broken, as after a full disk, and the parts that it "+
+				"was merged from are not there any more", p.name, k.database, table))
 		}
 	}
 	k.log.Info("broken parts repaired", "table", table, "parts", len(k.broken[table]))
@@ -260,7 +263,8 @@ func (k *keeper) attach(ctx context.Context, conn driver.Conn) error {
 		return nil
 	}
 	var tables []string
-	err := conn.QueryRow(ctx, "SELECT groupArray(table) FROM system.detached_tables WHERE database = {database:String}", clickhouse.Named("database", k.database)).Scan(&tables)
+	err := conn.QueryRow(ctx, "SELECT groupArray(table) FROM system.detached_tables WHERE database = {database:String}",
+		clickhouse.Named("database", k.database)).Scan(&tables)
 	if denied(err) && len(k.broken) == 0 {
 		return nil // a login from before repairs existed, which has detached none
 	}

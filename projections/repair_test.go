@@ -47,13 +47,17 @@ func TestBrokenParts(t *testing.T) {
 			database := w.ch.Database(1)
 			for _, table := range write.Tables {
 				if lost {
-					must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, cleanup_thread_preferred_points_per_iteration = 0"))
+					must(t, w.conn.Exec(t.Context(),
+						"ALTER TABLE "+database+"."+table+
+							" MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, "+
+							"cleanup_thread_preferred_points_per_iteration = 0"))
 				}
 				merge(t, w.conn, database, table)
 			}
 			if lost {
 				wait.Until(t, func() error {
-					if n := number(t, w.conn, "SELECT count() FROM system.parts WHERE NOT active AND database = '"+database+"'"); n > 0 {
+					if n := number(t, w.conn,
+						"SELECT count() FROM system.parts WHERE NOT active AND database = '"+database+"'"); n > 0 {
 						return fmt.Errorf("%d merged parts are left", n)
 					}
 					return nil
@@ -72,7 +76,8 @@ func TestBrokenParts(t *testing.T) {
 				return
 			}
 			wait.Until(t, func() error {
-				if s := p.Status(); s.State != Bad || !strings.Contains(s.Reason, "is broken, as after a full disk") || !strings.Contains(s.Reason, "navlog projection rebuild") {
+				if s := p.Status(); s.State != Bad || !strings.Contains(s.Reason, "is broken, as after a full disk") ||
+					!strings.Contains(s.Reason, "navlog projection rebuild") {
 					return fmt.Errorf("status is %+v", s)
 				}
 				return nil
@@ -87,7 +92,8 @@ func TestBrokenParts(t *testing.T) {
 // emptyParts truncates all files of the active parts, as after a full disk, and makes the engine load them again.
 func (w *world) emptyParts(t *testing.T, database string) {
 	t.Helper()
-	rows, err := w.conn.Query(t.Context(), "SELECT path FROM system.parts WHERE active AND level > 0 AND database = '"+database+"'")
+	rows, err := w.conn.Query(t.Context(),
+		"SELECT path FROM system.parts WHERE active AND level > 0 AND database = '"+database+"'")
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -146,14 +152,18 @@ func TestReplacedPart(t *testing.T) {
 		collapses bool
 		want      bool
 	}{
-		"all rows":                 {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true}, // block 4 was never used
-		"a part is missing":        {[]part{{"0_3_3_0", "0", 3, 3, 4}}, false, false},
-		"none":                     {nil, false, false},
-		"of another partition":     {[]part{{"1_3_6_1", "1", 3, 6, 10}}, false, false},
-		"of other blocks":          {[]part{{"0_1_2_1", "0", 1, 2, 10}}, false, false},
-		"merged meanwhile":         {[]part{{"0_3_7_2", "0", 3, 7, 12}, {"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true},
-		"merged in two steps":      {[]part{{"0_3_6_1", "0", 3, 6, 10}, {"0_3_4_0", "0", 3, 4, 4}, {"0_5_6_0", "0", 5, 6, 6}}, false, true},
-		"lists, merged meanwhile":  {[]part{{"0_2_7_2", "0", 2, 7, 30}, {"0_3_4_1", "0", 3, 4, 20}, {"0_4_4_0", "0", 4, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
+		// block 4 was never used
+		"all rows":             {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true},
+		"a part is missing":    {[]part{{"0_3_3_0", "0", 3, 3, 4}}, false, false},
+		"none":                 {nil, false, false},
+		"of another partition": {[]part{{"1_3_6_1", "1", 3, 6, 10}}, false, false},
+		"of other blocks":      {[]part{{"0_1_2_1", "0", 1, 2, 10}}, false, false},
+		"merged meanwhile": {[]part{{"0_3_7_2", "0", 3, 7, 12}, {"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}},
+			false, true},
+		"merged in two steps": {[]part{{"0_3_6_1", "0", 3, 6, 10}, {"0_3_4_0", "0", 3, 4, 4}, {"0_5_6_0", "0", 5, 6, 6}},
+			false, true},
+		"lists, merged meanwhile": {[]part{{"0_2_7_2", "0", 2, 7, 30}, {"0_3_4_1", "0", 3, 4, 20},
+			{"0_4_4_0", "0", 4, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
 		"lists, all blocks":        {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
 		"lists, a gap":             {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_6_6_0", "0", 6, 6, 20}}, true, false},
 		"lists, the end is absent": {[]part{{"0_3_5_1", "0", 3, 5, 20}}, true, false},
@@ -201,7 +211,8 @@ func TestRepairWithoutRights(t *testing.T) {
 		metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, suspect: true}
 	must(t, other.repair(t.Context()))
 	if other.suspect || testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)) != 1 {
-		t.Errorf("suspect %t, failed %v", other.suspect, testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)))
+		t.Errorf("suspect %t, failed %v", other.suspect,
+			testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)))
 	}
 }
 

@@ -29,8 +29,8 @@ func (l *list) surplus(keep int) int32 {
 }
 
 // retire drops a surplus generation, in the background: its writer here releases the lease when a later call sees the
-// list. Nothing is dropped unless the live generation follows the log. Like `navlog projection drop`, it does not drop a
-// generation that is read.
+// list. Nothing is dropped unless the live generation follows the log. Like `navlog projection drop`, it does not drop
+// a generation that is read.
 func (p *Projections) retire(ctx context.Context, l *list) {
 	r := &p.roster
 	if r.retiring != nil {
@@ -42,7 +42,8 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 		}
 	}
 	live, id := r.keepers[l.live], l.surplus(p.config.Standbys)
-	if id == 0 || live == nil || live.fault() != nil || live.board.get().State != Following || time.Since(r.retried) < retryRetiring {
+	if id == 0 || live == nil || live.fault() != nil || live.board.get().State != Following ||
+		time.Since(r.retried) < retryRetiring {
 		return
 	}
 	r.retiring = make(chan struct{})

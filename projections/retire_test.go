@@ -44,7 +44,8 @@ func TestRetiringEnds(t *testing.T) {
 	must(t, err)
 	defer pool.Close()
 	p := &Projections{config: Config{Standbys: 1}, clickhouse: readmodel.Config{Addr: "127.0.0.1:1"}, pool: pool}
-	p.log = slog.New(whenLogged{sentence: "surplus generation dropped", call: func() { t.Error("the generation was not dropped") }})
+	p.log = slog.New(whenLogged{sentence: "surplus generation dropped",
+		call: func() { t.Error("the generation was not dropped") }})
 	live := &keeper{done: make(chan struct{})}
 	live.board.set(Following, nil)
 	p.roster.keepers = map[int32]*keeper{3: live}
@@ -115,7 +116,8 @@ func TestSurplusStandbyIsDropped(t *testing.T) {
 	w.append(t, s.Records)
 	o := w.operator(t)
 	logID := s.Records[0].GetOrigin().GetLogId()
-	for id, state := range map[int32]string{1: registry.Standby, 2: registry.Standby, 3: registry.Standby, 4: registry.Live, 5: registry.Building} {
+	for id, state := range map[int32]string{1: registry.Standby, 2: registry.Standby, 3: registry.Standby,
+		4: registry.Live, 5: registry.Building} {
 		w.registered(t, id, logID, readmodel.Schema(), state)
 	}
 	p, _ := w.projector(t)

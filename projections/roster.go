@@ -158,7 +158,8 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 // is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside the
 // live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out of
 // the API that was restored meanwhile.
-func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, needed map[int32]generation) (made bool, err error) {
+func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list,
+	needed map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !needed[l.live].Outdated) {
 		return false, nil
@@ -182,7 +183,8 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 			return false, nil // one is being built and cannot be written here, or is broken
 		}
 		id := l.newest + 1
-		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation", id)
+		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation",
+			id)
 		if _, err := p.creator().create(ctx, id, origin); err != nil {
 			return false, fmt.Errorf("create generation %d, the successor of the live one: %w", id, err)
 		}

@@ -54,23 +54,27 @@ func busyHistory(rng *rand.Rand, steps int) *script {
 func cursorOf(records []*event.Record) *event.Cursor {
 	last := records[len(records)-1]
 	origin := records[0].GetOrigin()
-	c := &event.Cursor{LogId: origin.GetLogId(), GenesisHash: origin.GetGenesisHash(), ChainId: chainID, InstanceId: []byte("test"), Seq: last.GetSeq()}
+	c := &event.Cursor{LogId: origin.GetLogId(), GenesisHash: origin.GetGenesisHash(), ChainId: chainID,
+		InstanceId: []byte("test"), Seq: last.GetSeq()}
 	gone := map[uint64]bool{}
 	for _, r := range records {
 		gone[r.GetRetracts()] = true
 	}
 	for _, r := range records {
-		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 && !gone[r.GetSeq()] && b.GetNumber() >= c.GetHead().GetNumber() {
+		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 && !gone[r.GetSeq()] &&
+			b.GetNumber() >= c.GetHead().GetNumber() {
 			c.Head = b
 		}
 	}
 	for _, r := range records {
 		if v := r.GetVault(); v != nil {
-			covered := &event.Coverage{Address: v.GetAddress(), StartBlock: v.GetStartBlock(), CoveredTo: c.GetHead().GetNumber(), Removed: v.GetRemoved()}
+			covered := &event.Coverage{Address: v.GetAddress(), StartBlock: v.GetStartBlock(),
+				CoveredTo: c.GetHead().GetNumber(), Removed: v.GetRemoved()}
 			if r == last && !v.GetRemoved() {
 				covered.CoveredTo = 0
 			}
-			c.Vaults = slices.DeleteFunc(c.Vaults, func(known *event.Coverage) bool { return bytes.Equal(known.GetAddress(), v.GetAddress()) })
+			c.Vaults = slices.DeleteFunc(c.Vaults,
+				func(known *event.Coverage) bool { return bytes.Equal(known.GetAddress(), v.GetAddress()) })
 			c.Vaults = append(c.Vaults, covered)
 		}
 	}

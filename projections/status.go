@@ -121,7 +121,8 @@ func (b *board) open(seq uint64, offset int64, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.status
-	b.status = Status{State: Building, Generation: was.Generation, Seq: seq, Block: was.Block, BlockTime: was.BlockTime, Built: built}
+	b.status = Status{State: Building, Generation: was.Generation, Seq: seq, Block: was.Block, BlockTime: was.BlockTime,
+		Built: built}
 	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
 	b.listing = false
 }
@@ -262,7 +263,8 @@ func (p *Projections) observe(ctx context.Context) error {
 		now, served := time.Now(), p.board()
 		for _, k := range p.roster.all() {
 			end := ends[chainlog.LogTopic(p.chainID)][0]
-			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN() // nothing is known about a generation that is not written here
+			// nothing is known about a generation that is not written here
+			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN()
 			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
 				if &k.board == served { // an older one may lack the mapping of the vault's events
@@ -323,7 +325,8 @@ func (b *board) ready() error {
 		return nil
 	case Following:
 		if hanging == nil && silent > silence {
-			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the end of the log", silent.Truncate(time.Second), s.Generation)
+			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the "+
+				"end of the log", silent.Truncate(time.Second), s.Generation)
 		}
 		return hanging
 	case Building:

@@ -30,7 +30,8 @@ func TestBoard(t *testing.T) {
 	b.open(100, 140, true)
 	wrote := func(seq uint64, offset int64) {
 		b.gave(offset)
-		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord, Log: decode.Log{Block: seq, Time: 5}}}}))
+		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord,
+			Log: decode.Log{Block: seq, Time: 5}}}}))
 	}
 	for i, step := range []struct {
 		do    func()
@@ -49,7 +50,8 @@ func TestBoard(t *testing.T) {
 		{func() {}, 5100, 0, Following, ""}, // no more records: the rest is aborted
 		{func() { wrote(122, 5101) }, 7000, 1898, Building, "being built"},
 		{func() { wrote(123, 6998) }, 7000, 0, Following, ""},
-		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following, "no response from Kafka or ClickHouse for 1m0s"},
+		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following,
+			"no response from Kafka or ClickHouse for 1m0s"},
 		{func() { b.set(Retrying, fmt.Errorf("no engine")) }, 7000, 0, Retrying, "retrying: no engine"},
 		{func() { b.set(Bad, fmt.Errorf("a hole")) }, 7000, 0, Bad, "bad: a hole"},
 	} {
@@ -80,7 +82,8 @@ func TestBoardOfABuilding(t *testing.T) {
 	check := func(step, state string, left int64, eta *uint64, phase string) {
 		t.Helper()
 		got := b.building()
-		if s := b.get(); s.State != state || got.Generation != 1 || got.Seq != s.Seq || got.RecordsLeft != left || got.Phase != phase || (got.ETASeconds == nil) != (eta == nil) || eta != nil && *eta != *got.ETASeconds {
+		if s := b.get(); s.State != state || got.Generation != 1 || got.Seq != s.Seq || got.RecordsLeft != left ||
+			got.Phase != phase || (got.ETASeconds == nil) != (eta == nil) || eta != nil && *eta != *got.ETASeconds {
 			t.Errorf("%s: %s, %+v", step, s.State, got)
 		}
 	}
@@ -237,11 +240,13 @@ func TestHangingTransaction(t *testing.T) {
 	p.hanging = 300 * time.Millisecond
 	start(t, p)
 	reaches(t, p, s.Seq())
-	other, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("hanging"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
+	other, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("hanging"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	must(t, err)
 	defer other.Close()
 	must(t, other.BeginTransaction())
-	must(t, other.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.LogTopic(chainID), Value: []byte("it is aborted")}).FirstErr())
+	must(t, other.ProduceSync(t.Context(),
+		&kgo.Record{Topic: chainlog.LogTopic(chainID), Value: []byte("it is aborted")}).FirstErr())
 	wait.Until(t, func() error {
 		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "a transaction has been open at offset ") {
 			return fmt.Errorf("ready: %v", err)
@@ -285,7 +290,8 @@ func TestLiveGoesBad(t *testing.T) {
 	p := new(Projections)
 	ended := func(id int32, err error) *keeper {
 		reg := prometheus.NewRegistry()
-		k := &keeper{Projections: p, generation: generation{ID: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {}, done: make(chan struct{}), err: err}
+		k := &keeper{Projections: p, generation: generation{ID: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {},
+			done: make(chan struct{}), err: err}
 		k.board.begin(id)
 		close(k.done)
 		return k

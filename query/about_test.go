@@ -13,7 +13,8 @@ func TestVaultHasTheOperatorsDetails(t *testing.T) {
 	withoutDetector(t)
 	w := newFixture(t, func(c *Config) {
 		c.Vaults = []vaults.About{
-			{Address: strings.ToLower(vaultA.Hex()), Description: "Lends <b>stablecoins</b>.", ManagementFee: "2", Link: "https://vault.example/a"},
+			{Address: strings.ToLower(vaultA.Hex()), Description: "Lends <b>stablecoins</b>.", ManagementFee: "2",
+				Link: "https://vault.example/a"},
 			{Address: unknown.Hex(), PerformanceFee: "10"},
 		}
 		if err := c.Validate(); err != nil {
@@ -34,7 +35,8 @@ func TestVaultHasTheOperatorsDetails(t *testing.T) {
 	a := "/api/v1/vaults/" + vaultA.Hex()
 	for _, path := range []string{a, a + "?asOfBlock=9"} {
 		same(t, path, details(path), object{
-			"description": "Lends <b>stablecoins</b>.", "managementFee": "2", "performanceFee": nil, "link": "https://vault.example/a",
+			"description": "Lends <b>stablecoins</b>.", "managementFee": "2", "performanceFee": nil,
+			"link": "https://vault.example/a",
 		})
 	}
 	b := "/api/v1/vaults/" + vaultB.Hex()

@@ -28,7 +28,8 @@ func TestKeys(t *testing.T) {
 	}
 	wellFormed := registry.NewAPIKey(false)
 	messages := map[string]bool{}
-	for name, key := range map[string]string{"missing": "", "malformed": "secret", "unknown": wellFormed, "revoked": revoked, "mistyped": seven[:len(seven)-1] + "!"} {
+	for name, key := range map[string]string{"missing": "", "malformed": "secret", "unknown": wellFormed,
+		"revoked": revoked, "mistyped": seven[:len(seven)-1] + "!"} {
 		r := w.get(path, "x-api-key", key)
 		r.Failed(t, 401, "UNAUTHORIZED")
 		messages[readtest.Decode(t, r.Body.Bytes())["error"].(object)["message"].(string)] = true
@@ -43,7 +44,8 @@ func TestKeys(t *testing.T) {
 		for _, method := range methods(e) {
 			if e.Partner && method != http.MethodHead {
 				w.Do(method, strings.Replace(e.Path, "{address}", vaultA.Hex(), 1), nil).Failed(t, 401, "UNAUTHORIZED")
-				w.Do(method, strings.Replace(e.Path, "{address}", "x", 1)+"?page=x", nil).Failed(t, 401, "UNAUTHORIZED") // the key comes first
+				// the key comes first
+				w.Do(method, strings.Replace(e.Path, "{address}", "x", 1)+"?page=x", nil).Failed(t, 401, "UNAUTHORIZED")
 			}
 		}
 	}
@@ -86,8 +88,10 @@ func TestPartnersSeeOnlyTheirOwn(t *testing.T) {
 			same(t, "partner", d.(object)["partnerId"], id)
 		}
 		same(t, "deposits", shown, own)
-		for _, path := range []string{"/api/v1/partner/webhooks", "/api/v1/partner/webhooks/deliveries", "/api/v1/partner/events"} {
-			if body := w.get(path, "x-api-key", key).Body.String(); id != 7 && strings.Contains(body, "seven.example") || id != 8 && strings.Contains(body, `"partnerId":8`) {
+		for _, path := range []string{"/api/v1/partner/webhooks", "/api/v1/partner/webhooks/deliveries",
+			"/api/v1/partner/events"} {
+			if body := w.get(path, "x-api-key", key).Body.String(); id != 7 && strings.Contains(body, "seven.example") ||
+				id != 8 && strings.Contains(body, `"partnerId":8`) {
 				t.Errorf("partner %d sees data of another partner: %s", id, body)
 			}
 		}
@@ -104,7 +108,8 @@ func TestPartnerRateLimit(t *testing.T) {
 		r := w.get(path, "x-api-key", []string{first, second}[n%2])
 		for name, want := range map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": fmt.Sprint(n), "RateLimit-Policy": `"partner";q=5;w=60`,
-			"RateLimit": fmt.Sprintf(`"partner";r=%d;t=60`, n), "X-RateLimit-Reset": fmt.Sprint(w.clock.now().Add(time.Minute).Unix()),
+			"RateLimit":         fmt.Sprintf(`"partner";r=%d;t=60`, n),
+			"X-RateLimit-Reset": fmt.Sprint(w.clock.now().Add(time.Minute).Unix()),
 		} {
 			if got := r.Header().Get(name); r.Code != 200 || got != want {
 				t.Errorf("%d: %s is %q, should be %q", r.Code, name, got, want)

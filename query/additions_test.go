@@ -66,7 +66,8 @@ func TestFundingIsOfItsRequests(t *testing.T) {
 			waits = append(waits, int64(to.Sub(from).Seconds()))
 		}
 		got := w.get("/api/v1/vaults/" + vaultA.Hex() + "/funding?" + as).Data(t).(object)
-		same(t, as+", requests and funded", []any{got["requests"], got["funded"]}, []any{float64(len(requests)), float64(len(waits))})
+		same(t, as+", requests and funded", []any{got["requests"], got["funded"]},
+			[]any{float64(len(requests)), float64(len(waits))})
 		if len(waits) == 0 {
 			same(t, as+", without one", []any{got["medianSeconds"], got["longestSeconds"]}, []any{nil, nil})
 			continue
@@ -85,7 +86,8 @@ func TestFundingIsOfItsRequests(t *testing.T) {
 				lowest = max(lowest, int(wait))
 			}
 		}
-		same(t, as+", median and longest", []any{got["medianSeconds"], got["longestSeconds"]}, []any{float64(lowest), float64(longest)})
+		same(t, as+", median and longest", []any{got["medianSeconds"], got["longestSeconds"]},
+			[]any{float64(lowest), float64(longest)})
 	}
 	if some == 0 {
 		t.Error("no block has a funded request")
@@ -113,9 +115,12 @@ func TestDeliveriesAreFilteredOnTheServer(t *testing.T) {
 	}
 	field := func(name, value string) func(object) bool { return func(d object) bool { return d[name] == value } }
 	for query, want := range map[string][]any{
-		"state=failed": ids(field("state", "failed")), "state=delivered": ids(field("state", "delivered")), "type=webhook.test": ids(field("type", "webhook.test")),
-		"state=failed&type=webhook.test": {}, "from=2024-01-02": ids(func(d object) bool { return d["createdAt"].(string) >= "2024-01-02" }),
-		"to=2024-01-01": ids(func(d object) bool { return d["createdAt"].(string) < "2024-01-02" }), "tx=" + tx(250).Hex(): {},
+		"state=failed": ids(field("state", "failed")), "state=delivered": ids(field("state", "delivered")),
+		"type=webhook.test":              ids(field("type", "webhook.test")),
+		"state=failed&type=webhook.test": {},
+		"from=2024-01-02":                ids(func(d object) bool { return d["createdAt"].(string) >= "2024-01-02" }),
+		"to=2024-01-01":                  ids(func(d object) bool { return d["createdAt"].(string) < "2024-01-02" }),
+		"tx=" + tx(250).Hex():            {},
 	} {
 		r := w.get(path+"?"+query, "x-api-key", key)
 		got := []any{}
@@ -158,12 +163,16 @@ func TestDeliveryShowsRequestAndResponses(t *testing.T) {
 	attempts := got["attempts"].([]any)
 	first, second := attempts[0].(object), attempts[1].(object)
 	same(t, "response, as text", first["response"], "ok\uFFFD")
-	same(t, "phases", []any{first["dnsUs"], first["connectUs"], first["tlsUs"], first["firstByteUs"]}, []any{1.0, 2.0, 3.0, 4.0})
+	same(t, "phases", []any{first["dnsUs"], first["connectUs"], first["tlsUs"], first["firstByteUs"]},
+		[]any{1.0, 2.0, 3.0, 4.0})
 	same(t, "no response", []any{second["status"], second["response"], second["error"]}, []any{nil, nil, "timeout"})
 	request := got["request"].(object)
-	same(t, "headers", request["headers"], object{"Content-Type": "application/json", "X-Service-Event-Id": id, "X-Service-Event-Type": "deposit.referral", "X-Service-Sequence": "2"})
+	same(t, "headers", request["headers"],
+		object{"Content-Type": "application/json", "X-Service-Event-Id": id, "X-Service-Event-Type": "deposit.referral",
+			"X-Service-Sequence": "2"})
 	var body string
-	if err := w.pool.QueryRow(t.Context(), `SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = '`+id+`'`).Scan(&body); err != nil {
+	if err := w.pool.QueryRow(t.Context(),
+		`SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = '`+id+`'`).Scan(&body); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "body", request["body"], body)

@@ -21,7 +21,8 @@ func (w *world) paths() (out []string) {
 
 // pathOf returns a path for a route, with its required parameters.
 func pathOf(e serve.Route) string {
-	path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}", "00000000-0000-5000-8000-000000000001").Replace(e.Path)
+	path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}",
+		"00000000-0000-5000-8000-000000000001").Replace(e.Path)
 	switch {
 	case strings.Contains(e.Path, "/users/"):
 		path = strings.Replace(path, vaultA.Hex(), alice.Hex(), 1)
@@ -86,7 +87,8 @@ func TestCacheFollowsTheState(t *testing.T) {
 	path := "/api/v1/vaults/" + vaultA.Hex()
 	before := w.get(path)
 	w.get(path)
-	w.chain.Append(fact{Kind: readtest.Nav, Vault: vaultA, Price: 2_000_000_000_000_000_000, Assets: 1, Supply: 1, Block: 12, Index: 0, Tx: tx(40)}, readtest.BlockRecord(12))
+	w.chain.Append(fact{Kind: readtest.Nav, Vault: vaultA, Price: 2_000_000_000_000_000_000, Assets: 1, Supply: 1,
+		Block: 12, Index: 0, Tx: tx(40)}, readtest.BlockRecord(12))
 	w.publish()
 	after := w.get(path)
 	if after.Header().Get("X-Indexed-Block") != "12" || after.Body.String() == before.Body.String() {

@@ -45,7 +45,8 @@ func certificatesOf(data any) []string {
 			}
 			return all
 		}
-		list = append(list, fmt.Sprintf("%s %v: %v / %v", entry["url"], entry["used"], subjects("authorities"), subjects("client")))
+		list = append(list, fmt.Sprintf("%s %v: %v / %v", entry["url"], entry["used"], subjects("authorities"),
+			subjects("client")))
 	}
 	return list
 }
@@ -68,15 +69,18 @@ func TestPartnerSetsCertificates(t *testing.T) {
 	client := got.(object)["certificates"].([]any)[0].(object)["client"].([]any)[0].(object)
 	leaf := ca.Certificate
 	same(t, "validity", []any{client["issuer"], client["notBefore"], client["notAfter"]}, []any{
-		"CN=an authority", leaf.NotBefore.UTC().Format("2006-01-02T15:04:05.000Z"), leaf.NotAfter.UTC().Format("2006-01-02T15:04:05.000Z"),
+		"CN=an authority", leaf.NotBefore.UTC().Format("2006-01-02T15:04:05.000Z"),
+		leaf.NotAfter.UTC().Format("2006-01-02T15:04:05.000Z"),
 	})
 	renewed := body("certificate", second.Client, "key", second.Key, "more", "ignored")
-	same(t, "renewed", certificatesOf(w.post(certificatesPath, renewed, key).Data(t)), []string{sevensURL + " true: [CN=an authority] / [CN=second]"})
+	same(t, "renewed", certificatesOf(w.post(certificatesPath, renewed, key).Data(t)),
+		[]string{sevensURL + " true: [CN=an authority] / [CN=second]"})
 	same(t, "used by dispatch", w.used(7), "second")
 
 	// The URL that the partner will use next, in another form.
 	next := body("authorities", ca.PEM(), "url", " https://NEXT.example:443/hook")
-	want := []string{sevensURL + " true: [CN=an authority] / [CN=second]", "https://next.example/hook false: [CN=an authority] / []"}
+	want := []string{sevensURL + " true: [CN=an authority] / [CN=second]",
+		"https://next.example/hook false: [CN=an authority] / []"}
 	same(t, "of another URL", certificatesOf(w.post(certificatesPath, next, key).Data(t)), want)
 	same(t, "read again", certificatesOf(w.get(certificatesPath, "x-api-key", key).Data(t)), want)
 	same(t, "of another partner", certificatesOf(w.get(certificatesPath, "x-api-key", eights).Data(t)), []string{})
@@ -84,7 +88,8 @@ func TestPartnerSetsCertificates(t *testing.T) {
 
 	want[0] = sevensURL + " true: [CN=an authority] / []"
 	same(t, "without client certificate", certificatesOf(w.post(removePath, body("only", "client"), key).Data(t)), want)
-	same(t, "without the next", certificatesOf(w.post(removePath, body("url", "https://next.example/hook"), key).Data(t)), want[:1])
+	same(t, "without the next", certificatesOf(w.post(removePath, body("url", "https://next.example/hook"), key).Data(t)),
+		want[:1])
 	w.post(removePath, body("only", "client"), key).Failed(t, 404, "NOT_FOUND")
 	same(t, "without any", certificatesOf(w.post(removePath, "", key).Data(t)), []string{})
 
@@ -96,7 +101,8 @@ func TestPartnerSetsCertificates(t *testing.T) {
 	for _, row := range rows {
 		if strings.HasPrefix(row.Command, "partner certificates") && row.Outcome == registry.DeedDone {
 			recorded[row.Command]++
-			same(t, "the audit", fmt.Sprint(row.Operator, row.PartnerID, row.Login), fmt.Sprint("partner 7", 7, "login_certifying_serve"))
+			same(t, "the audit", fmt.Sprint(row.Operator, row.PartnerID, row.Login),
+				fmt.Sprint("partner 7", 7, "login_certifying_serve"))
 		}
 	}
 	same(t, "rows of the audit", fmt.Sprint(recorded), "map[partner certificates remove:3 partner certificates set:3]")
@@ -161,15 +167,19 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 		{certificatesPath, `{"authorities":7}`, 400, invalid, "The field authorities must be a string"},
 		{certificatesPath, `{"authorities":null}`, 400, invalid, "The field authorities must be a string"},
 		{certificatesPath, `{"key":""}`, 400, invalid, "The field key must be a string that is not empty"},
-		{certificatesPath, body("certificate", good.Client), 400, invalid, "the client certificate has no private key: give both, or neither."},
-		{certificatesPath, body("key", good.Key), 400, invalid, "the private key has no client certificate: give both, or neither."},
+		{certificatesPath, body("certificate", good.Client), 400, invalid,
+			"the client certificate has no private key: give both, or neither."},
+		{certificatesPath, body("key", good.Key), 400, invalid,
+			"the private key has no client certificate: give both, or neither."},
 		{certificatesPath, body("authorities", good.Key), 400, invalid, "a private key where only certificates belong"},
 		{certificatesPath, body("authorities", good.Client), 400, invalid, "it has no CA flag"},
 		{certificatesPath, body("authorities", strings.Repeat("#", certs.MaxPEM+1)), 400, invalid, "longer than 65536 bytes"},
 		{certificatesPath, body("certificate", expired.Client, "key", expired.Key), 400, invalid, "expired at"},
-		{certificatesPath, body("authorities", ca.PEM(), "url", "http://seven.example"), 400, "INVALID_WEBHOOK_URL", "https://"},
+		{certificatesPath, body("authorities", ca.PEM(), "url", "http://seven.example"), 400, "INVALID_WEBHOOK_URL",
+			"https://"},
 		{certificatesPath, body("authorities", ca.PEM(), "url", "https://a:b@seven.example"), 400, "INVALID_WEBHOOK_URL", ""},
-		{certificatesPath, body("authorities", ca.PEM(), "url", strings.Repeat("x", 2049)), 400, "INVALID_WEBHOOK_URL", "longer than 2048"},
+		{certificatesPath, body("authorities", ca.PEM(), "url", strings.Repeat("x", 2049)), 400, "INVALID_WEBHOOK_URL",
+			"longer than 2048"},
 		{certificatesPath, strings.Repeat(" ", 256<<10+1), 413, "PAYLOAD_TOO_LARGE", "256 KiB"},
 		{removePath, `[]`, 400, invalid, "must be a JSON object"},
 		{removePath, `{"only":"key"}`, 400, invalid, `"authorities" or "client"`},
@@ -181,23 +191,27 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 		w.clock.add(time.Minute) // another window of the limit
 		r := w.post(c.path, c.body, key)
 		r.Failed(t, c.status, c.code)
-		if !strings.Contains(r.Body.String(), c.want) && !strings.Contains(r.Body.String(), strings.ReplaceAll(c.want, `"`, `\"`)) {
+		if !strings.Contains(r.Body.String(), c.want) &&
+			!strings.Contains(r.Body.String(), strings.ReplaceAll(c.want, `"`, `\"`)) {
 			t.Errorf("%s %.60s: %s, want %q", c.path, c.body, r.Body, c.want)
 		}
 		if strings.Contains(r.Body.String(), "BEGIN PRIVATE") || strings.Contains(r.Body.String(), good.Key[40:80]) {
 			t.Errorf("%s %.60s: the response has the key", c.path, c.body)
 		}
 	}
-	w.Do("POST", certificatesPath, strings.NewReader("{}"), "x-api-key", key, "Content-Type", "text/plain").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+	w.Do("POST", certificatesPath, strings.NewReader("{}"), "x-api-key", key, "Content-Type", "text/plain").Failed(t, 415,
+		"UNSUPPORTED_MEDIA_TYPE")
 	same(t, "stored", certificatesOf(w.get(certificatesPath, "x-api-key", key).Data(t)), []string{})
 
 	for n := range registry.MaxCertificates {
 		w.clock.add(time.Minute)
-		w.post(certificatesPath, body("authorities", ca.PEM(), "url", fmt.Sprintf("https://seven.example/%d", n)), key).Data(t)
+		w.post(certificatesPath, body("authorities", ca.PEM(), "url", fmt.Sprintf("https://seven.example/%d", n)),
+			key).Data(t)
 	}
 	w.clock.add(time.Minute)
 	w.post(certificatesPath, body("authorities", ca.PEM()), key).Failed(t, http.StatusConflict, invalid)
-	w.post(certificatesPath, body("authorities", ca.PEM(), "url", "https://seven.example/0"), key).Data(t) // a known URL still can be renewed
+	// a known URL still can be renewed
+	w.post(certificatesPath, body("authorities", ca.PEM(), "url", "https://seven.example/0"), key).Data(t)
 }
 
 // Without the setting a partner reads its certificates and changes nothing, whatever the login may do; without the role

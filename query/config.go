@@ -71,8 +71,8 @@ type Config struct {
 	// MaxConnectionsPerAddress is the maximum number of connections of an IP address that is not a trusted proxy: 1
 	// to 1,000,000, default 256; 0 for unlimited. An IPv6 /56 or /48 has twice as many, an IPv4 /24 four times.
 	MaxConnectionsPerAddress int `yaml:"maxConnectionsPerAddress" env:"MAX_CONNECTIONS_PER_ADDRESS"`
-	// Drain is how long the program still accepts requests after a signal to end, while it is not ready, so that a balancer
-	// sends no more of them: 0 to 1 min, default 0.
+	// Drain is how long the program still accepts requests after a signal to end, while it is not ready, so that a
+	// balancer sends no more of them: 0 to 1 min, default 0.
 	Drain time.Duration `yaml:"drain" env:"DRAIN"`
 	// ShutdownTimeout is how long open requests may take when the program ends: 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
@@ -89,8 +89,8 @@ type Config struct {
 	// StatementKey signs partners' statements: 32 bytes in base64, accepted only from the environment; default none,
 	// which disables statements.
 	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
-	// StatementConfirmations is the minimum number of blocks from a statement's block to the newest indexed one, whatever
-	// ingest reports as final: 0 to 1,000,000, default 32.
+	// StatementConfirmations is the minimum number of blocks from a statement's block to the newest indexed one,
+	// whatever ingest reports as final: 0 to 1,000,000, default 32.
 	StatementConfirmations int `yaml:"statementConfirmations" env:"STATEMENT_CONFIRMATIONS"`
 }
 
@@ -199,10 +199,12 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.WriteTimeout <= c.RequestTimeout {
-		fault("http.writeTimeout is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", c.WriteTimeout, c.RequestTimeout)
+		fault("http.writeTimeout is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent",
+			c.WriteTimeout, c.RequestTimeout)
 	}
 	if c.FileTimeout <= c.RequestTimeout {
-		fault("http.fileTimeout is %s and must be longer than http.requestTimeout, %s: a file could not be sent", c.FileTimeout, c.RequestTimeout)
+		fault("http.fileTimeout is %s and must be longer than http.requestTimeout, %s: a file could not be sent",
+			c.FileTimeout, c.RequestTimeout)
 	}
 	return errors.Join(faults...)
 }

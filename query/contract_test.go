@@ -26,14 +26,16 @@ func TestDocumentAndRoutes(t *testing.T) {
 			served = append(served, "POST "+e.Path)
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/status", "/.well-known/navlog-statements", "/openapi.json", "/openapi.yaml", "/docs"} {
+	for _, path := range []string{"/healthz", "/readyz", "/status", "/.well-known/navlog-statements", "/openapi.json",
+		"/openapi.yaml", "/docs"} {
 		served = append(served, "GET "+path)
 	}
 	for path, item := range readtest.TheContract().Doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			documented = append(documented, method+" "+path)
 			needsKey := op.Security != nil && len(*op.Security) > 0
-			if needsKey != (strings.HasPrefix(path, "/api/v1/partner/") || path == "/api/v1/explain") { // the route of partner/stats
+			if needsKey != (strings.HasPrefix(path, "/api/v1/partner/") || path == "/api/v1/explain") {
+				// the route of partner/stats
 				t.Errorf("%s %s: key needed: %v", method, path, needsKey)
 			}
 			for _, status := range []int{401, 403} {
@@ -80,8 +82,9 @@ func TestFilteredListsAreExpensive(t *testing.T) {
 
 // listsWithoutFiles are the lists that are not available as a file, and why.
 var listsWithoutFiles = map[string]string{
-	"explain":    "its pages are what makes one number, with the sum up to each log; the lists of these logs have files",
-	"pullEvents": "its items are the bytes of the webhooks as they were signed, which no other format has; what became of them is in the file of deliveries",
+	"explain": "its pages are what makes one number, with the sum up to each log; the lists of these logs have files",
+	"pullEvents": "its items are the bytes of the webhooks as they were signed, which no other format has; what became " +
+		"of them is in the file of deliveries",
 }
 
 // TestEveryListHasAFile: every route that returns a list, an array, pages, or the points of a series, also returns it
@@ -116,9 +119,11 @@ func TestEveryListHasAFile(t *testing.T) {
 			lists++
 		}
 		for what, there := range map[string]bool{
-			"text/csv": answer.Content["text/csv"] != nil, "application/vnd.apache.parquet": answer.Content["application/vnd.apache.parquet"] != nil,
-			"the parameter format": has("format"), "the header Content-Disposition": answer.Headers["Content-Disposition"] != nil,
-			"the route's AsFile": asFile[path],
+			"text/csv":                       answer.Content["text/csv"] != nil,
+			"application/vnd.apache.parquet": answer.Content["application/vnd.apache.parquet"] != nil,
+			"the parameter format":           has("format"),
+			"the header Content-Disposition": answer.Headers["Content-Disposition"] != nil,
+			"the route's AsFile":             asFile[path],
 		} {
 			if there != list && item.Get.OperationID != "getStatement" { // it is itself a file
 				t.Errorf("%s is a list: %t, has %s: %t", path, list, what, there)
@@ -156,7 +161,8 @@ func TestContractDetectsFaults(t *testing.T) {
 	if n := judge("/healthz", rec); n != 0 {
 		t.Errorf("a valid response has %d faults", n)
 	}
-	for name, body := range map[string]string{"field": `{"ok":true,"data":{"status":"ok"},"more":1}`, "value": `{"ok":true,"data":{"status":"fine"}}`, "missing": `{"ok":true}`, "no JSON": `ok`} {
+	for name, body := range map[string]string{"field": `{"ok":true,"data":{"status":"ok"},"more":1}`,
+		"value": `{"ok":true,"data":{"status":"fine"}}`, "missing": `{"ok":true}`, "no JSON": `ok`} {
 		rec := good()
 		rec.WriteString(body)
 		if judge("/healthz", rec) == 0 {

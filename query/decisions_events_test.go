@@ -22,10 +22,12 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 	w := newFixture(t)
 	w.chain.Append( // a foreign vault that funds after the expiry wins
 		fact{Kind: readtest.Funding, Vault: vaultA, User: alice, ID: 0, Assets: 43, Block: 12, Index: 0, Tx: tx(20)},
-		fact{Kind: readtest.Request, Vault: vaultA, User: carol, Other: carol, ID: 4, Assets: 9, Shares: 9, Expires: uint64(blockTime(13)), Block: 12, Index: 1, Tx: tx(21)},
+		fact{Kind: readtest.Request, Vault: vaultA, User: carol, Other: carol, ID: 4, Assets: 9, Shares: 9,
+			Expires: uint64(blockTime(13)), Block: 12, Index: 1, Tx: tx(21)},
 		fact{Kind: readtest.Block, Block: 12})
 	w.chain.Append(
-		fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: carol, ID: 0, Assets: 43, Block: 13, Index: 0, Tx: tx(22)},
+		fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: carol, ID: 0, Assets: 43, Block: 13, Index: 0,
+			Tx: tx(22)},
 		fact{Kind: readtest.Expiry, Vault: vaultA, User: carol, ID: 4, Block: 13, Index: 1, Tx: tx(23)},
 		fact{Kind: readtest.Block, Block: 13})
 	w.publish()
@@ -63,12 +65,14 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 			{bob.Hex(), vaultA.Hex(), 3, map[int]string{8: "none", 9: "queued", 10: "claimed", 13: "claimed"}},
 			{carol.Hex(), vaultA.Hex(), 2, map[int]string{9: "queued", 10: "cancelled", 13: "cancelled"}},
 			// The expiry follows from the time of block 9, without a log.
-			{alice.Hex(), vaultA.Hex(), 0, map[int]string{7: "queued", 8: "queued", 9: "expired", 11: "expired", 12: "queued claimable", 13: "claimed"}},
+			{alice.Hex(), vaultA.Hex(), 0,
+				map[int]string{7: "queued", 8: "queued", 9: "expired", 11: "expired", 12: "queued claimable", 13: "claimed"}},
 			{carol.Hex(), vaultA.Hex(), 4, map[int]string{12: "queued", 13: "expired"}},
 			{alice.Hex(), vaultB.Hex(), 0, map[int]string{9: "queued", 13: "queued"}}, // its funding was reorganised away
 		} {
 			for block, want := range c.life {
-				same(t, fmt.Sprintf("request %d of %s as of block %d", c.index, c.user, block), state(c.user, c.vault, c.index, block), want)
+				same(t, fmt.Sprintf("request %d of %s as of block %d", c.index, c.user, block),
+					state(c.user, c.vault, c.index, block), want)
 			}
 		}
 		w.chain.Retract(11)
@@ -112,12 +116,14 @@ func TestDecisionsAboutEvents(t *testing.T) {
 	t.Run("09 withdrawal.referral data", func(t *testing.T) {
 		e := events()[1].(object)
 		same(t, "type", e["type"], "withdrawal.referral")
-		same(t, "data", keysOf(e["data"]), sorted("vaultAddress, userAddress, shares, assetsEstimate, requestIndex, txHash, blockNumber, logIndex, timestamp"))
+		same(t, "data", keysOf(e["data"]),
+			sorted("vaultAddress, userAddress, shares, assetsEstimate, requestIndex, txHash, blockNumber, logIndex, timestamp"))
 	})
 	t.Run("29 rejected webhook URL", func(t *testing.T) {
-		g, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-			return nil, errors.New("no name server in this test")
-		}}})
+		g, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true,
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New("no name server in this test")
+			}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +131,8 @@ func TestDecisionsAboutEvents(t *testing.T) {
 		w.checkURL = g.CheckURL
 		defer func() { w.checkURL = was }()
 		for url, reason := range map[string]string{
-			"http://8.8.8.8/": "scheme", "https://a b/": "syntax", "https://nowhere.example/": "forbidden_address", "https://10.0.0.1/": "forbidden_address",
+			"http://8.8.8.8/": "scheme", "https://a b/": "syntax", "https://nowhere.example/": "forbidden_address",
+			"https://10.0.0.1/":    "forbidden_address",
 			"https://a:b@8.8.8.8/": "credentials", "https://8.8.8.8:8443/": "port",
 		} {
 			same(t, url, post(webhooksPath, `{"url":"`+url+`"}`).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
@@ -191,13 +198,15 @@ func TestDecisionsAboutEvents(t *testing.T) {
 		}
 	})
 	t.Run("43 breaker", func(t *testing.T) {
-		same(t, "open", get(webhooksPath).Data(t).(object)["breaker"], object{"state": "open", "openUntil": "2024-01-02T00:00:05.000Z"})
+		same(t, "open", get(webhooksPath).Data(t).(object)["breaker"],
+			object{"state": "open", "openUntil": "2024-01-02T00:00:05.000Z"})
 		post(webhooksPath, `{"url":"https://other.example/hook"}`).JSON(t) // a breaker belongs to a partner and a URL
 		same(t, "of another URL", get(webhooksPath).Data(t).(object)["breaker"], object{"state": "closed", "openUntil": nil})
 	})
 	t.Run("44 test events", func(t *testing.T) {
 		r := post(webhooksPath+"/test", "")
-		if id, _ := readtest.Decode(t, r.Body.Bytes())["data"].(object)["eventId"].(string); r.Code != http.StatusAccepted || len(id) != 36 || id[14] != '4' {
+		if id, _ := readtest.Decode(t, r.Body.Bytes())["data"].(object)["eventId"].(string); r.Code != http.StatusAccepted ||
+			len(id) != 36 || id[14] != '4' {
 			t.Errorf("%d %s: want a random id", r.Code, r.Body)
 		}
 		d := inState("parked")

@@ -32,14 +32,17 @@ var observedElsewhere = []struct {
 	{20, "every path of one resource", "http_test.go", "TestValidation"},
 	{21, "repeated, empty and unknown parameters, and all mistakes at once", "http_test.go", "TestValidation"},
 	{24, "the warning is in the log of the program", "failure_test.go", "TestWarningAboutUnlikeAssets"},
-	{29, "every spelling of a host, and the address at each connection", "../schemas/webhook/guard/guard_test.go", "TestURLs"},
+	{29, "every spelling of a host, and the address at each connection", "../schemas/webhook/guard/guard_test.go",
+		"TestURLs"},
 	{29, "judged again at every connection", "../dispatch/dns_test.go", "TestDNSGames"},
 	{31, "the limit of all instances together", "lease_test.go", "TestLimitHoldsOverInstances"},
 	{33, "keys are made by the command line", "../schemas/registry/secrets_test.go", "TestAPIKeys"},
-	{34, "secrets are made by the command line, and never shown by the API", "../schemas/registry/secrets_test.go", "TestSigningSecret"},
+	{34, "secrets are made by the command line, and never shown by the API", "../schemas/registry/secrets_test.go",
+		"TestSigningSecret"},
 	{34, "stored encrypted", "../schemas/registry/secrets_test.go", "TestSealer"},
 	{34, "the HMAC key is the whole string", "../schemas/webhook/webhook_test.go", "TestSignatureVector"},
-	{35, "the receiver sees timestamp and signature of each attempt", "../dispatch/send_test.go", "TestSignatureBytesAndClocks"},
+	{35, "the receiver sees timestamp and signature of each attempt", "../dispatch/send_test.go",
+		"TestSignatureBytesAndClocks"},
 	{35, "the receiver sees a replay", "../dispatch/send_test.go", "TestReplayCommand"},
 	{36, "the ids of other chains, logs and partners", "../schemas/webhook/webhook_test.go", "TestEventIDVectors"},
 	{37, "ingest waits for the confirmations", "../ingest/referral_test.go", "TestReferralsByConfirmations"},
@@ -125,8 +128,10 @@ func TestDecisionsAboutCodes(t *testing.T) {
 			}
 		}
 		same(t, "codes", fmt.Sprint(got), fmt.Sprint(map[string]int{
-			"INVALID_ADDRESS": 400, "INVALID_PARAMETER": 400, "INVALID_BODY": 400, "INVALID_WEBHOOK_URL": 400, "UNAUTHORIZED": 401, "FORBIDDEN": 403,
-			"NOT_FOUND": 404, "METHOD_NOT_ALLOWED": 405, "PAYLOAD_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415, "RATE_LIMITED": 429, "INTERNAL_ERROR": 500, "UNAVAILABLE": 503,
+			"INVALID_ADDRESS": 400, "INVALID_PARAMETER": 400, "INVALID_BODY": 400, "INVALID_WEBHOOK_URL": 400,
+			"UNAUTHORIZED": 401, "FORBIDDEN": 403,
+			"NOT_FOUND": 404, "METHOD_NOT_ALLOWED": 405, "PAYLOAD_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415,
+			"RATE_LIMITED": 429, "INTERNAL_ERROR": 500, "UNAVAILABLE": 503,
 		}))
 	})
 }

@@ -38,9 +38,11 @@ func TestDecisionsAboutResources(t *testing.T) {
 	first := func(path string) object { t.Helper(); return w.get(path, "x-api-key", key).Data(t).([]any)[0].(object) }
 
 	t.Run("01 Vault", func(t *testing.T) {
-		fields := sorted("address, name, symbol, chainId, decimals, asset, totalAssets, totalSupply, navPerShare, navUpdatedAt, startBlock, capabilities, kinds")
+		fields := sorted("address, name, symbol, chainId, decimals, asset, totalAssets, totalSupply, navPerShare, " +
+			"navUpdatedAt, startBlock, capabilities, kinds")
 		same(t, "fields", keysOf(first("/api/v1/vaults")), fields)
-		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).Data(t)), sorted(fields+" description managementFee performanceFee link stats"))
+		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).Data(t)),
+			sorted(fields+" description managementFee performanceFee link stats"))
 		same(t, "asset", keysOf(first("/api/v1/vaults")["asset"]), sorted("address, symbol, decimals"))
 		b := w.get("/api/v1/vaults/" + vaultB.Hex()).Data(t).(object) // has no NAV yet
 		for _, name := range []string{"totalAssets", "totalSupply", "navPerShare", "navUpdatedAt"} {
@@ -49,20 +51,26 @@ func TestDecisionsAboutResources(t *testing.T) {
 	})
 	t.Run("02 NavHistory", func(t *testing.T) {
 		nav := first("/api/v1/vaults/" + a + "/nav")
-		same(t, "fields", keysOf(nav), sorted("id, vaultAddress, vaultName, navPerShare, totalAssets, totalSupply, timestamp, blockNumber, txHash, logIndex"))
+		same(t, "fields", keysOf(nav),
+			sorted("id, vaultAddress, vaultName, navPerShare, totalAssets, totalSupply, timestamp, blockNumber, txHash, "+
+				"logIndex"))
 		same(t, "1.05", nav["navPerShare"], "1050000000000000000")
 	})
 	t.Run("03 Deposit", func(t *testing.T) {
-		fields := "id, vaultAddress, vaultName, userAddress, senderAddress, assetAmount, shares, sweptAt, txHash, blockNumber, logIndex, timestamp"
+		fields := "id, vaultAddress, vaultName, userAddress, senderAddress, assetAmount, shares, sweptAt, txHash, " +
+			"blockNumber, logIndex, timestamp"
 		same(t, "attributed", keysOf(first("/api/v1/users/"+u+"/deposits")), sorted(fields+", partnerId"))
 		same(t, "not attributed", keysOf(first("/api/v1/users/"+bob.Hex()+"/deposits")), sorted(fields))
 	})
 	t.Run("04 WithdrawalRequest", func(t *testing.T) {
-		fields := "id, vaultAddress, vaultName, userAddress, receiverAddress, requestIndex, shares, assetsEstimate, status, claimable, assetsClaimable, assetsClaimed, requestedAt, expiresAt, fundedAt, claimedAt, cancelledAt, expiredAt, txHash, blockNumber, logIndex, timestamp"
+		fields := "id, vaultAddress, vaultName, userAddress, receiverAddress, requestIndex, shares, assetsEstimate, " +
+			"status, claimable, assetsClaimable, assetsClaimed, requestedAt, expiresAt, fundedAt, claimedAt, cancelledAt, " +
+			"expiredAt, txHash, blockNumber, logIndex, timestamp"
 		r := first("/api/v1/users/" + carol.Hex() + "/withdrawals")
 		same(t, "fields", keysOf(r), sorted(fields))
 		same(t, "timestamp", r["timestamp"], r["requestedAt"])
-		same(t, "unknown times", []any{r["expiresAt"], r["fundedAt"], r["claimedAt"], r["expiredAt"]}, []any{nil, nil, nil, nil})
+		same(t, "unknown times", []any{r["expiresAt"], r["fundedAt"], r["claimedAt"], r["expiredAt"]},
+			[]any{nil, nil, nil, nil})
 	})
 	t.Run("05 status values", func(t *testing.T) {
 		seen := map[string]bool{}
@@ -104,7 +112,8 @@ func TestDecisionsAboutResources(t *testing.T) {
 		same(t, "times", []any{stats["lastSweepAt"], stats["lastNavAt"]}, []any{nil, nil})
 	})
 	t.Run("24 sums over vaults", func(t *testing.T) {
-		same(t, "alice", w.get("/api/v1/users/" + u).Data(t).(object)["totalDeposited"], "170") // 100 in one vault, 70 in the other
+		// 100 in one vault, 70 in the other
+		same(t, "alice", w.get("/api/v1/users/" + u).Data(t).(object)["totalDeposited"], "170")
 	})
 	t.Run("25 empty groups", func(t *testing.T) {
 		same(t, "every vault", len(w.get("/api/v1/settlement/summary?asOfBlock=3").Data(t).([]any)), 2)
@@ -118,7 +127,8 @@ func TestDecisionsAboutParameters(t *testing.T) {
 	}
 	w := newFixture(t)
 	a, u := vaultA.Hex(), alice.Hex()
-	lists := []string{"/api/v1/vaults/" + a + "/nav", "/api/v1/users", "/api/v1/users/" + u + "/deposits", "/api/v1/users/" + u + "/withdrawals", "/api/v1/queues/withdrawals"}
+	lists := []string{"/api/v1/vaults/" + a + "/nav", "/api/v1/users", "/api/v1/users/" + u + "/deposits",
+		"/api/v1/users/" + u + "/withdrawals", "/api/v1/queues/withdrawals"}
 
 	t.Run("11 past the end", func(t *testing.T) {
 		for _, path := range lists {
@@ -132,7 +142,8 @@ func TestDecisionsAboutParameters(t *testing.T) {
 		for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 			w.get("/api/v1/users?sortOrder=asc&sortBy=" + by).JSON(t)
 		}
-		for _, bad := range []string{"sortBy=address", "sortBy=firstseen", "sortOrder=ASC", "sortOrder=random", "sortBy=firstSeen%20"} {
+		for _, bad := range []string{"sortBy=address", "sortBy=firstseen", "sortOrder=ASC", "sortOrder=random",
+			"sortBy=firstSeen%20"} {
 			w.get("/api/v1/users?"+bad).Failed(t, 400, "INVALID_PARAMETER")
 		}
 	})
@@ -145,7 +156,8 @@ func TestDecisionsAboutParameters(t *testing.T) {
 			}
 			return numbers
 		}
-		for _, path := range []string{"/api/v1/vaults/" + a + "/nav", "/api/v1/users/" + u + "/deposits", "/api/v1/users/" + u + "/withdrawals"} {
+		for _, path := range []string{"/api/v1/vaults/" + a + "/nav", "/api/v1/users/" + u + "/deposits",
+			"/api/v1/users/" + u + "/withdrawals"} {
 			got := blocks(path)
 			if slices.Reverse(got); !slices.IsSorted(got) || len(got) < 2 {
 				t.Errorf("%s is not newest first: %v", path, got)
@@ -157,14 +169,16 @@ func TestDecisionsAboutParameters(t *testing.T) {
 	})
 	t.Run("15 walks", func(t *testing.T) {
 		block := w.get("/api/v1/users").Header().Get("X-Indexed-Block")
-		one, two := w.get("/api/v1/users?pageSize=2&asOfBlock="+block).Data(t).([]any), w.get("/api/v1/users?pageSize=2&page=2&asOfBlock="+block).Data(t).([]any)
+		one, two := w.get("/api/v1/users?pageSize=2&asOfBlock="+block).Data(t).([]any),
+			w.get("/api/v1/users?pageSize=2&page=2&asOfBlock="+block).Data(t).([]any)
 		same(t, "walk", append(one, two...), w.get("/api/v1/users").Data(t))
 		r := w.get("/api/v1/vaults?asOfBlock=9")
 		same(t, "X-Indexed-Block", r.Header().Get("X-Indexed-Block"), "9")
 	})
 	t.Run("16 from, to", func(t *testing.T) {
 		w.get(lists[0]+"?from=2&to=1").Failed(t, 400, "INVALID_PARAMETER")
-		same(t, "both ends", w.get(lists[0] + "?from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z").JSON(t)["meta"].(object)["total"], 1)
+		same(t, "both ends", w.get(lists[0] +
+			"?from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z").JSON(t)["meta"].(object)["total"], 1)
 		same(t, "the end of that day", w.get(lists[0] + "?to=2023-11-14").JSON(t)["meta"].(object)["total"], 2)
 	})
 	t.Run("22 status", func(t *testing.T) {
@@ -187,12 +201,15 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 
 	t.Run("26 error body, 27 codes", func(t *testing.T) {
 		r := w.get("/api/v1/vaults/x", "X-Request-Id", "mine")
-		same(t, "body", readtest.Decode(t, r.Body.Bytes()), object{"ok": false, "error": object{"code": "INVALID_ADDRESS", "message": "An address is not valid.", "requestId": "mine",
-			"details": []any{object{"field": "address", "reason": "must be 0x and 40 hexadecimal digits"}}}})
+		same(t, "body", readtest.Decode(t, r.Body.Bytes()),
+			object{"ok": false, "error": object{"code": "INVALID_ADDRESS", "message": "An address is not valid.",
+				"requestId": "mine", "details": []any{object{"field": "address",
+					"reason": "must be 0x and 40 hexadecimal digits"}}}})
 	})
 	t.Run("28 key", func(t *testing.T) {
 		var bodies []string
-		for _, bad := range []string{"", "x", strings.Repeat("k", 5000), registry.NewAPIKey(true), key + "x", " " + key[:10]} {
+		for _, bad := range []string{"", "x", strings.Repeat("k", 5000), registry.NewAPIKey(true), key + "x",
+			" " + key[:10]} {
 			r := w.get(stats, "x-api-key", bad, "X-Request-Id", "same")
 			r.Failed(t, 401, "UNAUTHORIZED")
 			bodies = append(bodies, r.Body.String())
@@ -206,7 +223,8 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 			w.clock.add(6 * time.Second)
 			return w.Do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", kind)
 		}
-		same(t, "registered", post(`{"url":"https://a.example/","x":1}`, "application/json").JSON(t), object{"ok": true, "data": object{"webhookUrl": "https://a.example/"}})
+		same(t, "registered", post(`{"url":"https://a.example/","x":1}`, "application/json").JSON(t),
+			object{"ok": true, "data": object{"webhookUrl": "https://a.example/"}})
 		post(`{"url":"http://a.example/"}`, "application/json").Failed(t, 400, "INVALID_WEBHOOK_URL")
 		post(`{"url":1}`, "application/json").Failed(t, 400, "INVALID_BODY")
 		post(`{"url":"https://a.example/"}`, "text/plain").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
@@ -226,11 +244,14 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 	t.Run("32 order of checks", func(t *testing.T) {
 		w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 7`)
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/x/nav?page=x").Failed(t, 401, "UNAUTHORIZED")                      // the key is checked first
+		// the key is checked first
+		w.get("/api/v1/partner/vaults/x/nav?page=x").Failed(t, 401, "UNAUTHORIZED")
 		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_ADDRESS") // then parameters
-		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 429, "RATE_LIMITED")    // the limit before parameters
+		// the limit before parameters
+		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 429, "RATE_LIMITED")
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/"+unknown.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // then the look-up
+		// then the look-up
+		w.get("/api/v1/partner/vaults/"+unknown.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
 		w.exec(`UPDATE partner SET rate_limit = NULL WHERE id = 7`)
 		w.clock.add(time.Minute)
 	})
@@ -241,7 +262,9 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 	})
 	t.Run("46 pull stream", func(t *testing.T) {
 		w.deliveries()
-		for query, ok := range map[string]bool{"": true, "?after=0": true, "?after=9223372036854775807": true, "?after=9223372036854775808": false, "?after=-1": false, "?limit=0": false, "?limit=100": true, "?limit=101": false} {
+		for query, ok := range map[string]bool{"": true, "?after=0": true, "?after=9223372036854775807": true,
+			"?after=9223372036854775808": false, "?after=-1": false, "?limit=0": false, "?limit=100": true,
+			"?limit=101": false} {
 			r := w.get("/api/v1/partner/events"+query, "x-api-key", key)
 			if ok != (r.Code == http.StatusOK) {
 				t.Errorf("%s: %d", query, r.Code)
@@ -269,9 +292,11 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 				continue
 			}
 			get, head := w.get(path, "x-api-key", key), w.Do("HEAD", path, nil, "x-api-key", key)
-			same(t, "HEAD "+path, []string{head.Header().Get("ETag"), head.Header().Get("Content-Length")}, []string{get.Header().Get("ETag"), get.Header().Get("Content-Length")})
+			same(t, "HEAD "+path, []string{head.Header().Get("ETag"), head.Header().Get("Content-Length")},
+				[]string{get.Header().Get("ETag"), get.Header().Get("Content-Length")})
 			same(t, "304 "+path, w.get(path, "x-api-key", key, "If-None-Match", get.Header().Get("ETag")).Code, 304)
-			same(t, "CORS "+path, get.Header().Get("Access-Control-Allow-Origin"), map[bool]string{false: "*", true: ""}[e.Partner])
+			same(t, "CORS "+path, get.Header().Get("Access-Control-Allow-Origin"),
+				map[bool]string{false: "*", true: ""}[e.Partner])
 			same(t, "request id "+path, w.get(path, "x-api-key", key, "X-Request-Id", "abc").Header().Get("X-Request-Id"), "abc")
 			zipped := w.get(path, "x-api-key", key, "Accept-Encoding", "gzip")
 			if zipped.Header().Get("Content-Encoding") == "gzip" {
@@ -282,7 +307,8 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 		}
 	})
 	t.Run("41 documents", func(t *testing.T) {
-		for path, kind := range map[string]string{"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css"} {
+		for path, kind := range map[string]string{"/openapi.json": "application/json", "/openapi.yaml": "application/yaml",
+			"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css"} {
 			r := w.Do("GET", path, nil)
 			if r.Code != 200 || !strings.HasPrefix(r.Header().Get("Content-Type"), kind) || r.Header().Get("ETag") == "" {
 				t.Errorf("%s: %d %v", path, r.Code, r.Header())

@@ -13,8 +13,9 @@ import (
 // References in the page, and in what it loads, that a browser would follow by itself.
 var (
 	cssReference = regexp.MustCompile(`(?i)@import|url\(|image-set\(`)
-	jsReference  = regexp.MustCompile(`(?:fetch|import|Worker|WebSocket|EventSource|importScripts)\(\s*(['"` + "`" + `][^'"` + "`" + `]*)`)
-	jsInline     = regexp.MustCompile(`(?i)\beval\(|new Function|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.style\b|setAttribute\(\s*['"](?:on|style)`)
+	jsReference  = regexp.MustCompile(`(?:fetch|import|Worker|WebSocket|EventSource|importScripts)\(\s*(['"` + "`" +
+		`][^'"` + "`" + `]*)`)
+	jsInline = regexp.MustCompile(`(?i)\beval\(|new Function|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.style\b|setAttribute\(\s*['"](?:on|style)`)
 )
 
 // TestDocsKeepToTheirPolicy loads the page as a browser does, with everything that it refers to. All of it is served
@@ -64,7 +65,8 @@ func TestDocsKeepToTheirPolicy(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/docs/docs.css", "/docs/docs.js", "/docs/theme.js", "/docs/search.js", "/docs/search.json", "/docs/reference.json"} {
+	for _, path := range []string{"/docs/docs.css", "/docs/docs.js", "/docs/theme.js", "/docs/search.js",
+		"/docs/search.json", "/docs/reference.json"} {
 		if !loaded[path] {
 			t.Errorf("the page does not load %s", path)
 		}

@@ -22,7 +22,8 @@ import (
 
 // explained returns the path of a number's explanation.
 func explained(of, field string, more ...string) string {
-	return "/api/v1/explain?" + strings.Join(append([]string{"of=" + url.QueryEscape(of), "field=" + url.QueryEscape(field)}, more...), "&")
+	return "/api/v1/explain?" + strings.Join(append([]string{"of=" + url.QueryEscape(of),
+		"field=" + url.QueryEscape(field)}, more...), "&")
 }
 
 // TestEveryNumberIsExplained: for every number of every response about the small chain, at the newest and at each
@@ -42,7 +43,8 @@ func TestEveryNumberIsExplained(t *testing.T) {
 				for _, who := range []string{bob.Hex(), carol.Hex()} {
 					paths = append(paths, "/api/v1/users/"+who)
 				}
-				paths = append(paths, "/api/v1/vaults/"+vaultB.Hex(), "/api/v1/queues/deposits?vault="+vaultB.Hex(), "/api/v1/queues/withdrawals?vault="+vaultB.Hex())
+				paths = append(paths, "/api/v1/vaults/"+vaultB.Hex(), "/api/v1/queues/deposits?vault="+vaultB.Hex(),
+					"/api/v1/queues/withdrawals?vault="+vaultB.Hex())
 			}
 			for _, path := range paths {
 				for _, n := range w.numbersAt(path, at, key) {
@@ -80,7 +82,8 @@ func (w *world) numbersAt(path, at, key string) []oracle.Number {
 	}
 	r := w.get(path+separator+"asOfBlock="+at, "x-api-key", key)
 	if r.Code == 404 {
-		for _, field := range []string{"/totalDeposited", "/firstSeen", "/holdings/deposits/0/_count", "/holdings/deposits/" + vaultA.Hex() + "/_count"} {
+		for _, field := range []string{"/totalDeposited", "/firstSeen", "/holdings/deposits/0/_count",
+			"/holdings/deposits/" + vaultA.Hex() + "/_count"} {
 			w.get(explained(path, field, "asOfBlock="+at)).Failed(w.t, 404, "NOT_FOUND")
 		}
 		return nil
@@ -104,16 +107,23 @@ func TestExplainByVault(t *testing.T) {
 	same(t, "of a user in any case", value(strings.ToLower(user), "/totalDeposited"), "170")
 	same(t, "to sweep", value("/api/v1/settlement/summary", "/"+vaultA.Hex()+"/depositsToSweep/totalAmount"), "280")
 	same(t, "of a queue", value("/api/v1/queues/deposits?vault="+lower, "/0/count"), "1")
-	same(t, "of a user in a vault", []any{value("/api/v1/vaults/"+vaultA.Hex()+"/users", "/"+strings.ToLower(alice.Hex())+"/totalDeposited"), value("/api/v1/vaults/"+lower+"/users", "/"+alice.Hex()+"/totalDeposited")}, []any{"100", "70"})
+	same(t, "of a user in a vault",
+		[]any{value("/api/v1/vaults/"+vaultA.Hex()+"/users", "/"+strings.ToLower(alice.Hex())+"/totalDeposited"),
+			value("/api/v1/vaults/"+lower+"/users", "/"+alice.Hex()+"/totalDeposited")}, []any{"100", "70"})
 	same(t, "of a partner", value("/api/v1/partner/stats", "/byVault/"+vaultA.Hex()+"/totalVolume"), "130")
 	for of, fields := range map[string][]string{
-		user:                                                        {"/holdings/deposits/2/_count", "/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate", "/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
-		"/api/v1/settlement/summary":                                {"/2/depositsToSweep/count", "/" + vaultC.Hex() + "/withdrawalsToFund/count"},
-		"/api/v1/queues/deposits":                                   {"/2/count"},
-		"/api/v1/partner/stats":                                     {"/byVault/1/depositCount", "/byVault/" + vaultB.Hex() + "/depositCount"},
-		"/api/v1/vaults/" + user[14:]:                               {"/navPerShare", "/stats/userCount"},
-		"/api/v1/vaults/" + user[14:] + "/users":                    {"/" + alice.Hex() + "/totalDeposited"},
-		"/api/v1/vaults/" + vaultB.Hex() + "/users":                 {"/" + carol.Hex() + "/totalDeposited", "/" + vaultA.Hex() + "/firstSeen"},
+		user: {"/holdings/deposits/2/_count",
+			"/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate",
+			"/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
+		"/api/v1/settlement/summary": {"/2/depositsToSweep/count",
+			"/" + vaultC.Hex() + "/withdrawalsToFund/count"},
+		"/api/v1/queues/deposits": {"/2/count"},
+		"/api/v1/partner/stats": {"/byVault/1/depositCount",
+			"/byVault/" + vaultB.Hex() + "/depositCount"},
+		"/api/v1/vaults/" + user[14:]:            {"/navPerShare", "/stats/userCount"},
+		"/api/v1/vaults/" + user[14:] + "/users": {"/" + alice.Hex() + "/totalDeposited"},
+		"/api/v1/vaults/" + vaultB.Hex() + "/users": {"/" + carol.Hex() + "/totalDeposited",
+			"/" + vaultA.Hex() + "/firstSeen"},
 		"/api/v1/queues/deposits?vault=" + vaultC.Hex():             {"/0/count"},
 		"/api/v1/queues/deposits?vault=" + vaultA.Hex():             {"/1/count", "/" + vaultB.Hex() + "/count"},
 		"/api/v1/users/0x0000000000000000000000000000000000000000":  {"/totalDeposited", "/holdings/deposits/0/_count"},
@@ -125,9 +135,12 @@ func TestExplainByVault(t *testing.T) {
 			w.get(explained(of, field), "x-api-key", key).Failed(t, 404, "NOT_FOUND")
 		}
 	}
-	for _, vault := range []string{vaultC.Hex(), "0x0000000000000000000000000000000000000000"} { // an unknown vault has no queue
+	for _, vault := range []string{vaultC.Hex(), "0x0000000000000000000000000000000000000000"} {
+		// an unknown vault has no queue
 		got := w.get(explained("/api/v1/queues/withdrawals?vault="+vault, "/meta/total")).JSON(t)
-		same(t, "of an unknown vault", []any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]}, []any{"0", []any{}, 0})
+		same(t, "of an unknown vault",
+			[]any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]},
+			[]any{"0", []any{}, 0})
 	}
 }
 
@@ -193,20 +206,23 @@ func TestUsersOfOtherVaultsAreExplained(t *testing.T) {
 		block := uint64(3)
 		log := func(kind readtest.Kind, vault, user common.Address, id, group uint64) {
 			block++
-			f := readtest.Fact{Kind: kind, Vault: vault, User: user, Other: user, ID: id, Group: group, Assets: 5, Shares: 5, Block: block, Tx: readtest.Tx(byte(block))}
+			f := readtest.Fact{Kind: kind, Vault: vault, User: user, Other: user, ID: id, Group: group, Assets: 5, Shares: 5,
+				Block: block, Tx: readtest.Tx(byte(block))}
 			if user == brought {
 				f.Partner = 7
 			}
 			l.Append(f, readtest.BlockRecord(block))
 		}
-		l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.VaultRecord(vaultB, "Beta", 2), readtest.BlockRecord(block))
+		l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.VaultRecord(vaultB, "Beta", 2),
+			readtest.BlockRecord(block))
 		log(readtest.Deposit, vaultA, alice, 1, 1)
 		log(readtest.Void, vaultA, alice, 1, 1) // its only deposit there
 		log(readtest.Deposit, vaultB, alice, 1, 0)
 		log(readtest.Deposit, vaultB, bob, 2, 0)
 		g.Write(l)
 		ofAlice, ofBob, stats := "/api/v1/users/"+alice.Hex(), "/api/v1/users/"+bob.Hex(), "/api/v1/partner/stats"
-		c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail}, serve.Route{Path: stats, Get: partner.Stats, Partner: true},
+		c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
+			serve.Route{Path: stats, Get: partner.Stats, Partner: true},
 			serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, Partner: true})
 		explains := func(of, field string) {
 			t.Helper()
@@ -228,18 +244,23 @@ func TestUsersOfOtherVaultsAreExplained(t *testing.T) {
 // explanation, and the queues of all vaults have one.
 func TestNullIsNotExplained(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
-	l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "erc4626"), readtest.VaultRecord(vaultB, "Beta", 2), readtest.BlockRecord(3))
-	deposit := readtest.Fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: alice, ID: 1, Assets: 5, Shares: 5, Block: 4, Tx: readtest.Tx(4)}
-	request := readtest.Fact{Kind: readtest.Request, Vault: vaultB, User: alice, Other: alice, ID: 1, Assets: 5, Shares: 5, Block: 4, Index: 1, Tx: readtest.Tx(4)}
+	l.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "erc4626"), readtest.VaultRecord(vaultB, "Beta", 2),
+		readtest.BlockRecord(3))
+	deposit := readtest.Fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: alice, ID: 1, Assets: 5, Shares: 5,
+		Block: 4, Tx: readtest.Tx(4)}
+	request := readtest.Fact{Kind: readtest.Request, Vault: vaultB, User: alice, Other: alice, ID: 1, Assets: 5, Shares: 5,
+		Block: 4, Index: 1, Tx: readtest.Tx(4)}
 	l.Append(deposit, request, readtest.BlockRecord(4))
 	g.Write(l)
 	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain})
 	c.Get(explained("/api/v1/vaults/"+vaultA.Hex(), "/stats/pendingWithdrawals")).Failed(t, 404, "NOT_FOUND")
-	for _, field := range []string{"/depositsToSweep/count", "/depositsToSweep/totalAmount", "/withdrawalsToFund/count", "/withdrawalsToFund/totalAmount"} {
+	for _, field := range []string{"/depositsToSweep/count", "/depositsToSweep/totalAmount", "/withdrawalsToFund/count",
+		"/withdrawalsToFund/totalAmount"} {
 		c.Get(explained("/api/v1/settlement/summary", "/"+vaultA.Hex()+field)).Failed(t, 404, "NOT_FOUND")
 		same(t, field, c.Get(explained("/api/v1/settlement/summary", "/"+vaultB.Hex()+field)).Code, 200)
 	}
-	for path, want := range map[string]string{"/api/v1/queues/withdrawals": "1", "/api/v1/queues/withdrawals?vault=" + vaultA.Hex(): "0"} {
+	for path, want := range map[string]string{"/api/v1/queues/withdrawals": "1",
+		"/api/v1/queues/withdrawals?vault=" + vaultA.Hex(): "0"} {
 		same(t, path, c.Get(explained(path, "/meta/total")).Data(t).(object)["value"], want)
 	}
 }
@@ -295,13 +316,15 @@ func TestExplainRejectsInvalidRequests(t *testing.T) {
 		{"/api/v1/queues/withdrawals", "/total", "field"},
 	} {
 		code := "INVALID_PARAMETER"
-		if strings.Contains(c.of, "/users/0x12") || strings.Contains(c.of, "{") || strings.Contains(c.of, "%00") || strings.Contains(c.of, "#") || strings.Contains(c.of, "vault=x") || c.field == "/0/totalDeposited" {
+		if strings.Contains(c.of, "/users/0x12") || strings.Contains(c.of, "{") || strings.Contains(c.of, "%00") ||
+			strings.Contains(c.of, "#") || strings.Contains(c.of, "vault=x") || c.field == "/0/totalDeposited" {
 			code = "INVALID_ADDRESS"
 		}
 		details := w.get(explained(c.of, c.field)).Failed(t, 400, code).([]any)
 		same(t, c.of+" "+c.field, details[0].(object)["field"], c.faulty)
 	}
-	details := w.get("/api/v1/explain?page=0&pageSize=x&retracted=1&asOfBlock=-1").Failed(t, 400, "INVALID_PARAMETER").([]any)
+	details := w.get("/api/v1/explain?page=0&pageSize=x&retracted=1&asOfBlock=-1").Failed(t, 400,
+		"INVALID_PARAMETER").([]any)
 	same(t, "all at once", len(details), 5)
 	w.get(explained(user, "/totalDeposited", "asOfBlock=2")).Failed(t, 400, "INVALID_PARAMETER")
 }
@@ -318,21 +341,29 @@ func TestExplainOfAPartner(t *testing.T) {
 	same(t, "of eight", w.get(path, "x-api-key", eight).Data(t).(object)["value"], "70")
 	same(t, "of seven again, from the cache", w.get(path, "x-api-key", seven).Body.String(), own.Body.String())
 	h, public := own.Header(), w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited")).Header()
-	same(t, "headers", []string{h.Get("Cache-Control"), h.Get("Vary"), h.Get("Access-Control-Allow-Origin")}, []string{"private, no-cache", "Accept-Encoding, x-api-key", ""})
-	same(t, "headers of the public", []string{public.Get("Cache-Control"), public.Get("Vary"), public.Get("Access-Control-Allow-Origin")}, []string{"public, no-cache", "Accept-Encoding", "*"})
+	same(t, "headers", []string{h.Get("Cache-Control"), h.Get("Vary"), h.Get("Access-Control-Allow-Origin")},
+		[]string{"private, no-cache", "Accept-Encoding, x-api-key", ""})
+	same(t, "headers of the public",
+		[]string{public.Get("Cache-Control"), public.Get("Vary"), public.Get("Access-Control-Allow-Origin")},
+		[]string{"public, no-cache", "Accept-Encoding", "*"})
 	if !strings.Contains(h.Get("RateLimit-Policy"), `"partner"`) || public.Get("RateLimit-Policy") != "" {
 		t.Errorf("limits: %q, public %q", h.Get("RateLimit-Policy"), public.Get("RateLimit-Policy"))
 	}
 	for name, other := range map[string]string{
-		"no field": "/api/v1/explain?of=/api/v1/partner/stats", "an invalid query and field": explained("/api/v1/partner/stats?x=y", "/z"), "percent-encoded": "/api/v1/explain?of=%2Fapi%2Fv1%2Fpartner%2Fstat%73&field=/totalVolume",
-		"the first of two": path + "&of=/api/v1/settlement/summary", "with another name": "/api/v1/explain?o%66=/api/v1/partner/stats&field=/totalVolume", "the number": path,
+		"no field":                   "/api/v1/explain?of=/api/v1/partner/stats",
+		"an invalid query and field": explained("/api/v1/partner/stats?x=y", "/z"),
+		"percent-encoded":            "/api/v1/explain?of=%2Fapi%2Fv1%2Fpartner%2Fstat%73&field=/totalVolume",
+		"the first of two":           path + "&of=/api/v1/settlement/summary",
+		"with another name":          "/api/v1/explain?o%66=/api/v1/partner/stats&field=/totalVolume", "the number": path,
 	} {
 		without := w.get(other)
 		without.Failed(t, 401, "UNAUTHORIZED")
-		same(t, name+": like the explained response", without.Header().Get("WWW-Authenticate"), w.get("/api/v1/partner/stats").Header().Get("WWW-Authenticate"))
+		same(t, name+": like the explained response", without.Header().Get("WWW-Authenticate"),
+			w.get("/api/v1/partner/stats").Header().Get("WWW-Authenticate"))
 	}
 	// In the opposite order the second value is ignored, and the first needs no key.
-	w.get(explained("/api/v1/users/"+alice.Hex(), "/totalVolume")+"&of=/api/v1/partner/stats").Failed(t, 400, "INVALID_PARAMETER")
+	w.get(explained("/api/v1/users/"+alice.Hex(), "/totalVolume")+"&of=/api/v1/partner/stats").Failed(t, 400,
+		"INVALID_PARAMETER")
 	w.get("/api/v1/explain?of=&of=/api/v1/partner/stats&field=/totalVolume").Failed(t, 400, "INVALID_PARAMETER")
 	if code := w.Do("OPTIONS", path, nil).Code; code != 401 && code != 405 {
 		t.Errorf("OPTIONS of a partner's numbers is %d", code)
@@ -353,7 +384,8 @@ func TestExplainNeedsItsKey(t *testing.T) {
 func TestExplainedUser(t *testing.T) {
 	w := newWorld(t)
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1),
-		fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: 1, Assets: 100, Shares: 100, Block: 2, Tx: tx(1)},
+		fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: 1, Assets: 100, Shares: 100, Block: 2,
+			Tx: tx(1)},
 		readtest.BlockRecord(2))
 	w.publish()
 	user := func(of, field string) any {
@@ -362,9 +394,11 @@ func TestExplainedUser(t *testing.T) {
 		return events[len(events)-1].(object)["userAddress"]
 	}
 	same(t, "of a deposit", user("/api/v1/users/"+alice.Hex(), "/totalDeposited"), alice.Hex())
-	for i, event := range []string{"NavUpdated", "TotalAssetsUpdated", "SettleRedeem", "AnswerUpdated", "ExchangeRateUpdated"} {
+	for i, event := range []string{"NavUpdated", "TotalAssetsUpdated", "SettleRedeem", "AnswerUpdated",
+		"ExchangeRateUpdated"} {
 		block := uint64(3 + i)
-		nav := fact{Kind: readtest.Nav, Event: event, Vault: vaultA, Price: 2, Assets: 3, Supply: 4, Block: block, Tx: tx(byte(block))}
+		nav := fact{Kind: readtest.Nav, Event: event, Vault: vaultA, Price: 2, Assets: 3, Supply: 4, Block: block,
+			Tx: tx(byte(block))}
 		w.chain.Append(nav, readtest.BlockRecord(block))
 		w.publish()
 		same(t, "of a "+event, user("/api/v1/vaults/"+vaultA.Hex(), "/totalAssets"), nil)
@@ -375,13 +409,15 @@ func TestExplainedUser(t *testing.T) {
 func TestExplainedRequestOfTwoEffects(t *testing.T) {
 	w := newWorld(t)
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1),
-		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: alice, ID: 1, Assets: 7, Shares: 6, Block: 2, Tx: tx(1)},
+		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: alice, ID: 1, Assets: 7, Shares: 6, Block: 2,
+			Tx: tx(1)},
 		readtest.BlockRecord(2))
 	w.g.WriteEvents(w.chain)
 	w.g.Exec("INSERT INTO events SELECT * REPLACE (1 AS sub) FROM events WHERE effect = 'requested'")
 	w.publish()
 	for field, want := range map[string]string{"_count": "1", "_sum/assetsEstimate": "7"} {
-		why := w.get(explained("/api/v1/users/"+alice.Hex(), "/holdings/withdrawals/"+vaultA.Hex()+"/"+field)).Data(t).(object)
+		why := w.get(explained("/api/v1/users/"+alice.Hex(),
+			"/holdings/withdrawals/"+vaultA.Hex()+"/"+field)).Data(t).(object)
 		same(t, field, []any{why["value"], len(why["events"].([]any))}, []any{want, 1})
 	}
 }
@@ -397,7 +433,8 @@ func TestExplainPages(t *testing.T) {
 	same(t, "value past the end", w.get(path + "&page=3").Data(t).(object)["value"], "170")
 	same(t, "events past the end", w.get(path + "&page=3").Data(t).(object)["events"], []any{})
 	link := second.Header().Get("Link")
-	if !strings.Contains(link, "of=%2Fapi%2Fv1%2Fusers%2F"+alice.Hex()) || !strings.Contains(link, "field=%2FtotalDeposited") || strings.Contains(link, "nonsense") {
+	if !strings.Contains(link, "of=%2Fapi%2Fv1%2Fusers%2F"+alice.Hex()) ||
+		!strings.Contains(link, "field=%2FtotalDeposited") || strings.Contains(link, "nonsense") {
 		t.Errorf("Link is %s", link)
 	}
 	same(t, "HEAD", w.Do("HEAD", path, nil).Code, 200)

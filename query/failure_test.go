@@ -128,7 +128,8 @@ func TestNoSnapshot(t *testing.T) {
 	key := w.partner(7, "Seven")
 	r := w.get("/api/v1/vaults")
 	r.Failed(t, 503, "UNAVAILABLE")
-	if r.Header().Get("Retry-After") == "" || r.Header().Get("X-Indexed-Block") != "" || r.Header().Get("X-Chain-State") != "unknown" {
+	if r.Header().Get("Retry-After") == "" || r.Header().Get("X-Indexed-Block") != "" ||
+		r.Header().Get("X-Chain-State") != "unknown" {
 		t.Errorf("header %v", r.Header())
 	}
 	w.get("/api/v1/vaults/x").Failed(t, 400, "INVALID_ADDRESS")
@@ -139,7 +140,8 @@ func TestNoSnapshot(t *testing.T) {
 
 	refused("holds no indexed block yet")
 	same(t, "reasons", w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"],
-		[]any{"there is no snapshot of the read models in ClickHouse yet: " + w.g.Database + " holds no indexed block yet: ingest and project have to get there first"})
+		[]any{"there is no snapshot of the read models in ClickHouse yet: " + w.g.Database +
+			" holds no indexed block yet: ingest and project have to get there first"})
 	w.chain.Append(readtest.BlockRecord(1))
 	w.publish()
 	w.get("/api/v1/vaults").Data(t)
@@ -181,7 +183,8 @@ func TestFirstSync(t *testing.T) {
 	project := func(building string) {
 		t.Helper()
 		status := fmt.Sprintf(`{"state":"building","building":%s}`, building)
-		if err := db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Project, Instance: "a", Status: []byte(status)}); err != nil {
+		if err := db.New(w.pool).PutStatus(t.Context(),
+			db.PutStatusParams{Program: registry.Project, Instance: "a", Status: []byte(status)}); err != nil {
 			t.Fatal(err)
 		}
 		w.clock.ns.Store(time.Now().UnixNano())
@@ -198,7 +201,8 @@ func TestFirstSync(t *testing.T) {
 	}
 	reports := func(seq int, eta, phase string) {
 		t.Helper()
-		project(fmt.Sprintf(`{"generation":%d,"seq":%d,"recordsLeft":%d,"etaSeconds":%s,"phase":"%s"}`, g.ID, seq, 100-seq, eta, phase))
+		project(fmt.Sprintf(`{"generation":%d,"seq":%d,"recordsLeft":%d,"etaSeconds":%s,"phase":"%s"}`, g.ID, seq, 100-seq,
+			eta, phase))
 	}
 	// Nothing is indexed yet.
 	reports(0, "null", registry.PhaseFacts)
@@ -218,7 +222,8 @@ func TestFirstSync(t *testing.T) {
 	if err := w.watcher.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/api/v1/events?kind=NavUpdated", "/api/v1/vaults/" + vaultA.Hex() + "/events?kind=NavUpdated"} {
+	for _, path := range []string{"/api/v1/events?kind=NavUpdated",
+		"/api/v1/vaults/" + vaultA.Hex() + "/events?kind=NavUpdated"} {
 		r := w.get(path)
 		if n := len(r.Data(t).([]any)); n != 2 || r.Header().Get("X-Indexed-Block") != "11" {
 			t.Errorf("%s: %d entries with %v", path, n, r.Header())
@@ -227,7 +232,8 @@ func TestFirstSync(t *testing.T) {
 	w.get("/api/v1/vaults/"+unknown.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
 	same(t, "reorganisations", len(w.get("/api/v1/reorganisations").Data(t).([]any)), 1)
 	for _, path := range w.paths() {
-		if strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {
+		if strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") ||
+			strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {
 			continue
 		}
 		r := w.get(path, "x-api-key", key)
@@ -270,7 +276,8 @@ func TestEventsAhead(t *testing.T) {
 	}
 	w.chain.Entries = whole.Entries[:start]
 	w.publish()
-	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") }) // final blocks
+	// final blocks
+	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") })
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		paths = append(paths, "/api/v1/users?sortBy="+by)
 	}
@@ -324,7 +331,8 @@ func TestGenerationSwitch(t *testing.T) {
 	w.publish()
 	same(t, "the generation before the switch", w.get("/api/v1/users").Header().Get("X-Generation"), fmt.Sprint(old.ID))
 	queries := db.New(w.pool)
-	for _, step := range []db.SetGenerationStateParams{{ID: old.ID, OldState: "live", NewState: "standby"}, {ID: w.g.ID, OldState: "building", NewState: "live"}} {
+	for _, step := range []db.SetGenerationStateParams{{ID: old.ID, OldState: "live", NewState: "standby"},
+		{ID: w.g.ID, OldState: "building", NewState: "live"}} {
 		if n, err := queries.SetGenerationState(ctx, step); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
@@ -337,8 +345,9 @@ func TestGenerationSwitch(t *testing.T) {
 	same(t, "users after the switch", total(), 0)
 }
 
-// TestSwitchToAnotherSchema: no request fails when a generation of another schema is made live. This instance is unready
-// at once, and serves its generation for as long as a balancer may take to notice, if the generation is still a standby.
+// TestSwitchToAnotherSchema: no request fails when a generation of another schema is made live. This instance is
+// unready at once, and serves its generation for as long as a balancer may take to notice, if the generation is still a
+// standby.
 func TestSwitchToAnotherSchema(t *testing.T) {
 	w := newFixture(t)
 	other := readtest.New(t, enginetest.ClickHouse(t))

@@ -48,12 +48,16 @@ func (w *world) deliveries() {
 // eventBody returns a webhook's body: an event of the fixture's chain.
 func eventBody(partner uint32, n int) []byte {
 	at := webhook.FormatTime(uint64(blockTime(5)))
-	e := webhook.Envelope{ID: webhook.EventID(testChain, tx(byte(n)), 2, webhook.DepositReferral, partner), Version: webhook.Version,
-		Type: webhook.DepositReferral, CreatedAt: at, PartnerID: partner,
-		Data: webhook.DepositData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Assets: "100", Shares: "99", TxHash: tx(byte(n)).Hex(), BlockNumber: "5", LogIndex: 2, Timestamp: at}}
+	e := webhook.Envelope{ID: webhook.EventID(testChain, tx(byte(n)), 2, webhook.DepositReferral, partner),
+		Version: webhook.Version,
+		Type:    webhook.DepositReferral, CreatedAt: at, PartnerID: partner,
+		Data: webhook.DepositData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Assets: "100", Shares: "99",
+			TxHash: tx(byte(n)).Hex(), BlockNumber: "5", LogIndex: 2, Timestamp: at}}
 	if n%2 == 0 {
-		e.ID, e.Type = webhook.EventID(testChain, tx(byte(n)), 2, webhook.WithdrawalReferral, partner), webhook.WithdrawalReferral
-		e.Data = webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "40", AssetsEstimate: "44", RequestIndex: "0", TxHash: tx(byte(n)).Hex(), BlockNumber: "5", LogIndex: 2, Timestamp: at}
+		e.ID, e.Type = webhook.EventID(testChain, tx(byte(n)), 2, webhook.WithdrawalReferral, partner),
+			webhook.WithdrawalReferral
+		e.Data = webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "40",
+			AssetsEstimate: "44", RequestIndex: "0", TxHash: tx(byte(n)).Hex(), BlockNumber: "5", LogIndex: 2, Timestamp: at}
 	}
 	body, err := e.Body()
 	if err != nil {
@@ -64,5 +68,6 @@ func eventBody(partner uint32, n int) []byte {
 
 // storedEvent returns an event in bytes that none of our JSON encoders would write.
 func storedEvent(n int) string {
-	return strings.Replace(strings.Replace(string(eventBody(7, n)), `"version":1`, `"version" :  1`, 1), `"partnerId":7`, `"\u0070artnerId":7`, 1)
+	return strings.Replace(strings.Replace(string(eventBody(7, n)), `"version":1`, `"version" :  1`, 1), `"partnerId":7`,
+		`"\u0070artnerId":7`, 1)
 }

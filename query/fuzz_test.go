@@ -40,7 +40,8 @@ func (w *world) fuzzed(t *testing.T, raw string) {
 		t.Fatalf("%q: %d %s", raw, rec.Code, rec.Body)
 	}
 	if rec.Code >= 400 {
-		reply{ResponseRecorder: rec, Path: r.URL.String()}.Failed(t, rec.Code, readtest.Decode(t, rec.Body.Bytes())["error"].(object)["code"].(string))
+		reply{ResponseRecorder: rec, Path: r.URL.String()}.Failed(t, rec.Code,
+			readtest.Decode(t, rec.Body.Bytes())["error"].(object)["code"].(string))
 	}
 	if r.Method != http.MethodConnect { // the target of CONNECT is not a path
 		readtest.TheContract().Judge(t, r, body, rec)
@@ -65,8 +66,10 @@ func FuzzPath(f *testing.F) {
 		f.Add("GET", strings.Replace(e.Path, "{address}", vaultA.Hex(), 1))
 		f.Add("POST", strings.Replace(e.Path, "{eventId}", "00000000-0000-5000-8000-000000000001", 1))
 	}
-	for _, path := range []string{"/", "*", "//", "/%", "/%2f", "/api/v1/users/%00", "/api/v1/users/%E2%82%AC", "/api/v1/vaults/..", "/api/v1/vaults/0x" + strings.Repeat("f", 9999),
-		"/api/v1/users/a%2Fb/deposits", "http://other.example/api/v1/vaults", "/docs/../api/v1/vaults", "/api/v1/vaults?", "/api/v1/vaults#x", "/API/V1/VAULTS", "/healthz/", "/api/v1/partner/webhooks/deliveries/%FF/replay"} {
+	for _, path := range []string{"/", "*", "//", "/%", "/%2f", "/api/v1/users/%00", "/api/v1/users/%E2%82%AC",
+		"/api/v1/vaults/..", "/api/v1/vaults/0x" + strings.Repeat("f", 9999),
+		"/api/v1/users/a%2Fb/deposits", "http://other.example/api/v1/vaults", "/docs/../api/v1/vaults", "/api/v1/vaults?",
+		"/api/v1/vaults#x", "/API/V1/VAULTS", "/healthz/", "/api/v1/partner/webhooks/deliveries/%FF/replay"} {
 		f.Add("GET", path)
 		f.Add("OPTIONS", path)
 	}
@@ -78,17 +81,23 @@ func FuzzPath(f *testing.F) {
 func FuzzQuery(f *testing.F) {
 	w := newFixture(f)
 	key := w.partner(7, "Seven")
-	paths := []string{"/api/v1/vaults/" + vaultA.Hex() + "/nav", "/api/v1/users", "/api/v1/users/" + alice.Hex() + "/deposits", "/api/v1/users/" + alice.Hex() + "/withdrawals",
-		"/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/partner/webhooks/deliveries", "/api/v1/partner/events", "/api/v1/partner/stats", "/api/v1/explain"}
-	for _, name := range []string{"page", "pageSize", "vault", "from", "to", "sortBy", "sortOrder", "status", "asOfBlock", "after", "limit", ""} {
-		for _, value := range []string{"", "1", "-1", "9223372036854775808", "99999999999999999999999999", "0x1", "1e9", "NaN", "null", "%00", "%zz", "'; DROP TABLE users", "2023-11-14", "9999-12-31",
-			"2023-11-14T22:15:20Z", "9999999999999", "queued", "asc", "{seq:UInt64}", "\u0661", "a&" + name + "=2", "a;b", strings.Repeat("9", 5000)} {
+	paths := []string{"/api/v1/vaults/" + vaultA.Hex() + "/nav", "/api/v1/users",
+		"/api/v1/users/" + alice.Hex() + "/deposits", "/api/v1/users/" + alice.Hex() + "/withdrawals",
+		"/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/partner/webhooks/deliveries",
+		"/api/v1/partner/events", "/api/v1/partner/stats", "/api/v1/explain"}
+	for _, name := range []string{"page", "pageSize", "vault", "from", "to", "sortBy", "sortOrder", "status", "asOfBlock",
+		"after", "limit", ""} {
+		for _, value := range []string{"", "1", "-1", "9223372036854775808", "99999999999999999999999999", "0x1", "1e9",
+			"NaN", "null", "%00", "%zz", "'; DROP TABLE users", "2023-11-14", "9999-12-31",
+			"2023-11-14T22:15:20Z", "9999999999999", "queued", "asc", "{seq:UInt64}", "\u0661", "a&" + name + "=2", "a;b",
+			strings.Repeat("9", 5000)} {
 			f.Add(uint8(len(name)), name+"="+value)
 		}
 	}
 	const explain = 9 // of paths
 	for _, of := range paths {
-		for _, field := range []string{"/totalDeposited", "/0/count", "/meta/total", "/totalVolume", "/0/depositsToSweep/count", "/holdings/deposits/" + vaultA.Hex() + "/_count", "/~0", "", "//", "/-1/count"} {
+		for _, field := range []string{"/totalDeposited", "/0/count", "/meta/total", "/totalVolume",
+			"/0/depositsToSweep/count", "/holdings/deposits/" + vaultA.Hex() + "/_count", "/~0", "", "//", "/-1/count"} {
 			f.Add(uint8(explain), "of="+of+"&field="+field+"&retracted=true")
 			f.Add(uint8(explain), "of="+of+"%3Fvault%3D"+vaultA.Hex()+"&field="+field)
 		}
@@ -101,8 +110,12 @@ func FuzzQuery(f *testing.F) {
 
 func FuzzHeaders(f *testing.F) {
 	w := newFixture(f, func(c *Config) { c.PublicRateLimit, c.TrustedProxies = 600, []string{"192.0.2.0/24"} })
-	for _, name := range []string{"x-api-key", "X-Request-Id", "If-None-Match", "Accept-Encoding", "X-Forwarded-For", "Content-Type", "Content-Length", "Transfer-Encoding", "Range", "If-Modified-Since", "Expect", "Origin", "Connection"} {
-		for _, value := range []string{"", "x", "*", `W/"a", "b`, ",,,,", "gzip;q=0, *", "gzip;q=9e9", "1.2.3.4, ::1, [::1]:1", "fe80::1%eth0", "-1", "chunked", "bytes=0-1", "nk_test_" + strings.Repeat("0", 38), strings.Repeat("a,", 5000)} {
+	for _, name := range []string{"x-api-key", "X-Request-Id", "If-None-Match", "Accept-Encoding", "X-Forwarded-For",
+		"Content-Type", "Content-Length", "Transfer-Encoding", "Range", "If-Modified-Since", "Expect", "Origin",
+		"Connection"} {
+		for _, value := range []string{"", "x", "*", `W/"a", "b`, ",,,,", "gzip;q=0, *", "gzip;q=9e9",
+			"1.2.3.4, ::1, [::1]:1", "fe80::1%eth0", "-1", "chunked", "bytes=0-1", "nk_test_" + strings.Repeat("0", 38),
+			strings.Repeat("a,", 5000)} {
 			f.Add(name, value)
 		}
 	}
@@ -115,16 +128,21 @@ func FuzzHeaders(f *testing.F) {
 
 func FuzzBody(f *testing.F) {
 	w := newFixture(f)
-	g, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, &net.DNSError{IsNotFound: true} // the fuzzer does not use a name server
-	}}})
+	g, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true,
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.DNSError{IsNotFound: true} // the fuzzer does not use a name server
+		}}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	w.checkURL = g.CheckURL
 	key := w.partner(7, "Seven")
-	for _, body := range []string{"", "{}", "[]", "null", "1", `"x"`, `{"url":"https://a.example/"}`, `{"url":"https://8.8.8.8/?\u20ac"}`, `{"url":null}`, `{"url":1}`, `{"url":{}}`, `{"url":"` + strings.Repeat("x", 3000) + `"}`, `{"url":"https://a.example/","url":"x"}`,
-		`{"url":"\ud800"}`, "{\"url\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 10000), strings.Repeat(`{"url":`, 2000), `{"url":"https://a.example/"}{}`, strings.Repeat(" ", 20000), `{"url":"https://[::1/"}`, "{\"url\":\"https://a.example/\\u0000\"}"} {
+	for _, body := range []string{"", "{}", "[]", "null", "1", `"x"`, `{"url":"https://a.example/"}`,
+		`{"url":"https://8.8.8.8/?\u20ac"}`, `{"url":null}`, `{"url":1}`, `{"url":{}}`,
+		`{"url":"` + strings.Repeat("x", 3000) + `"}`, `{"url":"https://a.example/","url":"x"}`,
+		`{"url":"\ud800"}`, "{\"url\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 10000),
+		strings.Repeat(`{"url":`, 2000), `{"url":"https://a.example/"}{}`, strings.Repeat(" ", 20000),
+		`{"url":"https://[::1/"}`, "{\"url\":\"https://a.example/\\u0000\"}"} {
 		f.Add("application/json", body)
 		f.Add("application/json; charset=\"", body)
 	}

@@ -73,7 +73,8 @@ func goldenCases() []goldenCase {
 		{name: "partner_health", path: webhooksPath + "/health?to=2024-01-03"},
 		{name: "partner_delivery", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002"},
 		{name: "partner_events", path: "/api/v1/partner/events?limit=2"},
-		{name: "accepted", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002/replay", post: "{}", status: 202},
+		{name: "accepted", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002/replay", post: "{}",
+			status: 202},
 		{name: "healthz", path: "/healthz"},
 		{name: "readyz", path: "/readyz"},
 		{name: "status", path: "/status"},
@@ -100,7 +101,8 @@ var generationNumber = regexp.MustCompile(`"generation":\d+`)
 func TestGolden(t *testing.T) {
 	w := newFixture(t)
 	seven := w.partner(7, "Seven & Sons")
-	keys := map[string]string{"": seven, "none": "", "no snapshot": seven, "final": seven, "disabled": w.partner(8, "Eight"), "limited": w.partner(9, "Nine")}
+	keys := map[string]string{"": seven, "none": "", "no snapshot": seven, "final": seven,
+		"disabled": w.partner(8, "Eight"), "limited": w.partner(9, "Nine")}
 	w.exec(`UPDATE partner SET disabled = true WHERE id = 8`)
 	w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 9`)
 	w.get("/api/v1/partner/router", "x-api-key", keys["limited"])
@@ -167,13 +169,14 @@ func goldenFile(t *testing.T, name string) []byte {
 // TestExamples: the document's examples are the golden responses, and the bodies of webhooks are those that
 // schemas/webhook produces.
 func TestExamples(t *testing.T) {
-	test, err := (&webhook.Envelope{ID: uuid.MustParse("00000000-0000-4000-8000-0000000000aa"), Version: webhook.Version, Type: webhook.Test,
-		CreatedAt: webhook.FormatTime(uint64(blockTime(5))), PartnerID: 7, Data: struct{}{}}).Body()
+	test, err := (&webhook.Envelope{ID: uuid.MustParse("00000000-0000-4000-8000-0000000000aa"), Version: webhook.Version,
+		Type: webhook.Test, CreatedAt: webhook.FormatTime(uint64(blockTime(5))), PartnerID: 7, Data: struct{}{}}).Body()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]byte{
-		"registration": []byte(`{"url":"https://partner.example/navlog"}`), "event_test": test, "event_deposit": eventBody(7, 1), "event_withdrawal": eventBody(7, 2),
+		"registration": []byte(`{"url":"https://partner.example/navlog"}`), "event_test": test,
+		"event_deposit": eventBody(7, 1), "event_withdrawal": eventBody(7, 2),
 	}
 	for _, c := range goldenCases() {
 		want[c.name] = goldenFile(t, c.name)

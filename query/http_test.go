@@ -19,7 +19,8 @@ func TestHTTPBehaviour(t *testing.T) {
 	t.Run("headers on every response", func(t *testing.T) {
 		seq := fmt.Sprint(w.chain.Seq())
 		for path, block := range map[string]string{
-			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11", "/api/v1/vaults/" + unknown.Hex(): "11",
+			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11",
+			"/api/v1/vaults/" + unknown.Hex(): "11",
 		} {
 			h := w.get(path, "x-api-key", key).Header()
 			for name, want := range map[string]string{
@@ -34,7 +35,8 @@ func TestHTTPBehaviour(t *testing.T) {
 	})
 
 	t.Run("request id", func(t *testing.T) {
-		for given, echoed := range map[string]bool{"abc-1.2_3": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "a\"b": false, "": false} {
+		for given, echoed := range map[string]bool{"abc-1.2_3": true, strings.Repeat("x", 128): true,
+			strings.Repeat("x", 129): false, "a b": false, "a\"b": false, "": false} {
 			got := w.get("/api/v1/vaults", "X-Request-Id", given).Header().Get("X-Request-Id")
 			if (got == given) != echoed || got == "" {
 				t.Errorf("%q becomes %q", given, got)
@@ -48,7 +50,8 @@ func TestHTTPBehaviour(t *testing.T) {
 		if !strings.HasPrefix(tag, `"`) || len(tag) < 10 {
 			t.Fatalf("ETag is %q", tag)
 		}
-		for given, status := range map[string]int{tag: 304, "W/" + tag: 304, `"other", ` + tag: 304, "*": 304, `"other"`: 200, strings.Trim(tag, `"`): 200,
+		for given, status := range map[string]int{tag: 304, "W/" + tag: 304, `"other", ` + tag: 304, "*": 304, `"other"`: 200,
+			strings.Trim(tag, `"`):                  200,
 			strings.TrimSuffix(tag, `"`) + `-gzip"`: 304} {
 			r := w.get("/api/v1/vaults", "If-None-Match", given)
 			if r.Code != status {
@@ -75,7 +78,8 @@ func TestHTTPBehaviour(t *testing.T) {
 		path := "/api/v1/queues/withdrawals"
 		plain := w.get(path)
 		zipped := w.get(path, "Accept-Encoding", "gzip")
-		if zipped.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(zipped.Header().Get("Vary"), "Accept-Encoding") {
+		if zipped.Header().Get("Content-Encoding") != "gzip" ||
+			!strings.Contains(zipped.Header().Get("Vary"), "Accept-Encoding") {
 			t.Fatalf("not compressed: %v", zipped.Header())
 		}
 		reader, err := gzip.NewReader(zipped.Body)
@@ -102,8 +106,10 @@ func TestHTTPBehaviour(t *testing.T) {
 			}
 		}
 		for path, allow := range map[string]string{
-			"/api/v1/vaults": "GET, HEAD, OPTIONS", "/api/v1/users/" + a: "GET, HEAD, OPTIONS", "/api/v1/partner/stats": "GET, HEAD",
-			"/api/v1/partner/webhooks": "GET, HEAD, POST", certificatesPath: "GET, HEAD, POST", "/healthz": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/status": "GET, HEAD, OPTIONS",
+			"/api/v1/vaults": "GET, HEAD, OPTIONS", "/api/v1/users/" + a: "GET, HEAD, OPTIONS",
+			"/api/v1/partner/stats":    "GET, HEAD",
+			"/api/v1/partner/webhooks": "GET, HEAD, POST", certificatesPath: "GET, HEAD, POST", "/healthz": "GET, HEAD, OPTIONS",
+			"/readyz": "GET, HEAD, OPTIONS", "/status": "GET, HEAD, OPTIONS",
 		} {
 			for _, method := range []string{"PUT", "DELETE", "PATCH", "BREW"} {
 				r := w.Do(method, path, nil, "x-api-key", key)
@@ -118,7 +124,8 @@ func TestHTTPBehaviour(t *testing.T) {
 	})
 
 	t.Run("unknown paths", func(t *testing.T) {
-		for _, path := range []string{"/nothing", "/api/v1", "/api/v2/vaults", "/api/v1/vaults/", "/api/v1//vaults", "/api/v1/vaults/../claims", "/API/v1/vaults", "/api/v1/partner", "/api/v1/vaults/" + a + "/navs"} {
+		for _, path := range []string{"/nothing", "/api/v1", "/api/v2/vaults", "/api/v1/vaults/", "/api/v1//vaults",
+			"/api/v1/vaults/../claims", "/API/v1/vaults", "/api/v1/partner", "/api/v1/vaults/" + a + "/navs"} {
 			w.get(path).Failed(t, 404, "NOT_FOUND")
 		}
 	})
@@ -132,7 +139,8 @@ func (w *world) testCORS(t *testing.T, key string) {
 	readable := func(what string, h http.Header) {
 		t.Helper()
 		exposed := ", " + strings.ToLower(h.Get("Access-Control-Expose-Headers")) + ","
-		for _, name := range []string{"*", "ETag", "Link", "Retry-After", "RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+		for _, name := range []string{"*", "ETag", "Link", "Retry-After", "RateLimit", "RateLimit-Policy",
+			"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
 			"X-Indexed-Block", "X-Indexed-Seq", "X-Generation", "X-Chain-State", "X-Request-Id", "Content-Disposition"} {
 			if h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(exposed, ", "+strings.ToLower(name)+",") {
 				t.Errorf("%s: a page cannot read %s: %v", what, name, h)
@@ -149,33 +157,41 @@ func (w *world) testCORS(t *testing.T, key string) {
 	}
 	const origin = "https://example.com"
 	for path, status := range map[string]int{
-		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + unknown.Hex(): 404, "/api/v1/nothing": 404, "/nothing": 404, "/api/v1/partners": 404,
-		"/status": 200, "/healthz": 200, "/readyz": 200, "/.well-known/navlog-statements": 200, "/openapi.json": 200, "/api/v1/users?page=0": 400,
+		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + unknown.Hex(): 404, "/api/v1/nothing": 404,
+		"/nothing": 404, "/api/v1/partners": 404,
+		"/status": 200, "/healthz": 200, "/readyz": 200, "/.well-known/navlog-statements": 200, "/openapi.json": 200,
+		"/api/v1/users?page=0": 400,
 	} {
 		r := w.get(path, "Origin", origin)
 		if r.Code != status {
 			t.Errorf("%s: %d, should be %d", path, r.Code, status)
 		}
 		readable(path, r.Header())
-		for _, sent := range []string{"Cache-Control", "traceparent", "tracestate", "sentry-trace", "baggage", "content-type", "if-none-match", "x-request-id", "last-event-id", "pragma", "x-requested-with"} {
-			pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", sent)
+		for _, sent := range []string{"Cache-Control", "traceparent", "tracestate", "sentry-trace", "baggage", "content-type",
+			"if-none-match", "x-request-id", "last-event-id", "pragma", "x-requested-with"} {
+			pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET",
+				"Access-Control-Request-Headers", sent)
 			allowed := ", " + strings.ToLower(pre.Header().Get("Access-Control-Allow-Headers")) + ","
-			if pre.Code != 204 || pre.Header().Get("Access-Control-Allow-Methods") != "GET, HEAD" || pre.Header().Get("Access-Control-Allow-Origin") != "*" ||
+			if pre.Code != 204 || pre.Header().Get("Access-Control-Allow-Methods") != "GET, HEAD" ||
+				pre.Header().Get("Access-Control-Allow-Origin") != "*" ||
 				!strings.Contains(allowed, ", "+strings.ToLower(sent)+",") {
 				t.Errorf("%s: a page may not send %s: %d %v", path, sent, pre.Code, pre.Header())
 			}
 		}
 	}
 	for _, path := range []string{"/api/v1/vaults", "/status"} {
-		readable("POST "+path, w.Do("POST", path, strings.NewReader("{}"), "Origin", origin, "Content-Type", "application/json").Header())
+		readable("POST "+path, w.Do("POST", path, strings.NewReader("{}"), "Origin", origin, "Content-Type",
+			"application/json").Header())
 	}
 	tag := w.get("/api/v1/vaults").Header().Get("ETag")
 	readable("304", w.get("/api/v1/vaults", "If-None-Match", tag).Header())
-	for _, path := range []string{"/api/v1/partner/stats", "/api/v1/partner/nothing", "/api/v1/partner", "/api/v1/explain?of=/api/v1/partner/stats&field=/totalVolume"} {
+	for _, path := range []string{"/api/v1/partner/stats", "/api/v1/partner/nothing", "/api/v1/partner",
+		"/api/v1/explain?of=/api/v1/partner/stats&field=/totalVolume"} {
 		for _, k := range []string{key, ""} {
 			closed(path, w.get(path, "x-api-key", k, "Origin", origin).Header())
 		}
-		pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
+		pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET",
+			"Access-Control-Request-Headers", "x-api-key")
 		if pre.Code < 400 {
 			t.Errorf("%s: a page may call it: %d", path, pre.Code)
 		}
@@ -200,20 +216,23 @@ func TestValidation(t *testing.T) {
 	a, u := vaultA.Hex(), alice.Hex()
 	// Every list of the public API, with every invalid parameter that it reads.
 	for path, wrong := range map[string][]string{
-		"/api/v1/vaults":                      {},
-		"/api/v1/vaults/" + a:                 {},
-		"/api/v1/vaults/" + a + "/users":      {"page=0", "pageSize=101", "sortBy=address", "sortOrder=up"},
-		"/api/v1/vaults/" + a + "/nav":        {"page=0", "pageSize=101", "from=x", "to=x"},
-		"/api/v1/users":                       {"page=x", "pageSize=0", "sortBy=address", "sortBy=FIRSTSEEN", "sortOrder=up", "sortOrder=DESC"},
-		"/api/v1/users/" + u:                  {},
-		"/api/v1/users/" + u + "/deposits":    {"page=-1", "pageSize=x", "vault=x", "from=x", "to=x"},
-		"/api/v1/users/" + u + "/withdrawals": {"page=1.5", "pageSize=1000", "vault=x", "status=expired", "status=Queued", "status=all"},
-		"/api/v1/queues/withdrawals":          {"page=x", "pageSize=x", "vault=x"},
-		"/api/v1/queues/deposits":             {"vault=x"},
-		"/api/v1/settlement/summary":          {},
-		"/api/v1/reorganisations":             {"width=0", "width=x"},
+		"/api/v1/vaults":                 {},
+		"/api/v1/vaults/" + a:            {},
+		"/api/v1/vaults/" + a + "/users": {"page=0", "pageSize=101", "sortBy=address", "sortOrder=up"},
+		"/api/v1/vaults/" + a + "/nav":   {"page=0", "pageSize=101", "from=x", "to=x"},
+		"/api/v1/users": {"page=x", "pageSize=0", "sortBy=address", "sortBy=FIRSTSEEN", "sortOrder=up",
+			"sortOrder=DESC"},
+		"/api/v1/users/" + u:               {},
+		"/api/v1/users/" + u + "/deposits": {"page=-1", "pageSize=x", "vault=x", "from=x", "to=x"},
+		"/api/v1/users/" + u + "/withdrawals": {"page=1.5", "pageSize=1000", "vault=x", "status=expired", "status=Queued",
+			"status=all"},
+		"/api/v1/queues/withdrawals": {"page=x", "pageSize=x", "vault=x"},
+		"/api/v1/queues/deposits":    {"vault=x"},
+		"/api/v1/settlement/summary": {},
+		"/api/v1/reorganisations":    {"width=0", "width=x"},
 	} {
-		wrong = append(wrong, "asOfBlock=x", "asOfBlock=-1", "asOfBlock=12", "asOfBlock=2", "asOfBlock=0", "asOfBlock=0x3", "asOfBlock=99999999999999999999", "x=%zz", "x=1;y=2")
+		wrong = append(wrong, "asOfBlock=x", "asOfBlock=-1", "asOfBlock=12", "asOfBlock=2", "asOfBlock=0", "asOfBlock=0x3",
+			"asOfBlock=99999999999999999999", "x=%zz", "x=1;y=2")
 		for _, query := range wrong {
 			field, _, _ := strings.Cut(query, "=")
 			code := "INVALID_PARAMETER"
@@ -233,25 +252,31 @@ func TestValidation(t *testing.T) {
 			t.Errorf("%s with empty parameters: %d %s", path, r.Code, r.Body)
 		}
 	}
-	all, _ := w.get("/api/v1/users/"+u+"/deposits?page=0&pageSize=0&from=x&to=y&asOfBlock=z").Failed(t, 400, "INVALID_PARAMETER").([]any)
+	all, _ := w.get("/api/v1/users/"+u+"/deposits?page=0&pageSize=0&from=x&to=y&asOfBlock=z").Failed(t, 400,
+		"INVALID_PARAMETER").([]any)
 	if len(all) != 5 {
 		t.Errorf("want all five invalid fields in the details: %v", all)
 	}
-	for _, path := range []string{"/api/v1/vaults/x", "/api/v1/vaults/" + a[:41], "/api/v1/vaults/" + a + "00", "/api/v1/vaults/x/nav", "/api/v1/users/x", "/api/v1/users/x/deposits",
+	for _, path := range []string{"/api/v1/vaults/x", "/api/v1/vaults/" + a[:41], "/api/v1/vaults/" + a + "00",
+		"/api/v1/vaults/x/nav", "/api/v1/users/x", "/api/v1/users/x/deposits",
 		"/api/v1/users/x/withdrawals", "/api/v1/users/%00", "/api/v1/users/a%2Fb", "/api/v1/vaults/0X" + a[2:]} {
 		w.get(path).Failed(t, 400, "INVALID_ADDRESS")
 	}
-	for _, path := range []string{"/api/v1/vaults/" + unknown.Hex(), "/api/v1/vaults/" + unknown.Hex() + "/nav", "/api/v1/vaults/" + unknown.Hex() + "/users", "/api/v1/users/" + unknown.Hex()} {
+	for _, path := range []string{"/api/v1/vaults/" + unknown.Hex(), "/api/v1/vaults/" + unknown.Hex() + "/nav",
+		"/api/v1/vaults/" + unknown.Hex() + "/users", "/api/v1/users/" + unknown.Hex()} {
 		w.get(path).Failed(t, 404, "NOT_FOUND")
 	}
-	for _, path := range []string{"/api/v1/users/" + unknown.Hex() + "/deposits", "/api/v1/users/" + unknown.Hex() + "/withdrawals",
-		"/api/v1/users/" + u + "/deposits?vault=" + unknown.Hex(), "/api/v1/users/" + u + "/withdrawals?vault=" + unknown.Hex(), "/api/v1/queues/withdrawals?vault=" + unknown.Hex(), "/api/v1/queues/deposits?vault=" + unknown.Hex(),
+	for _, path := range []string{"/api/v1/users/" + unknown.Hex() + "/deposits",
+		"/api/v1/users/" + unknown.Hex() + "/withdrawals", "/api/v1/users/" + u + "/deposits?vault=" + unknown.Hex(),
+		"/api/v1/users/" + u + "/withdrawals?vault=" + unknown.Hex(), "/api/v1/queues/withdrawals?vault=" + unknown.Hex(),
+		"/api/v1/queues/deposits?vault=" + unknown.Hex(),
 		"/api/v1/users?page=9", "/api/v1/queues/withdrawals?page=9"} {
 		same(t, path, w.get(path).Data(t), []any{})
 	}
 	// Any case, and percent-encoding, identify the same vault.
 	want := w.get("/api/v1/vaults/" + a).Data(t)
-	for _, path := range []string{"/api/v1/vaults/" + strings.ToLower(a), "/api/v1/vaults/0x" + strings.ToUpper(a[2:]), "/api/v1/vaults/%30x" + a[2:]} {
+	for _, path := range []string{"/api/v1/vaults/" + strings.ToLower(a), "/api/v1/vaults/0x" + strings.ToUpper(a[2:]),
+		"/api/v1/vaults/%30x" + a[2:]} {
 		same(t, path, w.get(path).Data(t), want)
 	}
 }
@@ -263,15 +288,18 @@ func TestTimeRangeFilters(t *testing.T) {
 	nav := "/api/v1/vaults/" + vaultA.Hex() + "/nav?" // NAVs at 22:13:56 and 22:15:20 of 2023-11-14, which is 1700000120
 	for query, want := range map[string]string{
 		"": "2", "from=2023-11-14": "2", "to=2023-11-14": "2", "from=2023-11-15": "0", "to=2023-11-13": "0",
-		"from=1700000036": "2", "from=1700000037": "1", "from=1700000036001": "1", "from=1700000036000": "2", "to=1700000036": "1", "to=1700000035999": "0",
-		"from=1700000037&to=1700000119": "0", "from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z": "1", "from=2023-11-14T23:15:20%2B01:00": "1",
+		"from=1700000036": "2", "from=1700000037": "1", "from=1700000036001": "1", "from=1700000036000": "2",
+		"to=1700000036": "1", "to=1700000035999": "0",
+		"from=1700000037&to=1700000119": "0", "from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z": "1",
+		"from=2023-11-14T23:15:20%2B01:00": "1",
 	} {
 		if got := total(nav + query); got != want {
 			t.Errorf("NAVs with %s: %s, should be %s", query, got, want)
 		}
 	}
 	deposits := "/api/v1/users/" + alice.Hex() + "/deposits?" // blocks 5 and 6: 1700000060 and 1700000072
-	for query, want := range map[string]string{"": "2", "from=1700000061": "1", "to=1700000060": "1", "from=1700000060&to=1700000072": "2", "vault=" + vaultB.Hex(): "1"} {
+	for query, want := range map[string]string{"": "2", "from=1700000061": "1", "to=1700000060": "1",
+		"from=1700000060&to=1700000072": "2", "vault=" + vaultB.Hex(): "1"} {
 		if got := total(deposits + query); got != want {
 			t.Errorf("deposits with %s: %s, should be %s", query, got, want)
 		}
@@ -288,9 +316,11 @@ func TestLinksAndPages(t *testing.T) {
 		for _, u := range body["data"].([]any) {
 			seen = append(seen, u.(object)["totalDeposited"].(string))
 		}
-		same(t, "meta", body["meta"], object{"page": page, "pageSize": 1, "total": 3, "totalPages": 3, "hasNextPage": page < 3})
+		same(t, "meta", body["meta"],
+			object{"page": page, "pageSize": 1, "total": 3, "totalPages": 3, "hasNextPage": page < 3})
 		link := func(n int, rel string) string {
-			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel) // x is unknown
+			// x is unknown
+			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel)
 		}
 		want := []string{link(1, "first")}
 		if page > 1 {
@@ -313,7 +343,8 @@ func TestStatusNamesTheExplorer(t *testing.T) {
 		c.Explorer.Tx, c.Explorer.Block = "https://explorer.example/tx/{tx}", "http://explorer.example/?b={block}"
 	})
 	explorer := w.get("/status").Data(t).(map[string]any)["explorer"]
-	same(t, "the explorer", fmt.Sprint(explorer), "map[address:<nil> block:http://explorer.example/?b={block} tx:https://explorer.example/tx/{tx}]")
+	same(t, "the explorer", fmt.Sprint(explorer),
+		"map[address:<nil> block:http://explorer.example/?b={block} tx:https://explorer.example/tx/{tx}]")
 }
 
 // TestStatusHasTheUptime: /status contains the recorded days, and no others. If they cannot be read, serving

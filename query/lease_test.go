@@ -42,7 +42,9 @@ func TestLimitHoldsOverInstances(t *testing.T) {
 	w.exec(`UPDATE partner SET rate_limit = 1000 WHERE id = 7`)
 	w.clock.add(time.Minute)
 	for n := range 10 + 1 {
-		r := instances[n%2].Do("POST", webhooksPath+[]string{"/test", "/deliveries/00000000-0000-5000-8000-000000000001/replay"}[n/2%2], nil, "x-api-key", key)
+		r := instances[n%2].Do("POST",
+			webhooksPath+[]string{"/test", "/deliveries/00000000-0000-5000-8000-000000000001/replay"}[n/2%2], nil, "x-api-key",
+			key)
 		if n < 10 {
 			r.Failed(t, 404, "NOT_FOUND") // there is no URL yet, and no such event
 			continue
@@ -50,7 +52,8 @@ func TestLimitHoldsOverInstances(t *testing.T) {
 		r.Failed(t, 429, "RATE_LIMITED")
 		same(t, "RateLimit-Policy", r.Header().Get("RateLimit-Policy"), `"sends";q=10;w=60`)
 	}
-	register := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key, "Content-Type", "application/json")
+	register := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key,
+		"Content-Type", "application/json")
 	register.Data(t)
 }
 

@@ -97,7 +97,8 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 					query = fmt.Sprintf("&asOfBlock=%d", 1+random.IntN(int(w.watcher.Snapshot().Block)))
 				}
 				which := random.IntN(4)
-				path := []string{"/api/v1/users?sortBy=firstSeen", "/api/v1/users?sortBy=totalDeposited", "/api/v1/partner/stats?", "/api/v1/queues/withdrawals?"}[which] + query
+				path := []string{"/api/v1/users?sortBy=firstSeen", "/api/v1/users?sortBy=totalDeposited", "/api/v1/partner/stats?",
+					"/api/v1/queues/withdrawals?"}[which] + query
 				request := httptest.NewRequest("GET", path, nil)
 				request.Header.Set("x-api-key", key)
 				rec := httptest.NewRecorder()

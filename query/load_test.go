@@ -72,7 +72,8 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 	l := &loaded{engine: newFakeEngine(processors), server: serve.New(concurrency, 0, prometheus.NewRegistry())}
 	a := access.New(nil, 120, prometheus.NewRegistry(), log)
 	l.server.Watcher = state.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, nil, log)
-	l.server.Log, l.server.RequestTimeout, l.server.WriteTimeout, l.server.FileTimeout = log, 10*time.Second, 30*time.Second, time.Minute
+	l.server.Log, l.server.RequestTimeout, l.server.WriteTimeout, l.server.FileTimeout = log, 10*time.Second,
+		30*time.Second, time.Minute
 	if engineTime > 0 {
 		l.server.SetBudget(a.EngineTime(engineTime))
 	}
@@ -94,7 +95,8 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 		{Path: "/explain", Get: asking(300 * time.Millisecond), Expensive: serve.Always},
 		{Path: "/list", Get: asking(250 * time.Millisecond)},
 		{Path: "/proofs", Expensive: serve.Always, Proves: serve.Always, Get: func(r *serve.Request) (*serve.Answer, error) {
-			if err := r.BeforeProofs(r.Context, func(ctx context.Context) error { return l.engine.ask(ctx, 300*time.Millisecond) }); err != nil {
+			if err := r.BeforeProofs(r.Context,
+				func(ctx context.Context) error { return l.engine.ask(ctx, 300*time.Millisecond) }); err != nil {
 				return nil, err
 			}
 			<-time.After(time.Second) // a call of the node
@@ -168,13 +170,21 @@ func TestBystandersUnderLoad(t *testing.T) {
 	kinds := map[string]struct {
 		path, from func(n int) string
 	}{
-		"past users by totals":          {func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) }, one},
-		"past users by totals of a /48": {func(n int) string { return fmt.Sprintf("/users?sortBy=totalWithdrawn&asOfBlock=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n%20) }},
-		"explain":                       {func(n int) string { return fmt.Sprintf("/explain?x=%d", n) }, one},
-		"deep pages":                    {func(n int) string { return fmt.Sprintf("/list?page=%d&pageSize=100", 500+n) }, one},
-		"cheap requests":                {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, one},
-		"cheap requests of a /24":       {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("198.51.100.%d", n) }},
-		"cheap requests of a /48":       {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }},
+		"past users by totals": {func(n int) string {
+			return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d",
+				n)
+		}, one},
+		"past users by totals of a /48": {func(n int) string {
+			return fmt.Sprintf("/users?sortBy=totalWithdrawn&asOfBlock=%d",
+				n)
+		}, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n%20) }},
+		"explain":        {func(n int) string { return fmt.Sprintf("/explain?x=%d", n) }, one},
+		"deep pages":     {func(n int) string { return fmt.Sprintf("/list?page=%d&pageSize=100", 500+n) }, one},
+		"cheap requests": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, one},
+		"cheap requests of a /24": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) },
+			func(n int) string { return fmt.Sprintf("198.51.100.%d", n) }},
+		"cheap requests of a /48": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) },
+			func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }},
 		"past users with repeated arguments": {func(n int) string {
 			return fmt.Sprintf("/users?sortBy=&asOfBlock=%d&sortBy=totalDeposited&sortBy=firstSeen", n)
 		}, one},
@@ -205,10 +215,12 @@ func TestExpensiveBystanders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoaded(4, 0, 2)
 		ctx, end := context.WithCancel(t.Context())
-		group := l.crowd(ctx, 60, func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) }, func(int) string { return "198.51.100.7" })
+		group := l.crowd(ctx, 60, func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) },
+			func(int) string { return "198.51.100.7" })
 		for range 10 {
 			begun := time.Now()
-			if code := l.get(t.Context(), http.MethodGet, "/explain", "192.0.2.1"); code != 200 || time.Since(begun) > 1100*time.Millisecond {
+			if code := l.get(t.Context(), http.MethodGet, "/explain", "192.0.2.1"); code != 200 ||
+				time.Since(begun) > 1100*time.Millisecond {
 				t.Errorf("%d after %s", code, time.Since(begun))
 			}
 			<-time.After(time.Second)
@@ -259,7 +271,8 @@ func TestProofsAreExpensive(t *testing.T) {
 		var group sync.WaitGroup
 		for n := range 4 {
 			group.Go(func() {
-				if code := l.get(t.Context(), http.MethodGet, fmt.Sprintf("/proofs?page=%d", n), fmt.Sprintf("192.0.%d.1", n)); code != 200 {
+				if code := l.get(t.Context(), http.MethodGet, fmt.Sprintf("/proofs?page=%d", n),
+					fmt.Sprintf("192.0.%d.1", n)); code != 200 {
 					t.Errorf("request %d: %d", n, code)
 				}
 			})

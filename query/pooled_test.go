@@ -25,7 +25,8 @@ func TestBehindPgBouncer(t *testing.T) {
 	w := newWorldOn(t, enginetest.ClickHouse(t), postgres)
 	w.chain = readtest.SmallChain()
 	w.publish()
-	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.PgBouncer(t, postgres), MaxConns: 8, Pooled: true})
+	pool, err := registry.Open(t.Context(),
+		registry.Config{URL: enginetest.PgBouncer(t, postgres), MaxConns: 8, Pooled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestBehindPgBouncer(t *testing.T) {
 			}
 			granted := 2
 			for range 60 {
-				switch r := w.get([]string{webhooksPath, webhooksPath + "/deliveries", "/api/v1/partner/events", "/api/v1/partner/stats"}[granted%4], header...); r.Code {
+				switch r := w.get([]string{webhooksPath, webhooksPath + "/deliveries", "/api/v1/partner/events",
+					"/api/v1/partner/stats"}[granted%4], header...); r.Code {
 				case 200:
 					granted++
 				case 429:

@@ -27,7 +27,8 @@ func newProven(t *testing.T) (*world, *readtest.Node, string) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
 	deposit := func(id uint64, assets int64) fact {
-		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: assets, Shares: assets, Tx: tx(byte(id))}
+		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: assets, Shares: assets,
+			Tx: tx(byte(id))}
 	}
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
 	w.chain.Append(n.Block(t, 5, deposit(1, 100), deposit(2, 70), deposit(3, 5), deposit(4, 6), deposit(5, 7))...)
@@ -61,7 +62,8 @@ func TestProofs(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, header, set := e.Proof, new(types.Header), trienode.NewProofSet()
-		if n.Blocks[p.BlockHash] == nil || crypto.Keccak256Hash(p.Header) != p.BlockHash || rlp.DecodeBytes(p.Header, header) != nil {
+		if n.Blocks[p.BlockHash] == nil || crypto.Keccak256Hash(p.Header) != p.BlockHash ||
+			rlp.DecodeBytes(p.Header, header) != nil {
 			t.Fatalf("event %d: the header is not that of %s", i, p.BlockHash)
 		}
 		for _, node := range p.Path {
@@ -142,17 +144,20 @@ func TestProofsBesideAStateSync(t *testing.T) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
 	deposit := func(id uint64) fact {
-		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: 1, Shares: 1, Tx: tx(byte(id))}
+		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: 1, Shares: 1,
+			Tx: tx(byte(id))}
 	}
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
 	w.chain.Append(n.SyncedBlock(t, 5, deposit(1), deposit(2))...)
 	w.publish()
-	events := w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true")).Data(t).(object)["events"].([]any)
+	events := w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited",
+		"proof=true")).Data(t).(object)["events"].([]any)
 	same(t, "events", len(events), 2)
 	for _, one := range events {
 		e := one.(object)
 		why, synced := e["unproven"].(string)
-		if synced != (fmt.Sprint(e["logIndex"]) == "3") || synced != (e["proof"] == nil) || synced && !strings.Contains(why, "cannot be proven: log 3 is of the state sync") {
+		if synced != (fmt.Sprint(e["logIndex"]) == "3") || synced != (e["proof"] == nil) || synced &&
+			!strings.Contains(why, "cannot be proven: log 3 is of the state sync") {
 			t.Errorf("log %v: unproven %q, proof %v", e["logIndex"], why, e["proof"])
 		}
 	}
@@ -191,15 +196,20 @@ func TestProofsOfALyingNode(t *testing.T) {
 		code   string
 		text   string
 	}{
-		"an amount":            {edit(receipts, "0000000064", "0000000065"), 502, "UNPROVEN", "the root of its 6 receipts is"},
-		"a receipt":            {whole(receipts, `"result":[]`), 502, "UNPROVEN", "the root of its 0 receipts"},
-		"a header's field":     {edit(header, `"timestamp":"0x`, `"timestamp":"0x1`), 502, "UNPROVEN", "fields of its header hash to"},
-		"a foreign block":      {whole(header, `"result":`+string(other)), 502, "UNPROVEN", "it is another block's"},
-		"no receipts":          {whole(receipts, `"result":null`), 502, "UNPROVEN", "returns no receipts"},
-		"no such method":       {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN", "returns no receipts"},
-		"a huge response":      {whole(receipts, `"result":"`+strings.Repeat("0", 33<<20)+`"`), 502, "UNPROVEN", "more than 32 MiB"},
-		"no block":             {whole(header, `"result":null`), 503, "UNAVAILABLE", "does not have block 5"},
-		"an error response":    {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not respond correctly"},
+		"an amount": {edit(receipts, "0000000064", "0000000065"), 502, "UNPROVEN",
+			"the root of its 6 receipts is"},
+		"a receipt": {whole(receipts, `"result":[]`), 502, "UNPROVEN", "the root of its 0 receipts"},
+		"a header's field": {edit(header, `"timestamp":"0x`, `"timestamp":"0x1`), 502, "UNPROVEN",
+			"fields of its header hash to"},
+		"a foreign block": {whole(header, `"result":`+string(other)), 502, "UNPROVEN", "it is another block's"},
+		"no receipts":     {whole(receipts, `"result":null`), 502, "UNPROVEN", "returns no receipts"},
+		"no such method": {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN",
+			"returns no receipts"},
+		"a huge response": {whole(receipts, `"result":"`+strings.Repeat("0", 33<<20)+`"`), 502, "UNPROVEN",
+			"more than 32 MiB"},
+		"no block": {whole(header, `"result":null`), 503, "UNAVAILABLE", "does not have block 5"},
+		"an error response": {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE",
+			"does not respond correctly"},
 		"a malformed response": {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not respond correctly"},
 	} {
 		n.Spoil = c.spoil
@@ -211,7 +221,8 @@ func TestProofsOfALyingNode(t *testing.T) {
 	}
 	n.Spoil = edit(header, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`)
 	for _, one := range w.get(path).Data(t).(object)["events"].([]any) {
-		if e := one.(object); e["proof"] != nil || !strings.Contains(e["unproven"].(string), "cannot be proven: its header has no receipts root") {
+		if e := one.(object); e["proof"] != nil ||
+			!strings.Contains(e["unproven"].(string), "cannot be proven: its header has no receipts root") {
 			t.Errorf("a chain without roots: %v", e)
 		}
 	}
@@ -241,7 +252,8 @@ func TestProvenPages(t *testing.T) {
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.VaultRecord(vaultB, "Beta", 1))
 	var many []fact
 	for i := range 140 {
-		f := fact{Kind: readtest.Deposit, Vault: vaultA, User: bob, Other: router, ID: uint64(1 + i), Assets: int64(1000 + i), Shares: int64(900 + i), Tx: tx(byte(i))}
+		f := fact{Kind: readtest.Deposit, Vault: vaultA, User: bob, Other: router, ID: uint64(1 + i), Assets: int64(1000 + i),
+			Shares: int64(900 + i), Tx: tx(byte(i))}
 		switch i {
 		case 0, 15, 127, 128, 139: // receipts with keys of one byte and of two, at the ends of the branches
 			f.User = alice
@@ -250,17 +262,23 @@ func TestProvenPages(t *testing.T) {
 	}
 	w.chain.Append(n.Block(t, 5, many...)...)
 	w.chain.Append(n.Block(t, 6,
-		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 77, Shares: 70, Expires: uint64(blockTime(900)), Tx: tx(200)},
-		fact{Kind: readtest.Nav, Vault: vaultA, User: unknown, ID: 1, Price: 1_050_000_000, Assets: 5_000_000, Supply: 4_900_000, Tx: tx(201)},
+		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 77, Shares: 70,
+			Expires: uint64(blockTime(900)), Tx: tx(200)},
+		fact{Kind: readtest.Nav, Vault: vaultA, User: unknown, ID: 1, Price: 1_050_000_000, Assets: 5_000_000,
+			Supply: 4_900_000, Tx: tx(201)},
 		fact{Kind: readtest.Deposit, Vault: vaultB, User: alice, Other: router, ID: 1, Assets: 31, Shares: 30, Tx: tx(202)},
 	)...)
-	w.chain.Append(n.Block(t, 7, fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 78, Shares: 70, Tx: tx(210)})...)
+	w.chain.Append(n.Block(t, 7,
+		fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 78, Shares: 70, Tx: tx(210)})...)
 	w.publish()
 	var explanations []any
 	for _, number := range [][2]string{
-		{"/users/" + alice.Hex(), "/totalDeposited"}, {"/users/" + alice.Hex(), "/totalWithdrawn"}, {"/users/" + alice.Hex(), "/firstSeen"},
-		{"/users/" + alice.Hex(), "/holdings/withdrawals/" + vaultA.Hex() + "/_sum/assetsEstimate"}, {"/vaults/" + vaultA.Hex() + "/users", "/" + alice.Hex() + "/totalDeposited"},
-		{"/vaults/" + vaultA.Hex(), "/navPerShare"}, {"/vaults/" + vaultA.Hex(), "/totalAssets"}, {"/vaults/" + vaultA.Hex(), "/totalSupply"}, {"/vaults/" + vaultA.Hex(), "/stats/userCount"},
+		{"/users/" + alice.Hex(), "/totalDeposited"}, {"/users/" + alice.Hex(), "/totalWithdrawn"},
+		{"/users/" + alice.Hex(), "/firstSeen"},
+		{"/users/" + alice.Hex(), "/holdings/withdrawals/" + vaultA.Hex() + "/_sum/assetsEstimate"},
+		{"/vaults/" + vaultA.Hex() + "/users", "/" + alice.Hex() + "/totalDeposited"},
+		{"/vaults/" + vaultA.Hex(), "/navPerShare"}, {"/vaults/" + vaultA.Hex(), "/totalAssets"},
+		{"/vaults/" + vaultA.Hex(), "/totalSupply"}, {"/vaults/" + vaultA.Hex(), "/stats/userCount"},
 		{"/queues/deposits?vault=" + vaultB.Hex(), "/0/count"},
 	} {
 		answer := w.get(explained("/api/v1"+number[0], number[1], "proof=true"))
@@ -283,6 +301,7 @@ func TestProvenPages(t *testing.T) {
 		}
 	}
 	if kept, err := os.ReadFile(provenPages); err != nil || !bytes.Equal(kept, text) {
-		t.Errorf("%s differs from the response of the API (%v): rewrite it with NAVLOG_UPDATE_GOLDEN=1, and check that make test-web passes", provenPages, err)
+		t.Errorf("%s differs from the response of the API (%v): rewrite it with NAVLOG_UPDATE_GOLDEN=1, and check that "+
+			"make test-web passes", provenPages, err)
 	}
 }

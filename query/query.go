@@ -68,7 +68,8 @@ type Query struct {
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL partner.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
-	q.watcher = state.New(chainID, serve.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, db.New(pool), log)
+	q.watcher = state.New(chainID, serve.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool,
+		db.New(pool), log)
 	q.watcher.Register(reg)
 
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
@@ -81,7 +82,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 
 	q.server = serve.New(cfg.Concurrency, cfg.CacheBytes, reg)
 	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
-	q.server.RequestTimeout, q.server.WriteTimeout, q.server.FileTimeout = cfg.RequestTimeout, cfg.WriteTimeout, cfg.FileTimeout
+	q.server.RequestTimeout, q.server.WriteTimeout, q.server.FileTimeout = cfg.RequestTimeout, cfg.WriteTimeout,
+		cfg.FileTimeout
 
 	if cfg.PublicEngineTime > 0 {
 		q.server.SetBudget(q.access.EngineTime(cfg.PublicEngineTime))
@@ -104,7 +106,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		}
 	}
 	q.explainer = explain.New(proofs)
-	q.explainer.Spend, q.explainer.ProofsForPartners = q.access.ProofCalls(cfg.ProofCallsPerDay).Spend, cfg.ProofsForPartners
+	q.explainer.Spend, q.explainer.ProofsForPartners = q.access.ProofCalls(cfg.ProofCallsPerDay).Spend,
+		cfg.ProofsForPartners
 	q.health = health.New(q.watcher, q.Addr, cfg.Explorer)
 	reg.MustRegister(q.health)
 	return q
@@ -117,7 +120,8 @@ func (q *Query) SealWith(secretKey string) { q.rotation.SecretKey = secretKey }
 // that need the read models get 503.
 func (q *Query) Handler() http.Handler {
 	probes, files := append(q.health.Probes(), q.statements.Probe()), slices.Concat(docs.Files(), web.Files())
-	return telemetry.Handler(q.server.Handler(q.routes(), probes, files), func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") })
+	return telemetry.Handler(q.server.Handler(q.routes(), probes, files),
+		func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") })
 }
 
 // Addr returns the address that Run listens on, host:port, or "" before that.
@@ -134,8 +138,8 @@ func (q *Query) Ready() error { return q.health.Ready() }
 // Status returns the program's health.Status. It is safe to call at any time.
 func (q *Query) Status() any { return q.health.Status() }
 
-// Run serves until ctx ends, and for Drain longer while it is not ready. Then it waits for the open requests, for at most
-// ShutdownTimeout, and returns nil.
+// Run serves until ctx ends, and for Drain longer while it is not ready. Then it waits for the open requests, for at
+// most ShutdownTimeout, and returns nil.
 func (q *Query) Run(ctx context.Context) error {
 	listener, err := net.Listen("tcp", q.cfg.Listen)
 	if err != nil {
@@ -188,7 +192,8 @@ func (q *Query) warnOfUnknownVaults(ctx context.Context) {
 			for _, about := range q.cfg.Vaults {
 				address := common.HexToAddress(about.Address)
 				if !slices.ContainsFunc(s.Vaults, func(v state.Vault) bool { return v.Address == address }) {
-					q.log.Warn("http.vaults has an entry for an unknown vault: correct its address or remove it", "address", about.Address)
+					q.log.Warn("http.vaults has an entry for an unknown vault: correct its address or remove it", "address",
+						about.Address)
 				}
 			}
 			return

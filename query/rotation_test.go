@@ -165,7 +165,8 @@ func TestPartnerRotates(t *testing.T) {
 	details := r.Failed(t, http.StatusConflict, "INVALID_BODY").(object)
 	same(t, "the end of the rotation under way", details["endsAt"], rotated["takesOverAt"])
 	for _, bad := range []string{
-		`[]`, `null`, `{"overlapSeconds":-1}`, `{"overlapSeconds":2592001}`, `{"overlapSeconds":"1"}`, `{"overlapSeconds":1.5}`,
+		`[]`, `null`, `{"overlapSeconds":-1}`, `{"overlapSeconds":2592001}`, `{"overlapSeconds":"1"}`,
+		`{"overlapSeconds":1.5}`,
 		`{"overlapSeconds":null}`,
 	} {
 		w.post(rotateSecretPath, bad, key).Failed(t, 400, "INVALID_BODY")
@@ -206,12 +207,14 @@ func TestPartnerRotates(t *testing.T) {
 	for _, row := range rows {
 		if strings.HasPrefix(row.Command, "partner rotate-") {
 			recorded++
-			same(t, "the audit", fmt.Sprint(row.Operator, row.PartnerID, row.Login), fmt.Sprint("partner 7", 7, "login_rotating_serve"))
+			same(t, "the audit", fmt.Sprint(row.Operator, row.PartnerID, row.Login),
+				fmt.Sprint("partner 7", 7, "login_rotating_serve"))
 		}
 	}
 	same(t, "rows of the audit", recorded, 4)
 	for _, secret := range []string{
-		rotated["signingSecret"].(string), leaked["signingSecret"].(string), newKey, third["apiKey"].(string), "whsec_", "nk_",
+		rotated["signingSecret"].(string), leaked["signingSecret"].(string), newKey, third["apiKey"].(string), "whsec_",
+		"nk_",
 	} {
 		if strings.Contains(w.logged.String(), secret) {
 			t.Error("the log has a secret")
@@ -226,7 +229,8 @@ func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	w := newRotations(t, "login_revoked_serve", "navlog_serve, navlog_rotation", allowed)
 	w.partner(7, "Seven")
 	w.exec("UPDATE endpoint SET url = '%s'", sevensURL)
-	w.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 'deposit.referral', '{}', 'delivered')", anEvent)
+	w.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, "+
+		"'deposit.referral', '{}', 'delivered')", anEvent)
 	before, _ := w.secrets(7)
 	revoke := func() {
 		if _, err := registry.RevokeKeys(t.Context(), w.owner, "tests", 7, ""); err != nil {
@@ -235,12 +239,15 @@ func TestKeyRevokedWhileTheBodyIsRead(t *testing.T) {
 	}
 	ca := certstest.New(t)
 	for path, sent := range map[string]string{
-		rotateKeyPath: "{}", rotateSecretPath: "{}", webhooksPath: body("url", sevensURL+"/other"), webhooksPath + "/test": "{}",
+		rotateKeyPath: "{}", rotateSecretPath: "{}", webhooksPath: body("url", sevensURL+"/other"),
+		webhooksPath + "/test":                              "{}",
 		webhooksPath + "/deliveries/" + anEvent + "/replay": "{}",
-		certificatesPath: body("authorities", ca.Texts(ca.Client("seven")).Authorities), removePath: "{}",
+		certificatesPath:                                    body("authorities", ca.Texts(ca.Client("seven")).Authorities),
+		removePath:                                          "{}",
 	} {
 		for want, change := range map[int]func(){
-			http.StatusUnauthorized: revoke, http.StatusForbidden: func() { w.exec("UPDATE partner SET disabled = true WHERE id = 7") },
+			http.StatusUnauthorized: revoke,
+			http.StatusForbidden:    func() { w.exec("UPDATE partner SET disabled = true WHERE id = 7") },
 		} {
 			w.exec("UPDATE partner SET disabled = false WHERE id = 7")
 			key := w.key(7)
@@ -282,7 +289,8 @@ func TestKeyRevokedBeforeTheChange(t *testing.T) {
 	w := newRotations(t, "login_waiting_serve", "navlog_serve, navlog_rotation", allowed)
 	w.partner(7, "Seven")
 	w.exec("UPDATE endpoint SET url = '%s'", sevensURL)
-	w.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 'deposit.referral', '{}', 'delivered')", anEvent)
+	w.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, "+
+		"'deposit.referral', '{}', 'delivered')", anEvent)
 	before, _ := w.secrets(7)
 	ca := certstest.New(t)
 	for path, sent := range map[string]string{
@@ -307,7 +315,8 @@ func TestKeyRevokedBeforeTheChange(t *testing.T) {
 		go func() { response <- w.post(path, sent, key) }()
 		wait.For(t, path+" waits for the revocation", func() bool {
 			var waiting int
-			err := w.owner.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+			err := w.owner.QueryRow(t.Context(),
+				"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
 			return err == nil && waiting == 1
 		})
 		if err := revocation.Commit(t.Context()); err != nil {
@@ -374,11 +383,13 @@ func TestPartnerRotatesWithoutAConfirmation(t *testing.T) {
 	authorities := body("authorities", ca.Texts(ca.Client("seven")).Authorities, "url", sevensURL)
 	w.losing.Store(true)
 	for _, change := range []struct{ path, body, do string }{
-		{rotateSecretPath, "", "overlapSeconds 0"}, {rotateKeyPath, "", "Ask the operator"}, {certificatesPath, authorities, "GET"},
+		{rotateSecretPath, "", "overlapSeconds 0"}, {rotateKeyPath, "", "Ask the operator"},
+		{certificatesPath, authorities, "GET"},
 	} {
 		r := w.post(change.path, change.body, key)
 		r.Failed(t, 503, "UNAVAILABLE")
-		if text := r.Body.String(); !strings.Contains(text, "It is not known whether this was changed") || !strings.Contains(text, change.do) ||
+		if text := r.Body.String(); !strings.Contains(text, "It is not known whether this was changed") ||
+			!strings.Contains(text, change.do) ||
 			strings.Contains(text, "Nothing was changed") || r.Header().Get("Retry-After") != "" {
 			t.Errorf("%s: %s, Retry-After %q", change.path, text, r.Header().Get("Retry-After"))
 		}

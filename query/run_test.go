@@ -54,7 +54,8 @@ func TestRun(t *testing.T) {
 	if resp, body := read("GET", "/api/v1/vaults"); resp.StatusCode != 200 || !strings.Contains(body, "Alpha") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if resp, body := read("HEAD", "/api/v1/vaults"); resp.StatusCode != 200 || body != "" || resp.Header.Get("ETag") == "" {
+	if resp, body := read("HEAD", "/api/v1/vaults"); resp.StatusCode != 200 || body != "" ||
+		resp.Header.Get("ETag") == "" {
 		t.Errorf("HEAD: %d %q", resp.StatusCode, body)
 	}
 	if resp, _ := read("GET", "/readyz"); resp.StatusCode != 200 {
@@ -91,10 +92,14 @@ func TestRun(t *testing.T) {
 	headTime := fmt.Sprint(readtest.BlockTime(20))
 	setIngestState := func(state string) {
 		t.Helper()
-		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "project", Instance: "b", Status: []byte(`{"state":"` + projectState + `","vaultWarnings":[{"address":"0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1","warning":"it has 3 logs and none is a known event"}]}`)}); err != nil {
+		if err := queries.PutStatus(ctx,
+			db.PutStatusParams{Program: "project", Instance: "b",
+				Status: []byte(`{"state":"` + projectState +
+					`","vaultWarnings":[{"address":"0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1","warning":"it has 3 logs and none is a known event"}]}`)}); err != nil {
 			t.Fatal(err)
 		}
-		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"logsWithoutData":2,"lagBlocks":0,"lagSeconds":0,"etaSeconds":null,"instance":"private","reason":"block 9 is final","headTime":` + headTime + `,"endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
+		status := []byte(`{"state":"` + state +
+			`","headBlock":20,"finalBlock":10,"provenTo":7,"logsWithoutData":2,"lagBlocks":0,"lagSeconds":0,"etaSeconds":null,"instance":"private","reason":"block 9 is final","headTime":` + headTime + `,"endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "ingest", Instance: "a", Status: status}); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +121,9 @@ func TestRun(t *testing.T) {
 		programs := status.Data["programs"].(map[string]any)
 		return programs["serve"] == "serving" && programs["ingest"] == "backfilling" && programs["dispatch"] == "unknown"
 	})
-	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "provenTo": "7", "logsWithoutData": 2.0, "lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling", "generation": float64(w.g.ID)} {
+	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "provenTo": "7", "logsWithoutData": 2.0,
+		"lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling",
+		"generation": float64(w.g.ID)} {
 		if status.Data[name] != want {
 			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
 		}
@@ -139,7 +146,8 @@ func TestRun(t *testing.T) {
 		_, body := read("GET", "/status")
 		return strings.Contains(body, `"frozenReason":"block 9 is final"`)
 	})
-	if _, body := read("GET", "/status"); strings.Contains(body, "private") || strings.Contains(body, "a.example") || strings.Contains(body, "latency") {
+	if _, body := read("GET", "/status"); strings.Contains(body, "private") || strings.Contains(body, "a.example") ||
+		strings.Contains(body, "latency") {
 		t.Errorf("/status reveals internal details: %s", body)
 	}
 	// The read model does not follow: that is worse than the state that ingest reports.
@@ -149,7 +157,8 @@ func TestRun(t *testing.T) {
 			setIngestState("following")
 			resp, _ := read("GET", "/api/v1/vaults")
 			_, body := read("GET", "/status")
-			return resp.Header.Get("X-Chain-State") == "stalled" && strings.Contains(body, `"chainState":"stalled"`) && strings.Contains(body, `"lagBlocks":8`) && strings.Contains(body, `"project":"`+state+`"`)
+			return resp.Header.Get("X-Chain-State") == "stalled" && strings.Contains(body, `"chainState":"stalled"`) &&
+				strings.Contains(body, `"lagBlocks":8`) && strings.Contains(body, `"project":"`+state+`"`)
 		})
 	}
 	projectState = "following"
@@ -158,7 +167,8 @@ func TestRun(t *testing.T) {
 		resp, _ := read("GET", "/api/v1/vaults")
 		return resp.Header.Get("X-Chain-State") == "following"
 	})
-	if _, err := w.pool.Exec(ctx, `UPDATE program_status SET at = now() - interval '6 seconds' WHERE program = 'ingest'`); err != nil {
+	if _, err := w.pool.Exec(ctx,
+		`UPDATE program_status SET at = now() - interval '6 seconds' WHERE program = 'ingest'`); err != nil {
 		t.Fatal(err)
 	}
 	wait.For(t, "unknown", func() bool {
@@ -168,7 +178,8 @@ func TestRun(t *testing.T) {
 	if resp, _ := read("GET", "/metrics"); resp.StatusCode != 404 {
 		t.Errorf("/metrics is for operators, but the port of the API returns %d", resp.StatusCode)
 	}
-	if w.metric("navlog_query_requests_total", "GET", "/api/v1/vaults", "200") == 0 || w.metric("navlog_query_indexed_block") != 12 {
+	if w.metric("navlog_query_requests_total", "GET", "/api/v1/vaults", "200") == 0 ||
+		w.metric("navlog_query_indexed_block") != 12 {
 		t.Error("the metrics do not show what was served")
 	}
 	// The NAV is older than this process. The other vault has none.
@@ -263,7 +274,8 @@ func TestRunRefusesATakenPort(t *testing.T) {
 	defer listener.Close()
 	w := newWorld(t, func(c *Config) { c.Listen = listener.Addr().String() })
 	err = w.Run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), listener.Addr().String()) || !strings.Contains(err.Error(), "choose another") {
+	if err == nil || !strings.Contains(err.Error(), listener.Addr().String()) ||
+		!strings.Contains(err.Error(), "choose another") {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,10 +14,12 @@ func TestSampledNAV(t *testing.T) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
-	deposit := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: 1, Assets: 100, Shares: 100, Tx: tx(1)}
+	deposit := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: 1, Assets: 100, Shares: 100,
+		Tx: tx(1)}
 	block := n.Block(t, 5, deposit)
 	const price = 1_250_000_000_000_000_000
-	sample := fact{Kind: readtest.Nav, Sampled: true, Vault: vaultA, Price: price, Block: 5, Hash: block[0].Hash, Time: block[0].Time}
+	sample := fact{Kind: readtest.Nav, Sampled: true, Vault: vaultA, Price: price, Block: 5, Hash: block[0].Hash,
+		Time: block[0].Time}
 	w.chain.Append(append(block[:len(block)-1:len(block)-1], sample, block[len(block)-1])...)
 	w.publish()
 
@@ -34,9 +36,11 @@ func TestSampledNAV(t *testing.T) {
 
 	why := w.get(explained(vault, "/navPerShare", "proof=true")).Data(t).(object)
 	event := why["events"].([]any)[0].(object)
-	same(t, "the explanation", fmt.Sprintln(why["value"], event["kind"], event["txHash"], event["logIndex"], event["change"]),
+	same(t, "the explanation",
+		fmt.Sprintln(why["value"], event["kind"], event["txHash"], event["logIndex"], event["change"]),
 		fmt.Sprintln(price, "Sample", nil, nil, price))
-	if text, _ := event["unproven"].(string); !strings.Contains(text, "It was sampled") || !strings.Contains(text, block[0].Hash.Hex()) {
+	if text, _ := event["unproven"].(string); !strings.Contains(text, "It was sampled") ||
+		!strings.Contains(text, block[0].Hash.Hex()) {
 		t.Errorf("the reason why it is unproven is %q", text)
 	}
 	for _, field := range []string{"/totalAssets", "/totalSupply"} {

@@ -56,8 +56,9 @@ func listed(d *statement.Document) (out []string) {
 
 func depositOf(vault common.Address, block uint64) fact {
 	return fact{
-		Kind: readtest.Deposit, Vault: vault, User: alice, Other: router, Partner: 7, ID: block, Assets: int64(block), Shares: 1,
-		Block: block, Index: uint32(vault[0]), Tx: tx(byte(block)),
+		Kind: readtest.Deposit, Vault: vault, User: alice, Other: router, Partner: 7, ID: block, Assets: int64(block),
+		Shares: 1,
+		Block:  block, Index: uint32(vault[0]), Tx: tx(byte(block)),
 	}
 }
 
@@ -297,7 +298,8 @@ func TestStatementKeyIsRotated(t *testing.T) {
 		t.Error("the next key does not sign the same bytes")
 	}
 	now, retired := keys()
-	if len(before) != 1 || len(now) != 1 || before[0] == now[0] || len(retired) != 2 || !retired[before[0]] || retired[now[0]] {
+	if len(before) != 1 || len(now) != 1 || before[0] == now[0] || len(retired) != 2 || !retired[before[0]] ||
+		retired[now[0]] {
 		t.Errorf("before %v, now %v, retired %v", before, now, retired)
 	}
 	// An instance that still has the old key does not sign.

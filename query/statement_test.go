@@ -31,7 +31,8 @@ func TestStatement(t *testing.T) {
 		if r.Code != 200 {
 			t.Fatalf("%d %s", r.Code, r.Body)
 		}
-		if disposition := r.Header().Get("Content-Disposition"); !strings.HasPrefix(disposition, `attachment; filename="statement-31337-`) {
+		if disposition := r.Header().Get("Content-Disposition"); !strings.HasPrefix(disposition,
+			`attachment; filename="statement-31337-`) {
 			t.Errorf("Content-Disposition: %s", disposition)
 		}
 		d, err := statement.Parse(r.Body.Bytes())
@@ -51,14 +52,18 @@ func TestStatement(t *testing.T) {
 	}
 	end := "2023-11-14T22:15:31Z" // a second before block 11
 	got, d := ids(seven, end)
-	same(t, "partner 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
-	same(t, "header", d.Header, statement.Header{Statement: "navlog/1", ChainID: testChain, PartnerID: 7, From: "2023-11-14T00:00:00.000Z", To: "2023-11-14T22:15:31.000Z",
-		Vaults: []statement.Vault{{Address: vaultA.Hex(), StartBlock: "1"}, {Address: vaultB.Hex(), StartBlock: "2"}},
-		Block:  statement.Block{Number: "11", Hash: "0x" + strings.Repeat("0", 64), Timestamp: "2023-11-14T22:15:32.000Z"}})
+	same(t, "partner 7", got,
+		[]uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
+	same(t, "header", d.Header,
+		statement.Header{Statement: "navlog/1", ChainID: testChain, PartnerID: 7, From: "2023-11-14T00:00:00.000Z",
+			To:     "2023-11-14T22:15:31.000Z",
+			Vaults: []statement.Vault{{Address: vaultA.Hex(), StartBlock: "1"}, {Address: vaultB.Hex(), StartBlock: "2"}},
+			Block:  statement.Block{Number: "11", Hash: "0x" + strings.Repeat("0", 64), Timestamp: "2023-11-14T22:15:32.000Z"}})
 	got, _ = ids(eight, end)
 	same(t, "partner 8", got, []uuid.UUID{event(4, 0, webhook.DepositReferral, 8)})
 	got, _ = ids(seven, "2023-11-14T22:14:44Z") // the time of block 7, included
-	same(t, "up to block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
+	same(t, "up to block 7", got,
+		[]uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
 	got, _ = ids(seven, "2023-11-14T22:14:43.9Z")
 	same(t, "up to before block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7)})
 
@@ -68,7 +73,9 @@ func TestStatement(t *testing.T) {
 	w.publish()
 	defer w.final(12)()
 	got, _ = ids(seven, "2023-11-14T22:15:32Z") // the time of block 11
-	same(t, "up to block 11", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7), event(18, 0, webhook.DepositReferral, 7)})
+	same(t, "up to block 11", got,
+		[]uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7),
+			event(18, 0, webhook.DepositReferral, 7)})
 }
 
 // A request that cannot be fulfilled is rejected, with advice on what to do.
@@ -89,10 +96,13 @@ func TestStatementRefusals(t *testing.T) {
 	ask("?from=2023-11-15&to=2023-11-14", 400, "must not be after to")
 	ask("?from=0001-01-01&to=2023-11-14", 400, `"from","reason":"must not be before 1970`)
 	for range 8 { // in this order each time
-		ask("?from=1900-01-01&to=1969-12-31", 400, `"from","reason":"must not be before 1970"},{"field":"to","reason":"must not be before 1970`)
+		ask("?from=1900-01-01&to=1969-12-31", 400,
+			`"from","reason":"must not be before 1970"},{"field":"to","reason":"must not be before 1970`)
 	}
-	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400, "must be before 2023-11-14T22:15:08.000Z, the time of the newest block that statements are made of")
-	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 400, "must be before 2023-11-14T22:15:08.000Z") // another block may have that time
+	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400,
+		"must be before 2023-11-14T22:15:08.000Z, the time of the newest block that statements are made of")
+	// another block may have that time
+	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 400, "must be before 2023-11-14T22:15:08.000Z")
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
 	// The report is about a log that the read models do not have yet: they may still be on another branch.
@@ -132,7 +142,8 @@ func TestStatementRefusals(t *testing.T) {
 	}
 	c := testConfig()
 	c.StatementKey = "c2hvcnQ="
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes") {
+	if err := c.Validate(); err == nil ||
+		!strings.Contains(err.Error(), "NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes") {
 		t.Errorf("a short key: %v", err)
 	}
 }
@@ -195,7 +206,8 @@ func TestLongStatement(t *testing.T) {
 		var facts []fact
 		for n := range uint32(each) {
 			id++
-			f := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, Partner: 7, ID: id, Assets: int64(id), Shares: 1, Block: block, Index: n, Tx: tx(byte(block)), Hash: common.Hash{31: byte(block)}}
+			f := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, Partner: 7, ID: id, Assets: int64(id),
+				Shares: 1, Block: block, Index: n, Tx: tx(byte(block)), Hash: common.Hash{31: byte(block)}}
 			if n%2 == 1 {
 				f.Kind = readtest.Request
 			}
@@ -223,7 +235,9 @@ func TestLongStatement(t *testing.T) {
 			t.Fatalf("event %d is in block %s, should be in %s", i, e.BlockHash, want)
 		}
 	}
-	if !bytes.Contains(d.Body, fmt.Appendf(nil, `"deposits":%d,"assets":"%d"`, blocks*each/2, uint64(blocks*each/2)*uint64(blocks*each/2))) { // 1 + 3 + 5 + ...
+	if !bytes.Contains(d.Body,
+		fmt.Appendf(nil, `"deposits":%d,"assets":"%d"`, blocks*each/2, uint64(blocks*each/2)*uint64(blocks*each/2))) {
+		// 1 + 3 + 5 + ...
 		t.Errorf("the totals are wrong: %s", d.Body[len(d.Body)-300:])
 	}
 }

@@ -38,7 +38,9 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 	}
 	page := load("/", "public, no-cache")
 	for _, path := range web.Paths {
-		same(t, path, w.Do("GET", strings.NewReplacer("{address}", vaultA.Hex(), "{hash}", tx(13).Hex(), "{eventId}", uuid.Nil.String()).Replace(path), nil, "Accept", "text/html").Body.String(), page)
+		same(t, path, w.Do("GET",
+			strings.NewReplacer("{address}", vaultA.Hex(), "{hash}", tx(13).Hex(), "{eventId}", uuid.Nil.String()).Replace(path),
+			nil, "Accept", "text/html").Body.String(), page)
 	}
 	references := loadedBy(t, []byte(page))
 	if len(references) != 4 {
@@ -68,12 +70,15 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 func TestStatusIsAPageForBrowsers(t *testing.T) {
 	w := newFixture(t)
 	for accept, html := range map[string]bool{
-		"": false, "*/*": false, "application/json": false, "text/*": false, "text/html;q=0": false, "text/html;q=0.0, */*": false, "text/html;q=rubbish": false,
-		"text/html": true, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": true, "application/json, TEXT/HTML;q=0.5": true,
+		"": false, "*/*": false, "application/json": false, "text/*": false, "text/html;q=0": false,
+		"text/html;q=0.0, */*": false, "text/html;q=rubbish": false,
+		"text/html": true, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": true,
+		"application/json, TEXT/HTML;q=0.5": true,
 	} {
 		r := w.Do("GET", "/status", nil, "Accept", accept)
 		kind := r.Header().Get("Content-Type")
-		if r.Code != 200 || strings.HasPrefix(kind, "text/html") != html || r.Header().Get("Vary") != "Accept, Accept-Encoding" {
+		if r.Code != 200 || strings.HasPrefix(kind, "text/html") != html ||
+			r.Header().Get("Vary") != "Accept, Accept-Encoding" {
 			t.Errorf("Accept: %q: %d, %s, Vary: %s", accept, r.Code, kind, r.Header().Get("Vary"))
 		}
 	}
@@ -85,7 +90,8 @@ func TestStatusIsAPageForBrowsers(t *testing.T) {
 func TestOtherPathsAreErrorPages(t *testing.T) {
 	w := newFixture(t)
 	page := w.Do("GET", "/", nil, "Accept", "text/html").Body.String()
-	for _, path := range []string{"/nonsense", "/vault", "/vault/", "/vault/a/b", "/users/", "/user", "/index.html", "/assets/", "/assets/main.js",
+	for _, path := range []string{"/nonsense", "/vault", "/vault/", "/vault/a/b", "/users/", "/user", "/index.html",
+		"/assets/", "/assets/main.js",
 		"/dist/index.html", "/docs/nonsense", "/favicon.ico", "/apiary"} {
 		r := w.Do("GET", path, nil, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 		if r.Code != 404 || r.Body.String() != page || !strings.HasPrefix(r.Header().Get("Content-Type"), "text/html") {

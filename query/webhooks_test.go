@@ -41,8 +41,10 @@ func TestRegisterWebhook(t *testing.T) {
 	}
 	const json = "application/json"
 
-	same(t, "first", post(`{"url":"https://Example.com/Hook","more":[1]}`, json).JSON(t), object{"ok": true, "data": object{"webhookUrl": "https://example.com/hook"}})
-	same(t, "again", post(`{"url":"https://b.example"}`, "application/json; charset=utf-8").Data(t), object{"webhookUrl": "https://b.example"})
+	same(t, "first", post(`{"url":"https://Example.com/Hook","more":[1]}`, json).JSON(t),
+		object{"ok": true, "data": object{"webhookUrl": "https://example.com/hook"}})
+	same(t, "again", post(`{"url":"https://b.example"}`, "application/json; charset=utf-8").Data(t),
+		object{"webhookUrl": "https://b.example"})
 	if stored() != "https://b.example" {
 		t.Errorf("the stored URL is %q", stored())
 	}
@@ -52,9 +54,11 @@ func TestRegisterWebhook(t *testing.T) {
 		post(`{"url":"https://c.example"}`, kind).Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
 	}
 	w.clock.add(6 * time.Second)
-	w.Do("POST", webhooksPath, strings.NewReader("x"), "x-api-key", key, "Content-Type", json, "Content-Encoding", "br").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+	w.Do("POST", webhooksPath, strings.NewReader("x"), "x-api-key", key, "Content-Type", json, "Content-Encoding",
+		"br").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
 
-	for _, body := range []string{"", "null", "[]", `"https://c.example"`, `{"url":`, `{"url":"https://c.example"} x`, `{}`, `{"URL":"https://c.example"}`, `{"url":null}`, `{"url":""}`,
+	for _, body := range []string{"", "null", "[]", `"https://c.example"`, `{"url":`, `{"url":"https://c.example"} x`,
+		`{}`, `{"URL":"https://c.example"}`, `{"url":null}`, `{"url":""}`,
 		`{"url":7}`, `{"url":["https://c.example"]}`, "{\"url\":\"https://c.example/\xff\"}"} {
 		post(body, json).Failed(t, 400, "INVALID_BODY")
 	}
@@ -63,10 +67,12 @@ func TestRegisterWebhook(t *testing.T) {
 	post(exact, json).JSON(t)
 	post(exact+" ", json).Failed(t, 413, "PAYLOAD_TOO_LARGE")
 
-	same(t, "refused", post(`{"url":"http://c.example"}`, json).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "scheme"})
+	same(t, "refused", post(`{"url":"http://c.example"}`, json).Failed(t, 400, "INVALID_WEBHOOK_URL"),
+		object{"reason": "scheme"})
 	long := "https://c.example/" + strings.Repeat("é", 2048-18)
 	post(`{"url":"`+long+`"}`, json).JSON(t)
-	same(t, "too long", post(`{"url":"`+long+`e"}`, json).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "syntax"})
+	same(t, "too long", post(`{"url":"`+long+`e"}`, json).Failed(t, 400, "INVALID_WEBHOOK_URL"),
+		object{"reason": "syntax"})
 	if stored() != long {
 		t.Errorf("a refused URL changed the stored one")
 	}
@@ -112,13 +118,17 @@ func TestRegisterWebhookWithTheGuard(t *testing.T) {
 	w.checkURL = g.CheckURL
 	key := w.partner(7, "Seven")
 	for url, reason := range map[string]string{
-		"http://8.8.8.8/": "scheme", "https://127.0.0.1/": "forbidden_address", "https://10.1.2.3/": "forbidden_address", "https://169.254.169.254/": "forbidden_address",
-		"https://[::1]/": "forbidden_address", "https://a:b@8.8.8.8/": "credentials", "https://8.8.8.8:8443/": "port", "https://": "syntax", "::": "syntax",
+		"http://8.8.8.8/": "scheme", "https://127.0.0.1/": "forbidden_address", "https://10.1.2.3/": "forbidden_address",
+		"https://169.254.169.254/": "forbidden_address",
+		"https://[::1]/":           "forbidden_address", "https://a:b@8.8.8.8/": "credentials",
+		"https://8.8.8.8:8443/": "port", "https://": "syntax", "::": "syntax",
 	} {
-		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"`+url+`"}`), "x-api-key", key, "Content-Type", "application/json")
+		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"`+url+`"}`), "x-api-key", key, "Content-Type",
+			"application/json")
 		same(t, url, r.Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
 	}
-	r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://8.8.8.8/hook"}`), "x-api-key", key, "Content-Type", "application/json")
+	r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://8.8.8.8/hook"}`), "x-api-key", key, "Content-Type",
+		"application/json")
 	same(t, "public", r.Data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
 }
 
@@ -130,7 +140,8 @@ func TestRegistrationRevealsNoInternalNames(t *testing.T) {
 	answers := map[string]bool{}
 	for _, reason := range []string{guard.Unresolvable, guard.ForbiddenAddress} {
 		w.checkURL = func(context.Context, string) (string, error) { return "", &guard.Refusal{Reason: reason} }
-		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example/"}`), "x-api-key", key, "Content-Type", "application/json", "X-Request-Id", "same")
+		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example/"}`), "x-api-key", key, "Content-Type",
+			"application/json", "X-Request-Id", "same")
 		r.Failed(t, 400, "INVALID_WEBHOOK_URL")
 		answers[r.Body.String()] = true
 	}
@@ -151,7 +162,8 @@ func TestPostsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
 	post := func() reply {
-		return w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key, "Content-Type", "application/json")
+		return w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key, "Content-Type",
+			"application/json")
 	}
 	for range 10 {
 		post().JSON(t)
@@ -190,11 +202,14 @@ func TestEventsAreTheStoredBytes(t *testing.T) {
 		return w.get("/api/v1/partner/events"+query, "x-api-key", key).Body.String()
 	}
 	for query, want := range map[string]string{
-		"":                 `{"ok":true,"data":[` + storedEvent(1) + "," + storedEvent(2) + "," + storedEvent(3) + "," + storedEvent(4) + `],"meta":{"next":4,"hasMore":false}}`,
-		"?limit=2":         `{"ok":true,"data":[` + storedEvent(1) + "," + storedEvent(2) + `],"meta":{"next":2,"hasMore":true}}`,
-		"?after=2&limit=2": `{"ok":true,"data":[` + storedEvent(3) + "," + storedEvent(4) + `],"meta":{"next":4,"hasMore":false}}`,
-		"?after=4":         `{"ok":true,"data":[],"meta":{"next":4,"hasMore":false}}`,
-		"?after=99":        `{"ok":true,"data":[],"meta":{"next":99,"hasMore":false}}`,
+		"": `{"ok":true,"data":[` + storedEvent(1) + "," + storedEvent(2) + "," + storedEvent(3) + "," +
+			storedEvent(4) + `],"meta":{"next":4,"hasMore":false}}`,
+		"?limit=2": `{"ok":true,"data":[` + storedEvent(1) + "," + storedEvent(2) +
+			`],"meta":{"next":2,"hasMore":true}}`,
+		"?after=2&limit=2": `{"ok":true,"data":[` + storedEvent(3) + "," + storedEvent(4) +
+			`],"meta":{"next":4,"hasMore":false}}`,
+		"?after=4":  `{"ok":true,"data":[],"meta":{"next":4,"hasMore":false}}`,
+		"?after=99": `{"ok":true,"data":[],"meta":{"next":99,"hasMore":false}}`,
 	} {
 		if got := get(query); got != want+"\n" {
 			t.Errorf("%s\n got %s\nwant %s", query, got, want)
@@ -251,8 +266,10 @@ func TestFileOfDeliveries(t *testing.T) {
 	if got := r.Body.String(); r.Code != 200 || got != text {
 		t.Errorf("%d\n got %s\nwant %s", r.Code, got, text)
 	}
-	name := "attachment; filename=\"navlog-partner-webhooks-deliveries-" + w.clock.now().UTC().Format("20060102T150405Z") + ".csv\""
-	if h := r.Header(); h.Get("Content-Disposition") != name || h["Etag"] != nil || h.Get("Cache-Control") != "private, no-cache" {
+	name := "attachment; filename=\"navlog-partner-webhooks-deliveries-" + w.clock.now().UTC().Format("20060102T150405Z") +
+		".csv\""
+	if h := r.Header(); h.Get("Content-Disposition") != name || h["Etag"] != nil ||
+		h.Get("Cache-Control") != "private, no-cache" {
 		t.Errorf("%v, want %s", h, name)
 	}
 	want, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(text, "'=", "="))).ReadAll()
@@ -261,7 +278,8 @@ func TestFileOfDeliveries(t *testing.T) {
 	}
 	same(t, "Parquet", readtest.Parquet(t, path, w.get(path+"?format=parquet", "x-api-key", seven).Body.Bytes()), want)
 	others := w.get(path+"?format=csv", "x-api-key", eight).Body.String()
-	if got := strings.Split(others, "\r\n"); len(got) != 3 || got[0] != lines[0] || !strings.HasPrefix(got[1], "00000000-0000-5000-8000-0000000000ff,1,") {
+	if got := strings.Split(others, "\r\n"); len(got) != 3 || got[0] != lines[0] ||
+		!strings.HasPrefix(got[1], "00000000-0000-5000-8000-0000000000ff,1,") {
 		t.Errorf("partner 8 has %q", got)
 	}
 	w.get(path+"?format=csv").Failed(t, 401, "UNAUTHORIZED")
@@ -283,7 +301,8 @@ func (w *world) manyDeliveries(key string) (ids []string) {
 	w.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
 		SELECT event_id, 1, 'https://seven.example/' || repeat('x', 2000), 1, now(), 10, 500 FROM delivery`)
 	for page := 1; page <= 3; page++ {
-		for _, d := range w.get(fmt.Sprintf("%s/deliveries?pageSize=100&page=%d", webhooksPath, page), "x-api-key", key).Data(w.t).([]any) {
+		for _, d := range w.get(fmt.Sprintf("%s/deliveries?pageSize=100&page=%d", webhooksPath, page), "x-api-key",
+			key).Data(w.t).([]any) {
 			ids = append(ids, d.(object)["eventId"].(string))
 		}
 	}
@@ -371,7 +390,8 @@ func TestWebhookOfANewPartner(t *testing.T) {
 	key := w.partner(7, "Seven")
 	got := w.get(webhooksPath, "x-api-key", key).Data(t).(object)
 	delete(got, "updatedAt")
-	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil, "rotation": false})
+	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil},
+		"lastSuccessAt": nil, "lastFailureAt": nil, "rotation": false})
 	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).Data(t), []any{})
 }
 

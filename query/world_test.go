@@ -122,7 +122,8 @@ func newWorldOf(t testing.TB, g *readtest.Generation, postgres string, change ..
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	w := &world{t: t, pool: pool, g: g, chain: readtest.NewLog(testChain), clock: newClock(time.Now()), logged: &logBuffer{}, checkURL: acceptHTTPS}
+	w := &world{t: t, pool: pool, g: g, chain: readtest.NewLog(testChain), clock: newClock(time.Now()),
+		logged: &logBuffer{}, checkURL: acceptHTTPS}
 	w.serve(change...)
 	return w
 }
@@ -135,7 +136,8 @@ func (w *world) serve(change ...func(*Config)) {
 	}
 	w.reg = prometheus.NewRegistry()
 	checkURL := func(ctx context.Context, raw string) (string, error) { return w.checkURL(ctx, raw) }
-	w.Query = New(cfg, testChain, w.g.Config, w.pool, checkURL, w.reg, slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	w.Query = New(cfg, testChain, w.g.Config, w.pool, checkURL, w.reg,
+		slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	w.setClock(w.clock.now)
 	w.watcher.LookTimeout = time.Minute // the machine may be busy with other tests
 	w.t.Cleanup(w.watcher.Close)

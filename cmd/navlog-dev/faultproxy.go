@@ -31,7 +31,8 @@ type faultproxyCmd struct {
 
 // Help is what `navlog-dev faultproxy --help` adds.
 func (faultproxyCmd) Help() string {
-	return "For tests only: it gives false responses on purpose. It prints each injected fault as one line, without a time, so that two equal runs print equal lines."
+	return "For tests only: it gives false responses on purpose. It prints each injected fault as one line, without a " +
+		"time, so that two equal runs print equal lines."
 }
 
 // Run serves until ctx ends.
@@ -61,7 +62,8 @@ func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return fmt.Errorf("listen on --listen: %w; choose another address", err)
 	}
 	url := "http://" + listener.Addr().String()
-	cmd.print(s, fmt.Sprintf("listening on %s, seed %d", url, cmd.Seed), map[string]any{"listening": url, "seed": cmd.Seed})
+	cmd.print(s, fmt.Sprintf("listening on %s, seed %d", url, cmd.Seed),
+		map[string]any{"listening": url, "seed": cmd.Seed})
 	err = proxy.Serve(ctx, listener)
 	counts := proxy.Counts()
 	text := "injected"

@@ -22,7 +22,8 @@ func TestFaultproxyCommand(t *testing.T) {
 	lines, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"faultproxy", "--seed", "7", "--upstream", node.URL, "--faults", "429,502", "--rate", "1", "--json"}, out, io.Discard)
+		done <- run(ctx, []string{"faultproxy", "--seed", "7", "--upstream", node.URL, "--faults", "429,502", "--rate", "1",
+			"--json"}, out, io.Discard)
 		out.Close()
 	}()
 
@@ -36,7 +37,8 @@ func TestFaultproxyCommand(t *testing.T) {
 	}
 	answered := make(chan int, 1)
 	go func() {
-		response, err := http.Post(first.Listening, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}`))
+		response, err := http.Post(first.Listening, "application/json",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}`))
 		if err != nil {
 			answered <- 0
 			return
@@ -75,7 +77,8 @@ func TestFaultproxyMistakes(t *testing.T) {
 		{[]string{"--upstream", "ws://127.0.0.1:1"}, "only http and https"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--faults", "gremlins"}, "there is no fault"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--rate", "7"}, "0 to 1"},
-		{[]string{"--upstream", "http://127.0.0.1:1", "--faults", "all,lies", "--ahead", "0"}, "above the head and must be 1 or more"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--faults", "all,lies", "--ahead", "0"},
+			"above the head and must be 1 or more"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--listen", taken.Listener.Addr().String()}, "choose another address"},
 	} {
 		err := run(t.Context(), append([]string{"faultproxy"}, m.args...), io.Discard, io.Discard)
@@ -91,7 +94,8 @@ func TestFaultproxyHelp(t *testing.T) {
 	if err := run(t.Context(), []string{"faultproxy", "--help"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "block-over-limit") || !strings.Contains(text, "zero-bloom") || !strings.Contains(text, "on purpose") {
+	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "block-over-limit") ||
+		!strings.Contains(text, "zero-bloom") || !strings.Contains(text, "on purpose") {
 		t.Errorf("help: %s", text)
 	}
 }

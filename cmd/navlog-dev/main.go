@@ -26,7 +26,9 @@ func main() { cli.Main("navlog-dev", run) }
 
 // run is main without the process around it, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return cli.Run(ctx, "navlog-dev", "Runs navlog on this machine for development, with its own engines, chain and traffic. Never deploy it.",
-		new(commands), args, stdout, stderr, kong.Vars{"presets": strings.Join(devchain.Presets(), ", "), "faults": faultNames(faultproxy.All()), "lies": faultNames(faultproxy.Lies()),
-			"samples": faultNames(faultproxy.Samples())})
+	return cli.Run(ctx, "navlog-dev",
+		"Runs navlog on this machine for development, with its own engines, chain and traffic. Never deploy it.",
+		new(commands), args, stdout, stderr,
+		kong.Vars{"presets": strings.Join(devchain.Presets(), ", "), "faults": faultNames(faultproxy.All()),
+			"lies": faultNames(faultproxy.Lies()), "samples": faultNames(faultproxy.Samples())})
 }

@@ -145,7 +145,8 @@ func (u *up) start(ctx context.Context) error {
 	}
 	u.printWelcome(created)
 	if !u.cmd.NoScenario && u.ready.Contracts != nil {
-		traffic := devchain.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed, []uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
+		traffic := devchain.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed,
+			[]uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
 		u.services.Start(ctx, "scenario", func(ctx context.Context) error { return traffic.Run(ctx, u.cmd.Interval) })
 	}
 	for _, play := range u.plays {
@@ -170,7 +171,8 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	case errors.Is(err, os.ErrNotExist):
 		u.log.Info("deploying the reference contracts")
 		if deployed, err = devchain.Deploy(ctx, u.ready.RPC); err != nil {
-			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, is the node up, and is its chain a development chain?", contracts.EndpointName(u.ready.RPC), err)
+			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, is the node up, and is its chain a "+
+				"development chain?", contracts.EndpointName(u.ready.RPC), err)
 		}
 		if err := writeJSON(file, deployed); err != nil {
 			return err
@@ -183,7 +185,8 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	u.config.HTTP.Router = deployed.Router.Hex()
 	u.config.HTTP.PartnerRotation = true
 	for _, v := range deployed.Vaults {
-		u.config.Chain.Vaults = append(u.config.Chain.Vaults, vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+		u.config.Chain.Vaults = append(u.config.Chain.Vaults,
+			vaults.Config{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	return nil
 }
@@ -213,7 +216,8 @@ func (u *up) applyDevelopmentSettings() error {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
-	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
+	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres,
+		config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	return nil
@@ -224,7 +228,8 @@ func (u *up) startReceiver() error {
 	for _, p := range u.ready.Partners {
 		secrets[p.ID] = p.SigningSecret
 	}
-	r, err := receiver.Start(filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.Out, u.log.With("program", "receiver"))
+	r, err := receiver.Start(filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.Out,
+		u.log.With("program", "receiver"))
 	if err != nil {
 		return fmt.Errorf("start the demo receiver: %w", err)
 	}
@@ -356,9 +361,11 @@ func (u *up) removeReadyFile() {
 func (u *up) printWelcome(created bool) {
 	w, p := u.streams.Out, u.ready.Partners
 	fmt.Fprintf(w, "\nnavlog is up. Data in %s; Ctrl-C stops everything in order.\n\n", u.cmd.Data)
-	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.Ops)
+	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API,
+		u.ready.API, u.ready.Ops)
 	fmt.Fprintf(w, "  chain       %s\n  Kafka       %s\n  ClickHouse  %s\n  PostgreSQL  %s\n  receiver    %s\n\n",
-		contracts.EndpointName(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres), u.ready.Receiver)
+		contracts.EndpointName(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres),
+		u.ready.Receiver)
 	if created {
 		fmt.Fprintln(w, "Demo partners (shown once; partners.json in the data folder keeps them for the receiver):")
 		for _, one := range p {
@@ -366,9 +373,11 @@ func (u *up) printWelcome(created bool) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "Operate it:\n  bin/navlog status --config %[1]s\n  bin/navlog doctor --config %[1]s\n  NAVLOG_SECRET_KEY_FILE=%[2]s bin/navlog partner list --config %[1]s\n\n",
+	fmt.Fprintf(w, "Operate it:\n  bin/navlog status --config %[1]s\n  bin/navlog doctor --config %[1]s\n  "+
+		"NAVLOG_SECRET_KEY_FILE=%[2]s bin/navlog partner list --config %[1]s\n\n",
 		u.configuration(), filepath.Join(u.cmd.Data, secretKeyFile))
-	fmt.Fprintf(w, "Try:\n  curl -s %s/api/v1/vaults\n  curl -s '%s/api/v1/users?sortBy=totalDeposited&pageSize=3'\n  curl -s -H \"x-api-key: $(grep -m1 -o 'nk_test_[0-9A-Za-z]*' %s)\" %s/api/v1/partner/stats\n\n",
+	fmt.Fprintf(w, "Try:\n  curl -s %s/api/v1/vaults\n  curl -s '%s/api/v1/users?sortBy=totalDeposited&pageSize=3'\n  "+
+		"curl -s -H \"x-api-key: $(grep -m1 -o 'nk_test_[0-9A-Za-z]*' %s)\" %s/api/v1/partner/stats\n\n",
 		u.ready.API, u.ready.API, filepath.Join(u.cmd.Data, "partners.json"), u.ready.API)
 }
 

@@ -18,11 +18,13 @@ func (u *up) configuration() string { return filepath.Join(u.cmd.Data, "navlog.y
 func (u *up) writeConfiguration() error {
 	c := u.config
 	text, err := yaml.Marshal(map[string]any{
-		"chain":      map[string]any{"id": c.Chain.ID, "profile": c.Chain.Profile, "rpc": c.Chain.RPC, "vaults": c.Chain.Vaults},
-		"kafka":      map[string]any{"brokers": c.Kafka.Brokers, "replicationFactor": c.Kafka.ReplicationFactor},
-		"clickhouse": map[string]any{"addr": c.ClickHouse.Addr, "prefix": c.ClickHouse.Prefix, "queryUser": c.ClickHouse.QueryUser},
-		"postgres":   map[string]any{"url": c.Postgres.URL},
-		"http":       map[string]any{"router": c.HTTP.Router},
+		"chain": map[string]any{"id": c.Chain.ID, "profile": c.Chain.Profile, "rpc": c.Chain.RPC,
+			"vaults": c.Chain.Vaults},
+		"kafka": map[string]any{"brokers": c.Kafka.Brokers, "replicationFactor": c.Kafka.ReplicationFactor},
+		"clickhouse": map[string]any{"addr": c.ClickHouse.Addr, "prefix": c.ClickHouse.Prefix,
+			"queryUser": c.ClickHouse.QueryUser},
+		"postgres": map[string]any{"url": c.Postgres.URL},
+		"http":     map[string]any{"router": c.HTTP.Router},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the configuration: %w", err)

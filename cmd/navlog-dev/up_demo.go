@@ -74,7 +74,8 @@ func (u *up) checkPartners(ctx context.Context, d *wiring.Deps, file string) err
 		hash := registry.HashKey(p.APIKey)
 		owner, err := q.OwnerOfKey(ctx, hash)
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && owner != p.ID {
-			return fmt.Errorf("%s names partner %d, which this PostgreSQL does not know: remove that file, or use the database that it belongs to", file, p.ID)
+			return fmt.Errorf("%s names partner %d, which this PostgreSQL does not know: remove that file, or use the "+
+				"database that it belongs to", file, p.ID)
 		}
 		if err == nil {
 			_, err = q.PartnerByKey(ctx, hash)

@@ -45,8 +45,10 @@ func TestRotatedDemoKeys(t *testing.T) {
 		}
 		replaced := again.ready.Partners[1]
 		found, err := db.New(pool).PartnerByKey(t.Context(), registry.HashKey(replaced.APIKey))
-		if err != nil || found.ID != demo.ID || replaced.APIKey == demo.APIKey || replaced.SigningSecret != demo.SigningSecret {
-			t.Errorf("the demo key belongs to partner %d, and is the old one: %t (%v)", found.ID, replaced.APIKey == demo.APIKey, err)
+		if err != nil || found.ID != demo.ID || replaced.APIKey == demo.APIKey ||
+			replaced.SigningSecret != demo.SigningSecret {
+			t.Errorf("the demo key belongs to partner %d, and is the old one: %t (%v)", found.ID, replaced.APIKey == demo.APIKey,
+				err)
 		}
 		if again.ready.Partners[0].APIKey != first.ready.Partners[0].APIKey {
 			t.Error("a live key is replaced")

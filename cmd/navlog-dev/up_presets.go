@@ -16,7 +16,8 @@ import (
 // earlier run, or deploys one.
 func (u *up) ensurePresets(ctx context.Context) error {
 	if len(u.cmd.Preset) > 0 && u.ready.Contracts == nil {
-		return cli.Usage.With(errors.New("--preset adds vaults to a development chain, and the configuration already names chain.vaults"))
+		return cli.Usage.With(errors.New("--preset adds vaults to a development chain, and the configuration already " +
+			"names chain.vaults"))
 	}
 	for _, preset := range u.cmd.Preset {
 		play, err := u.ensurePreset(ctx, preset)

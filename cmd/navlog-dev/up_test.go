@@ -34,7 +34,8 @@ func TestReadyFileBelongsToItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, log bytes.Buffer
-	err := run(t.Context(), []string{"up", "--data", dir, "--ready-file", file, "--listen", taken.Listener.Addr().String()}, &out, &log)
+	err := run(t.Context(), []string{"up", "--data", dir, "--ready-file", file, "--listen",
+		taken.Listener.Addr().String()}, &out, &log)
 	if err == nil || !strings.Contains(err.Error(), "choose another address with --listen") {
 		t.Fatalf("the port is in use: %v", err)
 	}
@@ -55,7 +56,8 @@ func TestDataFolderInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = run(t.Context(), []string{"up", "--data", folder, "--listen", "127.0.0.1:0"}, io.Discard, io.Discard)
-	want := fmt.Sprintf("--data: folder %s is in use by another process (pid %d): stop that one or choose another folder", folder, os.Getpid())
+	want := fmt.Sprintf("--data: folder %s is in use by another process (pid %d): stop that one or choose another folder",
+		folder, os.Getpid())
 	if err == nil || err.Error() != want {
 		t.Errorf("got the error %v, want %s", err, want)
 	}
@@ -70,7 +72,8 @@ func TestDataFolderInUse(t *testing.T) {
 	}
 	release()
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"up", "--help"}, &help, &help); err != nil || !strings.Contains(strings.Join(strings.Fields(help.String()), " "), "(default: data)") {
+	if err := run(t.Context(), []string{"up", "--help"}, &help, &help); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(help.String()), " "), "(default: data)") {
 		t.Errorf("the help does not name the default folder: %v\n%s", err, help.String())
 	}
 }
@@ -113,12 +116,14 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	closed.Close()
 	host := strings.TrimPrefix(closed.URL, "http://")
 	var out, log bytes.Buffer
-	u := &up{cmd: upCmd{Data: t.TempDir()}, streams: &cli.Streams{Out: &out}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	u := &up{cmd: upCmd{Data: t.TempDir()}, streams: &cli.Streams{Out: &out},
+		log: slog.New(slog.NewTextHandler(&log, nil))}
 	u.ready.RPC = "http://someone:hunter2@" + host + "/v3/secretkey?apikey=secret2"
 	u.ready.Postgres = "postgres://someone:hunter2@db.example:5432/navlog?sslpassword=secret3"
 	u.ready.Ops = "http://127.0.0.1:9464"
 	u.printWelcome(false)
-	for _, shown := range []string{"metrics     http://127.0.0.1:9464/metrics\n", "http://" + host + "\n", "postgres://db.example:5432/navlog\n"} {
+	for _, shown := range []string{"metrics     http://127.0.0.1:9464/metrics\n", "http://" + host + "\n",
+		"postgres://db.example:5432/navlog\n"} {
 		if !strings.Contains(out.String(), shown) {
 			t.Errorf("the welcome does not show %q:\n%s", shown, out.String())
 		}
@@ -137,7 +142,8 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 			t.Errorf("%q is shown:\n%s", secret, text)
 		}
 	}
-	for _, address := range []string{"host=db.example password=hunter2", "postgres://someone:hunter2%zz@db.example/navlog"} {
+	for _, address := range []string{"host=db.example password=hunter2",
+		"postgres://someone:hunter2%zz@db.example/navlog"} {
 		if shown := redact(address); strings.Contains(shown, "hunter2") {
 			t.Errorf("%q is shown as %q", address, shown)
 		}
@@ -148,7 +154,8 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 func TestConfigurationForCommands(t *testing.T) {
 	u := &up{cmd: upCmd{Data: t.TempDir()}, config: config.Default()}
 	u.config.Chain.ID, u.config.Chain.RPC = 31337, rpc.Endpoints("http://127.0.0.1:8545")
-	u.config.Chain.Vaults = []vaults.Config{{Address: "0x3406A4f5A90423d541ebF3E6221612FbbFF72435", StartBlock: 7, Name: "A"}}
+	u.config.Chain.Vaults = []vaults.Config{{Address: "0x3406A4f5A90423d541ebF3E6221612FbbFF72435", StartBlock: 7,
+		Name: "A"}}
 	u.config.Kafka.Brokers, u.config.Kafka.ReplicationFactor = []string{"127.0.0.1:9092"}, 1
 	u.config.ClickHouse.Addr, u.config.ClickHouse.QueryUser = "127.0.0.1:9000", "navlog_query"
 	u.config.Postgres.URL = "postgres://navlog:secret@127.0.0.1:5432/navlog?sslmode=disable"
@@ -163,8 +170,10 @@ func TestConfigurationForCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := got.Chain.Vaults; len(v) != 1 || v[0].Address != u.config.Chain.Vaults[0].Address || v[0].StartBlock != 7 || v[0].Name != "A" || got.Chain.RPC[0].URL != u.config.Chain.RPC[0].URL ||
-		got.Postgres.URL != u.config.Postgres.URL || got.Kafka.Brokers[0] != u.config.Kafka.Brokers[0] || got.ClickHouse.Addr != u.config.ClickHouse.Addr {
+	if v := got.Chain.Vaults; len(v) != 1 || v[0].Address != u.config.Chain.Vaults[0].Address || v[0].StartBlock != 7 ||
+		v[0].Name != "A" || got.Chain.RPC[0].URL != u.config.Chain.RPC[0].URL ||
+		got.Postgres.URL != u.config.Postgres.URL || got.Kafka.Brokers[0] != u.config.Kafka.Brokers[0] ||
+		got.ClickHouse.Addr != u.config.ClickHouse.Addr {
 		t.Errorf("got %+v", got)
 	}
 	if info, err := os.Stat(u.configuration()); err != nil || info.Mode().Perm() != 0o600 {

@@ -32,16 +32,19 @@ type rowsFlag struct {
 
 // withRegistry runs do with the registry opened for reading: a read-only command changes nothing, not even the version
 // of the tables.
-func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
+func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error,
+	sections ...config.Section) error {
 	return f.withOpened(ctx, registry.OpenAsItIs, do, sections...)
 }
 
 // withRegistry runs do with the registry open, after migrating it as the programs do.
-func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
+func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error,
+	sections ...config.Section) error {
 	return f.withOpened(ctx, registry.Open, do, sections...)
 }
 
-func (f registryFlags) withOpened(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
+func (f registryFlags) withOpened(ctx context.Context,
+	open func(context.Context, registry.Config) (*pgxpool.Pool, error),
 	do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
 	c, err := config.Read(f.Flags, append(sections, config.NeedPostgres)...)
 	if err != nil {
@@ -131,7 +134,8 @@ func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.De
 
 // aroundIfThere is around with the registry of c, if it can be reached: the change does not wait for the registry.
 // instead tells the operator what to rely on without the audit row.
-func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed, instead string, do func() error) error {
+func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
+	instead string, do func() error) error {
 	if c.Postgres.URL == "" {
 		return do()
 	}
@@ -139,7 +143,8 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	defer cancel()
 	pool, err := registry.Open(limited, c.Postgres)
 	if err != nil {
-		cli.Fprintf(streams.Err, "the audit has no row of this, because the registry cannot be reached (%v); %s\n", err, instead)
+		cli.Fprintf(streams.Err, "the audit has no row of this, because the registry cannot be reached (%v); %s\n", err,
+			instead)
 		return do()
 	}
 	defer pool.Close()
@@ -177,7 +182,8 @@ func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
 			for _, r := range rows {
-				cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)
+				cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command,
+					orDash(r.PartnerID), r.Outcome, r.Detail)
 			}
 		})
 	})

@@ -49,7 +49,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	c.json(&created, "partner", "create", "Acme", "--id", "7")
 	pool := c.registry()
 	event := uuid.NewString()
-	if _, err := pool.Exec(t.Context(), `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'failed')`, event); err != nil {
+	if _, err := pool.Exec(t.Context(),
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'failed')`, event); err != nil {
 		t.Fatal(err)
 	}
 	if err := partners.Register(t.Context(), pool, 7, "https://acme.example/hook"); err != nil {
@@ -59,13 +60,16 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	c.json(&third, "partner", "rotate-key", "7", "--as", "bob")
 	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
 	for _, args := range [][]string{
-		{"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"}, {"partner", "revoke-key", "7", last4(second.APIKey)},
+		{"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"},
+		{"partner", "revoke-key", "7", last4(second.APIKey)},
 		{"partner", "reseal"}, {"webhook", "park", "7"}, {"webhook", "resume", "7"},
-		{"webhook", "test", "7", "--wait", "0s"}, {"webhook", "replay", event, "--wait", "0s"}, {"webhook", "replay-range", "7", "1", "2", "--state", "failed", "--wait", "0s"},
+		{"webhook", "test", "7", "--wait", "0s"}, {"webhook", "replay", event, "--wait", "0s"},
+		{"webhook", "replay-range", "7", "1", "2", "--state", "failed", "--wait", "0s"},
 	} {
 		c.mustRun(args...)
 	}
-	for _, args := range [][]string{{"partner", "disable", "9"}, {"partner", "rotate-secret", "9"}, {"webhook", "park", "9"}, {"webhook", "test", "9"}, {"partner", "list"}, {"webhook", "list"}, {"audit"}} {
+	for _, args := range [][]string{{"partner", "disable", "9"}, {"partner", "rotate-secret", "9"},
+		{"webhook", "park", "9"}, {"webhook", "test", "9"}, {"partner", "list"}, {"webhook", "list"}, {"audit"}} {
 		c.run(args...)
 	}
 	var rows []auditRow
@@ -78,24 +82,29 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if r.ID == rows[2].ID {
 			who = "bob"
 		}
-		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != registry.DeedDone || r.PartnerID != 7 && r.Command != "partner reseal" {
+		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != registry.DeedDone || r.PartnerID != 7 &&
+			r.Command != "partner reseal" {
 			t.Errorf("row %+v", r)
 		}
 	}
 	want := []string{
-		"partner create", "partner rotate-key", "partner rotate-key", "partner rotate-secret", "partner disable", "partner enable", "partner set-limit",
-		"partner revoke-key", "partner reseal", "webhook park", "webhook resume", "webhook test", "webhook replay", "webhook replay-range",
+		"partner create", "partner rotate-key", "partner rotate-key", "partner rotate-secret", "partner disable",
+		"partner enable", "partner set-limit",
+		"partner revoke-key", "partner reseal", "webhook park", "webhook resume", "webhook test", "webhook replay",
+		"webhook replay-range",
 	}
 	if !slices.Equal(commands, want) {
 		t.Errorf("audited %q, want %q", commands, want)
 	}
 	out := c.mustRun("audit", "--partner", "7", "--limit", "20")
-	for _, shown := range []string{"revoked ..." + last4(second.APIKey), "revoked ..." + last4(created.APIKey), `"bob"`, "limit 30", event} {
+	for _, shown := range []string{"revoked ..." + last4(second.APIKey), "revoked ..." + last4(created.APIKey), `"bob"`,
+		"limit 30", event} {
 		if !strings.Contains(out, shown) {
 			t.Errorf("the audit does not show %q:\n%s", shown, out)
 		}
 	}
-	for _, secret := range []string{created.APIKey, third.APIKey, created.SigningSecret, rotated.SigningSecret, "whsec_", "nk_"} {
+	for _, secret := range []string{created.APIKey, third.APIKey, created.SigningSecret, rotated.SigningSecret, "whsec_",
+		"nk_"} {
 		if strings.Contains(out, secret) {
 			t.Errorf("the audit shows %q:\n%s", secret, out)
 		}
@@ -105,7 +114,11 @@ func TestEveryChangeIsAudited(t *testing.T) {
 // Each command either is in this list or leaves a row; the author of a new command has to decide which.
 func TestReadOnlyCommands(t *testing.T) {
 	reads := []string{
-		"audit", "backup", "completion", "config check", "doctor", "explain partner", "explain settlement", "explain user", "explain vault", "ingest estimate", "kafka rights", "log show", "log stats", "log tail", "mapping check", "mapping try", "partner aliases list", "partner certificates show", "partner list", "partner show", "probe", "projection list", "projection show", "statement get", "statement verify", "status", "vault detect", "verify", "version",
+		"audit", "backup", "completion", "config check", "doctor", "explain partner", "explain settlement", "explain user",
+		"explain vault", "ingest estimate", "kafka rights", "log show", "log stats", "log tail", "mapping check",
+		"mapping try", "partner aliases list", "partner certificates show", "partner list", "partner show", "probe",
+		"projection list", "projection show", "statement get", "statement verify", "status", "vault detect", "verify",
+		"version",
 		"webhook dead list", "webhook dead show", "webhook list", "webhook show",
 	}
 	programs := []string{"ingest run", "project", "serve", "dispatch run"}
@@ -165,18 +178,21 @@ func TestRevokeKey(t *testing.T) {
 		_, err := q.PartnerByKey(t.Context(), registry.HashKey(key))
 		return err == nil
 	}
-	for _, args := range [][]string{{"7"}, {"7", "abc"}, {"7", last4(one.APIKey), "--all"}, {"7", last4(other.APIKey)}, {"9", "--all"}} {
+	for _, args := range [][]string{{"7"}, {"7", "abc"}, {"7", last4(one.APIKey), "--all"}, {"7", last4(other.APIKey)},
+		{"9", "--all"}} {
 		if _, err := c.run(append([]string{"partner", "revoke-key"}, args...)...); err == nil {
 			t.Errorf("revoke-key %v is accepted", args)
 		}
 	}
-	if out := c.mustRun("partner", "revoke-key", "7", last4(one.APIKey)); !strings.Contains(out, "after a second") || strings.Contains(out, one.APIKey) {
+	if out := c.mustRun("partner", "revoke-key", "7", last4(one.APIKey)); !strings.Contains(out, "after a second") ||
+		strings.Contains(out, one.APIKey) {
 		t.Errorf("%q", out)
 	}
 	if live(one.APIKey) || !live(two.APIKey) || !live(other.APIKey) {
 		t.Error("another key than the named one was revoked")
 	}
-	if _, err := c.run("partner", "revoke-key", "7", last4(one.APIKey)); err == nil || !strings.Contains(err.Error(), "no live key") {
+	if _, err := c.run("partner", "revoke-key", "7", last4(one.APIKey)); err == nil ||
+		!strings.Contains(err.Error(), "no live key") {
 		t.Errorf("revoked a second time: %v", err)
 	}
 	c.mustRun("partner", "revoke-key", "7", "--all")
@@ -224,13 +240,15 @@ func TestSecretKeyIsRotated(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner := uuid.MustParse("11111111-1111-1111-1111-111111111111")
-		if _, err := q.Announce(t.Context(), db.AnnounceParams{Owner: owner, Milliseconds: 50_000, KeyIds: sealer.KeyIDs()}); err != nil {
+		if _, err := q.Announce(t.Context(),
+			db.AnnounceParams{Owner: owner, Milliseconds: 50_000, KeyIds: sealer.KeyIDs()}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	announce(first)
 	t.Setenv("NAVLOG_SECRET_KEY", second+","+first)
-	for _, args := range [][]string{{"partner", "reseal"}, {"partner", "create", "Third"}, {"partner", "rotate-secret", "8"}} {
+	for _, args := range [][]string{{"partner", "reseal"}, {"partner", "create", "Third"},
+		{"partner", "rotate-secret", "8"}} {
 		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "start them again") {
 			t.Errorf("navlog %s while a dispatcher cannot decrypt with the new key: %v", strings.Join(args, " "), err)
 		}
@@ -255,17 +273,20 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	t.Setenv("NAVLOG_SECRET_KEY", first+","+second) // a program that starts with the old order
 	c.mustRun("partner", "rotate-secret", "8", "--overlap", "0s")
 	t.Setenv("NAVLOG_SECRET_KEY", second+","+first)
-	if out := c.mustRun("partner", "reseal"); !strings.Contains(out, "1 of them by this command: run it again until it reports 0") {
+	if out := c.mustRun("partner", "reseal"); !strings.Contains(out,
+		"1 of them by this command: run it again until it reports 0") {
 		t.Errorf("with a secret that was encrypted with the old key: %s", out)
 	}
 	var version int64
-	if err := pool.QueryRow(t.Context(), "SELECT version FROM endpoint WHERE partner_id = 7").Scan(&version); err != nil || version != 3 {
+	if err := pool.QueryRow(t.Context(), "SELECT version FROM endpoint WHERE partner_id = 7").Scan(&version); err != nil ||
+		version != 3 {
 		t.Errorf("version %d, want 3: creation, rotation, URL (%v)", version, err)
 	}
 	t.Setenv("NAVLOG_SECRET_KEY", second)
 	c.mustRun("partner", "create", "Fourth")
 	t.Setenv("NAVLOG_SECRET_KEY", first)
-	if _, err := c.run("partner", "create", "Fifth"); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY is not the key it was stored with") {
+	if _, err := c.run("partner", "create", "Fifth"); err == nil ||
+		!strings.Contains(err.Error(), "NAVLOG_SECRET_KEY is not the key it was stored with") {
 		t.Errorf("with only the old key: %v", err)
 	}
 }

@@ -82,7 +82,8 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return backupFault(err)
 	}
 	return cmd.Print(s.Out, r, func(w io.Writer) {
-		writeBackup(w, r, fmt.Sprintf("restored: %s in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)",
+		writeBackup(w, r, fmt.Sprintf("restored: %s in this run; `navlog ingest` continues from here; rebuild the read "+
+			"models (docs/operations.md)",
 			printable.Count(r.Done, "segment")))
 	})
 }

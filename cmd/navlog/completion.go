@@ -15,7 +15,8 @@ type completionCmd struct {
 
 // Help explains how to use the script.
 func (completionCmd) Help() string {
-	return "bash: source <(navlog completion bash); zsh, after compinit: source <(navlog completion zsh); fish: navlog completion fish | source. Put the line into the shell's own start file."
+	return "bash: source <(navlog completion bash); zsh, after compinit: source <(navlog completion zsh); fish: navlog " +
+		"completion fish | source. Put the line into the shell's own start file."
 }
 
 // Run prints a script that does not call navlog: it contains the commands and flags of this version of navlog.
@@ -50,7 +51,8 @@ func collect(n *kong.Node, path string, words map[string][]string) {
 
 func bashCompletion(n *kong.Node, words map[string][]string) string {
 	var b strings.Builder
-	b.WriteString("_navlog() {\n  local path='' word i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    word=${COMP_WORDS[i]}\n    case \"$path $word\" in\n")
+	b.WriteString("_navlog() {\n  local path='' word i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    " +
+		"word=${COMP_WORDS[i]}\n    case \"$path $word\" in\n")
 	var paths []string
 	walk(n, "", func(path string, _ *kong.Node) { paths = append(paths, path) })
 	for _, path := range paths {
@@ -62,7 +64,8 @@ func bashCompletion(n *kong.Node, words map[string][]string) string {
 	for _, path := range paths {
 		fmt.Fprintf(&b, "  %q) word=%q ;;\n", path, strings.Join(words[path], " "))
 	}
-	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$word\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _navlog navlog\n")
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$word\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o " +
+		"default -F _navlog navlog\n")
 	return b.String()
 }
 

@@ -68,7 +68,8 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 			if err := (cli.Output{}).Print(s.Err, rows, func(w io.Writer) { writePositions(w, rows) }); err != nil {
 				return err
 			}
-			question := "The referral topics are read again from there. An event that is known is not sent again, one that is missing is.\n"
+			question := "The referral topics are read again from there. An event that is known is not sent again, one that " +
+				"is missing is.\n"
 			if err := confirm(ctx, s, question); err != nil {
 				return err
 			}
@@ -87,7 +88,8 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 			if err != nil {
 				return registry.Deed{}, fmt.Errorf("rewind: %w", err)
 			}
-			detail := fmt.Sprintf("to offset %d in %s of %s", cmd.Offset, printable.Count(n, "partition"), strings.Join(p.Topics, ", "))
+			detail := fmt.Sprintf("to offset %d in %s of %s", cmd.Offset, printable.Count(n, "partition"),
+				strings.Join(p.Topics, ", "))
 			return registry.Deed{Command: "dispatch rewind", Detail: detail}, nil
 		})
 		if err != nil {
@@ -136,7 +138,8 @@ func (cmd dispatchRewindCmd) plan(ctx context.Context, q *db.Queries, p db.Rewin
 		}
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("nothing was changed: no partition of %s was read past offset %d", strings.Join(p.Topics, ", "), p.NextOffset)
+		return nil, fmt.Errorf("nothing was changed: no partition of %s was read past offset %d",
+			strings.Join(p.Topics, ", "), p.NextOffset)
 	}
 	return rows, nil
 }

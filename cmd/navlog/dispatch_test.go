@@ -68,7 +68,8 @@ func TestDispatchRewind(t *testing.T) {
 		`INSERT INTO program_status (program, instance, at, status) VALUES ('dispatch', 'i', now() + interval '1 hour', '{}')`,
 	} {
 		exec(running)
-		if _, err := c.run("dispatch", "rewind", "--yes"); err == nil || !strings.Contains(err.Error(), "stop every `navlog dispatch`") {
+		if _, err := c.run("dispatch", "rewind", "--yes"); err == nil ||
+			!strings.Contains(err.Error(), "stop every `navlog dispatch`") {
 			t.Errorf("while a dispatcher runs: %v", err)
 		}
 		exec("DELETE FROM dispatcher")
@@ -77,11 +78,13 @@ func TestDispatchRewind(t *testing.T) {
 	want("refused", 10, 20, 10, 20, 10, 20)
 
 	stdin = strings.NewReader("yes\n")
-	if out, err := c.run("dispatch", "rewind", "--topic", "withdrawals", "--partition", "1", "--offset", "15"); err != nil || !strings.Contains(out, "1 partition is read again") {
+	if out, err := c.run("dispatch", "rewind", "--topic", "withdrawals", "--partition", "1", "--offset",
+		"15"); err != nil || !strings.Contains(out, "1 partition is read again") {
 		t.Errorf("one partition: %q, %v", out, err)
 	}
 	want("one partition", 10, 20, 10, 15, 10, 20)
-	if _, err := c.run("dispatch", "rewind", "--offset", "30", "--yes"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+	if _, err := c.run("dispatch", "rewind", "--offset", "30", "--yes"); err == nil ||
+		!strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("forward: %v", err)
 	}
 	var rows []rewindRow
@@ -92,7 +95,8 @@ func TestDispatchRewind(t *testing.T) {
 	want("all", 0, 0, 0, 0, 10, 20)
 	c.asRole(owner, "navlog_operator")
 	var audit []auditRow
-	if c.json(&audit, "audit"); len(audit) != 3 || audit[0].Command != "dispatch rewind" || !strings.Contains(audit[0].Detail, "in 4 partitions of chain.31337.referral.deposits") {
+	if c.json(&audit, "audit"); len(audit) != 3 || audit[0].Command != "dispatch rewind" ||
+		!strings.Contains(audit[0].Detail, "in 4 partitions of chain.31337.referral.deposits") {
 		t.Errorf("the audit has %+v", audit)
 	}
 }

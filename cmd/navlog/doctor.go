@@ -80,7 +80,8 @@ func (e *examination) withoutNodes(sections []config.Section) (_ []config.Sectio
 	if e.program != "" || !e.config.WasRead() || len(e.config.Chain.RPC) > 0 {
 		return sections, true
 	}
-	return append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainNoNodes), false
+	return append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }),
+		config.NeedChainNoNodes), false
 }
 
 // uses reports whether the checked programs need a section.
@@ -127,7 +128,8 @@ func (e *examination) configuration(loading error) {
 		}
 		return
 	}
-	e.fine("configuration", "chain %d, %s, %s", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault"), printable.Count(len(c.Chain.RPC), "node"))
+	e.fine("configuration", "chain %d, %s, %s", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault"),
+		printable.Count(len(c.Chain.RPC), "node"))
 }
 
 // reach checks whether everything that the configuration names responds, and as which login; with deep, also its state.
@@ -191,7 +193,8 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 	}
 	took := time.Since(began)
 	if !id.IsUint64() || id.Uint64() != e.config.Chain.ID {
-		e.fail(cli.Configuration, check, "give a node of the chain, or correct chain.id", "it serves chain %s, but chain.id is %d", id, e.config.Chain.ID)
+		e.fail(cli.Configuration, check, "give a node of the chain, or correct chain.id",
+			"it serves chain %s, but chain.id is %d", id, e.config.Chain.ID)
 		return
 	}
 	head, err := client.HeaderByNumber(ctx, nil)
@@ -201,9 +204,11 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 	}
 	e.fine(check, "chain %s, block %s, responded in %s", id, head.Number, took.Round(time.Millisecond))
 	if age := time.Since(time.Unix(int64(head.Time), 0)); deep && age > headWithin {
-		e.warn(check, "check whether it follows the chain; the newest block of a stopped chain is old too", "its newest block is %s old", age.Round(time.Second))
+		e.warn(check, "check whether it follows the chain; the newest block of a stopped chain is old too",
+			"its newest block is %s old", age.Round(time.Second))
 	} else if deep && age < -clocksWithin {
-		e.warn(check, "set the clock of this machine (NTP)", "its newest block is %s in the future", (-age).Round(time.Second))
+		e.warn(check, "set the clock of this machine (NTP)", "its newest block is %s in the future",
+			(-age).Round(time.Second))
 	}
 	if deep {
 		e.finality(ctx, check+", finality", client, url)
@@ -226,7 +231,8 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 	}
 	var head *types.Header
 	if err == nil {
-		head, err = client.HeaderByNumber(ctx, nil) // read after the final block, so that an advancing head is not mistaken for a final one
+		// read after the final block, so that an advancing head is not mistaken for a final one
+		head, err = client.HeaderByNumber(ctx, nil)
 	}
 	switch {
 	case err != nil:
@@ -234,9 +240,12 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 	case rule.Instant || final.Number.Sign() == 0 || final.Number.Cmp(head.Number) < 0:
 		e.fine(check, "block %s is final, %s below the newest one", final.Number, new(big.Int).Sub(head.Number, final.Number))
 	case time.Since(time.Unix(int64(head.Time), 0)) > headWithin: // a chain that stands still becomes final up to its head
-		e.warn(check, advice, "it names its newest block %s as final, which is not trusted until there is a newer one", head.Number)
+		e.warn(check, advice, "it names its newest block %s as final, which is not trusted until there is a newer one",
+			head.Number)
 	default:
-		e.fail(cli.Configuration, check, advice, "it names its newest block %s as final, which counts as none: nothing becomes final, and referrals wait", head.Number)
+		e.fail(cli.Configuration, check, advice,
+			"it names its newest block %s as final, which counts as none: nothing becomes final, and referrals wait",
+			head.Number)
 	}
 }
 
@@ -257,7 +266,8 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 		e.fine(check, "their fields hash to their hashes, so their blooms prove logs")
 	default:
 		e.warn(check, "none if the chain hashes its headers in its own way; otherwise use another node",
-			"the fields of its newest header do not hash to the block's hash: its blooms prove nothing, and provenTo does not move")
+			"the fields of its newest header do not hash to the block's hash: its blooms prove nothing, and provenTo does "+
+				"not move")
 	}
 }
 
@@ -275,7 +285,8 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %s", answersWithin)
 		}
-		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
+		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up",
+			"%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
 		return
 	}
 	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker"), asWhom(c.Kafka))
@@ -284,13 +295,14 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	}
 	if brokers := len(found.Brokers); brokers < int(c.Kafka.ReplicationFactor) {
 		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers",
-			"kafka.replicationFactor is %d, and the cluster has %s", c.Kafka.ReplicationFactor, printable.Count(brokers, "broker"))
+			"kafka.replicationFactor is %d, and the cluster has %s", c.Kafka.ReplicationFactor,
+			printable.Count(brokers, "broker"))
 	}
 	e.kafkaRights(ctx, adm)
 	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		e.warn("topics", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may", "%s may not see how all of chain %d are configured",
-			c.Kafka.SASL.Who(), c.Chain.ID)
+		e.warn("topics", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may",
+			"%s may not see how all of chain %d are configured", c.Kafka.SASL.Who(), c.Chain.ID)
 	case err == nil:
 		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
 		e.vaults(ctx)
@@ -308,7 +320,8 @@ func (e *examination) vaults(ctx context.Context) {
 	}
 	cursor, err := chainlog.ReadCursor(ctx, e.config.Chain.ID, e.config.Kafka.Options()...)
 	if err != nil {
-		e.warn("vaults", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may read it", "the vaults of the log cannot be read as this user: %v", oneLine(err))
+		e.warn("vaults", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may read it",
+			"the vaults of the log cannot be read as this user: %v", oneLine(err))
 		return
 	}
 	e.compareVaults(cursor)
@@ -328,7 +341,8 @@ func (e *examination) compareVaults(cursor *event.Cursor) {
 	}
 	for _, have := range cursor.GetVaults() {
 		if address := common.BytesToAddress(have.GetAddress()); !configured[address] && !have.GetRemoved() {
-			e.warn("vault "+address.Hex(), "add it to chain.vaults, or remove it with `navlog vault remove`", "it is in the log but not in chain.vaults: it is still indexed and served")
+			e.warn("vault "+address.Hex(), "add it to chain.vaults, or remove it with `navlog vault remove`",
+				"it is in the log but not in chain.vaults: it is still indexed and served")
 		}
 	}
 	if len(e.findings) == before {
@@ -338,21 +352,25 @@ func (e *examination) compareVaults(cursor *event.Cursor) {
 
 func (e *examination) compareVault(address common.Address, v vaults.Config, cursor *event.Cursor) {
 	check := "vault " + address.Hex()
-	i := slices.IndexFunc(cursor.GetVaults(), func(have *event.Coverage) bool { return common.BytesToAddress(have.GetAddress()) == address })
+	i := slices.IndexFunc(cursor.GetVaults(),
+		func(have *event.Coverage) bool { return common.BytesToAddress(have.GetAddress()) == address })
 	if i < 0 {
 		e.warn(check, "start ingest with this configuration", "it is in chain.vaults but not in the log")
 		return
 	}
 	have := cursor.GetVaults()[i]
 	if have.GetRemoved() {
-		e.warn(check, "remove it from chain.vaults, or restore it with `navlog vault restore`", "it is in chain.vaults but was removed: it is not indexed")
+		e.warn(check, "remove it from chain.vaults, or restore it with `navlog vault restore`",
+			"it is in chain.vaults but was removed: it is not indexed")
 		return
 	}
 	if start := max(v.StartBlock, 1); start != have.GetStartBlock() {
-		e.warn(check, "write the log's block into chain.vaults; for an earlier one the chain is indexed into a new log", "chain.vaults has it from block %d on, but the log has it from block %d on", start, have.GetStartBlock())
+		e.warn(check, "write the log's block into chain.vaults; for an earlier one the chain is indexed into a new log",
+			"chain.vaults has it from block %d on, but the log has it from block %d on", start, have.GetStartBlock())
 	}
 	if v.Name != have.GetConfiguredName() {
-		e.warn(check, "start ingest with this configuration, or write the log's name into it", "its name is %q in chain.vaults and %q in the log", v.Name, have.GetConfiguredName())
+		e.warn(check, "start ingest with this configuration, or write the log's name into it",
+			"its name is %q in chain.vaults and %q in the log", v.Name, have.GetConfiguredName())
 	}
 }
 
@@ -382,7 +400,8 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 			}
 			return
 		}
-		e.fail(cli.Unreachable, check, "check clickhouse.addr, user and password, and whether the server is up", "%s as %s: %v", c.Addr, c.User, err)
+		e.fail(cli.Unreachable, check, "check clickhouse.addr, user and password, and whether the server is up",
+			"%s as %s: %v", c.Addr, c.User, err)
 		return
 	}
 	e.fine(check, "version %s, as %s", version, c.User)
@@ -401,7 +420,8 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	check, c := "ClickHouse, reading", e.config.ClickHouse
 	if c.QueryUser == "" {
-		e.warn(check, "give clickhouse.queryUser a separate login (deploy/docker/clickhouse-query-user.xml) where `navlog serve` runs", "a `navlog serve` of this configuration has the login that writes")
+		e.warn(check, "give clickhouse.queryUser a separate login (deploy/docker/clickhouse-query-user.xml) where `navlog "+
+			"serve` runs", "a `navlog serve` of this configuration has the login that writes")
 		return
 	}
 	conn, err := c.OpenReader("", 1)
@@ -416,7 +436,8 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 			e.warn(check, withoutPassword, "as %s: %v", c.QueryUser, err)
 			return
 		}
-		e.fail(cli.Unreachable, check, "create the user as in deploy/docker/clickhouse-query-user.xml, and set its password", "as %s: %v", c.QueryUser, err)
+		e.fail(cli.Unreachable, check, "create the user as in deploy/docker/clickhouse-query-user.xml, and set its password",
+			"as %s: %v", c.QueryUser, err)
 		return
 	}
 	if readonly == "0" && deep {
@@ -430,9 +451,12 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 func (e *examination) disk(ctx context.Context, conn driver.Conn) {
 	const check = "disk of ClickHouse"
 	var free, total, largest uint64
-	err := conn.QueryRow(ctx, "SELECT sum(free_space), sum(total_space) FROM system.disks WHERE type = 'Local' OR type = 'local'").Scan(&free, &total)
+	err := conn.QueryRow(ctx,
+		"SELECT sum(free_space), sum(total_space) FROM system.disks WHERE type = 'Local' OR type = 'local'").Scan(&free,
+		&total)
 	if err == nil {
-		err = conn.QueryRow(ctx, "SELECT toUInt64(max(bytes)) FROM (SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND startsWith(database, $1) GROUP BY database)", e.config.ClickHouse.Prefix+"_g").Scan(&largest)
+		err = conn.QueryRow(ctx, "SELECT toUInt64(max(bytes)) FROM (SELECT sum(bytes_on_disk) AS bytes FROM system.parts "+
+			"WHERE active AND startsWith(database, $1) GROUP BY database)", e.config.ClickHouse.Prefix+"_g").Scan(&largest)
 	}
 	if err != nil {
 		e.warn(check, "let the login that writes read system.disks and system.parts", "%v", err)
@@ -447,7 +471,8 @@ func (e *examination) room(check string, free, total, largest uint64) {
 	const gib = 1 << 30
 	switch {
 	case free < 2*largest:
-		e.warn(check, "free space: a rebuild is a second generation, and its merges need as much again", "%.1f GiB are free, and the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
+		e.warn(check, "free space: a rebuild is a second generation, and its merges need as much again",
+			"%.1f GiB are free, and the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
 	case free < total/10:
 		e.warn(check, "make room", "%.1f GiB of %.1f GiB are free", float64(free)/gib, float64(total)/gib)
 	default:
@@ -466,7 +491,9 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	var version int
 	var user string
 	var now time.Time
-	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, current_user, clock_timestamp()").Scan(&version, &user, &now); err != nil {
+	if err := pool.QueryRow(ctx,
+		"SELECT current_setting('server_version_num')::int, current_user, clock_timestamp()").Scan(&version, &user,
+		&now); err != nil {
 		e.fail(cli.Unreachable, check, "", "%v", err)
 		return
 	}
@@ -484,16 +511,20 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	const check = "tables"
 	current, err := registry.OpenAsItIs(ctx, e.config.Postgres)
 	if err != nil {
-		e.warn(check, "run `navlog migrate`; a program does it by itself unless postgres.skipMigrations is set", "%v", oneLine(err))
+		e.warn(check, "run `navlog migrate`; a program does it by itself unless postgres.skipMigrations is set", "%v",
+			oneLine(err))
 		return
 	}
 	current.Close()
 	var denied []string
-	for program, right := range map[string]string{"ingest, project, serve, dispatch": "program_status, INSERT", "project": "generation, INSERT", "serve": "command, INSERT", "dispatch": "delivery, INSERT", "operators": "partner, UPDATE"} {
+	for program, right := range map[string]string{"ingest, project, serve, dispatch": "program_status, INSERT",
+		"project": "generation, INSERT", "serve": "command, INSERT", "dispatch": "delivery, INSERT",
+		"operators": "partner, UPDATE"} {
 		table, privilege, _ := strings.Cut(right, ", ")
 		var may bool
 		// Rights on single columns count, because the roles have such rights.
-		if err := pool.QueryRow(ctx, "SELECT has_any_column_privilege(current_user, $1, $2)", table, privilege).Scan(&may); err != nil {
+		if err := pool.QueryRow(ctx, "SELECT has_any_column_privilege(current_user, $1, $2)", table,
+			privilege).Scan(&may); err != nil {
 			e.fail(cli.Failed, check, "", "%v", err)
 			return
 		}
@@ -502,7 +533,8 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 		}
 	}
 	if len(denied) == 5 {
-		e.fail(cli.Failed, "grants", "run `navlog migrate --roles` with the login that owns the tables, or as another user", "%s has the rights of no program", user)
+		e.fail(cli.Failed, "grants", "run `navlog migrate --roles` with the login that owns the tables, or as another user",
+			"%s has the rights of no program", user)
 	} else {
 		e.fine("grants", "%s has the rights of %d of 5 roles", user, 5-len(denied))
 	}
@@ -528,12 +560,14 @@ func (e *examination) certificates(ctx context.Context, pool *pgxpool.Pool) {
 	}
 	found, err := db.New(pool).CertificateExpiries(ctx)
 	if err != nil {
-		e.warn("certificates", "run this as navlog_operator too, which may read them", "those of partners cannot be read: %v", oneLine(err))
+		e.warn("certificates", "run this as navlog_operator too, which may read them", "those of partners cannot be read: %v",
+			oneLine(err))
 		return
 	}
 	soon := time.Now().Add(renewWithin)
 	for _, f := range found {
-		for what, at := range map[string]*time.Time{"an authority": f.AuthoritiesExpire, "the client certificate": f.ClientExpires} {
+		for what, at := range map[string]*time.Time{"an authority": f.AuthoritiesExpire,
+			"the client certificate": f.ClientExpires} {
 			if at != nil && at.Before(soon) {
 				e.warn("certificates", fmt.Sprintf("replace it with `navlog partner certificates set %d`", f.PartnerID),
 					"%s for the webhooks of partner %d expires at %s", what, f.PartnerID, at.UTC().Format(time.RFC3339))
@@ -567,7 +601,8 @@ func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 
 func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	if e.config.SecretKey == "" {
-		e.warn("secret key", "none if neither dispatch nor an operator's command needs it here; otherwise run this where it is given", "it was not given here")
+		e.warn("secret key", "none if neither dispatch nor an operator's command needs it here; otherwise run this where "+
+			"it is given", "it was not given here")
 		return
 	}
 	if e.config.Validate(config.NeedSecretKey) != nil {
@@ -608,25 +643,30 @@ func (e *examination) states(rows []statusRow) {
 			e.fail(cli.Frozen, r.Program, thawing(st.Reason), "frozen: %s", st.Reason)
 		case st.Disproven != "":
 			e.fail(cli.Different, r.Program, "append nothing until you know why: run `navlog verify`", "%s", st.Disproven)
-		case r.Program == registry.Project && st.State == projections.Bad && written: // as of another version, during an upgrade
+		case r.Program == registry.Project && st.State == projections.Bad && written:
+			// as of another version, during an upgrade
 			e.warn(r.Program, "none if this is the other version of an upgrade (docs/upgrading.md); otherwise do what it says",
 				"%s does not write, but another instance does: %s", r.Instance, st.Reason)
 		case r.Program == registry.Project && st.State == projections.Bad:
-			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
+			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s",
+				st.Reason)
 		case r.Program == registry.Project && st.State == projections.Retrying:
-			e.warn(r.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)
+			e.warn(r.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong and what you "+
+				"will see\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(r.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:
 			e.fine(r.Program, "%s", st.State)
 		}
 		for _, v := range st.VaultWarnings {
-			e.warn("vault "+v.Address, "docs/operations.md, \"What can go wrong and what you will see\", has each case", "%s", v.Warning)
+			e.warn("vault "+v.Address, "docs/operations.md, \"What can go wrong and what you will see\", has each case", "%s",
+				v.Warning)
 		}
 	}
 	for _, program := range registry.Programs {
 		if !running[program] {
-			e.warn(program, fmt.Sprintf("none if it is stopped on purpose; `navlog %s` starts it", program), "it does not run, or it cannot write its state")
+			e.warn(program, fmt.Sprintf("none if it is stopped on purpose; `navlog %s` starts it", program),
+				"it does not run, or it cannot write its state")
 		}
 	}
 }
@@ -634,7 +674,8 @@ func (e *examination) states(rows []statusRow) {
 // writes reports whether a row is that of a project that writes the live generation.
 func writes(r statusRow) bool {
 	var st projections.Status
-	return r.Program == registry.Project && r.Known && json.Unmarshal(r.Status, &st) == nil && st.Generation != 0 && registry.Working(st.State)
+	return r.Program == registry.Project && r.Known && json.Unmarshal(r.Status, &st) == nil && st.Generation != 0 &&
+		registry.Working(st.State)
 }
 
 // servedWithin is the number of blocks by which serve may be behind the log before doctor warns: the read model has a
@@ -650,7 +691,8 @@ func (e *examination) answers(rows []statusRow) {
 			continue
 		}
 		e.warn("answers of "+r.Instance, "check project: `navlog status` shows its state with the reason",
-			"they are at block %d, but the log is at block %d: the read model does not advance, or is catching up", s.IndexedBlock, ingest.IndexedBlock)
+			"they are at block %d, but the log is at block %d: the read model does not advance, or is catching up",
+			s.IndexedBlock, ingest.IndexedBlock)
 	}
 }
 

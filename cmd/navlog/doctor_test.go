@@ -100,7 +100,8 @@ func TestDoctorChecksDisk(t *testing.T) {
 	} {
 		var e examination
 		e.room("disk", c.free, c.total, c.largest)
-		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, c.found) || (f.Advice == "") != (c.verdict == fine) {
+		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, c.found) ||
+			(f.Advice == "") != (c.verdict == fine) {
 			t.Errorf("%d of %d bytes free, largest generation %d: %+v", c.free, c.total, c.largest, f)
 		}
 	}
@@ -114,7 +115,8 @@ func TestDoctorChecksProjectsOfTwoVersions(t *testing.T) {
 		if state == projections.Bad {
 			generation = 0
 		}
-		return statusRow{registry.Project, instance, 100, known, []byte(fmt.Sprintf(`{"state":%q,"generation":%d,"reason":"generation 1 has schema a"}`, state, generation))}
+		return statusRow{registry.Project, instance, 100, known,
+			[]byte(fmt.Sprintf(`{"state":%q,"generation":%d,"reason":"generation 1 has schema a"}`, state, generation))}
 	}
 	rejected := row("new", projections.Bad, true)
 	for name, c := range map[string]struct {

@@ -60,14 +60,19 @@ func TestExitCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guarded.Close()
-	guarded.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) { // the fake broker would close the connection
+	guarded.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		// the fake broker would close the connection
 		guarded.KeepControl()
 		answer := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
 	})
-	wrongLogin := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
-	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	wrongLogin := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","),
+		"NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
 	defer failing.Close()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":"0x7"}`)
@@ -82,40 +87,54 @@ func TestExitCodes(t *testing.T) {
 		args    string
 		want    cli.Code
 	}{
-		"nothing wrong":             {nil, "config check", cli.Done},
-		"no such backup":            {nil, "backup /nonexistent --verify", cli.Usage},
-		"no such certificate":       {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner certificates set 1 --authorities /nonexistent", cli.Usage},
-		"an invalid id":             {nil, "webhook show nope", cli.Usage},
-		"no secret key":             {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
-		"only ingest's settings":    {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
-		"dispatch, no secret key":   {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch", cli.Configuration},
-		"help":                      {nil, "--help", cli.Done},
-		"no such command":           {nil, "nonsense", cli.Usage},
-		"no such flag":              {nil, "status --nonsense", cli.Usage},
-		"a flag out of range":       {nil, "webhook list --limit 0", cli.Usage},
-		"an invalid URL":            {nil, "status --url navlog.example", cli.Usage},
-		"too many records":          {nil, "log tail -n 1000001", cli.Usage},
-		"too short an interval":     {nil, "status --every 1ms", cli.Usage},
-		"no such shell":             {nil, "completion tcsh", cli.Usage},
-		"an unknown variable":       {map[string]string{"NAVLOG_CHAIN_IDD": "1"}, "config check", cli.Configuration},
-		"a wrong value":             {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "serve", cli.Configuration},
-		"doctor, a wrong value":     {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "doctor", cli.Configuration},
-		"PostgreSQL is down":        {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner list", cli.Unreachable},
-		"a program's PostgreSQL":    {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "dispatch", cli.Unreachable},
-		"Kafka is down":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
-		"Kafka rejects the login":   {wrongLogin, "log stats", cli.Unreachable},
-		"--headers by itself":       {nil, "verify --headers", cli.Usage},
-		"ClickHouse is down":        {map[string]string{"NAVLOG_POSTGRES_URL": registrytest.Postgres(t), "NAVLOG_CLICKHOUSE_ADDR": closed}, "projection list", cli.Unreachable},
-		"not ClickHouse":            {map[string]string{"NAVLOG_POSTGRES_URL": registrytest.Postgres(t), "NAVLOG_CLICKHOUSE_ADDR": failing.Listener.Addr().String()}, "projection list", cli.Unreachable},
-		"not Kafka":                 {map[string]string{"NAVLOG_KAFKA_BROKERS": failing.Listener.Addr().String()}, "log stats", cli.Unreachable},
-		"a node of another chain":   {map[string]string{"NAVLOG_CHAIN_RPC": other.URL}, "ingest estimate", cli.Configuration},
-		"a certificate of no one":   {map[string]string{"NAVLOG_CHAIN_RPC": secure.URL}, "verify --receipts", cli.Unreachable},
-		"no authority's file":       {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog?sslmode=verify-full&sslrootcert=/nonexistent"}, "config check", cli.Configuration},
-		"a node by WebSocket":       {nil, "vault detect 0x0000000000000000000000000000000000000001 --rpc ws://" + closed, cli.Usage},
-		"the nodes fail":            {map[string]string{"NAVLOG_CHAIN_RPC": failing.URL}, "ingest estimate", cli.Unreachable},
-		"a proxy without the API":   {nil, "status --url " + failing.URL, cli.Unreachable},
-		"the API is down":           {nil, "status --url http://" + closed, cli.Unreachable},
-		"engines that are down":     {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
+		"nothing wrong":  {nil, "config check", cli.Done},
+		"no such backup": {nil, "backup /nonexistent --verify", cli.Usage},
+		"no such certificate": {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed +
+			"/navlog"}, "partner certificates set 1 --authorities /nonexistent", cli.Usage},
+		"an invalid id": {nil, "webhook show nope", cli.Usage},
+		"no secret key": {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
+		"only ingest's settings": {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"},
+			"config check --program ingest", cli.Done},
+		"dispatch, no secret key": {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch",
+			cli.Configuration},
+		"help":                  {nil, "--help", cli.Done},
+		"no such command":       {nil, "nonsense", cli.Usage},
+		"no such flag":          {nil, "status --nonsense", cli.Usage},
+		"a flag out of range":   {nil, "webhook list --limit 0", cli.Usage},
+		"an invalid URL":        {nil, "status --url navlog.example", cli.Usage},
+		"too many records":      {nil, "log tail -n 1000001", cli.Usage},
+		"too short an interval": {nil, "status --every 1ms", cli.Usage},
+		"no such shell":         {nil, "completion tcsh", cli.Usage},
+		"an unknown variable":   {map[string]string{"NAVLOG_CHAIN_IDD": "1"}, "config check", cli.Configuration},
+		"a wrong value":         {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "serve", cli.Configuration},
+		"doctor, a wrong value": {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "doctor", cli.Configuration},
+		"PostgreSQL is down": {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed +
+			"/navlog"}, "partner list", cli.Unreachable},
+		"a program's PostgreSQL": {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed +
+			"/navlog"}, "dispatch", cli.Unreachable},
+		"Kafka is down":           {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
+		"Kafka rejects the login": {wrongLogin, "log stats", cli.Unreachable},
+		"--headers by itself":     {nil, "verify --headers", cli.Usage},
+		"ClickHouse is down": {map[string]string{"NAVLOG_POSTGRES_URL": registrytest.Postgres(t),
+			"NAVLOG_CLICKHOUSE_ADDR": closed}, "projection list", cli.Unreachable},
+		"not ClickHouse": {map[string]string{"NAVLOG_POSTGRES_URL": registrytest.Postgres(t),
+			"NAVLOG_CLICKHOUSE_ADDR": failing.Listener.Addr().String()}, "projection list", cli.Unreachable},
+		"not Kafka": {map[string]string{"NAVLOG_KAFKA_BROKERS": failing.Listener.Addr().String()},
+			"log stats", cli.Unreachable},
+		"a node of another chain": {map[string]string{"NAVLOG_CHAIN_RPC": other.URL}, "ingest estimate", cli.Configuration},
+		"a certificate of no one": {map[string]string{"NAVLOG_CHAIN_RPC": secure.URL}, "verify --receipts",
+			cli.Unreachable},
+		"no authority's file": {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed +
+			"/navlog?sslmode=verify-full&sslrootcert=/nonexistent"}, "config check", cli.Configuration},
+		"a node by WebSocket": {nil, "vault detect 0x0000000000000000000000000000000000000001 --rpc ws://" + closed,
+			cli.Usage},
+		"the nodes fail":          {map[string]string{"NAVLOG_CHAIN_RPC": failing.URL}, "ingest estimate", cli.Unreachable},
+		"a proxy without the API": {nil, "status --url " + failing.URL, cli.Unreachable},
+		"the API is down":         {nil, "status --url http://" + closed, cli.Unreachable},
+		"engines that are down": {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed,
+			"NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed,
+			"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect",
+			cli.Unreachable},
 		"a probe only exits with 1": {nil, "probe http://" + closed, cli.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +153,8 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 	// Those that accept a connection and do not respond, or no longer.
-	for _, gone := range []error{context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, ethrpc.HTTPError{StatusCode: 503}} {
+	for _, gone := range []error{context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF,
+		ethrpc.HTTPError{StatusCode: 503}} {
 		if got := cli.CodeOf(fmt.Errorf("around: %w", gone)); got != cli.Unreachable {
 			t.Errorf("%v has code %d", gone, got)
 		}
@@ -162,7 +182,8 @@ func TestExitCodes(t *testing.T) {
 	if err := conn.Ping(t.Context()); cli.CodeOf(fmt.Errorf("around: %w", err)) != cli.Unreachable {
 		t.Errorf("ClickHouse rejects the login, but the code is %d: %v", cli.CodeOf(err), err)
 	}
-	if got := cli.CodeOf(fmt.Errorf("around: %w", errors.Join(errors.New("one"), cli.Frozen.With(errors.New("two"))))); got != cli.Frozen {
+	if got := cli.CodeOf(fmt.Errorf("around: %w",
+		errors.Join(errors.New("one"), cli.Frozen.With(errors.New("two"))))); got != cli.Frozen {
 		t.Errorf("an error among others has code %d", got)
 	}
 	if err := cli.Frozen.With(nil); err != nil {
@@ -236,8 +257,10 @@ func TestMisuse(t *testing.T) {
 		{[]string{"partner", "create"}, "(try `navlog partner create --help`)"},
 		{[]string{"partner", "create", "Acme", "--nonsense"}, "(try `navlog partner create --help`)"},
 		{[]string{"webhook", "list", "--limit", "many"}, "(try `navlog webhook list --help`)"},
-		{[]string{"partner", "create", "Acme", "--id", "-1"}, "numbers are not negative here, and flags are words (try `navlog partner create --help`)"},
-		{[]string{"partner", "set-limit", "1", "-5"}, "numbers are not negative here, and flags are words (try `navlog partner set-limit --help`)"},
+		{[]string{"partner", "create", "Acme", "--id", "-1"},
+			"numbers are not negative here, and flags are words (try `navlog partner create --help`)"},
+		{[]string{"partner", "set-limit", "1", "-5"},
+			"numbers are not negative here, and flags are words (try `navlog partner set-limit --help`)"},
 		{[]string{"partner", "create", ""}, "<name>: the value is empty (try `navlog partner create --help`)"},
 		{[]string{"webhook", "show", "nope"}, `"nope" is not an event id: it must be 32 hex digits`},
 		{[]string{"backup", "/nonexistent", "--verify"}, "there is no backup in /nonexistent"},
@@ -249,9 +272,11 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("navlog %.80q: %.200v, want %q", c.args, err, c.want)
 		}
 	}
-	for _, same := range [][2][]string{{{"help"}, {"--help"}}, {{"help", "partner", "create"}, {"partner", "create", "--help"}}, {{"--version"}, {"version"}}} {
+	for _, same := range [][2][]string{{{"help"}, {"--help"}},
+		{{"help", "partner", "create"}, {"partner", "create", "--help"}}, {{"--version"}, {"version"}}} {
 		var got, want bytes.Buffer
-		if err := errors.Join(run(t.Context(), same[0], &got, &got), run(t.Context(), same[1], &want, &want)); err != nil || got.String() != want.String() {
+		if err := errors.Join(run(t.Context(), same[0], &got, &got), run(t.Context(), same[1], &want, &want)); err != nil ||
+			got.String() != want.String() {
 			t.Errorf("navlog %q prints %q: %v", same[0], got.String(), err)
 		}
 	}
@@ -303,7 +328,8 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 	out, err := status()
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"CHAIN 5 stalled", "reason project retries", "head block 12", "indexed block 11 (1 block, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
+	for _, want := range []string{"CHAIN 5 stalled", "reason project retries", "head block 12",
+		"indexed block 11 (1 block, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
 		"ENDPOINT CALLS UNITS 1 42 1050", "ingest unknown serve serving", "0xA1 Alpha - leaving none of its logs is known"} {
 		if err != nil || !strings.Contains(words, want) {
 			t.Errorf("the status lacks %q: %v\n%s", want, err, out)
@@ -316,8 +342,10 @@ func TestStatusOfAnAPI(t *testing.T) {
 	if out, err := status(); cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "block 9 is final") {
 		t.Errorf("a frozen chain: %v\n%s", err, out)
 	}
-	body = strings.Replace(strings.ReplaceAll(body, "Alpha", `\u001b[2J\nbeta\tserved`), "block 9 is final", `\u001b[2J\nno`, 1)
-	if out, err := status(); strings.ContainsAny(out+err.Error(), "\x1b") || strings.Contains(out+err.Error(), "\nno") || !strings.Contains(out, `0xA1   \x1b[2J\nbeta\tserved  -`) {
+	body = strings.Replace(strings.ReplaceAll(body, "Alpha", `\u001b[2J\nbeta\tserved`), "block 9 is final",
+		`\u001b[2J\nno`, 1)
+	if out, err := status(); strings.ContainsAny(out+err.Error(), "\x1b") || strings.Contains(out+err.Error(), "\nno") ||
+		!strings.Contains(out, `0xA1   \x1b[2J\nbeta\tserved  -`) {
 		t.Errorf("untrusted text: %q\n%s", err, out)
 	}
 	for _, other := range []string{"<html>", `{"ok":false}`, `{"ok":true,"data":[]}`, ""} {
@@ -350,7 +378,8 @@ func TestStatusIsWatched(t *testing.T) {
 		t.Error(err)
 	}
 	statuses := regexp.MustCompile(`\n20\d\d-\S+Z\n`).Split(out.String(), -1)
-	if len(statuses) < 3 || statuses[0] != "" || !strings.Contains(statuses[1], "did not send a response of navlog") || !strings.Contains(statuses[1], "\nCHAIN 5  following") || strings.Contains(out.String(), "\x1b") {
+	if len(statuses) < 3 || statuses[0] != "" || !strings.Contains(statuses[1], "did not send a response of navlog") ||
+		!strings.Contains(statuses[1], "\nCHAIN 5  following") || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("the output is %q", statuses)
 	}
 }
@@ -371,12 +400,14 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	for instance, st := range map[string]projections.Status{"one": {State: projections.Bad, Reason: "users differ"}, "two": {State: projections.Retrying, Reason: "no broker"}} {
+	for instance, st := range map[string]projections.Status{"one": {State: projections.Bad, Reason: "users differ"},
+		"two": {State: projections.Retrying, Reason: "no broker"}} {
 		said, err := json.Marshal(st)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.New(pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Project, Instance: instance, Status: said}); err != nil {
+		if err := db.New(pool).PutStatus(t.Context(),
+			db.PutStatusParams{Program: registry.Project, Instance: instance, Status: said}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -384,9 +415,13 @@ func TestDoctor(t *testing.T) {
 	out, err := c.run("doctor")
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
-		"ok configuration chain 31337, 1 vault, 1 node", "it serves chain 7, but chain.id is 31337 -> give a node of the chain, or correct chain.id",
-		"ok Kafka", "warning Kafka, rights there is no login: every client that reaches the brokers can write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
-		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog has the rights of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
+		"ok configuration chain 31337, 1 vault, 1 node",
+		"it serves chain 7, but chain.id is 31337 -> give a node of the chain, or correct chain.id",
+		"ok Kafka", "warning Kafka, rights there is no login: every client that reaches the brokers can write the log",
+		"warning topics not all of chain 31337 are there", "ok ClickHouse version 26.",
+		"warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
+		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog has the rights of 5 of 5 roles", "ok tables",
+		"warning ingest it does not run", "ok secret key",
 		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
 	} {
 		if !strings.Contains(words, want) {
@@ -415,11 +450,13 @@ func TestDoctor(t *testing.T) {
 	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", own.Addr)
 	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "unknown_user")
 	out, err = c.run("doctor", "--json")
-	if err == nil || !strings.Contains(out, `"ok":false`) || !strings.Contains(out, "connection refused") || !strings.Contains(out, "as unknown_user: ") || strings.Contains(out, "hunter2") {
+	if err == nil || !strings.Contains(out, `"ok":false`) || !strings.Contains(out, "connection refused") ||
+		!strings.Contains(out, "as unknown_user: ") || strings.Contains(out, "hunter2") {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
 	var found struct{ Findings []finding }
-	if c.tryJSON(out, &found); len(found.Findings) < 10 || found.Findings[0].Check != "configuration" || found.Findings[0].Verdict != fine {
+	if c.tryJSON(out, &found); len(found.Findings) < 10 || found.Findings[0].Check != "configuration" ||
+		found.Findings[0].Verdict != fine {
 		t.Errorf("as JSON: %+v", found)
 	}
 }
@@ -462,7 +499,8 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	}
 	out, err = c.run("doctor")
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"ok configuration", "ok node ", "warning ClickHouse 127.0.0.1:", "warning ClickHouse, reading as navlog_query: ", "ok tables", "warning secret key it was not given here"} {
+	for _, want := range []string{"ok configuration", "ok node ", "warning ClickHouse 127.0.0.1:",
+		"warning ClickHouse, reading as navlog_query: ", "ok tables", "warning secret key it was not given here"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
@@ -471,11 +509,13 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 		t.Errorf("nothing is wrong, but the doctor returns %v:\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_PASSWORD", "hunter2")
-	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Unreachable || !strings.Contains(out, "FAIL     ClickHouse, reading") {
+	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Unreachable ||
+		!strings.Contains(out, "FAIL     ClickHouse, reading") {
 		t.Errorf("a wrong password: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_SECRET_KEY", "short")
-	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Configuration || !strings.Contains(out, "NAVLOG_SECRET_KEY must be the base64 of 32 bytes") {
+	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Configuration ||
+		!strings.Contains(out, "NAVLOG_SECRET_KEY must be the base64 of 32 bytes") {
 		t.Errorf("an invalid key: %v\n%s", err, out)
 	}
 }
@@ -509,7 +549,8 @@ func guardedClickHouse(t *testing.T) string {
 // If the configuration cannot be read, the engines are only defaults: the doctor contacts none of them, and reports
 // that.
 func TestDoctorWithoutConfiguration(t *testing.T) {
-	for name, file := range map[string]string{"a missing file": filepath.Join(t.TempDir(), "navlog.yaml"), "invalid YAML": configtest.Write(t, "chain: [\n")} {
+	for name, file := range map[string]string{"a missing file": filepath.Join(t.TempDir(), "navlog.yaml"),
+		"invalid YAML": configtest.Write(t, "chain: [\n")} {
 		var said struct{ Findings []finding }
 		c := commands{t, file}
 		out, err := c.run("doctor", "--json")
@@ -531,10 +572,12 @@ func TestInterruptedChecks(t *testing.T) {
 	c := commands{t, configtest.Write(t, configtest.Sound)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, command := range []string{"doctor", "doctor --json", "config check --connect", "config check --connect --json"} {
+	for _, command := range []string{"doctor", "doctor --json", "config check --connect",
+		"config check --connect --json"} {
 		var out bytes.Buffer
 		err := run(ctx, append(strings.Fields(command), "--config", c.file), &out, io.Discard)
-		if cli.CodeOf(err) != cli.Failed || err.Error() != "interrupted: check the nodes and the engines" || strings.Contains(out.String(), failing) {
+		if cli.CodeOf(err) != cli.Failed || err.Error() != "interrupted: check the nodes and the engines" ||
+			strings.Contains(out.String(), failing) {
 			t.Errorf("navlog %s ends with %d: %v\n%s", command, cli.CodeOf(err), err, out.String())
 		}
 	}
@@ -550,11 +593,15 @@ func TestCompletion(t *testing.T) {
 		}
 		scripts[shell] = out.String()
 	}
-	if !strings.Contains(scripts["zsh"], "bashcompinit") || !strings.Contains(scripts["fish"], `complete -c navlog -n "__fish_use_subcommand" -a doctor`) || strings.Contains(scripts["fish"], "-a probe") {
+	if !strings.Contains(scripts["zsh"], "bashcompinit") ||
+		!strings.Contains(scripts["fish"], `complete -c navlog -n "__fish_use_subcommand" -a doctor`) ||
+		strings.Contains(scripts["fish"], "-a probe") {
 		t.Errorf("zsh and fish get\n%.300s\n%.300s", scripts["zsh"], scripts["fish"])
 	}
-	for typed, want := range map[string]string{"doc": "doctor", "webhook dead re": "retry", "log tail --fol": "--follow", "partner rotate-secret 7 --over": "--overlap", "ingest res": "resume"} {
-		ask := scripts["bash"] + "\nCOMP_WORDS=(navlog " + typed + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _navlog; echo \"${COMPREPLY[@]}\""
+	for typed, want := range map[string]string{"doc": "doctor", "webhook dead re": "retry", "log tail --fol": "--follow",
+		"partner rotate-secret 7 --over": "--overlap", "ingest res": "resume"} {
+		ask := scripts["bash"] + "\nCOMP_WORDS=(navlog " + typed +
+			"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _navlog; echo \"${COMPREPLY[@]}\""
 		out, err := exec.Command("bash", "-c", ask).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("%q is completed to %q, want %q: %v", typed, got, want, err)
@@ -590,23 +637,29 @@ func TestLogCommands(t *testing.T) {
 	}
 	kafka := loadedKafka(t)
 	writeLog(t, kafka, 40)
-	if out, err := show("tail", "-n", "2"); err != nil || out != "40  block  block 39  hash="+zeroHash+"\n41  block  block 40  hash="+zeroHash+"\n" {
+	if out, err := show("tail", "-n", "2"); err != nil ||
+		out != "40  block  block 39  hash="+zeroHash+"\n41  block  block 40  hash="+zeroHash+"\n" {
 		t.Errorf("the last two: %v\n%s", err, out)
 	}
-	if out, err := show("tail", "-n", "100", "--json"); err != nil || strings.Count(out, "\n") != 41 || !strings.HasPrefix(out, `{"seq":1,"offset":0,"type":"vault","boundary":true,"vault":"0x00000000000000000000000000000000000000A1","data":{"name":"One","startBlock":"1"}}`+"\n") {
+	if out, err := show("tail", "-n", "100", "--json"); err != nil || strings.Count(out, "\n") != 41 ||
+		!strings.HasPrefix(out,
+			`{"seq":1,"offset":0,"type":"vault","boundary":true,"vault":"0x00000000000000000000000000000000000000A1","data":{"name":"One","startBlock":"1"}}`+"\n") {
 		t.Errorf("the whole log: %v\n%.300s", err, out)
 	}
-	if out, err := show("show", "3"); err != nil || !strings.Contains(out, "3  block  block 2") || !strings.Contains(out, "of chain.31337.log, ends a unit: true") || !strings.Contains(out, `"chainId"`) {
+	if out, err := show("show", "3"); err != nil || !strings.Contains(out, "3  block  block 2") ||
+		!strings.Contains(out, "of chain.31337.log, ends a unit: true") || !strings.Contains(out, `"chainId"`) {
 		t.Errorf("one record: %v\n%s", err, out)
 	}
 	for _, seq := range []string{"0", "42"} {
-		if out, err := show("show", seq); cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "goes from 1 to 41") {
+		if out, err := show("show", seq); cli.CodeOf(err) != cli.Failed ||
+			!strings.Contains(err.Error(), "goes from 1 to 41") {
 			t.Errorf("record %s: %v\n%s", seq, err, out)
 		}
 	}
 	out, err := show("stats")
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"records 41 in 41 units, no seq missing", "blocks 1 to 40", "retracted 0", "block 40 vault 1"} {
+	for _, want := range []string{"records 41 in 41 units, no seq missing", "blocks 1 to 40", "retracted 0",
+		"block 40 vault 1"} {
 		if err != nil || !strings.Contains(words, want) {
 			t.Errorf("the stats lack %q: %v\n%s", want, err, out)
 		}
@@ -622,21 +675,25 @@ func TestConfigWithoutNodes(t *testing.T) {
 	sound := strings.Replace(configtest.Sound, "  rpc: [http://127.0.0.1:8545]\n", "", 1)
 	c := commands{t, configtest.Write(t, sound)}
 	for program, want := range map[string]cli.Code{"": cli.Done, "serve": cli.Done, "ingest": cli.Configuration} {
-		if out, err := c.run("config", "check", "--program", program); cli.CodeOf(err) != want || (program == "") != strings.Contains(out, "no node is given") {
+		if out, err := c.run("config", "check", "--program", program); cli.CodeOf(err) != want ||
+			(program == "") != strings.Contains(out, "no node is given") {
 			t.Errorf("%q: %v\n%s", program, err, out)
 		}
 	}
-	for fault, want := range map[string]string{"  vaults: []": "chain.vaults has 0 vaults", "  vaults: []\n  window: 100001": "chain.window is 100001"} {
+	for fault, want := range map[string]string{"  vaults: []": "chain.vaults has 0 vaults",
+		"  vaults: []\n  window: 100001": "chain.window is 100001"} {
 		i, j := strings.Index(sound, "  vaults:"), strings.Index(sound, "  pollInterval")
 		c := commands{t, configtest.Write(t, sound[:i]+fault+"\n"+sound[j:])}
 		for _, command := range []string{"config check", "doctor"} {
 			out, err := c.run(strings.Fields(command)...)
-			if text := out + fmt.Sprint(err); cli.CodeOf(err) != cli.Configuration || !strings.Contains(text, want) || strings.Contains(text, "chain.rpc") {
+			if text := out + fmt.Sprint(err); cli.CodeOf(err) != cli.Configuration || !strings.Contains(text, want) ||
+				strings.Contains(text, "chain.rpc") {
 				t.Errorf("%s of %q does not report %q: %v\n%s", command, fault, want, err, out)
 			}
 		}
 	}
-	for faulty, want := range map[bool]string{false: "chain 31337, 1 vault, 0 nodes", true: "chain.window is 100001 and must be 1 to 100000"} {
+	for faulty, want := range map[bool]string{false: "chain 31337, 1 vault, 0 nodes",
+		true: "chain.window is 100001 and must be 1 to 100000"} {
 		c, want, code := c, finding{Check: "configuration", Verdict: fine, Found: want}, cli.Done
 		if faulty {
 			c.file = configtest.Write(t, strings.Replace(sound, "chain:\n", "chain:\n  window: 100001\n", 1))
@@ -647,7 +704,8 @@ func TestConfigWithoutNodes(t *testing.T) {
 			Findings []finding
 		}
 		out, err := c.run("config", "check", "--json")
-		if c.tryJSON(out, &checked); cli.CodeOf(err) != code || checked.OK == faulty || !slices.Contains(checked.Findings, want) {
+		if c.tryJSON(out, &checked); cli.CodeOf(err) != code || checked.OK == faulty ||
+			!slices.Contains(checked.Findings, want) {
 			t.Errorf("config check --json, want %+v: %v\n%s", want, err, out)
 		}
 	}

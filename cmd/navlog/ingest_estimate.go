@@ -38,13 +38,16 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 	if e.FromBlock > e.ToBlock {
-		cli.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID, e.Endpoint, e.FromBlock)
+		cli.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID,
+			e.Endpoint, e.FromBlock)
 	} else {
 		cli.Fprintf(w, "A backfill of chain %d from %s reads blocks %d to %d in ranges of up to %d, about %s, in about %s.\n",
-			e.ChainID, e.Endpoint, e.FromBlock, e.ToBlock, e.RangeBlocks, printable.Count(e.Logs, "log"), time.Duration(e.Seconds)*time.Second)
+			e.ChainID, e.Endpoint, e.FromBlock, e.ToBlock, e.RangeBlocks, printable.Count(e.Logs, "log"),
+			time.Duration(e.Seconds)*time.Second)
 		switch {
 		case e.DatesLogs == nil:
-			fmt.Fprintln(w, "No sample has a log, so it is unknown whether the node returns the times of logs: use more --samples.")
+			fmt.Fprintln(w, "No sample has a log, so it is unknown whether the node returns the times of logs: use more "+
+				"--samples.")
 		case !*e.DatesLogs:
 			fmt.Fprintln(w, "The node does not return the times of logs (blockTimestamp): each block with a log costs a header.")
 		}
@@ -55,7 +58,8 @@ func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 	if len(e.Unpriced) > 0 {
 		cli.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
 	}
-	cli.Fprintf(w, "This estimate made %s (%s).\n", printable.Count(registry.Spent(e.Sampling).Calls, "call"), printable.Count(e.Samples, "sample"))
+	cli.Fprintf(w, "This estimate made %s (%s).\n", printable.Count(registry.Spent(e.Sampling).Calls, "call"),
+		printable.Count(e.Samples, "sample"))
 }
 
 // bill lists calls by method. The bytes of a day are unknown.

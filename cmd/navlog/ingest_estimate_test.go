@@ -14,11 +14,15 @@ import (
 func TestEstimateForPeople(t *testing.T) {
 	undated := false
 	e := &operate.Estimate{
-		ChainID: 1, Endpoint: "https://a.example", FromBlock: 10, ToBlock: 1_000_009, RangeBlocks: 10_000, Samples: 12, Logs: 700, Seconds: 75, DatesLogs: &undated,
-		Calls:           []registry.MethodCalls{{Method: "eth_getBlockByHash", Calls: 600, Bytes: 9000}, {Method: "eth_getLogs", Calls: 103, Bytes: 500, Units: 7725}},
+		ChainID: 1, Endpoint: "https://a.example", FromBlock: 10, ToBlock: 1_000_009, RangeBlocks: 10_000, Samples: 12,
+		Logs: 700, Seconds: 75, DatesLogs: &undated,
+		Calls: []registry.MethodCalls{{Method: "eth_getBlockByHash", Calls: 600, Bytes: 9000},
+			{Method: "eth_getLogs", Calls: 103, Bytes: 500, Units: 7725}},
 		Total:           registry.MethodCalls{Calls: 703, Bytes: 9500, Units: 7725},
-		FollowingPerDay: []registry.MethodCalls{{Method: "eth_getBlockByNumber", Calls: 172_800}}, FollowingTotal: registry.MethodCalls{Calls: 172_800},
-		Unpriced: []string{"eth_getBlockByHash"}, Sampling: []registry.MethodCalls{{Method: "eth_getLogs", Calls: 12}, {Method: "eth_chainId", Calls: 1}},
+		FollowingPerDay: []registry.MethodCalls{{Method: "eth_getBlockByNumber", Calls: 172_800}},
+		FollowingTotal:  registry.MethodCalls{Calls: 172_800},
+		Unpriced:        []string{"eth_getBlockByHash"},
+		Sampling:        []registry.MethodCalls{{Method: "eth_getLogs", Calls: 12}, {Method: "eth_chainId", Calls: 1}},
 	}
 	text := func(e *operate.Estimate, priced bool) string {
 		var out bytes.Buffer
@@ -28,9 +32,11 @@ func TestEstimateForPeople(t *testing.T) {
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
 	for _, want := range []string{
-		"chain 1 from https://a.example reads blocks 10 to 1000009 in ranges of up to 10000, about 700 logs, in about 1m15s.", "does not return the times of logs",
+		"chain 1 from https://a.example reads blocks 10 to 1000009 in ranges of up to 10000, about 700 logs, in about 1m15s.",
+		"does not return the times of logs",
 		"BACKFILL CALLS BYTES UNITS eth_getBlockByHash 600 9000 0 eth_getLogs 103 500 7725 total 703 9500 7725",
-		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash", "made 13 calls (12 samples)",
+		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash",
+		"made 13 calls (12 samples)",
 	} {
 		if got := text(e, true); !strings.Contains(got, want) {
 			t.Errorf("the estimate lacks %q: %s", want, got)
@@ -44,7 +50,8 @@ func TestEstimateForPeople(t *testing.T) {
 		t.Errorf("without a history the output is %s", got)
 	}
 	for _, wrong := range []string{"0", "1001"} {
-		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples: it is "+wrong) {
+		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer),
+			new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples: it is "+wrong) {
 			t.Errorf("--samples %s: %v", wrong, err)
 		}
 	}

@@ -59,19 +59,23 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 func writeResumption(w io.Writer, r *operate.Resumption) {
 	cli.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
 	cli.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
-	cli.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
+	cli.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number,
+		r.Ancestor.Hash)
 	one, many := "record above it would be", "records above it would be"
 	if r.Accepted {
 		one, many = "record above it was", "records above it were"
 	}
-	cli.Fprintf(w, "%s retracted: %s and %s.\n", printable.Count(r.Records, one, many), printable.Count(r.Blocks, "block"), printable.Count(r.Logs, "log"))
+	cli.Fprintf(w, "%s retracted: %s and %s.\n", printable.Count(r.Records, one, many), printable.Count(r.Blocks, "block"),
+		printable.Count(r.Logs, "log"))
 	if len(r.Referrals) > 0 {
 		cli.Fprintf(w, "%s no longer in the chain. Tell the partners: a webhook cannot be revoked.\n",
 			printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
-		fmt.Fprint(w, "If a transaction had been mined before, its partner has the event under the id of the first mining: compare transaction and type.\n\n")
+		fmt.Fprint(w, "If a transaction had been mined before, its partner has the event under the id of the first "+
+			"mining: compare transaction and type.\n\n")
 		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {
-			cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex, l.EventID)
+			cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex,
+				l.EventID)
 		}
 		fmt.Fprintln(w)
 	}

@@ -33,14 +33,16 @@ func TestIngestResume(t *testing.T) {
 	}
 	steps := func(seed int64, n int) {
 		t.Helper()
-		if err := devchain.New(anvil.URL, contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler)).Steps(t.Context(), n); err != nil {
+		if err := devchain.New(anvil.URL, contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler)).Steps(t.Context(),
+			n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	steps(1, 40)
 	for name, value := range map[string]string{
 		"CHAIN_ID": fmt.Sprint(id), "CHAIN_RPC": anvil.URL, "CHAIN_CONFIRMATIONS": "1", "CHAIN_POLL_INTERVAL": "50ms",
-		"KAFKA_BROKERS": strings.Join(enginetest.Kafka(t), ","), "CLICKHOUSE_ADDR": enginetest.ClickHouse(t), "CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
+		"KAFKA_BROKERS": strings.Join(enginetest.Kafka(t), ","), "CLICKHOUSE_ADDR": enginetest.ClickHouse(t),
+		"CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
 	} {
 		t.Setenv("NAVLOG_"+name, value)
 	}
@@ -63,7 +65,8 @@ func TestIngestResume(t *testing.T) {
 		return err == nil && st.State == status.Following && st.IndexedBlock == height && st.ReferralBlock == height
 	}
 	reached("head", atHead)
-	if _, err := c.run("ingest", "resume", "--accept-reorg"); err == nil || !strings.Contains(err.Error(), "chain.31399.log is not frozen") {
+	if _, err := c.run("ingest", "resume", "--accept-reorg"); err == nil ||
+		!strings.Contains(err.Error(), "chain.31399.log is not frozen") {
 		t.Errorf("resuming a log that is not frozen: %v", err)
 	}
 	if err := devchain.Reorg(t.Context(), anvil.URL, 30); err != nil {
@@ -84,7 +87,8 @@ func TestIngestResume(t *testing.T) {
 	if out, err := c.run("doctor"); err == nil || !strings.Contains(out, "FAIL     ingest") {
 		t.Errorf("the doctor: %v\n%s", err, out)
 	}
-	if out, err := c.run("log", "stats"); err != nil || !strings.Contains(out, "FROZEN") || !strings.Contains(out, "DepositAccepted") {
+	if out, err := c.run("log", "stats"); err != nil || !strings.Contains(out, "FROZEN") ||
+		!strings.Contains(out, "DepositAccepted") {
 		t.Errorf("the stats: %v\n%s", err, out)
 	}
 	out, err := c.run("ingest", "resume")
@@ -94,7 +98,9 @@ func TestIngestResume(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("without the flag the error is %v", err)
 	}
-	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell the partners", "EVENT ID", "deposit.referral"} {
+	for _, want := range []string{"chain 31399 was frozen: block ", "is final",
+		"The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell the partners",
+		"EVENT ID", "deposit.referral"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan lacks %q:\n%s", want, out)
 		}
@@ -105,13 +111,15 @@ func TestIngestResume(t *testing.T) {
 		t.Errorf("done %+v", done)
 	}
 	var audit []auditRow
-	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" || audit[0].Outcome != registry.DeedDone || audit[1].Outcome != registry.DeedBegun {
+	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" ||
+		audit[0].Outcome != registry.DeedDone || audit[1].Outcome != registry.DeedBegun {
 		t.Errorf("audit %+v", audit)
 	}
 	reached("head of the new chain", atHead)
 	steps(2, 10)
 	reached("head with new traffic", atHead)
-	if out, err := c.run("log", "tail", "-n", "100000"); err != nil || !strings.Contains(out, "RETRACTS seq ") || !strings.Contains(out, "accept-reorg") {
+	if out, err := c.run("log", "tail", "-n", "100000"); err != nil || !strings.Contains(out, "RETRACTS seq ") ||
+		!strings.Contains(out, "accept-reorg") {
 		t.Errorf("the log: %v\n%s", err, out)
 	}
 	if out, err := c.run("verify"); err != nil {

@@ -38,7 +38,8 @@ func (f loginFlags) logins() (map[string]string, error) {
 	}
 	for user := range f.Login {
 		if logins[user] == "" {
-			return nil, cli.Usage.With(fmt.Errorf("--login names %q, and the users are %s", user, strings.Join(chainlog.Users, ", ")))
+			return nil, cli.Usage.With(fmt.Errorf("--login names %q, and the users are %s", user,
+				strings.Join(chainlog.Users, ", ")))
 		}
 	}
 	return logins, nil
@@ -101,7 +102,8 @@ func writeACLCommands(w io.Writer, rows []rightRow) {
 			}
 		}
 		rows = rest
-		cli.Fprintf(w, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations)
+		cli.Fprintf(w, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login,
+			strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations)
 	}
 }
 
@@ -115,7 +117,8 @@ type kafkaGrantCmd struct {
 
 // Help explains which login the command needs.
 func (kafkaGrantCmd) Help() string {
-	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only what belongs to chain.id by its name. You can run it again at any time: the rights and the passwords are the same afterwards."
+	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only what belongs to " +
+		"chain.id by its name. You can run it again at any time: the rights and the passwords are the same afterwards."
 }
 
 // grantWithin is the time limit of a grant, which makes some thirty requests.
@@ -140,7 +143,9 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return cli.Configuration.With(fmt.Errorf("read the password of Kafka's user %s: %w", logins[user], err))
 		}
 	}
-	d := registry.Deed{Command: "kafka grant", Detail: fmt.Sprintf("chain %d, to %s, passwords set %t", c.Chain.ID, strings.Join(slices.Sorted(maps.Values(logins)), ", "), cmd.Passwords != "")}
+	d := registry.Deed{Command: "kafka grant",
+		Detail: fmt.Sprintf("chain %d, to %s, passwords set %t", c.Chain.ID,
+			strings.Join(slices.Sorted(maps.Values(logins)), ", "), cmd.Passwords != "")}
 	err = cmd.aroundIfThere(ctx, s, c, d, "Kafka has the rights", func() error {
 		return grant(ctx, c, logins, passwords)
 	})
@@ -181,7 +186,8 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"
 	c, chainID := e.config.Kafka, e.config.Chain.ID
 	if c.SASL.Mechanism == "" {
-		e.warn(check, "none, if no other client can reach the brokers; otherwise docs/operations.md, \"Kafka: a user for each program\"", "there is no login: every client that reaches the brokers can write the log")
+		e.warn(check, "none, if no other client can reach the brokers; otherwise docs/operations.md, \"Kafka: a user for "+
+			"each program\"", "there is no login: every client that reaches the brokers can write the log")
 		return
 	}
 	users := chainlog.Users
@@ -190,7 +196,8 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 			users = []string{user}
 		}
 	}
-	const advice = "run `navlog kafka grant` with a login that may alter the cluster; `navlog kafka rights` lists what each user needs"
+	const advice = "run `navlog kafka grant` with a login that may alter the cluster; `navlog kafka rights` lists what " +
+		"each user needs"
 	var may, lacks []string
 	unreported := map[string]bool{}
 	for _, user := range users {
@@ -218,6 +225,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 		e.fine(check, "%s may do what %s does", c.SASL.Who(), strings.Join(may, ", "))
 	}
 	if len(unreported) > 0 {
-		e.warn(check, "run this again when `navlog ingest` has created the topics and the missing rights are granted", "the broker does not report the rights on %s", strings.Join(slices.Sorted(maps.Keys(unreported)), ", "))
+		e.warn(check, "run this again when `navlog ingest` has created the topics and the missing rights are granted",
+			"the broker does not report the rights on %s", strings.Join(slices.Sorted(maps.Keys(unreported)), ", "))
 	}
 }

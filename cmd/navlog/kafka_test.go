@@ -20,27 +20,33 @@ func TestKafkaRights(t *testing.T) {
 	var rows []rightRow
 	c.json(&rows, "kafka", "rights", "--login", "dispatch=sa-3;project=sa-2")
 	for _, want := range []rightRow{
-		{"ingest", "navlog_ingest", "transactional id", "navlog-ingest-31337", "Write"}, {"ingest", "navlog_ingest", "topic", "chain.31337.cursor", "DescribeConfigs"},
-		{"project", "sa-2", "topic", "chain.31337.log", "Read"}, {"dispatch", "sa-3", "topic", "chain.31337.referral.deposits", "Read"},
+		{"ingest", "navlog_ingest", "transactional id", "navlog-ingest-31337", "Write"},
+		{"ingest", "navlog_ingest", "topic", "chain.31337.cursor", "DescribeConfigs"},
+		{"project", "sa-2", "topic", "chain.31337.log", "Read"},
+		{"dispatch", "sa-3", "topic", "chain.31337.referral.deposits", "Read"},
 	} {
 		if !slices.Contains(rows, want) {
 			t.Errorf("%+v is not among %+v", want, rows)
 		}
 	}
-	if slices.ContainsFunc(rows, func(r rightRow) bool { return r.Operation == "Write" && r.User != "ingest" || r.Operation == "Delete" }) {
+	if slices.ContainsFunc(rows,
+		func(r rightRow) bool { return r.Operation == "Write" && r.User != "ingest" || r.Operation == "Delete" }) {
 		t.Errorf("another user may write: %+v", rows)
 	}
 	out := c.mustRun("kafka", "rights", "--commands")
 	for _, want := range []string{
-		"$KAFKA_ACLS --add --allow-principal User:navlog_ingest --topic chain.31337.log --operation Create --operation DescribeConfigs --operation Write --operation Read\n",
+		"$KAFKA_ACLS --add --allow-principal User:navlog_ingest --topic chain.31337.log --operation Create --operation " +
+			"DescribeConfigs --operation Write --operation Read\n",
 		"$KAFKA_ACLS --add --allow-principal User:navlog_ingest --transactional-id navlog-ingest-31337 --operation Write\n",
-		"$KAFKA_ACLS --add --allow-principal User:navlog_dispatch --topic chain.31337.referral.withdrawals --operation Read\n",
+		"$KAFKA_ACLS --add --allow-principal User:navlog_dispatch --topic chain.31337.referral.withdrawals --operation " +
+			"Read\n",
 	} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("%q is not exactly once in\n%s", want, out)
 		}
 	}
-	if table := c.mustRun("kafka", "rights"); strings.Count(table, "\n") != len(rows)+1 || !strings.Contains(table, "User:navlog_operator") {
+	if table := c.mustRun("kafka", "rights"); strings.Count(table, "\n") != len(rows)+1 ||
+		!strings.Contains(table, "User:navlog_operator") {
 		t.Errorf("the table:\n%s", table)
 	}
 }
@@ -68,11 +74,13 @@ func TestKafkaGrantMistakes(t *testing.T) {
 		code    cli.Code
 		message string
 	}{
-		{[]string{"--login", "serve=sa-9"}, cli.Usage, `--login names "serve", and the users are ingest, project, dispatch, operator`},
+		{[]string{"--login", "serve=sa-9"}, cli.Usage,
+			`--login names "serve", and the users are ingest, project, dispatch, operator`},
 		{[]string{"--passwords", passwords}, cli.Configuration, "read the password of Kafka's user navlog_operator"},
 	} {
 		_, err := c.run(append([]string{"kafka", "grant"}, wrong.args...)...)
-		if cli.CodeOf(err) != wrong.code || !strings.Contains(err.Error(), wrong.message) || strings.Contains(err.Error(), "hunter2") {
+		if cli.CodeOf(err) != wrong.code || !strings.Contains(err.Error(), wrong.message) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v: %v", wrong.args, err)
 		}
 	}

@@ -16,7 +16,8 @@ func TestNavlogLinksNothingForDevelopment(t *testing.T) {
 		if err != nil {
 			t.Fatalf("go list: %v", err)
 		}
-		for _, foreign := range []string{"github.com/twmb/franz-go/pkg/kfake", "github.com/ebitengine/purego", "github.com/navlog/navlog/deploy/"} {
+		for _, foreign := range []string{"github.com/twmb/franz-go/pkg/kfake", "github.com/ebitengine/purego",
+			"github.com/navlog/navlog/deploy/"} {
 			if got := strings.Contains("\n"+string(out), "\n"+foreign); got != want {
 				t.Errorf("%s links %s: %t, want %t", program, foreign, got, want)
 			}
@@ -31,7 +32,8 @@ func TestNavlogHasNoChildMode(t *testing.T) {
 		t.Skip("builds both programs")
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir, "github.com/navlog/navlog/cmd/navlog",
+		"github.com/navlog/navlog/cmd/navlog-dev")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
@@ -39,7 +41,8 @@ func TestNavlogHasNoChildMode(t *testing.T) {
 		command := exec.Command(filepath.Join(dir, program), "version")
 		command.Env = append(os.Environ(), `NAVLOG_ENGINE_CHILD={"Kind":"nonsense"}`)
 		out, err := command.CombinedOutput()
-		if taken := err != nil && strings.Contains(string(out), "engine helper"); taken != want || !want && !strings.HasPrefix(string(out), "navlog ") {
+		if taken := err != nil && strings.Contains(string(out), "engine helper"); taken != want || !want &&
+			!strings.HasPrefix(string(out), "navlog ") {
 			t.Errorf("%s is a helper: %t, want %t: %v\n%s", program, taken, want, err, out)
 		}
 	}

@@ -60,7 +60,8 @@ func (cmd mappingCheckCmd) printJSON(s *cli.Streams, fault error) error {
 	for i, m := range mistakes {
 		lines[i] = m.String()
 	}
-	if err := json.NewEncoder(s.Out).Encode(map[string]any{"file": cmd.File, "ok": fault == nil, "mistakes": lines}); err != nil || fault == nil {
+	if err := json.NewEncoder(s.Out).Encode(map[string]any{"file": cmd.File, "ok": fault == nil,
+		"mistakes": lines}); err != nil || fault == nil {
 		return err
 	}
 	return cli.MappingMistakes(io.Discard, cmd.File, fault)
@@ -178,8 +179,8 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
 	}
 	for i, role := range m.Roles {
 		if !role.Optional && !slices.Contains(slices.Collect(maps.Values(t.sources)), uint8(i)) {
-			cli.Fprintf(s.Err, "navlog: warning: the mapping requires a source %q, and no --address names it: the effects of its logs are missing, "+
-				"and so are those that need them\n", role.Name)
+			cli.Fprintf(s.Err, "navlog: warning: the mapping requires a source %q, and no --address names it: the effects of "+
+				"its logs are missing, and so are those that need them\n", role.Name)
 		}
 	}
 	t.vault = m.Compile()
@@ -207,7 +208,8 @@ func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 
 // add maps logs, one transaction at a time.
 func (t *trial) add(ctx context.Context, logs []types.Log) error {
-	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return t.described != nil && !t.described.TakesLog(l.Address, l.Topics) })
+	logs = slices.DeleteFunc(logs,
+		func(l types.Log) bool { return t.described != nil && !t.described.TakesLog(l.Address, l.Topics) })
 	for _, tx := range cli.Transactions(logs) {
 		seconds := tx[0].BlockTimestamp
 		if seconds == 0 { // an older node does not send it
@@ -271,7 +273,8 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 }
 
 func (t *trial) write(w io.Writer) {
-	cli.Fprintf(w, "Blocks %d to %d have %s of these contracts. Nothing was stored.\n", t.From, t.To, printable.Count(t.Logs, "log"))
+	cli.Fprintf(w, "Blocks %d to %d have %s of these contracts. Nothing was stored.\n", t.From, t.To,
+		printable.Count(t.Logs, "log"))
 	if len(t.First) > 0 {
 		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tEFFECT\tFIELDS")
 	}

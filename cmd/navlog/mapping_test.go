@@ -48,9 +48,11 @@ func TestMappingCheck(t *testing.T) {
 	if out, err := check(string(reference)); err != nil || out != "m.yaml has no mistakes.\n" {
 		t.Errorf("%q, %v", out, err)
 	}
-	out, err := check(strings.Replace(strings.Replace(string(reference), "$settlementId", "$x", 1), "key: $depositId", "key: $depositIdd", 1) + "extra: 1\n")
+	out, err := check(strings.Replace(strings.Replace(string(reference), "$settlementId", "$x", 1), "key: $depositId",
+		"key: $depositIdd", 1) + "extra: 1\n")
 	if err == nil || cli.CodeOf(err) != cli.Configuration || !strings.Contains(err.Error(), ": 2") ||
-		!strings.Contains(out, "m.yaml:7:16: unknown parameter `$depositIdd`") || !strings.Contains(out, ": unknown key `extra` in a mapping") {
+		!strings.Contains(out, "m.yaml:7:16: unknown parameter `$depositIdd`") ||
+		!strings.Contains(out, ": unknown key `extra` in a mapping") {
 		t.Errorf("%v (%d)\n%s", err, cli.CodeOf(err), out)
 	}
 	var document bytes.Buffer
@@ -59,14 +61,18 @@ func TestMappingCheck(t *testing.T) {
 		Mistakes []string `json:"mistakes"`
 	}
 	err = run(t.Context(), []string{"mapping", "check", "--json", filepath.Join(dir, "m.yaml")}, &document, io.Discard)
-	if decoded := json.Unmarshal(document.Bytes(), &checked); decoded != nil || cli.CodeOf(err) != cli.Configuration || checked.OK ||
-		len(checked.Mistakes) != 2 || strings.Join(checked.Mistakes, "\n")+"\n" != strings.ReplaceAll(out, "m.yaml", filepath.Join(dir, "m.yaml")) {
+	if decoded := json.Unmarshal(document.Bytes(), &checked); decoded != nil || cli.CodeOf(err) != cli.Configuration ||
+		checked.OK ||
+		len(checked.Mistakes) != 2 ||
+		strings.Join(checked.Mistakes, "\n")+"\n" != strings.ReplaceAll(out, "m.yaml", filepath.Join(dir, "m.yaml")) {
 		t.Errorf("as JSON: %v, %v\n%s", err, decoded, document.String())
 	}
-	if out, err := check(string(reference), "--json"); err != nil || out != `{"file":"m.yaml","mistakes":[],"ok":true}`+"\n" {
+	if out, err := check(string(reference), "--json"); err != nil ||
+		out != `{"file":"m.yaml","mistakes":[],"ok":true}`+"\n" {
 		t.Errorf("%q, %v", out, err)
 	}
-	if err := run(t.Context(), []string{"mapping", "check", filepath.Join(dir, "none.yaml")}, &bytes.Buffer{}, &bytes.Buffer{}); cli.CodeOf(err) != cli.Usage {
+	if err := run(t.Context(), []string{"mapping", "check", filepath.Join(dir, "none.yaml")}, &bytes.Buffer{},
+		&bytes.Buffer{}); cli.CodeOf(err) != cli.Usage {
 		t.Errorf("a file that does not exist: %v (%d)", err, cli.CodeOf(err))
 	}
 }
@@ -129,7 +135,8 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 func TestVaultDetect(t *testing.T) {
 	t.Parallel()
 	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
-	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(3), Owner: vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(99)})
+	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(3), Owner: vault, PartnerID: 7,
+		Assets: big.NewInt(5), Shares: big.NewInt(99)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +156,14 @@ func TestVaultDetect(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if d.Proposal != "reference" || d.Logs != 3 || d.Topics != 2 || d.Presets[0].Known != 1 || d.Presets[0].Wrong != 1 ||
-		!slices.Equal(d.Presets[0].Events, []string{"DepositAccepted"}) || d.CodeBytes != 2 || d.Implementation != (common.Address{19: 9}).Hex() {
+		!slices.Equal(d.Presets[0].Events, []string{"DepositAccepted"}) || d.CodeBytes != 2 ||
+		d.Implementation != (common.Address{19: 9}).Hex() {
 		t.Errorf("detected %+v", d)
 	}
 	out, err = detect("--rpc", node)
-	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 log with an effect, 1 laid out otherwise", "Proposed: reference.", "--from 0 --to 30 --rpc " + node + "\n"} {
+	for _, part := range []string{"2 bytes of code", "It is a proxy",
+		"reference: 1 log with an effect, 1 laid out otherwise", "Proposed: reference.",
+		"--from 0 --to 30 --rpc " + node + "\n"} {
 		if err != nil || !strings.Contains(out, part) {
 			t.Errorf("the output lacks %q: %v\n%s", part, err, out)
 		}
@@ -173,7 +183,9 @@ func TestVaultDetect(t *testing.T) {
 		t.Errorf("the proposed command does not read the file of the node: %v\n%s", err, out)
 	}
 	for _, more := range [][]string{{"--rpc", node + "/empty"}, {"--rpc", node + "/empty", "--json"}} {
-		if out, err = detect(more...); cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "has no code: it is not a contract on this chain") || strings.Contains(out, "--blocks") {
+		if out, err = detect(more...); cli.CodeOf(err) != cli.Failed ||
+			!strings.Contains(err.Error(), "has no code: it is not a contract on this chain") ||
+			strings.Contains(out, "--blocks") {
 			t.Errorf("an address without code: %v\n%s", err, out)
 		}
 	}
@@ -188,14 +200,17 @@ func TestVaultDetect(t *testing.T) {
 	fulfilled := types.Log{Address: vault, BlockNumber: 20, TxHash: common.Hash{1}, Data: words(100, 100),
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("RequestFulfilled(address,uint256,uint256)")), user}}
 	paid := types.Log{Address: vault, BlockNumber: 20, TxHash: common.Hash{1}, Index: 1, Data: words(99, 100),
-		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user, itself}}
-	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil || !strings.Contains(out, "yo: 1 log with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user,
+			itself}}
+	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil ||
+		!strings.Contains(out, "yo: 1 log with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
 		t.Errorf("logs that complete each other: %v\n%s", err, out)
 	}
 	// A search that ends at the last block number terminates.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	last := []string{"vault", "detect", vault.Hex(), "--to", fmt.Sprint(uint64(math.MaxUint64)), "--blocks", "10", "--rpc", node}
+	last := []string{"vault", "detect", vault.Hex(), "--to", fmt.Sprint(uint64(math.MaxUint64)), "--blocks", "10", "--rpc",
+		node}
 	if err := run(ctx, last, io.Discard, io.Discard); err != nil {
 		t.Errorf("up to the last block number: %v", err)
 	}
@@ -218,7 +233,8 @@ func TestMappingTry(t *testing.T) {
 	t.Parallel()
 	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
 	at := func(block uint64, index uint, topics []common.Hash, data []byte) types.Log {
-		return types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block, Index: index, TxHash: common.Hash{1: byte(block)}}
+		return types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block, Index: index,
+			TxHash: common.Hash{1: byte(block)}}
 	}
 	emit := func(block uint64, index uint, e contracts.Event) types.Log {
 		topics, data, err := contracts.Encode(e)
@@ -228,10 +244,12 @@ func TestMappingTry(t *testing.T) {
 		return at(block, index, topics, data)
 	}
 	deposit := func(assets *big.Int) contracts.Event {
-		return contracts.DepositAccepted{DepositID: big.NewInt(3), Owner: vault, PartnerID: 7, Assets: assets, Shares: big.NewInt(99)}
+		return contracts.DepositAccepted{DepositID: big.NewInt(3), Owner: vault, PartnerID: 7, Assets: assets,
+			Shares: big.NewInt(99)}
 	}
 	node := mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), emit(11, 2, deposit(mapping.MaxAmount)),
-		emit(11, 1, contracts.NavUpdated{NavID: big.NewInt(1), NavPerShare: big.NewInt(5), TotalAssets: big.NewInt(6), TotalSupply: big.NewInt(7)}),
+		emit(11, 1, contracts.NavUpdated{NavID: big.NewInt(1), NavPerShare: big.NewInt(5), TotalAssets: big.NewInt(6),
+			TotalSupply: big.NewInt(7)}),
 		at(12, 0, []common.Hash{{0xaa}}, nil), at(13, 0, []common.Hash{}, nil), emit(99, 0, deposit(big.NewInt(1))))
 	var other bytes.Buffer // standard error
 	try := func(args ...string) (string, error) {
@@ -253,7 +271,8 @@ func TestMappingTry(t *testing.T) {
 		got.Unknown["no topic"] != 1 || got.Unknown[(common.Hash{0xaa}).Hex()] != 1 || len(got.Without) != 0 {
 		t.Errorf("the counts are %+v", got)
 	}
-	if len(got.First) != 2 || got.First[0].Effect != "valuation" || got.First[1].Block != 20 || got.First[1].Event != "DepositAccepted" ||
+	if len(got.First) != 2 || got.First[0].Effect != "valuation" || got.First[1].Block != 20 ||
+		got.First[1].Event != "DepositAccepted" ||
 		got.First[1].Fields["assets"] != "100" || got.First[1].Fields["partner"] != "7" {
 		t.Errorf("the effects are %+v", got.First)
 	}
@@ -272,15 +291,19 @@ func TestMappingTry(t *testing.T) {
 	}
 	described := file("v.yaml", "sources: {vault: "+vault.Hex()+"}\npresets: [{preset: reference, from: 12}]\n")
 	out, err = try(append(blocks, described)...)
-	for _, part := range []string{"have 5 logs", "deposit  key=3 owner=0x", "assets=100", "UNKNOWN EVENT, BY ITS FIRST TOPIC"} {
+	for _, part := range []string{"have 5 logs", "deposit  key=3 owner=0x", "assets=100",
+		"UNKNOWN EVENT, BY ITS FIRST TOPIC"} {
 		if err != nil || !strings.Contains(out, part) {
 			t.Errorf("the output lacks %q: %v\n%s", part, err, out)
 		}
 	}
 	// The contract is shared: only one of its logs names the vault.
-	shared := file("shared.yaml", "sources: {vault: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: reference}]\n")
-	foreign := emit(21, 0, contracts.DepositAccepted{DepositID: big.NewInt(4), Owner: common.Address{9}, Assets: big.NewInt(5), Shares: big.NewInt(6)})
-	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign), shared)
+	shared := file("shared.yaml",
+		"sources: {vault: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: reference}]\n")
+	foreign := emit(21, 0, contracts.DepositAccepted{DepositID: big.NewInt(4), Owner: common.Address{9},
+		Assets: big.NewInt(5), Shares: big.NewInt(6)})
+	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign),
+		shared)
 	if err != nil || !strings.Contains(out, "have 1 log of") || strings.Contains(out, "key=4") {
 		t.Errorf("a shared contract: %v\n%s", err, out)
 	}
@@ -292,16 +315,20 @@ func TestMappingTry(t *testing.T) {
 	if other.Len() > 0 {
 		t.Errorf("standard error has %s", &other)
 	}
-	if _, err = try(append(blocks, "veda", "--address", vault.Hex())...); err != nil || strings.Count(other.String(), "warning") != 2 ||
-		!strings.Contains(other.String(), `requires a source "teller"`) || !strings.Contains(other.String(), `requires a source "accountant"`) {
+	if _, err = try(append(blocks, "veda", "--address", vault.Hex())...); err != nil ||
+		strings.Count(other.String(), "warning") != 2 ||
+		!strings.Contains(other.String(), `requires a source "teller"`) ||
+		!strings.Contains(other.String(), `requires a source "accountant"`) {
 		t.Errorf("without required sources: %v\n%s", err, &other)
 	}
 	// A description names files too, as chain.vaults does.
 	deposits := file("deposits.yaml", "preset: own\nsources: {gate: required}\nevents:\n"+
-		"  - on: DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, uint256 assets, uint256 shares)\n"+
-		"    source: gate\n    emit: supply\n    set: {shares: $shares}\n")
-	filtered := file("filtered.yaml", "sources: {gate: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: "+deposits+", from: 12}]\n")
-	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign), filtered)
+		"  - on: DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, "+
+		"uint256 assets, uint256 shares)\n    source: gate\n    emit: supply\n    set: {shares: $shares}\n")
+	filtered := file("filtered.yaml",
+		"sources: {gate: {address: "+vault.Hex()+", topic2: "+vault.Hex()+"}}\npresets: [{preset: "+deposits+", from: 12}]\n")
+	out, err = try("--from", "10", "--to", "30", "--rpc", mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), foreign),
+		filtered)
 	if err != nil || !strings.Contains(out, "supply  shares=99") || strings.Contains(out, "shares=6") {
 		t.Errorf("of a description with a file: %v\n%s", err, out)
 	}
@@ -315,14 +342,19 @@ func TestMappingTry(t *testing.T) {
 	}
 	fails("unknown preset \"nosuch\"", cli.Usage, append(blocks, "nosuch", "--address", vault.Hex())...)
 	fails("there is no contract to read", cli.Usage, append(blocks, "reference")...)
-	fails("the mapping has no source \"gate\"", cli.Usage, append(blocks, "reference", "--address", "gate="+vault.Hex())...)
-	fails("twice, and a contract is one source", cli.Usage, append(blocks, "reference", "--address", vault.Hex(), "--address", "vault="+vault.Hex())...)
+	fails("the mapping has no source \"gate\"", cli.Usage,
+		append(blocks, "reference", "--address", "gate="+vault.Hex())...)
+	fails("twice, and a contract is one source", cli.Usage,
+		append(blocks, "reference", "--address", vault.Hex(), "--address", "vault="+vault.Hex())...)
 	fails("must be an address", cli.Usage, append(blocks, "reference", "--address", "0x01")...)
 	fails("omit --address", cli.Usage, append(blocks, described, "--address", vault.Hex())...)
 	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
 	fails("there is no node of the chain", cli.Usage, "reference", "--from", "1", "--to", "2", "--address", vault.Hex())
 	fails("unknown key `x`", cli.Configuration, append(blocks, file("bad.yaml", "x: 1\n"), "--address", vault.Hex())...)
-	fails("broken.yaml:1:20: "+dir+"/bad.yaml:1:1: ", cli.Configuration, append(blocks, file("broken.yaml", "presets: [{preset: "+dir+"/bad.yaml}]\nsources: {}\n"))...)
-	fails("no such file or directory", cli.Configuration, append(blocks, file("absent.yaml", "presets: [{preset: ./absent/none.yaml}]\nsources: {}\n"))...)
-	fails("request the logs of blocks 1 to 1 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
+	fails("broken.yaml:1:20: "+dir+"/bad.yaml:1:1: ", cli.Configuration,
+		append(blocks, file("broken.yaml", "presets: [{preset: "+dir+"/bad.yaml}]\nsources: {}\n"))...)
+	fails("no such file or directory", cli.Configuration,
+		append(blocks, file("absent.yaml", "presets: [{preset: ./absent/none.yaml}]\nsources: {}\n"))...)
+	fails("request the logs of blocks 1 to 1 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2",
+		"--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
 }

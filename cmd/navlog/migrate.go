@@ -50,8 +50,10 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 			refused = registry.GrantRoles(ctx, pool)
 		}
 		granted := cmd.Roles && refused == nil
-		d := registry.Deed{Command: "migrate", Detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, granted)}
-		if before != after || granted { // a migration is recorded even if the grants fail: the next run finds nothing to migrate
+		d := registry.Deed{Command: "migrate",
+			Detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, granted)}
+		if before != after || granted {
+			// a migration is recorded even if the grants fail: the next run finds nothing to migrate
 			if err := registry.RecordDeed(ctx, db.New(pool), cmd.operator(), d, registry.DeedDone); err != nil {
 				return errors.Join(refused, err)
 			}

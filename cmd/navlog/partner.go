@@ -60,7 +60,8 @@ func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
 	if p.APIKey != "" {
 		last4 := p.APIKey[len(p.APIKey)-4:]
 		issued = append(issued, "API key ..."+last4)
-		replace = append(replace, fmt.Sprintf("`navlog partner revoke-key %d %s`", p.ID, last4), fmt.Sprintf("`navlog partner rotate-key %d`", p.ID))
+		replace = append(replace, fmt.Sprintf("`navlog partner revoke-key %d %s`", p.ID, last4),
+			fmt.Sprintf("`navlog partner rotate-key %d`", p.ID))
 	}
 	if p.SigningSecret != "" {
 		issued = append(issued, "signing secret")
@@ -119,7 +120,8 @@ func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
 			for _, p := range rows {
-				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL))
+				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit),
+					p.LiveKeys, orNone(p.URL))
 			}
 		})
 	})
@@ -177,7 +179,8 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
 			cli.Fprintf(w, "partner      %d (%s), %s, created %s\nlimit        %s\nwebhook URL  %s (version %d, changed %s)\n",
-				p.ID, p.Name, partnerState(p.Disabled), clock(&p.CreatedAt), limitOf(p.RateLimit), orNone(p.Url), p.Version, clock(&p.UpdatedAt))
+				p.ID, p.Name, partnerState(p.Disabled), clock(&p.CreatedAt), limitOf(p.RateLimit), orNone(p.Url), p.Version,
+				clock(&p.UpdatedAt))
 			for _, k := range keys {
 				cli.Fprintf(w, "key          ...%s, issued %s\n", k.Last4, clock(&k.CreatedAt))
 			}
@@ -220,13 +223,15 @@ func (cmd partnerEnableCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 func (f partnerFlags) setDisabled(ctx context.Context, s *cli.Streams, command string, disabled bool) error {
-	return f.update(ctx, s, registry.Deed{Command: command, Partner: f.ID, Detail: partnerState(disabled)}, func(q *db.Queries) (int64, error) {
-		return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: f.ID, Disabled: disabled})
-	})
+	return f.update(ctx, s, registry.Deed{Command: command, Partner: f.ID, Detail: partnerState(disabled)},
+		func(q *db.Queries) (int64, error) {
+			return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: f.ID, Disabled: disabled})
+		})
 }
 
 // update changes the row of one partner and prints what it did.
-func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed, do func(*db.Queries) (int64, error)) error {
+func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed,
+	do func(*db.Queries) (int64, error)) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (registry.Deed, error) {
 			rows, err := do(q)
@@ -257,9 +262,11 @@ func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit > 0 {
 		p.RateLimit = &cmd.Limit
 	}
-	return cmd.update(ctx, s, registry.Deed{Command: "partner set-limit", Partner: cmd.ID, Detail: "limit " + orDefault(p.RateLimit)}, func(q *db.Queries) (int64, error) {
-		return q.SetPartnerRateLimit(ctx, p)
-	})
+	return cmd.update(ctx, s,
+		registry.Deed{Command: "partner set-limit", Partner: cmd.ID, Detail: "limit " + orDefault(p.RateLimit)},
+		func(q *db.Queries) (int64, error) {
+			return q.SetPartnerRateLimit(ctx, p)
+		})
 }
 
 type partnerRotateKeyCmd struct {
@@ -289,7 +296,8 @@ const revokedWithin = "a second"
 
 func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (cmd.Last4 == "") || cmd.Last4 != "" && len(cmd.Last4) != 4 {
-		return cli.Usage.With(fmt.Errorf("name the key of partner %d to revoke: its last four characters, as in `navlog partner show %d`, or --all", cmd.ID, cmd.ID))
+		return cli.Usage.With(fmt.Errorf("name the key of partner %d to revoke: its last four characters, as in `navlog "+
+			"partner show %d`, or --all", cmd.ID, cmd.ID))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		revoked, err := registry.RevokeKeys(ctx, pool, cmd.operator(), cmd.ID, cmd.Last4)
@@ -297,7 +305,8 @@ func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		return cmd.Print(s.Out, map[string]any{"id": cmd.ID, "revoked": append([]string{}, revoked...)}, func(w io.Writer) {
-			cli.Fprintf(w, "partner %d: revoked %s; no instance accepts it after %s\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
+			cli.Fprintf(w, "partner %d: revoked %s; no instance accepts it after %s\n", cmd.ID, registry.KeyNames(revoked),
+				revokedWithin)
 		})
 	})
 }
@@ -312,7 +321,8 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		steps := console.Progress(cmd.Flags, s)
-		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer, func(done, of uint64) { steps.Report("partners: secrets", done, of) })
+		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer,
+			func(done, of uint64) { steps.Report("partners: secrets", done, of) })
 		steps.End()
 		if err != nil {
 			return err
@@ -355,7 +365,8 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error
 	}, config.NeedSecretKey)
 }
 
-func (cmd partnerRotateSecretCmd) sealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registry.Sealer, error) {
+func (cmd partnerRotateSecretCmd) sealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registry.Sealer,
+	error) {
 	if cmd.LostKey {
 		return registry.NewSealer(key)
 	}

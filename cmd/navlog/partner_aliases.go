@@ -43,7 +43,8 @@ func (cmd aliasAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	given.effect = "Webhooks follow it from now on. The next generation has it for the whole history, with the amounts in the partner's totals."
+	given.effect = "Webhooks follow it from now on. The next generation has it for the whole history, with the amounts " +
+		"in the partner's totals."
 	return cmd.order(ctx, s, given)
 }
 
@@ -58,7 +59,8 @@ func (cmd aliasRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	given.effect = "From now on no webhook is sent for it, and from the next generation on its amounts are in no partner's totals. What was sent stays sent."
+	given.effect = "From now on no webhook is sent for it, and from the next generation on its amounts are in no " +
+		"partner's totals. What was sent stays sent."
 	return cmd.order(ctx, s, given)
 }
 
@@ -112,8 +114,10 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return fmt.Errorf("partner %d has no alias: add one with `navlog partner aliases add`", cmd.Partner)
 		}
 		if !cmd.Yes {
-			if err := confirm(ctx, s, fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not got yet.\n",
-				what, strings.Join(names, ", "), c.Chain.ID)); err != nil {
+			if err := confirm(ctx, s,
+				fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not got "+
+					"yet.\n",
+					what, strings.Join(names, ", "), c.Chain.ID)); err != nil {
 				return err
 			}
 		}
@@ -172,7 +176,8 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	rows := []aliasRow{}
 	for _, v := range vaults {
 		for _, a := range v.GetAliases() {
-			rows = append(rows, aliasRow{common.BytesToAddress(v.GetAddress()).Hex(), common.BytesToHash(a.GetValue()), a.GetPartnerId()})
+			rows = append(rows, aliasRow{common.BytesToAddress(v.GetAddress()).Hex(), common.BytesToHash(a.GetValue()),
+				a.GetPartnerId()})
 		}
 	}
 	return cmd.Print(s.Out, rows, func(w io.Writer) {
@@ -201,13 +206,15 @@ func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams, vaults []*e
 	rows := []unknownRow{}
 	for _, a := range all {
 		if mapping.AliasOf(known[a.Vault], a.Value) == 0 && uint64(len(rows)) < cmd.Limit {
-			rows = append(rows, unknownRow{a.Vault.Hex(), a.Value, a.Deposits, a.Requests, a.First, time.Unix(int64(a.Since), 0).UTC()})
+			rows = append(rows, unknownRow{a.Vault.Hex(), a.Value, a.Deposits, a.Requests, a.First,
+				time.Unix(int64(a.Since), 0).UTC()})
 		}
 	}
 	return cmd.Print(s.Out, rows, func(w io.Writer) {
 		fmt.Fprintln(w, "VAULT\tVALUE\tDEPOSITS\tREQUESTS\tSINCE")
 		for _, r := range rows {
-			cli.Fprintf(w, "%s\t%s\t%d\t%d\tblock %d, %s\n", r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests, r.Block, clock(&r.Since))
+			cli.Fprintf(w, "%s\t%s\t%d\t%d\tblock %d, %s\n", r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests,
+				r.Block, clock(&r.Since))
 		}
 	})
 }

@@ -42,8 +42,10 @@ events:
 		t.Fatal(err)
 	}
 	address := common.Address{0xa1}
-	v := &event.Vault{Address: address[:], StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18, Asset: &event.Token{Address: address[:], Symbol: "A", Decimals: 6}}
-	if err := mapping.Record(v, []mapping.Source{{Role: "vault", Address: address}}, []mapping.Text{{To: math.MaxUint64, Preset: "attributed", Text: text}}); err != nil {
+	v := &event.Vault{Address: address[:], StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18,
+		Asset: &event.Token{Address: address[:], Symbol: "A", Decimals: 6}}
+	if err := mapping.Record(v, []mapping.Source{{Role: "vault", Address: address}},
+		[]mapping.Text{{To: math.MaxUint64, Preset: "attributed", Text: text}}); err != nil {
 		t.Fatal(err)
 	}
 	v = mapping.WithAlias(v, common.Hash{31: 7}, 70)
@@ -52,7 +54,8 @@ events:
 		r.Retracts = uint64(retracts)
 	}
 	log := func(block uint64, hash, index byte, signature string, ref byte, words ...byte) *event.Record {
-		l := &event.Log{Address: address[:], BlockNumber: block, BlockHash: word(hash), BlockTime: 1_700_000_000 + block, TxHash: word(hash<<4 | index), LogIndex: uint32(index),
+		l := &event.Log{Address: address[:], BlockNumber: block, BlockHash: word(hash), BlockTime: 1_700_000_000 + block,
+			TxHash: word(hash<<4 | index), LogIndex: uint32(index),
 			Topics: [][]byte{crypto.Keccak256([]byte(signature)), word(0xb1), word(ref)}}
 		for _, w := range words {
 			l.Data = append(l.Data, word(w)...)
@@ -60,7 +63,9 @@ events:
 		return &event.Record{Fact: &event.Record_Log{Log: l}}
 	}
 	block := func(number uint64, hash, parent byte) *event.Record {
-		return &event.Record{Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: 1_700_000_000 + number, Hash: word(hash), ParentHash: word(parent)}}}
+		return &event.Record{Boundary: true,
+			Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: 1_700_000_000 + number, Hash: word(hash),
+				ParentHash: word(parent)}}}
 	}
 	bought := func(block uint64, hash, index, ref byte) *event.Record {
 		return log(block, hash, index, "Bought(address,uint256,uint256,uint256)", ref, 5, 6)
@@ -118,7 +123,8 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	}
 	// Partner 70 is notified of the deposit of seq 2, with an id by the rule in docs/webhooks.md. That of seq 4 names
 	// no partner.
-	event := uuid.NewSHA1(uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event")), []byte(fmt.Sprintf("31337:%s:0:deposit.referral:70", common.Hash{31: 0x10})))
+	event := uuid.NewSHA1(uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event")),
+		[]byte(fmt.Sprintf("31337:%s:0:deposit.referral:70", common.Hash{31: 0x10})))
 	if out := c.mustRun("log", "show", "2"); !strings.Contains(out, "eventId="+event.String()) {
 		t.Errorf("a deposit that names a partner is shown without the id of its event, %s: %s", event, out)
 	}
@@ -127,14 +133,16 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	}
 	wait.Until(t, func() error { // the generation is live and has the whole log
 		out, err := c.run("partner", "aliases", "list", "--unknown")
-		if err == nil && !strings.Contains(out, fmt.Sprintf("%s  8      1         1         block 2, 2023-11-14T22:13:22Z", vault)) {
+		if err == nil && !strings.Contains(out,
+			fmt.Sprintf("%s  8      1         1         block 2, 2023-11-14T22:13:22Z", vault)) {
 			err = fmt.Errorf("the unknown values are\n%s", out)
 		}
 		return err
 	})
 	var unknown []unknownRow
 	c.json(&unknown, "partner", "aliases", "list", "--unknown", "--limit", "1")
-	if len(unknown) != 1 || unknown[0].Value != (common.Hash{31: 8}) || unknown[0].Deposits != 1 || unknown[0].Requests != 1 || unknown[0].Block != 2 {
+	if len(unknown) != 1 || unknown[0].Value != (common.Hash{31: 8}) || unknown[0].Deposits != 1 ||
+		unknown[0].Requests != 1 || unknown[0].Block != 2 {
 		t.Errorf("the unknown values are %+v", unknown)
 	}
 	if _, err := c.run("partner", "aliases", "list", "--unknown", "--limit", "0"); cli.CodeOf(err) != cli.Usage {
@@ -142,7 +150,8 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	}
 
 	c.mustRun("partner", "create", "Acme", "--id", "70")
-	if _, err := c.run("partner", "aliases", "backfill", "71", "--yes", "--wait", "0s"); err == nil || !strings.Contains(err.Error(), "has no alias") {
+	if _, err := c.run("partner", "aliases", "backfill", "71", "--yes", "--wait", "0s"); err == nil ||
+		!strings.Contains(err.Error(), "has no alias") {
 		t.Errorf("the referrals of a partner without an alias: %v", err)
 	}
 	before := stdin
@@ -154,7 +163,9 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 		t.Errorf("the commands are %+v", left)
 	}
 	pending, err := db.New(c.registry()).PendingVaultCommands(t.Context(), 31337)
-	if err != nil || len(pending) != 1 || pending[0].Kind != registry.SendEarlier || common.BytesToAddress(pending[0].Vault).Hex() != vault || !strings.Contains(string(pending[0].Argument), `"Partner":70`) {
+	if err != nil || len(pending) != 1 || pending[0].Kind != registry.SendEarlier ||
+		common.BytesToAddress(pending[0].Vault).Hex() != vault ||
+		!strings.Contains(string(pending[0].Argument), `"Partner":70`) {
 		t.Errorf("the commands are %v, %v", pending, err)
 	}
 }
@@ -182,11 +193,13 @@ func TestPartnerAliasesAreCommands(t *testing.T) {
 		} else {
 			args = append(slices.Clone(args), "--yes")
 		}
-		if _, err := c.run(append([]string{"partner", "aliases"}, args...)...); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := c.run(append([]string{"partner", "aliases"}, args...)...); err == nil ||
+			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
 	}
-	out := c.mustRun("partner", "aliases", "add", "70", "0x00000000000000000000000000000000000000b1", "--vault", vault, "--yes", "--wait", "0s", "--as", "ann")
+	out := c.mustRun("partner", "aliases", "add", "70", "0x00000000000000000000000000000000000000b1", "--vault", vault,
+		"--yes", "--wait", "0s", "--as", "ann")
 	if !strings.Contains(out, "add the alias 177 for partner 70 to vault "+vault+" is queued as command 1") {
 		t.Errorf("a pending alias: %q", out)
 	}
@@ -200,12 +213,14 @@ func TestPartnerAliasesAreCommands(t *testing.T) {
 		t.Fatalf("the commands are %v, %v", pending, err)
 	}
 	for i, part := range []string{`"Partner":70`, `"Partner":0`} {
-		if a := string(pending[i].Argument); !strings.Contains(a, part) || !strings.Contains(a, strings.Repeat("0", 62)+"b1") {
+		if a := string(pending[i].Argument); !strings.Contains(a, part) ||
+			!strings.Contains(a, strings.Repeat("0", 62)+"b1") {
 			t.Errorf("command %d has the argument %s", i+1, a)
 		}
 	}
 	audit := c.mustRun("audit")
-	for _, part := range []string{`"ann"`, "partner aliases add", "partner aliases remove", "add the alias 177 for partner 70"} {
+	for _, part := range []string{`"ann"`, "partner aliases add", "partner aliases remove",
+		"add the alias 177 for partner 70"} {
 		if !strings.Contains(audit, part) {
 			t.Errorf("the audit has no %q:\n%s", part, audit)
 		}

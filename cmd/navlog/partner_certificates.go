@@ -64,7 +64,8 @@ func (cmd certificatesSetCmd) read() (certs.Pinned, error) {
 	for _, f := range []struct {
 		flag, file string
 		into       *string
-	}{{"authorities", cmd.Authorities, &texts.Authorities}, {"certificate", cmd.Certificate, &texts.Client}, {"key", cmd.Key, &texts.Key}} {
+	}{{"authorities", cmd.Authorities, &texts.Authorities}, {"certificate", cmd.Certificate, &texts.Client},
+		{"key", cmd.Key, &texts.Key}} {
 		if f.file == "" {
 			continue
 		}
@@ -150,7 +151,8 @@ func (cmd certificatesShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			if len(rows) == 0 {
-				cli.Fprintf(w, "partner %d has no certificates: the system's authorities are trusted, and no client certificate is sent\n", cmd.ID)
+				cli.Fprintf(w, "partner %d has no certificates: the system's authorities are trusted, and no client certificate "+
+					"is sent\n", cmd.ID)
 			}
 			writeCertificates(w, cmd.ID, rows)
 		})
@@ -212,7 +214,8 @@ func (cmd certificatesRemoveCmd) Run(ctx context.Context, s *cli.Streams) error 
 		return err
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		url, err := registry.RemoveCertificates(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, url, cmd.Only != "client", cmd.Only != "authorities")
+		url, err := registry.RemoveCertificates(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, url,
+			cmd.Only != "client", cmd.Only != "authorities")
 		if err != nil {
 			return err
 		}

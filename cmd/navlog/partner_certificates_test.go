@@ -24,7 +24,8 @@ func TestPartnerCertificates(t *testing.T) {
 	}
 	ca := certstest.New(t)
 	files := ca.Files()
-	set := []string{"partner", "certificates", "set", "7", "--authorities", files.CA, "--certificate", files.Cert, "--key", files.Key}
+	set := []string{"partner", "certificates", "set", "7", "--authorities", files.CA, "--certificate", files.Cert, "--key",
+		files.Key}
 	if _, err := c.run(set...); err == nil || !strings.Contains(err.Error(), "has no webhook URL: name the URL") {
 		t.Errorf("without a URL: %v", err)
 	}
@@ -34,7 +35,8 @@ func TestPartnerCertificates(t *testing.T) {
 	}
 	defer pool.Close()
 	// Before the partner registers the URL, which is stored in its canonical form.
-	if out, err := c.run(append(set, "--url", "https://ACME.example:443/hook")...); err != nil || !strings.Contains(out, "not the partner's URL") {
+	if out, err := c.run(append(set, "--url", "https://ACME.example:443/hook")...); err != nil ||
+		!strings.Contains(out, "not the partner's URL") {
 		t.Fatalf("before the URL is the partner's: %q, %v", out, err)
 	}
 	if err := partners.Register(t.Context(), pool, 7, url); err != nil {
@@ -46,30 +48,37 @@ func TestPartnerCertificates(t *testing.T) {
 	if len(rows) != 1 || rows[0].URL != url || !rows[0].Used || len(rows[0].Authorities) != 1 || len(rows[0].Client) != 1 {
 		t.Fatalf("show: %+v", rows)
 	}
-	if got, want := rows[0].Client[0], (certificateRow{"CN=navlog", "CN=an authority", leaf, ca.Certificate.NotAfter.UTC()}); got != want {
+	if got, want := rows[0].Client[0],
+		(certificateRow{"CN=navlog", "CN=an authority", leaf, ca.Certificate.NotAfter.UTC()}); got != want {
 		t.Errorf("the client certificate is %+v, want %+v", got, want)
 	}
 	out, err := c.run("partner", "certificates", "show", "7")
-	if err != nil || !strings.Contains(out, leaf) || !strings.Contains(out, "dispatch uses them within a second") || strings.Contains(out, "PRIVATE") {
+	if err != nil || !strings.Contains(out, leaf) || !strings.Contains(out, "dispatch uses them within a second") ||
+		strings.Contains(out, "PRIVATE") {
 		t.Errorf("show: %q, %v", out, err)
 	}
 
 	e := &examination{config: mustLoad(t, c.file)}
 	e.certificates(t.Context(), pool)
-	if len(e.findings) != 2 || e.findings[0].Verdict != warning || !strings.Contains(e.findings[0].Found, "for the webhooks of partner 7 expires at") {
+	if len(e.findings) != 2 || e.findings[0].Verdict != warning ||
+		!strings.Contains(e.findings[0].Found, "for the webhooks of partner 7 expires at") {
 		t.Errorf("for certificates that expire within an hour, the doctor finds %+v", e.findings)
 	}
 
-	if out, err = c.run("partner", "certificates", "remove", "7", "--only", "authorities"); err != nil || strings.Contains(out, "\n  authority") || !strings.Contains(out, leaf) {
+	if out, err = c.run("partner", "certificates", "remove", "7", "--only", "authorities"); err != nil ||
+		strings.Contains(out, "\n  authority") || !strings.Contains(out, leaf) {
 		t.Errorf("without authorities: %q, %v", out, err)
 	}
-	if out, err = c.run("partner", "certificates", "remove", "7"); err != nil || !strings.Contains(out, "no certificates for "+url+" any more") {
+	if out, err = c.run("partner", "certificates", "remove", "7"); err != nil ||
+		!strings.Contains(out, "no certificates for "+url+" any more") {
 		t.Errorf("remove: %q, %v", out, err)
 	}
-	if out, err = c.run("partner", "certificates", "show", "7"); err != nil || !strings.Contains(out, "the system's authorities are trusted") {
+	if out, err = c.run("partner", "certificates", "show", "7"); err != nil ||
+		!strings.Contains(out, "the system's authorities are trusted") {
 		t.Errorf("show without any: %q, %v", out, err)
 	}
-	if out, err = c.run("audit", "--partner", "7"); err != nil || strings.Count(out, "partner certificates") != 3 || strings.Contains(out, "PRIVATE") {
+	if out, err = c.run("audit", "--partner", "7"); err != nil || strings.Count(out, "partner certificates") != 3 ||
+		strings.Contains(out, "PRIVATE") {
 		t.Errorf("audit: %q, %v", out, err)
 	}
 
@@ -81,7 +90,8 @@ func TestPartnerCertificates(t *testing.T) {
 	if err := os.WriteFile(long, []byte(next.PEM()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err = c.run("partner", "certificates", "set", "7", "--authorities", long); err != nil || !strings.Contains(out, "next year") {
+	if out, err = c.run("partner", "certificates", "set", "7", "--authorities", long); err != nil ||
+		!strings.Contains(out, "next year") {
 		t.Errorf("set: %q, %v", out, err)
 	}
 	e = &examination{config: mustLoad(t, c.file)}
@@ -104,17 +114,19 @@ func TestPartnerCertificateMistakes(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"give --authorities, or --certificate with --key":       {"set", "7"},
-		"the client certificate has no private key":             {"set", "7", "--certificate", files.Cert},
-		"the private key has no client certificate":             {"set", "7", "--key", files.Key},
-		"does not belong to the client certificate":             {"set", "7", "--certificate", files.Cert, "--key", other.Key},
-		"a private key where only certificates belong":          {"set", "7", "--authorities", files.Key},
-		"a certificate where only the private key belongs":      {"set", "7", "--certificate", files.Cert, "--key", files.Cert},
-		"it has no CA flag":                                     {"set", "7", "--authorities", files.Cert},
-		"--authorities: " + empty + " is empty":                 {"set", "7", "--authorities", empty},
-		"longer than 65536 bytes":                               {"set", "7", "--authorities", large},
-		"no such file":                                          {"set", "7", "--authorities", empty + "2"},
-		"--url: the URL must begin with https://":               {"set", "7", "--authorities", files.CA, "--url", "http://acme.example"},
+		"give --authorities, or --certificate with --key": {"set", "7"},
+		"the client certificate has no private key":       {"set", "7", "--certificate", files.Cert},
+		"the private key has no client certificate":       {"set", "7", "--key", files.Key},
+		"does not belong to the client certificate": {"set", "7", "--certificate", files.Cert, "--key",
+			other.Key},
+		"a private key where only certificates belong":     {"set", "7", "--authorities", files.Key},
+		"a certificate where only the private key belongs": {"set", "7", "--certificate", files.Cert, "--key", files.Cert},
+		"it has no CA flag":                     {"set", "7", "--authorities", files.Cert},
+		"--authorities: " + empty + " is empty": {"set", "7", "--authorities", empty},
+		"longer than 65536 bytes":               {"set", "7", "--authorities", large},
+		"no such file":                          {"set", "7", "--authorities", empty + "2"},
+		"--url: the URL must begin with https://": {"set", "7", "--authorities", files.CA, "--url",
+			"http://acme.example"},
 		"there is no partner 9":                                 {"set", "9", "--authorities", files.CA},
 		"there is no partner 9: `navlog":                        {"show", "9"},
 		"there is no partner 9: `navlog partner list`":          {"remove", "9"},

@@ -93,19 +93,22 @@ func TestSecretThatCannotBeShown(t *testing.T) {
 		return shown
 	}
 	shown := follow(lost("partner", "create", "Acme", "--id", "7"),
-		"partner 7 has a new API key ...LAST4 and signing secret, but it could not be shown and is lost: run `navlog partner revoke-key 7 LAST4`, "+
-			"then `navlog partner rotate-key 7`, then `navlog partner rotate-secret 7 --overlap 0s`")
+		"partner 7 has a new API key ...LAST4 and signing secret, but it could not be shown and is lost: run `navlog "+
+			"partner revoke-key 7 LAST4`, then `navlog partner rotate-key 7`, then `navlog partner rotate-secret 7 --overlap "+
+			"0s`")
 	if shown[1].APIKey == "" || shown[2].SigningSecret == "" {
 		t.Errorf("the commands show %+v", shown)
 	}
 	used := shown[1].APIKey
-	shown = follow(lost("partner", "rotate-key", "7", "--json"), "partner 7 has a new API key ...LAST4, but it could not be shown and is lost: "+
-		"run `navlog partner revoke-key 7 LAST4`, then `navlog partner rotate-key 7`")
+	shown = follow(lost("partner", "rotate-key", "7", "--json"),
+		"partner 7 has a new API key ...LAST4, but it could not be shown and is lost: "+
+			"run `navlog partner revoke-key 7 LAST4`, then `navlog partner rotate-key 7`")
 	if len(shown[1].Revoked) > 0 {
 		t.Errorf("the key in use ends with %s, and the rotation revoked %v", used[len(used)-4:], shown[1].Revoked)
 	}
-	follow(lost("partner", "rotate-secret", "7"), "partner 7 has a new signing secret, but it could not be shown and is lost: "+
-		"run `navlog partner rotate-secret 7 --overlap 0s`")
+	follow(lost("partner", "rotate-secret", "7"),
+		"partner 7 has a new signing secret, but it could not be shown and is lost: "+
+			"run `navlog partner rotate-secret 7 --overlap 0s`")
 }
 
 // A pipe that nothing reads any more is such a stream too: it must not end the process before it says what was lost.
@@ -130,7 +133,8 @@ func TestSecretIntoClosedPipe(t *testing.T) {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = write, &said
 	err = cmd.Run()
-	if cmd.ProcessState.ExitCode() != int(cli.Failed) || !strings.Contains(said.String(), "it could not be shown and is lost: run `navlog partner revoke-key 1 ") {
+	if cmd.ProcessState.ExitCode() != int(cli.Failed) ||
+		!strings.Contains(said.String(), "it could not be shown and is lost: run `navlog partner revoke-key 1 ") {
 		t.Errorf("%v, and standard error has %q", err, said.String())
 	}
 }
@@ -139,7 +143,8 @@ func TestPartnerLife(t *testing.T) {
 	c := newCommands(t)
 	var created registry.NewPartner
 	c.json(&created, "partner", "create", "Acme", "--id", "7", "--test")
-	if created.ID != 7 || !registry.WellFormedKey(created.APIKey) || !strings.HasPrefix(created.APIKey, "nk_test_") || !strings.HasPrefix(created.SigningSecret, "whsec_") {
+	if created.ID != 7 || !registry.WellFormedKey(created.APIKey) || !strings.HasPrefix(created.APIKey, "nk_test_") ||
+		!strings.HasPrefix(created.SigningSecret, "whsec_") {
 		t.Fatalf("created %+v", created)
 	}
 
@@ -186,7 +191,8 @@ func TestPartnerLife(t *testing.T) {
 	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != created.SigningSecret {
 		t.Errorf("the old secret does not sign during the overlap (%v)", err)
 	}
-	if secret, err := sealer.Open(7, endpoints[0].NextSecret); err != nil || secret != rotated.SigningSecret || secret == created.SigningSecret {
+	if secret, err := sealer.Open(7, endpoints[0].NextSecret); err != nil || secret != rotated.SigningSecret ||
+		secret == created.SigningSecret {
 		t.Errorf("the stored secret is not the one that was printed (%v)", err)
 	}
 	if out := c.mustRun("partner", "rotate-secret", "7", "--overlap", "0s"); !strings.Contains(out, "takes over at") {
@@ -207,7 +213,8 @@ func TestPartnerLife(t *testing.T) {
 	}
 	var list []partnerRow
 	c.json(&list, "partner", "list")
-	if len(list) != 1 || !list[0].Disabled || list[0].RateLimit == nil || *list[0].RateLimit != 30 || list[0].LiveKeys != 2 {
+	if len(list) != 1 || !list[0].Disabled || list[0].RateLimit == nil || *list[0].RateLimit != 30 ||
+		list[0].LiveKeys != 2 {
 		t.Errorf("list %+v", list)
 	}
 	var next registry.NewPartner
@@ -277,7 +284,8 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 	}()
 	wait.Until(t, func() error { // it waits for the id of the first
 		var waits bool
-		err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
+		err := postgres.QueryRow(ctx,
+			"SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
 		if err == nil && !waits {
 			err = errors.New("no session waits for the first partner's transaction")
 		}
@@ -286,10 +294,12 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 	if err := first.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "run it again") || strings.Contains(err.Error(), "--id") {
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "run it again") ||
+		strings.Contains(err.Error(), "--id") {
 		t.Errorf("the second one: %v", err)
 	}
-	if out, err := c.run("partner", "create", "Second"); err != nil || !strings.Contains(out, "partner 2 (Second)") || !strings.Contains(out, "navlog never shows it again") {
+	if out, err := c.run("partner", "create", "Second"); err != nil || !strings.Contains(out, "partner 2 (Second)") ||
+		!strings.Contains(out, "navlog never shows it again") {
 		t.Errorf("the second run: %q, %v", out, err)
 	}
 }
@@ -297,7 +307,8 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 func TestSecretsNeedTheirKey(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_SECRET_KEY", "")
-	if _, err := c.run("partner", "create", "One"); err == nil || !strings.Contains(err.Error(), "openssl rand -base64 32") {
+	if _, err := c.run("partner", "create", "One"); err == nil ||
+		!strings.Contains(err.Error(), "openssl rand -base64 32") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -310,8 +321,11 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 	c.json(&one, "partner", "create", "One", "--id", "1")
 	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 	t.Setenv("NAVLOG_SECRET_KEY", other)
-	for _, args := range [][]string{{"partner", "create", "Two"}, {"partner", "rotate-secret", "1"}, {"partner", "rotate-secret", "1", "--overlap", "0s"}} {
-		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY is not the key it was stored with: give the key that dispatch has") {
+	for _, args := range [][]string{{"partner", "create", "Two"}, {"partner", "rotate-secret", "1"},
+		{"partner", "rotate-secret", "1", "--overlap", "0s"}} {
+		if _, err := c.run(args...); err == nil ||
+			!strings.Contains(err.Error(),
+				"NAVLOG_SECRET_KEY is not the key it was stored with: give the key that dispatch has") {
 			t.Errorf("navlog %s with another key: %v", strings.Join(args, " "), err)
 		}
 	}
@@ -340,7 +354,8 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 	}
 	printed := map[int64]string{one.ID: one.SigningSecret, two.ID: two.SigningSecret}
 	for _, e := range endpoints {
-		if secret, err := sealer.Open(e.PartnerID, e.Secret); err != nil || secret != printed[e.PartnerID] || len(e.NextSecret) > 0 {
+		if secret, err := sealer.Open(e.PartnerID, e.Secret); err != nil || secret != printed[e.PartnerID] ||
+			len(e.NextSecret) > 0 {
 			t.Errorf("partner %d: not the secret that was printed (%v)", e.PartnerID, err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // A migration holds a session lock of PostgreSQL and is rejected behind a pooler, with the name of the setting. It may
 // share the configuration with the programs, which hold none.
 func TestSessionBehindAPooler(t *testing.T) {
-	c, err := config.Load(configtest.Write(t, configtest.Sound), []string{"NAVLOG_POSTGRES_POOLED=true", configtest.SecretKey})
+	c, err := config.Load(configtest.Write(t, configtest.Sound),
+		[]string{"NAVLOG_POSTGRES_POOLED=true", configtest.SecretKey})
 	if err = errors.Join(err, c.Validate(config.AllSections...)); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Progr
 		defer reach.Close()
 		group.Go(func() error { reach.Run(ctx); return nil })
 		group.Go(func() error {
-			readiness := wiring.Readiness{Ready: p.Ready, Role: func() string { return wiring.RoleOf(p) }, Outages: reach.Outages}
+			readiness := wiring.Readiness{Ready: p.Ready, Role: func() string { return wiring.RoleOf(p) },
+				Outages: reach.Outages}
 			return wiring.ServeOps(ctx, listener, d.Metrics, readiness)
 		})
 	}
@@ -54,7 +55,8 @@ func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Progr
 }
 
 // start starts one of the four programs.
-func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error)) error {
+func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string,
+	build func(*wiring.Deps) (wiring.Program, error)) error {
 	c, err := config.ReadFor(cmd, name)
 	if err != nil {
 		return err
@@ -77,7 +79,8 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, buil
 	return runProgram(ctx, d, name, p, screen)
 }
 
-// withoutRegistry returns an ingest for one command, which only needs the log and the nodes, and the command's progress.
+// withoutRegistry returns an ingest for one command, which only needs the log and the nodes, and the command's
+// progress.
 func withoutRegistry(f cli.Flags, s *cli.Streams, c config.Config) (*ingest.Ingest, *console.Steps) {
 	screen := console.New(s.Err)
 	log := f.Logger(screen)

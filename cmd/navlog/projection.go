@@ -29,11 +29,14 @@ type projectionCmd struct {
 type projectionFlags struct{ registryFlags }
 
 // withOperator runs do with an open operator, on a registry that is opened for reading.
-func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error, sections ...config.Section) error {
-	return f.openOperator(ctx, registry.OpenAsItIs, func(o *projections.Operator, _ *pgxpool.Pool) error { return do(o) }, sections)
+func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error,
+	sections ...config.Section) error {
+	return f.openOperator(ctx, registry.OpenAsItIs, func(o *projections.Operator, _ *pgxpool.Pool) error { return do(o) },
+		sections)
 }
 
-func (f projectionFlags) openOperator(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
+func (f projectionFlags) openOperator(ctx context.Context,
+	open func(context.Context, registry.Config) (*pgxpool.Pool, error),
 	do func(*projections.Operator, *pgxpool.Pool) error, sections []config.Section) error {
 	return f.withOpened(ctx, open, func(pool *pgxpool.Pool, c config.Config) error {
 		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
@@ -56,7 +59,8 @@ type projectionChangeFlags struct {
 
 // withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
 // rows of the registry.
-func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d registry.Deed, do func(*projections.Operator) error, sections ...config.Section) error {
+func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d registry.Deed,
+	do func(*projections.Operator) error, sections ...config.Section) error {
 	return f.openOperator(ctx, registry.Open, func(o *projections.Operator, pool *pgxpool.Pool) error {
 		return f.around(ctx, pool, d, func() error { return do(o) })
 	}, sections)
@@ -77,7 +81,8 @@ func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d reg
 		all, err := o.List(ctx) // without a list there is no note
 		isOutdated := func(g projections.Generation) bool { return g.ID == id && g.State == registry.Live && g.Outdated }
 		if err == nil && slices.ContainsFunc(all, isOutdated) {
-			note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live by itself"
+			note = "it lacks later changes of vaults: project builds another generation with them, and makes that one live " +
+				"by itself"
 			result["note"] = note
 		}
 		return f.Print(s.Out, result, func(w io.Writer) {
@@ -104,7 +109,8 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 				if g.Seq != nil {
 					seq = fmt.Sprint(*g.Seq)
 				}
-				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, clock(&g.CreatedAt), g.Note)
+				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, clock(&g.CreatedAt),
+					g.Note)
 			}
 		})
 	})
@@ -118,12 +124,15 @@ type projectionRebuildCmd struct {
 
 // Run rebuilds. It writes progress to standard error, and the report to standard output.
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
-	d := registry.Deed{Command: "projection rebuild", Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
+	d := registry.Deed{Command: "projection rebuild",
+		Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		screen := console.New(s.Err)
 		steps := screen.Steps(cmd.Logger(screen))
 		o.Progress = steps.Report
-		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Notice: func(sentence string) { fmt.Fprintln(screen, sentence) }})
+		rebuilt, err := o.Rebuild(ctx,
+			projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff,
+				Notice: func(sentence string) { fmt.Fprintln(screen, sentence) }})
 		steps.End()
 		if rebuilt == nil {
 			return err
@@ -151,7 +160,8 @@ func printRebuilt(o cli.Output, out io.Writer, r *projections.Rebuilt, switchabl
 		case r.Live:
 			fmt.Fprintf(w, "generation %d is live\n", r.Generation)
 		case switchable:
-			fmt.Fprintf(w, "generation %d is in standby: `navlog projection switch %d` makes it live\n", r.Generation, r.Generation)
+			fmt.Fprintf(w, "generation %d is in standby: `navlog projection switch %d` makes it live\n", r.Generation,
+				r.Generation)
 		}
 	})
 }
@@ -178,7 +188,8 @@ type projectionSwitchCmd struct {
 
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
-	return cmd.change(ctx, s, d, registry.Live, func(o *projections.Operator) (int32, error) { return cmd.ID, o.Switch(ctx, cmd.ID) })
+	return cmd.change(ctx, s, d, registry.Live,
+		func(o *projections.Operator) (int32, error) { return cmd.ID, o.Switch(ctx, cmd.ID) })
 }
 
 type projectionRollbackCmd struct{ projectionChangeFlags }
@@ -195,5 +206,6 @@ type projectionDropCmd struct {
 
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
-	return cmd.change(ctx, s, d, registry.Dropped, func(o *projections.Operator) (int32, error) { return cmd.ID, o.Drop(ctx, cmd.ID) })
+	return cmd.change(ctx, s, d, registry.Dropped,
+		func(o *projections.Operator) (int32, error) { return cmd.ID, o.Drop(ctx, cmd.ID) })
 }

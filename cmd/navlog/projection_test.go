@@ -43,9 +43,13 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	t.Helper()
 	address := append(make([]byte, 19), 0xa1)
 	records := []*event.Record{{Boundary: true,
-		Fact: &event.Record_Vault{Vault: &event.Vault{Address: address, StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18, Asset: &event.Token{Address: address, Symbol: "A", Decimals: 6}}}}}
+		Fact: &event.Record_Vault{Vault: &event.Vault{Address: address, StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18,
+			Asset: &event.Token{Address: address, Symbol: "A", Decimals: 6}}}}}
 	for n := range blocks {
-		records = append(records, &event.Record{Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: n + 1, Time: 1_700_000_000 + n, Hash: make([]byte, 32), ParentHash: make([]byte, 32)}}})
+		records = append(records,
+			&event.Record{Boundary: true,
+				Fact: &event.Record_Block{Block: &event.Block{Number: n + 1, Time: 1_700_000_000 + n, Hash: make([]byte, 32),
+					ParentHash: make([]byte, 32)}}})
 	}
 	writeRecords(t, kafka, records, &event.Coverage{Address: address, StartBlock: 1})
 }
@@ -53,7 +57,8 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 // writeRecords writes a log that ends with a block, and a cursor that covers a vault up to that block.
 func writeRecords(t *testing.T, kafka chainlog.Config, records []*event.Record, vault *event.Coverage) {
 	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, kafka.Options()...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, kafka.Options()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,16 +84,17 @@ func writeRecords(t *testing.T, kafka chainlog.Config, records []*event.Record, 
 	}
 	head := records[len(records)-1]
 	vault.CoveredTo = head.GetBlock().GetNumber()
-	cursor, err := proto.Marshal(&event.Cursor{LogId: records[0].GetOrigin().GetLogId(), ChainId: 31337, Seq: head.GetSeq(), Head: head.GetBlock(),
-		Vaults: []*event.Coverage{vault}})
+	cursor, err := proto.Marshal(&event.Cursor{LogId: records[0].GetOrigin().GetLogId(), ChainId: 31337,
+		Seq: head.GetSeq(), Head: head.GetBlock(), Vaults: []*event.Coverage{vault}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.Produce(t.Context(), &kgo.Record{Topic: chainlog.CursorTopic(31337), Key: []byte("31337"), Value: cursor}, func(_ *kgo.Record, err error) {
-		if err != nil {
-			t.Errorf("produce: %v", err)
-		}
-	})
+	client.Produce(t.Context(), &kgo.Record{Topic: chainlog.CursorTopic(31337), Key: []byte("31337"), Value: cursor},
+		func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Errorf("produce: %v", err)
+			}
+		})
 	if err := client.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +248,8 @@ func TestProjectionLife(t *testing.T) {
 	if got := strings.Join(polled.seen, " "); len(polled.faults) > 0 || got != "1 2 1 2" {
 		t.Errorf("generations %v, %d faults, the first is %.1q", polled.seen, len(polled.faults), polled.faults)
 	}
-	if _, err := c.run("projection", "drop", "2"); err == nil || !strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
+	if _, err := c.run("projection", "drop", "2"); err == nil ||
+		!strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
 		t.Errorf("drop of the live one: %v", err)
 	}
 	wait.Until(t, func() error { // serve must have reported that it reads another generation
@@ -251,14 +258,17 @@ func TestProjectionLife(t *testing.T) {
 	})
 	var list []projections.Generation
 	c.json(&list, "projection", "list")
-	if len(list) != 2 || list[0].State != "dropped" || list[0].Seq != nil || list[1].State != "live" || *list[1].Seq != 41 {
+	if len(list) != 2 || list[0].State != "dropped" || list[0].Seq != nil || list[1].State != "live" ||
+		*list[1].Seq != 41 {
 		t.Errorf("list %+v", list)
 	}
-	if out, err := c.run("projection", "list"); err != nil || !strings.Contains(out, "1   dropped  none") || !strings.Contains(out, "2   live     41") {
+	if out, err := c.run("projection", "list"); err != nil || !strings.Contains(out, "1   dropped  none") ||
+		!strings.Contains(out, "2   live     41") {
 		t.Errorf("list: %v\n%s", err, out)
 	}
 	out, err := c.run("projection", "rebuild", "--no-switch")
-	if err != nil || !strings.Contains(out, "generation 2 (live) and generation 3 at seq 41") || !strings.HasSuffix(out, "generation 3 is in standby: `navlog projection switch 3` makes it live\n") {
+	if err != nil || !strings.Contains(out, "generation 2 (live) and generation 3 at seq 41") ||
+		!strings.HasSuffix(out, "generation 3 is in standby: `navlog projection switch 3` makes it live\n") {
 		t.Errorf("rebuild: %v\n%s", err, out)
 	}
 	answers("2")
@@ -272,7 +282,8 @@ func TestProjectionLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.Exec(t.Context(), "ALTER TABLE "+loaded.ClickHouse.Database(2)+".events DELETE WHERE seq = 5 SETTINGS mutations_sync = 2"); err != nil {
+	if err := conn.Exec(t.Context(),
+		"ALTER TABLE "+loaded.ClickHouse.Database(2)+".events DELETE WHERE seq = 5 SETTINGS mutations_sync = 2"); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := c.run("verify", "--no-chain"); cli.CodeOf(err) != cli.Different {
@@ -282,7 +293,8 @@ func TestProjectionLife(t *testing.T) {
 	if _, err := c.registry().Exec(t.Context(), "UPDATE generation SET outdated = true WHERE id = 3"); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := c.run("projection", "rollback"); err != nil || !strings.HasPrefix(out, "generation 3: live\nit lacks later changes of vaults: project builds another") {
+	if out, err := c.run("projection", "rollback"); err != nil ||
+		!strings.HasPrefix(out, "generation 3: live\nit lacks later changes of vaults: project builds another") {
 		t.Errorf("rollback to an outdated generation: %q, %v", out, err)
 	}
 }

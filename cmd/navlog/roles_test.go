@@ -34,7 +34,8 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	c := newCommands(t)
 	owner := enginetest.Postgres(t)
 	t.Setenv("NAVLOG_POSTGRES_URL", owner)
-	for _, args := range [][]string{{"partner", "list"}, {"webhook", "list"}, {"webhook", "dead", "list"}, {"audit"}, {"status"}} {
+	for _, args := range [][]string{{"partner", "list"}, {"webhook", "list"}, {"webhook", "dead", "list"}, {"audit"},
+		{"status"}} {
 		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "`navlog migrate`") {
 			t.Errorf("navlog %s in an empty database: %v", strings.Join(args, " "), err)
 		}
@@ -53,9 +54,12 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"partner", "list"}, {"partner", "show", "7"}, {"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"}, {"partner", "rotate-secret", "7"},
-		{"partner", "reseal"}, {"partner", "revoke-key", "7", last4(second.APIKey)}, {"webhook", "list"}, {"webhook", "test", "7", "--wait", "0s"},
-		{"webhook", "replay-range", "7", "1", "2", "--wait", "0s"}, {"webhook", "park", "7"}, {"webhook", "resume", "7"}, {"webhook", "dead", "list"},
+		{"partner", "list"}, {"partner", "show", "7"}, {"partner", "disable", "7"}, {"partner", "enable", "7"},
+		{"partner", "set-limit", "7", "30"}, {"partner", "rotate-secret", "7"},
+		{"partner", "reseal"}, {"partner", "revoke-key", "7", last4(second.APIKey)}, {"webhook", "list"},
+		{"webhook", "test", "7", "--wait", "0s"},
+		{"webhook", "replay-range", "7", "1", "2", "--wait", "0s"}, {"webhook", "park", "7"}, {"webhook", "resume", "7"},
+		{"webhook", "dead", "list"},
 		{"webhook", "dead", "retry", "--all", "--wait", "0s"},
 		{"vault", "remove", "0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1", "--yes", "--wait", "200ms"}, {"status"}, {"audit"},
 	} {
@@ -70,13 +74,17 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:0")
 	api := c.startAsRoles(owner)
 	for _, request := range []struct{ method, path, body string }{
-		{"POST", "/api/v1/partner/webhooks", `{"url":"https://example.com/hook"}`}, {"GET", "/api/v1/partner/webhooks", ""}, {"POST", "/api/v1/partner/webhooks/test", ""},
-		{"GET", "/api/v1/partner/webhooks/deliveries", ""}, {"GET", "/api/v1/partner/webhooks/certificates", ""}, {"GET", "/api/v1/partner/webhooks/health", ""}, {"GET", "/api/v1/partner/events", ""}, {"GET", "/api/v1/partner/stats", ""}, {"GET", "/api/v1/partner/router", ""},
+		{"POST", "/api/v1/partner/webhooks", `{"url":"https://example.com/hook"}`}, {"GET", "/api/v1/partner/webhooks", ""},
+		{"POST", "/api/v1/partner/webhooks/test", ""},
+		{"GET", "/api/v1/partner/webhooks/deliveries", ""}, {"GET", "/api/v1/partner/webhooks/certificates", ""},
+		{"GET", "/api/v1/partner/webhooks/health", ""}, {"GET", "/api/v1/partner/events", ""},
+		{"GET", "/api/v1/partner/stats", ""}, {"GET", "/api/v1/partner/router", ""},
 		{"GET", "/api/v1/vaults", ""}, {"GET", "/status", ""},
 	} {
 		code, answer := send(t, request.method, api+request.path, partner.APIKey, request.body)
 		// Whether example.com resolves here does not matter.
-		if code != http.StatusOK && code != http.StatusAccepted && !strings.Contains(answer, "INVALID_WEBHOOK_URL") && !strings.Contains(answer, "webhook URL") {
+		if code != http.StatusOK && code != http.StatusAccepted && !strings.Contains(answer, "INVALID_WEBHOOK_URL") &&
+			!strings.Contains(answer, "webhook URL") {
 			t.Errorf("%s %s: %d %s", request.method, request.path, code, answer)
 		}
 	}
@@ -138,7 +146,8 @@ func (c commands) startAsRoles(owner string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+projecting.Config.ClickHouse.Database(1)); err != nil {
+		if err := conn.Exec(context.Background(),
+			"DROP DATABASE IF EXISTS "+projecting.Config.ClickHouse.Database(1)); err != nil {
 			t.Error(err)
 		}
 		conn.Close()
@@ -204,13 +213,15 @@ func TestMigrationIsAudited(t *testing.T) {
 		t.Errorf("migrated without grants: %q, %v", out, err)
 	}
 	exec("DROP EVENT TRIGGER refuse")
-	if out := c.mustRun("migrate", "--roles"); strings.Contains(out, "from version 0 to") || !strings.Contains(out, "roles granted true") {
+	if out := c.mustRun("migrate", "--roles"); strings.Contains(out, "from version 0 to") ||
+		!strings.Contains(out, "roles granted true") {
 		t.Errorf("granted: %q", out)
 	}
 	c.mustRun("migrate") // changes nothing
 	var rows []auditRow
 	c.json(&rows, "audit")
-	if len(rows) != 2 || !strings.Contains(rows[1].Detail, "from version 0 to") || !strings.HasSuffix(rows[1].Detail, "roles granted false") ||
+	if len(rows) != 2 || !strings.Contains(rows[1].Detail, "from version 0 to") ||
+		!strings.HasSuffix(rows[1].Detail, "roles granted false") ||
 		!strings.HasSuffix(rows[0].Detail, "roles granted true") {
 		t.Errorf("the audit has %+v", rows)
 	}

@@ -39,7 +39,8 @@ func TestNothingForgesALine(t *testing.T) {
 	failing.fail(cli.Failed, "nodes", forged, "%s", forged)
 	for what, print := range map[string]func(out *cli.Screen) error{
 		"status": func(out *cli.Screen) error {
-			rows := []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status}, {registry.Dispatch, forged, 0, true, measured}}
+			rows := []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status},
+				{registry.Dispatch, forged, 0, true, measured}}
 			return cli.Output{}.Print(out, nil, func(w io.Writer) { writeStatus(w, rows) })
 		},
 		"attempts": func(out *cli.Screen) error {

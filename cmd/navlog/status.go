@@ -94,7 +94,8 @@ func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer
 	if err != nil {
 		return err
 	}
-	err = cmd.Print(out, map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)}, func(w io.Writer) { writeStatus(w, rows) })
+	err = cmd.Print(out, map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)},
+		func(w io.Writer) { writeStatus(w, rows) })
 	return errors.Join(err, frozen(rows))
 }
 
@@ -166,7 +167,8 @@ func writeStatus(w io.Writer, rows []statusRow) {
 		if !r.Known {
 			state = "unknown (last: " + state + ")"
 		}
-		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Program, r.Instance, time.Duration(r.AgeMs)*time.Millisecond, state, details(r))
+		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Program, r.Instance, time.Duration(r.AgeMs)*time.Millisecond, state,
+			details(r))
 	}
 	for _, r := range rows {
 		if r.Program == registry.Ingest && r.Known {
@@ -183,13 +185,14 @@ func writeStatus(w io.Writer, rows []statusRow) {
 	}
 }
 
-// deliveriesOf returns how many deliveries are in each state but delivered, as a dispatcher measured last: empty if none
-// runs. To count them here would read all deliveries, which are kept forever.
+// deliveriesOf returns how many deliveries are in each state but delivered, as a dispatcher measured last: empty if
+// none runs. To count them here would read all deliveries, which are kept forever.
 func deliveriesOf(rows []statusRow) map[string]int64 {
 	newest := dispatch.Status{Deliveries: map[string]int64{}}
 	for _, r := range rows {
 		var st dispatch.Status
-		if r.Program == registry.Dispatch && r.Known && json.Unmarshal(r.Status, &st) == nil && st.MeasuredAt.After(newest.MeasuredAt) {
+		if r.Program == registry.Dispatch && r.Known && json.Unmarshal(r.Status, &st) == nil &&
+			st.MeasuredAt.After(newest.MeasuredAt) {
 			newest = st
 		}
 	}
@@ -236,7 +239,8 @@ func servedBy(r statusRow, ingest *registry.ProgramStatus) (s served, ok bool) {
 func ingestOf(rows []statusRow) *registry.ProgramStatus {
 	for _, r := range rows {
 		var st registry.ProgramStatus
-		if r.Program == registry.Ingest && r.Known && json.Unmarshal(r.Status, &st) == nil && st.State != registry.StandingBy {
+		if r.Program == registry.Ingest && r.Known && json.Unmarshal(r.Status, &st) == nil &&
+			st.State != registry.StandingBy {
 			return &st
 		}
 	}
@@ -356,11 +360,13 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	}
 	cli.Fprintf(w, "\nCHAIN, by ingest %s\t\n", instance)
 	if st.State != registry.StandingBy { // a standby does not read the chain
-		cli.Fprintf(w, "head\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
+		cli.Fprintf(w, "head\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock,
+			lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
 	}
 	if b := st.Backfill; b != nil {
 		cli.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
-			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))
+			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond),
+			console.Left(st.ETASeconds))
 	}
 	if st.ProvenTo > 0 {
 		cli.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)
@@ -369,10 +375,12 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 		cli.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
 	}
 	if st.LogsWithoutData > 0 {
-		fmt.Fprintf(w, "without data\t%s, whose data no record holds: `navlog verify` lists them\n", printable.Count(st.LogsWithoutData, "log"))
+		fmt.Fprintf(w, "without data\t%s, whose data no record holds: `navlog verify` lists them\n",
+			printable.Count(st.LogsWithoutData, "log"))
 	}
 	if len(st.Calls) > 0 {
-		cli.Fprintf(w, "spent\t%s, %s (%s)\n", console.Spent(st.Calls), printable.Count(registry.Spent(st.Calls).Bytes, "byte"), console.ByMethod(st.Calls))
+		cli.Fprintf(w, "spent\t%s, %s (%s)\n", console.Spent(st.Calls),
+			printable.Count(registry.Spent(st.Calls).Bytes, "byte"), console.ByMethod(st.Calls))
 	}
 	if st.Reason != "" {
 		cli.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
@@ -382,7 +390,8 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	}
 	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR")
 	for _, e := range st.Endpoints {
-		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), milliseconds(e.LatencyMs), orDash(int64(e.HeadBlock)), e.Calls, e.Units, lastError(e))
+		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), milliseconds(e.LatencyMs),
+			orDash(int64(e.HeadBlock)), e.Calls, e.Units, lastError(e))
 	}
 }
 

@@ -54,7 +54,8 @@ func writePublicStatus(w io.Writer, st client.Status) {
 		row("proven", "up to "+blockOrUnknown(st.ProvenTo))
 	}
 	if st.LogsWithoutData != nil && *st.LogsWithoutData > 0 {
-		row("without data", fmt.Sprintf("%s, of which only the length and the hash of the data are kept", printable.Count(*st.LogsWithoutData, "log")))
+		row("without data", fmt.Sprintf("%s, of which only the length and the hash of the data are kept",
+			printable.Count(*st.LogsWithoutData, "log")))
 	}
 	if st.EtaSeconds != nil && *st.EtaSeconds > 0 {
 		row("left", (time.Duration(*st.EtaSeconds) * time.Second).String())

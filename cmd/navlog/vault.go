@@ -44,7 +44,8 @@ func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, argument, e
 	if err != nil {
 		return err
 	}
-	return f.ingestFlags.order(ctx, s, ingestOrder{kind: kind, deed: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
+	return f.ingestFlags.order(ctx, s,
+		ingestOrder{kind: kind, deed: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
 }
 
 // ingestFlags are shared by the commands that ingest carries out.
@@ -75,14 +76,16 @@ type vaultRemoveCmd struct{ vaultFlags }
 
 func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RemoveVault, "",
-		"From the next generation on, no response contains it, no total of a user or a partner includes its amounts, and its queue is not shown.")
+		"From the next generation on, no response contains it, no total of a user or a partner includes its amounts, and "+
+			"its queue is not shown.")
 }
 
 type vaultRestoreCmd struct{ vaultFlags }
 
 func (cmd vaultRestoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RestoreVault, "",
-		"Ingest reads it from where it stopped, and the generation after that contains all of it, with its amounts in every total.")
+		"Ingest reads it from where it stopped, and the generation after that contains all of it, with its amounts in "+
+			"every total.")
 }
 
 type vaultAddCmd struct {
@@ -100,8 +103,10 @@ type vaultAddCmd struct {
 
 // Run adds a vault. The command contains its mapping, because the file may exist only on this machine.
 func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
-	v := vaults.Config{Address: cmd.Address, StartBlock: cmd.StartBlock, Mapping: cmd.Mapping, Name: cmd.Name, Symbol: cmd.Symbol, Decimals: cmd.Decimals,
-		Asset: vaults.AssetConfig{Address: cmd.Asset, Symbol: cmd.AssetSymbol, Decimals: cmd.AssetDecimals}, Sources: map[string]vaults.SourceConfig{}}
+	v := vaults.Config{Address: cmd.Address, StartBlock: cmd.StartBlock, Mapping: cmd.Mapping, Name: cmd.Name,
+		Symbol: cmd.Symbol, Decimals: cmd.Decimals,
+		Asset:   vaults.AssetConfig{Address: cmd.Asset, Symbol: cmd.AssetSymbol, Decimals: cmd.AssetDecimals},
+		Sources: map[string]vaults.SourceConfig{}}
 	for _, given := range cmd.Source {
 		role, rest, _ := strings.Cut(given, "=")
 		address, filters, _ := strings.Cut(rest, ",")
@@ -117,14 +122,16 @@ func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case "topic3":
 				source.Topic3 = value
 			default:
-				return cli.Usage.With(fmt.Errorf("--source is %q and must be ROLE=ADDRESS, followed by ,topic1=VALUE (or topic2, topic3) for a shared contract", given))
+				return cli.Usage.With(fmt.Errorf("--source is %q and must be ROLE=ADDRESS, followed by ,topic1=VALUE (or "+
+					"topic2, topic3) for a shared contract", given))
 			}
 		}
 		v.Sources[role] = source
 	}
 	argument, err := v.Encode()
 	if err != nil { // its words are those of the configuration
-		words := strings.NewReplacer("chain.vaults[0]: unknown preset", "--mapping: unknown preset", "chain.vaults[0]", "vault "+cmd.Address)
+		words := strings.NewReplacer("chain.vaults[0]: unknown preset", "--mapping: unknown preset", "chain.vaults[0]",
+			"vault "+cmd.Address)
 		return cli.Usage.With(errors.New(words.Replace(err.Error())))
 	}
 	return cmd.order(ctx, s, registry.AddVault, argument,
@@ -145,7 +152,8 @@ type vaultOrder struct {
 func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrder) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		if !f.Yes {
-			if err := confirm(ctx, s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
+			if err := confirm(ctx, s,
+				fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
 				return err
 			}
 		}
@@ -170,7 +178,9 @@ func (f ingestFlags) leave(
 				return registry.Deed{}, fmt.Errorf("read partner %d: %w", given.partner, err)
 			}
 		}
-		o.Command, err = q.AddVaultCommand(ctx, db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: given.kind, Vault: given.vault[:], Argument: []byte(given.argument)})
+		o.Command, err = q.AddVaultCommand(ctx,
+			db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: given.kind, Vault: given.vault[:],
+				Argument: []byte(given.argument)})
 		if err != nil {
 			return registry.Deed{}, fmt.Errorf("store a command about vault %s: %w", given.vault, err)
 		}
@@ -208,7 +218,8 @@ func (o vaultOrder) write(w io.Writer) {
 	switch o.Outcome {
 	case registry.CommandRefused: // an error
 	case "":
-		cli.Fprintf(w, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.what, o.Vault, o.Command)
+		cli.Fprintf(w, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen "+
+			"(`navlog status`)\n", o.what, o.Vault, o.Command)
 	default:
 		cli.Fprintf(w, "%s vault %s: done, %s\n", o.what, o.Vault, o.Detail)
 	}

@@ -89,7 +89,8 @@ func (cmd vaultDetectCmd) sameNode(url string) string {
 	return " --rpc URL"
 }
 
-func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client, address common.Address) (*detected, error) {
+func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client, address common.Address) (*detected,
+	error) {
 	d := &detected{Address: address.Hex(), Presets: []candidate{}}
 	code, err := client.CodeAt(ctx, address, nil)
 	if err != nil {
@@ -165,7 +166,8 @@ func (c *candidate) add(v *mapping.Vault, role uint8, tx []types.Log) {
 	logs := make([]mapping.Log, len(tx))
 	for i := range tx {
 		l := &tx[i]
-		logs[i] = mapping.Log{Role: role, Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Topics: l.Topics, Data: l.Data}
+		logs[i] = mapping.Log{Role: role, Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Topics: l.Topics,
+			Data: l.Data}
 		if known := v.Event(&logs[i]); known != nil && !slices.Contains(c.Events, known.Name) {
 			c.Events = append(c.Events, known.Name)
 		}
@@ -189,16 +191,19 @@ func (d *detected) write(w io.Writer, node string) {
 	if d.Implementation != "" {
 		cli.Fprintf(w, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
 	}
-	cli.Fprintf(w, "Blocks %d to %d have %s of it, of %s.\n", d.From, d.To, printable.Count(d.Logs, "log"), printable.Count(d.Topics, "event"))
+	cli.Fprintf(w, "Blocks %d to %d have %s of it, of %s.\n", d.From, d.To, printable.Count(d.Logs, "log"),
+		printable.Count(d.Topics, "event"))
 	for _, c := range d.Presets {
 		if len(c.Events) > 0 {
-			cli.Fprintf(w, "%s: %s with an effect, %d laid out otherwise; %s\n", c.Preset, printable.Count(c.Known, "log"), c.Wrong, strings.Join(c.Events, ", "))
+			cli.Fprintf(w, "%s: %s with an effect, %d laid out otherwise; %s\n", c.Preset, printable.Count(c.Known, "log"),
+				c.Wrong, strings.Join(c.Events, ", "))
 		}
 	}
 	if d.Proposal == "" {
 		cli.Fprintf(w, "No preset fits: give more blocks (--blocks), or write a mapping.\n")
 		return
 	}
-	cli.Fprintf(w, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to %d%s\n",
+	cli.Fprintf(w, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to "+
+		"%d%s\n",
 		d.Proposal, d.Proposal, d.Address, d.From, d.To, node)
 }

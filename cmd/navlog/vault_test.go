@@ -48,7 +48,8 @@ func TestVaultRemove(t *testing.T) {
 	}
 	for _, answer := range []string{"", "no\n", "\n", "y\n"} {
 		types(answer)
-		if _, err := c.run("vault", "remove", address); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "nothing was changed") {
+		if _, err := c.run("vault", "remove", address); cli.CodeOf(err) != cli.Usage ||
+			!strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("after the answer %q: %v", answer, err)
 		}
 	}
@@ -60,14 +61,17 @@ func TestVaultRemove(t *testing.T) {
 	}
 
 	types("yes\n")
-	if out := c.mustRun("vault", "remove", strings.ToLower(address), "--wait", "0s", "--as", "ann"); !strings.Contains(out, "queued as command 1") {
+	if out := c.mustRun("vault", "remove", strings.ToLower(address), "--wait", "0s", "--as", "ann"); !strings.Contains(out,
+		"queued as command 1") {
 		t.Errorf("without an ingest: %q", out)
 	}
 	rows := pending()
-	if len(rows) != 1 || rows[0].Kind != registry.RemoveVault || common.BytesToAddress(rows[0].Vault).Hex() != common.HexToAddress(address).Hex() {
+	if len(rows) != 1 || rows[0].Kind != registry.RemoveVault ||
+		common.BytesToAddress(rows[0].Vault).Hex() != common.HexToAddress(address).Hex() {
 		t.Fatalf("the command is %v", rows)
 	}
-	if audit := c.mustRun("audit"); !strings.Contains(audit, `"ann"`) || !strings.Contains(audit, "vault remove") || !strings.Contains(audit, common.HexToAddress(address).Hex()) {
+	if audit := c.mustRun("audit"); !strings.Contains(audit, `"ann"`) || !strings.Contains(audit, "vault remove") ||
+		!strings.Contains(audit, common.HexToAddress(address).Hex()) {
 		t.Errorf("the audit:\n%s", audit)
 	}
 
@@ -97,7 +101,8 @@ func TestVaultRemove(t *testing.T) {
 	if o.Outcome != registry.CommandDone || o.Detail != "seq 9" || o.Command != 2 {
 		t.Errorf("the outcome is %+v", o)
 	}
-	if out, err := c.run("vault", "restore", address, "--yes"); err == nil || !strings.Contains(err.Error(), "there are six") || out != "" {
+	if out, err := c.run("vault", "restore", address, "--yes"); err == nil ||
+		!strings.Contains(err.Error(), "there are six") || out != "" {
 		t.Errorf("a rejected command: %q, %v", out, err)
 	}
 }
@@ -111,7 +116,8 @@ func TestConfirmIsInterrupted(t *testing.T) {
 	stdin = silent
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := confirm(ctx, &cli.Streams{Out: io.Discard, Err: io.Discard}, "Remove it.\n"); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was changed") {
+	if err := confirm(ctx, &cli.Streams{Out: io.Discard, Err: io.Discard}, "Remove it.\n"); !errors.Is(err,
+		context.Canceled) || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Error(err)
 	}
 }
@@ -128,7 +134,8 @@ func TestDoctorComparesVaults(t *testing.T) {
 		{Address: address(4), StartBlock: 5}, {Address: address(5), StartBlock: 12, Name: "Five"},
 	}}}}
 	e.compareVaults(&event.Cursor{Vaults: []*event.Coverage{
-		covers(1, 10, "", false), covers(3, 10, "", true), covers(4, 10, "", false), covers(5, 10, "Old", false), covers(6, 10, "", false), covers(7, 10, "", true),
+		covers(1, 10, "", false), covers(3, 10, "", true), covers(4, 10, "", false), covers(5, 10, "Old", false),
+		covers(6, 10, "", false), covers(7, 10, "", true),
 	}})
 	for n, want := range map[byte][]string{
 		1: nil, 2: {"but not in the log"}, 3: {"was removed"}, 4: {"from block 5 on, but the log has it from block 10 on"},
@@ -143,11 +150,14 @@ func TestDoctorComparesVaults(t *testing.T) {
 				}
 			}
 		}
-		if len(found) != len(want) || slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(strings.Join(found, "\n"), w) }) {
+		if len(found) != len(want) ||
+			slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(strings.Join(found, "\n"), w) }) {
 			t.Errorf("vault %d: found %q, want %q", n, found, want)
 		}
 	}
-	same := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []vaults.Config{{Address: address(1)}}}}} // a start block of 0 means 1
+	// a start block of 0 means 1
+	same := &examination{config: config.Config{Chain: ingest.Config{ID: 5,
+		Vaults: []vaults.Config{{Address: address(1)}}}}}
 	same.compareVaults(&event.Cursor{Vaults: []*event.Coverage{covers(1, 1, "", false)}})
 	if len(same.findings) != 1 || same.findings[0].Verdict != fine {
 		t.Errorf("without a difference: %+v", same.findings)
@@ -181,16 +191,19 @@ func TestVaultAdd(t *testing.T) {
 		"sources.gate.topic1":       {"--mapping", file, "--source", "gate=" + gate + ",topic1=0x12"},
 		"asset.address":             {"--asset", "0x12"},
 	} {
-		if _, err := c.run(append(slices.Clone(add), more...)...); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "chain.vaults") {
+		if _, err := c.run(append(slices.Clone(add), more...)...); cli.CodeOf(err) != cli.Usage ||
+			!strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "chain.vaults") {
 			t.Errorf("%v: %v", more, err)
 		}
 	}
-	c.mustRun(append(slices.Clone(add), "--mapping", file, "--source", "gate="+gate+",topic1="+address, "--decimals", "6", "--symbol", "OWN")...)
+	c.mustRun(append(slices.Clone(add), "--mapping", file, "--source", "gate="+gate+",topic1="+address, "--decimals", "6",
+		"--symbol", "OWN")...)
 	rows, err := db.New(pool).PendingVaultCommands(t.Context(), 31337)
 	if err != nil || len(rows) != 1 || rows[0].Kind != registry.AddVault {
 		t.Fatalf("the commands are %v, %v", rows, err)
 	}
-	for _, part := range []string{`"Start":7`, `"Symbol":"OWN"`, `"Decimals":6`, `"Preset":"own"`, "0xb2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2"} {
+	for _, part := range []string{`"Start":7`, `"Symbol":"OWN"`, `"Decimals":6`, `"Preset":"own"`,
+		"0xb2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2"} {
 		if !strings.Contains(string(rows[0].Argument), part) {
 			t.Errorf("the command lacks %s: %s", part, rows[0].Argument)
 		}

@@ -41,7 +41,8 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		switch {
 		case cmd.NoChain:
 		case len(c.Chain.RPC) == 0:
-			return cli.Configuration.With(errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain"))
+			return cli.Configuration.With(errors.New("verify: chain.rpc names no node to compare the log with: give one, or " +
+				"--no-chain"))
 		default:
 			options.Node, options.RequestsPerSecond = c.Chain.RPC[0].URL, c.Chain.RPC[0].RequestsPerSecond
 			options.BatchBlocks = c.Chain.BatchBlocks
@@ -53,7 +54,10 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		err = cmd.Print(s.Out, report, func(w io.Writer) { fmt.Fprint(w, report) })
 		if fault := report.Err(); fault != nil {
-			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: if the tables differ from the log, `navlog projection rebuild` builds them again; if the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
+			return cli.Different.With(errors.Join(err,
+				fmt.Errorf("not everything is equal: if the tables differ from the log, `navlog projection rebuild` builds them "+
+					"again; if the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w",
+					fault)))
 		}
 		return err
 	}, config.NeedChainID, config.NeedKafka, config.NeedClickHouse)
@@ -66,14 +70,17 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	i, steps := withoutRegistry(cmd.Flags, s, c)
-	report, err := i.ProveReceipts(ctx, operate.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Report})
+	report, err := i.ProveReceipts(ctx,
+		operate.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Report})
 	steps.End()
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
 	err = cmd.Print(s.Out, report, func(w io.Writer) { fmt.Fprint(w, report) })
 	if fault := report.Err(); fault != nil {
-		return cli.Different.With(errors.Join(err, fmt.Errorf("%w: append nothing to it until you know why; if an endpoint lied, index the chain into a new log from another one", fault)))
+		return cli.Different.With(errors.Join(err,
+			fmt.Errorf("%w: append nothing to it until you know why; if an endpoint lied, index the chain into a new log "+
+				"from another one", fault)))
 	}
 	return err
 }

@@ -54,7 +54,8 @@ type webhookListCmd struct {
 }
 
 // deliveryStates are the values of --state.
-var deliveryStates = []string{registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint}
+var deliveryStates = []string{registry.Pending, registry.Parked, registry.Delivered, registry.Failed,
+	registry.NoEndpoint}
 
 func checkState(state string, allowed []string) error {
 	if state != "" && !slices.Contains(allowed, state) {
@@ -74,18 +75,21 @@ func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 				return unknownPartner(cmd.Partner, err)
 			}
 		}
-		found, err := q.ListDeliveriesOf(ctx, db.ListDeliveriesOfParams{PartnerID: cmd.Partner, State: cmd.State, Limit: cmd.Limit})
+		found, err := q.ListDeliveriesOf(ctx,
+			db.ListDeliveriesOfParams{PartnerID: cmd.Partner, State: cmd.State, Limit: cmd.Limit})
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
 		}
 		rows := make([]deliveryRow, len(found))
 		for i, d := range found {
-			rows[i] = deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
+			rows[i] = deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt,
+				d.FinishedAt}
 		}
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
 			for _, d := range rows {
-				cli.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
+				cli.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State,
+					d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
 			}
 		})
 	})
@@ -154,7 +158,8 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, r := range replaced {
 			before[i] = r.Body
 		}
-		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
+		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt,
+			d.FinishedAt}
 		result := struct {
 			deliveryRow
 			Body        json.RawMessage   `json:"body"`
@@ -169,7 +174,8 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 				cli.Fprintf(w, "trace     %s\n", result.TraceID)
 			}
 			if d.CorrectedAt != nil {
-				cli.Fprintf(w, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
+				cli.Fprintf(w, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n",
+					clock(d.CorrectedAt))
 			}
 			for _, body := range before {
 				cli.Fprintf(w, "before    %s\n", string(body))

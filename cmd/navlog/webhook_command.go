@@ -38,14 +38,16 @@ type order struct {
 
 // order leaves a command for dispatch, waits for it, and prints the outcome. It leaves none for a partner to which
 // dispatch would send nothing.
-func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed, leave func(*db.Queries) (int64, error)) error {
+func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
+	leave func(*db.Queries) (int64, error)) error {
 	switch p, err := db.New(pool).GetPartner(ctx, d.Partner); {
 	case err != nil:
 		return unknownPartner(d.Partner, err)
 	case p.Disabled:
 		return fmt.Errorf("partner %d is disabled, so nothing is sent: `navlog partner enable %d` undoes it", p.ID, p.ID)
 	case p.Url == nil:
-		return fmt.Errorf("partner %d has no webhook URL, so nothing is sent: the partner registers one (docs/webhooks.md)", p.ID)
+		return fmt.Errorf("partner %d has no webhook URL, so nothing is sent: the partner registers one (docs/webhooks.md)",
+			p.ID)
 	}
 	var id int64
 	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
@@ -80,9 +82,11 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 		case o.Done:
 			cli.Fprintf(w, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
 		case o.Deliveries > 0:
-			cli.Fprintf(w, "partner %d: %s continues as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
+			cli.Fprintf(w, "partner %d: %s continues as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command,
+				o.Deliveries)
 		default:
-			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
+			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` "+
+				"shows whether one runs)\n", o.PartnerID, what, o.Command)
 		}
 	})
 }
@@ -104,9 +108,11 @@ func (cmd webhookReplayCmd) Run(ctx context.Context, s *cli.Streams) error {
 		case d.State == registry.Pending || d.State == registry.Parked:
 			return fmt.Errorf("event %s is %s: it is sent anyway", cmd.Event, d.State)
 		}
-		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook replay", Partner: d.PartnerID, Detail: "replay of " + cmd.Event.String()}, func(q *db.Queries) (int64, error) {
-			return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
-		})
+		return cmd.order(ctx, s, pool,
+			registry.Deed{Command: "webhook replay", Partner: d.PartnerID, Detail: "replay of " + cmd.Event.String()},
+			func(q *db.Queries) (int64, error) {
+				return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
+			})
 	})
 }
 
@@ -120,13 +126,15 @@ type webhookReplayRangeCmd struct {
 
 func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From < 1 || cmd.To < cmd.From {
-		return cli.Usage.With(fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To))
+		return cli.Usage.With(fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins",
+			cmd.From, cmd.To))
 	}
 	if err := checkState(cmd.State, []string{registry.Delivered, registry.Failed, registry.NoEndpoint}); err != nil {
 		return err
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		d := registry.Deed{Command: "webhook replay-range", Partner: cmd.Partner, Detail: fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To)}
+		d := registry.Deed{Command: "webhook replay-range", Partner: cmd.Partner,
+			Detail: fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To)}
 		p := db.CreateReplayRangeParams{PartnerID: cmd.Partner, FirstSequence: cmd.From, LastSequence: cmd.To}
 		if cmd.State != "" {
 			p.OnlyState = &cmd.State
@@ -143,9 +151,10 @@ type webhookTestCmd struct {
 
 func (cmd webhookTestCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook test", Partner: cmd.Partner, Detail: "test event"}, func(q *db.Queries) (int64, error) {
-			return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
-		})
+		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook test", Partner: cmd.Partner, Detail: "test event"},
+			func(q *db.Queries) (int64, error) {
+				return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
+			})
 	})
 }
 
@@ -155,7 +164,8 @@ type webhookParkCmd struct {
 }
 
 func (cmd webhookParkCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.hold(ctx, s, registry.Deed{Command: "webhook park", Partner: cmd.Partner, Detail: "parked: its events wait for `navlog webhook resume`"}, true)
+	return cmd.hold(ctx, s, registry.Deed{Command: "webhook park", Partner: cmd.Partner,
+		Detail: "parked: its events wait for `navlog webhook resume`"}, true)
 }
 
 type webhookResumeCmd struct {
@@ -178,7 +188,8 @@ func nothingFollows(ctx context.Context, q *db.Queries, id []byte) error {
 	_, err := q.FollowedLog(ctx)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return errors.New("no referral was read yet: dispatch makes deliveries from the first log that it reads, so there is nothing to change")
+		return errors.New("no referral was read yet: dispatch makes deliveries from the first log that it reads, so there " +
+			"is nothing to change")
 	case err != nil:
 		return fmt.Errorf("read which log deliveries are made of: %w", err)
 	}
@@ -206,7 +217,8 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case n == 0:
 				return registry.Deed{}, nothingFollows(ctx, q, id)
 			}
-			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position"))}, nil
+			return registry.Deed{Command: "webhook follow-log",
+				Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position"))}, nil
 		})
 		if err != nil {
 			return err

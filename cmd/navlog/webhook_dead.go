@@ -59,12 +59,14 @@ func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		rows := make([]deadRow, len(found))
 		for i, r := range found {
-			rows[i] = deadRow{ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error, At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt}
+			rows[i] = deadRow{ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason,
+				Error: r.Error, At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt}
 		}
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
 			for _, r := range rows {
-				cli.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
+				cli.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At),
+					clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
 			}
 		})
 	})
@@ -86,15 +88,18 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		row := deadRow{
 			ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error,
-			At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt, Value: hex.EncodeToString(r.Value), Referral: readReferral(r.Value),
+			At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt, Value: hex.EncodeToString(r.Value),
+			Referral: readReferral(r.Value),
 		}
 		held := "nothing that this version of navlog can read"
 		if row.Referral != nil {
 			held = string(row.Referral)
 		}
 		return cmd.Print(s.Out, row, func(w io.Writer) {
-			cli.Fprintf(w, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     found %s, retried %s, resolved %s\nholds     %s\nbytes     %s\n",
-				row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
+			cli.Fprintf(w, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     found "+
+				"%s, retried %s, resolved %s\nholds     %s\nbytes     %s\n",
+				row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At),
+				clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
 		})
 	})
 }
@@ -137,7 +142,8 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 			}
 			for _, id := range cmd.IDs {
 				if !slices.Contains(requested, id) {
-					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows the unresolved ones", id)
+					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows "+
+						"the unresolved ones", id)
 				}
 			}
 			detail := fmt.Sprintf("%s, all %t: %s", printable.Count(len(requested), "record"), cmd.All, firstOf(requested))
@@ -161,9 +167,11 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		still := all - found.Waiting - found.Resolved
-		result := map[string]any{"asked": len(requested), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting}
+		result := map[string]any{"asked": len(requested), "resolved": found.Resolved, "refused": still,
+			"waiting": found.Waiting}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
-			cli.Fprintf(w, "%s: deliveries now: %d; still not (`navlog webhook dead list` says why): %d; waiting for a running dispatcher: %d\n",
+			cli.Fprintf(w, "%s: deliveries now: %d; still not (`navlog webhook dead list` says why): %d; waiting for a "+
+				"running dispatcher: %d\n",
 				printable.Count(len(requested), "record"), found.Resolved, still, found.Waiting)
 		})
 	})

@@ -30,7 +30,8 @@ func TestWebhookCommands(t *testing.T) {
 	defer postgres.Close()
 	event := uuid.New()
 	for _, sql := range []string{
-		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ('` + event.String() + `', 7, 1, 'deposit.referral', '{"a":1}', 'failed', 4, now())`,
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ('` +
+			event.String() + `', 7, 1, 'deposit.referral', '{"a":1}', 'failed', 4, now())`,
 		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 2, 'deposit.referral', '{}', 'pending')`,
 		`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, error, response, dns_us, connect_us)
 			VALUES ('` + event.String() + `', 1, 'https://example.com/', 1, now(), 12, 'refused', NULL, 1500, 2500)`,
@@ -45,7 +46,8 @@ func TestWebhookCommands(t *testing.T) {
 	if len(rows) != 1 || rows[0].ID != event || rows[0].Sequence != 1 {
 		t.Errorf("listed %+v", rows)
 	}
-	if out, err := c.run("webhook", "list"); err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(out, "SEQUENCE") {
+	if out, err := c.run("webhook", "list"); err != nil || strings.Count(out, "\n") != 3 ||
+		!strings.Contains(out, "SEQUENCE") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	var shown struct {
@@ -56,10 +58,12 @@ func TestWebhookCommands(t *testing.T) {
 	if len(shown.Log) != 1 || shown.Log[0].DNSMs == nil || *shown.Log[0].DNSMs != 1.5 || shown.Log[0].TLSMs != nil {
 		t.Errorf("shown %+v", shown)
 	}
-	if out, err := c.run("webhook", "show", event.String()); err != nil || !strings.Contains(out, "1.5 ms") || !strings.Contains(out, "refused") || strings.Contains(out, "corrected") {
+	if out, err := c.run("webhook", "show", event.String()); err != nil || !strings.Contains(out, "1.5 ms") ||
+		!strings.Contains(out, "refused") || strings.Contains(out, "corrected") {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	if err := db.New(postgres).CorrectDelivery(t.Context(), db.CorrectDeliveryParams{EventID: event, Body: []byte(`{"a":2}`)}); err != nil {
+	if err := db.New(postgres).CorrectDelivery(t.Context(),
+		db.CorrectDeliveryParams{EventID: event, Body: []byte(`{"a":2}`)}); err != nil {
 		t.Fatal(err)
 	}
 	var corrected struct {
@@ -71,7 +75,8 @@ func TestWebhookCommands(t *testing.T) {
 	if corrected.Body.A != 2 || corrected.CorrectedAt == nil || len(corrected.Before) != 1 || corrected.Before[0].A != 1 {
 		t.Errorf("shown %+v", corrected)
 	}
-	if out := c.mustRun("webhook", "show", event.String()); !strings.Contains(out, "\ncorrected 2") || !strings.Contains(out, `before    {"a":1}`) {
+	if out := c.mustRun("webhook", "show", event.String()); !strings.Contains(out, "\ncorrected 2") ||
+		!strings.Contains(out, `before    {"a":1}`) {
 		t.Errorf("a correction is not shown:\n%s", out)
 	}
 
@@ -99,7 +104,9 @@ func TestWebhookCommands(t *testing.T) {
 		}
 	}
 	var kinds string
-	if err := postgres.QueryRow(t.Context(), "SELECT string_agg(kind || coalesce(only_state, ''), ' ' ORDER BY id) FROM command").Scan(&kinds); err != nil || kinds != "replay replay-rangefailed test" {
+	if err := postgres.QueryRow(t.Context(),
+		"SELECT string_agg(kind || coalesce(only_state, ''), ' ' ORDER BY id) FROM command").Scan(&kinds); err != nil ||
+		kinds != "replay replay-rangefailed test" {
 		t.Errorf("commands %q, %v", kinds, err)
 	}
 	held := func() (held bool) {
@@ -116,17 +123,22 @@ func TestWebhookCommands(t *testing.T) {
 	}
 
 	logs := []string{strings.Repeat("0a", 16), strings.Repeat("0b", 16)}
-	if _, err := c.run("webhook", "follow-log", logs[1]); err == nil || !strings.Contains(err.Error(), "no referral was read yet") {
+	if _, err := c.run("webhook", "follow-log", logs[1]); err == nil ||
+		!strings.Contains(err.Error(), "no referral was read yet") {
 		t.Errorf("follow-log before the first referral: %v", err)
 	}
-	if _, err := postgres.Exec(t.Context(), "INSERT INTO position (topic_id, partition, topic, next_offset, log_id) SELECT gen_random_uuid(), n, 't', 5, decode($1, 'hex') FROM generate_series(0, 1) n", logs[0]); err != nil {
+	if _, err := postgres.Exec(t.Context(),
+		"INSERT INTO position (topic_id, partition, topic, next_offset, log_id) SELECT gen_random_uuid(), n, 't', 5, "+
+			"decode($1, 'hex') FROM generate_series(0, 1) n", logs[0]); err != nil {
 		t.Fatal(err)
 	}
 	if out := c.mustRun("webhook", "follow-log", logs[1]); !strings.Contains(out, logs[1]) {
 		t.Errorf("follow-log: %q", out)
 	}
 	var followed int
-	if err := postgres.QueryRow(t.Context(), "SELECT count(*) FROM position WHERE log_id = decode($1, 'hex') AND next_offset = 5", logs[1]).Scan(&followed); err != nil || followed != 2 {
+	if err := postgres.QueryRow(t.Context(),
+		"SELECT count(*) FROM position WHERE log_id = decode($1, 'hex') AND next_offset = 5",
+		logs[1]).Scan(&followed); err != nil || followed != 2 {
 		t.Errorf("%d positions follow the log, %v", followed, err)
 	}
 
@@ -169,8 +181,10 @@ func TestDeadRecordCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for offset, value := range [][]byte{value, {0xff}} {
-		if _, err := pool.Exec(t.Context(), `INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
-			VALUES (gen_random_uuid(), 2, $1, 'referral.deposits', 'poison', 'it cannot be read', $2)`, offset, value); err != nil {
+		if _, err := pool.Exec(t.Context(),
+			`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
+			VALUES (gen_random_uuid(), 2, $1, 'referral.deposits', 'poison', 'it cannot be read', $2)`, offset,
+			value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,13 +193,16 @@ func TestDeadRecordCommands(t *testing.T) {
 	if len(rows) != 2 || rows[1].ID != 1 || rows[1].Error != "it cannot be read" || rows[1].Partition != 2 {
 		t.Fatalf("listed %+v", rows)
 	}
-	if out := c.mustRun("webhook", "dead", "show", "1"); !strings.Contains(out, `"partnerId":7`) || !strings.Contains(out, hex.EncodeToString(value)) {
+	if out := c.mustRun("webhook", "dead", "show", "1"); !strings.Contains(out, `"partnerId":7`) ||
+		!strings.Contains(out, hex.EncodeToString(value)) {
 		t.Errorf("shown:\n%s", out)
 	}
-	if out := c.mustRun("webhook", "dead", "show", "2"); !strings.Contains(out, "nothing that this version of navlog can read") || !strings.Contains(out, "ff") {
+	if out := c.mustRun("webhook", "dead", "show", "2"); !strings.Contains(out,
+		"nothing that this version of navlog can read") || !strings.Contains(out, "ff") {
 		t.Errorf("shown:\n%s", out)
 	}
-	if out := c.mustRun("webhook", "dead", "retry", "1", "--wait", "0s"); !strings.Contains(out, "waiting for a running dispatcher: 1") {
+	if out := c.mustRun("webhook", "dead", "retry", "1", "--wait", "0s"); !strings.Contains(out,
+		"waiting for a running dispatcher: 1") {
 		t.Errorf("%q", out)
 	}
 	q := db.New(pool)
@@ -209,12 +226,14 @@ func TestDeadRecordCommands(t *testing.T) {
 		"their ids, or --all":            {"retry"},
 		"name the dead records to retry": {"retry", "2", "--all"},
 	} {
-		if _, err := c.run(append([]string{"webhook", "dead"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.run(append([]string{"webhook", "dead"}, args...)...); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
 	}
 	var waiting int
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM dead_record WHERE id = 2 AND retry_at IS NOT NULL").Scan(&waiting); err != nil || waiting != 0 {
+	if err := pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM dead_record WHERE id = 2 AND retry_at IS NOT NULL").Scan(&waiting); err != nil || waiting != 0 {
 		t.Errorf("a rejected retry left a request (%v)", err)
 	}
 	if _, err := c.run("webhook", "dead", "retry", "--all", "--wait", "0s"); err != nil {

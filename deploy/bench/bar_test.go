@@ -32,11 +32,13 @@ func TestRun(t *testing.T) {
 	}
 	names := []string{"first", "second", "third"}
 	parts := map[string]Part{"first": part("first", nil), "second": part("second", gone), "third": part("third", nil)}
-	if err := Run(t.Context(), names, []string{"third", "first"}, parts); err != nil || !slices.Equal(ran, []string{"first", "third"}) {
+	if err := Run(t.Context(), names, []string{"third", "first"}, parts); err != nil ||
+		!slices.Equal(ran, []string{"first", "third"}) {
 		t.Errorf("%v ran: %v", ran, err)
 	}
 	ran = nil
-	if err := Run(t.Context(), names, names, parts); !errors.Is(err, gone) || !strings.HasPrefix(err.Error(), "second: ") || len(ran) != 2 {
+	if err := Run(t.Context(), names, names, parts); !errors.Is(err, gone) ||
+		!strings.HasPrefix(err.Error(), "second: ") || len(ran) != 2 {
 		t.Errorf("%v ran: %v", ran, err)
 	}
 }

@@ -27,8 +27,10 @@ func (m *Merging) Done(ctx context.Context, conn driver.Conn, database string) (
 	}
 	var merges, scattered uint64
 	err := conn.QueryRow(ctx, `SELECT (SELECT count() FROM system.merges WHERE database = {database:String}),
-		(SELECT count() FROM (SELECT sum(rows) AS total, max(rows) AS largest FROM system.parts WHERE active AND database = {database:String} GROUP BY table)
-		 WHERE total >= 100000 AND 4 * largest < 3 * total)`, clickhouse.Named("database", database)).Scan(&merges, &scattered)
+		(SELECT count() FROM (SELECT sum(rows) AS total, max(rows) AS largest FROM system.parts
+			WHERE active AND database = {database:String} GROUP BY table)
+		 WHERE total >= 100000 AND 4 * largest < 3 * total)`, clickhouse.Named("database", database)).
+		Scan(&merges, &scattered)
 	if err != nil {
 		return false, fmt.Errorf("read how the tables of %s are merged: %w", database, err)
 	}

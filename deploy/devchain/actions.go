@@ -43,7 +43,8 @@ var (
 )
 
 var table = []action{
-	depositPlain, depositReferral, depositRouted, navUpdate, sweepAll, sweepSome, requestPlain, requestReferral, requestRouted,
+	depositPlain, depositReferral, depositRouted, navUpdate, sweepAll, sweepSome, requestPlain, requestReferral,
+	requestRouted,
 	requestExpiring, requestBoth, settlement, claiming, cancellation, expiry,
 }
 

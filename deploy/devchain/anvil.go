@@ -22,7 +22,8 @@ func IncreaseTime(ctx context.Context, rpcURL string, d time.Duration) error {
 	return command(ctx, rpcURL, nil, "evm_increaseTime", hexutil.Uint64(d/time.Second))
 }
 
-// SetBlockTime makes the time of each new block d later than its parent's, in whole seconds, whatever the wall clock says.
+// SetBlockTime makes the time of each new block d later than its parent's, in whole seconds, whatever the wall clock
+// says.
 func SetBlockTime(ctx context.Context, rpcURL string, d time.Duration) error {
 	return command(ctx, rpcURL, nil, "anvil_setBlockTimestampInterval", uint64(d/time.Second))
 }

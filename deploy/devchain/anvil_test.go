@@ -50,13 +50,16 @@ func TestReorg(t *testing.T) {
 	}
 	again, err := c.TransactionReceipt(ctx, kept.TxHash)
 	ok(t, err)
-	if again.BlockNumber.Uint64() != ancestor.Number.Uint64()+3 || kept.BlockNumber.Uint64() != ancestor.Number.Uint64()+1 {
-		t.Errorf("the kept transaction is in block %s and was in %s, the ancestor is %s", again.BlockNumber, kept.BlockNumber, ancestor.Number)
+	if again.BlockNumber.Uint64() != ancestor.Number.Uint64()+3 ||
+		kept.BlockNumber.Uint64() != ancestor.Number.Uint64()+1 {
+		t.Errorf("the kept transaction is in block %s and was in %s, the ancestor is %s", again.BlockNumber, kept.BlockNumber,
+			ancestor.Number)
 	}
 	if got, err := c.TransactionReceipt(ctx, lost.TxHash); err == nil {
 		t.Errorf("the lost transaction is in block %s", got.BlockNumber)
 	}
-	if err := Reorg(ctx, url, 1, Kept{Hash: common.Hash{1}}); err == nil || !strings.Contains(err.Error(), "no transaction") {
+	if err := Reorg(ctx, url, 1, Kept{Hash: common.Hash{1}}); err == nil ||
+		!strings.Contains(err.Error(), "no transaction") {
 		t.Errorf("keeping an unknown transaction gave %v", err)
 	}
 	if err := Reorg(ctx, url, 1000); err == nil || !strings.Contains(err.Error(), "anvil_reorg on the development chain") {
@@ -91,7 +94,8 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: got %v", method, err)
 		}
 	}
-	if err := Mine(ctx, "gopher://x", 1); err == nil || !strings.Contains(err.Error(), "connect to the development chain for anvil_mine") {
+	if err := Mine(ctx, "gopher://x", 1); err == nil ||
+		!strings.Contains(err.Error(), "connect to the development chain for anvil_mine") {
 		t.Errorf("a wrong scheme gave %v", err)
 	}
 }

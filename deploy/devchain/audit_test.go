@@ -161,7 +161,8 @@ func (b *books) compare(t *testing.T, c *chain, deployed Vault, block uint64) {
 	figure("settlementCount", v.Contract, big.NewInt(int64(b.settled)))
 	figure("navCount", v.Contract, big.NewInt(int64(b.navs)))
 	figure("balanceOf", v.asset, holds, v.Address) // unswept and claimable
-	names := map[uint8]string{statusPending: "pending", statusFunded: "funded", statusClaimed: "claimed", statusCancelled: "cancelled", statusExpired: "expired"}
+	names := map[uint8]string{statusPending: "pending", statusFunded: "funded", statusClaimed: "claimed",
+		statusCancelled: "cancelled", statusExpired: "expired"}
 	for i, state := range b.state {
 		r, err := Read[Request](call, v.Contract, "request", big.NewInt(int64(i)))
 		if err != nil {

@@ -95,7 +95,8 @@ func (c *chain) send(ctx context.Context, from account, call transaction) (*type
 	if err != nil {
 		return nil, fmt.Errorf("sign for %s: %w", from.address, err)
 	}
-	opts.Context, opts.GasTipCap, opts.GasFeeCap = ctx, gasTip, gasPrice // set here, so that the client does not request them
+	// set here, so that the client does not request them
+	opts.Context, opts.GasTipCap, opts.GasFeeCap = ctx, gasTip, gasPrice
 	tx, err := call(opts)
 	if err != nil {
 		return nil, explain(err)
@@ -142,7 +143,8 @@ func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, er
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("transaction %s was not mined within %s: a reorganisation may have dropped it, or the chain does not advance", hash, c.patience)
+			return nil, fmt.Errorf("transaction %s was not mined within %s: a reorganisation may have dropped it, or the "+
+				"chain does not advance", hash, c.patience)
 		}
 	}
 }

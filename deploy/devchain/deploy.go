@@ -72,7 +72,8 @@ func deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
 
 	for _, v := range vaults {
 		asset := assetAddresses[v.asset]
-		vault, receipt, err := c.create(ctx, owner, "ReferenceVault", v.name, v.symbol, asset, oracle.address, manager.address, custodian.address)
+		vault, receipt, err := c.create(ctx, owner, "ReferenceVault", v.name, v.symbol, asset, oracle.address,
+			manager.address, custodian.address)
 		if err != nil {
 			return nil, err
 		}

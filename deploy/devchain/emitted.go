@@ -19,7 +19,8 @@ var eventOf = map[contracts.Kind]contracts.Event{}
 
 func init() {
 	for _, e := range []contracts.Event{
-		contracts.DepositAccepted{}, contracts.WithdrawalRequested{}, contracts.WithdrawalFunded{}, contracts.WithdrawalClaimed{},
+		contracts.DepositAccepted{}, contracts.WithdrawalRequested{}, contracts.WithdrawalFunded{},
+		contracts.WithdrawalClaimed{},
 		contracts.WithdrawalCancelled{}, contracts.WithdrawalExpired{}, contracts.NavUpdated{}, contracts.DepositsSwept{},
 		contracts.WithdrawalsSettled{},
 	} {
@@ -30,9 +31,9 @@ func init() {
 // parser parses logs of any vault.
 var parser = bind.NewBoundContract(common.Address{}, *contracts.VaultABI(), nil, nil, nil)
 
-// Decode decodes a log with go-ethereum's decoder, for tests: it shares no code with schemas/mapping, which all programs
-// use. It returns the event of the log, or nil if it is not an event of the reference contracts. A log with the signature
-// of such an event that is not encoded as Solidity encodes it is an error.
+// Decode decodes a log with go-ethereum's decoder, for tests: it shares no code with schemas/mapping, which all
+// programs use. It returns the event of the log, or nil if it is not an event of the reference contracts. A log with
+// the signature of such an event that is not encoded as Solidity encodes it is an error.
 func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	if len(topics) == 0 {
 		return nil, nil
@@ -58,7 +59,8 @@ func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	}
 	e := out.Interface().(contracts.Event)
 	// go-ethereum accepts more than Solidity writes: longer data, and words that are too large for their type.
-	if same, bytesOf, err := contracts.Encode(e); err != nil || !slices.Equal(same, topics) || !bytes.Equal(bytesOf, data) {
+	if same, bytesOf, err := contracts.Encode(e); err != nil || !slices.Equal(same, topics) ||
+		!bytes.Equal(bytesOf, data) {
 		return nil, fmt.Errorf("%s is not what Solidity writes, %w", kind, err)
 	}
 	return e, nil

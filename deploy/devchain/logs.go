@@ -13,7 +13,8 @@ import (
 
 // Logs requests the logs of some vaults in one block, by the block's hash, and returns them as a record must contain
 // them: for oracles, which use nothing of the code that they judge.
-func Logs(ctx context.Context, node ethereum.LogFilterer, h *types.Header, vaults ...common.Address) (logs []*event.Log, err error) {
+func Logs(ctx context.Context, node ethereum.LogFilterer, h *types.Header, vaults ...common.Address) (logs []*event.Log,
+	err error) {
 	hash := h.Hash()
 	answer, err := node.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: vaults})
 	if err != nil {
@@ -32,7 +33,8 @@ func Record(l *types.Log, time uint64) *event.Log {
 		topics = append(topics, t.Bytes())
 	}
 	return &event.Log{
-		Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: time,
-		TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
+		Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(),
+		BlockTime: time,
+		TxHash:    l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
 	}
 }

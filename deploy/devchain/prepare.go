@@ -62,7 +62,8 @@ func (s *Scenario) supply(ctx context.Context, v *vault, a account, spender comm
 }
 
 // approve lets the spender take the account's assets or shares.
-func (s *Scenario) approve(ctx context.Context, token *Contract, a account, spender common.Address, amount *big.Int) error {
+func (s *Scenario) approve(ctx context.Context, token *Contract, a account, spender common.Address,
+	amount *big.Int) error {
 	allowed, err := read[*big.Int](ctx, token, "allowance", a.address, spender)
 	if err != nil {
 		return err

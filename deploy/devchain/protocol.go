@@ -47,12 +47,13 @@ var protocols = map[string]struct {
 	// prologue lists the turns with which a story begins, all of one user: those that are rarely drawn.
 	prologue []int
 }{
-	"erc4626":     {"PlainVault", "Plain Dollar Vault", "vPLAIN", plainTurns, nil},
-	"erc7540":     {"RedeemVault", "Queued Dollar Vault", "vQUEUE", redeemTurns, nil},
-	"lagoon-v0.6": {"LagoonVault", "Lagoon Dollar Vault", "vLAGOON", lagoonTurns, []int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
-	"yo":          {"YoVault", "Yo Dollar Vault", "vYO", yoTurns, nil},
-	"veda":        {"VedaVault", "Boring Dollar Vault", "vBORING", vedaTurns, nil},
-	"midas":       {"MidasVault", "Midas Dollar Token", "mDEV", midasTurns, nil},
+	"erc4626": {"PlainVault", "Plain Dollar Vault", "vPLAIN", plainTurns, nil},
+	"erc7540": {"RedeemVault", "Queued Dollar Vault", "vQUEUE", redeemTurns, nil},
+	"lagoon-v0.6": {"LagoonVault", "Lagoon Dollar Vault", "vLAGOON", lagoonTurns,
+		[]int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
+	"yo":    {"YoVault", "Yo Dollar Vault", "vYO", yoTurns, nil},
+	"veda":  {"VedaVault", "Boring Dollar Vault", "vBORING", vedaTurns, nil},
+	"midas": {"MidasVault", "Midas Dollar Token", "mDEV", midasTurns, nil},
 }
 
 // Custodian returns the address that deposits of Lagoon and Veda name as their referral, if they name one.
@@ -130,7 +131,8 @@ func (p *Play) find(ctx context.Context) error {
 		return fmt.Errorf("read the code of the vault: %w", err)
 	}
 	if p.chain.id.Uint64() != p.ChainID || len(code) == 0 {
-		return fmt.Errorf("chain %s has no vault at %s: it is another chain than the one deployed to", p.chain.id, p.Sources["vault"])
+		return fmt.Errorf("chain %s has no vault at %s: it is another chain than the one deployed to", p.chain.id,
+			p.Sources["vault"])
 	}
 	p.at["asset"] = At(p.chain, "MockAsset", p.Asset)
 	for role, address := range p.Sources {
@@ -144,8 +146,8 @@ func (p *Play) find(ctx context.Context) error {
 }
 
 // companions are a vault's additional contracts, by role.
-var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue",
-	"deposits": "MidasDeposits", "redemptions": "MidasRedemptions", "feed": "MidasFeed"}
+var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant",
+	"queue": "VedaQueue", "deposits": "MidasDeposits", "redemptions": "MidasRedemptions", "feed": "MidasFeed"}
 
 // Close closes the connection to the chain.
 func (p *Play) Close() { p.chain.Close() }
@@ -153,7 +155,8 @@ func (p *Play) Close() { p.chain.Close() }
 // setUp deploys the contracts, and gives all users the assets and allowances that the story needs.
 func (p *Play) setUp(ctx context.Context) error {
 	of := protocols[p.Preset]
-	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol, map[string]common.Address{}, of.prologue
+	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol,
+		map[string]common.Address{}, of.prologue
 	asset, err := p.deploy(ctx, "MockAsset", "Development Dollar", "DUSD", uint8(assetDecimals))
 	if err != nil {
 		return err

@@ -32,7 +32,8 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
-	s := &stage{T: t, ctx: ctx, c: connected(t, url), routerAt: deployed.Router, alice: newAccount("alice"), bob: newAccount("bob")}
+	s := &stage{T: t, ctx: ctx, c: connected(t, url), routerAt: deployed.Router, alice: newAccount("alice"),
+		bob: newAccount("bob")}
 	var err error
 	if s.v, err = bindVault(ctx, s.c, deployed.Vaults[0]); err != nil {
 		t.Fatal(err)
@@ -160,19 +161,23 @@ func TestDepositsAndNav(t *testing.T) {
 	s := newStage(t)
 	// The first deposit gets one share per asset; a plain one has no partner; the owner is the receiver.
 	s.emits(s.alice, s.deposit(1000, s.bob.address),
-		contracts.DepositAccepted{DepositID: n(1), Owner: s.bob.address, PartnerID: 0, Sender: s.alice.address, Assets: n(1000), Shares: n(1000)})
+		contracts.DepositAccepted{DepositID: n(1), Owner: s.bob.address, PartnerID: 0, Sender: s.alice.address,
+			Assets: n(1000), Shares: n(1000)})
 	s.shares(1000, s.bob.address)
 	s.assets(999_000, s.alice.address)
 	// The oracle sets the value of a share to 1.25, with 18 decimals.
 	s.emits(oracle, s.nav(1250),
-		contracts.NavUpdated{NavID: n(1), Updater: oracle.address, NavPerShare: n(1_250_000_000_000_000_000), TotalAssets: n(1250), TotalSupply: n(1000)})
+		contracts.NavUpdated{NavID: n(1), Updater: oracle.address, NavPerShare: n(1_250_000_000_000_000_000),
+			TotalAssets: n(1250), TotalSupply: n(1000)})
 	s.emits(s.alice, s.v.call("deposit0", n(500), s.alice.address, uint32(1<<32-1)),
-		contracts.DepositAccepted{DepositID: n(2), Owner: s.alice.address, PartnerID: 1<<32 - 1, Sender: s.alice.address, Assets: n(500), Shares: n(400)})
+		contracts.DepositAccepted{DepositID: n(2), Owner: s.alice.address, PartnerID: 1<<32 - 1, Sender: s.alice.address,
+			Assets: n(500), Shares: n(400)})
 	// Deposits since then are part of the total; the next valuation replaces it.
 	s.figure(1750, s.v.Contract, "totalAssets")
 	s.figure(1500, s.v.Contract, "totalDeposited")
 	s.emits(oracle, s.nav(1400),
-		contracts.NavUpdated{NavID: n(2), Updater: oracle.address, NavPerShare: n(1e18), TotalAssets: n(1400), TotalSupply: n(1400)})
+		contracts.NavUpdated{NavID: n(2), Updater: oracle.address, NavPerShare: n(1e18), TotalAssets: n(1400),
+			TotalSupply: n(1400)})
 
 	s.refuses(s.alice, "NotAuthorized["+s.alice.address.Hex(), s.nav(1))
 	s.refuses(s.alice, "ZeroAmount", s.deposit(0, s.alice.address))
@@ -200,10 +205,12 @@ func TestERC4626Beside(t *testing.T) {
 		Assets, Shares *big.Int
 	}
 	receipt := mustSend(t, s.c, s.alice, s.deposit(1000, s.bob.address))
-	if err := s.v.UnpackLog(&in, "Deposit", *find(receipt, topic("Deposit(address,address,uint256,uint256)"))); err != nil {
+	if err := s.v.UnpackLog(&in, "Deposit",
+		*find(receipt, topic("Deposit(address,address,uint256,uint256)"))); err != nil {
 		t.Fatal(err)
 	}
-	if in.Sender != s.alice.address || in.Owner != s.bob.address || in.Assets.Cmp(n(1000)) != 0 || in.Shares.Cmp(n(1000)) != 0 {
+	if in.Sender != s.alice.address || in.Owner != s.bob.address || in.Assets.Cmp(n(1000)) != 0 ||
+		in.Shares.Cmp(n(1000)) != 0 {
 		t.Errorf("ERC-4626 Deposit is %+v", in)
 	}
 	s.do(s.bob, s.request(400, s.alice.address))
@@ -217,7 +224,8 @@ func TestERC4626Beside(t *testing.T) {
 	if err := s.v.UnpackLog(&out, "Withdraw", *outLog); err != nil {
 		t.Fatal(err)
 	}
-	if out.Sender != s.alice.address || out.Receiver != s.alice.address || out.Owner != s.bob.address || out.Assets.Cmp(n(400)) != 0 || out.Shares.Cmp(n(400)) != 0 {
+	if out.Sender != s.alice.address || out.Receiver != s.alice.address || out.Owner != s.bob.address ||
+		out.Assets.Cmp(n(400)) != 0 || out.Shares.Cmp(n(400)) != 0 {
 		t.Errorf("ERC-4626 Withdraw is %+v", out)
 	}
 	if claimed := find(receipt, contracts.KindWithdrawalClaimed.Topic()); claimed.Index != outLog.Index-1 {
@@ -243,14 +251,16 @@ func TestSweepsAreContiguous(t *testing.T) {
 	}
 	s.refuses(s.alice, "NotAuthorized", s.sweep(1))
 	s.emits(manager, s.sweep(2),
-		contracts.DepositsSwept{SweepID: n(1), Custodian: custodian.address, FromDepositID: n(1), ToDepositID: n(2), Assets: n(210)})
+		contracts.DepositsSwept{SweepID: n(1), Custodian: custodian.address, FromDepositID: n(1), ToDepositID: n(2),
+			Assets: n(210)})
 	s.assets(210, custodian.address)
 	s.assets(43_000, s.v.Address)
 	s.refuses(manager, "WrongSweepRange[2 2 4]", s.sweep(2))
 	s.refuses(manager, "WrongSweepRange[2 1 4]", s.sweep(1))
 	s.refuses(manager, "WrongSweepRange[2 5 4]", s.sweep(5))
 	s.emits(manager, s.sweep(4),
-		contracts.DepositsSwept{SweepID: n(2), Custodian: custodian.address, FromDepositID: n(3), ToDepositID: n(4), Assets: n(43_000)})
+		contracts.DepositsSwept{SweepID: n(2), Custodian: custodian.address, FromDepositID: n(3), ToDepositID: n(4),
+			Assets: n(43_000)})
 	s.assets(0, s.v.Address)
 	s.figure(4, s.v.Contract, "sweptTo")
 }
@@ -260,9 +270,11 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.do(s.alice, s.deposit(1000, s.alice.address))
 	s.do(s.bob, s.deposit(1000, s.bob.address))
 	s.emits(s.alice, s.request(300, s.bob.address),
-		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.alice.address, Receiver: s.bob.address, Shares: n(300), AssetsEstimate: n(300)})
+		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.alice.address, Receiver: s.bob.address, Shares: n(300),
+			AssetsEstimate: n(300)})
 	s.emits(s.bob, s.v.call("requestWithdrawal0", n(101), s.bob.address, uint32(42)),
-		contracts.WithdrawalRequested{RequestIndex: n(1), Owner: s.bob.address, PartnerID: 42, Receiver: s.bob.address, Shares: n(101), AssetsEstimate: n(101)})
+		contracts.WithdrawalRequested{RequestIndex: n(1), Owner: s.bob.address, PartnerID: 42, Receiver: s.bob.address,
+			Shares: n(101), AssetsEstimate: n(101)})
 	s.shares(700, s.alice.address) // the shares are in escrow, and still part of the supply
 	s.shares(401, s.v.Address)
 	s.figure(2000, s.v.Contract, "totalSupply")
@@ -278,9 +290,12 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.refuses(manager, "UnknownRequest[7]", s.settle(0, 7))
 	s.refuses(manager, "WrongStatus[1 1]", s.settle(1, 1)) // twice in one settlement
 	s.emits(manager, s.settle(1, 0),
-		contracts.WithdrawalFunded{RequestIndex: n(1), Owner: s.bob.address, SettlementID: n(1), Shares: n(101), Assets: n(151)},
-		contracts.WithdrawalFunded{RequestIndex: n(0), Owner: s.alice.address, SettlementID: n(1), Shares: n(300), Assets: n(450)},
-		contracts.WithdrawalsSettled{SettlementID: n(1), Funder: manager.address, RequestCount: n(2), Shares: n(401), Assets: n(601), NavPerShare: n(1_500_000_000_000_000_000)})
+		contracts.WithdrawalFunded{RequestIndex: n(1), Owner: s.bob.address, SettlementID: n(1), Shares: n(101),
+			Assets: n(151)},
+		contracts.WithdrawalFunded{RequestIndex: n(0), Owner: s.alice.address, SettlementID: n(1), Shares: n(300),
+			Assets: n(450)},
+		contracts.WithdrawalsSettled{SettlementID: n(1), Funder: manager.address, RequestCount: n(2), Shares: n(401),
+			Assets: n(601), NavPerShare: n(1_500_000_000_000_000_000)})
 	s.figure(1599, s.v.Contract, "totalSupply")
 	s.figure(3000-601, s.v.Contract, "totalAssets")
 	s.assets(1_000_000-601, manager.address)
@@ -291,7 +306,8 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.refuses(s.alice, "NotAuthorized", s.claim(1))
 	before := int64(1_000_000 - 1000)
 	s.emits(s.alice, s.claim(0),
-		contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: s.alice.address, Receiver: s.bob.address, Shares: n(300), Assets: n(450)})
+		contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: s.alice.address, Receiver: s.bob.address, Shares: n(300),
+			Assets: n(450)})
 	s.assets(before+450, s.bob.address) // the receiver is paid, not the owner
 	s.assets(before, s.alice.address)
 	s.figure(450, s.v.Contract, "totalClaimed")
@@ -388,12 +404,14 @@ func TestRouter(t *testing.T) {
 	if err := s.router.UnpackLog(&routed, "RoutedDeposit", *receipt.Logs[len(receipt.Logs)-1]); err != nil {
 		t.Fatal(err)
 	}
-	if routed.PartnerId != 7 || routed.Vault != s.v.Address || routed.Receiver != s.bob.address || routed.Sender != s.alice.address ||
+	if routed.PartnerId != 7 || routed.Vault != s.v.Address || routed.Receiver != s.bob.address ||
+		routed.Sender != s.alice.address ||
 		routed.Assets.Cmp(n(1000)) != 0 || routed.Shares.Cmp(n(1000)) != 0 {
 		t.Errorf("RoutedDeposit is %+v", routed)
 	}
 	s.emits(s.alice, route(s.v.Address, 500, 500, 7),
-		contracts.DepositAccepted{DepositID: n(2), Owner: s.bob.address, PartnerID: 7, Sender: s.routerAt, Assets: n(500), Shares: n(500)})
+		contracts.DepositAccepted{DepositID: n(2), Owner: s.bob.address, PartnerID: 7, Sender: s.routerAt, Assets: n(500),
+			Shares: n(500)})
 	s.assets(0, s.routerAt)
 	s.shares(1500, s.bob.address)
 
@@ -401,9 +419,11 @@ func TestRouter(t *testing.T) {
 	s.refuses(s.bob, "InsufficientAllowance", ask) // the router needs bob's approval
 	s.do(s.bob, s.v.call("approve", s.routerAt, n(600)))
 	s.emits(s.bob, ask,
-		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.bob.address, PartnerID: 7, Receiver: s.alice.address, Shares: n(600), AssetsEstimate: n(600)})
+		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.bob.address, PartnerID: 7, Receiver: s.alice.address,
+			Shares: n(600), AssetsEstimate: n(600)})
 	s.figure(0, s.v.Contract, "allowance", s.bob.address, s.routerAt)
-	s.refuses(s.alice, "InsufficientAllowance", s.v.call("requestWithdrawalFor", s.bob.address, n(1), s.alice.address, uint32(7)))
+	s.refuses(s.alice, "InsufficientAllowance",
+		s.v.call("requestWithdrawalFor", s.bob.address, n(1), s.alice.address, uint32(7)))
 
 	s.do(owner, status(7, false))
 	s.refuses(s.bob, "PartnerNotActive[7]", ask)

@@ -55,7 +55,8 @@ type Scenario struct {
 // New creates a scenario for deployed contracts, which does nothing until Run or Steps. Deposits and requests are
 // attributed to the partners, or to none if there are no partners. The seed determines what happens.
 func New(rpcURL string, contracts *Contracts, seed int64, partners []uint32, log *slog.Logger) *Scenario {
-	s := &Scenario{rpcURL: rpcURL, contracts: contracts, seed: seed, partners: partners, log: log, byAddress: map[common.Address]account{}}
+	s := &Scenario{rpcURL: rpcURL, contracts: contracts, seed: seed, partners: partners, log: log,
+		byAddress: map[common.Address]account{}}
 	for i := range userCount {
 		u := newAccount(fmt.Sprintf("user %d", i))
 		s.users = append(s.users, u)
@@ -75,12 +76,14 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 		return contracts.Discreet(err, s.rpcURL)
 	}
 	s.chain.blockTime = 0
-	return repeat(ctx, interval, "scenario", func(ctx context.Context) error { return contracts.Discreet(s.step(ctx), s.rpcURL) }, s.log)
+	return repeat(ctx, interval, "scenario",
+		func(ctx context.Context) error { return contracts.Discreet(s.step(ctx), s.rpcURL) }, s.log)
 }
 
 // repeat takes a step every interval until ctx is done, and then returns nil. After failuresInARow it returns the last
 // error.
-func repeat(ctx context.Context, interval time.Duration, name string, step func(context.Context) error, log *slog.Logger) error {
+func repeat(ctx context.Context, interval time.Duration, name string, step func(context.Context) error,
+	log *slog.Logger) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	failures := 0
@@ -136,7 +139,8 @@ func (s *Scenario) connect(ctx context.Context) error {
 	}
 	if c.id.Uint64() != s.contracts.ChainID {
 		c.Close()
-		return fmt.Errorf("the contracts are on chain %d, but the node serves chain %s: deploy again, or use the right node", s.contracts.ChainID, c.id)
+		return fmt.Errorf("the contracts are on chain %d, but the node serves chain %s: deploy again, or use the right node",
+			s.contracts.ChainID, c.id)
 	}
 	if err := s.bind(ctx, c); err != nil {
 		c.Close()
@@ -184,7 +188,8 @@ func (s *Scenario) step(ctx context.Context) error {
 		}
 	}
 	for range 100 {
-		if done, err := s.take(ctx, draw(s.rng, table, func(a action) int { return a.weight }), s.vaults[s.rng.IntN(len(s.vaults))]); done || err != nil {
+		if done, err := s.take(ctx, draw(s.rng, table, func(a action) int { return a.weight }),
+			s.vaults[s.rng.IntN(len(s.vaults))]); done || err != nil {
 			return err
 		}
 	}

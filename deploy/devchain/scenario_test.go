@@ -179,7 +179,8 @@ func TestRunGivesUpOnADeadChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	anvil.Kill()
-	if err := s.Run(ctx, time.Millisecond); err == nil || !strings.Contains(err.Error(), "10 steps of the scenario failed in a row") {
+	if err := s.Run(ctx, time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "10 steps of the scenario failed in a row") {
 		t.Errorf("the run ended with %v", err)
 	}
 }
@@ -216,10 +217,12 @@ func TestScenarioSaysWhatIsWrong(t *testing.T) {
 		contracts *Contracts
 		want      string
 	}{
-		"unreachable":   {"http://127.0.0.1:1", deployed, "ask the development chain for its chain id"},
-		"another chain": {url, wrong(func(c *Contracts) { c.ChainID = 1 }), "the contracts are on chain 1, but the node serves chain 31337"},
-		"no vaults":     {url, wrong(func(c *Contracts) { c.Vaults = nil }), "deploy the contracts first"},
-		"no code":       {url, wrong(func(c *Contracts) { c.Vaults[1].Address = common.Address{9} }), "no contract at the vault address"},
+		"unreachable": {"http://127.0.0.1:1", deployed, "ask the development chain for its chain id"},
+		"another chain": {url, wrong(func(c *Contracts) { c.ChainID = 1 }),
+			"the contracts are on chain 1, but the node serves chain 31337"},
+		"no vaults": {url, wrong(func(c *Contracts) { c.Vaults = nil }), "deploy the contracts first"},
+		"no code": {url, wrong(func(c *Contracts) { c.Vaults[1].Address = common.Address{9} }),
+			"no contract at the vault address"},
 	} {
 		s := New(try.url, try.contracts, 1, partners, quiet)
 		if err := s.Steps(ctx, 1); err == nil || !strings.Contains(err.Error(), try.want) {
@@ -246,7 +249,8 @@ func TestAFailedStepIsNamed(t *testing.T) {
 		mustSend(t, c, owner, bound.call("setRoles", owner.address, manager.address, custodian.address))
 	}
 	err := New(url, deployed, 1, partners, quiet).Steps(ctx, 60)
-	if err == nil || !strings.HasPrefix(err.Error(), "a NAV update in the vault v") || !strings.Contains(err.Error(), "NotAuthorized["+oracle.address.Hex()+"]") {
+	if err == nil || !strings.HasPrefix(err.Error(), "a NAV update in the vault v") ||
+		!strings.Contains(err.Error(), "NotAuthorized["+oracle.address.Hex()+"]") {
 		t.Errorf("got %v", err)
 	}
 }

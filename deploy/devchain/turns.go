@@ -16,7 +16,8 @@ func calling(method string, arguments func(p *Play, who account) []any) func(con
 }
 
 // parting returns a turn in which a user calls the vault with a part of their amount according to the function of.
-func parting(of, method string, arguments func(p *Play, who account) []any) func(context.Context, *Play, account) error {
+func parting(of, method string, arguments func(p *Play, who account) []any) func(context.Context, *Play,
+	account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, of, who.address)
 		if err != nil {
@@ -59,7 +60,8 @@ var plainTurns = []turn{
 
 var redeemTurns = []turn{
 	{4, calling("deposit", somebody)},
-	{4, parting("balanceOf", "requestRedeem", func(_ *Play, who account) []any { return []any{who.address, who.address} })},
+	{4, parting("balanceOf", "requestRedeem",
+		func(_ *Play, who account) []any { return []any{who.address, who.address} })},
 	{3, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "pending", who.address)
 		if err != nil {
@@ -104,7 +106,8 @@ func valued(method string) func(context.Context, *Play, account) error {
 var yoTurns = []turn{
 	{3, calling("deposit", somebody)},
 	{3, func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address, uint32(7+p.rng.IntN(3)))
+		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address,
+			uint32(7+p.rng.IntN(3)))
 	}},
 	{3, parting("balanceOf", "requestRedeem", func(p *Play, who account) []any {
 		return append(somebody(p, who), who.address, p.rng.IntN(3) == 0)
@@ -114,7 +117,8 @@ var yoTurns = []turn{
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(7+p.rng.IntN(3)), p.rng.IntN(3) == 0)
+		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(7+p.rng.IntN(3)),
+			p.rng.IntN(3) == 0)
 	}},
 	{4, owed("fulfillRedeem")},
 	{1, owed("cancelRedeem")},
@@ -176,7 +180,8 @@ var vedaTurns = []turn{
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, p.manager, p.at["accountant"], "updateExchangeRate", rate.Sub(rate, big.NewInt(p.rng.Int64N(1e14))))
+		return p.send(ctx, p.manager, p.at["accountant"], "updateExchangeRate",
+			rate.Sub(rate, big.NewInt(p.rng.Int64N(1e14))))
 	}},
 }
 
@@ -196,7 +201,8 @@ var midasTurns = []turn{
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, p.manager, p.at["feed"], "setRoundData", answer.Add(answer, big.NewInt(p.rng.Int64N(100_000)-20_000)))
+		return p.send(ctx, p.manager, p.at["feed"], "setRoundData",
+			answer.Add(answer, big.NewInt(p.rng.Int64N(100_000)-20_000)))
 	}},
 }
 

@@ -21,7 +21,8 @@ func bindVault(ctx context.Context, c *chain, v Vault) (*vault, error) {
 		return nil, fmt.Errorf("read the code of the vault %s: %w", v.Address, err)
 	}
 	if len(code) == 0 {
-		return nil, fmt.Errorf("the chain has no contract at the vault address %s: it is another chain than the one deployed to, deploy again", v.Address)
+		return nil, fmt.Errorf("the chain has no contract at the vault address %s: it is another chain than the one "+
+			"deployed to, deploy again", v.Address)
 	}
 	return &vault{v, At(c, "ReferenceVault", v.Address), At(c, "MockAsset", v.Asset)}, nil
 }

@@ -30,7 +30,8 @@ type AnvilOptions struct {
 	Timestamp    uint64        // time of the genesis block in Unix seconds, where the chain's clock starts; 0 is now
 	States       int           // newest blocks whose state is kept for eth_call and reorganisations; 0 is 256
 	Optimism     bool          // accepts deposits of the OP stack, and hashes their receipts as it does since Canyon
-	Fleeting     bool          // the chain is never written and ends with its process: for large chains, which are slow to write
+	// the chain is never written and ends with its process: for large chains, which are slow to write
+	Fleeting bool
 }
 
 const (
@@ -84,7 +85,8 @@ func (o AnvilOptions) args(dir, state string, port int) []string {
 		"--cache-path", filepath.Join(dir, "cache"), "--prune-history", strconv.Itoa(cmp.Or(o.States, defaultStates)),
 	}
 	if !o.Fleeting {
-		args = append(args, "--dump-state", filepath.Join(dir, dumpFile), "--state-interval", strconv.Itoa(int(stateInterval.Seconds())))
+		args = append(args, "--dump-state", filepath.Join(dir, dumpFile), "--state-interval",
+			strconv.Itoa(int(stateInterval.Seconds())))
 	}
 	if state != "" {
 		args = append(args, "--load-state", state)

@@ -74,7 +74,9 @@ func TestAnvilKilled(t *testing.T) {
 		return err
 	})
 	a.Kill()
-	if err := a.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself: it gave no reason;") || !strings.Contains(err.Error(), a.process.log) {
+	if err := a.Watch(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "has ended by itself: it gave no reason;") ||
+		!strings.Contains(err.Error(), a.process.log) {
 		t.Errorf("of a chain that was killed: %v", err)
 	}
 	a = startAnvilFor(t, dir)
@@ -112,7 +114,8 @@ func TestAnvilRefuses(t *testing.T) {
 	})
 	t.Run("a dump that is not a chain", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, dumpFile), []byte(`{"blocks":[{"header":{"number":"0x0","timestamp":"soon"}}]}`), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, dumpFile),
+			[]byte(`{"blocks":[{"header":{"number":"0x0","timestamp":"soon"}}]}`), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, err := StartAnvil(t.Context(), dir, AnvilOptions{})
@@ -166,7 +169,8 @@ func sendLog(t *testing.T, c *rpc.Client) {
 	}
 	code := "0x604260006000a100" // PUSH1 42, PUSH1 0, PUSH1 0, LOG1, STOP
 	var hash string
-	if err := json.Unmarshal(call(t, c, "eth_sendTransaction", map[string]string{"from": accounts[0], "data": code, "gas": "0x30000"}), &hash); err != nil {
+	if err := json.Unmarshal(call(t, c, "eth_sendTransaction",
+		map[string]string{"from": accounts[0], "data": code, "gas": "0x30000"}), &hash); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, func() error {

@@ -93,7 +93,8 @@ func apacheKafkaFiles() (java, lib string, err error) {
 		return "", "", err
 	}
 	if jars, _ := filepath.Glob(filepath.Join(lib, "kafka_2.13-*.jar")); len(jars) != 1 {
-		return "", "", fmt.Errorf("find %s: folder %s holds %d jars of the broker instead of one: empty it and run `make kafka`", apacheKafkaName, lib, len(jars))
+		return "", "", fmt.Errorf("find %s: folder %s holds %d jars of the broker instead of one: empty it and run `make "+
+			"kafka`", apacheKafkaName, lib, len(jars))
 	}
 	return java, lib, nil
 }
@@ -175,7 +176,8 @@ func (j jvm) properties() string { return filepath.Join(j.dir, "server.propertie
 
 func (j jvm) args(class string, args ...string) []string {
 	return append([]string{
-		"-Xmx" + j.heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // it lives for seconds: a fast start matters more than fast code
+		// it lives for seconds: a fast start matters more than fast code
+		"-Xmx" + j.heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"-Dlog4j2.configurationFile=" + filepath.Join(j.dir, "log4j2.properties"),
 		"-cp", filepath.Join(j.lib, "*"), class,
 	}, args...)
@@ -212,7 +214,8 @@ func (k *ApacheKafka) prepare(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(data, "meta.properties")); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, j.java, j.args("kafka.tools.StorageTool", "format", "--cluster-id", clusterID, "--config", j.properties())...)
+	cmd := exec.CommandContext(ctx, j.java,
+		j.args("kafka.tools.StorageTool", "format", "--cluster-id", clusterID, "--config", j.properties())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("start %s: format its storage: %w: %s", apacheKafkaName, err, strings.TrimSpace(string(out)))
 	}

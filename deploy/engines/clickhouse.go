@@ -73,7 +73,8 @@ func startClickHouse(ctx context.Context, s clickHouseStart) (*ClickHouse, error
 		return nil, err
 	}
 	c := &ClickHouse{begin: s}
-	c.process, err = start(ctx, clickHouseName, s.dir, func(dir string) (childSpec, error) { return c.prepare(dir, lib) }, c.ping)
+	c.process, err = start(ctx, clickHouseName, s.dir, func(dir string) (childSpec, error) { return c.prepare(dir, lib) },
+		c.ping)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,8 @@ func (c *ClickHouse) prepare(dir, lib string) (_ childSpec, err error) {
 		"--listen_host", loopback,
 		"--tcp_port", fmt.Sprint(ports[1]),
 		"--http_port", fmt.Sprint(ports[2]),
-		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
+		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', " +
+			"'l String') FORMAT Null",
 	}}, nil
 }
 
@@ -143,6 +145,7 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 // Watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason as far as
 // its log shows it. The engine's folder remains, and another start continues with it.
 func (c *ClickHouse) Watch(ctx context.Context) error {
-	return c.watch(ctx, "The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a "+
-		"password), to a database that does not exist, or with TLS: start it again, the data is kept, or use a server of your own")
+	return c.watch(ctx, "The whole engine exits if a client logs in with a user name other than default or "+
+		"navlog_query (neither has a password), to a database that does not exist, or with TLS: start it again, the data "+
+		"is kept, or use a server of your own")
 }

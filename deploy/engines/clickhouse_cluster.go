@@ -49,7 +49,8 @@ func StartClickHouseCluster(ctx context.Context, dir string, n int) (c *ClickHou
 		folder := filepath.Join(dir, fmt.Sprint("clickhouse-", i+1))
 		config := fmt.Sprintf("<clickhouse><zookeeper><node><host>%s</host><port>%s</port></node></zookeeper>"+
 			"<macros><shard>1</shard><replica>%d</replica></macros>"+
-			"<remote_servers><%s><shard><internal_replication>true</internal_replication>%s</shard></%[4]s></remote_servers></clickhouse>\n",
+			"<remote_servers><%s><shard><internal_replication>true</internal_replication>%s</shard></%[4]s>"+
+			"</remote_servers></clickhouse>\n",
 			keeper, port, i+1, ClusterName, replicas)
 		// The engine merges the files of config.d into its configuration.
 		if err = os.MkdirAll(filepath.Join(folder, "config.d"), 0o755); err == nil {
@@ -127,8 +128,9 @@ func StartZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
 		if err != nil {
 			return childSpec{}, fmt.Errorf("start %s: write its configuration: %w", zooKeeperName, err)
 		}
-		return javaSpec(java, dir, []string{"-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(lib, "*"),
-			"org.apache.zookeeper.server.ZooKeeperServerMain", config}), nil
+		return javaSpec(java, dir,
+			[]string{"-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", filepath.Join(lib, "*"),
+				"org.apache.zookeeper.server.ZooKeeperServerMain", config}), nil
 	}, z.ping)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ func TestClickHouseKeepsData(t *testing.T) {
 		conn := openClickHouse(t, c, "default")
 		execAll(t, conn,
 			"CREATE DATABASE IF NOT EXISTS navlog_g1 ENGINE = Atomic",
-			"CREATE TABLE IF NOT EXISTS navlog_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS fsync_after_insert = 1, fsync_part_directory = 1",
+			"CREATE TABLE IF NOT EXISTS navlog_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS fsync_after_insert = "+
+				"1, fsync_part_directory = 1",
 			fmt.Sprintf("INSERT INTO navlog_g1.t VALUES (%d)", i))
 		var rows uint64
 		if err := conn.QueryRow(t.Context(), "SELECT count() FROM navlog_g1.t").Scan(&rows); err != nil {
@@ -56,11 +57,14 @@ func TestClickHouseCloseEndsQueries(t *testing.T) {
 	conn := openClickHouse(t, c, "default")
 	ended := make(chan error, 1)
 	go func() {
-		ended <- conn.Exec(t.Context(), "SELECT sleepEachRow(3) FROM numbers(1000) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0")
+		ended <- conn.Exec(t.Context(),
+			"SELECT sleepEachRow(3) FROM numbers(1000) SETTINGS max_block_size = 1, "+
+				"function_sleep_max_microseconds_per_block = 0")
 	}()
 	wait.Until(t, func() error {
 		var n uint64
-		err := openClickHouse(t, c, "default").QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow%' AND is_initial_query").Scan(&n)
+		err := openClickHouse(t, c, "default").QueryRow(t.Context(),
+			"SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow%' AND is_initial_query").Scan(&n)
 		if err == nil && n < 2 { // this query is one of them
 			err = fmt.Errorf("%d queries run", n)
 		}
@@ -78,12 +82,13 @@ func TestClickHouseCloseEndsQueries(t *testing.T) {
 func TestClickHouseReadsInTheThreadOfTheQuery(t *testing.T) {
 	c := startClickHouseFor(t, t.TempDir())
 	admin := openClickHouse(t, c, "default")
-	execAll(t, admin, "CREATE DATABASE navlog_g1 ENGINE = Atomic", "CREATE TABLE navlog_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n",
-		"INSERT INTO navlog_g1.t VALUES (1)")
+	execAll(t, admin, "CREATE DATABASE navlog_g1 ENGINE = Atomic",
+		"CREATE TABLE navlog_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n", "INSERT INTO navlog_g1.t VALUES (1)")
 	for _, user := range []string{"default", "navlog_query"} {
 		execAll(t, openClickHouse(t, c, user), "SELECT sum(n) FROM navlog_g1.t")
 		var handedOver uint64
-		if err := admin.QueryRow(t.Context(), "SELECT sum(value) FROM system.events WHERE event LIKE 'ThreadPoolReader%'").Scan(&handedOver); err != nil {
+		if err := admin.QueryRow(t.Context(),
+			"SELECT sum(value) FROM system.events WHERE event LIKE 'ThreadPoolReader%'").Scan(&handedOver); err != nil {
 			t.Fatal(err)
 		}
 		if handedOver > 0 {
@@ -148,15 +153,17 @@ func TestClickHouseQueryUsersAreAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	const grant = "<query>GRANT SELECT ON " + grantedGenerations + "</query>"
-	for name, text := range map[string]string{"deploy/docker/clickhouse-query-user.xml": string(shipped), "clickhouse-users.xml": clickHouseUsers} {
+	for name, text := range map[string]string{"deploy/docker/clickhouse-query-user.xml": string(shipped),
+		"clickhouse-users.xml": clickHouseUsers} {
 		if strings.Count(text, grant) != 1 || strings.Count(text, "GRANT") != 1 {
 			t.Errorf("%s must grant only with %s", name, grant)
 		}
 	}
 }
 
-// ClickHouse understands each statement with which docs/operations.md creates the logins, and navlog_query gets the limits of
-// the file that is tested here. The embedded engine cannot store users, so the statements are parsed and not run.
+// ClickHouse understands each statement with which docs/operations.md creates the logins, and navlog_query gets the
+// limits of the file that is tested here. The embedded engine cannot store users, so the statements are parsed and not
+// run.
 func TestDocumentedClickHouseLogins(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
@@ -181,7 +188,8 @@ func TestDocumentedClickHouseLogins(t *testing.T) {
 			_, reader, _ = strings.Cut(formatted, " SETTINGS ")
 		}
 	}
-	const limits = "readonly = 2 CONST, max_execution_time = 10 MIN 1 MAX 60, max_memory_usage = 1073741824 MIN 1 MAX 1073741824, max_threads = 2 MIN 1 MAX 4"
+	const limits = "readonly = 2 CONST, max_execution_time = 10 MIN 1 MAX 60, max_memory_usage = 1073741824 MIN 1 MAX " +
+		"1073741824, max_threads = 2 MIN 1 MAX 4"
 	if understood < 10 || reader != limits {
 		t.Errorf("%d statements; navlog_query has the limits\n%s", understood, reader)
 	}
@@ -252,7 +260,8 @@ func TestClickHouseAnswersOnBothPorts(t *testing.T) {
 	if err := (&ClickHouse{Addr: c.Addr, HTTPAddr: c.HTTPAddr}).ping(t.Context()); err != nil {
 		t.Errorf("an engine on both ports: %v", err)
 	}
-	for name, half := range map[string]*ClickHouse{"native": {Addr: c.Addr, HTTPAddr: addr(closed)}, "HTTP": {Addr: addr(closed), HTTPAddr: c.HTTPAddr}} {
+	for name, half := range map[string]*ClickHouse{"native": {Addr: c.Addr, HTTPAddr: addr(closed)},
+		"HTTP": {Addr: addr(closed), HTTPAddr: c.HTTPAddr}} {
 		if err := half.ping(t.Context()); err == nil {
 			t.Errorf("an engine with only %s counts as started", name)
 		}
@@ -271,7 +280,8 @@ func startClickHouseFor(t *testing.T, dir string) *ClickHouse {
 
 func openClickHouse(t *testing.T, c *ClickHouse, user string) driver.Conn {
 	t.Helper()
-	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}, Auth: clickhouse.Auth{Username: user}, DialTimeout: 5 * time.Second})
+	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}, Auth: clickhouse.Auth{Username: user},
+		DialTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

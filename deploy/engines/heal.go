@@ -16,14 +16,16 @@ import (
 // because the producer's next marker says "committed". And a crash between the markers of one commit leaves a
 // transaction that is committed in only some partitions.
 //
-// heal writes the missing markers. It reads each partition and collects the transactions whose data is not followed by a marker. It skips those that the broker knows to
-// be open (after a graceful stop it remembers them, and ends them itself), commits those that are committed in another
-// partition, and aborts the rest. A transaction is identified by its producer's id and epoch: the epoch is raised at
-// each end (KIP-890) if broker and client use EndTxn version 5 or later, which kfake and franz-go do.
+// heal writes the missing markers. It reads each partition and collects the transactions whose data is not followed by
+// a marker. It skips those that the broker knows to be open (after a graceful stop it remembers them, and ends them
+// itself), commits those that are committed in another partition, and aborts the rest. A transaction is identified by
+// its producer's id and epoch: the epoch is raised at each end (KIP-890) if broker and client use EndTxn version 5 or
+// later, which kfake and franz-go do.
 //
 // A completed commit is correct on disk but not yet in the broker's memory, which still considers the transaction
 // aborted. heal reports this, and the broker must then be restarted to read its log again.
-func heal(ctx context.Context, addr string, dial func(context.Context, string, string) (net.Conn, error)) (again bool, err error) {
+func heal(ctx context.Context, addr string, dial func(context.Context, string, string) (net.Conn, error)) (again bool,
+	err error) {
 	b, err := newBroker(addr, kgo.Dialer(dial))
 	if err != nil {
 		return false, err
@@ -46,7 +48,8 @@ func heal(ctx context.Context, addr string, dial func(context.Context, string, s
 	for _, loose := range found.loose {
 		commit := found.committed[loose.tx]
 		if err := b.mark(ctx, loose.partition, loose.tx, commit); err != nil {
-			return false, fmt.Errorf("end the transaction of producer %d in %s-%d: %w", loose.tx.producer, loose.topic, loose.partition.partition, err)
+			return false, fmt.Errorf("end the transaction of producer %d in %s-%d: %w", loose.tx.producer, loose.topic,
+				loose.partition.partition, err)
 		}
 		again = again || commit
 	}

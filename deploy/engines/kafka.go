@@ -65,8 +65,9 @@ func startKafka(ctx context.Context, dir string, port int) (*Kafka, error) {
 // graceful is a file that exists while no broker runs that could die, and the last one ended in good order.
 func graceful(dir string) string { return filepath.Join(dir, "graceful") }
 
-// healedCluster starts the broker, heals its log unless the last one ended in good order, and opens it to clients. If healing completed a commit, the broker is
-// restarted; then there is nothing left to heal. It listens on the given port, or on a free one if that is 0.
+// healedCluster starts the broker, heals its log unless the last one ended in good order, and opens it to clients. If
+// healing completed a commit, the broker is restarted; then there is nothing left to heal. It listens on the given
+// port, or on a free one if that is 0.
 func healedCluster(ctx context.Context, dir string, given int) (*kfake.Cluster, int, error) {
 	port, err := claimPort(kafkaName, given)
 	if err != nil {

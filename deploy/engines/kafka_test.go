@@ -96,7 +96,8 @@ func TestKafkaDiesInsideCommit(t *testing.T) {
 			p := producer(t, broker.Addr)
 			commit(t, p, "whole")
 			begin(t, p, "torn")
-			if err := p.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Partition: 1, Value: []byte("torn")}).FirstErr(); err != nil {
+			if err := p.ProduceSync(t.Context(),
+				&kgo.Record{Topic: topic, Partition: 1, Value: []byte("torn")}).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 			id, epoch, err := p.ProducerID(t.Context())
@@ -212,7 +213,8 @@ func TestKafkaPortTakenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	quicker = portsTaken + 1
-	if _, err = StartKafka(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
+	if _, err = StartKafka(t.Context(), t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "cannot be listened on") {
 		t.Errorf("every port was taken, and it says %v", err)
 	}
 	quicker = 1
@@ -279,7 +281,8 @@ func createTopic(t *testing.T, addr string) {
 // producer returns the transactional producer of the topic's first partition, always with the same id.
 func producer(t *testing.T, addr string) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.TransactionalID("writer"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.TransactionalID("writer"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +339,8 @@ func committed(t *testing.T, addr string) []string {
 
 func committedIn(t *testing.T, addr string, part int32) []string {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {part: kgo.NewOffset().AtStart()}}))
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,8 @@ func inUse(lock *os.File, dir string, err error) error {
 		return fmt.Errorf("lock the folder %s: %w", dir, err)
 	}
 	holder, _ := os.ReadFile(lock.Name())
-	return fmt.Errorf("folder %s is in use by another process (pid %s): stop that one or choose another folder", dir, strings.TrimSpace(string(holder)))
+	return fmt.Errorf("folder %s is in use by another process (pid %s): stop that one or choose another folder", dir,
+		strings.TrimSpace(string(holder)))
 }
 
 // notePid writes the id of the process that uses the folder into the lock file, for error messages.

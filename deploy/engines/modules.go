@@ -20,7 +20,8 @@ func enginesDir(name, target string) (string, error) {
 		// A folder found elsewhere never overrides an explicit choice.
 		found := filepath.Join(dir, name)
 		if !isDir(found) {
-			return "", fmt.Errorf("find the engines: %s=%s has no folder %s: run `make %s` and point %s at deploy/engines", enginesEnv, dir, name, target, enginesEnv)
+			return "", fmt.Errorf("find the engines: %s=%s has no folder %s: run `make %s` and point %s at deploy/engines",
+				enginesEnv, dir, name, target, enginesEnv)
 		}
 		return filepath.Abs(found)
 	}
@@ -29,7 +30,8 @@ func enginesDir(name, target string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("find the engines: no folder deploy/engines/%s in this checkout or next to the executable: run `make %s`, or set %s to the folder that holds it", name, target, enginesEnv)
+	return "", fmt.Errorf("find the engines: no folder deploy/engines/%s in this checkout or next to the executable: "+
+		"run `make %s`, or set %s to the folder that holds it", name, target, enginesEnv)
 }
 
 // engineBases returns the folders that may contain the engines, the most likely first.
@@ -65,7 +67,8 @@ func moduleFile(platform, pkg, file string) (string, error) {
 	}
 	path := filepath.Join(modules, filepath.FromSlash(pkg+platform), filepath.FromSlash(file))
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("find an engine: %s is missing for %s/%s: run `make engines`", path, runtime.GOOS, runtime.GOARCH)
+		return "", fmt.Errorf("find an engine: %s is missing for %s/%s: run `make engines`", path, runtime.GOOS,
+			runtime.GOARCH)
 	} else if err != nil {
 		return "", fmt.Errorf("find an engine: %w", err)
 	}

@@ -32,7 +32,8 @@ func PgBouncerAvailable() error {
 func pgBouncerProgram() (string, error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		return "", fmt.Errorf("find %s: there is no pgbouncer in PATH: install it (Debian: apt-get install pgbouncer)", pgBouncerName)
+		return "", fmt.Errorf("find %s: there is no pgbouncer in PATH: install it (Debian: apt-get install pgbouncer)",
+			pgBouncerName)
 	}
 	return program, nil
 }
@@ -46,7 +47,8 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 	}
 	server, err := url.Parse(database)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: the URL of the database cannot be parsed", pgBouncerName) // the error would contain the password
+		// the error would contain the password
+		return nil, fmt.Errorf("start %s: the URL of the database cannot be parsed", pgBouncerName)
 	}
 	p := new(PgBouncer)
 	p.process, err = start(ctx, pgBouncerName, dir, func(dir string) (childSpec, error) {
@@ -86,7 +88,8 @@ func pgBouncerSettings(server *url.URL, port int) string {
 	password, _ := server.User.Password()
 	return strings.Join([]string{
 		"[databases]",
-		fmt.Sprintf("%s = host=%s port=%s user=%s password=%s", strings.TrimPrefix(server.Path, "/"), server.Hostname(), server.Port(), server.User.Username(), password),
+		fmt.Sprintf("%s = host=%s port=%s user=%s password=%s", strings.TrimPrefix(server.Path, "/"), server.Hostname(),
+			server.Port(), server.User.Username(), password),
 		"[pgbouncer]",
 		"listen_addr = " + loopback,
 		fmt.Sprintf("listen_port = %d", port),

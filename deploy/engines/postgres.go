@@ -98,7 +98,8 @@ func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 	}
 	if s.uid != 0 {
 		if err := passable(dir); err != nil {
-			return nil, fmt.Errorf("start %s: for root it runs as user nobody (uid %d), which must be able to access its data: %w", postgresName, nobody, err)
+			return nil, fmt.Errorf("start %s: for root it runs as user nobody (uid %d), which must be able to access its "+
+				"data: %w", postgresName, nobody, err)
 		}
 	}
 	if s.password, err = s.readPassword(); err != nil {
@@ -180,7 +181,8 @@ func (s *postgresServer) spec() childSpec {
 }
 
 func (s *postgresServer) url(database string) string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, s.password), Host: addr(s.port), Path: database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, s.password), Host: addr(s.port), Path: database,
+		RawQuery: "sslmode=disable"}
 	return u.String()
 }
 
@@ -192,7 +194,8 @@ func (s *postgresServer) createDatabase(ctx context.Context) error {
 	}
 	defer conn.Close(ctx)
 	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", postgresDatabase).Scan(&exists); err != nil || exists {
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)",
+		postgresDatabase).Scan(&exists); err != nil || exists {
 		return err
 	}
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{postgresDatabase}.Sanitize())
@@ -213,7 +216,8 @@ func postgresBin(uid uint32) (string, error) {
 			return bin, nil
 		}
 	}
-	return "", fmt.Errorf("start %s: it is not installed on this machine, and the npm package cannot be used: %w", postgresName, err)
+	return "", fmt.Errorf("start %s: it is not installed on this machine, and the npm package cannot be used: %w",
+		postgresName, err)
 }
 
 // installedPostgres returns the folders of this machine that contain both programs, the most likely first.

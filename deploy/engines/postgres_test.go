@@ -194,7 +194,8 @@ func TestPostgresThatEndsIsReported(t *testing.T) {
 		t.Errorf("of a server that runs: %v", err)
 	}
 	p.Kill()
-	if err := p.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself") || !strings.Contains(err.Error(), p.log) {
+	if err := p.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "has ended by itself") ||
+		!strings.Contains(err.Error(), p.log) {
 		t.Errorf("of a server that was killed: %v", err)
 	}
 }

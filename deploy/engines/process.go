@@ -42,7 +42,8 @@ type process struct {
 
 // start locks dir, which it makes absolute, launches what prepare describes, and returns when the engine answers.
 func start(
-	ctx context.Context, what, dir string, prepare func(dir string) (childSpec, error), answers func(context.Context) error,
+	ctx context.Context, what, dir string, prepare func(dir string) (childSpec, error),
+	answers func(context.Context) error,
 ) (*process, error) {
 	dir, lock, err := lockDir(ctx, what, dir)
 	if err != nil {
@@ -99,7 +100,8 @@ func launch(what, dir string, lock *os.File, spec childSpec) (*process, error) {
 		<-p.ended
 		return nil, p.failed(p.err)
 	}
-	if err := notePid(lock, p.Pid); err != nil { // the engine keeps the lock, even if the helper and this process are killed
+	if err := notePid(lock, p.Pid); err != nil {
+		// the engine keeps the lock, even if the helper and this process are killed
 		p.Close()
 		return nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
 	}
@@ -148,14 +150,15 @@ func (p *process) waitReady(ctx context.Context, answers func(context.Context) e
 	}
 }
 
-// watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason and what to
-// do.
+// watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason and what
+// to do.
 func (p *process) watch(ctx context.Context, remedy string) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-p.ended:
-		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. %s", cmp.Or(p.reason(), "it gave no reason"), p.log, remedy)
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. %s",
+			cmp.Or(p.reason(), "it gave no reason"), p.log, remedy)
 	}
 }
 
@@ -213,8 +216,8 @@ func (p *process) Close() error {
 	}
 }
 
-// Kill ends the engine with SIGKILL, as a power failure would, and waits until it has exited. The folder can then be used
-// again. It does nothing if the engine has exited before, because its id may be another process's by now.
+// Kill ends the engine with SIGKILL, as a power failure would, and waits until it has exited. The folder can then be
+// used again. It does nothing if the engine has exited before, because its id may be another process's by now.
 func (p *process) Kill() {
 	select {
 	case <-p.ended:

@@ -58,11 +58,12 @@ func TestClickHouseOutlivesResets(t *testing.T) {
 	reset(t, c.Addr, "")
 	for range 20 {
 		var abandoned net.Conn
-		conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}, DialContext: func(ctx context.Context, addr string) (net.Conn, error) {
-			var err error
-			abandoned, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
-			return abandoned, err
-		}})
+		conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr},
+			DialContext: func(ctx context.Context, addr string) (net.Conn, error) {
+				var err error
+				abandoned, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+				return abandoned, err
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,12 +92,14 @@ func TestClickHouseEndsAfterAStranger(t *testing.T) {
 	dir := engineDir(t)
 	c := startClickHouseFor(t, dir)
 	conn := openClickHouse(t, c, "default")
-	for _, statement := range []string{"CREATE DATABASE kept ENGINE = Atomic", "CREATE TABLE kept.t (n Int8) ENGINE = MergeTree ORDER BY n", "INSERT INTO kept.t VALUES (1)"} {
+	for _, statement := range []string{"CREATE DATABASE kept ENGINE = Atomic",
+		"CREATE TABLE kept.t (n Int8) ENGINE = MergeTree ORDER BY n", "INSERT INTO kept.t VALUES (1)"} {
 		if err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
-	stranger, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}, Auth: clickhouse.Auth{Username: "stranger"}})
+	stranger, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr},
+		Auth: clickhouse.Auth{Username: "stranger"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +107,14 @@ func TestClickHouseEndsAfterAStranger(t *testing.T) {
 	if err := stranger.Ping(t.Context()); err == nil {
 		t.Error("a stranger has logged in")
 	}
-	if err := c.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "stranger: Authentication failed") || !strings.Contains(err.Error(), "default or navlog_query") {
+	if err := c.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "stranger: Authentication failed") ||
+		!strings.Contains(err.Error(), "default or navlog_query") {
 		t.Errorf("it ended: %v", err)
 	}
 	again := startClickHouseFor(t, dir)
 	var n uint64
-	if err := openClickHouse(t, again, "default").QueryRow(t.Context(), "SELECT count() FROM kept.t").Scan(&n); err != nil || n != 1 {
+	if err := openClickHouse(t, again, "default").QueryRow(t.Context(),
+		"SELECT count() FROM kept.t").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows are kept: %v", n, err)
 	}
 }

@@ -118,9 +118,10 @@ var (
 	}{
 		{-32602, "block range extends beyond current head block"}, // go-ethereum, reth
 		{-32000, "request beyond head block: requested %[1]d, head %[2]d"},
-		{-32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found."}, // OpenEthereum, Nethermind
-		{-32000, "requested to block %[1]d after last accepted block %[2]d"},                                 // Avalanche
-		{-32000, "height %[1]d must be less than or equal to the current blockchain height %[2]d"},           // Tendermint chains
+		// OpenEthereum, Nethermind
+		{-32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found."},
+		{-32000, "requested to block %[1]d after last accepted block %[2]d"},                       // Avalanche
+		{-32000, "height %[1]d must be less than or equal to the current blockchain height %[2]d"}, // Tendermint chains
 		{-32603, "block %[1]d is beyond the latest block %[2]d of this node"},
 		{-32005, "upstream does not have the requested block yet"},
 	}
@@ -174,7 +175,8 @@ func oldHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply,
 var passing = []struct {
 	code    int
 	message string
-}{{-32603, "internal error"}, {-32000, "header not found"}, {-32005, "request rate exceeded"}, {-32001, "resource not found"}}
+}{{-32603, "internal error"}, {-32000, "header not found"}, {-32005, "request rate exceeded"},
+	{-32001, "resource not found"}}
 
 func errorBody(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 	e := passing[c.rng.IntN(len(passing))]

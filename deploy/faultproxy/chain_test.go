@@ -19,8 +19,10 @@ func hash(n uint64) string { return fmt.Sprintf("0x%064x", n+1) }
 
 func blockJSON(n uint64) map[string]any {
 	return map[string]any{
-		"number": fmt.Sprintf("%#x", n), "hash": hash(n), "parentHash": hash(n - 1), "timestamp": fmt.Sprintf("%#x", 1000+12*n),
-		"stateRoot": hash(1), "receiptsRoot": hash(2), "gasUsed": "0x5208", "extraData": "0x", "logsBloom": "0x" + strings.Repeat("01", 256),
+		"number": fmt.Sprintf("%#x", n), "hash": hash(n), "parentHash": hash(n - 1),
+		"timestamp": fmt.Sprintf("%#x", 1000+12*n),
+		"stateRoot": hash(1), "receiptsRoot": hash(2), "gasUsed": "0x5208", "extraData": "0x",
+		"logsBloom": "0x" + strings.Repeat("01", 256),
 	}
 }
 
@@ -96,7 +98,8 @@ func truth(name, method string, params []json.RawMessage) any {
 		logs := []any{}
 		for n := from; n <= to; n++ {
 			for i := range logsPerBlock {
-				logs = append(logs, map[string]any{"blockNumber": fmt.Sprintf("%#x", n), "blockHash": hash(n), "logIndex": fmt.Sprintf("%#x", i)})
+				logs = append(logs, map[string]any{"blockNumber": fmt.Sprintf("%#x", n), "blockHash": hash(n),
+					"logIndex": fmt.Sprintf("%#x", i)})
 			}
 		}
 		return logs
@@ -122,7 +125,8 @@ func newProxied(t *testing.T, change func(*faultproxy.Config)) *proxied {
 		change(&config)
 	}
 	var err error
-	if p.Proxy, err = faultproxy.New(config, func(i faultproxy.Injection) { p.lines = append(p.lines, i.String()) }); err != nil {
+	if p.Proxy, err = faultproxy.New(config,
+		func(i faultproxy.Injection) { p.lines = append(p.lines, i.String()) }); err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(p.Proxy)

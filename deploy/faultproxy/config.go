@@ -34,7 +34,8 @@ type Config struct {
 
 // DefaultConfig returns a configuration without upstreams: all faults except lies, for one call in twenty.
 func DefaultConfig() Config {
-	return Config{Seed: 1, Faults: All(), Rate: 0.05, Behind: 20, Ahead: 1000, RangeLimit: 1000, ResultLimit: 10_000, Pause: 200 * time.Millisecond}
+	return Config{Seed: 1, Faults: All(), Rate: 0.05, Behind: 20, Ahead: 1000, RangeLimit: 1000, ResultLimit: 10_000,
+		Pause: 200 * time.Millisecond}
 }
 
 // Validate reports all mistakes at once. It never repeats a URL, which may contain a key.

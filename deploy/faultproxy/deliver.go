@@ -58,7 +58,8 @@ func brokenBody(ctx context.Context, p *Proxy, x *exchange) (string, sender, err
 	for cut > 1 && (body[cut-1] == '}' || body[cut-1] == ']' || body[cut-1] == '\n') {
 		cut--
 	}
-	return fmt.Sprintf("%d of %d bytes", cut, len(body)), func(w http.ResponseWriter) { sendJSON(w, code, body[:cut]) }, nil
+	return fmt.Sprintf("%d of %d bytes", cut, len(body)), func(w http.ResponseWriter) { sendJSON(w, code, body[:cut]) },
+		nil
 }
 
 // slowPieces is the number of pieces of a slow body.

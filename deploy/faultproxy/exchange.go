@@ -176,7 +176,8 @@ func (p *Proxy) ask(ctx context.Context, backend, method string, params ...any) 
 	if params == nil {
 		params = []any{}
 	}
-	_, body, err := p.post(ctx, backend, mustJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+	_, body, err := p.post(ctx, backend,
+		mustJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,9 @@ const (
 	TruncatedLogs Fault = "truncated-logs" // silently truncated after Config.ResultLimit logs
 	WrongHash     Fault = "wrong-hash"     // the logs of a block carry another block's hash
 	ShortLogs     Fault = "short-logs"     // a backend that lags some blocks behind returns only the logs that it has
-	BeyondHead    Fault = "beyond-head"    // such a backend reports an error for what it does not have, in the words of some node
-	ErrorBody     Fault = "error-body"     // a JSON-RPC error in an HTTP 200
+	// such a backend reports an error for what it does not have, in the words of some node
+	BeyondHead Fault = "beyond-head"
+	ErrorBody  Fault = "error-body" // a JSON-RPC error in an HTTP 200
 )
 
 // Faults that reject a range of eth_getLogs, each in the wording of one family of providers.

@@ -169,5 +169,6 @@ func changedHeader(_ context.Context, _ *Proxy, c *call, truth reply) (reply, st
 	} else {
 		block[field] = random(c.rng, 32)
 	}
-	return truth.with(block), fmt.Sprintf("%s of block %v is %v and not %s", field, block["number"], block[field], was), nil
+	return truth.with(block), fmt.Sprintf("%s of block %v is %v and not %s", field, block["number"], block[field], was),
+		nil
 }

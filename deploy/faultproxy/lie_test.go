@@ -28,7 +28,8 @@ func (p *proxied) block(method string, which any) (block map[string]any) {
 func TestLiesAboutFinality(t *testing.T) {
 	p := newProxied(t, func(c *faultproxy.Config) { c.Ahead, c.Behind = 7, 5 })
 	for f, most := range map[faultproxy.Fault][2]uint64{
-		faultproxy.FinalHead: {head, head}, faultproxy.FinalFuture: {head + 1, head + 7}, faultproxy.FinalBack: {final - 5, final - 1},
+		faultproxy.FinalHead: {head, head}, faultproxy.FinalFuture: {head + 1, head + 7},
+		faultproxy.FinalBack: {final - 5, final - 1},
 	} {
 		for range 20 {
 			p.next("eth_getBlockByNumber", f, f)
@@ -54,7 +55,8 @@ func TestFutureHead(t *testing.T) {
 	p.next("eth_getBlockByNumber", faultproxy.FutureHead, faultproxy.FutureHead)
 	b := p.block("eth_getBlockByNumber", "latest")
 	n, err := hexutil.DecodeUint64(b["number"].(string))
-	if err != nil || n <= head || b["hash"] == hash(head) || b["parentHash"] == hash(n-1) || b["timestamp"] != hexutil.EncodeUint64(1000+12*n) {
+	if err != nil || n <= head || b["hash"] == hash(head) || b["parentHash"] == hash(n-1) ||
+		b["timestamp"] != hexutil.EncodeUint64(1000+12*n) {
 		t.Errorf("the head is %v, %v", b, err)
 	}
 	if b := p.block("eth_getBlockByNumber", "0x5"); b["hash"] != hash(5) {
@@ -84,7 +86,8 @@ func TestChangedHeaders(t *testing.T) {
 		t.Errorf("changed were %v", changed)
 	}
 	p.next("eth_getBlockByHash", faultproxy.ZeroBloom)
-	if b := p.block("eth_getBlockByHash", hash(5)); strings.Trim(b["logsBloom"].(string), "0x") != "" || b["hash"] != hash(5) {
+	if b := p.block("eth_getBlockByHash", hash(5)); strings.Trim(b["logsBloom"].(string), "0x") != "" ||
+		b["hash"] != hash(5) {
 		t.Errorf("without a bloom the header is %v", b)
 	}
 	p.next("eth_getLogs", faultproxy.ZeroBloom)
@@ -111,7 +114,8 @@ func TestLogsBeyondTheHead(t *testing.T) {
 			return r
 		}, err.Error())] = true
 		p.next("eth_getLogs", faultproxy.ShortLogs)
-		if logs := p.logs(rangeOf(90, head)); len(logs) == 0 || logs[len(logs)-1].BlockNumber >= head || logs[len(logs)-1].BlockNumber < head-5 {
+		if logs := p.logs(rangeOf(90, head)); len(logs) == 0 || logs[len(logs)-1].BlockNumber >= head ||
+			logs[len(logs)-1].BlockNumber < head-5 {
 			t.Fatalf("%d logs", len(logs))
 		}
 	}
@@ -132,12 +136,16 @@ func TestFutureHeadIsSealed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a chain with real headers")
 	}
-	p := newProxied(t, func(c *faultproxy.Config) { c.Upstreams = []string{enginetest.Anvil(t, engines.AnvilOptions{}).URL} })
+	p := newProxied(t, func(c *faultproxy.Config) {
+		c.Upstreams = []string{enginetest.Anvil(t,
+			engines.AnvilOptions{}).URL}
+	})
 	p.next("eth_getBlockByNumber", faultproxy.FutureHead)
 	raw, err := p.call("eth_getBlockByNumber", "latest", false)
 	var header types.Header
 	var named struct{ Hash string }
-	if err != nil || json.Unmarshal(raw, &header) != nil || json.Unmarshal(raw, &named) != nil || header.Hash().Hex() != named.Hash {
+	if err != nil || json.Unmarshal(raw, &header) != nil || json.Unmarshal(raw, &named) != nil ||
+		header.Hash().Hex() != named.Hash {
 		t.Errorf("the head is %s", raw)
 	}
 }

@@ -51,14 +51,17 @@ var (
 
 // oddities are drawn separately from the other faults, so those stay the same for a seed. Draws depend on their order.
 var oddities = []kind{
-	{fault: Integers, methods: written, alter: rewritten(quantities, func(_ *rand.Rand, text string) any { return json.Number(decimal(text)) })},
+	{fault: Integers, methods: written,
+		alter: rewritten(quantities, func(_ *rand.Rand, text string) any { return json.Number(decimal(text)) })},
 	{fault: LeadingZeros, methods: written, alter: rewritten(quantities, func(rng *rand.Rand, text string) any {
 		return "0x" + strings.Repeat("0", 1+rng.IntN(20)) + text[2:]
 	})},
-	{fault: UpperHex, methods: written, alter: rewritten(slices.Concat(quantities, octets), func(_ *rand.Rand, text string) any {
-		return "0X" + strings.ToUpper(text[2:])
-	})},
-	{fault: NoPrefix, methods: slices.Concat(blocks, getLogs), alter: rewritten(octets, func(_ *rand.Rand, text string) any { return text[2:] })},
+	{fault: UpperHex, methods: written,
+		alter: rewritten(slices.Concat(quantities, octets), func(_ *rand.Rand, text string) any {
+			return "0X" + strings.ToUpper(text[2:])
+		})},
+	{fault: NoPrefix, methods: slices.Concat(blocks, getLogs),
+		alter: rewritten(octets, func(_ *rand.Rand, text string) any { return text[2:] })},
 	{fault: NullLists, methods: getLogs, alter: nullLists},
 	{fault: NullOptional, methods: getLogs, alter: nullOptional},
 	{fault: MoreMembers, methods: slices.Concat(blocks, getLogs), alter: moreMembers},
@@ -183,7 +186,10 @@ func nullOptional(_ context.Context, _ *Proxy, c *call, truth reply) (reply, str
 }
 
 func moreMembers(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
-	return ofEach(truth, func(object map[string]any) { object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"", 1.5e3}} })
+	return ofEach(truth, func(object map[string]any) {
+		object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"",
+			1.5e3}}
+	})
 }
 
 func doubled(rng *rand.Rand, logs []any) []any {
@@ -211,7 +217,8 @@ func withRemoved(rng *rand.Rand, logs []any) []any {
 
 func withPending(_ *rand.Rand, logs []any) []any {
 	return append(logs, twin(logs[0], func(l map[string]any) {
-		for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex", "blockTimestamp"} {
+		for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex",
+			"blockTimestamp"} {
 			l[name] = nil
 		}
 	}))
@@ -236,12 +243,14 @@ func stringIDs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string
 
 func oddError(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
 	truth.Result = nil
-	truth.Error = mustJSON(map[string]any{"code": "-32000", "message": "internal\x00error \u202e", "data": []any{nil, map[string]any{"cause": 7}}})
+	truth.Error = mustJSON(map[string]any{"code": "-32000", "message": "internal\x00error \u202e",
+		"data": []any{nil, map[string]any{"cause": 7}}})
 	return truth, "an error with a NUL", nil
 }
 
 // rebuilt sends the upstream's response, or responses, with some change.
-func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) func(context.Context, *Proxy,
+	*exchange) (string, sender, error) {
 	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 		code, body, err := p.post(ctx, x.backend, x.body)
 		if err != nil || code != http.StatusOK {
@@ -300,7 +309,8 @@ func noBatches(ctx context.Context, p *Proxy, x *exchange) (string, sender, erro
 }
 
 // asBytes sends the upstream's response in a different encoding.
-func asBytes(detail string, send func(w http.ResponseWriter, code int, body []byte)) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+func asBytes(detail string, send func(w http.ResponseWriter, code int, body []byte)) func(context.Context, *Proxy,
+	*exchange) (string, sender, error) {
 	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 		code, body, err := p.post(ctx, x.backend, x.body)
 		if err != nil || code != http.StatusOK {

@@ -17,9 +17,12 @@ func TestOddities(t *testing.T) {
 	const ask = `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{"fromBlock":"0x1","toBlock":"0x2"}]}`
 	const askBlock = `{"jsonrpc":"2.0","id":7,"method":"eth_getBlockByNumber","params":["0x5",false]}`
 	for f, want := range map[faultproxy.Fault]string{
-		faultproxy.Integers: `"blockNumber":1,`, faultproxy.LeadingZeros: `"blockNumber":"0x0`, faultproxy.UpperHex: `"0X`, faultproxy.NoPrefix: `"blockHash":"0000`,
-		faultproxy.NullOptional: `"logIndex"`, faultproxy.MoreMembers: "l1Fee", faultproxy.RemovedLogs: `"removed":true`, faultproxy.PendingLogs: `"blockHash":null`,
-		faultproxy.StringIDs: `"id":"7"`, faultproxy.NullError: `"error":`, faultproxy.Marked: "\xef\xbb\xbf", faultproxy.OddError: `"code":"-32000"`, faultproxy.HTML: "<html>\x00",
+		faultproxy.Integers: `"blockNumber":1,`, faultproxy.LeadingZeros: `"blockNumber":"0x0`, faultproxy.UpperHex: `"0X`,
+		faultproxy.NoPrefix:     `"blockHash":"0000`,
+		faultproxy.NullOptional: `"logIndex"`, faultproxy.MoreMembers: "l1Fee", faultproxy.RemovedLogs: `"removed":true`,
+		faultproxy.PendingLogs: `"blockHash":null`,
+		faultproxy.StringIDs:   `"id":"7"`, faultproxy.NullError: `"error":`, faultproxy.Marked: "\xef\xbb\xbf",
+		faultproxy.OddError: `"code":"-32000"`, faultproxy.HTML: "<html>\x00",
 	} {
 		p.next("eth_getLogs", f)
 		if _, body, err := p.post(ask); err != nil || !strings.Contains(string(body), want) {
@@ -40,7 +43,8 @@ func TestOddities(t *testing.T) {
 		t.Errorf("no bloom: %s, %v", body, err)
 	}
 	p.next("eth_getLogs", faultproxy.PlainText)
-	if response, body, err := p.post(ask); err != nil || response.StatusCode != http.StatusNonAuthoritativeInfo || !json.Valid(body) {
+	if response, body, err := p.post(ask); err != nil || response.StatusCode != http.StatusNonAuthoritativeInfo ||
+		!json.Valid(body) {
 		t.Errorf("plain text: %+v, %v", response, err)
 	}
 	p.next("eth_getLogs", faultproxy.NoContent)

@@ -210,7 +210,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x, err := p.parse(body)
 	if err != nil {
-		sendJSON(w, http.StatusOK, reply{Version: "2.0", ID: json.RawMessage("null"), Error: errorOf(-32700, err.Error())}.bytes())
+		sendJSON(w, http.StatusOK,
+			reply{Version: "2.0", ID: json.RawMessage("null"), Error: errorOf(-32700, err.Error())}.bytes())
 		return
 	}
 	if p.tooMany(x, time.Now()) {
@@ -235,7 +236,8 @@ func (p *Proxy) tooMany(x *exchange, now time.Time) bool {
 	}
 	if p.answered+len(x.calls) > p.config.CallsPerSecond {
 		p.counts[TooManyRequests]++
-		p.report(Injection{TooManyRequests, x.method, x.n, fmt.Sprintf("%d calls after %d of this second", len(x.calls), p.answered)})
+		p.report(Injection{TooManyRequests, x.method, x.n,
+			fmt.Sprintf("%d calls after %d of this second", len(x.calls), p.answered)})
 		return true
 	}
 	p.answered += len(x.calls)

@@ -99,7 +99,8 @@ func TestStaleBackend(t *testing.T) {
 		latest, _ := p.number("eth_getBlockByNumber", "latest", false)
 		plain, _ := p.number("eth_blockNumber")
 		finalized, _ := p.number("eth_getBlockByNumber", "finalized", false)
-		for what, n := range map[string]uint64{"latest": latest, "the block number": plain, "finalized": finalized + head - final} {
+		for what, n := range map[string]uint64{"latest": latest, "the block number": plain,
+			"finalized": finalized + head - final} {
 			if n < head-5 || n >= head {
 				t.Errorf("%s is %d blocks behind, want 1 to 5", what, head-n)
 			}
@@ -166,10 +167,12 @@ func TestAlteredLogs(t *testing.T) {
 		}
 	}
 	p.next("eth_getLogs", faultproxy.TruncatedLogs, faultproxy.None, faultproxy.EmptyLogs)
-	if a, b, c := p.logs(rangeOf(1, 2)), p.logs(rangeOf(1, 2)), p.logs(rangeOf(1, 2)); len(a) != 6 || len(b) != 6 || len(c) != 0 {
+	if a, b, c := p.logs(rangeOf(1, 2)), p.logs(rangeOf(1, 2)), p.logs(rangeOf(1, 2)); len(a) != 6 || len(b) != 6 ||
+		len(c) != 0 {
 		t.Errorf("a script gave %d, %d and %d logs", len(a), len(b), len(c))
 	}
-	if counts := p.Counts(); counts[faultproxy.TruncatedLogs] != 1 || counts[faultproxy.EmptyLogs] != 2 || counts[faultproxy.PartialLogs] != 20 {
+	if counts := p.Counts(); counts[faultproxy.TruncatedLogs] != 1 || counts[faultproxy.EmptyLogs] != 2 ||
+		counts[faultproxy.PartialLogs] != 20 {
 		t.Errorf("counted %v; a truncation that cuts nothing must not count", counts)
 	}
 }
@@ -201,7 +204,8 @@ func TestRefusals(t *testing.T) {
 	}
 	p.next("eth_getLogs", faultproxy.Range413, faultproxy.Range413)
 	var status rpc.HTTPError
-	if _, err := p.call("eth_getLogs", map[string]any{"fromBlock": "0x50"}); !errors.As(err, &status) || status.StatusCode != 413 {
+	if _, err := p.call("eth_getLogs", map[string]any{"fromBlock": "0x50"}); !errors.As(err, &status) ||
+		status.StatusCode != 413 {
 		t.Errorf("a range up to the head: %v", err)
 	}
 	if got := len(p.logs(rangeOf(1, 10))); got != 30 {
@@ -255,17 +259,21 @@ func TestDeliveries(t *testing.T) {
 		p.next("web3_clientVersion", f)
 		return p.post(askVersion)
 	}
-	for f, want := range map[faultproxy.Fault]int{faultproxy.TooManyRequests: 429, faultproxy.RetryAfter: 429, faultproxy.BadGateway: 502} {
+	for f, want := range map[faultproxy.Fault]int{faultproxy.TooManyRequests: 429, faultproxy.RetryAfter: 429,
+		faultproxy.BadGateway: 502} {
 		response, _, err := ask(f)
-		if err != nil || response.StatusCode != want || (response.Header.Get("Retry-After") != "") != (f == faultproxy.RetryAfter) {
+		if err != nil || response.StatusCode != want ||
+			(response.Header.Get("Retry-After") != "") != (f == faultproxy.RetryAfter) {
 			t.Errorf("%s: %+v, %v", f, response, err)
 		}
 	}
-	if response, body, err := ask(faultproxy.ForeignBody); err != nil || response.StatusCode != 200 || !json.Valid(body) || strings.Contains(string(body), "jsonrpc") {
+	if response, body, err := ask(faultproxy.ForeignBody); err != nil || response.StatusCode != 200 || !json.Valid(body) ||
+		strings.Contains(string(body), "jsonrpc") {
 		t.Errorf("foreign body: %q, %v", body, err)
 	}
 	for range 50 {
-		if response, body, err := ask(faultproxy.BrokenBody); err != nil || response.StatusCode != 200 || json.Valid(body) || len(body) == 0 {
+		if response, body, err := ask(faultproxy.BrokenBody); err != nil || response.StatusCode != 200 || json.Valid(body) ||
+			len(body) == 0 {
 			t.Fatalf("broken body: %q, %v", body, err)
 		}
 	}
@@ -301,7 +309,8 @@ func TestBatches(t *testing.T) {
 func TestCallsPerSecond(t *testing.T) {
 	p := newProxied(t, func(c *faultproxy.Config) { c.CallsPerSecond = 2 })
 	const one = `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}`
-	for body, want := range map[string]int{"[" + one + "," + one + "," + one + "]": 429, "[" + one + "," + one + "]": 200} {
+	for body, want := range map[string]int{"[" + one + "," + one + "," + one + "]": 429,
+		"[" + one + "," + one + "]": 200} {
 		answered := false
 		for range 3 { // the second may have begun with other calls
 			response, _, err := p.post(body)
@@ -338,7 +347,8 @@ func TestSeedDecides(t *testing.T) {
 	const latest = `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}`
 	const final = `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["finalized",false]}`
 	const many = `[{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"},{"jsonrpc":"2.0","id":2,"method":"eth_blockNumber"}]`
-	a, b, other, turned := run(1, logs, latest, final, many), run(1, logs, latest, final, many), run(2, logs, latest, final, many), run(1, many, latest, final, logs)
+	a, b, other, turned := run(1, logs, latest, final, many), run(1, logs, latest, final, many),
+		run(2, logs, latest, final, many), run(1, many, latest, final, logs)
 	if !slices.Equal(a.lines, b.lines) || len(a.lines) < 50 {
 		t.Errorf("the same seed and requests gave %d and %d different lines", len(a.lines), len(b.lines))
 	}
@@ -350,7 +360,9 @@ func TestSeedDecides(t *testing.T) {
 	if !slices.Equal(a.lines, turned.lines) {
 		t.Error("another order of the methods gave other faults")
 	}
-	for _, f := range slices.Concat(faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists), faultproxy.Lies()) { // the test makes no requests of the kind that they need
+	for _, f := range slices.Concat(faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists),
+		faultproxy.Lies()) {
+		// the test makes no requests of the kind that they need
 		if a.Counts()[f] == 0 {
 			t.Errorf("%s was never drawn in %d lines", f, len(a.lines))
 		}
@@ -382,8 +394,10 @@ func TestOffIsHonest(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	_, err := faultproxy.New(faultproxy.Config{Upstreams: []string{"ws://user:secret@host"}, Faults: []faultproxy.Fault{"gremlins"}, Rate: 2, Pause: -1, CallsPerSecond: -1}, nil)
-	for _, want := range []string{"only http and https", `no fault "gremlins"`, "rate is 2", "stale backend", "does not exist", "range limit", "result limit", "pause", "calls a second"} {
+	_, err := faultproxy.New(faultproxy.Config{Upstreams: []string{"ws://user:secret@host"},
+		Faults: []faultproxy.Fault{"gremlins"}, Rate: 2, Pause: -1, CallsPerSecond: -1}, nil)
+	for _, want := range []string{"only http and https", `no fault "gremlins"`, "rate is 2", "stale backend",
+		"does not exist", "range limit", "result limit", "pause", "calls a second"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
 		}
@@ -396,7 +410,8 @@ func TestMistakes(t *testing.T) {
 	}
 	p := newProxied(t, nil)
 	for what, err := range map[string]error{
-		"Use": p.Use("gremlins"), "Next": p.Next("eth_getLogs", "gremlins"), "Next of a head": p.Next("eth_chainId", faultproxy.OldHead), "SetRate": p.SetRate(-1),
+		"Use": p.Use("gremlins"), "Next": p.Next("eth_getLogs", "gremlins"),
+		"Next of a head": p.Next("eth_chainId", faultproxy.OldHead), "SetRate": p.SetRate(-1),
 	} {
 		if err == nil {
 			t.Errorf("%s accepts invalid input", what)
@@ -418,13 +433,15 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestUpstreamThatIsGone(t *testing.T) {
-	p := newProxied(t, func(c *faultproxy.Config) { // no program listens at port 1; a port that was closed may be used again
+	p := newProxied(t, func(c *faultproxy.Config) {
+		// no program listens at port 1; a port that was closed may be used again
 		c.Upstreams = []string{"http://user:secret@127.0.0.1:1/secretkey"}
 	})
 	for _, f := range []faultproxy.Fault{faultproxy.None, faultproxy.BrokenBody, faultproxy.SlowBody} {
 		p.next("web3_clientVersion", f)
 		response, body, err := p.post(askVersion)
-		if err != nil || response.StatusCode != http.StatusBadGateway || !strings.Contains(string(body), "does not answer") || strings.Contains(string(body), "secret") {
+		if err != nil || response.StatusCode != http.StatusBadGateway || !strings.Contains(string(body), "does not answer") ||
+			strings.Contains(string(body), "secret") {
 			t.Errorf("%q: %s, %v", f, body, err)
 		}
 	}
@@ -434,6 +451,7 @@ func TestUpstreamThatIsGone(t *testing.T) {
 }
 
 func ExampleInjection() {
-	fmt.Println(faultproxy.Injection{Fault: faultproxy.EmptyLogs, Method: "eth_getLogs", Call: 17, Detail: "none of 3 logs"})
+	fmt.Println(faultproxy.Injection{Fault: faultproxy.EmptyLogs, Method: "eth_getLogs", Call: 17,
+		Detail: "none of 3 logs"})
 	// Output: empty-logs eth_getLogs#17: none of 3 logs
 }

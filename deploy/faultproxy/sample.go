@@ -22,8 +22,10 @@ var ofCalls = []string{"eth_call"}
 
 // samples are drawn separately from all other faults. Draws depend on their order.
 var samples = []kind{
-	{fault: SampleWrong, methods: ofCalls, alter: ofSample(func(c *call, truth reply) reply { return truth.with(random(c.rng, 32)) })},
-	{fault: SampleNoState, methods: ofCalls, alter: ofSample(refused(-32000, "missing trie node 7f3a (path ) state 0x7f3a is not available"))},
+	{fault: SampleWrong, methods: ofCalls,
+		alter: ofSample(func(c *call, truth reply) reply { return truth.with(random(c.rng, 32)) })},
+	{fault: SampleNoState, methods: ofCalls,
+		alter: ofSample(refused(-32000, "missing trie node 7f3a (path ) state 0x7f3a is not available"))},
 	{fault: SampleReverted, methods: ofCalls, alter: ofSample(refused(3, "execution reverted"))},
 	{fault: SampleEmpty, methods: ofCalls, alter: ofSample(func(_ *call, truth reply) reply { return truth.with("0x") })},
 	{fault: SampleNull, methods: ofCalls, alter: ofSample(func(_ *call, truth reply) reply { return truth.with(nil) })},
@@ -40,7 +42,8 @@ const convertToAssets = "0x07a2d13a"
 func ofSample(change func(*call, reply) reply) alteration {
 	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 		var asked struct{ Data, Input string }
-		if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &asked) != nil || !strings.HasPrefix(asked.Data+asked.Input, convertToAssets) {
+		if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &asked) != nil ||
+			!strings.HasPrefix(asked.Data+asked.Input, convertToAssets) {
 			return truth, "", nil
 		}
 		answer := change(c, truth)

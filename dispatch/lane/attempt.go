@@ -43,7 +43,8 @@ func (s *Shared) try(ctx context.Context, f flight) flight {
 	<-s.Slots
 	s.Metrics.attempt(a.Result)
 	if a.Result.Cause != nil {
-		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)
+		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", m.event, "error",
+			a.Result.Cause)
 	}
 	a.Verdict = s.Timing.judge(a.Delivery.Attempts, a.Result.accepted(), f.probe)
 	f.fenced = !s.Record(ctx, *a)

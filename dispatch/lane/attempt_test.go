@@ -26,7 +26,8 @@ func (f *fixture) idle(permits int) *Lane {
 	roots.AppendCertsFromPEM(f.certificates)
 	l := New(&Shared{
 		Leases: leasesOf(5), Concurrency: permits, Slots: make(chan struct{}, permits), Timing: Specified(), Roots: roots,
-		Guard: f.resolvingAt(enginetest.NameServer(f.T)), Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Guard: f.resolvingAt(enginetest.NameServer(f.T)), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Log: slog.New(slog.DiscardHandler),
 	}, 7)
 	f.take(l)
 	l.breaker, l.version, l.url = newBreaker(l.shared.Timing, permits), 3, here
@@ -46,14 +47,23 @@ func TestAttempt(t *testing.T) {
 		verdict Verdict // a Wait of 1 s represents any retry
 		change  change
 	}{
-		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1}, Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
-		{"rejected", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
-		{"last attempt of a test event", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"last attempt", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"last attempt, another owner by now", 500, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"a rejected probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Parked, Attempts: 2}, opened},
-		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
-		{"another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
+		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1},
+			Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
+		{"rejected", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending},
+			Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
+		{"last attempt of a test event", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3},
+			Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"last attempt", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3},
+			Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"last attempt, another owner by now", 500, false, false,
+			db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3},
+			Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"a rejected probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2},
+			Verdict{State: registry.Parked, Attempts: 2}, opened},
+		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2},
+			Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
+		{"another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending},
+			Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
 	} {
 		f := &fixture{T: t}
 		requests := make(chan http.Header, 1)
@@ -95,7 +105,8 @@ func TestAttempt(t *testing.T) {
 		if a.Verdict.Wait -= c.verdict.Wait; a.Verdict.Wait >= 0 && wait <= c.verdict.Wait*6/5 {
 			a.Verdict.Wait = c.verdict.Wait
 		}
-		if a.Partner != 7 || a.Fence != 5 || a.Delivery.EventID != row.EventID || a.Delivery.Revision != 4 || a.Endpoint != e || a.Result.Status != c.status || a.Verdict != c.verdict {
+		if a.Partner != 7 || a.Fence != 5 || a.Delivery.EventID != row.EventID || a.Delivery.Revision != 4 ||
+			a.Endpoint != e || a.Result.Status != c.status || a.Verdict != c.verdict {
 			t.Errorf("%s: recorded as %+v", c.what, a)
 		}
 		change := flown.done(a.Result)
@@ -104,7 +115,8 @@ func TestAttempt(t *testing.T) {
 		}
 		h := <-requests
 		want := map[bool]string{true: "12"}[row.Sequence != nil]
-		if h.Get("X-Service-Event-Id") != row.EventID.String() || h.Get("X-Service-Event-Type") != row.Type || h.Get("X-Service-Sequence") != want {
+		if h.Get("X-Service-Event-Id") != row.EventID.String() || h.Get("X-Service-Event-Type") != row.Type ||
+			h.Get("X-Service-Sequence") != want {
 			t.Errorf("%s: sent with %v", c.what, h)
 		}
 		if n := testutil.ToFloat64(l.shared.Metrics.Attempts.WithLabelValues(a.Result.Outcome)); n != 1 {
@@ -132,7 +144,8 @@ func TestCauseIsLogged(t *testing.T) {
 			poster:  l.poster,
 			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}},
 		})
-		if found := strings.Contains(logged.String(), "no response to a webhook") && strings.Contains(logged.String(), "lookup receiver.invalid. on "); found != (url == here) {
+		if found := strings.Contains(logged.String(), "no response to a webhook") &&
+			strings.Contains(logged.String(), "lookup receiver.invalid. on "); found != (url == here) {
 			t.Errorf("the log after a POST to %s: %s", url, logged.String())
 		}
 	}
@@ -162,13 +175,19 @@ func TestFinish(t *testing.T) {
 		{"delivered", unchanged, 0, delivered, false, unchanged, 0, false},
 		{"delivered, and more is pending", unchanged, time.Hour, delivered, false, unchanged, time.Hour, false},
 		{"rejected", unchanged, 0, refused(time.Minute), false, unchanged, time.Minute, false},
-		{"rejected, and more is pending for later", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute, false},
-		{"rejected, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second, false},
-		{"opens the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), false, opened, 0, false},
-		{"closed before that was written", opened, 0, with(delivered, func(f *flight) { f.done = leaves(closed) }), false, closed, 0, false},
+		{"rejected, and more is pending for later", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute,
+			false},
+		{"rejected, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second,
+			false},
+		{"opens the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), false, opened, 0,
+			false},
+		{"closed before that was written", opened, 0, with(delivered, func(f *flight) { f.done = leaves(closed) }), false,
+			closed, 0, false},
 		{"after the opening", opened, 0, delivered, false, opened, 0, false},
-		{"opens an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), true, unchanged, 0, false},
-		{"the partner has another owner", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }), false, unchanged, time.Minute, true},
+		{"opens an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), true,
+			unchanged, 0, false},
+		{"the partner has another owner", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }),
+			false, unchanged, time.Minute, true},
 	} {
 		l := f.idle(1)
 		now := time.Now()
@@ -189,7 +208,8 @@ func TestFinish(t *testing.T) {
 			)
 		}
 		// Not before the retry is due by PostgreSQL's clock.
-		if wait := l.look.Sub(now); l.look.IsZero() != (c.next == 0) || c.next > 0 && (wait < c.next || c.look != c.next && wait == c.next || wait > c.next+time.Minute/2) {
+		if wait := l.look.Sub(now); l.look.IsZero() != (c.next == 0) || c.next > 0 &&
+			(wait < c.next || c.look != c.next && wait == c.next || wait > c.next+time.Minute/2) {
 			t.Errorf("%s: the next read is in %s", c.what, wait)
 		}
 	}
@@ -212,7 +232,8 @@ func TestRunLetsPostsFinish(t *testing.T) {
 		l.inFlight[eventID(n)] = struct{}{}
 		go func() { l.ended <- a }()
 	}
-	if !l.Run(ended) || len(l.inFlight) != 0 || l.unsaved != unchanged || f.number("SELECT count(*) FROM breaker WHERE state = 'open'") != 1 {
+	if !l.Run(ended) || len(l.inFlight) != 0 || l.unsaved != unchanged ||
+		f.number("SELECT count(*) FROM breaker WHERE state = 'open'") != 1 {
 		t.Errorf("%d POSTs are in flight, and the change %s of the breaker is unsaved", len(l.inFlight), l.unsaved)
 	}
 }

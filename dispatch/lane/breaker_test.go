@@ -211,8 +211,10 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 		{"one less", 5, always[1:], unchanged},
 		{"of 4 events", 4, always, unchanged},
 		{"one accepted between", 5, slices.Concat(always[:100], []Result{good}, always[:150]), unchanged},
-		{"rejected and redirected", 5, slices.Repeat([]Result{refused, {Outcome: outcomeRedirect}}, breakerRefusals/2), opened},
-		{"rejected, and down at times", 5, slices.Repeat([]Result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
+		{"rejected and redirected", 5, slices.Repeat([]Result{refused, {Outcome: outcomeRedirect}}, breakerRefusals/2),
+			opened},
+		{"rejected, and down at times", 5,
+			slices.Repeat([]Result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
 	} {
 		b := newBreaker(Specified(), 4)
 		if got := feed(t, b, c.events, c.results...); got != c.want || b.refusing != (c.want == opened) {

@@ -87,17 +87,24 @@ func TestCertificatesOfTheURL(t *testing.T) {
 		texts    certs.Texts
 		want     string // part of the error; empty: accepted
 	}{
-		"both":                        {strict, both, ""},
-		"TLS 1.2":                     {older, both, ""},
-		"no certificates":             {strict, certs.Texts{}, "the receiver's certificate is signed by an unknown authority"},
-		"another authority":           {strict, theirs.Texts(theirs.Client("x")), "the receiver's certificate is signed by an unknown authority"},
-		"no client certificate":       {strict, certs.Texts{Authorities: both.Authorities}, "client certificate, and navlog has none for this URL"},
-		"no client certificate, 1.2":  {older, certs.Texts{Authorities: both.Authorities}, "client certificate, and navlog has none for this URL"},
-		"another authority's":         {strict, foreign, "client certificate"},
-		"another authority's, 1.2":    {older, foreign, "client certificate"},
-		"an expired certificate":      {strict, ours.Texts(late), `the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
-		"an expired certificate, 1.2": {older, ours.Texts(late), `the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
-		"an expired receiver":         {expired, both, `cannot be verified: the certificate of "CN=old server" expired at ` + hour.UTC().Format(time.RFC3339)},
+		"both":    {strict, both, ""},
+		"TLS 1.2": {older, both, ""},
+		"no certificates": {strict, certs.Texts{},
+			"the receiver's certificate is signed by an unknown authority"},
+		"another authority": {strict, theirs.Texts(theirs.Client("x")),
+			"the receiver's certificate is signed by an unknown authority"},
+		"no client certificate": {strict, certs.Texts{Authorities: both.Authorities},
+			"client certificate, and navlog has none for this URL"},
+		"no client certificate, 1.2": {older, certs.Texts{Authorities: both.Authorities},
+			"client certificate, and navlog has none for this URL"},
+		"another authority's":      {strict, foreign, "client certificate"},
+		"another authority's, 1.2": {older, foreign, "client certificate"},
+		"an expired certificate": {strict, ours.Texts(late),
+			`the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
+		"an expired certificate, 1.2": {older, ours.Texts(late),
+			`the certificate of "CN=late" expired at ` + hour.UTC().Format(time.RFC3339)},
+		"an expired receiver": {expired, both,
+			`cannot be verified: the certificate of "CN=old server" expired at ` + hour.UTC().Format(time.RFC3339)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := newPoster(f.resolvingAt(enginetest.NameServer(t)), system, f.pinned(c.texts), 1, time.Minute)
@@ -131,12 +138,18 @@ func TestClientCertificateErrors(t *testing.T) {
 		at   time.Time
 		want string
 	}{
-		{alert("certificate required"), clientAuth{}, now, "the receiver demands a client certificate, and navlog has none for this URL"},
+		{alert("certificate required"), clientAuth{}, now,
+			"the receiver demands a client certificate, and navlog has none for this URL"},
 		{alert("handshake failure"), clientAuth{}, now, "remote error: tls: handshake failure"},
-		{alert("handshake failure"), clientAuth{asked: true}, now, "remote error: tls: handshake failure; the receiver asked for a client certificate, and navlog has none for this URL"},
-		{alert("unknown certificate authority"), clientAuth{asked: true, sent: client}, now, "the receiver rejected navlog's client certificate: tls: unknown certificate authority"},
-		{alert("expired certificate"), clientAuth{asked: true, sent: client}, now.Add(2 * time.Hour), `remote error: tls: expired certificate; the receiver asked for a client certificate, and the certificate of "CN=acme" expired at ` + client[0].NotAfter.UTC().Format(time.RFC3339)},
-		{closed, clientAuth{asked: true, sent: client}, now, "192.0.2.7:443 reset the connection; the receiver had asked for a client certificate and got one"},
+		{alert("handshake failure"), clientAuth{asked: true}, now,
+			"remote error: tls: handshake failure; the receiver asked for a client certificate, and navlog has none for this " +
+				"URL"},
+		{alert("unknown certificate authority"), clientAuth{asked: true, sent: client}, now,
+			"the receiver rejected navlog's client certificate: tls: unknown certificate authority"},
+		{alert("expired certificate"), clientAuth{asked: true, sent: client}, now.Add(2 * time.Hour),
+			`remote error: tls: expired certificate; the receiver asked for a client certificate, and the certificate of "CN=acme" expired at ` + client[0].NotAfter.UTC().Format(time.RFC3339)},
+		{closed, clientAuth{asked: true, sent: client}, now,
+			"192.0.2.7:443 reset the connection; the receiver had asked for a client certificate and got one"},
 		{closed, clientAuth{sent: client}, now, "192.0.2.7:443 reset the connection"},
 	} {
 		if got := c.auth.explain(c.err, c.at); got != c.want {
@@ -168,7 +181,8 @@ func TestCertificatesChange(t *testing.T) {
 	send := func() flight {
 		t.Helper()
 		follow()
-		l.queue, l.read = []db.DueDeliveriesRow{{EventID: uuid.New(), Type: "t", State: "pending", Body: []byte("{}")}}, time.Now()
+		l.queue, l.read = []db.DueDeliveriesRow{{EventID: uuid.New(), Type: "t", State: "pending", Body: []byte("{}")}},
+			time.Now()
 		l.shared.Slots <- struct{}{}
 		l.send(t.Context())
 		if len(l.inFlight) != 1 {
@@ -197,7 +211,8 @@ func TestCertificatesChange(t *testing.T) {
 		t.Error("the new certificates share connections or TLS sessions with the earlier ones")
 	}
 	// An attempt that began before the change opens its connection only now.
-	if got := held.poster.post(t.Context(), held.attempt.Endpoint, message{event: uuid.New(), body: []byte("{}")}); !got.accepted() {
+	if got := held.poster.post(t.Context(), held.attempt.Endpoint,
+		message{event: uuid.New(), body: []byte("{}")}); !got.accepted() {
 		t.Errorf("the earlier attempt ended with %s: %s", got.Outcome, got.Err)
 	}
 	names("first")

@@ -48,13 +48,20 @@ func TestWhenALaneLooks(t *testing.T) {
 		due    bool
 		next   func(time.Duration) bool
 	}{
-		{"nothing is pending", func(l *Lane) { l.look = time.Time{} }, false, func(d time.Duration) bool { return d == longest }},
-		{"something is due", func(l *Lane) { l.look = time.Now().Add(-time.Hour) }, true, func(d time.Duration) bool { return d == 0 }},
-		{"something will be due soon", func(l *Lane) { l.look = time.Now().Add(longest / 2) }, false, func(d time.Duration) bool { return d > 0 && d <= longest/2 }},
-		{"something will be due", func(l *Lane) { l.look = time.Now().Add(time.Hour) }, false, func(d time.Duration) bool { return d == longest }},
-		{"some are queued", func(l *Lane) { l.queue = make([]db.DueDeliveriesRow, 1) }, true, func(d time.Duration) bool { return d == longest }},
-		{"all permits are taken", func(l *Lane) { l.inFlight[uuid.New()], l.inFlight[uuid.New()] = struct{}{}, struct{}{} }, true, func(d time.Duration) bool { return d == longest }},
-		{"a permit is left", func(l *Lane) { l.inFlight[uuid.New()] = struct{}{} }, true, func(d time.Duration) bool { return d == 0 }},
+		{"nothing is pending", func(l *Lane) { l.look = time.Time{} }, false,
+			func(d time.Duration) bool { return d == longest }},
+		{"something is due", func(l *Lane) { l.look = time.Now().Add(-time.Hour) }, true,
+			func(d time.Duration) bool { return d == 0 }},
+		{"something will be due soon", func(l *Lane) { l.look = time.Now().Add(longest / 2) }, false,
+			func(d time.Duration) bool { return d > 0 && d <= longest/2 }},
+		{"something will be due", func(l *Lane) { l.look = time.Now().Add(time.Hour) }, false,
+			func(d time.Duration) bool { return d == longest }},
+		{"some are queued", func(l *Lane) { l.queue = make([]db.DueDeliveriesRow, 1) }, true,
+			func(d time.Duration) bool { return d == longest }},
+		{"all permits are taken", func(l *Lane) { l.inFlight[uuid.New()], l.inFlight[uuid.New()] = struct{}{}, struct{}{} },
+			true, func(d time.Duration) bool { return d == longest }},
+		{"a permit is left", func(l *Lane) { l.inFlight[uuid.New()] = struct{}{} }, true,
+			func(d time.Duration) bool { return d == 0 }},
 	} {
 		l := f.idle(2)
 		c.change(l)
@@ -88,7 +95,8 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	fetch("nothing is pending", nil, nil)
 	later := f.deliveries(1, registry.Parked, "20 minutes")
 	l.inFlight[f.deliveries(1, registry.Pending, "10 minutes")[0]] = struct{}{}
-	fetch("one is in flight, and one is due later", nil, func(d time.Duration) bool { return d > 19*time.Minute && d <= 20*time.Minute+time.Second })
+	fetch("one is in flight, and one is due later", nil,
+		func(d time.Duration) bool { return d > 19*time.Minute && d <= 20*time.Minute+time.Second })
 	clear(l.inFlight)
 	fetch("two are due later", nil, soon)
 	first := f.deliveries(1, registry.Parked, "-2 hours")
@@ -101,7 +109,8 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	fetch("one more than a part is due", slices.Concat(first, rest), now)
 	l.queue, l.look, l.aside = nil, time.Time{}, true // the lane was shut and scheduled no read
 	if f.check(l.fetchDue(t.Context())); len(l.queue) != len(rest)+1 || !l.due() {
-		t.Errorf("with more than one part of parked deliveries, %d are read, and the next read is at %s", len(l.queue), l.look)
+		t.Errorf("with more than one part of parked deliveries, %d are read, and the next read is at %s", len(l.queue),
+			l.look)
 	}
 	f.exec("UPDATE delivery SET due_at = now() WHERE event_id <> $1", later[0])
 	f.exec("UPDATE delivery SET state = 'delivered' WHERE event_id <> $1", first[0])
@@ -142,7 +151,8 @@ func TestOldQueueIsReadAgain(t *testing.T) {
 			if c.sent != "" {
 				l.finish(<-l.ended)
 			}
-			if len(tried) != min(len(c.sent), 1) || c.sent != "" && string(tried[0].Delivery.Body) != c.sent || len(l.queue) != c.left {
+			if len(tried) != min(len(c.sent), 1) || c.sent != "" && string(tried[0].Delivery.Body) != c.sent ||
+				len(l.queue) != c.left {
 				t.Errorf("%d are left, and the attempt was %+v", len(l.queue), tried)
 			}
 			if len(l.shared.Slots) != 0 || len(l.inFlight) != 0 || c.sent == "" && l.canSend() {
@@ -192,7 +202,8 @@ func TestFetchOnlyWithRoom(t *testing.T) {
 // Pending deliveries that are not in flight are parked, and parked ones too end without an endpoint, one part per turn,
 // so that no statement takes long. The next turn follows at once.
 func TestParkInParts(t *testing.T) {
-	for state, put := range map[string]func(*Lane, context.Context, bool) error{registry.Parked: (*Lane).park, registry.NoEndpoint: (*Lane).giveUp} {
+	for state, put := range map[string]func(*Lane, context.Context, bool) error{registry.Parked: (*Lane).park,
+		registry.NoEndpoint: (*Lane).giveUp} {
 		t.Run(state, func(t *testing.T) {
 			f := newFixture(t).withPostgres()
 			l := f.planned()
@@ -207,7 +218,8 @@ func TestParkInParts(t *testing.T) {
 			}{{asidePart, true}, {asidePart + 1, false}} {
 				l.queue, l.look, l.woken = make([]db.DueDeliveriesRow, 1), time.Now(), make(chan struct{}, 1)
 				f.check(put(l, t.Context(), true))
-				if n := f.in(state); n != want.put || l.Woken() != want.woken || len(l.queue) != 0 || !l.look.IsZero() || l.aside != (state == registry.Parked) {
+				if n := f.in(state); n != want.put || l.Woken() != want.woken || len(l.queue) != 0 || !l.look.IsZero() ||
+					l.aside != (state == registry.Parked) {
 					t.Errorf(
 						"%d are %s, woken: %v; %d are queued, the next read is at %s, aside: %v", n, state, l.Woken(), len(l.queue),
 						l.look, l.aside,
@@ -287,7 +299,8 @@ func TestGiveUpDuringARegistration(t *testing.T) {
 	})
 	for _, statement := range []string{
 		"UPDATE endpoint SET url = 'https://receiver.invalid/hook', version = version + 1",
-		"INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 2, 'deposit.referral', '{}', 'pending')",
+		"INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 2, " +
+			"'deposit.referral', '{}', 'pending')",
 	} {
 		_, err := tx.Exec(t.Context(), statement)
 		f.check(err)

@@ -79,7 +79,8 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 		f.check(err)
 		conn.Close()
 	})
-	demanding := f.receiverWith(nil, func(s *httptest.Server) { s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} })
+	demanding := f.receiverWith(nil,
+		func(s *httptest.Server) { s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} })
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
 	untrusted := httptest.NewTLSServer(nil)
@@ -99,20 +100,26 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 		roots         *x509.CertPool
 		outcome, want string
 	}{
-		"no such name":        {names, testName, roots, outcomeNetwork, "the name " + testName + " has no address"},
-		"no name server":      {none, testName, roots, outcomeNetwork, "the name " + testName + " cannot be looked up"},
-		"nothing listens":     {none, unused, roots, outcomeNetwork, unused + " refused the connection"},
-		"reset in handshake":  {none, resets, roots, outcomeNetwork, resets + " reset the connection"},
-		"reset after request": {none, trusted.Listener.Addr().String(), roots, outcomeNetwork, trusted.Listener.Addr().String() + " reset the connection"},
+		"no such name":       {names, testName, roots, outcomeNetwork, "the name " + testName + " has no address"},
+		"no name server":     {none, testName, roots, outcomeNetwork, "the name " + testName + " cannot be looked up"},
+		"nothing listens":    {none, unused, roots, outcomeNetwork, unused + " refused the connection"},
+		"reset in handshake": {none, resets, roots, outcomeNetwork, resets + " reset the connection"},
+		"reset after request": {none, trusted.Listener.Addr().String(), roots, outcomeNetwork,
+			trusted.Listener.Addr().String() + " reset the connection"},
 		"closed in handshake": {none, closes, roots, outcomeNetwork, "the connection was closed before a response"},
-		"unknown certificate": {none, untrusted.Listener.Addr().String(), otherRoots, outcomeNetwork, "the receiver's certificate is signed by an unknown authority"},
-		"old TLS":             {none, old.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: protocol version not supported"},
-		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "the receiver demands a client certificate, and navlog has none for this URL"},
-		"no TLS":              {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
-		"no HTTP":             {none, other.Listener.Addr().String(), roots, outcomeNetwork, `malformed HTTP status code "mail.example.com"`},
-		"no response":         {none, silent, roots, outcomeTimeout, "no response in time"},
-		"internal address":    {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
-		"internal name":       {inside, testName, roots, outcomeForbidden, "host " + testName + " has an address that is not public"},
+		"unknown certificate": {none, untrusted.Listener.Addr().String(), otherRoots, outcomeNetwork,
+			"the receiver's certificate is signed by an unknown authority"},
+		"old TLS": {none, old.Listener.Addr().String(), roots, outcomeNetwork,
+			"remote error: tls: protocol version not supported"},
+		"client certificate": {none, demanding.Listener.Addr().String(), roots, outcomeNetwork,
+			"the receiver demands a client certificate, and navlog has none for this URL"},
+		"no TLS": {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
+		"no HTTP": {none, other.Listener.Addr().String(), roots, outcomeNetwork,
+			`malformed HTTP status code "mail.example.com"`},
+		"no response":      {none, silent, roots, outcomeTimeout, "no response in time"},
+		"internal address": {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
+		"internal name": {inside, testName, roots, outcomeForbidden,
+			"host " + testName + " has an address that is not public"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			deadline := time.Minute
@@ -137,7 +144,8 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 // Errors are stored and shown to the partner, and a receiver may put any bytes into them.
 func TestFailureIsPrintable(t *testing.T) {
 	got := failure(errors.New("a\x00b\xffc\x1b[2J\u202e"+strings.Repeat("é", 300)), clientAuth{}).Err
-	if !strings.HasPrefix(got, "a\ufffdb\ufffdc\ufffd[2J\ufffdé") || len(got) > printable.Sentence || !utf8.ValidString(got) {
+	if !strings.HasPrefix(got, "a\ufffdb\ufffdc\ufffd[2J\ufffdé") || len(got) > printable.Sentence ||
+		!utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}
 }

@@ -65,9 +65,11 @@ func (f *fixture) check(err error) {
 func (f *fixture) lane7() *Lane {
 	f.Helper()
 	l := New(&Shared{
-		Leases:      &registry.Leases{Queries: f.queries, Kind: registry.PartnerLease, Owner: uuid.New(), Period: time.Minute},
+		Leases: &registry.Leases{Queries: f.queries, Kind: registry.PartnerLease, Owner: uuid.New(),
+			Period: time.Minute},
 		Concurrency: 4, Slots: make(chan struct{}, 4), Timing: Specified(),
-		Guard: f.resolvingAt(enginetest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Guard: f.resolvingAt(enginetest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()),
+		Log: slog.New(slog.DiscardHandler),
 		Endpoint: func(context.Context, int64) (Endpoint, bool, error) {
 			return Endpoint{Version: 1, URL: "https://receiver.invalid/hook", Secret: testSecret}, true, nil
 		},
@@ -99,7 +101,8 @@ func (granted) Query(context.Context, string, ...any) (pgx.Rows, error) { panic(
 
 // leasesOf returns leases that need no PostgreSQL.
 func leasesOf(fence int64) *registry.Leases {
-	return &registry.Leases{Queries: db.New(granted(fence)), Kind: registry.PartnerLease, Owner: uuid.New(), Period: time.Hour}
+	return &registry.Leases{Queries: db.New(granted(fence)), Kind: registry.PartnerLease, Owner: uuid.New(),
+		Period: time.Hour}
 }
 
 func (f *fixture) exec(sql string, args ...any) {

@@ -68,7 +68,8 @@ func (l *Lane) save(ctx context.Context) error {
 	case opened:
 		err = l.shared.Queries.SaveBreaker(ctx, db.SaveBreakerParams{
 			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
-			OpenMs: l.breaker.openFor.Milliseconds(), Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner, Fence: l.fence(),
+			OpenMs: l.breaker.openFor.Milliseconds(), Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner,
+			Fence: l.fence(),
 		})
 	case probing:
 		err = l.shared.Queries.ProbeBreaker(

@@ -35,13 +35,15 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 		t.Error("an unchanged breaker is written")
 	}
 	save(opened)
-	const as = "state = 'open' AND open_ms = 3600000 AND refusing AND open_until BETWEEN now() + interval '55 minutes' AND now() + interval '1 hour'"
+	const as = "state = 'open' AND open_ms = 3600000 AND refusing AND open_until BETWEEN now() + interval '55 minutes' " +
+		"AND now() + interval '1 hour'"
 	if rows(as) != 1 {
 		t.Error("the opening is not written")
 	}
 	f.exec("UPDATE job_lease SET until = now() WHERE kind = 'partner'")
 	next := f.planned()
-	if permits, wait := next.breaker.permits(); permits != 0 || wait < 55*time.Minute || next.breaker.openFor != time.Hour || !next.breaker.refusing {
+	if permits, wait := next.breaker.permits(); permits != 0 || wait < 55*time.Minute ||
+		next.breaker.openFor != time.Hour || !next.breaker.refusing {
 		t.Errorf(
 			"the next lane's breaker is open for %s of %s, refusing: %v", wait, next.breaker.openFor, next.breaker.refusing,
 		)
@@ -63,9 +65,11 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	if rows("state = 'half-open' AND open_ms = 3600000") != 1 {
 		t.Error("the probe is not written")
 	}
-	f.exec("INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing) SELECT 8, endpoint_version, url, state, opened_at, open_until, open_ms, refusing FROM breaker")
+	f.exec("INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing) " +
+		"SELECT 8, endpoint_version, url, state, opened_at, open_until, open_ms, refusing FROM breaker")
 	save(closed)
-	if f.number("SELECT count(*) FROM breaker WHERE partner_id = 7") != 0 || f.number("SELECT count(*) FROM breaker") != 1 {
+	if f.number("SELECT count(*) FROM breaker WHERE partner_id = 7") != 0 ||
+		f.number("SELECT count(*) FROM breaker") != 1 {
 		t.Error("the closed breaker is still stored, or another partner's is not")
 	}
 }
@@ -83,7 +87,8 @@ func TestBreakerFollowsItsURL(t *testing.T) {
 	for version, url := range []string{here, here, there} {
 		f.check(l.follow(t.Context(), Endpoint{Version: int64(version + 1), URL: url, Secret: testSecret}))
 		same := url == here
-		if l.version != int64(version+1) || l.url != url || (l.breaker == first) != same || (l.unsaved == probing) != same || (f.number("SELECT count(*) FROM breaker") == 1) != same {
+		if l.version != int64(version+1) || l.url != url || (l.breaker == first) != same || (l.unsaved == probing) != same ||
+			(f.number("SELECT count(*) FROM breaker") == 1) != same {
 			t.Errorf(
 				"version %d: the lane has version %d and URL %s, the same breaker: %v, unsaved: %s", version+1, l.version, l.url,
 				l.breaker == first, l.unsaved,

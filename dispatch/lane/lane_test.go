@@ -51,13 +51,20 @@ func TestOldPostsTakeThePermitOfTheProbe(t *testing.T) {
 // deliveries stay queued.
 func TestSlotIsReleasedIfNothingIsSent(t *testing.T) {
 	for what, change := range map[string]func(l *Lane, e *Endpoint, known *bool, err *error){
-		"the endpoint cannot be read":      func(_ *Lane, _ *Endpoint, _ *bool, err *error) { *err = errors.New("down") },
-		"the partner has no URL":           func(_ *Lane, _ *Endpoint, known *bool, _ *error) { *known = false },
-		"an operator parked the partner":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
-		"the endpoint has a new version":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
-		"the lease has expired":            func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.shared.Leases.Period = 0; _, _ = l.Take(t.Context()) },
+		"the endpoint cannot be read":    func(_ *Lane, _ *Endpoint, _ *bool, err *error) { *err = errors.New("down") },
+		"the partner has no URL":         func(_ *Lane, _ *Endpoint, known *bool, _ *error) { *known = false },
+		"an operator parked the partner": func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
+		"the endpoint has a new version": func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
+		"the lease has expired": func(l *Lane, _ *Endpoint, _ *bool, _ *error) {
+			l.shared.Leases.Period = 0
+			_,
+				_ = l.Take(t.Context())
+		},
 		"another dispatcher has the lease": func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.lease.Load().Lose() },
-		"the breaker has opened":           func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.breaker.open(time.Hour, time.Hour) },
+		"the breaker has opened": func(l *Lane, _ *Endpoint, _ *bool,
+			_ *error) {
+			l.breaker.open(time.Hour, time.Hour)
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t).withPostgres()
@@ -116,7 +123,8 @@ func TestPlanReportsErrors(t *testing.T) {
 			var logged bytes.Buffer
 			l.shared.Log = slog.New(slog.NewTextHandler(&logged, nil))
 			f.exec("ALTER TABLE " + c.table + " RENAME TO elsewhere")
-			if wait, err := l.turn(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) || wait != l.shared.Timing.Scan {
+			if wait, err := l.turn(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+				wait != l.shared.Timing.Scan {
 				t.Errorf("for %s: %v", wait, err)
 			}
 			if _, err := l.turn(t.Context()); err == nil || strings.Count(logged.String(), "cannot send to a partner") != 1 {
@@ -173,8 +181,10 @@ func TestHowLongASituationLasts(t *testing.T) {
 		lasts  func(time.Duration) bool
 	}{
 		{"healthy", func(*breaker) {}, open, func(d time.Duration) bool { return d == scan }},
-		{"open for long", func(b *breaker) { b.open(time.Hour, time.Hour) }, shut, func(d time.Duration) bool { return d == scan }},
-		{"open for a moment", func(b *breaker) { b.open(time.Hour, scan/2) }, shut, func(d time.Duration) bool { return d > 0 && d <= scan/2 }},
+		{"open for long", func(b *breaker) { b.open(time.Hour, time.Hour) }, shut,
+			func(d time.Duration) bool { return d == scan }},
+		{"open for a moment", func(b *breaker) { b.open(time.Hour, scan/2) }, shut,
+			func(d time.Duration) bool { return d > 0 && d <= scan/2 }},
 		{"probed", func(b *breaker) {
 			b.open(time.Hour, time.Millisecond)
 			untilHalfOpen(t, b)

@@ -33,11 +33,12 @@ func TestTransport(t *testing.T) {
 func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	f := newFixture(t)
 	lookups := make(chan error, 100)
-	silent, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		<-ctx.Done()
-		lookups <- ctx.Err()
-		return nil, ctx.Err()
-	}}})
+	silent, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			lookups <- ctx.Err()
+			return nil, ctx.Err()
+		}}})
 	f.check(err)
 	p := newPoster(silent, nil, nil, 4, time.Second)
 	if r := p.post(
@@ -73,9 +74,13 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 func TestStatusThatIsNone(t *testing.T) {
 	f := newFixture(t)
 	for _, status := range []string{"000", "099"} {
-		r := f.receiver(func(w http.ResponseWriter, _ *http.Request) { hangUp(f, w, "HTTP/1.1 "+status+" Fine\r\n\r\n", false) })
+		r := f.receiver(func(w http.ResponseWriter,
+			_ *http.Request) {
+			hangUp(f, w, "HTTP/1.1 "+status+" Fine\r\n\r\n", false)
+		})
 		got := f.posterTo(enginetest.NameServer(t)).post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{})
-		if want := `malformed HTTP status code "` + status + ` Fine"`; got.Outcome != outcomeNetwork || got.Status != 0 || got.Err != want {
+		if want := `malformed HTTP status code "` + status + ` Fine"`; got.Outcome != outcomeNetwork || got.Status != 0 ||
+			got.Err != want {
 			t.Errorf("%s: %s with status %d: %s", status, got.Outcome, got.Status, got.Err)
 		}
 	}
@@ -90,8 +95,8 @@ func TestStopwatchWithoutReports(t *testing.T) {
 	}
 }
 
-// Each phase of a POST that happened has its own time: all of them on a new connection to a name, only the first byte on
-// a reused one. If several addresses are tried, the start of the first one counts.
+// Each phase of a POST that happened has its own time: all of them on a new connection to a name, only the first byte
+// on a reused one. If several addresses are tried, the start of the first one counts.
 func TestPhases(t *testing.T) {
 	var s stopwatch
 	trace := httptrace.ContextClientTrace(s.watch(t.Context()))
@@ -112,7 +117,8 @@ func TestPhases(t *testing.T) {
 	trace.GotFirstResponseByte()
 	took := time.Since(s.started)
 	got := s.read()
-	if got.DNS < each || got.Connect < 2*each || got.TLS < each || got.FirstByte < got.DNS+got.Connect+got.TLS+each || got.FirstByte > took {
+	if got.DNS < each || got.Connect < 2*each || got.TLS < each || got.FirstByte < got.DNS+got.Connect+got.TLS+each ||
+		got.FirstByte > took {
 		t.Errorf("%+v of %s", got, took)
 	}
 	trace = httptrace.ContextClientTrace(s.watch(t.Context()))

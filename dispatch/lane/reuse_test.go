@@ -188,7 +188,8 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 			continue // the connection is not kept yet
 		}
 		if !slices.Equal(closes, []bool{false, true}) {
-			t.Errorf("the event on the unused connection came with Connection: close %t, want once without and once with it", closes)
+			t.Errorf("the event on the unused connection came with Connection: close %t, want once without and once with it",
+				closes)
 		}
 		return
 	}

@@ -24,7 +24,8 @@ func TestSpecifiedRetries(t *testing.T) {
 		var waits []time.Duration
 		for range 1000 {
 			v := s.judge(int32(attempts), false, false)
-			if v.State != registry.Pending || v.Finished || v.Attempts != int32(attempts)+1 || v.Wait < base || v.Wait > base+base/5 {
+			if v.State != registry.Pending || v.Finished || v.Attempts != int32(attempts)+1 || v.Wait < base ||
+				v.Wait > base+base/5 {
 				t.Fatalf("after %d attempts: %+v", attempts, v)
 			}
 			waits = append(waits, v.Wait)
@@ -53,13 +54,16 @@ func TestReplayableStates(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	id := uuid.New()
 	for state, want := range map[string]bool{
-		registry.Pending: false, registry.Parked: false, registry.Delivered: true, registry.Failed: true, registry.NoEndpoint: true,
+		registry.Pending: false, registry.Parked: false, registry.Delivered: true, registry.Failed: true,
+		registry.NoEndpoint: true,
 	} {
 		f.exec("DELETE FROM delivery")
-		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", id, state)
+		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES "+
+			"($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", id, state)
 		if again := f.replays(7, id); again != want {
 			t.Errorf("replay of a %s delivery: %t", state, again)
-		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND finished_at IS NULL") != 1 {
+		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND "+
+			"finished_at IS NULL") != 1 {
 			t.Errorf("a replayed %s delivery does not start over", state)
 		}
 	}

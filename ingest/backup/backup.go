@@ -91,7 +91,8 @@ func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.Liste
 	if err := b.source(ctx, adm); err != nil {
 		return nil, err
 	}
-	ends, err = chainlog.Checked(adm.ListCommittedOffsets(ctx, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID)))
+	ends, err = chainlog.Checked(adm.ListCommittedOffsets(ctx, chainlog.ReferralDeposits(b.chainID),
+		chainlog.ReferralWithdrawals(b.chainID)))
 	if err != nil {
 		return nil, fmt.Errorf("read the ends of the referral topics: %w", err)
 	}
@@ -132,7 +133,8 @@ func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 	}
 	m := b.manifest
 	if m.ChainID != b.chainID || m.LogID != logID {
-		return fmt.Errorf("the backup is of log %s of chain %d, and Kafka has log %s of chain %d: back it up into another folder",
+		return fmt.Errorf("the backup is of log %s of chain %d, and Kafka has log %s of chain %d: back it up into another "+
+			"folder",
 			m.LogID, m.ChainID, logID, b.chainID)
 	}
 	for name, topic := range topics {
@@ -141,7 +143,8 @@ func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 		}
 	}
 	if last := m.lastSeq(len(m.Segments)); b.cursor.GetSeq() < last {
-		return fmt.Errorf("%s ends with seq %d, and the backup has it up to %d: %s", chainlog.LogTopic(b.chainID), b.cursor.GetSeq(), last, elsewhere)
+		return fmt.Errorf("%s ends with seq %d, and the backup has it up to %d: %s", chainlog.LogTopic(b.chainID),
+			b.cursor.GetSeq(), last, elsewhere)
 	}
 	return nil
 }
@@ -182,7 +185,8 @@ func (b *backup) log(ctx context.Context) error {
 		b.progress.Report("backup: records of the log", r.Seq, b.cursor.GetSeq())
 		reached := r.Seq == b.cursor.GetSeq()
 		if reached && !r.Boundary {
-			return fmt.Errorf("record %d of %s, to which the cursor points, does not end a unit", r.Seq, chainlog.LogTopic(b.chainID))
+			return fmt.Errorf("record %d of %s, to which the cursor points, does not end a unit", r.Seq,
+				chainlog.LogTopic(b.chainID))
 		}
 		if reached || r.Boundary && w.size >= b.size {
 			b.manifest.Source.LogOffset, b.manifest.Source.LastRecord = r.Offset, digest(string(r.Value))
@@ -196,7 +200,8 @@ func (b *backup) log(ctx context.Context) error {
 		return err
 	}, b.kafka.Options()...)
 	if err == nil {
-		err = fmt.Errorf("%s ends before seq %d, which the cursor names: restore both from one backup", chainlog.LogTopic(b.chainID), b.cursor.GetSeq())
+		err = fmt.Errorf("%s ends before seq %d, which the cursor names: restore both from one backup",
+			chainlog.LogTopic(b.chainID), b.cursor.GetSeq())
 	}
 	if errors.Is(err, errReached) {
 		return nil
@@ -289,7 +294,7 @@ func (b *backup) snapshot() error {
 	if s := m.Snapshot; s != nil && s.Segments == len(m.Segments) && slices.Equal(s.Cursor, cursor) {
 		return nil
 	}
-	m.Snapshot = &Snapshot{Segments: len(m.Segments), Seq: b.cursor.GetSeq(), Block: b.cursor.GetHead().GetNumber(), At: time.Now().UTC(),
-		Cursor: cursor, Seal: m.seal(len(m.Segments), cursor)}
+	m.Snapshot = &Snapshot{Segments: len(m.Segments), Seq: b.cursor.GetSeq(), Block: b.cursor.GetHead().GetNumber(),
+		At: time.Now().UTC(), Cursor: cursor, Seal: m.seal(len(m.Segments), cursor)}
 	return m.save(b.dir)
 }

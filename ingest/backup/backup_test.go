@@ -28,7 +28,8 @@ const (
 var (
 	logID   = bytes.Repeat([]byte{0xab}, 16)
 	genesis = bytes.Repeat([]byte{0xcd}, 32)
-	topics  = []string{chainlog.LogTopic(chainID), chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
+	topics  = []string{chainlog.LogTopic(chainID), chainlog.ReferralDeposits(chainID),
+		chainlog.ReferralWithdrawals(chainID)}
 )
 
 // broker is a separate Kafka with the writer of a log.
@@ -50,7 +51,8 @@ func newBroker(t *testing.T) *broker {
 	t.Cleanup(func() { _ = k.Close() })
 	b := &broker{T: t, kafka: chainlog.DefaultConfig(), logID: logID}
 	b.kafka.Brokers, b.kafka.ReferralPartitions = []string{k.Addr}, partitions
-	b.client, err = kgo.NewClient(append(b.kafka.Options(), kgo.TransactionalID("a writer"), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	b.client, err = kgo.NewClient(append(b.kafka.Options(), kgo.TransactionalID("a writer"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	b.must(err)
 	t.Cleanup(b.client.Close)
 	return b
@@ -84,8 +86,10 @@ func (b *broker) append(blocks int) {
 func (b *broker) unit() {
 	b.Helper()
 	b.block++
-	l := &event.Log{Address: bytes.Repeat([]byte{1}, 20), BlockNumber: b.block, BlockTime: 1_700_000_000 + b.block, Data: bytes.Repeat([]byte{byte(b.block)}, 100)}
-	head := &event.Block{Number: b.block, Hash: bytes.Repeat([]byte{byte(b.block)}, 32), ParentHash: bytes.Repeat([]byte{byte(b.block - 1)}, 32), Time: 1_700_000_000 + b.block}
+	l := &event.Log{Address: bytes.Repeat([]byte{1}, 20), BlockNumber: b.block, BlockTime: 1_700_000_000 + b.block,
+		Data: bytes.Repeat([]byte{byte(b.block)}, 100)}
+	head := &event.Block{Number: b.block, Hash: bytes.Repeat([]byte{byte(b.block)}, 32),
+		ParentHash: bytes.Repeat([]byte{byte(b.block - 1)}, 32), Time: 1_700_000_000 + b.block}
 	var records []*kgo.Record
 	for i, r := range []*event.Record{{Fact: &event.Record_Log{Log: l}}, {Fact: &event.Record_Block{Block: head}}} {
 		b.seq++
@@ -99,13 +103,17 @@ func (b *broker) unit() {
 	}
 	for i, topic := range topics[1:] {
 		referral := &event.Referral{ChainId: chainID, PartnerId: 7, Seq: b.seq - 1, LogId: b.logID, Log: l}
-		records = append(records, &kgo.Record{Topic: topic, Partition: int32(int(b.block)+i) % partitions, Key: []byte("7"), Value: b.marshal(referral)})
+		records = append(records,
+			&kgo.Record{Topic: topic, Partition: int32(int(b.block)+i) % partitions, Key: []byte("7"),
+				Value: b.marshal(referral)})
 	}
-	cursor := &event.Cursor{LogId: b.logID, GenesisHash: genesis, ChainId: chainID, InstanceId: bytes.Repeat([]byte{9}, 16), Seq: b.seq, Head: head,
-		FinalBlock: b.block, ReferralBlock: b.block, WindowSeq: b.seq, Vaults: []*event.Coverage{{Address: l.Address, StartBlock: 1, CoveredTo: b.block}}}
+	cursor := &event.Cursor{LogId: b.logID, GenesisHash: genesis, ChainId: chainID,
+		InstanceId: bytes.Repeat([]byte{9}, 16), Seq: b.seq, Head: head, FinalBlock: b.block, ReferralBlock: b.block,
+		WindowSeq: b.seq, Vaults: []*event.Coverage{{Address: l.Address, StartBlock: 1, CoveredTo: b.block}}}
 	b.must(b.client.ProduceSync(b.Context(), records...).FirstErr())
 	cursor.WindowOffset = records[1].Offset
-	b.must(b.client.ProduceSync(b.Context(), &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte("77"), Value: b.marshal(cursor)}).FirstErr())
+	b.must(b.client.ProduceSync(b.Context(),
+		&kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte("77"), Value: b.marshal(cursor)}).FirstErr())
 }
 
 func (b *broker) marshal(m proto.Message) []byte {
@@ -126,7 +134,8 @@ func (b *broker) cursor() *event.Cursor {
 func (b *broker) records() map[string][]string {
 	b.Helper()
 	found := map[string][]string{}
-	client, err := kgo.NewClient(append(b.kafka.Options(), kgo.ConsumeTopics(topics...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())...)
+	client, err := kgo.NewClient(append(b.kafka.Options(), kgo.ConsumeTopics(topics...),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())...)
 	b.must(err)
 	defer client.Close()
 	ends, err := kadm.NewClient(client).ListEndOffsets(b.Context(), topics...)
@@ -183,13 +192,15 @@ func TestBackupAndRestore(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	from.append(6)
 	first := from.mustWrite(dir)
-	if first.Segments < 3 || first.Done != first.Segments || first.Seq != from.seq || first.Log != from.seq || first.Deposits != 6 || first.Withdrawals != 6 {
+	if first.Segments < 3 || first.Done != first.Segments || first.Seq != from.seq || first.Log != from.seq ||
+		first.Deposits != 6 || first.Withdrawals != 6 {
 		t.Fatalf("the first backup: %+v", first)
 	}
 	before := files(t, dir)
 	from.append(5)
 	second := from.mustWrite(dir)
-	if second.Segments != first.Segments+second.Done || second.Log != from.seq || second.Deposits != 11 || second.Seal == first.Seal {
+	if second.Segments != first.Segments+second.Done || second.Log != from.seq || second.Deposits != 11 ||
+		second.Seal == first.Seal {
 		t.Fatalf("the second backup: %+v", second)
 	}
 	after := files(t, dir)
@@ -214,7 +225,8 @@ func TestBackupAndRestore(t *testing.T) {
 		return nil
 	})
 	half := to.cursor()
-	if !errors.Is(err, interrupted) || !Restoring(half.GetFrozen()) || half.GetHead() != nil || len(half.GetVaults()) != 0 || half.GetSeq() >= from.seq {
+	if !errors.Is(err, interrupted) || !Restoring(half.GetFrozen()) || half.GetHead() != nil ||
+		len(half.GetVaults()) != 0 || half.GetSeq() >= from.seq {
 		t.Fatalf("interrupted with %v, the cursor is %v", err, half)
 	}
 	if _, err := to.write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is being restored") {
@@ -281,7 +293,8 @@ func TestInterruptedBackup(t *testing.T) {
 		t.Fatalf("after the interruption: %+v, %v", got, err)
 	}
 	from.append(2)
-	if got := from.mustWrite(dir); got.Unfinished != 0 || got.Log != from.seq || got.Deposits != 13 || got.Withdrawals != 13 {
+	if got := from.mustWrite(dir); got.Unfinished != 0 || got.Log != from.seq || got.Deposits != 13 ||
+		got.Withdrawals != 13 {
 		t.Errorf("continued: %+v", got)
 	}
 	_, err = to.restore(dir, nil)
@@ -295,7 +308,8 @@ func TestRestoreKilledInItsFirstTransaction(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	from.append(6)
 	from.mustWrite(dir)
-	client, err := kgo.NewClient(append(to.kafka.WriterOptions(chainID), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(append(to.kafka.WriterOptions(chainID),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	from.must(err)
 	from.must(chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), chainID, to.kafka.Topology()))
 	from.must(client.BeginTransaction())
@@ -421,7 +435,10 @@ func TestVerifyFindsDamage(t *testing.T) {
 				t.Errorf("the manifest has no %d", next)
 			}
 		},
-		"invalid manifest": func(dir string) { from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600)) },
+		"invalid manifest": func(dir string) {
+			from.must(os.WriteFile(filepath.Join(dir, manifestName), []byte("{"),
+				0o600))
+		},
 	} {
 		copied := t.TempDir()
 		for name, content := range sound {
@@ -485,7 +502,8 @@ func TestRestoreRefuses(t *testing.T) {
 	from.must(used.client.EndTransaction(t.Context(), kgo.TryCommit))
 	refused("a used referral topic", used, dir, "holds records")
 
-	if _, err := (&restore{kafka: to.kafka, dir: dir}).run(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "is of chain 77") {
+	if _, err := (&restore{kafka: to.kafka, dir: dir}).run(t.Context(), 1); err == nil ||
+		!strings.Contains(err.Error(), "is of chain 77") {
 		t.Errorf("another chain: %v", err)
 	}
 	half := newBroker(t)
@@ -507,7 +525,8 @@ func TestBackupOfAnotherKafka(t *testing.T) {
 	from.must(err)
 	older.append(2)
 	replaced.append(6)
-	for words, b := range map[string]*broker{"is not the topic": made, "begin another one": older, "another folder": replaced} {
+	for words, b := range map[string]*broker{"is not the topic": made, "begin another one": older,
+		"another folder": replaced} {
 		before := files(t, dir)
 		if _, err := b.write(dir); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("want %q: %v", words, err)

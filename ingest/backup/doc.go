@@ -22,5 +22,6 @@
 // SHA-256, because the positions from which the next backup continues are in nothing else.
 //
 // The offsets in a backup are those that the records had. A restored record has another offset, because the markers of
-// transactions have offsets too. Nothing depends on them: records are found by seq (invariant 2 of docs/architecture.md).
+// transactions have offsets too. Nothing depends on them: records are found by seq (invariant 2 of
+// docs/architecture.md).
 package backup

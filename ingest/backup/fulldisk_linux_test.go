@@ -32,7 +32,8 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	if got := from.mustWrite(dir); got.Unfinished != 0 || got.Log != from.seq {
 		t.Errorf("continued: %+v", got)
 	}
-	from.must(unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "")) // as a backup is mounted for a restore
+	// as a backup is mounted for a restore
+	from.must(unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	if _, err := Verify(t.Context(), dir, nil); err != nil {
 		t.Errorf("on a read-only file system: %v", err)
 	}

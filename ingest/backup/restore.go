@@ -25,10 +25,12 @@ const bufferedBytes = 32 << 20
 // starts meanwhile appends nothing. The reason holds the progress of the restore, and ingest keeps it when it takes
 // over the cursor.
 func underWay(done, of int, seal string) string {
-	return fmt.Sprintf("a backup is being restored: %d of %d segments, seal %s; run `navlog restore` again with the same backup", done, of, seal)
+	return fmt.Sprintf("a backup is being restored: %d of %d segments, seal %s; run `navlog restore` again with the "+
+		"same backup", done, of, seal)
 }
 
-var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of [0-9]+ segments, seal ([0-9a-f]{64}); run `navlog restore` again")
+var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of [0-9]+ segments, seal " +
+	"([0-9a-f]{64}); run `navlog restore` again")
 
 // Restoring reports whether a freeze with this reason means that the log is being restored.
 func Restoring(frozen string) bool { return underWayForm.MatchString(frozen) }
@@ -54,7 +56,8 @@ type restore struct {
 // cursor is that of the backup, and ingest continues from it.
 //
 // Restore fences other writers as ingest does. A running ingest stays frozen until the restore ends.
-func Restore(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report, error) {
+func Restore(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report,
+	error) {
 	r := &restore{kafka: kafka, dir: dir, progress: progress}
 	return r.run(ctx, chainID)
 }
@@ -110,7 +113,8 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 			return nil, ctx.Err()
 		}
 		if err := r.segment(ctx, n); err != nil {
-			return nil, fmt.Errorf("restore %s: %w; run `navlog restore` again, which continues", r.manifest.Segments[n].File, chainlog.Explain(err))
+			return nil, fmt.Errorf("restore %s: %w; run `navlog restore` again, which continues", r.manifest.Segments[n].File,
+				chainlog.Explain(err))
 		}
 		report.Done++
 		if r.wrote != nil {
@@ -158,7 +162,8 @@ func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
 		return 0, fmt.Errorf("%s is at seq %d, and the backup at seq %d: a backup is restored into empty topics only",
 			log, cursor.GetSeq(), m.Snapshot.Seq)
 	case form[2] != m.Snapshot.Seal:
-		return 0, fmt.Errorf("%s holds a part of another backup or of another state of this one, with the seal %s: continue with that one, or delete the topics",
+		return 0, fmt.Errorf("%s holds a part of another backup or of another state of this one, with the seal %s: "+
+			"continue with that one, or delete the topics",
 			log, form[2])
 	}
 	if segments, err = strconv.Atoi(form[1]); err != nil || segments < 1 || segments >= m.Snapshot.Segments {
@@ -183,7 +188,8 @@ func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) e
 		return nil
 	}, r.kafka.Options()...)
 	if err == nil && (last != want || cursor.GetSeq() != want) {
-		err = fmt.Errorf("%s ends with seq %d, its cursor says %d, and the segments that were restored end with seq %d: delete the topics, and restore again",
+		err = fmt.Errorf("%s ends with seq %d, its cursor says %d, and the segments that were restored end with seq %d: "+
+			"delete the topics, and restore again",
 			chainlog.LogTopic(r.manifest.ChainID), last, cursor.GetSeq(), want)
 	}
 	return err
@@ -196,7 +202,8 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 		return err
 	}
 	if origin != nil {
-		return fmt.Errorf("%s holds log %x: a backup is restored into empty topics only", chainlog.LogTopic(r.manifest.ChainID), origin.GetLogId())
+		return fmt.Errorf("%s holds log %x: a backup is restored into empty topics only",
+			chainlog.LogTopic(r.manifest.ChainID), origin.GetLogId())
 	}
 	names := []string{chainlog.ReferralDeposits(r.manifest.ChainID), chainlog.ReferralWithdrawals(r.manifest.ChainID)}
 	details, err := chainlog.Checked(chainlog.ListTopics(ctx, adm, names...))
@@ -223,7 +230,8 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	})
 	return chainlog.ReadUpTo(ctx, start, ends, func(record *kgo.Record) (stop bool, err error) {
 		if !record.Attrs.IsControl() {
-			err = fmt.Errorf("partition %d of %s holds records: a backup is restored into empty topics only", record.Partition, record.Topic)
+			err = fmt.Errorf("partition %d of %s holds records: a backup is restored into empty topics only", record.Partition,
+				record.Topic)
 		}
 		return false, err
 	}, r.kafka.Options()...)
@@ -287,8 +295,9 @@ func (r *restore) cursor(segments int) *event.Cursor {
 	}
 	seq := r.manifest.lastSeq(segments)
 	return &event.Cursor{
-		LogId: r.final.GetLogId(), GenesisHash: r.final.GetGenesisHash(), ChainId: r.final.GetChainId(), InstanceId: bytes.Clone(r.instance),
-		Seq: seq, WindowSeq: seq, WindowOffset: r.last,
+		LogId: r.final.GetLogId(), GenesisHash: r.final.GetGenesisHash(), ChainId: r.final.GetChainId(),
+		InstanceId: bytes.Clone(r.instance),
+		Seq:        seq, WindowSeq: seq, WindowOffset: r.last,
 		Frozen: underWay(segments, r.manifest.Snapshot.Segments, r.manifest.Snapshot.Seal),
 	}
 }

@@ -166,7 +166,8 @@ func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64,
 			return nil
 		}
 		topic := in.number()
-		r := &kgo.Record{Topic: topicName(chainID, topic), Partition: int32(in.number()), Offset: int64(in.number()), Timestamp: in.time()}
+		r := &kgo.Record{Topic: topicName(chainID, topic), Partition: int32(in.number()), Offset: int64(in.number()),
+			Timestamp: in.time()}
 		r.Key, r.Value = in.bytes(), in.bytes()
 		for left := in.number(); left > 0 && in.err == nil; left-- {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: string(in.bytes()), Value: in.bytes()})

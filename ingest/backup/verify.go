@@ -126,7 +126,8 @@ func (c *check) segment(dir string, n int, s Segment) error {
 	case err != nil:
 		return fmt.Errorf("read the backup: %w", err)
 	case sum != s.SHA256 || size != s.Bytes:
-		return damaged("%s was changed: it has %d bytes and SHA-256 %s, and the manifest has %d and %s", s.File, size, sum, s.Bytes, s.SHA256)
+		return damaged("%s was changed: it has %d bytes and SHA-256 %s, and the manifest has %d and %s", s.File, size, sum,
+			s.Bytes, s.SHA256)
 	case c.manifest.chained(n, s) != s.Chain:
 		return damaged("%s is not the segment that follows the one before", s.File)
 	}
@@ -141,7 +142,8 @@ func (c *check) segment(dir string, n int, s Segment) error {
 	if err != nil {
 		return err
 	}
-	if counted.LastSeq != s.LastSeq || counted.Log != s.Log || counted.Deposits != s.Deposits || counted.Withdrawals != s.Withdrawals {
+	if counted.LastSeq != s.LastSeq || counted.Log != s.Log || counted.Deposits != s.Deposits ||
+		counted.Withdrawals != s.Withdrawals {
 		return damaged("%s has %d, %d and %d records up to seq %d, and the manifest has %d, %d and %d up to seq %d", s.File,
 			counted.Log, counted.Deposits, counted.Withdrawals, counted.LastSeq, s.Log, s.Deposits, s.Withdrawals, s.LastSeq)
 	}
@@ -162,7 +164,8 @@ func (c *check) record(s Segment, r *kgo.Record, counted *Segment) error {
 	if raw.Seq == 1 {
 		first, err := chainlog.Decode(c.manifest.ChainID, r)
 		if err != nil || hex.EncodeToString(first.GetOrigin().GetLogId()) != c.manifest.LogID {
-			return damaged("%s begins log %x (%v), and the manifest says %s", s.File, first.GetOrigin().GetLogId(), err, c.manifest.LogID)
+			return damaged("%s begins log %x (%v), and the manifest says %s", s.File, first.GetOrigin().GetLogId(), err,
+				c.manifest.LogID)
 		}
 	}
 	c.seq, c.boundary, counted.LastSeq = raw.Seq, raw.Boundary, raw.Seq

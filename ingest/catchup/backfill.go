@@ -56,7 +56,8 @@ type Catchup struct {
 }
 
 // New returns a catch-up that reads single blocks as the follower does.
-func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Catchup {
+func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, status *status.Tracker,
+	log *slog.Logger) *Catchup {
 	return &Catchup{Options: o, writer: w, follower: f, nodes: nodes, status: status, log: log}
 }
 
@@ -66,7 +67,8 @@ func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, statu
 // head has blocks to read, it is the first block that the vaults furthest behind lack.
 func (c *Catchup) FarBehind(final uint64) (from uint64, far bool) {
 	head, vaults := c.writer.State.Head, c.writer.State.Indexed()
-	leading := slices.DeleteFunc(slices.Clone(vaults), func(v writer.Coverage) bool { return head == nil || v.To < head.Number })
+	leading := slices.DeleteFunc(slices.Clone(vaults),
+		func(v writer.Coverage) bool { return head == nil || v.To < head.Number })
 	if len(leading) > 0 && head.Number >= final {
 		return 0, false
 	}
@@ -198,11 +200,13 @@ func (c *Catchup) continues(p *rpc.Part, before *rpc.Header) error {
 		below, known = before.Hash, true
 	}
 	if known && p.Parent != (common.Hash{}) && p.Parent != below {
-		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.From, p.Parent, p.From-1, below)
+		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc "+
+			"are not of one chain; the blocks are read again", p.From, p.Parent, p.From-1, below)
 	}
 	end := p.End()
 	if ours, known := c.writer.State.HashAt(end.Number); known && ours != end.Hash {
-		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
+		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of "+
+			"one chain; the blocks are read again", end.Number, end.Hash, ours)
 	}
 	for _, sample := range p.Samples {
 		ours, known := c.writer.State.HashAt(sample.Number)
@@ -210,7 +214,8 @@ func (c *Catchup) continues(p *rpc.Part, before *rpc.Header) error {
 			ours, known = end.Hash, true
 		}
 		if known && ours != sample.At.Hash {
-			return fmt.Errorf("NAV was sampled at the final block %d with the hash %s, but it is %s: the nodes of chain.rpc are not of one chain; the blocks are read again",
+			return fmt.Errorf("NAV was sampled at the final block %d with the hash %s, but it is %s: the nodes of chain.rpc "+
+				"are not of one chain; the blocks are read again",
 				sample.Number, sample.At.Hash, ours)
 		}
 	}
@@ -255,6 +260,8 @@ func (d *doubts) weigh(err error, endpoints int) error {
 	if d.count++; d.count < doubtsEnough*endpoints {
 		return err
 	}
-	return rpc.Refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof to none); nothing of this block was appended",
+	return rpc.Refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs "+
+		"of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof "+
+		"to none); nothing of this block was appended",
 		unproven, d.count, unproven.Block)
 }

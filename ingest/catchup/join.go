@@ -118,7 +118,8 @@ func (c *Catchup) passed(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.
 		return blocks[:min(len(blocks), follow.BlocksAtOnce)], nil
 	}
 	if first.Number-from > belowWindow {
-		return nil, fmt.Errorf("blocks %d to %d are not final and below the window, so late vaults wait until they are: make chain.window, which is %d, larger than the distance between the final block and the head",
+		return nil, fmt.Errorf("blocks %d to %d are not final and below the window, so late vaults wait until they are: "+
+			"make chain.window, which is %d, larger than the distance between the final block and the head",
 			from, first.Number-1, c.writer.Window)
 	}
 	below, err := n.Headers(ctx, from, first.Number-1)

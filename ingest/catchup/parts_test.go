@@ -40,8 +40,10 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 		parts    []*rpc.Part
 		follows  bool
 	}{
-		"the same chain":                     {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(1, 21, 30)}, true},
-		"another chain in one commit":        {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(2, 21, 30)}, false},
+		"the same chain": {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(1, 21, 30)},
+			true},
+		"another chain in one commit": {&writer.State{}, nil, []*rpc.Part{of(1, 1, 10), of(1, 11, 20), of(2, 21, 30)},
+			false},
 		"does not follow the appended block": {&writer.State{}, block(1, 10), []*rpc.Part{of(2, 11, 20)}, false},
 		"not adjacent to the appended block": {&writer.State{}, block(1, 10), []*rpc.Part{of(2, 15, 20)}, true},
 		"parent unknown":                     {&writer.State{}, block(1, 10), []*rpc.Part{unknown}, true},
@@ -65,7 +67,8 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 
 	// A commit with such a part is rejected before it begins: this session has no client for a transaction.
 	s := &Catchup{writer: &writer.Writer{State: &writer.State{}}}
-	if err := s.appendParts(t.Context(), []*rpc.Part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
+	if err := s.appendParts(t.Context(), []*rpc.Part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil ||
+		!strings.Contains(err.Error(), "block 11 was given with the parent") {
 		t.Errorf("parts of two chains return %v", err)
 	}
 }
@@ -97,7 +100,8 @@ func TestDoubts(t *testing.T) {
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	s := &Catchup{writer: &writer.Writer{Options: writer.Options{Window: 7}, State: &writer.State{}}}
 	s.writer.State.Window.Apply(chainlog.Entry{Record: writer.BlockFact(&rpc.Header{Number: 2*belowWindow + 1})})
-	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
+	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil ||
+		!strings.Contains(err.Error(), "chain.window, which is 7") {
 		t.Errorf("far below the window: %v", err)
 	}
 }

@@ -14,11 +14,13 @@ import (
 // agreed returns nil if an endpoint other than from has the same block at its height, with the same logs of these
 // vaults, or if chain.agreement requires no second endpoint. Otherwise the block must not be appended, and is read
 // again.
-func (f *Follower) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address, logs []*event.Record) error {
+func (f *Follower) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address,
+	logs []*event.Record) error {
 	if f.Agreement < 2 {
 		return nil
 	}
-	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, from.Name, f.Agreement)
+	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number,
+		from.Name, f.Agreement)
 	ours := func(logs []*event.Log) []*event.Log { return f.writer.State.Mapped.Belonging(vaults, logs) }
 	for _, other := range f.nodes.Others(from) {
 		err := f.nodes.Identified(ctx, other)

@@ -41,14 +41,16 @@ type namedFinal struct {
 // A depth counts from the head of the log, whose blocks were followed by their parent hashes and agreed on. Only while
 // the log is further behind does it count from the heads that the endpoints name.
 func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
-	if depth := f.Finality.Depth; depth > 0 && f.writer.State.Head != nil && tip.Number-min(tip.Number, depth) <= f.writer.State.Head.Number {
+	if depth := f.Finality.Depth; depth > 0 && f.writer.State.Head != nil &&
+		tip.Number-min(tip.Number, depth) <= f.writer.State.Head.Number {
 		return f.Finality.Below(min(tip.Number, f.writer.State.Head.Number)), nil
 	}
 	own, err := f.Finality.At(ctx, n, tip)
 	// An endpoint that fails to name a final block delays only finality. If the log is so far behind that it is unknown
 	// up to where blocks can be read as final ones, everything waits.
 	failed := err != nil && !rpc.NamesNone(err)
-	if failed && (ctx.Err() != nil || f.writer.State.Head == nil || tip.Number > f.writer.State.Head.Number+f.writer.Window) {
+	if failed && (ctx.Err() != nil || f.writer.State.Head == nil ||
+		tip.Number > f.writer.State.Head.Number+f.writer.Window) {
 		return 0, err
 	}
 	// far reports whether many blocks that the log lacks would be read as final ones. Without an agreement on them they
@@ -123,7 +125,8 @@ func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []nam
 // agreedFinal returns the highest of the named blocks that enough endpoints have in the chain below the block that they
 // name, and that does not contradict the log. If there is none above the current final block, it returns the current
 // one and the contradictions.
-func (f *Follower) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64, []error) {
+func (f *Follower) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64,
+	[]error) {
 	slices.SortFunc(named, func(a, b namedFinal) int { return cmp.Compare(b.block.Number, a.block.Number) })
 	var faults []error
 	for _, c := range named {
@@ -136,7 +139,8 @@ func (f *Follower) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header
 		// tip and the final block were read in two calls, and a reorganisation in between is possible: the number of a
 		// block on another branch is unrelated to the log's.
 		if ours, known := f.writer.State.HashAt(c.block.Number); known && ours != c.block.Hash {
-			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log", c.node.Name, c.block.Number, c.block.Hash, ours))
+			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log",
+				c.node.Name, c.block.Number, c.block.Hash, ours))
 			continue
 		}
 		// Blocks above the log's head are read from n, so it must have the block, even if it named the block itself: a
@@ -179,7 +183,8 @@ func (f *Follower) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header
 func (f *Follower) inChainOf(ctx context.Context, n *rpc.Node, c namedFinal) error {
 	h, err := n.ByNumber(ctx, c.block.Number)
 	if err == nil && h.Hash != c.block.Hash {
-		err = fmt.Errorf("%w: %s names block %d as final with the hash %s, but it is %s at %s", rpc.ErrDisagree, c.node.Name, c.block.Number, c.block.Hash, h.Hash, n.Name)
+		err = fmt.Errorf("%w: %s names block %d as final with the hash %s, but it is %s at %s", rpc.ErrDisagree, c.node.Name,
+			c.block.Number, c.block.Hash, h.Hash, n.Name)
 	}
 	return err
 }
@@ -197,16 +202,20 @@ func (f *Follower) noteFinality(why error) {
 	switch {
 	case why == nil:
 	case f.Finality.Depth > 0 && f.Agreement == 1:
-		warning = fmt.Sprintf("no block is final: no endpoint gives the one that is %d below its head (%v)", f.Finality.Depth, why)
+		warning = fmt.Sprintf("no block is final: no endpoint gives the one that is %d below its head (%v)", f.Finality.Depth,
+			why)
 	case f.Agreement > 1:
-		warning = fmt.Sprintf("nothing above block %d becomes final before %d endpoints name the same final block (chain.agreement), and referrals wait: %v",
+		warning = fmt.Sprintf("nothing above block %d becomes final before %d endpoints name the same final block "+
+			"(chain.agreement), and referrals wait: %v",
 			f.writer.State.Final, f.Agreement, why)
 	case errors.Is(why, rpc.ErrNamesHead), errors.Is(why, rpc.ErrHeadMoved):
-		warning = fmt.Sprintf("a head that is named as final counts as naming no finalized block, so nothing is final and referrals wait: set chain.finality to a depth, or to instant on a chain whose blocks are final at once (%v)", why)
+		warning = fmt.Sprintf("a head that is named as final counts as naming no finalized block, so nothing is final and "+
+			"referrals wait: set chain.finality to a depth, or to instant on a chain whose blocks are final at once (%v)", why)
 	case !rpc.NamesNoFinal(why):
 		warning = fmt.Sprintf("the final block is not known, so nothing more becomes final and referrals wait: %v", why)
 	default:
-		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: where none ever will, set chain.finality to a depth (%v)", why)
+		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: where none "+
+			"ever will, set chain.finality to a depth (%v)", why)
 	}
 	f.status.Note(func(st *status.Status) { st.FinalWarning = warning })
 	if warning != "" && f.finality.noted == "" {

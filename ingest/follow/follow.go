@@ -92,7 +92,8 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 		st.HeadBlock, st.HeadTime, st.Checked, st.Reason = tip.Number, tip.Time, time.Now(), ""
 	})
 	f.status.Metrics.Head.Set(float64(tip.Number))
-	return &View{n, tip, max(final, f.writer.State.Final)}, false, nil // what was final stays so, also under another chain.finality
+	// what was final stays so, also under another chain.finality
+	return &View{n, tip, max(final, f.writer.State.Final)}, false, nil
 }
 
 // Anchor sets the first head if no vault starts below the final block: the final block
@@ -128,7 +129,8 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 			return false, err
 		}
 		if err != nil {
-			f.log.InfoContext(ctx, "block above the head not readable, appending those before it", "from", c.Head.Number+1, "error", err)
+			f.log.InfoContext(ctx, "block above the head not readable, appending those before it", "from", c.Head.Number+1,
+				"error", err)
 			break
 		}
 		if unit == nil && len(c.Units) == 0 {
@@ -254,9 +256,13 @@ func (f *Follower) noteUnproven(h *rpc.Header) {
 	switch {
 	case h == nil, f.Proof == proof.None:
 	case !h.Sealed:
-		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them", h.Number)
+		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing "+
+			"and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them",
+			h.Number)
 	default:
-		warning = fmt.Sprintf("block %d has more logs than an endpoint returns in one response, so they were read for one vault after the other, which does not prove that none is missing, and provenTo does not move: add an endpoint without such a limit to chain.rpc", h.Number)
+		warning = fmt.Sprintf("block %d has more logs than an endpoint returns in one response, so they were read for one "+
+			"vault after the other, which does not prove that none is missing, and provenTo does not move: add an endpoint "+
+			"without such a limit to chain.rpc", h.Number)
 	}
 	f.status.Note(func(st *status.Status) { st.ProofWarning = warning })
 }

@@ -18,7 +18,8 @@ import (
 // otherBranch checks whether the node has another block at the height of the head. It accepts that only after reading
 // it twice.
 func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
-	if tip.Number == f.writer.State.Head.Number && tip.Hash == f.writer.State.Head.Hash || tip.Number == f.writer.State.Head.Number+1 && tip.Parent == f.writer.State.Head.Hash {
+	if tip.Number == f.writer.State.Head.Number && tip.Hash == f.writer.State.Head.Hash ||
+		tip.Number == f.writer.State.Head.Number+1 && tip.Parent == f.writer.State.Head.Hash {
 		return nil, nil
 	}
 	var other *rpc.Header
@@ -42,7 +43,8 @@ func (f *Follower) reorganiseIfAgreed(ctx context.Context, n *rpc.Node, other *r
 	if keeper := f.nodes.Keeper(ctx, n, f.writer.State.Head); keeper != nil {
 		f.status.Metrics.Disagreements.WithLabelValues(keeper.Name).Inc()
 		f.status.Note(func(st *status.Status) {
-			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is followed once they agree",
+			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a "+
+				"reorganisation is followed once they agree",
 				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, f.writer.State.Head.Hash)
 		})
 		f.nodes.Next()
@@ -90,7 +92,8 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 		covered = append(covered, f.writer.Cover(have, tip.Number, numberOf(unproven)))
 	}
 	f.noteUnproven(unproven)
-	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.State.Head.Hash, "new", tip.Hash)
+	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old",
+		f.writer.State.Head.Hash, "new", tip.Hash)
 	f.branches = nil
 	c := &writer.Change{Units: [][]*event.Record{unit}, Head: tip, Ancestor: &ancestor, Covered: covered}
 	if err := f.writer.Commit(ctx, c); err != nil {
@@ -161,16 +164,19 @@ func (f *Follower) cutBack(ancestor uint64) (cut []writer.Coverage) {
 
 // branch reads the blocks from the common ancestor, exclusive, to tip, lowest first. If the ancestor is below the final
 // block or the window, deep is the reason why ingest must freeze.
-func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
+func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string,
+	err error) {
 	ours := f.writer.State.Window.Hashes()
 	for h := tip; ; {
 		branch = append(branch, h)
 		if h.Number == 0 || h.Number <= f.writer.State.Final {
-			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.Name, h.Hash), nil
+			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number,
+				n.Name, h.Hash), nil
 		}
 		parent, known := ours[h.Number-1]
 		if !known {
-			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, f.writer.Window), nil
+			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d "+
+				"blocks", n.Name, h.Number, f.writer.Window), nil
 		}
 		if parent == h.Parent {
 			slices.Reverse(branch)

@@ -45,7 +45,8 @@ func (f *Follower) Sampling(vaults []common.Address) *rpc.Sampling {
 
 // samplesOf measures the NAV of the sampled vaults at a block, at its hash. If no endpoint has the state of the block
 // any more, there is no sample, and the log continues.
-func (f *Follower) samplesOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) ([]*event.Record, error) {
+func (f *Follower) samplesOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) ([]*event.Record,
+	error) {
 	plan := f.Sampling(vaults)
 	if plan == nil {
 		return nil, nil
@@ -78,7 +79,8 @@ func (f *Follower) SampleFacts(samples []rpc.Sample) (facts []*event.Record) {
 			continue
 		}
 		facts = append(facts, &event.Record{Fact: &event.Record_Sample{Sample: &event.Sample{
-			Vault: sample.Vault.Bytes(), BlockNumber: sample.At.Number, BlockHash: sample.At.Hash.Bytes(), BlockTime: sample.At.Time,
+			Vault: sample.Vault.Bytes(), BlockNumber: sample.At.Number, BlockHash: sample.At.Hash.Bytes(),
+			BlockTime: sample.At.Time,
 			NavDigits: digits, Assets: sample.Output,
 		}}})
 	}

@@ -33,7 +33,8 @@ func recordedBlocks(ctx context.Context, l writer.Log) (blocks []recorded, err e
 		case original == 0:
 			blocks = append(blocks, recorded{e.GetSeq(), b.GetNumber(), common.BytesToHash(b.GetHash())})
 		default: // the newest are retracted first, so it is near the end
-			if i, found := slices.BinarySearchFunc(blocks, original, func(b recorded, seq uint64) int { return cmp.Compare(b.seq, seq) }); found {
+			if i, found := slices.BinarySearchFunc(blocks, original,
+				func(b recorded, seq uint64) int { return cmp.Compare(b.seq, seq) }); found {
 				blocks = slices.Delete(blocks, i, i+1)
 			}
 		}
@@ -68,7 +69,8 @@ func ancestorOf(ctx context.Context, l writer.Log, n *rpc.Node) (*rpc.Header, er
 	common := blocks[lost-1]
 	h, err := n.ByNumber(ctx, common.number)
 	if err == nil && h.Hash != common.hash {
-		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised", common.number, n.Name, common.hash, h.Hash)
+		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised",
+			common.number, n.Name, common.hash, h.Hash)
 	}
 	return h, err
 }
@@ -91,10 +93,12 @@ type LostReferral struct {
 // has the same logs in the same order, in another block and usually at other indexes; its events are corrected and not
 // published again. So the referrals of a transaction are counted by vault, partner and type, and if the chain has fewer
 // of them, the last ones are gone.
-func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address, published []*event.Record) ([]LostReferral, error) {
+func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address,
+	published []*event.Record) ([]LostReferral, error) {
 	published = slices.Clone(published)
 	slices.SortFunc(published, func(a, b *event.Record) int {
-		return cmp.Or(cmp.Compare(a.GetLog().GetBlockNumber(), b.GetLog().GetBlockNumber()), cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
+		return cmp.Or(cmp.Compare(a.GetLog().GetBlockNumber(), b.GetLog().GetBlockNumber()),
+			cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
 	})
 	type cause struct {
 		tx      common.Hash

@@ -17,7 +17,8 @@ func TestDigestOfALog(t *testing.T) {
 	large := bytes.Repeat([]byte{1}, event.MaxData+500) // which an earlier version kept whole
 	made := func(change func(*event.Log)) digest {
 		l := &event.Log{
-			Address: common.Address{1}.Bytes(), Topics: [][]byte{word(2), word(3)}, Data: word(4), BlockNumber: 5, BlockHash: word(6),
+			Address: common.Address{1}.Bytes(), Topics: [][]byte{word(2), word(3)}, Data: word(4), BlockNumber: 5,
+			BlockHash: word(6),
 			BlockTime: 7, TxHash: word(8), TxIndex: 9, LogIndex: 10,
 		}
 		change(l)
@@ -28,12 +29,13 @@ func TestDigestOfALog(t *testing.T) {
 		a, b func(*event.Log)
 		same bool
 	}{
-		"large data, kept whole":       {hashed, func(l *event.Log) { l.Data = large }, true},
-		"no index of the transaction":  {plain, func(l *event.Log) { l.TxIndex = 0 }, true},
-		"other large data":             {hashed, func(l *event.Log) { l.SetData(large[1:]) }, false},
-		"large data, and its hash":     {hashed, func(l *event.Log) { l.Data = crypto.Keccak256(large) }, false},
-		"no data":                      {plain, func(l *event.Log) { l.Data = nil }, false},
-		"a topic in the data":          {plain, func(l *event.Log) { l.Topics, l.Data = l.Topics[:1], append(word(3), word(4)...) }, false},
+		"large data, kept whole":      {hashed, func(l *event.Log) { l.Data = large }, true},
+		"no index of the transaction": {plain, func(l *event.Log) { l.TxIndex = 0 }, true},
+		"other large data":            {hashed, func(l *event.Log) { l.SetData(large[1:]) }, false},
+		"large data, and its hash":    {hashed, func(l *event.Log) { l.Data = crypto.Keccak256(large) }, false},
+		"no data":                     {plain, func(l *event.Log) { l.Data = nil }, false},
+		"a topic in the data": {plain,
+			func(l *event.Log) { l.Topics, l.Data = l.Topics[:1], append(word(3), word(4)...) }, false},
 		"another contract":             {plain, func(l *event.Log) { l.Address, l.Vault = word(1)[12:], l.Address }, false},
 		"another block":                {plain, func(l *event.Log) { l.BlockNumber++ }, false},
 		"another block of this height": {plain, func(l *event.Log) { l.BlockHash = word(9) }, false},

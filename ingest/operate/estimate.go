@@ -88,7 +88,8 @@ func (h History) Estimate(ctx context.Context, samples int, progress backup.Prog
 	e.CompareFrom = max(e.FromBlock, min(h.Proof.HeadersFrom(recordFrom), final+1))
 	m := &estimator{History: h, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
-		taken, err := h.Reader.Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.Report("chain: samples", done, of) })
+		taken, err := h.Reader.Sample(ctx, n, e.FromBlock, e.ToBlock, samples,
+			func(done, of uint64) { progress.Report("chain: samples", done, of) })
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +144,8 @@ func (m *estimator) backfill(recordFrom uint64) {
 		e.RangeBlocks = max(e.RangeBlocks, min(uint64(width), e.ToBlock-e.FromBlock+1))
 		ranges, bytes, logs = ranges+some, bytes+part*float64(s.Bytes), logs+part*float64(s.Logs)
 		seconds += some * s.Took.Seconds()
-		if below := min(s.To+1, max(s.From, e.CompareFrom)) - s.From; below > 0 { // blocks whose logs get their time from a header
+		if below := min(s.To+1, max(s.From, e.CompareFrom)) - s.From; below > 0 {
+			// blocks whose logs get their time from a header
 			dated += part * float64(s.WithLogs) * float64(below) / blocks
 		}
 	}
@@ -218,9 +220,11 @@ func finalBlock(ctx context.Context, f rpc.Finality, n *rpc.Node, tip *rpc.Heade
 	h, err := f.At(ctx, n, tip)
 	switch {
 	case errors.Is(err, rpc.ErrNamesHead):
-		return 0, rpc.Refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on a chain whose blocks are final at once", err)
+		return 0, rpc.Refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on "+
+			"a chain whose blocks are final at once", err)
 	case err != nil && rpc.NamesNoFinal(err):
-		return 0, rpc.Refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
+		return 0, rpc.Refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to "+
+			"a depth", n.Name)
 	case err != nil:
 		return 0, err
 	}

@@ -90,7 +90,8 @@ func (r *ReceiptsReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "chain %d up to the final block %d: %s logs of the vaults, chosen: %d\n",
 		r.ChainID, r.FinalBlock, printable.Count(r.Blocks, "block has", "blocks have"), r.Chosen)
-	fmt.Fprintf(&b, "proven by their receipts: %s with %s\n", printable.Count(r.Proven, "block"), printable.Count(r.Logs, "log"))
+	fmt.Fprintf(&b, "proven by their receipts: %s with %s\n", printable.Count(r.Proven, "block"),
+		printable.Count(r.Logs, "log"))
 	switch {
 	case r.Anchor != nil:
 		fmt.Fprintf(&b, "in the chain below block %d (%s): %s; compare that hash with a source that you trust\n",
@@ -120,7 +121,8 @@ func (r *ReceiptsReport) String() string {
 		fmt.Fprintf(&b, "%s returned receipts that are not the chain's: another endpoint returned the right ones\n", name)
 	}
 	spent := registry.Spent(r.Calls)
-	fmt.Fprintf(&b, "this took %s, %s, %s\n", printable.Count(spent.Calls, "call"), printable.Count(spent.Bytes, "byte"), printable.Count(spent.Units, "unit"))
+	fmt.Fprintf(&b, "this took %s, %s, %s\n", printable.Count(spent.Calls, "call"), printable.Count(spent.Bytes, "byte"),
+		printable.Count(spent.Units, "unit"))
 	return b.String()
 }
 
@@ -177,7 +179,8 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 	if err != nil {
 		return nil, err
 	}
-	chosen := slices.DeleteFunc(slices.Clone(blocks), func(blockInLog) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
+	chosen := slices.DeleteFunc(slices.Clone(blocks),
+		func(blockInLog) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
 	if len(chosen) == 0 && len(blocks) > 0 {
 		chosen = []blockInLog{blocks[rand.IntN(len(blocks))]}
 	}
@@ -249,7 +252,8 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 }
 
 // block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
-// wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried again.
+// wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried
+// again.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
@@ -388,7 +392,8 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) er
 
 // prove proves a block by one endpoint: that logs are those of these vaults in the block with this hash. It returns a
 // *Finding if they are not, or if the endpoint cannot prove it.
-func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.Hash, vaults []common.Address, logs []digest) error {
+func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.Hash, vaults []common.Address,
+	logs []digest) error {
 	why, err := l.differs(ctx, n, hash, vaults, logs)
 	var unprovable *chainproof.UnprovableError
 	switch {
@@ -409,7 +414,8 @@ const callsOfReceipts = 2
 // logs of vaults in the log differ from those of the block; empty if they do not. The error is a
 // *chainproof.UnprovableError for a log that no receipts root covers, if nothing else differs: whether it is right
 // cannot be determined.
-func (l Log) differs(ctx context.Context, n *rpc.Node, hash common.Hash, vaults []common.Address, logs []digest) (why string, err error) {
+func (l Log) differs(ctx context.Context, n *rpc.Node, hash common.Hash, vaults []common.Address,
+	logs []digest) (why string, err error) {
 	header, receipts, err := n.Receipts(ctx, hash)
 	if err != nil {
 		return "", err

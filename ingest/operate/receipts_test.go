@@ -16,7 +16,8 @@ func TestFindingsAreBounded(t *testing.T) {
 	for number := range uint64(blocks) {
 		p.compare(&rpc.Node{}, blockInLog{number, &held{hash: common.Hash{1}}}, common.Hash{2})
 	}
-	if p.report.Wrong != blocks || len(p.report.Findings) != mostFindings || !strings.Contains(p.report.String(), "and 20 more") {
+	if p.report.Wrong != blocks || len(p.report.Findings) != mostFindings ||
+		!strings.Contains(p.report.String(), "and 20 more") {
 		t.Errorf("%d blocks are wrong and %d are listed:\n%s", p.report.Wrong, len(p.report.Findings), p.report)
 	}
 }

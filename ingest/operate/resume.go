@@ -87,9 +87,11 @@ func (r Resume) Run(ctx context.Context, accept bool, progress backup.Progress) 
 	if err != nil || !accept {
 		return plan, err
 	}
-	r.Logger.Warn("the operator accepts the chain", "endpoint", n.Name, "ancestor", ancestor.Number, "records", plan.Records, "frozen", plan.Frozen)
+	r.Logger.Warn("the operator accepts the chain", "endpoint", n.Name, "ancestor", ancestor.Number, "records",
+		plan.Records, "frozen", plan.Frozen)
 	if err := r.accept(ctx, plan, ancestor, progress); err != nil {
-		return nil, fmt.Errorf("retract the records above block %d: %w; the log is intact and still frozen: run the command again", ancestor.Number, err)
+		return nil, fmt.Errorf("retract the records above block %d: %w; the log is intact and still frozen: run the "+
+			"command again", ancestor.Number, err)
 	}
 	plan.Accepted = true
 	return plan, nil
@@ -114,7 +116,8 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 		return nil, nil, err
 	}
 	if tip.Number < r.Writer.State.Head.Number {
-		return nil, nil, rpc.Refuse("the head at %s is block %d, below the log's block %d: wait until the node is in sync, or correct chain.rpc", n.Name, tip.Number, r.Writer.State.Head.Number)
+		return nil, nil, rpc.Refuse("the head at %s is block %d, below the log's block %d: wait until the node is in "+
+			"sync, or correct chain.rpc", n.Name, tip.Number, r.Writer.State.Head.Number)
 	}
 	if h, err := n.ByNumber(ctx, r.Writer.State.Head.Number); err == nil && h.Hash != r.Writer.State.Head.Hash {
 		if keeper := r.Nodes.Keeper(ctx, n, r.Writer.State.Head); keeper != nil {
@@ -126,7 +129,8 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 	if err != nil {
 		return nil, nil, err
 	}
-	published, err := r.Writer.Reopen(ctx, ancestor.Number, func(done, of uint64) { progress.Report(readingLog, done, of) })
+	published, err := r.Writer.Reopen(ctx, ancestor.Number,
+		func(done, of uint64) { progress.Report(readingLog, done, of) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,7 +215,9 @@ func retractions(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 }
 
 func decision(kind string, plan *Resumption) *event.Record {
-	reason := fmt.Sprintf("the operator accepts the chain at %s and retracts %s above block %d (%s); the log was frozen because %s",
+	reason := fmt.Sprintf("the operator accepts the chain at %s and retracts %s above block %d (%s); the log was "+
+		"frozen because %s",
 		plan.Endpoint, printable.Count(plan.Records, "record"), plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
-	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason, Time: uint64(time.Now().UnixMilli())}}}
+	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason,
+		Time: uint64(time.Now().UnixMilli())}}}
 }

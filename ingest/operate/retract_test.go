@@ -19,7 +19,8 @@ func TestRetractions(t *testing.T) {
 	const logs = 3
 	seq := uint64(100)
 	for number := uint64(20); number > 10; number-- {
-		lost = append(lost, chainlog.Entry{Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: number}}}})
+		lost = append(lost, chainlog.Entry{Record: &event.Record{Seq: seq,
+			Fact: &event.Record_Block{Block: &event.Block{Number: number}}}})
 		seq--
 		for range number % (logs + 1) {
 			lost = append(lost, chainlog.Entry{Record: writer.LogFacts(&event.Log{BlockNumber: number})[0]})
@@ -97,7 +98,8 @@ func TestRetractionsOfALateVault(t *testing.T) {
 			for _, r := range unit {
 				was := live[r.GetRetracts()]
 				if was == nil || was.GetFact() != r.GetFact() || r.GetRetracts() >= before {
-					t.Fatalf("of %d records: unit %d retracts record %d after record %d: it is not live, or newer", asUnit, i, r.GetRetracts(), before)
+					t.Fatalf("of %d records: unit %d retracts record %d after record %d: it is not live, or newer", asUnit, i,
+						r.GetRetracts(), before)
 				}
 				number, _ := writer.BlockOf(r)
 				lowest, before = min(lowest, number), r.GetRetracts()
@@ -110,7 +112,8 @@ func TestRetractionsOfALateVault(t *testing.T) {
 				recorded = max(recorded, r.GetBlock().GetNumber())
 			}
 			if newest >= lowest || newest != recorded {
-				t.Errorf("of %d records: after unit %d, which retracts block %d, block %d is live, and recorded is block %d", asUnit, i, lowest, newest, recorded)
+				t.Errorf("of %d records: after unit %d, which retracts block %d, block %d is live, and recorded is block %d",
+					asUnit, i, lowest, newest, recorded)
 			}
 		}
 		if len(live) > 0 {

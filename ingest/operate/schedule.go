@@ -57,7 +57,8 @@ type unproven struct {
 
 // NewSchedule returns a schedule that reads so many headers and receipts a second. It does nothing before Run.
 func NewSchedule(
-	l Log, every time.Duration, perSecond float64, status *status.Tracker, log *slog.Logger, advanced func([]writer.Coverage),
+	l Log, every time.Duration, perSecond float64, status *status.Tracker, log *slog.Logger,
+	advanced func([]writer.Coverage),
 ) *Schedule {
 	p := &Schedule{
 		Log: l, every: every, status: status, log: log, advanced: advanced,
@@ -78,7 +79,8 @@ func (p *Schedule) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.As(err, &found) && found.Wrong:
-			err = fmt.Errorf("%w; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", err)
+			err = fmt.Errorf("%w; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into "+
+				"a new log from another endpoint", err)
 			p.log.Error("the log contradicts the chain", "error", err)
 			p.warn("")
 			p.status.Note(func(st *status.Status) {
@@ -226,7 +228,8 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 	})
 	switch {
 	case by != nil:
-		r.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other", by.Name, "error", err)
+		r.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other",
+			by.Name, "error", err)
 		r.node = by
 		return nil
 	case len(findings) == 0 || ctx.Err() != nil:
@@ -236,13 +239,15 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 		r.open, r.attempts = at, 0
 	}
 	if r.attempts++; open && r.attempts < attemptsEnough {
-		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict(findings)) // %v: no verdict yet
+		// %v: no verdict yet
+		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict(findings))
 	}
 	return verdict(findings)
 }
 
 // blocks proves consecutive blocks at one endpoint. After an error, at is the block that is not proven.
-func (r *receiptsRun) blocks(ctx context.Context, n *rpc.Node, vaults []common.Address, from, to uint64) (at uint64, err error) {
+func (r *receiptsRun) blocks(ctx context.Context, n *rpc.Node, vaults []common.Address, from, to uint64) (at uint64,
+	err error) {
 	if err := r.pace.WaitN(ctx, int(to-from+1)); err != nil {
 		return from, err
 	}
@@ -251,7 +256,8 @@ func (r *receiptsRun) blocks(ctx context.Context, n *rpc.Node, vaults []common.A
 		return from, err
 	}
 	if r.last != nil && r.last.Number+1 == from && headers[0].Parent != r.last.Hash {
-		return from, fmt.Errorf("block %d at %s has the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain", from, n.Name, headers[0].Parent, r.last.Number, r.last.Hash)
+		return from, fmt.Errorf("block %d at %s has the parent %s, but block %d is %s: the nodes of chain.rpc are not of "+
+			"one chain", from, n.Name, headers[0].Parent, r.last.Number, r.last.Hash)
 	}
 	for _, h := range headers {
 		if err := r.block(ctx, n, h, vaults); err != nil {
@@ -316,7 +322,8 @@ func (r *receiptsRun) compares(e chainlog.Entry) bool {
 		return false
 	}
 	vault, number := mapping.VaultOf(l), l.GetBlockNumber()
-	return slices.ContainsFunc(r.left, func(u unproven) bool { return u.vault == vault && u.proven < number && number <= u.to })
+	return slices.ContainsFunc(r.left,
+		func(u unproven) bool { return u.vault == vault && u.proven < number && number <= u.to })
 }
 
 // Proven returns the last block of a vault that this schedule has proven; 0 for none.

@@ -22,16 +22,19 @@ const (
 //
 // Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
 // was too much is halved and repeated.
-func (n *Node) inBatches(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
+func (n *Node) inBatches(ctx context.Context, method string, params [][]any,
+	read func(i int, result []byte) error) error {
 	batch := func(from, size int) (again bool, err error) {
-		err = n.inOneBatch(ctx, method, params[from:from+size], func(i int, result []byte) error { return read(from+i, result) })
+		err = n.inOneBatch(ctx, method, params[from:from+size],
+			func(i int, result []byte) error { return read(from+i, result) })
 		if _, put := errors.AsType[*limitedError](err); err == nil || put {
 			return false, err
 		}
 		return n.shorten(ctx, call{method: method, params: params[from]}, size, err), err
 	}
 	return n.inTurns(ctx, len(params), longestPause, batch, func(i int) error {
-		return n.ask(ctx, call{method: method, params: params[i], most: maxHeader}, func(result []byte) error { return read(i, result) })
+		return n.ask(ctx, call{method: method, params: params[i], most: maxHeader},
+			func(result []byte) error { return read(i, result) })
 	})
 }
 
@@ -42,7 +45,8 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, rea
 // It does not wait for an endpoint that fails often, or without batches for one whose long pauses add up to more than
 // patience: another one may be better.
 func (n *Node) inTurns(
-	ctx context.Context, calls int, patience time.Duration, batch func(from, size int) (again bool, err error), one func(i int) error,
+	ctx context.Context, calls int, patience time.Duration, batch func(from, size int) (again bool, err error),
+	one func(i int) error,
 ) error {
 	var waited, long time.Duration // since the last response without an error; in long pauses
 	singles := min(singlesAtOnce, n.health.atOnce())
@@ -93,7 +97,8 @@ func (n *Node) inTurns(
 			}
 			pause := n.health.rests()
 			hangs := size == 1 && refusalOf(ctx, err).kind == unanswered
-			if waited += pause; ctx.Err() != nil || answers(err) || hangs || left == before || pause > shortPause || waited > patience {
+			if waited += pause; ctx.Err() != nil || answers(err) || hangs || left == before || pause > shortPause ||
+				waited > patience {
 				return err
 			}
 			if err := n.health.sleep(ctx, pause); err != nil {
@@ -105,7 +110,8 @@ func (n *Node) inTurns(
 }
 
 // inOneBatch makes several calls in one request.
-func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any, read func(i int, result []byte) error) error {
+func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any,
+	read func(i int, result []byte) error) error {
 	var results [][]byte
 	return n.attempt(ctx, call{method: method}, len(params), func(ctx context.Context) (err error) {
 		results, err = n.askAllOnce(ctx, method, params)

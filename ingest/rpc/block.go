@@ -24,7 +24,8 @@ type UnprovenError struct {
 }
 
 func (e *UnprovenError) Error() string {
-	return fmt.Sprintf("the logs of block %d (%s) at %s are not those of the block's header: %s", e.Block, e.hash, e.Node, e.why)
+	return fmt.Sprintf("the logs of block %d (%s) at %s are not those of the block's header: %s", e.Block, e.hash, e.Node,
+		e.why)
 }
 
 // foreign returns an error for a log that the header's bloom does not contain.
@@ -35,9 +36,11 @@ func (n *Node) foreign(h *Header, l *event.Log) error {
 	case proof.Holds(&h.Bloom, l):
 		return nil
 	case h.Bloom == (types.Bloom{}):
-		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.Name)
+		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the "+
+			"chain does not fill it, set chain.proof to none", h.Number, n.Name)
 	}
-	return fmt.Errorf("%s returned a log of 0x%x in block %d (log %d) that the block's logsBloom does not contain", n.Name, l.Address, h.Number, l.LogIndex)
+	return fmt.Errorf("%s returned a log of 0x%x in block %d (log %d) that the block's logsBloom does not contain", n.Name,
+		l.Address, h.Number, l.LogIndex)
 }
 
 // HasBloom returns an error for a header without a bloom. Call it before logs are proven by the header.
@@ -45,7 +48,8 @@ func (n *Node) HasBloom(h *Header) error {
 	if !h.NoBloom {
 		return nil
 	}
-	return fmt.Errorf("%s returns the header of block %d without logsBloom, which proves logs: use an endpoint that returns it, or set chain.proof to none", n.Name, h.Number)
+	return fmt.Errorf("%s returns the header of block %d without logsBloom, which proves logs: use an endpoint that "+
+		"returns it, or set chain.proof to none", n.Name, h.Number)
 }
 
 // Native returns logs if the header's bloom contains each of them, and an error otherwise.
@@ -60,7 +64,8 @@ func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
 
 // ours returns the vaults' logs.
 func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
-	return slices.DeleteFunc(logs, func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
+	return slices.DeleteFunc(logs,
+		func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
 }
 
 // prove returns the vaults' logs in a block as proveAll does. If the block has more logs than the node returns, they
@@ -80,7 +85,8 @@ func (n *Node) prove(
 // contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
 // called again, since one address may stand for several backends, and then for the receipts, which nodes do not take
 // from the same index.
-func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) ([]*event.Log, error) {
+func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) ([]*event.Log,
+	error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
 	}
@@ -151,16 +157,18 @@ func (n *Node) OneBlock(
 // vaultByVault reads the logs of a block for one vault after the other. They prove nothing: without the logs of all
 // other contracts they do not make up the bloom, so some of a vault's logs may be missing. They are accepted if they
 // are consistent with each other, and if the bloom contains them and shows no others. A bloom that is too full to be
-// useful, as that of so large a block usually is, shows nothing: then they are read twice, because one address may stand
-// for several backends, and one that lags has no logs of the block.
-func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Address, level proof.Level) (logs []*event.Log, err error) {
+// useful, as that of so large a block usually is, shows nothing: then they are read twice, because one address may
+// stand for several backends, and one that lags has no logs of the block.
+func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Address,
+	level proof.Level) (logs []*event.Log, err error) {
 	logs, err = n.eachVault(ctx, h, vaults)
 	if err != nil || level == proof.None {
 		return logs, err
 	}
 	if proof.Lacks(&h.Bloom, vaults, logs) {
 		if proof.Sparse(&h.Bloom) {
-			return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom contains more than the logs that were read vault by vault"}
+			return nil, &UnprovenError{h.Number, h.Hash, n.Name,
+				"the header's logsBloom contains more than the logs that were read vault by vault"}
 		}
 		again, err := n.eachVault(ctx, h, vaults)
 		if err != nil {
@@ -229,11 +237,13 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 		return err
 	}
 	if again = ours(again); len(again) != len(logs) {
-		return fmt.Errorf("%w: block %d (%s) has %d logs of the vaults, but %d at %s", ErrDisagree, h.Number, h.Hash, len(logs), len(again), other.Name)
+		return fmt.Errorf("%w: block %d (%s) has %d logs of the vaults, but %d at %s", ErrDisagree, h.Number, h.Hash,
+			len(logs), len(again), other.Name)
 	}
 	for i, l := range again {
 		if !same(l, logs[i].GetLog()) {
-			return fmt.Errorf("%w: log %d of block %d (%s) is different at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash, other.Name)
+			return fmt.Errorf("%w: log %d of block %d (%s) is different at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash,
+				other.Name)
 		}
 	}
 	return nil

@@ -114,7 +114,8 @@ func decodeReceipt(result []byte) (logs []*event.Log, err error) {
 			if err != nil {
 				return fmt.Errorf("log %d: %w", len(logs), err)
 			}
-			logs = append(logs, &event.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, DataLength: l.DataLength, DataHash: l.DataHash})
+			logs = append(logs, &event.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, DataLength: l.DataLength,
+				DataHash: l.DataHash})
 			return nil
 		})
 	}
@@ -213,7 +214,11 @@ var logMembers = [...]member{
 	}},
 	{"topics", false, func(d *decoder, l *event.Log, v []byte) (err error) { l.Topics, err = d.topicList(v); return err }},
 	{"data", false, func(d *decoder, l *event.Log, v []byte) error { return d.data(l, v) }},
-	{"blockNumber", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.BlockNumber, err = quantity(v); return err }},
+	{"blockNumber", true, func(_ *decoder, l *event.Log, v []byte) (err error) {
+		l.BlockNumber,
+			err = quantity(v)
+		return err
+	}},
 	{"blockHash", true, func(d *decoder, l *event.Log, v []byte) (err error) {
 		l.BlockHash, err = d.again(&d.blockHash, v, common.HashLength)
 		return err
@@ -223,7 +228,8 @@ var logMembers = [...]member{
 		return err
 	}},
 	{"logIndex", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.LogIndex, err = index(v); return err }},
-	{"transactionIndex", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.TxIndex, err = index(v); return err }},
+	{"transactionIndex", true,
+		func(_ *decoder, l *event.Log, v []byte) (err error) { l.TxIndex, err = index(v); return err }},
 	{"blockTimestamp", true, func(_ *decoder, l *event.Log, v []byte) error { l.BlockTime = timeOf(v); return nil }},
 	{"removed", true, func(_ *decoder, _ *event.Log, v []byte) error { return flag(v) }},
 }
@@ -307,8 +313,8 @@ func (d *decoder) log(text *jx.Decoder, must int) (*event.Log, logState, error) 
 	return l, mined, nil
 }
 
-// timeOf reads the time of a log, which is optional because the header of the block has it too. A zero, or anything that
-// is not a number of seconds, counts as missing.
+// timeOf reads the time of a log, which is optional because the header of the block has it too. A zero, or anything
+// that is not a number of seconds, counts as missing.
 func timeOf(value []byte) uint64 {
 	if n, err := quantity(value); err == nil && n > 0 && n <= maxSeconds {
 		return n

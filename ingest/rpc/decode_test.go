@@ -66,7 +66,8 @@ func oracle(b []byte) ([]*event.Log, error) {
 	var logs []*event.Log
 	for _, l := range *all {
 		switch {
-		case l.Address == nil, l.Topics == nil, l.Data == nil, l.Number == nil, l.BlockHash == nil, l.TxHash == nil, l.Index == nil,
+		case l.Address == nil, l.Topics == nil, l.Data == nil, l.Number == nil, l.BlockHash == nil, l.TxHash == nil,
+			l.Index == nil,
 			l.Removed != nil && *l.Removed, len(*l.Topics) > 4, l.TxIndex != nil && *l.TxIndex >= 1<<32, *l.Index >= 1<<32:
 			return nil, fmt.Errorf("not a log of a mined block")
 		}
@@ -104,8 +105,10 @@ func someLog(rng *rand.Rand, number uint64, index int, data int) map[string]any 
 		topics = append(topics, fill(32))
 	}
 	return map[string]any{
-		"address": fill(20), "topics": topics, "data": fill(data), "blockNumber": hexutil.Uint64(number), "blockHash": common.BigToHash(common.Big1),
-		"blockTimestamp": hexutil.Uint64(1_700_000_000 + number), "transactionHash": fill(32), "transactionIndex": "0x1", "logIndex": hexutil.Uint64(index), "removed": false,
+		"address": fill(20), "topics": topics, "data": fill(data), "blockNumber": hexutil.Uint64(number),
+		"blockHash":      common.BigToHash(common.Big1),
+		"blockTimestamp": hexutil.Uint64(1_700_000_000 + number), "transactionHash": fill(32), "transactionIndex": "0x1",
+		"logIndex": hexutil.Uint64(index), "removed": false,
 	}
 }
 
@@ -234,7 +237,8 @@ func TestDecodeLogsIsStrict(t *testing.T) {
 		l[c.member] = json.RawMessage("0")
 		b := bytes.Replace(mustJSON(t, []any{l}), []byte(`"`+c.member+`":0`), []byte(`"`+c.member+`":`+c.value), 1)
 		agrees(t, b)
-		if _, err := decodeLogs(b); (err == nil) != c.good || err != nil && c.member != "other" && !strings.Contains(err.Error(), c.member+": ") {
+		if _, err := decodeLogs(b); (err == nil) != c.good || err != nil && c.member != "other" &&
+			!strings.Contains(err.Error(), c.member+": ") {
 			t.Errorf("%s %s: %v", c.member, c.value, err)
 		}
 	}
@@ -284,14 +288,16 @@ func TestDecodeHeader(t *testing.T) {
 	bloom := make(hexutil.Bytes, 256)
 	bloom[3] = 9
 	good := map[string]any{
-		"number": "0x10", "hash": common.BigToHash(common.Big2), "parentHash": common.BigToHash(common.Big1), "timestamp": "0x64", "logsBloom": bloom,
+		"number": "0x10", "hash": common.BigToHash(common.Big2), "parentHash": common.BigToHash(common.Big1),
+		"timestamp": "0x64", "logsBloom": bloom,
 		"transactions": []any{"0x1", map[string]any{"hash": "0x2", "number": "0x5"}}, "baseFeePerGas": "0x7",
 	}
 	h, err := decodeHeader(mustJSON(t, good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Number != 16 || h.Hash != common.BigToHash(common.Big2) || h.Parent != common.BigToHash(common.Big1) || h.Time != 100 || h.Bloom[3] != 9 {
+	if h.Number != 16 || h.Hash != common.BigToHash(common.Big2) || h.Parent != common.BigToHash(common.Big1) ||
+		h.Time != 100 || h.Bloom[3] != 9 {
 		t.Errorf("the header is %+v", h)
 	}
 	if h, err := decodeHeader([]byte("null")); h != nil || err != nil {
@@ -337,7 +343,8 @@ func TestDecodeReceipts(t *testing.T) {
 	if a, err := decodeReceipts([]byte(`[{"logs":null},{"logs":[]}]`)); err != nil || len(a.logs) > 0 {
 		t.Errorf("no logs: %v, %v", a, err)
 	}
-	for _, wrong := range []string{`null`, `[null]`, `{}`, `[{"status":"0x1"}]`, `[{"logs":[],"logs":null}]`, `[{"logs":[]}`, `[{"logs":[{}]}]`} {
+	for _, wrong := range []string{`null`, `[null]`, `{}`, `[{"status":"0x1"}]`, `[{"logs":[],"logs":null}]`,
+		`[{"logs":[]}`, `[{"logs":[{}]}]`} {
 		if _, err := decodeReceipts([]byte(wrong)); err == nil {
 			t.Errorf("%s is accepted as receipts", wrong)
 		}
@@ -352,7 +359,8 @@ func BenchmarkDecodeLogs(b *testing.B) {
 	for i := range n {
 		l := someLog(rng, uint64(i/500), i%500, 96)
 		l["address"] = common.BigToAddress(common.Big1)
-		l["topics"] = []common.Hash{common.BigToHash(common.Big1), common.BigToHash(common.Big2), common.BigToHash(common.Big3)}
+		l["topics"] = []common.Hash{common.BigToHash(common.Big1), common.BigToHash(common.Big2),
+			common.BigToHash(common.Big3)}
 		logs = append(logs, l)
 	}
 	raw := mustJSON(b, logs)
@@ -380,7 +388,8 @@ func BenchmarkDecodeLogs(b *testing.B) {
 
 // A response of nothing but removed logs is rejected before it takes much memory.
 func TestManyRemovedLogs(t *testing.T) {
-	for logs, want := range map[int]string{mostRemoved: "", mostRemoved + 1: "more than 10000 logs are reported as removed"} {
+	for logs, want := range map[int]string{mostRemoved: "",
+		mostRemoved + 1: "more than 10000 logs are reported as removed"} {
 		a, err := decodeLogs([]byte("[" + strings.Repeat(`{"removed":true},`, logs-1) + `{"removed":true}]`))
 		if want == "" && (err != nil || len(a.removed) != logs) || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%d removed logs give %v", logs, err)

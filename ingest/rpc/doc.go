@@ -8,10 +8,11 @@
 //	Reader    the logs of final blocks by ranges, compared with headers or with each other
 //	Pipeline  several ranges in flight, returned in the order of their blocks
 //
-// An endpoint is usable, or it rests (its head lags, it is rate-limited, or it failed), or it is wrong: it serves another
-// chain. Only Pool.ranked decides which one is in use. What an endpoint accepts is learned: how many blocks a range may
-// have, how many calls a batch may have, and after how many logs it truncates a response. The first two fall when it
-// refuses and rise slowly with success. Each provider describes its limits in its own words; refusalOf interprets them.
+// An endpoint is usable, or it rests (its head lags, it is rate-limited, or it failed), or it is wrong: it serves
+// another chain. Only Pool.ranked decides which one is in use. What an endpoint accepts is learned: how many blocks a
+// range may have, how many calls a batch may have, and after how many logs it truncates a response. The first two fall
+// when it refuses and rise slowly with success. Each provider describes its limits in its own words; refusalOf
+// interprets them.
 //
 // Members of a response that are not needed may be missing. A value with a single possible meaning is accepted in any
 // form, and any other is rejected with the name of its field. A response is untrusted JSON: its envelope is opened

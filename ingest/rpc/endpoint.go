@@ -60,7 +60,8 @@ func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {
 	wrong := new(yaml.TypeError)
 	for i := 0; i < len(node.Content); i += 2 {
 		if key := node.Content[i]; !slices.Contains(endpointKeys, key.Value) {
-			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: field %s not found in type rpc.Endpoint", key.Line, key.Value))
+			wrong.Errors = append(wrong.Errors,
+				fmt.Sprintf("line %d: field %s not found in type rpc.Endpoint", key.Line, key.Value))
 		}
 	}
 	type plain Endpoint
@@ -114,7 +115,8 @@ func checkURL(raw string, schemes ...string) error {
 	}
 	if !slices.Contains(schemes, u.Scheme) {
 		last := len(schemes) - 1
-		return fmt.Errorf("has the scheme %q and must be %s or %s", u.Scheme, strings.Join(schemes[:last], ", "), schemes[last])
+		return fmt.Errorf("has the scheme %q and must be %s or %s", u.Scheme, strings.Join(schemes[:last], ", "),
+			schemes[last])
 	}
 	return nil
 }

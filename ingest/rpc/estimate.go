@@ -26,7 +26,8 @@ type Samples struct {
 
 // Sample divides the blocks from to to into parts and reads one range from the middle of each. There is at least one
 // part and at most one per block. progress is called before each with the number of parts done.
-func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int, progress func(done, of uint64)) (*Samples, error) {
+func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int,
+	progress func(done, of uint64)) (*Samples, error) {
 	s := &Samples{}
 	blocks := to - from + 1
 	count := uint64(max(1, min(uint64(parts), blocks)))

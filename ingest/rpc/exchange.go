@@ -75,7 +75,8 @@ const triesAtOnce = 3
 
 // attempt makes an exchange with a number of calls like c as soon as the endpoint accepts calls, reads the results, and
 // updates the endpoint's health from the outcome.
-func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func(context.Context) error, read func() error) error {
+func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func(context.Context) error,
+	read func() error) error {
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, questions)
 		if err != nil {
@@ -87,7 +88,8 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 		cancel()
 		n.spent.Add(c.method, questions)
 		n.metrics.rpcSeconds.WithLabelValues(n.Name, c.method).Observe(n.health.now().Sub(began).Seconds())
-		n.metrics.rpcErrors.WithLabelValues(n.Name, c.method) // create the series at 0, so that the first error is an increase
+		// create the series at 0, so that the first error is an increase
+		n.metrics.rpcErrors.WithLabelValues(n.Name, c.method)
 		if err == nil {
 			if err = read(); err != nil && !missing(err) {
 				err = fmt.Errorf("%w: %w", errUnusable, err)

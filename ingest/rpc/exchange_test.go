@@ -22,7 +22,8 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
+			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey",
+				"apikey=secret2"
 			n := newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host, wallClock, newCallMetrics(newRegistry()))
 			_, err = n.chainID(t.Context())
 			n.close()

@@ -105,7 +105,8 @@ func newFakeChain(t *testing.T, seed uint64, n int, perBlock func(rng *rand.Rand
 func fakeLog(rng *rand.Rand, number uint64, hash common.Hash, index uint) *types.Log {
 	l := &types.Log{
 		Address: fakeStarter, BlockNumber: number, BlockHash: hash, BlockTimestamp: 1_700_000_000 + 12*number,
-		TxHash: crypto.Keccak256Hash(fmt.Append(nil, number, index/2)), TxIndex: index / 2, Index: index, Data: make([]byte, 32*rng.IntN(4)),
+		TxHash: crypto.Keccak256Hash(fmt.Append(nil, number, index/2)), TxIndex: index / 2, Index: index,
+		Data:   make([]byte, 32*rng.IntN(4)),
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Other()"))},
 	}
 	if rng.IntN(2) == 0 {
@@ -244,7 +245,8 @@ func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {
 	if err := json.Unmarshal(raw, &filter); err != nil {
 		return nil, &fakeRefusal{code: -32602, message: err.Error()}
 	}
-	q := fakeQuestion{from: uint64(filter.FromBlock), to: uint64(filter.ToBlock), byHash: filter.BlockHash != "", all: len(filter.Address) == 0}
+	q := fakeQuestion{from: uint64(filter.FromBlock), to: uint64(filter.ToBlock), byHash: filter.BlockHash != "",
+		all: len(filter.Address) == 0}
 	if q.byHash {
 		b := c.byHash(filter.BlockHash)
 		if b == nil {
@@ -326,8 +328,9 @@ func (c *fakeChain) truth() (logs []*event.Log) {
 				continue
 			}
 			out := &event.Log{
-				Address: l.Address.Bytes(), Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: uint64(1_700_000_000 + 12*i),
-				TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
+				Address: l.Address.Bytes(), Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(),
+				BlockTime: uint64(1_700_000_000 + 12*i),
+				TxHash:    l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
 			}
 			for _, t := range l.Topics {
 				out.Topics = append(out.Topics, t.Bytes())

@@ -85,7 +85,8 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 					h.finalDoubted = until
 				}
 			})
-			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number, head.Number, n.Name)
+			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number,
+				head.Number, n.Name)
 		}
 		err = n.namesHead(head)
 		n.health.set(func(h *health) {

@@ -34,7 +34,8 @@ func (h *Header) Record() *event.Block {
 
 // HeaderOf is the inverse of Record, except for the bloom, which the log does not keep.
 func HeaderOf(b *event.Block) *Header {
-	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
+	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()),
+		Time: b.GetTime()}
 }
 
 // maxHeader is the maximum size of the response with one header, in bytes. A header comes with the hashes of its
@@ -76,7 +77,8 @@ func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 func (n *Node) ByHash(ctx context.Context, hash common.Hash, number uint64) (*Header, error) {
 	h, err := n.read(ctx, call{method: "eth_getBlockByHash", params: []any{hash, false}})
 	if err == nil && h.Number != number {
-		return nil, fmt.Errorf("%s returned block %d when asked for block %d by its hash %s: %w", n.Name, h.Number, number, hash, ErrNoBlock)
+		return nil, fmt.Errorf("%s returned block %d when asked for block %d by its hash %s: %w", n.Name, h.Number, number,
+			hash, ErrNoBlock)
 	}
 	return h, err
 }
@@ -121,7 +123,8 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 	}
 	for i, h := range chain[1:] {
 		if below := chain[i]; h.Parent != below.Hash {
-			return nil, fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
+			return nil, fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but "+
+				"block %d is %s",
 				n.Name, from, to, h.Number, h.Parent, below.Number, below.Hash)
 		}
 	}
@@ -205,7 +208,8 @@ func (s *seals) check(h *Header, plain bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !h.Sealed && plain && s.from > 0 && h.Number >= s.from {
-		return fmt.Errorf("the fields of the header of block %d do not hash to its hash %s, as those of block %d do: a field was changed or left out", h.Number, h.Hash, s.from)
+		return fmt.Errorf("the fields of the header of block %d do not hash to its hash %s, as those of block %d do: a "+
+			"field was changed or left out", h.Number, h.Hash, s.from)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 func TestSealed(t *testing.T) {
 	one, root := uint64(1), common.Hash{1}
 	header := func(change func(*types.Header)) *types.Header {
-		h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int), Extra: []byte("extra"), MixDigest: root}
+		h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int),
+			Extra: []byte("extra"), MixDigest: root}
 		change(h)
 		return h
 	}
@@ -30,9 +31,11 @@ func TestSealed(t *testing.T) {
 	london := func(h *types.Header) { h.BaseFee = big.NewInt(7) }
 	prague := func(h *types.Header) {
 		london(h)
-		h.WithdrawalsHash, h.BlobGasUsed, h.ExcessBlobGas, h.ParentBeaconRoot, h.RequestsHash = &root, &one, &one, &root, &root
+		h.WithdrawalsHash, h.BlobGasUsed, h.ExcessBlobGas, h.ParentBeaconRoot, h.RequestsHash = &root, &one, &one, &root,
+			&root
 	}
-	for name, h := range map[string]*types.Header{"frontier": header(func(*types.Header) {}), "london": header(london), "prague": header(prague)} {
+	for name, h := range map[string]*types.Header{"frontier": header(func(*types.Header) {}), "london": header(london),
+		"prague": header(prague)} {
 		if seals, plain := sealed(given(h, ""), h.Hash()); !seals || !plain {
 			t.Errorf("%s: sealed %v, plain %v", name, seals, plain)
 		}
@@ -40,7 +43,8 @@ func TestSealed(t *testing.T) {
 			t.Errorf("%s of another hash: sealed %v, plain %v", name, seals, plain)
 		}
 		bare := strings.Replace(string(given(h, "")), `"stateRoot"`, `"noRoot"`, 1)
-		for what, text := range map[string]string{"an unknown field": string(given(h, `"extDataHash":"0x01",`)), "a missing field": bare} {
+		for what, text := range map[string]string{"an unknown field": string(given(h, `"extDataHash":"0x01",`)),
+			"a missing field": bare} {
 			changed := *h
 			changed.GasUsed++
 			if seals, plain := sealed([]byte(text), changed.Hash()); seals || plain {

@@ -11,7 +11,8 @@ const backedReach = 64
 
 // farAbove reports whether a head is so far above another one that the other one lags.
 func (h *Header) farAbove(other *Header) bool {
-	return h.Number > other.Number && h.Number-other.Number >= lagBlocks && h.Time > other.Time && h.Time-other.Time >= lagSeconds
+	return h.Number > other.Number && h.Number-other.Number >= lagBlocks && h.Time > other.Time &&
+		h.Time-other.Time >= lagSeconds
 }
 
 // sawHead notes the head of an endpoint. A head far above that of another endpoint would make the other one lag, and so

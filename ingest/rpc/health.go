@@ -263,7 +263,8 @@ func (h *health) readRange(ctx context.Context, some bool, err error) {
 	if some {
 		h.ranges = rest{}
 	}
-	if now := h.now(); err != nil && ctx.Err() == nil && !h.ranges.until.After(now) { // otherwise another job failed with it
+	if now := h.now(); err != nil && ctx.Err() == nil && !h.ranges.until.After(now) {
+		// otherwise another job failed with it
 		h.ranges.begin(now, firstQuarantine, lastQuarantine, err)
 	}
 }
@@ -274,13 +275,15 @@ func answers(err error) bool {
 		return true
 	}
 	status, is := errors.AsType[*httpError](err)
-	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, status.Status)
+	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity}, status.Status)
 }
 
 // limitOf reports whether an error is a rate limit, and its duration; 0 if the endpoint does not name one.
 func limitOf(err error) (time.Duration, bool) {
 	status, is := errors.AsType[*httpError](err)
-	if is && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable && status.RetryAfter > 0) {
+	if is && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable &&
+		status.RetryAfter > 0) {
 		return status.RetryAfter, true
 	}
 	answer, is := errors.AsType[*rpcError](err)
@@ -318,8 +321,9 @@ func (f *facts) state(now time.Time) (state, time.Time) {
 
 // stateNames are the states as the status shows them.
 var stateNames = [...]string{
-	usable: registry.EndpointUp, lagging: registry.EndpointLagging, limited: registry.EndpointLimited, failed: registry.EndpointDown,
-	wrong: registry.EndpointWrong,
+	usable: registry.EndpointUp, lagging: registry.EndpointLagging, limited: registry.EndpointLimited,
+	failed: registry.EndpointDown,
+	wrong:  registry.EndpointWrong,
 }
 
 // is reports whether the endpoint is in a state.

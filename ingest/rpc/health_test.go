@@ -95,7 +95,8 @@ func TestRareFailures(t *testing.T) {
 		good any
 	}{
 		"blocks": {func(n *oddNode) error { _, err := n.Latest(t.Context()); return err }, oddBlock},
-		"logs":   {func(n *oddNode) error { _, err := n.logsOfRange(t.Context(), maxAnswer, 0, 99, nil); return err }, oddLogs()},
+		"logs": {func(n *oddNode) error { _, err := n.logsOfRange(t.Context(), maxAnswer, 0, 99, nil); return err },
+			oddLogs()},
 	} {
 		n, f := newOddNode(t), newFakeTime()
 		n.health.clock = f.clock()
@@ -225,7 +226,8 @@ func TestRateLimitAnswers(t *testing.T) {
 		err := h.ask(t, f, plain)
 		var put *limitedError
 		if !errors.As(err, &put) || refused(err) || h.rests() != want*time.Millisecond {
-			t.Errorf("response %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(), want*time.Millisecond)
+			t.Errorf("response %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(),
+				want*time.Millisecond)
 		}
 		if want > 2000 != h.is(limited) {
 			t.Errorf("with a rest of %s it counts as limited: %t", h.rests(), h.is(limited))
@@ -257,7 +259,8 @@ func TestRateLimitAnswers(t *testing.T) {
 // Providers' messages that mean too many calls, and messages that mean too much data, for which ranges must shrink.
 func TestTooOftenOrTooMuch(t *testing.T) {
 	for message, want := range map[string]bool{
-		"Too Many Requests": true, "request rate exceeded": true, "rate limit exceeded": true, "daily request count exceeded, request rate limited": true,
+		"Too Many Requests": true, "request rate exceeded": true, "rate limit exceeded": true,
+		"daily request count exceeded, request rate limited":                                 true,
 		"Your app has exceeded its compute units per second capacity.":                       true,
 		"you have reached the limit of 25 requests per second":                               true,
 		"project ID request rate exceeded":                                                   true,
@@ -282,8 +285,10 @@ func TestTooOftenOrTooMuch(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]bool{
-		&rpcError{Code: -32000, Message: "rate limit exceeded", Data: json.RawMessage(`"0x08c379a0000000"`)}: false, // a revert
-		&httpError{Status: 429}: true, &httpError{Status: 503, RetryAfter: time.Second}: true, &httpError{Status: 503}: false, &rpcError{Code: 429}: true, errCut: false,
+		// a revert
+		&rpcError{Code: -32000, Message: "rate limit exceeded", Data: json.RawMessage(`"0x08c379a0000000"`)}: false,
+		&httpError{Status: 429}: true, &httpError{Status: 503, RetryAfter: time.Second}: true, &httpError{Status: 503}: false,
+		&rpcError{Code: 429}: true, errCut: false,
 	} {
 		if _, got := limitOf(err); got != want {
 			t.Errorf("%v is a rate limit: %v", err, got)
@@ -296,7 +301,8 @@ func TestTooOftenOrTooMuch(t *testing.T) {
 
 // In any time window, the number of admitted calls is at most what the limit and the burst allow, and not much less.
 func TestOwnRateLimit(t *testing.T) {
-	for _, e := range []Endpoint{{RequestsPerSecond: 10}, {RequestsPerSecond: 10, Burst: 3}, {RequestsPerSecond: 0.5}, {RequestsPerSecond: 25, Burst: 1}} {
+	for _, e := range []Endpoint{{RequestsPerSecond: 10}, {RequestsPerSecond: 10, Burst: 3}, {RequestsPerSecond: 0.5},
+		{RequestsPerSecond: 25, Burst: 1}} {
 		f := newFakeTime()
 		h := newHealth(e, f.clock())
 		var at []time.Time
@@ -319,7 +325,8 @@ func TestOwnRateLimit(t *testing.T) {
 				}
 			}
 		}
-		if took, most := at[len(at)-1].Sub(at[0]).Seconds(), float64(len(at))/e.RequestsPerSecond; took > most || took < most*0.9 {
+		if took, most := at[len(at)-1].Sub(at[0]).Seconds(), float64(len(at))/e.RequestsPerSecond; took > most ||
+			took < most*0.9 {
 			t.Errorf("%+v: %d calls took %.1f s, want %.1f", e, len(at), took, most)
 		}
 	}
@@ -347,7 +354,8 @@ func TestLaggingHead(t *testing.T) {
 			t.Error("an endpoint without another head to compare with is not usable")
 		}
 	}
-	if last := (&Header{Number: math.MaxUint64, Time: math.MaxUint64}); (&Header{Number: 1000, Time: 10000}).farAbove(last) {
+	if last := (&Header{Number: math.MaxUint64, Time: math.MaxUint64}); (&Header{Number: 1000,
+		Time: 10000}).farAbove(last) {
 		t.Error("the highest head counts as far above itself")
 	}
 }

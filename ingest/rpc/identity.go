@@ -119,9 +119,11 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 	wrong := ""
 	switch {
 	case id.chainID != p.chainID:
-		wrong = fmt.Sprintf("chain.rpc[%d] (%s) serves chain %d, but chain.id is %d: correct one of them", i, n.Name, id.chainID, p.chainID)
+		wrong = fmt.Sprintf("chain.rpc[%d] (%s) serves chain %d, but chain.id is %d: correct one of them", i, n.Name,
+			id.chainID, p.chainID)
 	case p.genesis != nil && id.genesis != *p.genesis:
-		wrong = fmt.Sprintf("chain.rpc[%d] (%s) serves a chain with genesis %s, but the other endpoints serve one with genesis %s: remove the wrong one", i, n.Name, id.genesis, p.genesis)
+		wrong = fmt.Sprintf("chain.rpc[%d] (%s) serves a chain with genesis %s, but the other endpoints serve one with "+
+			"genesis %s: remove the wrong one", i, n.Name, id.genesis, p.genesis)
 	case p.genesis == nil:
 		p.genesis = &id.genesis
 	}

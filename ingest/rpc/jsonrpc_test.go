@@ -82,15 +82,16 @@ func TestBatchOfManyResponses(t *testing.T) {
 
 func TestNodeErrorsKeepTheirParts(t *testing.T) {
 	for body, want := range map[string]rpcError{
-		`{"id":7,"error":{"code":-32005,"message":"query returned more than 10000 results","data":{"from":"0x1"}}}`: {-32005, "query returned more than 10000 results", json.RawMessage(`{"from":"0x1"}`)},
-		`{"id":null,"error":{"code":-32700,"message":"parse error"}}`:                                               {-32700, "parse error", nil},
-		`{"error":{"code":3,"message":"m","data":"0x"},"result":null,"id":7}`:                                       {3, "m", json.RawMessage(`"0x"`)},
-		`{"id":7,"error":"out of capacity"}`:                                                                        {0, "out of capacity", nil},
-		`{"id":7,"error":{"code":"-32005","message":"limit"}}`:                                                      {-32005, "limit", nil},
-		`{"id":7,"error":{"code":-32005.0,"message":null}}`:                                                         {-32005, "", nil},
-		`{"id":7,"error":{"code":null,"message":{"en":"limit"},"data":[1]}}`:                                        {0, `{"en":"limit"}`, json.RawMessage("[1]")},
-		`{"id":7,"error":{"code":"LIMIT","message":"m"}}`:                                                           {0, "m", nil},
-		`{"id":7,"error":{},"result":null}`:                                                                         {0, "", nil},
+		`{"id":7,"error":{"code":-32005,"message":"query returned more than 10000 results","data":{"from":"0x1"}}}`: {-32005,
+			"query returned more than 10000 results", json.RawMessage(`{"from":"0x1"}`)},
+		`{"id":null,"error":{"code":-32700,"message":"parse error"}}`:         {-32700, "parse error", nil},
+		`{"error":{"code":3,"message":"m","data":"0x"},"result":null,"id":7}`: {3, "m", json.RawMessage(`"0x"`)},
+		`{"id":7,"error":"out of capacity"}`:                                  {0, "out of capacity", nil},
+		`{"id":7,"error":{"code":"-32005","message":"limit"}}`:                {-32005, "limit", nil},
+		`{"id":7,"error":{"code":-32005.0,"message":null}}`:                   {-32005, "", nil},
+		`{"id":7,"error":{"code":null,"message":{"en":"limit"},"data":[1]}}`:  {0, `{"en":"limit"}`, json.RawMessage("[1]")},
+		`{"id":7,"error":{"code":"LIMIT","message":"m"}}`:                     {0, "m", nil},
+		`{"id":7,"error":{},"result":null}`:                                   {0, "", nil},
 	} {
 		e, err := openEnvelope([]byte(body))
 		if err != nil {
@@ -98,7 +99,8 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 		}
 		_, err = e.about([]byte("7"))
 		var got *rpcError
-		if !errors.As(err, &got) || got.Code != want.Code || got.Message != want.Message || string(got.Data) != string(want.Data) {
+		if !errors.As(err, &got) || got.Code != want.Code || got.Message != want.Message ||
+			string(got.Data) != string(want.Data) {
 			t.Errorf("%s gives %+v (%v), want %+v", body, got, err, want)
 		}
 		if !refused(err) {
@@ -110,13 +112,15 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 // A response that encoding/json accepts is opened into the same parts; any other input is an error and never panics.
 func FuzzOpenEnvelope(f *testing.F) {
 	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":7,"result":[{"data":"0x00\"\\"}]}`, `{"id":7,"error":{"code":-1,"message":"x"}}`, `[{"id":7,"result":1},{"id":8,"result":{}}]`,
+		`{"jsonrpc":"2.0","id":7,"result":[{"data":"0x00\"\\"}]}`, `{"id":7,"error":{"code":-1,"message":"x"}}`,
+		`[{"id":7,"result":1},{"id":8,"result":{}}]`,
 		`{"id":7,"result":[{"a`, `<html>`, `null`, `{"a":{"b":[[[`, "{\"id\":7,\"\\u0072esult\":1}\n",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if all, _, err := openBatch(body, HeadersAtOnce); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
+		if all, _, err := openBatch(body, HeadersAtOnce); err == nil &&
+			!bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
 			t.Errorf("%q is read as %d responses", body, len(all))
 		}
 		got, err := openEnvelope(body)

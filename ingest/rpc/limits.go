@@ -32,7 +32,8 @@ const (
 	tooMuch                       // message, code or status say that a shorter range would succeed
 	unclear                       // an error of the node that may mean anything
 	unanswered                    // no response in time: a shorter range may succeed, or the endpoint hangs
-	absent                        // the node does not have the blocks, not yet or no longer: a shorter range would not help
+	// the node does not have the blocks, not yet or no longer: a shorter range would not help
+	absent
 )
 
 // splits reports whether a shorter range may succeed.
@@ -49,7 +50,8 @@ var (
 	ofRate = regexp.MustCompile(`\brates?\b|\brps\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b` +
 		`|request limit|concurrent requests|capacity|credit|compute unit|slow down`)
 	// A number of results or of blocks, in messages that name one.
-	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure + `\s*(?:results|logs|log entries|events|records|entries|items)` +
+	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
+		`\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
 	ofBlocks = []*regexp.Regexp{
 		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
@@ -98,7 +100,8 @@ func refusalOf(ctx context.Context, err error) refusal {
 		return refusal{kind: tooMuch, ours: true}
 	case errors.Is(err, context.DeadlineExceeded):
 		return refusal{kind: unanswered}
-	case errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable):
+	case errors.As(err, &status) &&
+		(status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable):
 		return refusal{}
 	case errors.As(err, &answer):
 		return read(answer)
@@ -106,7 +109,8 @@ func refusalOf(ctx context.Context, err error) refusal {
 		return refusal{}
 	}
 	switch status.Status {
-	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout, http.StatusGatewayTimeout, 524: // 524: a proxy timed out
+	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout, http.StatusGatewayTimeout, 524:
+		// 524: a proxy timed out
 		return refusal{kind: tooMuch}
 	}
 	switch text := strings.ToLower(beginning(status.Body)); {

@@ -25,20 +25,27 @@ func TestRefusals(t *testing.T) {
 		want    refusal
 	}{
 		{-32005, "query returned more than 10000 results", "", refusal{kind: tooMuch, results: 10_000}},
-		{-32005, "query returned more than 10000 results. Try with this block range [0x64, 0x7F].", "", refusal{kind: tooMuch, results: 10_000}},
-		{-32005, "query returned more than 10000 results", `{"from":"0x64","limit":10000,"to":"0x70"}`, refusal{kind: tooMuch, results: 10_000}},
-		{-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x64, 0x65]", "",
+		{-32005, "query returned more than 10000 results. Try with this block range [0x64, 0x7F].", "",
+			refusal{kind: tooMuch, results: 10_000}},
+		{-32005, "query returned more than 10000 results", `{"from":"0x64","limit":10000,"to":"0x70"}`,
+			refusal{kind: tooMuch, results: 10_000}},
+		{-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit " +
+			"on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your " +
+			"parameters and the response size limit, this block range should work: [0x64, 0x65]", "",
 			refusal{kind: tooMuch, blocks: 2000, results: 10_000}},
-		{-32602, "query exceeds max results 20000, retry with the range 100-150", "", refusal{kind: tooMuch, results: 20_000}},
+		{-32602, "query exceeds max results 20000, retry with the range 100-150", "",
+			refusal{kind: tooMuch, results: 20_000}},
 		{-32000, "this block range should work: [0x1, 0x2]", "", refusal{kind: tooMuch}},
 		{-32600, "block range is too wide", "", refusal{kind: tooMuch}},
 		{-32614, "eth_getLogs is limited to a 10,000 range", "", refusal{kind: tooMuch, blocks: 10_000}},
-		{-32600, "eth_getLogs and eth_newFilter are limited to a 10,000 blocks range", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32600, "eth_getLogs and eth_newFilter are limited to a 10,000 blocks range", "",
+			refusal{kind: tooMuch, blocks: 10_000}},
 		{-32600, "eth_getLogs is limited to 0 - 50000 blocks range", "", refusal{kind: tooMuch, blocks: 50_000}},
 		{-32000, "exceed maximum block range: 5000", "", refusal{kind: tooMuch, blocks: 5000}},
 		{-32000, "Block range is too large", "", refusal{kind: tooMuch}},
 		{-32000, "block range exceeds limit of 500", "", refusal{kind: tooMuch, blocks: 500}},
-		{-32000, "requested too many blocks from 1 to 5000, maximum is set to 2048", "", refusal{kind: tooMuch, blocks: 2048}},
+		{-32000, "requested too many blocks from 1 to 5000, maximum is set to 2048", "",
+			refusal{kind: tooMuch, blocks: 2048}},
 		{-32000, "GetLogs query must be smaller than size 1024", "", refusal{kind: tooMuch, blocks: 1024}},
 		{-32602, "query exceeds max block range 100000", "", refusal{kind: tooMuch, blocks: 100_000}},
 		{-32047, "Invalid block range params, max range: 800", "", refusal{kind: tooMuch, blocks: 800}},
@@ -63,11 +70,14 @@ func TestRefusals(t *testing.T) {
 		{-32603, "internal error", "", refusal{kind: unclear}},
 		{-32000, "the method is not available", "", refusal{kind: unclear}},
 		{-32602, "block range extends beyond current head block", "", refusal{kind: absent}},
-		{-32602, "block range extends beyond current head block: requested 21000100, head 21000000", "", refusal{kind: absent}},
+		{-32602, "block range extends beyond current head block: requested 21000100, head 21000000", "",
+			refusal{kind: absent}},
 		{-32000, "block 50162452 is beyond the latest block 50162448 of this node, retry later", "", refusal{kind: absent}},
 		{-32000, "requested to block 23734227 after last accepted block 23734226", "", refusal{kind: absent}},
-		{-32603, "internal error: height 10004 must be less than or equal to the current blockchain height 9542", "", refusal{kind: absent}},
-		{-32001, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.", "", refusal{kind: absent}},
+		{-32603, "internal error: height 10004 must be less than or equal to the current blockchain height 9542", "",
+			refusal{kind: absent}},
+		{-32001, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.", "",
+			refusal{kind: absent}},
 		{-32603, "upstream does not have the requested block yet", "", refusal{kind: absent}},
 		{-32000, "request beyond head block: requested 21000100, head 21000000", "", refusal{kind: absent}},
 		{-32000, "toBlock is greater than latest block", "", refusal{kind: absent}},
@@ -85,9 +95,11 @@ func TestRefusals(t *testing.T) {
 		// These name a head or a bound, but are about the length of the range.
 		{-32000, "block range exceeds the maximum of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32000, "block range exceeds the limit of 500 blocks for archive requests", "", refusal{kind: tooMuch, blocks: 500}},
-		{-32000, "archive requests are limited to 500 blocks: longer ranges require a paid plan", "", refusal{kind: tooMuch, blocks: 500}},
+		{-32000, "archive requests are limited to 500 blocks: longer ranges require a paid plan", "",
+			refusal{kind: tooMuch, blocks: 500}},
 		{-32000, "range beyond the limit of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
-		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "", refusal{kind: tooMuch, blocks: 2000}},
+		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "",
+			refusal{kind: tooMuch, blocks: 2000}},
 		{-32005, "the query exceeds the limit of 500 results", "", refusal{kind: tooMuch, results: 500}},
 	} {
 		fault := &rpcError{Code: c.code, Message: c.message}
@@ -102,9 +114,11 @@ func TestRefusals(t *testing.T) {
 		err  error
 		want refusalKind
 	}{
-		{&httpError{Status: 413}, tooMuch}, {&httpError{Status: 504}, tooMuch}, {&httpError{Status: 408}, tooMuch}, {errAnswerTooLong, tooMuch},
+		{&httpError{Status: 413}, tooMuch}, {&httpError{Status: 504}, tooMuch}, {&httpError{Status: 408}, tooMuch},
+		{errAnswerTooLong, tooMuch},
 		{context.DeadlineExceeded, unanswered}, {&httpError{Status: 400, Body: "block range too large"}, tooMuch},
-		{&httpError{Status: 429, Body: "limit exceeded"}, notRefused}, {&httpError{Status: 502}, notRefused}, {errTruncated, notRefused}, {errors.New("connection reset"), notRefused},
+		{&httpError{Status: 429, Body: "limit exceeded"}, notRefused}, {&httpError{Status: 502}, notRefused},
+		{errTruncated, notRefused}, {errors.New("connection reset"), notRefused},
 		{&httpError{Status: 400, Body: `{"message":"block range extends beyond current head block"}`}, absent},
 		{&httpError{Status: 502, Body: "upstream does not have the requested block yet"}, absent}, {nil, notRefused},
 	} {
@@ -127,12 +141,16 @@ func TestLongErrors(t *testing.T) {
 		blocks uint64
 		often  bool
 	}{
-		"limit at the beginning of the message": {&rpcError{Code: -32000, Message: "query exceeds max block range 500 " + padding}, 500, false},
-		"limit at the beginning of the data":    {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"query exceeds max block range 500 ` + padding + `"`)}, 500, false},
-		"limit after a long message":            {&rpcError{Code: -32000, Message: padding + "query exceeds max block range 500"}, 0, false},
-		"limit at the end of the data":          {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"` + padding + `query exceeds max block range 500"`)}, 0, false},
-		"rate limit at the beginning":           {&rpcError{Code: -32000, Message: "too many requests " + padding}, 0, true},
-		"rate limit after a long message":       {&rpcError{Code: -32000, Message: padding + "too many requests"}, 0, false},
+		"limit at the beginning of the message": {&rpcError{Code: -32000,
+			Message: "query exceeds max block range 500 " + padding}, 500, false},
+		"limit at the beginning of the data": {&rpcError{Code: -32000, Message: "no",
+			Data: json.RawMessage(`"query exceeds max block range 500 ` + padding + `"`)}, 500, false},
+		"limit after a long message": {&rpcError{Code: -32000, Message: padding + "query exceeds max block range 500"},
+			0, false},
+		"limit at the end of the data": {&rpcError{Code: -32000, Message: "no",
+			Data: json.RawMessage(`"` + padding + `query exceeds max block range 500"`)}, 0, false},
+		"rate limit at the beginning":     {&rpcError{Code: -32000, Message: "too many requests " + padding}, 0, true},
+		"rate limit after a long message": {&rpcError{Code: -32000, Message: padding + "too many requests"}, 0, false},
 	} {
 		if got := refusalOf(t.Context(), c.err); got.blocks != c.blocks {
 			t.Errorf("%s: %d blocks are read, want %d", name, got.blocks, c.blocks)
@@ -144,7 +162,8 @@ func TestLongErrors(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	for text, want := range map[string]uint64{"10000": 10_000, "10,000": 10_000, "2k": 2000, "1.5k": 1500, "1 million": 1_000_000, "1_000": 1000, "": 0, "k": 0, "99999999999999999999": 0} {
+	for text, want := range map[string]uint64{"10000": 10_000, "10,000": 10_000, "2k": 2000, "1.5k": 1500,
+		"1 million": 1_000_000, "1_000": 1000, "": 0, "k": 0, "99999999999999999999": 0} {
 		if got := figureOf(text); got != want {
 			t.Errorf("%q is read as %d, want %d", text, got, want)
 		}
@@ -192,14 +211,16 @@ func TestBatchesThatAreCounted(t *testing.T) {
 		putOff   int  // at most
 		single   bool // batches are rejected
 	}{
-		"by the second, with a burst": {Endpoint{RequestsPerSecond: 20, Burst: 10}, meter{window: time.Second, most: 40}, 400, 0, false},
-		"by the second, unknown":      {Endpoint{}, meter{window: time.Second, most: 30}, 400, 40, false},
-		"fewer than a batch":          {Endpoint{}, meter{window: time.Second, most: 3}, 50, 60, false},
-		"by the minute":               {Endpoint{}, meter{window: time.Minute, most: 100, says: true}, 450, 30, false},
-		"by the minute, unknown":      {Endpoint{}, meter{window: time.Minute, most: 100}, 450, 80, false},
-		"single calls":                {Endpoint{}, meter{window: time.Second, most: 2}, 30, 120, true},
-		"one single call":             {Endpoint{}, meter{window: time.Second, most: 1}, 10, 60, true},
-		"single calls of a burst":     {Endpoint{RequestsPerSecond: 4, Burst: 2}, meter{window: time.Second, most: 8}, 30, 0, true},
+		"by the second, with a burst": {Endpoint{RequestsPerSecond: 20, Burst: 10}, meter{window: time.Second, most: 40}, 400,
+			0, false},
+		"by the second, unknown": {Endpoint{}, meter{window: time.Second, most: 30}, 400, 40, false},
+		"fewer than a batch":     {Endpoint{}, meter{window: time.Second, most: 3}, 50, 60, false},
+		"by the minute":          {Endpoint{}, meter{window: time.Minute, most: 100, says: true}, 450, 30, false},
+		"by the minute, unknown": {Endpoint{}, meter{window: time.Minute, most: 100}, 450, 80, false},
+		"single calls":           {Endpoint{}, meter{window: time.Second, most: 2}, 30, 120, true},
+		"one single call":        {Endpoint{}, meter{window: time.Second, most: 1}, 10, 60, true},
+		"single calls of a burst": {Endpoint{RequestsPerSecond: 4, Burst: 2}, meter{window: time.Second, most: 8}, 30, 0,
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 43, 500, sparse)
@@ -256,7 +277,8 @@ func TestViewsThatAreCounted(t *testing.T) {
 			began := f.now()
 			err := n.views(t.Context(), views)
 			var put *limitedError
-			if c.all && (err != nil || m.given != len(views)) || !c.all && (!errors.As(err, &put) || f.now().Sub(began) > viewsPatience) {
+			if c.all && (err != nil || m.given != len(views)) || !c.all &&
+				(!errors.As(err, &put) || f.now().Sub(began) > viewsPatience) {
 				t.Errorf("%d of %d calls succeeded after %s, %v", m.given, len(views), f.now().Sub(began), err)
 			}
 		})

@@ -25,7 +25,8 @@ func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answ
 
 // logsOfRange reads the logs of blocks from to to, from the given addresses or, if there are none, from all, in a
 // response of at most most bytes.
-func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addresses []common.Address) (*answer, error) {
+func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addresses []common.Address) (*answer,
+	error) {
 	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)}
 	if len(addresses) > 0 {
 		filter["address"] = addresses
@@ -36,7 +37,8 @@ func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addre
 	}
 	for _, l := range a.logs {
 		if l.BlockNumber < from || l.BlockNumber > to {
-			return nil, fmt.Errorf("%s returned a log of block %d when asked for blocks %d to %d", n.Name, l.BlockNumber, from, to)
+			return nil, fmt.Errorf("%s returned a log of block %d when asked for blocks %d to %d", n.Name, l.BlockNumber, from,
+				to)
 		}
 	}
 	return a, n.plausible(a.logs, addresses)
@@ -61,7 +63,8 @@ func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Add
 func (n *Node) ofBlock(a *answer, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	for _, l := range a.removed {
 		if len(l.BlockHash) == 0 || bytes.Equal(l.BlockHash, h.Hash[:]) {
-			return nil, fmt.Errorf("%s returned a log of block %d (%s) that is removed, so the block has left its chain (log %d)", n.Name, h.Number, h.Hash, l.LogIndex)
+			return nil, fmt.Errorf("%s returned a log of block %d (%s) that is removed, so the block has left its chain (log "+
+				"%d)", n.Name, h.Number, h.Hash, l.LogIndex)
 		}
 	}
 	if err := n.belong(a.logs, h); err != nil {
@@ -75,9 +78,11 @@ func (n *Node) belong(logs []*event.Log, h *Header) error {
 	for _, l := range logs {
 		switch {
 		case l.BlockNumber != h.Number || !bytes.Equal(l.BlockHash, h.Hash[:]):
-			return fmt.Errorf("%s returned a log of block %d (0x%x) when asked for block %d (%s)", n.Name, l.BlockNumber, l.BlockHash, h.Number, h.Hash)
+			return fmt.Errorf("%s returned a log of block %d (0x%x) when asked for block %d (%s)", n.Name, l.BlockNumber,
+				l.BlockHash, h.Number, h.Hash)
 		case l.BlockTime != noTime && l.BlockTime != h.Time:
-			return fmt.Errorf("%s returned a log of block %d with the time %d, but the block's is %d", n.Name, l.BlockNumber, l.BlockTime, h.Time)
+			return fmt.Errorf("%s returned a log of block %d with the time %d, but the block's is %d", n.Name, l.BlockNumber,
+				l.BlockTime, h.Time)
 		}
 		l.BlockTime = h.Time
 	}
@@ -88,7 +93,8 @@ func (n *Node) belong(logs []*event.Log, h *Header) error {
 func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 	for i, l := range logs {
 		if len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address)) {
-			return fmt.Errorf("%s returned a log of 0x%x, which was not requested (block %d, log %d)", n.Name, l.Address, l.BlockNumber, l.LogIndex)
+			return fmt.Errorf("%s returned a log of 0x%x, which was not requested (block %d, log %d)", n.Name, l.Address,
+				l.BlockNumber, l.LogIndex)
 		}
 		if i == 0 {
 			continue

@@ -24,11 +24,15 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
 	}
 	m := &callMetrics{
-		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Failed calls to a node."), []string{"endpoint", "method"}),
-		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint rejected because of its rate limit."), []string{"endpoint"}),
-		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
+		rpcErrors: prometheus.NewCounterVec(counter("rpc_errors_total", "Failed calls to a node."),
+			[]string{"endpoint", "method"}),
+		limited: prometheus.NewCounterVec(counter("rpc_limited_total",
+			"Calls that an endpoint rejected because of its rate limit."), []string{"endpoint"}),
+		announcements: prometheus.NewCounterVec(counter("announcements_total",
+			"Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
 		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "navlog", Subsystem: "ingest", Name: "rpc_seconds", Help: "Time from a request to the end of its response; a batch is one request.",
+			Namespace: "navlog", Subsystem: "ingest", Name: "rpc_seconds",
+			Help:    "Time from a request to the end of its response; a batch is one request.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 		}, []string{"endpoint", "method"}),
 	}

@@ -33,7 +33,9 @@ type Node struct {
 
 // newNode returns an endpoint with a valid configuration. It does not connect.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
-	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil }, spent: Bill{Prices: e.Prices}}
+	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(),
+		seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil },
+		spent: Bill{Prices: e.Prices}}
 	u, err := url.Parse(e.URL)
 	if err == nil {
 		n.host = u.Hostname()

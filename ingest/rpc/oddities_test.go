@@ -148,17 +148,23 @@ func askings() []asking {
 	block := mustCopy(oddBlock)
 	return []asking{
 		{"chain id", "eth_chainId", "0x1f", func(n *oddNode, ctx context.Context) (any, error) { return n.chainID(ctx) }},
-		{"code", "eth_getCode", "0x6001", func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0], h) }},
+		{"code", "eth_getCode", "0x6001",
+			func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0], h) }},
 		{"call", "eth_call", "0x00ff", func(n *oddNode, ctx context.Context) (any, error) {
 			views := []Sample{{At: h}}
 			err := n.views(ctx, views)
 			return views[0].Output, err
 		}},
-		{"latest", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
-		{"finalized", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
-		{"by number", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
-		{"by hash", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash, 0x1f) }},
-		{"one header", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
+		{"latest", "eth_getBlockByNumber", block,
+			func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
+		{"finalized", "eth_getBlockByNumber", block,
+			func(n *oddNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
+		{"by number", "eth_getBlockByNumber", block,
+			func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
+		{"by hash", "eth_getBlockByHash", block,
+			func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash, 0x1f) }},
+		{"one header", "eth_getBlockByNumber", block,
+			func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
 		{"headers", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) {
 			return n.headers(ctx, "eth_getBlockByHash", []any{oddHash, oddHash})
 		}},
@@ -169,7 +175,8 @@ func askings() []asking {
 			}
 			return a.logs, n.belong(a.logs, h)
 		}},
-		{"logs of a block", "eth_getLogs", oddLogs(), func(n *oddNode, ctx context.Context) (any, error) { return n.LogsByHash(ctx, h, vault) }},
+		{"logs of a block", "eth_getLogs", oddLogs(),
+			func(n *oddNode, ctx context.Context) (any, error) { return n.LogsByHash(ctx, h, vault) }},
 		{"receipts of a block", "eth_getBlockReceipts", []any{map[string]any{"status": "0x1", "logs": oddLogs()}},
 			func(n *oddNode, ctx context.Context) (any, error) { return n.receipts(ctx, h) }},
 		{"a receipt", "eth_getTransactionReceipt", map[string]any{"status": "0x1", "logs": oddLogs()},
@@ -214,10 +221,12 @@ func logOddities() []logAtOdds {
 	bare := func(s string) string { return s[2:] }
 	return []logAtOdds{
 		{"integers", func(l map[string]any) []map[string]any {
-			return one(with(with(with(with(l, "blockNumber", 0x1f), "logIndex", 1), "transactionIndex", 1), "blockTimestamp", 0x6553f11f))
+			return one(with(with(with(with(l, "blockNumber", 0x1f), "logIndex", 1), "transactionIndex", 1), "blockTimestamp",
+				0x6553f11f))
 		}, ""},
 		{"leading zeros", func(l map[string]any) []map[string]any {
-			return one(with(with(with(l, "blockNumber", "0x000000000000000000001f"), "logIndex", "0x01"), "blockTimestamp", "0x006553f11f"))
+			return one(with(with(with(l, "blockNumber", "0x000000000000000000001f"), "logIndex", "0x01"), "blockTimestamp",
+				"0x006553f11f"))
 		}, ""},
 		{"upper-case address", text("address", upper), ""},
 		{"upper-case data", text("data", upper), ""},
@@ -244,7 +253,8 @@ func logOddities() []logAtOdds {
 		}, "logIndex"},
 		{"a pending log", func(l map[string]any) []map[string]any {
 			p := maps.Clone(l)
-			for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex", "blockTimestamp"} {
+			for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex",
+				"blockTimestamp"} {
 				p[name] = nil
 			}
 			return []map[string]any{p, l}
@@ -330,7 +340,10 @@ func TestOddResults(t *testing.T) {
 		}
 		for _, o := range logOddities() {
 			t.Run(a.name+", "+o.name, func(t *testing.T) {
-				checkOdd(t, a, logs(func(l []map[string]any) []map[string]any { return slices.Concat(l[:1], o.change(l[1]), l[2:]) }), o.refused)
+				checkOdd(t, a, logs(func(l []map[string]any) []map[string]any {
+					return slices.Concat(l[:1], o.change(l[1]),
+						l[2:])
+				}), o.refused)
 			})
 		}
 		t.Run(a.name+", out of order", func(t *testing.T) {
@@ -341,7 +354,8 @@ func TestOddResults(t *testing.T) {
 			if a.name == "logs of a range" {
 				n := newOddNode(t)
 				n.result = func(string, []json.RawMessage) any { return result }
-				if a, err := n.logsOfRange(t.Context(), maxAnswer, 0x1f, 0x1f, nil); err != nil || len(a.logs) != 2 || len(a.removed) != 1 {
+				if a, err := n.logsOfRange(t.Context(), maxAnswer, 0x1f, 0x1f, nil); err != nil || len(a.logs) != 2 ||
+					len(a.removed) != 1 {
 					t.Errorf("%+v, %v", a, err)
 				}
 				return
@@ -381,7 +395,8 @@ func TestOddEmptyResults(t *testing.T) {
 		results := map[string]any{"null": nil, "no logs": []any{}}
 		switch a.method {
 		case "eth_getTransactionReceipt":
-			results = map[string]any{"null": nil, "no logs": map[string]any{"logs": []any{}}, "null logs": map[string]any{"logs": nil}}
+			results = map[string]any{"null": nil, "no logs": map[string]any{"logs": []any{}},
+				"null logs": map[string]any{"logs": nil}}
 		case "eth_getBlockReceipts":
 			results = map[string]any{"no receipts": []any{}, "null logs": []any{map[string]any{"logs": nil}}}
 		}
@@ -419,7 +434,8 @@ type oddDelivery struct {
 }
 
 func oddDeliveries() []oddDelivery {
-	answers := func(change func(map[string]any)) func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+	answers := func(change func(map[string]any)) func(o *oddNode, w http.ResponseWriter, questions []oddQuestion,
+		batch bool) {
 		return func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
 			all := o.answers(questions)
 			for _, a := range all {
@@ -432,7 +448,8 @@ func oddDeliveries() []oddDelivery {
 			_, _ = w.Write(mustJSON(o.t, out))
 		}
 	}
-	body := func(change func(w http.ResponseWriter, body []byte)) func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+	body := func(change func(w http.ResponseWriter, body []byte)) func(o *oddNode, w http.ResponseWriter,
+		questions []oddQuestion, batch bool) {
 		return func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
 			change(w, o.body(questions, batch))
 		}
@@ -448,14 +465,23 @@ func oddDeliveries() []oddDelivery {
 	zip := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
 	return []oddDelivery{
 		{"id as a string", answers(quoted), ""},
-		{"id with a fraction", answers(func(a map[string]any) { a["id"] = json.RawMessage(string(a["id"].(json.RawMessage)) + ".0") }), ""},
-		{"unknown members", answers(func(a map[string]any) { a["node"], a["took"] = map[string]any{"id": 1, "result": nil}, 0.5 }), ""},
+		{"id with a fraction", answers(func(a map[string]any) {
+			a["id"] = json.RawMessage(string(a["id"].(json.RawMessage)) +
+				".0")
+		}), ""},
+		{"unknown members", answers(func(a map[string]any) {
+			a["node"], a["took"] = map[string]any{"id": 1, "result": nil},
+				0.5
+		}), ""},
 		{"error null", answers(func(a map[string]any) { a["error"] = nil }), ""},
 		{"error empty", answers(func(a map[string]any) { a["error"] = "" }), ""},
 		{"no jsonrpc", answers(func(a map[string]any) { delete(a, "jsonrpc") }), ""},
 		{"another id", answers(func(a map[string]any) { a["id"] = 1_000_000 }), errWrongID.Error()},
 		{"no result", answers(func(a map[string]any) { delete(a, "result") }), errForeign.Error()},
-		{"byte order mark", body(func(w http.ResponseWriter, body []byte) { _, _ = w.Write(slices.Concat([]byte("\xef\xbb\xbf"), body)) }), ""},
+		{"byte order mark", body(func(w http.ResponseWriter, body []byte) {
+			_,
+				_ = w.Write(slices.Concat([]byte("\xef\xbb\xbf"), body))
+		}), ""},
 		{"white space", body(func(w http.ResponseWriter, body []byte) {
 			_, _ = w.Write(slices.Concat([]byte(" \r\n\t"), body, []byte("\r\n\n")))
 		}), ""},
@@ -496,7 +522,8 @@ func oddDeliveries() []oddDelivery {
 		{"HTML", body(func(w http.ResponseWriter, _ []byte) {
 			_, _ = io.WriteString(w, "<html>\x00<body>down for\n maintenance\u202e</body></html>")
 		}), "<html>\ufffd<body>down for maintenance\ufffd</body></html>"},
-		{"an error without words", answers(func(a map[string]any) { a["result"], a["error"] = nil, map[string]any{} }), "code 0"},
+		{"an error without words", answers(func(a map[string]any) { a["result"], a["error"] = nil, map[string]any{} }),
+			"code 0"},
 		{"an error with a code in quotes", answers(func(a map[string]any) {
 			delete(a, "result")
 			a["error"] = map[string]any{"code": "-32000", "message": "no\x00thing", "data": []any{1}}
@@ -540,7 +567,8 @@ func headersOfOddNode(t *testing.T) *oddNode {
 			t.Error(err)
 		}
 		hash := func(number uint64) common.Hash { return common.BigToHash(new(big.Int).SetUint64(number + 1)) }
-		return map[string]any{"number": number, "hash": hash(uint64(number)), "parentHash": hash(uint64(number) - 1), "timestamp": "0x1", "logsBloom": "0x"}
+		return map[string]any{"number": number, "hash": hash(uint64(number)), "parentHash": hash(uint64(number) - 1),
+			"timestamp": "0x1", "logsBloom": "0x"}
 	}
 	return n
 }
@@ -554,7 +582,8 @@ func TestOddBatches(t *testing.T) {
 	status := func(code int, text string) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
 		return func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { http.Error(w, text, code) }
 	}
-	changed := func(change func([]map[string]any) []map[string]any) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
+	changed := func(change func([]map[string]any) []map[string]any) func(o *oddNode, w http.ResponseWriter,
+		q []oddQuestion) {
 		return func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
 			_, _ = w.Write(mustJSON(o.t, change(o.answers(q))))
 		}
@@ -579,13 +608,17 @@ func TestOddBatches(t *testing.T) {
 			}
 			return a
 		}), false},
-		{"a response to an unknown call", changed(func(a []map[string]any) []map[string]any { a[0]["id"] = 77_777; return a }), false},
+		{"a response to an unknown call",
+			changed(func(a []map[string]any) []map[string]any { a[0]["id"] = 77_777; return a }), false},
 		{"two different responses to one call", changed(func(a []map[string]any) []map[string]any {
 			return append(a, map[string]any{"id": a[0]["id"], "result": nil})
 		}), false},
-		{"one error for all", whole(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`), false},
-		{"one error for all, with id 0", whole(`{"jsonrpc":"2.0","id":0,"error":{"code":"-32600","message":"no arrays"}}`), false},
-		{"one error in a list", whole(`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}]`), false},
+		{"one error for all", whole(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`),
+			false},
+		{"one error for all, with id 0", whole(`{"jsonrpc":"2.0","id":0,"error":{"code":"-32600","message":"no arrays"}}`),
+			false},
+		{"one error in a list", whole(`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}]`),
+			false},
 		{"an error for each call", changed(func(a []map[string]any) []map[string]any {
 			for _, one := range a {
 				delete(one, "result")
@@ -596,7 +629,8 @@ func TestOddBatches(t *testing.T) {
 		{"an empty list", whole(`[]`), false},
 		{"null", whole(`null`), false},
 		{"nothing", whole(``), false},
-		{"one response", func(o *oddNode, w http.ResponseWriter, q []oddQuestion) { _, _ = w.Write(o.body(q[:1], false)) }, false},
+		{"one response", func(o *oddNode, w http.ResponseWriter, q []oddQuestion) { _, _ = w.Write(o.body(q[:1], false)) },
+			false},
 		{"HTML", whole(`<html>what?</html>`), false},
 		{"HTTP 204", func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { w.WriteHeader(http.StatusNoContent) }, false},
 		{"HTTP 400", status(http.StatusBadRequest, "cannot unmarshal array"), false},
@@ -604,7 +638,8 @@ func TestOddBatches(t *testing.T) {
 		{"HTTP 405", status(http.StatusMethodNotAllowed, ""), false},
 		{"HTTP 415", status(http.StatusUnsupportedMediaType, ""), false},
 		{"HTTP 500", status(http.StatusInternalServerError, "panic"), false},
-		{"HTTP 500 with a body", status(http.StatusInternalServerError, `{"id":null,"error":{"code":-32700,"message":"parse error"}}`), false},
+		{"HTTP 500 with a body", status(http.StatusInternalServerError,
+			`{"id":null,"error":{"code":-32700,"message":"parse error"}}`), false},
 		{"the connection is closed", func(o *oddNode, w http.ResponseWriter, _ []oddQuestion) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -732,7 +767,8 @@ func TestLongHeader(t *testing.T) {
 // Without proof a chain may have no blooms; with it, the error names the missing field and what to do.
 func TestHeadersWithoutBloom(t *testing.T) {
 	for name, block := range map[string]map[string]any{
-		"null": with(oddBlock, "logsBloom", nil), "0x": with(oddBlock, "logsBloom", "0x"), "empty": with(oddBlock, "logsBloom", ""), "missing": without(oddBlock, "logsBloom"),
+		"null": with(oddBlock, "logsBloom", nil), "0x": with(oddBlock, "logsBloom", "0x"),
+		"empty": with(oddBlock, "logsBloom", ""), "missing": without(oddBlock, "logsBloom"),
 	} {
 		n := newOddNode(t)
 		n.result = func(method string, _ []json.RawMessage) any {
@@ -746,7 +782,8 @@ func TestHeadersWithoutBloom(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, h, err)
 		}
 		vaults := []common.Address{common.HexToAddress("0xa1")}
-		if _, _, err := n.OneBlock(t.Context(), h, vaults, proof.Headers); err == nil || !strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
+		if _, _, err := n.OneBlock(t.Context(), h, vaults, proof.Headers); err == nil ||
+			!strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if logs, _, err := n.OneBlock(t.Context(), h, vaults, proof.None); err != nil || len(logs) != 3 {

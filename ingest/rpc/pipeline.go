@@ -197,7 +197,8 @@ func (p *Pipeline) Due(to uint64) bool {
 		return false
 	}
 	last := p.ready[len(p.ready)-1]
-	return last.End() != nil || last.To >= to || p.at == p.from || p.held >= CommitBytes || len(p.ready) >= p.reader.atOnce || time.Since(p.since) >= commitEvery
+	return last.End() != nil || last.To >= to || p.at == p.from || p.held >= CommitBytes ||
+		len(p.ready) >= p.reader.atOnce || time.Since(p.since) >= commitEvery
 }
 
 // Empty reports whether nothing is ready.
@@ -217,7 +218,8 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 				p.forked = true
 				return nil, err
 			}
-			q = &Part{From: open.From, To: q.To, Parent: open.Parent, Blocks: q.Blocks, Logs: slices.Concat(open.Logs, q.Logs), bytes: open.bytes + q.bytes, Believed: max(open.Believed, q.Believed),
+			q = &Part{From: open.From, To: q.To, Parent: open.Parent, Blocks: q.Blocks, Logs: slices.Concat(open.Logs, q.Logs),
+				bytes: open.bytes + q.bytes, Believed: max(open.Believed, q.Believed),
 				Samples: slices.Concat(open.Samples, q.Samples), NoState: max(open.NoState, q.NoState)}
 		}
 		if open = q; q.End() != nil {
@@ -231,7 +233,8 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	if err != nil {
 		return nil, err
 	}
-	before, _ := slices.BinarySearchFunc(open.Logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
+	before, _ := slices.BinarySearchFunc(open.Logs, h.Number,
+		func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
 	own, foreign, err := p.reader.endOf(ctx, n, h, slices.Clip(open.Logs[before:]))
 	if err != nil {
 		p.forked = p.forked || foreign

@@ -60,7 +60,8 @@ type sighting struct {
 
 // NewPool returns the pool of valid endpoints, no two of which have the same URL. It does not connect. prices are the
 // units per call, by method, at endpoints without prices of their own; nil for none.
-func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg prometheus.Registerer, log *slog.Logger) *Pool {
+func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg prometheus.Registerer,
+	log *slog.Logger) *Pool {
 	m := newCallMetrics(reg)
 	p := &Pool{chainID: chainID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
 	names := endpointNames(endpoints)
@@ -311,7 +312,8 @@ func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	able := func(o *Node) bool { return !o.health.look().ranges.until.After(now) }
 	for _, o := range p.all {
 		f := o.health.look()
-		if o != n && !o.spare && o.health.is(usable) && able(o) && !f.identified.IsZero() && f.head != nil && f.head.Number >= to {
+		if o != n && !o.spare && o.health.is(usable) && able(o) && !f.identified.IsZero() && f.head != nil &&
+			f.head.Number >= to {
 			some = append(some, o)
 		}
 	}

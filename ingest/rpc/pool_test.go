@@ -216,7 +216,8 @@ func TestEndpointThatReturnsErrorsOnly(t *testing.T) {
 			if err := p.look(t.Context(), n); err == nil {
 				t.Fatalf("%s: it returns a head", name)
 			}
-			if st := p.Status()[0]; st.State != registry.EndpointDown || !strings.Contains(st.LastError, "the project is disabled") {
+			if st := p.Status()[0]; st.State != registry.EndpointDown ||
+				!strings.Contains(st.LastError, "the project is disabled") {
 				t.Errorf("%s: its status is %+v", name, st)
 			}
 			f.pass(n.health.rests())
@@ -490,7 +491,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	if got := p.inUseNow(t); got != 1 || a.asked() != before {
 		t.Errorf("endpoint %d is in use while the first is limited, which was called %d times", got, a.asked()-before)
 	}
-	if st := p.Status(); st[0].State != registry.EndpointLimited || st[0].LimitedUntil == nil || !st[1].InUse || st[1].State != registry.EndpointUp {
+	if st := p.Status(); st[0].State != registry.EndpointLimited || st[0].LimitedUntil == nil || !st[1].InUse ||
+		st[1].State != registry.EndpointUp {
 		t.Errorf("the status is %+v", st)
 	}
 	once(b, "20")
@@ -589,7 +591,8 @@ func TestClaimedHeadHidesNoLag(t *testing.T) {
 			}
 		}
 		if stuckLags, goodLags := p.all[0].health.is(lagging), p.all[1].health.is(lagging); !stuckLags || goodLags {
-			t.Errorf("with a claimed head of block %d the stuck endpoint lags: %v, the good one: %v", number, stuckLags, goodLags)
+			t.Errorf("with a claimed head of block %d the stuck endpoint lags: %v, the good one: %v", number, stuckLags,
+				goodLags)
 		}
 		if got := p.inUseNow(t); got != 1 {
 			t.Errorf("with a claimed head of block %d endpoint %d is in use", number, got)
@@ -614,7 +617,8 @@ func TestReorganisedHeadIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !p.all[0].health.is(lagging) || p.all[1].health.is(lagging) {
-		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].health.is(lagging), p.all[1].health.is(lagging))
+		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].health.is(lagging),
+			p.all[1].health.is(lagging))
 	}
 }
 
@@ -624,7 +628,8 @@ func TestEndpointWithoutBlock0(t *testing.T) {
 	recent, whole := newBareNode(t), newBareNode(t)
 	recent.genesis = -1
 	p, _ := poolOf(t, recent)
-	if _, err := p.First(t.Context()); err == nil || Refused(err) || !strings.Contains(err.Error(), "does not return block 0") {
+	if _, err := p.First(t.Context()); err == nil || Refused(err) ||
+		!strings.Contains(err.Error(), "does not return block 0") {
 		t.Errorf("without another one the error is %v", err)
 	}
 	p, _ = poolOf(t, recent, whole)
@@ -640,7 +645,8 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	a.id, b.genesis = 6, 1
 	p, _ := poolOf(t, c, a, b)
 	_, err := p.First(t.Context())
-	if !Refused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
+	if !Refused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") ||
+		!strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
 		t.Errorf("two wrong endpoints: %v", err)
 	}
 
@@ -657,7 +663,8 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		f.pass(n.health.rests())
 	}
 	restart(c, 7)
-	if err := p.look(t.Context(), p.all[0]); err == nil || Refused(err) || !strings.Contains(err.Error(), "serves chain 7") {
+	if err := p.look(t.Context(), p.all[0]); err == nil || Refused(err) ||
+		!strings.Contains(err.Error(), "serves chain 7") {
 		t.Errorf("a check of an endpoint on another chain returns %v", err)
 	}
 	if got := p.inUseNow(t); got != 1 {
@@ -715,7 +722,8 @@ func TestPoolIsSafeForConcurrentUse(t *testing.T) {
 
 // Two endpoints at one host have different names in metrics and status.
 func TestEndpointNames(t *testing.T) {
-	got := endpointNames(Endpoints("https://u:p@a.example/key1", "https://a.example/key2", "ws://a.example", "https://b.example?key=3"))
+	got := endpointNames(Endpoints("https://u:p@a.example/key1", "https://a.example/key2", "ws://a.example",
+		"https://b.example?key=3"))
 	want := []string{"https://a.example", "https://a.example#1", "ws://a.example", "https://b.example"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the names are %v, want %v", got, want)
@@ -733,16 +741,22 @@ func TestEndpointMetrics(t *testing.T) {
 	b.set(func(c *bareNode) { c.fault = hangUp })
 	_ = p.look(t.Context(), p.all[1])
 	var want strings.Builder
-	fmt.Fprintln(&want, "# HELP navlog_ingest_endpoint_state 1 for the state that the endpoint is in.\n# TYPE navlog_ingest_endpoint_state gauge")
+	fmt.Fprintln(&want, "# HELP navlog_ingest_endpoint_state 1 for the state that the endpoint is in.\n# TYPE "+
+		"navlog_ingest_endpoint_state gauge")
 	for i, state := range []string{registry.EndpointUp, registry.EndpointDown} {
 		for _, s := range registry.EndpointStates {
 			fmt.Fprintf(&want, "navlog_ingest_endpoint_state{endpoint=%q,state=%q} %v\n", p.all[i].Name, s, toFloat(s == state))
 		}
 	}
-	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint in use for the head.\n# TYPE navlog_ingest_endpoint_in_use gauge\n")
-	fmt.Fprintf(&want, "navlog_ingest_endpoint_in_use{endpoint=%q} 1\nnavlog_ingest_endpoint_in_use{endpoint=%q} 0\n", p.all[0].Name, p.all[1].Name)
-	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint returned.\n# TYPE navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name, p.all[1].Name)
-	if err := testutil.CollectAndCompare(p, strings.NewReader(want.String()), "navlog_ingest_endpoint_state", "navlog_ingest_endpoint_in_use", "navlog_ingest_endpoint_head_block"); err != nil {
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint in use for the head.\n# TYPE "+
+		"navlog_ingest_endpoint_in_use gauge\n")
+	fmt.Fprintf(&want, "navlog_ingest_endpoint_in_use{endpoint=%q} 1\nnavlog_ingest_endpoint_in_use{endpoint=%q} 0\n",
+		p.all[0].Name, p.all[1].Name)
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint returned.\n# TYPE "+
+		"navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} "+
+		"100\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name, p.all[1].Name)
+	if err := testutil.CollectAndCompare(p, strings.NewReader(want.String()), "navlog_ingest_endpoint_state",
+		"navlog_ingest_endpoint_in_use", "navlog_ingest_endpoint_head_block"); err != nil {
 		t.Error(err)
 	}
 }
@@ -781,10 +795,16 @@ func TestFinalityFails(t *testing.T) {
 		limit time.Duration // limit of the whole endpoint
 	}{
 		"a closed connection": {final: func(w http.ResponseWriter, _ []byte) { hangUp(w) }},
-		"an error page":       {final: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) }},
-		"no JSON":             {final: func(w http.ResponseWriter, _ []byte) { fmt.Fprint(w, "<html>") }},
-		"no header":           {final: func(w http.ResponseWriter, id []byte) { fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"0x1"}`, id) }},
-		"a rate limit":        {func(w http.ResponseWriter, _ []byte) { tooMany("40")(w) }, 40 * time.Second},
+		"an error page": {final: func(w http.ResponseWriter,
+			_ []byte) {
+			w.WriteHeader(http.StatusInternalServerError)
+		}},
+		"no JSON": {final: func(w http.ResponseWriter, _ []byte) { fmt.Fprint(w, "<html>") }},
+		"no header": {final: func(w http.ResponseWriter,
+			id []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"0x1"}`, id)
+		}},
+		"a rate limit": {func(w http.ResponseWriter, _ []byte) { tooMany("40")(w) }, 40 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newBareNode(t), newBareNode(t)
@@ -859,7 +879,8 @@ func TestHeadAndThenHigherBlockAsFinal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.all[0].finalBelow(t.Context(), tip, false); (err == nil) != c.trusted || err != nil && !errors.Is(err, ErrNamesHead) {
+		if _, err := p.all[0].finalBelow(t.Context(), tip, false); (err == nil) != c.trusted || err != nil &&
+			!errors.Is(err, ErrNamesHead) {
 			t.Errorf("after %s: %v", c.after, err)
 		}
 	}
@@ -882,7 +903,8 @@ func TestConfirmsComparesHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(h)
-		if err := p.Confirms(t.Context(), p.all[1], h, nil, nil, nil); (err == nil) != c.agrees || err != nil && !errors.Is(err, ErrDisagree) {
+		if err := p.Confirms(t.Context(), p.all[1], h, nil, nil, nil); (err == nil) != c.agrees || err != nil &&
+			!errors.Is(err, ErrDisagree) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

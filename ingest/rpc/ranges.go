@@ -64,7 +64,9 @@ func (p *Part) precedes(next *Part) error {
 		return nil
 	}
 	if last := p.Logs[len(p.Logs)-1]; last.BlockNumber+1 == next.From && common.Hash(last.BlockHash) != next.Parent {
-		return fmt.Errorf("the final block %d was given with the parent %s, but a log of block %d with the hash 0x%x: the nodes of chain.rpc are not of one chain; the blocks are read again", next.From, next.Parent, last.BlockNumber, last.BlockHash)
+		return fmt.Errorf("the final block %d was given with the parent %s, but a log of block %d with the hash 0x%x: the "+
+			"nodes of chain.rpc are not of one chain; the blocks are read again", next.From, next.Parent, last.BlockNumber,
+			last.BlockHash)
 	}
 	return nil
 }
@@ -92,7 +94,8 @@ type Reader struct {
 
 // NewReader returns a reader of final blocks that reads ranges of up to mostBlocks blocks, inFlight of them at a time.
 // A commit waits for partsAtOnce parts without a block.
-func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBlocks uint64, inFlight, partsAtOnce int) *Reader {
+func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBlocks uint64, inFlight,
+	partsAtOnce int) *Reader {
 	return &Reader{
 		pool:   p,
 		vaults: addresses, proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
@@ -455,7 +458,8 @@ func (b *blockRead) prove(ctx context.Context, n *Node, vaults []common.Address)
 
 // endOf returns the vaults' logs in the last block of a commit, whose header was read only now: the given ones or, if
 // its bloom shows that there are more, all. foreign is true if the logs belong to another chain than the header.
-func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Log) (_ []*event.Log, foreign bool, err error) {
+func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Log) (_ []*event.Log, foreign bool,
+	err error) {
 	if r.proof != proof.None {
 		if err := n.HasBloom(h); err != nil {
 			return nil, false, err
@@ -500,7 +504,8 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part, headers []*Header) 
 	for i, l := range p.Logs[min(1, len(p.Logs)):] {
 		before := p.Logs[i]
 		if l.BlockTime < before.BlockTime || l.BlockTime != before.BlockTime && l.BlockNumber == before.BlockNumber {
-			return fmt.Errorf("%s returned logs whose times contradict each other: %d in block %d after %d in block %d", n.Name, l.BlockTime, l.BlockNumber, before.BlockTime, before.BlockNumber)
+			return fmt.Errorf("%s returned logs whose times contradict each other: %d in block %d after %d in block %d", n.Name,
+				l.BlockTime, l.BlockNumber, before.BlockTime, before.BlockNumber)
 		}
 	}
 	return nil

@@ -81,7 +81,8 @@ func (r *reading) whole() {
 	r.t.Helper()
 	next, logs := uint64(1), []*event.Log(nil)
 	for _, p := range r.parts {
-		if end := p.End(); p.From != next || p.To < p.From || end != nil && end.Number != p.To || end == nil && r.from <= p.To {
+		if end := p.End(); p.From != next || p.To < p.From || end != nil && end.Number != p.To || end == nil &&
+			r.from <= p.To {
 			r.t.Fatalf("blocks %d to %d (header %+v) come after block %d", p.From, p.To, end, next-1)
 		}
 		next, logs = p.To+1, append(logs, p.Logs...)
@@ -92,7 +93,8 @@ func (r *reading) whole() {
 	want := r.truth()
 	for i := range max(len(logs), len(want)) {
 		if i >= len(logs) || i >= len(want) || !proto.Equal(logs[i], want[i]) {
-			r.t.Fatalf("log %d of %d is not that of the chain, which has %d:\n%v\n%v", i, len(logs), len(want), at(logs, i), at(want, i))
+			r.t.Fatalf("log %d of %d is not that of the chain, which has %d:\n%v\n%v", i, len(logs), len(want), at(logs, i),
+				at(want, i))
 		}
 	}
 }
@@ -119,12 +121,15 @@ var wordings = struct{ blocks, results, nothing []fakeRefusal }{
 		{code: -32005, message: "query returned more than %d results"},
 		{code: -32602, message: "query exceeds max results %d"},
 		{code: -32005, message: "query returned more than %d results. Try with this block range [0x%x, 0x%x]."},
-		{code: -32602, message: "Log response size exceeded. You can request any block range with a cap of %d logs in the response. Based on your parameters this block range should work: [0x%x, 0x%x]"},
+		{code: -32602, message: "Log response size exceeded. You can request any block range with a cap of %d logs in the " +
+			"response. Based on your parameters this block range should work: [0x%x, 0x%x]"},
 		{code: -32602, message: "query exceeds max results %d, retry with the range %d-%d"},
 	},
 	nothing: []fakeRefusal{
-		{code: -32005, message: "limit exceeded"}, {code: -32000, message: "query timeout exceeded"}, {code: -32008, message: "response size exceeded"},
-		{code: -32600, message: "block range is too wide"}, {code: -32603, message: "something went wrong"}, {status: 413}, {status: 504},
+		{code: -32005, message: "limit exceeded"}, {code: -32000, message: "query timeout exceeded"},
+		{code: -32008, message: "response size exceeded"},
+		{code: -32600, message: "block range is too wide"}, {code: -32603, message: "something went wrong"}, {status: 413},
+		{status: 504},
 	},
 }
 
@@ -168,10 +173,12 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 	}
 	chain := newFakeChain(t, 7, blocks, sparse)
 	for i, c := range cases {
-		t.Run(fmt.Sprintf("%d blocks=%d results=%d bytes=%d %s", i, c.blocks, c.results, c.bytes, c.say(fakeQuestion{}, 0).message), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d blocks=%d results=%d bytes=%d %s", i, c.blocks, c.results, c.bytes,
+			c.say(fakeQuestion{}, 0).message), func(t *testing.T) {
 			chain.t, chain.calls = t, map[string]int{}
 			chain.refuse = func(q fakeQuestion) *fakeRefusal {
-				over := c.blocks > 0 && q.blocks() > c.blocks || c.results > 0 && q.logs > c.results || c.bytes > 0 && q.bytes > c.bytes
+				over := c.blocks > 0 && q.blocks() > c.blocks || c.results > 0 && q.logs > c.results || c.bytes > 0 &&
+					q.bytes > c.bytes
 				if !over {
 					return nil
 				}
@@ -222,7 +229,8 @@ func TestBlockOverTheLimit(t *testing.T) {
 		"by no method":    {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
 		"unclear wording": {func(q fakeQuestion) bool { return q.logs > 100 }, true},
 	} {
-		for read, level := range map[string]proof.Level{"none": proof.None, "headers": proof.Headers, "headers, far below the head": proof.Headers} {
+		for read, level := range map[string]proof.Level{"none": proof.None, "headers": proof.Headers,
+			"headers, far below the head": proof.Headers} {
 			t.Run(name+" "+read, func(t *testing.T) {
 				chain := newFakeChain(t, 11, 40, heavy)
 				chain.refuse = func(q fakeQuestion) *fakeRefusal {
@@ -315,24 +323,27 @@ func TestOneBlockIsProven(t *testing.T) {
 		"from receipts":                  {refuse: func(q fakeQuestion) bool { return q.logs > 0 }, logs: 6, proven: true},
 		"vault by vault":                 {refuse: limited, logs: 6},
 		"full bloom":                     {refuse: limited, full: true, logs: 6},
-		"some logs left out": {refuse: limited, logs: 1, spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
-			return logs[:min(1, len(logs))]
-		}},
-		"a log that the bloom excludes": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log,
-		) []*types.Log {
-			if vault == forged.Address {
-				logs = append(logs, forged)
-			}
-			return logs
-		}, fault: "logsBloom does not contain"},
-		"one number twice": {refuse: limited, spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
-			if vault == forged.Address {
-				twice := *forged
-				twice.Index = 5
-				logs = append(logs, &twice)
-			}
-			return logs
-		}, fault: "two logs with number 5"},
+		"some logs left out": {refuse: limited, logs: 1,
+			spoil: func(_ common.Address, logs []*types.Log, _ *types.Log) []*types.Log {
+				return logs[:min(1, len(logs))]
+			}},
+		"a log that the bloom excludes": {refuse: limited,
+			spoil: func(vault common.Address, logs []*types.Log, forged *types.Log,
+			) []*types.Log {
+				if vault == forged.Address {
+					logs = append(logs, forged)
+				}
+				return logs
+			}, fault: "logsBloom does not contain"},
+		"one number twice": {refuse: limited,
+			spoil: func(vault common.Address, logs []*types.Log, forged *types.Log) []*types.Log {
+				if vault == forged.Address {
+					twice := *forged
+					twice.Index = 5
+					logs = append(logs, &twice)
+				}
+				return logs
+			}, fault: "two logs with number 5"},
 	} {
 		chain := newFakeChain(t, 11, 3, func(*rand.Rand, int) int { return 6 })
 		b := chain.blocks[number]
@@ -391,9 +402,10 @@ func TestLossyRanges(t *testing.T) {
 		"a block omitted": {[]proof.Level{proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber%50 == 0 })
 		}},
-		"cut at a round number": {[]proof.Level{proof.None, proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
-			return logs[:min(len(logs), 1000)]
-		}},
+		"cut at a round number": {[]proof.Level{proof.None, proof.Headers},
+			func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+				return logs[:min(len(logs), 1000)]
+			}},
 	} {
 		if testing.Short() { // the levels differ in what they read, not in how
 			c.proof = c.proof[:1]
@@ -682,7 +694,8 @@ func TestNoAnswerInTime(t *testing.T) {
 			t.Errorf("after a timeout of %d blocks the next range has %d, %v", asked, j.step, err)
 		}
 	}
-	if l := n.limits; l.ranges != newLearned(math.MaxInt64) || l.width != firstWidth || l.batch != newLearned(HeadersAtOnce) {
+	if l := n.limits; l.ranges != newLearned(math.MaxInt64) || l.width != firstWidth ||
+		l.batch != newLearned(HeadersAtOnce) {
 		t.Errorf("the timeout changed the limits to %+v", l)
 	}
 	var p *Part
@@ -698,8 +711,8 @@ func TestNoAnswerInTime(t *testing.T) {
 }
 
 // A node, or a proxy in front of it, never responds to ranges of more than 100 blocks, and at once to others. Each
-// timeout takes 30 s, so there may only be a few until the limit is found, and few afterwards. One outage has no lasting
-// effect.
+// timeout takes 30 s, so there may only be a few until the limit is found, and few afterwards. One outage has no
+// lasting effect.
 func TestRangesThatTimeOut(t *testing.T) {
 	chain := newFakeChain(t, 43, 1, sparse)
 	r, n := chain.reading(proof.None).reader, chain.dial()
@@ -897,7 +910,8 @@ func TestBackendBehindDoesNotShortenRanges(t *testing.T) {
 					calls[behind] = chain.asked("eth_getLogs") - len(refused)
 				}
 				if calls[true] != calls[false] {
-					t.Errorf("%d ranges were read from a backend that is behind now and then, and %d from one that never is", calls[true], calls[false])
+					t.Errorf("%d ranges were read from a backend that is behind now and then, and %d from one that never is",
+						calls[true], calls[false])
 				}
 			})
 		}

@@ -79,15 +79,22 @@ func TestEndpointsShareABackfill(t *testing.T) {
 		prepare   func(*Pool)
 		asked     []bool // endpoints that must have returned a good part of the chain
 	}{
-		"two working endpoints":    {make([]Endpoint, 2), nil, nil, []bool{true, true}},
-		"one has narrow ranges":    {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
-		"the other one is broken":  {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil, []bool{true, false, true}},
-		"the first one is broken":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil, []bool{false, true}},
-		"the other one is pruned":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, pruned}, nil, []bool{true, false}},
-		"the first one is pruned":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{pruned, nil}, nil, []bool{false, true}},
-		"one is spare":             {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
-		"one lacks these blocks":   {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
-		"one has an unknown chain": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
+		"two working endpoints": {make([]Endpoint, 2), nil, nil, []bool{true, true}},
+		"one has narrow ranges": {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil,
+			[]bool{true, true}},
+		"the other one is broken": {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil,
+			[]bool{true, false, true}},
+		"the first one is broken": {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil,
+			[]bool{false, true}},
+		"the other one is pruned": {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, pruned}, nil,
+			[]bool{true, false}},
+		"the first one is pruned": {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{pruned, nil}, nil,
+			[]bool{false, true}},
+		"one is spare": {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
+		"one lacks these blocks": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} },
+			[]bool{true, false}},
+		"one has an unknown chain": {make([]Endpoint, 2), nil,
+			func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chains := sameChains(t, len(c.endpoints))

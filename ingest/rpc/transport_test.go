@@ -49,24 +49,39 @@ func TestWrongAnswers(t *testing.T) {
 		refused bool   // whether the node itself returned it
 		healthy bool   // after the call
 	}{
-		"an error in a 200":      {text(`{"id":ID,"error":{"code":-32602,"message":"block range is too wide"}}`), nil, "block range is too wide", true, true},
-		"HTML in a 200":          {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
-		"foreign JSON":           {text(`{"message":"no such key"}`), errForeign, "no such key", false, false},
-		"another id":             {text(`{"id":99999,"result":1}`), errWrongID, "99999", false, false},
-		"truncated JSON":         {text(`{"id":ID,"result":[{"da`), errTruncated, "", false, false},
-		"empty body":             {text(``), errTruncated, "", false, false},
-		"closed connection":      {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", "900"); fmt.Fprint(w, "{") }, errTruncated, "after 1 bytes", false, false},
-		"500 with an error":      {status(500, `{"id":1,"error":{"code":-32000,"message":"query timeout exceeded"}}`), nil, "query timeout exceeded", true, true},
-		"400 without an error":   {status(400, `range too large`), nil, "HTTP 400 Bad Request: range too large", false, true},
-		"413":                    {status(413, ``), nil, "HTTP 413", false, true},
-		"502":                    {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
-		"403 with an error":      {status(403, `{"id":1,"error":{"code":-32002,"message":"Archive requests are not available on your plan"}}`), nil, "Archive requests", true, true},
-		"403 about the key":      {status(403, `{"id":1,"error":{"code":-32000,"message":"invalid api key"}}`), nil, "HTTP 403", false, false},
-		"403 without an error":   {status(403, `{"error":{"message":null}`), nil, "HTTP 403", false, false},
-		"401":                    {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
-		"a redirect":             {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},
-		"length above the bound": {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "more than 65536 KiB", false, true},
-		"long error message":     {text(`{"id":ID,"error":{"code":1,"message":"` + strings.Repeat("x", 5000) + `"}}`), nil, "xxx", true, true},
+		"an error in a 200": {text(`{"id":ID,"error":{"code":-32602,"message":"block range is too wide"}}`), nil,
+			"block range is too wide", true, true},
+		"HTML in a 200":  {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
+		"foreign JSON":   {text(`{"message":"no such key"}`), errForeign, "no such key", false, false},
+		"another id":     {text(`{"id":99999,"result":1}`), errWrongID, "99999", false, false},
+		"truncated JSON": {text(`{"id":ID,"result":[{"da`), errTruncated, "", false, false},
+		"empty body":     {text(``), errTruncated, "", false, false},
+		"closed connection": {func(w http.ResponseWriter,
+			_ string) {
+			w.Header().Set("Content-Length", "900")
+			fmt.Fprint(w, "{")
+		}, errTruncated, "after 1 bytes", false, false},
+		"500 with an error": {status(500, `{"id":1,"error":{"code":-32000,"message":"query timeout exceeded"}}`), nil,
+			"query timeout exceeded", true, true},
+		"400 without an error": {status(400, `range too large`), nil, "HTTP 400 Bad Request: range too large", false, true},
+		"413":                  {status(413, ``), nil, "HTTP 413", false, true},
+		"502": {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway",
+			false, false},
+		"403 with an error": {status(403,
+			`{"id":1,"error":{"code":-32002,"message":"Archive requests are not available on your plan"}}`), nil,
+			"Archive requests", true, true},
+		"403 about the key": {status(403, `{"id":1,"error":{"code":-32000,"message":"invalid api key"}}`), nil,
+			"HTTP 403", false, false},
+		"403 without an error": {status(403, `{"error":{"message":null}`), nil, "HTTP 403", false, false},
+		"401":                  {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
+		"a redirect": {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed",
+			false, false},
+		"length above the bound": {func(w http.ResponseWriter,
+			_ string) {
+			w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1))
+		}, errAnswerTooLong, "more than 65536 KiB", false, true},
+		"long error message": {text(`{"id":ID,"error":{"code":1,"message":"` + strings.Repeat("x", 5000) + `"}}`), nil, "xxx",
+			true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := answering(t, c.handler)
@@ -74,7 +89,8 @@ func TestWrongAnswers(t *testing.T) {
 			switch {
 			case err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says):
 				t.Fatalf("the error is %v, want %v with %q", err, c.want, c.says)
-			case !strings.Contains(err.Error(), "eth_test at "+n.Name) || strings.Contains(err.Error(), "secretkey") || len(err.Error()) > 600:
+			case !strings.Contains(err.Error(), "eth_test at "+n.Name) || strings.Contains(err.Error(), "secretkey") ||
+				len(err.Error()) > 600:
 				t.Errorf("the error is %v, want the method and the endpoint, no key, and a short text", err)
 			case refused(err) != c.refused:
 				t.Errorf("refused is %v for %v", refused(err), err)
@@ -173,7 +189,8 @@ func TestBatches(t *testing.T) {
 	}{
 		{`{"id":null,"error":{"code":-32600,"message":"batches are too long"}}`, "batches are too long", true},
 		{`[{"id":null,"error":{"code":-32600,"message":"batches are too long"}}]`, "batches are too long", true},
-		{`[{"id":A,"result":1},{"id":B,"error":{"code":1,"message":"no such block"}},{"id":C,"result":1}]`, "no such block", true},
+		{`[{"id":A,"result":1},{"id":B,"error":{"code":1,"message":"no such block"}},{"id":C,"result":1}]`, "no such block",
+			true},
 		{`[{"id":A,"result":1}]`, "1 responses to a batch of 3", false},
 		{`[{"id":A,"result":1},{"id":A,"result":1},{"id":B,"result":1}]`, "3 responses to a batch of 3", false},
 		{`[{"id":123456,"result":1}]`, errWrongID.Error(), false},

@@ -326,7 +326,8 @@ func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[
 	}
 	for _, l := range p.Logs {
 		if h := headers[l.BlockNumber]; h != nil && h.Hash != common.Hash(l.BlockHash) {
-			return nil, fmt.Errorf("%s returned block %d as %s, and a log of it with the block %x", n.Name, h.Number, h.Hash, l.BlockHash)
+			return nil, fmt.Errorf("%s returned block %d as %s, and a log of it with the block %x", n.Name, h.Number, h.Hash,
+				l.BlockHash)
 		}
 	}
 	return headers, nil

@@ -22,7 +22,8 @@ type stateful struct {
 
 // newStateful returns such a node. answer returns the result for the second parameter of a call, or an error code and
 // message.
-func newStateful(t *testing.T, answer func(at string) (result string, code int, message string), hashes ...common.Hash) *stateful {
+func newStateful(t *testing.T, answer func(at string) (result string, code int, message string),
+	hashes ...common.Hash) *stateful {
 	t.Helper()
 	s := &stateful{}
 	one := func(q question) map[string]any {
@@ -31,8 +32,8 @@ func newStateful(t *testing.T, answer func(at string) (result string, code int, 
 		case "eth_getBlockByNumber":
 			text, _ := q.Params[0].(string)
 			n, _ := hexutil.DecodeUint64(text)
-			out["result"] = map[string]any{"number": hexutil.Uint64(n), "hash": hashes[n], "parentHash": common.Hash{}, "timestamp": "0x1",
-				"logsBloom": hexutil.Bytes(make([]byte, 256))}
+			out["result"] = map[string]any{"number": hexutil.Uint64(n), "hash": hashes[n], "parentHash": common.Hash{},
+				"timestamp": "0x1", "logsBloom": hexutil.Bytes(make([]byte, 256))}
 		case "eth_call":
 			s.calls.Add(1)
 			at, _ := json.Marshal(q.Params[1])
@@ -68,7 +69,8 @@ func newStateful(t *testing.T, answer func(at string) (result string, code int, 
 // viewsOf returns calls at blocks 3, 2 and 1.
 func viewsOf(hashes []common.Hash) (views []Sample) {
 	for n := 3; n > 0; n-- {
-		views = append(views, Sample{SampleCall: SampleCall{To: common.Address{1}, Input: []byte{1}}, At: &Header{Number: uint64(n), Hash: hashes[n]}})
+		views = append(views, Sample{SampleCall: SampleCall{To: common.Address{1}, Input: []byte{1}},
+			At: &Header{Number: uint64(n), Hash: hashes[n]}})
 	}
 	return views
 }
@@ -98,7 +100,8 @@ func TestViewErrors(t *testing.T) {
 		{-32000, "state at block #2 is pruned", "no state"},
 		{-32000, "No state available for block 2", "no state"},
 		{-32000, "World state unavailable", "no state"},
-		{-32000, "This request is not supported because your node is running with state pruning. Run with --pruning=archive.", "no state"},
+		{-32000, "This request is not supported because your node is running with state pruning. Run with --pruning=archive.",
+			"no state"},
 		{-32600, "Archive requests require a paid plan", "no state"},
 		{-32000, "old data not available due to pruning: requested block 2", "no state"},
 		{-32000, "state recreation l2 gas depth limit exceeded", "no state"},
@@ -160,24 +163,28 @@ func TestViewErrors(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%d %s: %s (%v), want %s", c.code, c.message, got, err, c.want)
 		}
-		if c.want == "reverts" && (!n.health.is(usable) || n.health.rests() > 0 || n.limits.callsAtOnce() != HeadersAtOnce || n.numbers.Load()) {
+		if c.want == "reverts" &&
+			(!n.health.is(usable) || n.health.rests() > 0 || n.limits.callsAtOnce() != HeadersAtOnce || n.numbers.Load()) {
 			t.Errorf("%d %s: the error text of a contract affects the endpoint: %+v", c.code, c.message, n.health.look())
 		}
 	}
 }
 
-// TestStateOrBlock: words that a node also has for a block that it does not have yet mean that the state is gone only if
-// its head is far above the block, or if the words name a newer block.
+// TestStateOrBlock: words that a node also has for a block that it does not have yet mean that the state is gone only
+// if its head is far above the block, or if the words name a newer block.
 func TestStateOrBlock(t *testing.T) {
 	t.Parallel()
-	for _, message := range []string{"no state found for block 0x02", "no state found for block number 2", "State not found for block",
+	for _, message := range []string{"no state found for block 0x02", "no state found for block number 2",
+		"State not found for block",
 		"failed to load state at height 2; version does not exist (latest height: 1): invalid request",
 		"failed to load state at height 2; version does not exist (latest height: 9): invalid request"} {
 		node := newStateful(t, func(string) (string, int, string) { return "", -32603, message })
 		_, n := statePool(t, node)
-		for head, want := range map[uint64]bool{2: strings.Contains(message, "height: 9"), 129: strings.Contains(message, "height: 9"), 130: true} {
+		for head, want := range map[uint64]bool{2: strings.Contains(message, "height: 9"),
+			129: strings.Contains(message, "height: 9"), 130: true} {
 			n.health.set(func(h *health) { h.head = &Header{Number: head} })
-			v := Sample{SampleCall: SampleCall{To: common.Address{1}, Input: []byte{1}}, At: &Header{Number: 2, Hash: stateHashes[2]}}
+			v := Sample{SampleCall: SampleCall{To: common.Address{1}, Input: []byte{1}},
+				At: &Header{Number: 2, Hash: stateHashes[2]}}
 			if err := n.oneView(t.Context(), &v); v.noState != want || (err == nil) != want {
 				t.Errorf("%s, at head %d: %v, %v", message, head, v.noState, err)
 			}
@@ -204,11 +211,13 @@ func TestViewsByNumber(t *testing.T) {
 		_, n := statePool(t, node)
 		seen := viewsOf(stateHashes)
 		err := n.views(t.Context(), seen)
-		if c.want == "" && (err != nil || len(seen) != 3 || len(seen[2].Output) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || len(seen) != 3 || len(seen[2].Output) != 1) || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %+v, %v", name, seen, err)
 		}
 		calls := node.calls.Load()
-		if again := n.views(t.Context(), viewsOf(stateHashes)); (again == nil) != (err == nil) || node.calls.Load() != calls+3 {
+		if again := n.views(t.Context(), viewsOf(stateHashes)); (again == nil) != (err == nil) ||
+			node.calls.Load() != calls+3 {
 			t.Errorf("%s: the second time there were %d calls, %v", name, node.calls.Load()-calls, again)
 		}
 	}

@@ -22,7 +22,8 @@ func TestPace(t *testing.T) {
 		now = now.Add(time.Second)
 		block = 100 + 10*i
 		st, eta = p.backfill(now, from, block, 1100, 30*i)
-		if st.BlocksPerSecond != 10 || st.LogsPerSecond != 30 || eta == nil || *eta != 100-i || st.Part() != float64(10*i)/1000 {
+		if st.BlocksPerSecond != 10 || st.LogsPerSecond != 30 || eta == nil || *eta != 100-i ||
+			st.Part() != float64(10*i)/1000 {
 			t.Fatalf("after %d s the status is %+v with an ETA of %v", i, st, eta)
 		}
 	}

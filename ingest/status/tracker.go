@@ -51,14 +51,15 @@ type Status struct {
 	IndexedTime uint64    `json:"-"` // Unix seconds
 	Checked     time.Time `json:"-"` // when the chain was last seen to continue the log
 	// The vaults start at CoveredFrom or above, and all are covered up to CoveredTo.
-	CoveredFrom     uint64                  `json:"-"`
-	CoveredTo       uint64                  `json:"-"`
-	DisprovenAt     uint64                  `json:"-"` // the block that Disproven is about
-	FinalWarning    string                  `json:"-"` // why nothing more becomes final
-	AttendWarning   string                  `json:"-"` // why a command waits, or a vault that is not in the log
-	ProofWarning    string                  `json:"-"` // why blocks at the head are not proven
-	ReceiptsWarning string                  `json:"-"` // why the proof by receipts does not reach the final block
-	Sampling        []registry.VaultWarning `json:"-"` // for vaults whose NAV is sampled only from a block after their start
+	CoveredFrom     uint64 `json:"-"`
+	CoveredTo       uint64 `json:"-"`
+	DisprovenAt     uint64 `json:"-"` // the block that Disproven is about
+	FinalWarning    string `json:"-"` // why nothing more becomes final
+	AttendWarning   string `json:"-"` // why a command waits, or a vault that is not in the log
+	ProofWarning    string `json:"-"` // why blocks at the head are not proven
+	ReceiptsWarning string `json:"-"` // why the proof by receipts does not reach the final block
+	// for vaults whose NAV is sampled only from a block after their start
+	Sampling []registry.VaultWarning `json:"-"`
 }
 
 // LateVault is a vault whose history is still being read.

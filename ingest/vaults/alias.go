@@ -38,7 +38,8 @@ func (r *Registrar) obeyAlias(ctx context.Context, c Command) (o Outcome, ended 
 		return refused("vault %s was removed: bring it back with `navlog vault restore`", c.Vault), true, nil
 	case c.Kind == registry.SendEarlier:
 		n, ended, err := r.writer.SendEarlier(ctx, c.Vault, a.Partner)
-		return done("%d referrals of vault %s were written for partner %d: dispatch sends those that it has not sent before", n, c.Vault, a.Partner), ended, err
+		return done("%d referrals of vault %s were written for partner %d: dispatch sends those that it has not sent before",
+			n, c.Vault, a.Partner), ended, err
 	}
 	o, err = r.alias(ctx, c, a)
 	return o, true, err
@@ -66,7 +67,8 @@ func (r *Registrar) alias(ctx context.Context, c Command, a Alias) (o Outcome, e
 	}
 	fact, next := writer.VaultFact(mapping.WithAlias(known, a.Value, a.Partner)), *r.writer.State.CoverageOf(c.Vault)
 	next.Introduced = fact
-	if err := r.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{next}}); err != nil {
+	if err := r.writer.Commit(ctx,
+		&writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{next}}); err != nil {
 		return o, err
 	}
 	return done("seq %d: webhooks use it from now on, and responses with the next generation", fact.GetSeq()), nil

@@ -65,7 +65,8 @@ func (r registryCommands) Pending(ctx context.Context) ([]Command, error) {
 }
 
 func (r registryCommands) Finish(ctx context.Context, id int64, o Outcome) error {
-	if err := r.q.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: id, Outcome: o.Is, Detail: o.Detail}); err != nil {
+	if err := r.q.FinishVaultCommand(ctx,
+		db.FinishVaultCommandParams{ID: id, Outcome: o.Is, Detail: o.Detail}); err != nil {
 		return fmt.Errorf("write the outcome of command %d: %w", id, err)
 	}
 	return nil
@@ -159,7 +160,8 @@ func (b *inbox) next() (c Command, ok bool) {
 
 // end notes the outcome of the oldest command.
 func (b *inbox) end(c Command, o Outcome) {
-	b.log.Info("command about a vault", "command", c.ID, "kind", c.Kind, "vault", c.Vault, "outcome", o.Is, "detail", o.Detail)
+	b.log.Info("command about a vault", "command", c.ID, "kind", c.Kind, "vault", c.Vault, "outcome", o.Is, "detail",
+		o.Detail)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended[c.ID] = o
@@ -205,7 +207,8 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
 	}
 	if err != nil && calls && able && ctx.Err() == nil && !errors.Is(err, writer.ErrCommit) && r.fails(c) {
-		o, err = refused("the nodes failed in %d attempts: %v; give the command again once they answer", attemptsEnough, err), nil
+		o, err = refused("the nodes failed in %d attempts: %v; give the command again once they answer", attemptsEnough, err),
+			nil
 	}
 	if err == nil && ended {
 		clear(r.responses)
@@ -250,11 +253,13 @@ func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outco
 	gone := *have
 	gone.Removed = true
 	fact := writer.VaultFact(&event.Vault{Address: address[:], StartBlock: gone.Start, Removed: true})
-	if err := r.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{gone}}); err != nil {
+	if err := r.writer.Commit(ctx,
+		&writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{gone}}); err != nil {
 		return o, err
 	}
 	r.Watch()
-	return done("seq %d: the vault is removed from responses with the next generation, and is covered up to block %d", fact.GetSeq(), gone.To), nil
+	return done("seq %d: the vault is removed from responses with the next generation, and is covered up to block %d",
+		fact.GetSeq(), gone.To), nil
 }
 
 // add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
@@ -285,13 +290,15 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 		return refused("%s %s has no code on chain %d", missing[0].Role, missing[0].Address, r.writer.ChainID), nil
 	}
 	return r.introduceBy(ctx, n, tip, v, func(have *writer.Coverage) Outcome {
-		return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.State.Seq, v.Address, have.Start)
+		return done("seq %d: vault %s is read from block %d, and is in responses with the next generation",
+			r.writer.State.Seq, v.Address, have.Start)
 	})
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
 // covered.
-func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, tip *rpc.Header, address common.Address) (o Outcome, err error) {
+func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, tip *rpc.Header, address common.Address) (o Outcome,
+	err error) {
 	have := r.writer.State.CoverageOf(address)
 	switch {
 	case have == nil:

@@ -93,12 +93,14 @@ func Faults(all []Config) (faults []error) {
 		}
 		key := strings.ToLower(v.Address)
 		if first, twice := seen[key]; twice {
-			faults = append(faults, fmt.Errorf("chain.vaults[%d].address is the same as chain.vaults[%d].address (%s)", i, first, v.Address))
+			faults = append(faults, fmt.Errorf("chain.vaults[%d].address is the same as chain.vaults[%d].address (%s)", i, first,
+				v.Address))
 			continue
 		}
 		seen[key] = i
 		if len(v.Name) > maxLabel || !utf8.ValidString(v.Name) {
-			faults = append(faults, fmt.Errorf("chain.vaults[%d].name has %d bytes and must be UTF-8 of at most %d", i, len(v.Name), maxLabel))
+			faults = append(faults, fmt.Errorf("chain.vaults[%d].name has %d bytes and must be UTF-8 of at most %d", i,
+				len(v.Name), maxLabel))
 		}
 	}
 	return append(faults, mappingFaults(all)...)

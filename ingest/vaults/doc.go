@@ -1,5 +1,5 @@
-// Package vaults decides which vaults are indexed, and keeps their records in the log: their configuration (Config), what
-// they return about themselves, and the operators' commands about them (Registrar).
+// Package vaults decides which vaults are indexed, and keeps their records in the log: their configuration (Config),
+// what they return about themselves, and the operators' commands about them (Registrar).
 //
 // The vaults are those of the log that were not removed, and those that chain.vaults adds. A vault that is missing from
 // chain.vaults stays, with a warning. Only a command removes one (`navlog vault remove`): the command is queued in

@@ -192,7 +192,8 @@ func mappingFaults(all []Config) (faults []error) {
 		}
 		for j, other := range specs {
 			if a := overlap(s.Sources, other.Sources); a != nil {
-				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic tells their logs apart", j, i, a))
+				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic "+
+					"tells their logs apart", j, i, a))
 			}
 		}
 		specs = append(specs, s)
@@ -293,7 +294,8 @@ func (r *Registrar) specOf(v vault) *Spec {
 	}
 	out := &Spec{Decimals: -1, AssetDecimals: -1, Sources: r.sourcesOf(v.Address)}
 	for _, m := range r.writer.State.Records[v.Address].GetMappings() {
-		out.Texts = append(out.Texts, mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
+		out.Texts = append(out.Texts,
+			mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
 	}
 	return out
 }
@@ -311,7 +313,8 @@ func sameSources(a, b []mapping.Source) bool {
 }
 
 func sorted(sources []mapping.Source) []mapping.Source {
-	return slices.SortedFunc(slices.Values(sources), func(a, b mapping.Source) int { return strings.Compare(a.Role, b.Role) })
+	return slices.SortedFunc(slices.Values(sources),
+		func(a, b mapping.Source) int { return strings.Compare(a.Role, b.Role) })
 }
 
 // changed reports whether the configuration of a vault differs from the log in a way that a new record can express.

@@ -43,8 +43,8 @@ func TestTextsOfACommandFitIntoARecord(t *testing.T) {
 	}
 }
 
-// The decimals that a configuration leaves to the contracts are those of the log, so they change nothing: the record of the
-// vault would be appended at each step. Decimals that the configuration names do.
+// The decimals that a configuration leaves to the contracts are those of the log, so they change nothing: the record of
+// the vault would be appended at each step. Decimals that the configuration names do.
 func TestDecimalsOfTheContractsChangeNothing(t *testing.T) {
 	six := uint8(6)
 	for name, c := range map[string]struct {
@@ -53,7 +53,8 @@ func TestDecimalsOfTheContractsChangeNothing(t *testing.T) {
 	}{
 		"of the contracts": {nil, nil, false}, "as in the log": {&six, nil, false}, "other decimals": {nil, &six, true},
 	} {
-		set, err := Read([]Config{{Address: common.Address{1}.Hex(), Mapping: "lagoon-v0.6", Decimals: c.decimals, Asset: AssetConfig{Decimals: c.ofAsset}}})
+		set, err := Read([]Config{{Address: common.Address{1}.Hex(), Mapping: "lagoon-v0.6", Decimals: c.decimals,
+			Asset: AssetConfig{Decimals: c.ofAsset}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,9 @@ func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 		}
 		for _, source := range missing {
 			if tip.Number < v.Start { // it may not exist yet
-				later = append(later, fmt.Errorf("%s %s has no code at block %d, the head of %s, and its vault starts at block %d: "+
-					"wait until the node has synced, or correct startBlock in chain.vaults", source.Role, source.Address, tip.Number, n.Name, v.Start))
+				later = append(later, fmt.Errorf("%s %s has no code at block %d, the head of %s, and its vault starts at block "+
+					"%d: wait until the node has synced, or correct startBlock in chain.vaults", source.Role, source.Address,
+					tip.Number, n.Name, v.Start))
 				continue
 			}
 			faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc",
@@ -76,7 +77,9 @@ func (set Set) StartsKept(cursor *event.Cursor) error {
 	for _, v := range set {
 		for _, have := range cursor.GetVaults() {
 			if bytes.Equal(have.GetAddress(), v.Address[:]) && v.Start < have.GetStartBlock() {
-				faults = append(faults, fmt.Errorf("the start block of vault %s was lowered from %d to %d, but the log is append-only and holds the vault from block %d on: set it back, or delete %s and %s to index the chain into a new log and run `navlog projection rebuild`",
+				faults = append(faults, fmt.Errorf("the start block of vault %s was lowered from %d to %d, but the log is "+
+					"append-only and holds the vault from block %d on: set it back, or delete %s and %s to index the chain into a "+
+					"new log and run `navlog projection rebuild`",
 					v.Address, have.GetStartBlock(), v.Start, have.GetStartBlock(), log, topic))
 			}
 		}
@@ -110,8 +113,10 @@ type Registrar struct {
 
 // NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must
 // return the same about a vault.
-func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
-	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log, responses: map[view]hexutil.Bytes{}}
+func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, status *status.Tracker,
+	log *slog.Logger) *Registrar {
+	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log,
+		responses: map[view]hexutil.Bytes{}}
 }
 
 // Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not
@@ -125,17 +130,20 @@ func (r *Registrar) Watch() {
 	}
 	for _, v := range r.Set {
 		if have := r.writer.State.CoverageOf(v.Address); have != nil && have.Removed {
-			warn(v.Address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
+			warn(v.Address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back "+
+				"with `navlog vault restore`")
 			continue
 		} else if have != nil && !sameSources(v.Spec.Sources, r.sourcesOf(v.Address)) {
-			warn(v.Address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
+			warn(v.Address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the "+
+				"chain into a new log for other sources")
 			v.Spec = nil
 		}
 		vaults = append(vaults, v)
 	}
 	for _, known := range r.writer.State.Indexed() {
 		if !slices.ContainsFunc(r.Set, func(v vault) bool { return v.Address == known.Address }) {
-			warn(known.Address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or remove it with `navlog vault remove`")
+			warn(known.Address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or "+
+				"remove it with `navlog vault remove`")
 			vaults = append(vaults, vault{known.Address, known.Start, known.Name, nil})
 		}
 	}
@@ -159,9 +167,12 @@ func (r *Registrar) Watch() {
 func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did bool, err error) {
 	switch vaults := r.selected; {
 	case len(vaults) == 0:
-		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
+		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with " +
+			"`navlog vault restore`")
 	case len(vaults) > Max:
-		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", len(vaults), Max)
+		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log "+
+			"stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults",
+			len(vaults), Max)
 	}
 	if len(r.stale) == 0 {
 		return false, nil
@@ -197,7 +208,8 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 		for _, m := range fact.GetMappings() {
 			presets = append(presets, m.GetPreset())
 		}
-		r.log.Info("appending vault record", "vault", v.Address, "name", fact.GetName(), "startBlock", known.Start, "mappings", presets)
+		r.log.Info("appending vault record", "vault", v.Address, "name", fact.GetName(), "startBlock", known.Start,
+			"mappings", presets)
 	}
 	c.Units = [][]*event.Record{unit}
 	if err := r.writer.Commit(ctx, c); err != nil {
@@ -222,7 +234,8 @@ func (r *Registrar) apart(v vault) error {
 			continue
 		}
 		if a := overlap(ours, r.sourcesOf(other.Address)); a != nil {
-			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.Address, v.Address, a)
+			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of "+
+				"them a topic filter", other.Address, v.Address, a)
 		}
 	}
 	return nil
@@ -230,7 +243,8 @@ func (r *Registrar) apart(v vault) error {
 
 // describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
 // without decimals or an asset its amounts mean nothing.
-func (r *Registrar) describe(ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64) (*event.Vault, error) {
+func (r *Registrar) describe(ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64) (*event.Vault,
+	error) {
 	q := questions{Registrar: r, ctx: ctx, node: n, at: tip, vault: v.Address}
 	given := r.specOf(v)
 	fact, err := given.record(v.Address, start, v.Name)
@@ -298,7 +312,8 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	}
 	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
-		err = rpc.Refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and configure there what the contract does not return", q.vault, method, of, err)
+		err = rpc.Refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and "+
+			"configure there what the contract does not return", q.vault, method, of, err)
 	}
 	q.err = err
 	return answer
@@ -316,7 +331,8 @@ func label(q *questions, of common.Address, method string) string {
 	}
 	text, err := ask[string](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
-		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method, "error", err)
+		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method,
+			"error", err)
 		return ""
 	}
 	q.err = err
@@ -334,12 +350,14 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	output, found := q.responses[v]
 	if !found {
 		samples, noState, err := q.nodes.Sample(q.ctx, q.node, q.agreement,
-			[]rpc.SampleCall{{Vault: q.vault, Number: q.at.Number, To: v.of, Input: data}}, map[uint64]*rpc.Header{q.at.Number: q.at})
+			[]rpc.SampleCall{{Vault: q.vault, Number: q.at.Number, To: v.of, Input: data}},
+			map[uint64]*rpc.Header{q.at.Number: q.at})
 		switch {
 		case err != nil:
 			return answer, fmt.Errorf("call %s() of %s: %w", v.method, v.of, err)
 		case noState > 0:
-			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of, q.agreement, noState)
+			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of,
+				q.agreement, noState)
 		case samples[0].Output == nil:
 			return answer, fmt.Errorf("%w: it reverts", errNoAnswer)
 		}

@@ -73,8 +73,10 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 	}
 	if omitted := w.count(c, due); len(omitted) > 0 {
 		l := omitted[0]
-		w.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length and hash instead", "logs", len(omitted),
-			"vault", mapping.VaultOf(l), "event", eventOf(w.State.Mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
+		w.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length "+
+			"and hash instead", "logs", len(omitted),
+			"vault", mapping.VaultOf(l), "event", eventOf(w.State.Mapped, l), "block", l.GetBlockNumber(), "logIndex",
+			l.GetLogIndex(), "bytes", l.GetDataLength())
 	}
 	w.report()
 	return nil
@@ -84,7 +86,8 @@ func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 // returned function is called.
 func (w *Writer) slow() (confirmed func()) {
 	reason := fmt.Sprintf("Kafka has not confirmed the transaction that began at %s; "+
-		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339), chainlog.CommitTimeout)
+		"after %s ingest reads from the log how far it came, and continues there", time.Now().UTC().Format(time.RFC3339),
+		chainlog.CommitTimeout)
 	noted := make(chan struct{})
 	var before string
 	timer := time.AfterFunc(slowCommit, func() {
@@ -189,7 +192,8 @@ func encode(c *Change, due []referral, logID []byte) ([]*kgo.Record, error) {
 			return nil, err
 		}
 		if len(k.Value) > maxRecord {
-			return nil, rpc.Refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
+			return nil, rpc.Refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may "+
+				"have: nothing was appended",
 				r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
 		}
 		chainlog.Carry(k, c.parent)

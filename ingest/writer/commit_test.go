@@ -71,7 +71,8 @@ func TestProducerFails(t *testing.T) {
 			}
 		}
 		vault := &event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: make([]byte, 20)}}}
-		block := &event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: 7, Hash: make([]byte, 32), ParentHash: make([]byte, 32)}}}
+		block := &event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: 7, Hash: make([]byte, 32),
+			ParentHash: make([]byte, 32)}}}
 		err := s.Commit(t.Context(), &Change{Units: [][]*event.Record{{vault}, {block}}})
 		if !errors.Is(err, ErrCommit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a producer that does not %s: commit returns %v", c.call, err)
@@ -129,7 +130,8 @@ func TestNextSessionHasTheState(t *testing.T) {
 			t.Fatalf("after %d transactions: %v", n+1, err)
 		}
 		if next.State.offset != s.State.offset {
-			t.Errorf("after %d transactions record %d is at offset %d, and was at %d", n+1, s.State.Seq, next.State.offset, s.State.offset)
+			t.Errorf("after %d transactions record %d is at offset %d, and was at %d", n+1, s.State.Seq, next.State.offset,
+				s.State.offset)
 		}
 		for j, e := range s.State.Window.entries {
 			if got := next.State.Window.entries[j].Offset; got != e.Offset {
@@ -183,7 +185,8 @@ func TestRecordThatIsTooLongIsRefused(t *testing.T) {
 func TestLargestRecordFits(t *testing.T) {
 	full := func(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
 	l := &event.Log{
-		Address: full(20), Topics: [][]byte{full(32), full(32), full(32), full(32)}, BlockNumber: math.MaxUint64, BlockHash: full(32),
+		Address: full(20), Topics: [][]byte{full(32), full(32), full(32), full(32)}, BlockNumber: math.MaxUint64,
+		BlockHash: full(32),
 		BlockTime: math.MaxUint64, TxHash: full(32), TxIndex: math.MaxUint32, LogIndex: math.MaxUint32,
 	}
 	l.SetData(full(event.MaxData))
@@ -195,7 +198,8 @@ func TestLargestRecordFits(t *testing.T) {
 		t.Errorf("the record has %d bytes and may have %d (%v)", len(k.Value), maxRecord, err)
 	}
 	l.SetData(full(event.MaxData + 1))
-	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 || !bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
+	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 ||
+		!bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
 		t.Errorf("for larger data the record has the length %d and the hash %x", l.DataLength, l.DataHash)
 	}
 }
@@ -238,7 +242,8 @@ func TestAddedPartitionsStayEmpty(t *testing.T) {
 		}
 	})
 	read := 0
-	err = chainlog.ReadAfter(t.Context(), 1, chainlog.Position{}, func(chainlog.Entry) error { read++; return nil }, kafka.Options()...)
+	err = chainlog.ReadAfter(t.Context(), 1, chainlog.Position{}, func(chainlog.Entry) error { read++; return nil },
+		kafka.Options()...)
 	if err != nil || read != blocks {
 		t.Errorf("the log has %d records of %d, %v", read, blocks, err)
 	}

@@ -46,7 +46,8 @@ func (w *Window) due(mapped *mapping.Vaults, before, upTo, seq uint64) []referra
 // a partner's referrals stay in order.
 func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	value, err := proto.Marshal(&event.Referral{
-		ChainId: r.GetChainId(), Kind: KindOf(r.effect), PartnerId: r.effect.GetPartnerId(), Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(), Effect: r.effect,
+		ChainId: r.GetChainId(), Kind: KindOf(r.effect), PartnerId: r.effect.GetPartnerId(), Seq: r.GetSeq(), LogId: logID,
+		Log: r.GetLog(), Effect: r.effect,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)

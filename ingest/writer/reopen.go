@@ -15,7 +15,8 @@ const (
 
 // Reopen reads the whole log to build the window for a head at the ancestor, plus everything above the ancestor. It
 // returns the published referrals above the ancestor, including those that an earlier, unfinished resumption retracted.
-func (w *Writer) Reopen(ctx context.Context, ancestor uint64, progress func(done, of uint64)) (published []*event.Record, err error) {
+func (w *Writer) Reopen(ctx context.Context, ancestor uint64,
+	progress func(done, of uint64)) (published []*event.Record, err error) {
 	w.State.Window = Window{}
 	publishedTo := min(w.State.published, ancestor)
 	w.State.floor = max(min(w.State.Final, publishedTo), ancestor-min(ancestor, w.Window))

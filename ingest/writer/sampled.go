@@ -32,7 +32,8 @@ func (w *Writer) noteNoState(covered []Coverage) {
 			continue
 		}
 		if v.SampledFrom == 0 {
-			w.log.Warn("no endpoint has the state of old blocks, so NAV is sampled from a later block", "vault", v.Address, "block", block)
+			w.log.Warn("no endpoint has the state of old blocks, so NAV is sampled from a later block", "vault", v.Address,
+				"block", block)
 		}
 		v.SampledFrom = block + 1
 	}
@@ -50,14 +51,16 @@ func (s *State) samplingWarnings() (warnings []registry.VaultWarning) {
 		r := s.Records[v.Address]
 		if r != nil && s.Mapped.Of(v.Address).Description.Derives() {
 			if _, ok := s.NavDigits(v.Address); !ok {
-				warn(fmt.Sprintf("its NAV is unknown: shares of %d decimals of an asset of %d decimals have no price with 18 decimals",
+				warn(fmt.Sprintf("its NAV is unknown: shares of %d decimals of an asset of %d decimals have no price with 18 "+
+					"decimals",
 					r.GetDecimals(), r.GetAsset().GetDecimals()))
 				continue
 			}
 		}
 		if v.SampledFrom > 0 {
 			warn(fmt.Sprintf("its NAV is sampled from block %d on: earlier blocks were read without samples, or no endpoint of "+
-				"chain.rpc had their state; for the whole history, index the chain into a new log with an archive node", v.SampledFrom))
+				"chain.rpc had their state; for the whole history, index the chain into a new log with an archive node",
+				v.SampledFrom))
 		}
 	}
 	return warnings

@@ -239,8 +239,10 @@ func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 		c.Head = s.Head.Record()
 	}
 	for _, v := range s.Covered {
-		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.Address[:]), StartBlock: v.Start, CoveredTo: v.To, ConfiguredName: v.Name, BelievedTo: v.Believed, ProvenTo: v.Proven, Removed: v.Removed,
-			RecordSeq: v.record, RecordOffset: v.offset, SampledFrom: v.SampledFrom})
+		c.Vaults = append(c.Vaults,
+			&event.Coverage{Address: slices.Clone(v.Address[:]), StartBlock: v.Start, CoveredTo: v.To, ConfiguredName: v.Name,
+				BelievedTo: v.Believed, ProvenTo: v.Proven, Removed: v.Removed, RecordSeq: v.record, RecordOffset: v.offset,
+				SampledFrom: v.SampledFrom})
 	}
 	return c
 }
@@ -248,8 +250,9 @@ func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 // stateOf is the inverse of cursor, without the window and the records of the vaults.
 func stateOf(c *event.Cursor) *State {
 	s := &State{
-		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), Seq: c.GetSeq(), Final: c.GetFinalBlock(), published: c.GetReferralBlock(),
-		Frozen: c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(),
+		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), Seq: c.GetSeq(), Final: c.GetFinalBlock(),
+		published: c.GetReferralBlock(),
+		Frozen:    c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(),
 	}
 	if c.GetHead() != nil {
 		s.Head = rpc.HeaderOf(c.GetHead())
@@ -270,15 +273,19 @@ func possible(c *event.Cursor) error {
 	case len(c.GetLogId()) != 16 || len(c.GetGenesisHash()) != common.HashLength:
 		return fmt.Errorf("its log id has %d bytes and its genesis hash %d", len(c.GetLogId()), len(c.GetGenesisHash()))
 	case c.GetWindowSeq() > c.GetSeq() || c.GetWindowOffset() < 0:
-		return fmt.Errorf("its window begins at record %d, offset %d, of %d records", c.GetWindowSeq(), c.GetWindowOffset(), c.GetSeq())
+		return fmt.Errorf("its window begins at record %d, offset %d, of %d records", c.GetWindowSeq(), c.GetWindowOffset(),
+			c.GetSeq())
 	case c.GetHead() != nil && !whole(c.GetHead()):
-		return fmt.Errorf("the hashes of its head, block %d, have %d and %d bytes", c.GetHead().GetNumber(), len(c.GetHead().GetHash()), len(c.GetHead().GetParentHash()))
+		return fmt.Errorf("the hashes of its head, block %d, have %d and %d bytes", c.GetHead().GetNumber(),
+			len(c.GetHead().GetHash()), len(c.GetHead().GetParentHash()))
 	}
 	seen := map[common.Address]bool{}
 	for _, v := range c.GetVaults() {
 		address := common.BytesToAddress(v.GetAddress())
-		if len(v.GetAddress()) != common.AddressLength || seen[address] || v.GetStartBlock() == 0 || v.GetCoveredTo() < v.GetStartBlock()-1 {
-			return fmt.Errorf("it covers the vault 0x%x from block %d to block %d", v.GetAddress(), v.GetStartBlock(), v.GetCoveredTo())
+		if len(v.GetAddress()) != common.AddressLength || seen[address] || v.GetStartBlock() == 0 ||
+			v.GetCoveredTo() < v.GetStartBlock()-1 {
+			return fmt.Errorf("it covers the vault 0x%x from block %d to block %d", v.GetAddress(), v.GetStartBlock(),
+				v.GetCoveredTo())
 		}
 		seen[address] = true
 	}

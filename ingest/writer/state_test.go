@@ -101,7 +101,8 @@ func TestRestoredStateIsTheState(t *testing.T) {
 		seeds = 10
 	}
 	for seed := range seeds {
-		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*rpc.Header{{}}, published: map[string]int{}, window: 6 + 10*(seed%3)}
+		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*rpc.Header{{}}, published: map[string]int{},
+			window: 6 + 10*(seed%3)}
 		s := &State{Head: m.chain[0], logID: make([]byte, 16)}
 		for n := range 300 {
 			c := &Change{}
@@ -152,7 +153,8 @@ func (m *model) restore(cursor *event.Cursor) *State {
 }
 
 func same(a, b *State) error {
-	if a.Seq != b.Seq || a.Final != b.Final || a.published != b.published || a.floor != b.floor || a.Head.Hash != b.Head.Hash {
+	if a.Seq != b.Seq || a.Final != b.Final || a.published != b.published || a.floor != b.floor ||
+		a.Head.Hash != b.Head.Hash {
 		return fmt.Errorf("restored %+v, was %+v", b, a)
 	}
 	seqs := func(s *State) (all []uint64) {
@@ -191,7 +193,8 @@ func (m *model) checkPublished(t *testing.T, s *State, seed uint64) {
 			want = 1
 		}
 		if got := m.published[fmt.Sprintf("%x/%d", l.GetBlockHash(), l.GetLogIndex())]; got != want {
-			t.Fatalf("seed %d: the log %d of block %d was published %d times with referral block %d, want %d", seed, l.GetLogIndex(), l.GetBlockNumber(), got, s.published, want)
+			t.Fatalf("seed %d: the log %d of block %d was published %d times with referral block %d, want %d", seed,
+				l.GetLogIndex(), l.GetBlockNumber(), got, s.published, want)
 		}
 	}
 }
@@ -247,7 +250,8 @@ func FuzzCursor(f *testing.F) {
 		{LogId: make([]byte, 16), GenesisHash: make([]byte, 31)},
 		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), WindowSeq: 2, Seq: 1},
 		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), WindowOffset: -1},
-		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), Head: &event.Block{Number: math.MaxUint64, Hash: make([]byte, 32)}},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32),
+			Head: &event.Block{Number: math.MaxUint64, Hash: make([]byte, 32)}},
 		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), Vaults: []*event.Coverage{vault, vault}},
 		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), Vaults: []*event.Coverage{{Address: make([]byte, 20)}}},
 	} {

@@ -29,7 +29,8 @@ func (w *Window) Apply(e chainlog.Entry) {
 
 // remove drops a record that was retracted. One that is missing was dropped before the window began.
 func (w *Window) remove(seq uint64) {
-	i, found := slices.BinarySearchFunc(w.entries, seq, func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
+	i, found := slices.BinarySearchFunc(w.entries, seq,
+		func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
 	if found {
 		w.entries = slices.Delete(w.entries, i, i+1)
 	}
@@ -37,7 +38,8 @@ func (w *Window) remove(seq uint64) {
 
 // prune drops what no longer matters.
 func (w *Window) prune(mapped *mapping.Vaults, floor, published uint64) {
-	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, published) })
+	w.entries = slices.DeleteFunc(w.entries,
+		func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, published) })
 }
 
 // matters reports whether a record can still matter: above the floor every record does, and below it only one that may

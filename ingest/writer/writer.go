@@ -43,7 +43,8 @@ func (l Log) Cursor(ctx context.Context) (*event.Cursor, error) {
 // Mapped reads the newest record of each vault, at which the cursor points: it determines how the vault's logs are read
 // and mapped, regardless of the configuration. A cursor of an earlier version has no such pointers; its vaults have the
 // mapping of the reference contracts.
-func (l Log) Mapped(ctx context.Context, cursor *event.Cursor) (*mapping.Vaults, map[common.Address]*event.Vault, error) {
+func (l Log) Mapped(ctx context.Context, cursor *event.Cursor) (*mapping.Vaults, map[common.Address]*event.Vault,
+	error) {
 	mapped, err := mapping.NewVaults()
 	if err != nil {
 		return nil, nil, err
@@ -82,15 +83,20 @@ func (l Log) check(ctx context.Context, cursor *event.Cursor, genesis common.Has
 	case cursor == nil:
 		return rpc.Refuse("%s holds log %x but %s is empty: %s", log, origin.GetLogId(), topic, advice)
 	case origin == nil:
-		return rpc.Refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log, advice)
+		return rpc.Refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log,
+			advice)
 	case !bytes.Equal(cursor.GetLogId(), origin.GetLogId()):
-		return rpc.Refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), advice)
+		return rpc.Refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(),
+			advice)
 	case !bytes.Equal(origin.GetGenesisHash(), genesis[:]):
-		return rpc.Refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, if a development chain was restarted, delete %s and %s to index it into a new log",
+		return rpc.Refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, "+
+			"although both are chain %d: correct chain.rpc, or, if a development chain was restarted, delete %s and %s to "+
+			"index it into a new log",
 			log, origin.GetGenesisHash(), genesis, l.ChainID, log, topic)
 	}
 	if err := possible(cursor); err != nil {
-		return rpc.Refuse("the newest cursor of %s cannot be right: %v; restore the topic and the log from the same backup", topic, err)
+		return rpc.Refuse("the newest cursor of %s cannot be right: %v; restore the topic and the log from the same backup",
+			topic, err)
 	}
 	return nil
 }
@@ -194,7 +200,8 @@ func (w *Writer) Close() {
 // Rightful returns ErrFenced unless a cursor is by this writer or by the last one.
 func (w *Writer) Rightful(cursor *event.Cursor, last []byte) error {
 	if by := cursor.GetInstanceId(); !bytes.Equal(by, last) && !bytes.Equal(by, w.Instance) {
-		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced, chainlog.CursorTopic(w.ChainID), by, w.Instance)
+		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced,
+			chainlog.CursorTopic(w.ChainID), by, w.Instance)
 	}
 	return nil
 }
@@ -237,7 +244,8 @@ func (w *Writer) readTail(ctx context.Context, cursor *event.Cursor) error {
 	last := from.Seq
 	err := chainlog.ReadAfter(ctx, w.ChainID, from, func(e chainlog.Entry) error {
 		if b := e.GetBlock(); b != nil && !whole(b) {
-			return &chainlog.CorruptError{Topic: chainlog.LogTopic(w.ChainID), Offset: e.Offset, Err: fmt.Errorf("the hashes of block %d are not 32 bytes long", b.GetNumber())}
+			return &chainlog.CorruptError{Topic: chainlog.LogTopic(w.ChainID), Offset: e.Offset,
+				Err: fmt.Errorf("the hashes of block %d are not 32 bytes long", b.GetNumber())}
 		}
 		w.State.Window.Apply(e)
 		last, w.State.offset = e.GetSeq(), e.Offset
@@ -247,7 +255,8 @@ func (w *Writer) readTail(ctx context.Context, cursor *event.Cursor) error {
 		return err
 	}
 	if last != w.State.Seq {
-		return rpc.Refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by another program; restore both from the same backup",
+		return rpc.Refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by another "+
+			"program; restore both from the same backup",
 			chainlog.LogTopic(w.ChainID), last, chainlog.CursorTopic(w.ChainID), w.State.Seq)
 	}
 	w.State.prune(w.Window)

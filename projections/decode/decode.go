@@ -309,7 +309,8 @@ func (d *Decoder) log(f *Fact, m, record []byte) error {
 		return nil
 	}
 	odd = odd || omitted || addressLength != common.AddressLength || txLength != common.HashLength
-	d.mapped = mapping.Log{Role: role, Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: d.topics[:count], Data: data}
+	d.mapped = mapping.Log{Role: role, Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: d.topics[:count],
+		Data: data}
 	if sources.Companions() {
 		known := sources.Event(&d.mapped)
 		if known == nil {
@@ -342,7 +343,8 @@ func (d *Decoder) All(in []chainlog.Raw) ([]Fact, error) {
 	d.effects = make([]mapping.Effect, 0, len(in))
 	for i := range in {
 		if err := d.one(in[i], &out[i]); err != nil {
-			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(d.chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
+			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(d.chainID), Offset: in[i].Offset,
+				Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
 		}
 	}
 	return out, nil

@@ -34,7 +34,8 @@ func sameFact(r *event.Record, f *Fact) error {
 	if reading == nil { // neither a log nor a sample
 		reading = &oracle.Reading{}
 	}
-	if kind := chainlog.TypeOf(r); f.Kind.String() != kind || f.Name() != reading.Name || f.Quarantined != reading.Quarantined || f.Retracts != r.GetRetracts() {
+	if kind := chainlog.TypeOf(r); f.Kind.String() != kind || f.Name() != reading.Name ||
+		f.Quarantined != reading.Quarantined || f.Retracts != r.GetRetracts() {
 		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d",
 			f.Kind, f.Name(), f.Quarantined, f.Retracts, kind, reading.Name, reading.Quarantined, r.GetRetracts())
 	}
@@ -53,18 +54,22 @@ func sameFact(r *event.Record, f *Fact) error {
 		return fmt.Errorf("it is not quarantined, although %w", err)
 	}
 	if l := r.GetLog(); l != nil {
-		if f.Log != (Log{common.BytesToAddress(l.GetAddress()), l.GetBlockNumber(), seconds(l.GetBlockTime()), common.BytesToHash(l.GetTxHash()), l.GetLogIndex()}) || f.Hash != common.BytesToHash(l.GetBlockHash()) {
+		if f.Log != (Log{common.BytesToAddress(l.GetAddress()), l.GetBlockNumber(), seconds(l.GetBlockTime()),
+			common.BytesToHash(l.GetTxHash()), l.GetLogIndex()}) || f.Hash != common.BytesToHash(l.GetBlockHash()) {
 			return fmt.Errorf("logged %+v", f.Log)
 		}
 	}
-	if b := r.GetBlock(); b != nil && (f.Log.Block != b.GetNumber() || f.Log.Time != seconds(b.GetTime()) || f.Hash != common.BytesToHash(b.GetHash())) {
+	if b := r.GetBlock(); b != nil &&
+		(f.Log.Block != b.GetNumber() || f.Log.Time != seconds(b.GetTime()) || f.Hash != common.BytesToHash(b.GetHash())) {
 		return fmt.Errorf("block %+v", f.Log)
 	}
-	if v := r.GetVault(); v != nil && (f.Log.Vault != common.BytesToAddress(v.GetAddress()) || f.Removed != v.GetRemoved()) {
+	if v := r.GetVault(); v != nil &&
+		(f.Log.Vault != common.BytesToAddress(v.GetAddress()) || f.Removed != v.GetRemoved()) {
 		return fmt.Errorf("vault %s, removed %t", f.Log.Vault, f.Removed)
 	}
 	if s := r.GetSample(); s != nil {
-		at := Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()), Index: math.MaxUint32}
+		at := Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()),
+			Index: math.MaxUint32}
 		if f.Log != at || f.Hash != common.BytesToHash(s.GetBlockHash()) {
 			return fmt.Errorf("sampled %+v", f.Log)
 		}
@@ -174,7 +179,8 @@ func TestDecodePresets(t *testing.T) {
 				for i := range want {
 					want[i].Log = 0
 				}
-				if !slices.Equal(f.Effects, want) || f.Quarantined != reading.Quarantined || f.Kind == readmodel.LogRecord && f.Name() != reading.Name {
+				if !slices.Equal(f.Effects, want) || f.Quarantined != reading.Quarantined || f.Kind == readmodel.LogRecord &&
+					f.Name() != reading.Name {
 					t.Fatalf("seq %d: %s %v, quarantined %t; want %s %v, %t", seq, f.Name(), f.Effects, f.Quarantined,
 						reading.Name, want, reading.Quarantined)
 				}
@@ -246,7 +252,8 @@ func TestUnits(t *testing.T) {
 		facts = append(facts, f)
 	}
 	const never = math.MaxUint64
-	want := []string{fmt.Sprint(1, 1, uint64(never), false), "2 1 1 false", "3 1 2 false", "4 1 3 false", "7 3 2 true", fmt.Sprint(8, 1, uint64(never), false)}
+	want := []string{fmt.Sprint(1, 1, uint64(never), false), "2 1 1 false", "3 1 2 false", "4 1 3 false", "7 3 2 true",
+		fmt.Sprint(8, 1, uint64(never), false)}
 	for size := 1; size <= len(facts); size++ {
 		var b Batch
 		for piece := range slices.Chunk(facts, size) {
@@ -271,8 +278,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// other is a mapping with a log that has several effects, with one whose only effect changes nothing, with one that cannot
-// be counted, and with a companion.
+// other is a mapping with a log that has several effects, with one whose only effect changes nothing, with one that
+// cannot be counted, and with a companion.
 const other = `preset: other
 sources: {vault: required, gate: required}
 events:
@@ -445,12 +452,14 @@ func TestSample(t *testing.T) {
 		effects     string
 		quarantined bool
 	}{
-		"counts":    {vault, nav, fmt.Sprint([]mapping.Effect{{Kind: mapping.Sample, Has: mapping.Nav, Nav: amountOf(nav), NavDigits: 30}}), false},
+		"counts": {vault, nav,
+			fmt.Sprint([]mapping.Effect{{Kind: mapping.Sample, Has: mapping.Nav, Nav: amountOf(nav), NavDigits: 30}}), false},
 		"too large": {vault, mapping.MaxAmount, "[]", true},
 		"unsampled": {other, nav, "[]", false},
 	} {
-		r := &event.Record{Seq: 7, Boundary: true, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: c.vault[:], BlockNumber: 600,
-			BlockHash: common.Hash{9}.Bytes(), BlockTime: 1 << 40, NavDigits: 30, Assets: common.BigToHash(c.nav).Bytes()}}}
+		r := &event.Record{Seq: 7, Boundary: true,
+			Fact: &event.Record_Sample{Sample: &event.Sample{Vault: c.vault[:], BlockNumber: 600,
+				BlockHash: common.Hash{9}.Bytes(), BlockTime: 1 << 40, NavDigits: 30, Assets: common.BigToHash(c.nav).Bytes()}}}
 		value, err := proto.Marshal(r)
 		must(t, err)
 		vaults, err := mapping.NewVaults(sampled)

@@ -210,7 +210,8 @@ func (c *chain) mine() (facts []decode.Fact) {
 		}
 		if vault == vaults[0] && c.rng.IntN(6) == 0 { // one log deposits and withdraws before the price
 			lost := mapping.Effect{Kind: mapping.Deposit, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Group,
-				ID: block*64 + uint64(i)*8, Owner: owners[c.number(3)], Assets: c.amount(50), Group: c.number(6), Partner: uint32(c.number(2))}
+				ID: block*64 + uint64(i)*8, Owner: owners[c.number(3)], Assets: c.amount(50), Group: c.number(6),
+				Partner: uint32(c.number(2))}
 			f.Effects = []mapping.Effect{lost, {Kind: mapping.Void, Has: mapping.ID, ID: lost.ID}}
 		}
 		if vault == vaults[3] && c.rng.IntN(3) == 0 { // one log prices, funds and pays a request, which it may also make
@@ -218,21 +219,25 @@ func (c *chain) mine() (facts []decode.Fact) {
 			f.Effects = nil
 			if c.rng.IntN(2) == 0 {
 				id = 31 + block
-				f.Effects = append(f.Effects, mapping.Effect{Kind: mapping.Requested, Has: mapping.ID | mapping.Owner | mapping.Shares | mapping.Group,
-					ID: id, Group: id, Owner: owners[c.number(3)], Shares: c.amount(50)})
+				f.Effects = append(f.Effects,
+					mapping.Effect{Kind: mapping.Requested, Has: mapping.ID | mapping.Owner | mapping.Shares | mapping.Group,
+						ID: id, Group: id, Owner: owners[c.number(3)], Shares: c.amount(50)})
 			}
 			f.Effects = append(f.Effects,
 				mapping.Effect{Kind: mapping.Priced, Has: mapping.SideField | mapping.Group | mapping.Assets | mapping.Shares,
 					Side: mapping.RedeemSide, Group: id, Assets: n, Shares: c.amount(50)},
-				mapping.Effect{Kind: mapping.Funded, Has: mapping.ID, ID: id}, mapping.Effect{Kind: mapping.Claimed, Has: mapping.ID, ID: id})
+				mapping.Effect{Kind: mapping.Funded, Has: mapping.ID, ID: id},
+				mapping.Effect{Kind: mapping.Claimed, Has: mapping.ID, ID: id})
 		}
 		facts = append(facts, f)
 	}
 	if c.rng.IntN(3) == 0 { // after all logs of its block
 		l := at
 		l.Vault, l.Index = vaults[1], readmodel.SampleIndex
-		measured := mapping.Effect{Kind: mapping.Sample, Has: mapping.Nav, Nav: c.amount(1e18), NavDigits: uint8(18 + 12*c.number(2))}
-		facts = append(facts, decode.Fact{Sign: 1, Kind: readmodel.SampleRecord, Log: l, Hash: hash, Effects: []mapping.Effect{measured}})
+		measured := mapping.Effect{Kind: mapping.Sample, Has: mapping.Nav, Nav: c.amount(1e18),
+			NavDigits: uint8(18 + 12*c.number(2))}
+		facts = append(facts, decode.Fact{Sign: 1, Kind: readmodel.SampleRecord, Log: l, Hash: hash,
+			Effects: []mapping.Effect{measured}})
 	}
 	facts = append(facts, decode.Fact{Sign: 1, Kind: readmodel.BlockRecord, Log: at, Hash: hash})
 	for i := range facts {
@@ -275,8 +280,8 @@ func (c *chain) oracle() (out []string) {
 	for _, block := range c.blocks {
 		for _, f := range block {
 			for i, e := range f.Effects {
-				logs = append(logs, oracle.Log{Seq: f.Seq, Vault: f.Log.Vault, Block: f.Log.Block, Time: uint64(f.Log.Time), Tx: f.Log.Tx,
-					Index: f.Log.Index, Sub: uint8(i), Effect: e})
+				logs = append(logs, oracle.Log{Seq: f.Seq, Vault: f.Log.Vault, Block: f.Log.Block, Time: uint64(f.Log.Time),
+					Tx: f.Log.Tx, Index: f.Log.Index, Sub: uint8(i), Effect: e})
 			}
 		}
 	}
@@ -338,8 +343,9 @@ func listed(t *testing.T, conn driver.Conn) (lists, draft []string) {
 // withdrawals returns the rows of the view of withdrawals for which a condition is true.
 func withdrawals(t *testing.T, conn driver.Conn, condition string) []string {
 	t.Helper()
-	return oracletest.Lines(t, conn, "SELECT concatWithSeparator(' ', event, toString(block), toString(log_index), vault, user, "+
-		"toString(shares), toString(assets)) FROM withdrawal_events WHERE "+condition, nil)
+	return oracletest.Lines(t, conn,
+		"SELECT concatWithSeparator(' ', event, toString(block), toString(log_index), vault, user, "+
+			"toString(shares), toString(assets)) FROM withdrawal_events WHERE "+condition, nil)
 }
 
 // TestBusyUser: the running totals of users need little memory although one user, such as a contract that deposits for
@@ -349,10 +355,11 @@ func TestBusyUser(t *testing.T) {
 	t.Parallel()
 	conn, session := generation(t)
 	const deposits, each = 400_000, 30 // in all, and in each block
-	must(t, session.Exec(t.Context(), fmt.Sprintf(`INSERT INTO events (seq, sign, record, effect, effects, boundary, block, ts, vault, user,
+	must(t, session.Exec(t.Context(),
+		fmt.Sprintf(`INSERT INTO events (seq, sign, record, effect, effects, boundary, block, ts, vault, user,
 		id, shares, assets, log_index) SELECT number + 1, 1, 'log', 'deposit', 1, number %% %[2]d = %[2]d - 1, intDiv(number, %[2]d) + 1,
 		intDiv(number, %[2]d) + 1, %[3]s, if(number %% 1000 = 7, %[4]s, %[5]s), number + 1, 1, number, number %% %[2]d FROM numbers(%[1]d)`,
-		deposits, each, quoted(vaults[1]), quoted(owners[0]), quoted(owners[1]))))
+			deposits, each, quoted(vaults[1]), quoted(owners[0]), quoted(owners[1]))))
 	must(t, readmodel.Derive(t.Context(), session, deposits))
 	var totals string
 	for _, d := range readmodel.Definitions {
@@ -360,14 +367,17 @@ func TestBusyUser(t *testing.T) {
 			totals = d.SQL()
 		}
 	}
-	line := "SELECT concatWithSeparator(' ', hex(%s), toString(block), toString(ts), toString(%s), toString(%s), toString(%s), toString(%s)) "
-	want := oracletest.Lines(t, conn, fmt.Sprintf(line, "user", "until", "if(until = {never:UInt64}, 0, until)", "deposits", "assets")+`FROM (
+	line := "SELECT concatWithSeparator(' ', hex(%s), toString(block), toString(ts), toString(%s), toString(%s), " +
+		"toString(%s), toString(%s)) "
+	want := oracletest.Lines(t, conn,
+		fmt.Sprintf(line, "user", "until", "if(until = {never:UInt64}, 0, until)", "deposits", "assets")+`FROM (
 		SELECT user, block, ts, sum(n) OVER so_far AS deposits, sum(a) OVER so_far AS assets,
 			leadInFrame(block, 1, {never:UInt64}) OVER (PARTITION BY user ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS until
 		FROM (SELECT user, block, any(ts) AS ts, count() AS n, sum(assets) AS a FROM events GROUP BY user, block)
 		WINDOW so_far AS (PARTITION BY user ORDER BY block ROWS UNBOUNDED PRECEDING))`, nil)
-	got := oracletest.Lines(t, session, fmt.Sprintf(line, "owner", "key", "closed_ts", "deposits", "deposited")+"FROM (\n"+totals+
-		") SETTINGS max_memory_usage = 60000000", nil)
+	got := oracletest.Lines(t, session,
+		fmt.Sprintf(line, "owner", "key", "closed_ts", "deposits", "deposited")+"FROM (\n"+totals+
+			") SETTINGS max_memory_usage = 60000000", nil)
 	oracletest.Same(t, "running totals of users", got, want)
 }
 
@@ -376,17 +386,21 @@ func TestBusyUser(t *testing.T) {
 func TestBusyOwner(t *testing.T) {
 	t.Parallel()
 	conn, session := generation(t)
-	const rows, each = 200_000, 30 // in all, and in each block; every tenth is a request, and on average they equal the claims
-	must(t, session.Exec(t.Context(), fmt.Sprintf(`INSERT INTO events (seq, sign, record, effect, effects, boundary, block, ts, vault, user,
+	// in all, and in each block; every tenth is a request, and on average they equal the claims
+	const rows, each = 200_000, 30
+	must(t, session.Exec(t.Context(),
+		fmt.Sprintf(`INSERT INTO events (seq, sign, record, effect, effects, boundary, block, ts, vault, user,
 		id, shares, log_index, by) SELECT number + 1, 1, 'log', if(number %% 10 = 0, 'requested', 'claimed'), 1, number %% %[2]d = %[2]d - 1,
 		intDiv(number, %[2]d) + 1, intDiv(number, %[2]d) + 1, %[3]s, %[4]s, number + 1,
 		if(number %% 10 = 0, 1 + cityHash64(number) %% 1800, cityHash64(number) %% 200), number %% %[2]d,
-		if(number %% 10 = 0, 'fifo_unfunded', 'owner') FROM numbers(%[1]d)`, rows, each, quoted(vaults[2]), quoted(owners[0]))))
+		if(number %% 10 = 0, 'fifo_unfunded', 'owner') FROM numbers(%[1]d)`, rows, each, quoted(vaults[2]),
+			quoted(owners[0]))))
 	type request struct{ id, cumTo, closed uint64 }
 	var requests []request
 	var funded, taken, exceeding uint64
 	oldest := 0 // of the open requests
-	events, err := conn.Query(t.Context(), "SELECT seq, block, effect = 'claimed', toUInt64(shares) FROM events ORDER BY seq")
+	events, err := conn.Query(t.Context(),
+		"SELECT seq, block, effect = 'claimed', toUInt64(shares) FROM events ORDER BY seq")
 	must(t, err)
 	for events.Next() {
 		var seq, block, shares uint64
@@ -414,12 +428,14 @@ func TestBusyOwner(t *testing.T) {
 	for _, q := range requests {
 		want = append(want, fmt.Sprint(q.id, " ", q.cumTo, " ", q.closed))
 	}
-	limited := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"max_memory_usage": 400_000_000}))
+	limited := clickhouse.Context(t.Context(),
+		clickhouse.WithSettings(clickhouse.Settings{"max_memory_usage": 400_000_000}))
 	must(t, readmodel.Derive(limited, session, rows))
 	oracletest.Same(t, "requests", oracletest.Lines(t, session,
 		"SELECT concatWithSeparator(' ', toString(id), toString(cum_to), toString(closed_block)) FROM request", nil), want)
 	var claimed, claims, amounts uint64
-	must(t, session.QueryRow(t.Context(), "SELECT toUInt64(max(amount)), count(), uniqExact(amount) FROM change WHERE what = 9").
+	must(t, session.QueryRow(t.Context(),
+		"SELECT toUInt64(max(amount)), count(), uniqExact(amount) FROM change WHERE what = 9").
 		Scan(&claimed, &claims, &amounts))
 	if claimed != taken || claims != amounts {
 		t.Errorf("%d shares are claimed, want %d; %d claims raise the sum, to %d amounts", claimed, taken, claims, amounts)
@@ -450,7 +466,8 @@ func TestLongLine(t *testing.T) {
 	effect := func(kind mapping.Kind, has mapping.Fields, block, id, shares uint64) decode.Fact {
 		e := mapping.Effect{Kind: kind, Has: has | mapping.Owner | mapping.Shares, ID: id, Owner: owners[0]}
 		e.Shares.SetUint64(shares)
-		return decode.Fact{Sign: 1, Log: decode.Log{Vault: vaults[2], Block: block, Index: uint32(id)}, Effects: []mapping.Effect{e}}
+		return decode.Fact{Sign: 1, Log: decode.Log{Vault: vaults[2], Block: block, Index: uint32(id)},
+			Effects: []mapping.Effect{e}}
 	}
 	var requests []decode.Fact
 	for id := range uint64(1000) {
@@ -465,7 +482,8 @@ func TestLongLine(t *testing.T) {
 	if read != 5 || len(again.requests) != 8 {
 		t.Errorf("a claim of 5 shares reads %d requests, and its replacement by one of 3 reads %d", read, len(again.requests))
 	}
-	open := oracletest.Lines(t, conn, "SELECT toString(count()) FROM lists FINAL WHERE list = 'fifo' AND closed_block = {never:UInt64}", nil)
+	open := oracletest.Lines(t, conn,
+		"SELECT toString(count()) FROM lists FINAL WHERE list = 'fifo' AND closed_block = {never:UInt64}", nil)
 	oracletest.Same(t, "open requests", open, []string{"997"})
 }
 
@@ -476,7 +494,8 @@ func sumsOfViews(t *testing.T, conn driver.Conn) {
 	totals := "concat('0x', lower(hex(scope))), toString(deposits), toString(deposited)"
 	newest := "lists FINAL WHERE list = 'totals' AND key = {never:UInt64} AND deposits > 0 AND owner "
 	for _, c := range []struct{ what, got, want string }{
-		{"deposits by vault", fmt.Sprintf(line, "vault, toString(count()), toString(sum(assets))") + "deposits GROUP BY vault",
+		{"deposits by vault", fmt.Sprintf(line,
+			"vault, toString(count()), toString(sum(assets))") + "deposits GROUP BY vault",
 			fmt.Sprintf(line, totals) + newest + "= scope"},
 		{"deposits by partner and vault",
 			fmt.Sprintf(line, "toString(partner), vault, toString(count()), toString(sum(assets))") +
@@ -494,8 +513,8 @@ func sumsOfViews(t *testing.T, conn driver.Conn) {
 	}
 }
 
-// TestEffects: after random effects of every kind, in units with reorganisations, the lists equal their definitions
-// in SQL and the oracle, and every list has rows. The view of withdrawals has the payments of lists, and does not change
+// TestEffects: after random effects of every kind, in units with reorganisations, the lists equal their definitions in
+// SQL and the oracle, and every list has rows. The view of withdrawals has the payments of lists, and does not change
 // before lists does. The sums of the views of deposits and withdrawals are the totals of lists.
 func TestEffects(t *testing.T) {
 	t.Parallel()
@@ -552,8 +571,8 @@ func TestEffects(t *testing.T) {
 				oracletest.Same(t, fmt.Sprintf("lists at seq %d, by the oracle", c.seq), got, c.oracle())
 				paid := withdrawals(t, conn, "event IN ('claimed', 'instant')")
 				oracletest.Same(t, "payments in the view of withdrawals", paid, oracletest.Lines(t, conn,
-					"SELECT concatWithSeparator(' ', toString(kind), toString(block), toString(log_index), concat('0x', lower(hex(vault))), "+
-						"concat('0x', lower(hex(user))), toString(shares), toString(assets)) FROM draft "+
+					"SELECT concatWithSeparator(' ', toString(kind), toString(block), toString(log_index), concat('0x', "+
+						"lower(hex(vault))), concat('0x', lower(hex(user))), toString(shares), toString(assets)) FROM draft "+
 						"WHERE list = 'user_events' AND kind IN ('claimed', 'instant')", nil))
 				sumsOfViews(t, conn)
 			}
@@ -563,8 +582,9 @@ func TestEffects(t *testing.T) {
 				}
 			}
 			var paid uint64
-			must(t, conn.QueryRow(t.Context(), "SELECT count() FROM draft WHERE list = 'user_events' AND kind = 'claimed' AND vault = "+
-				quoted(vaults[3])+" AND user != toFixedString('', 20) AND assets > 0").Scan(&paid))
+			must(t, conn.QueryRow(t.Context(),
+				"SELECT count() FROM draft WHERE list = 'user_events' AND kind = 'claimed' AND vault = "+
+					quoted(vaults[3])+" AND user != toFixedString('', 20) AND assets > 0").Scan(&paid))
 			if paid == 0 {
 				t.Error("no claim pays the owner of a request that it names, so the test is incomplete")
 			}
@@ -576,9 +596,11 @@ func TestEffects(t *testing.T) {
 			}
 			var over, wrong uint64
 			must(t, conn.QueryRow(t.Context(), "SELECT countIf(valuations > 0 AND supply >= limit), countIf(shares >= limit) "+
-				"FROM (SELECT *, toInt256('"+readmodel.MaxAmount.String()+"') AS limit FROM draft WHERE list = 'totals')").Scan(&over, &wrong))
+				"FROM (SELECT *, toInt256('"+readmodel.MaxAmount.String()+
+				"') AS limit FROM draft WHERE list = 'totals')").Scan(&over, &wrong))
 			if over == 0 || wrong > 0 {
-				t.Errorf("%d totals have a supply above all valid amounts, so the test is incomplete if none; %d valuations use one", over, wrong)
+				t.Errorf("%d totals have a supply above all valid amounts, so the test is incomplete if none; %d valuations use "+
+					"one", over, wrong)
 			}
 			for _, list := range []string{"groups", "request_sources", "fifo"} {
 				if seen["list "+list] == 0 {

@@ -27,7 +27,8 @@ func (e *entry) place() place { return place{e.Block, e.LogIndex, e.Sub} }
 
 // compare compares the positions of two effects in the chain.
 func (e *entry) compare(other *entry) int {
-	return cmp.Or(cmp.Compare(e.Block, other.Block), cmp.Compare(e.LogIndex, other.LogIndex), cmp.Compare(e.Sub, other.Sub))
+	return cmp.Or(cmp.Compare(e.Block, other.Block), cmp.Compare(e.LogIndex, other.LogIndex),
+		cmp.Compare(e.Sub, other.Sub))
 }
 
 // lacks records which amounts the log of an effect does not contain, and how its NAV is scaled (NavDigits).
@@ -44,7 +45,8 @@ func (e *entry) derived() bool {
 
 // unowned reports whether a claim names only its request; the owner of the request was paid.
 func (e *entry) unowned() bool {
-	return e.Kind == readmodel.Claimed && e.User == (common.Address{}) && (e.By == readmodel.ByID || e.By == readmodel.BySource)
+	return e.Kind == readmodel.Claimed && e.User == (common.Address{}) &&
+		(e.By == readmodel.ByID || e.By == readmodel.BySource)
 }
 
 // fresh returns a new request or deposit, to which nothing has happened.

@@ -36,7 +36,8 @@ func effect(kind mapping.Kind, block, id, assets uint64) decode.Fact {
 	if kind == mapping.Sweep {
 		e.ID, e.To, e.Owner, e.Partner = 1, id, common.Address{}, 0
 	}
-	return decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Effects: []mapping.Effect{e}}
+	return decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)},
+		Effects: []mapping.Effect{e}}
 }
 
 // folded returns the state after some logs, with nothing before them.
@@ -79,7 +80,8 @@ func (s *state) settle() {
 func (s *state) lines() (out []string) {
 	fresh := *s
 	fresh.logs = nil
-	fresh.requests, fresh.deposits, fresh.totals, fresh.members = map[entryKey]*story{}, map[entryKey]*story{}, map[totalKey]*total{}, map[memberKey]*member{}
+	fresh.requests, fresh.deposits, fresh.totals, fresh.members = map[entryKey]*story{}, map[entryKey]*story{},
+		map[totalKey]*total{}, map[memberKey]*member{}
 	for k, e := range s.requests {
 		fresh.requests[k] = &story{now: e.now}
 	}
@@ -100,7 +102,8 @@ func (s *state) lines() (out []string) {
 // TestRequests checks the state of a request after some logs, one in each block from block 1 on.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	requested, funded, claimed, cancelled, expired := mapping.Requested, mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired
+	requested, funded, claimed, cancelled, expired := mapping.Requested, mapping.Funded, mapping.Claimed,
+		mapping.Cancelled, mapping.Expired
 	for name, c := range map[string]struct {
 		events     []mapping.Kind
 		want       [3]uint64 // requested, funded, closed; zeros for no request
@@ -196,9 +199,11 @@ events:
 
 // everything returns logs of all kinds, one in each block from block 1 on.
 func everything() []decode.Fact {
-	kinds := []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Sweep, mapping.Deposit, mapping.Deposit, mapping.Funded,
+	kinds := []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Sweep, mapping.Deposit, mapping.Deposit,
+		mapping.Funded,
 		mapping.Claimed,
-		mapping.Requested, mapping.Sweep, mapping.Sweep, mapping.Deposit, mapping.Cancelled, mapping.Claimed, mapping.Valuation}
+		mapping.Requested, mapping.Sweep, mapping.Sweep, mapping.Deposit, mapping.Cancelled, mapping.Claimed,
+		mapping.Valuation}
 	ids := []uint64{1, 5, 1, 2, 9, 5, 5, 6, 3, 2, 3, 6, 77, 0}
 	var facts []decode.Fact
 	for i, kind := range kinds {
@@ -223,7 +228,8 @@ func TestClip(t *testing.T) {
 		before := s.lines()
 		s.clip(uint64(ancestor))
 		if got := s.lines(); !slices.Equal(got, want.lines()) {
-			t.Fatalf("clipped at block %d there is\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"), strings.Join(want.lines(), "\n"))
+			t.Fatalf("clipped at block %d there is\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"),
+				strings.Join(want.lines(), "\n"))
 		}
 		signs := map[string]int{}
 		for _, line := range before {
@@ -243,12 +249,14 @@ func TestClip(t *testing.T) {
 			}
 		}
 		if got := slices.Sorted(maps.Keys(signs)); !slices.Equal(got, want.lines()) {
-			t.Errorf("clipped at block %d the difference gives\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"), strings.Join(want.lines(), "\n"))
+			t.Errorf("clipped at block %d the difference gives\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"),
+				strings.Join(want.lines(), "\n"))
 		}
 		s.waiting()
 		s.take(all[ancestor:]...) // the same branch again
 		s.difference(func(sign int8, row readmodel.ListRow) {
-			if !slices.Contains([]readmodel.List{readmodel.PartnerEvents, readmodel.UserEvents, readmodel.VaultEvents}, row.List) {
+			if !slices.Contains([]readmodel.List{readmodel.PartnerEvents, readmodel.UserEvents, readmodel.VaultEvents},
+				row.List) {
 				t.Errorf("to block %d and back: sign %d of %+v", ancestor, sign, row)
 			}
 		})
@@ -266,14 +274,22 @@ func TestSweeps(t *testing.T) {
 		want  map[uint64]uint64 // block in which each deposit is swept
 		total string            // swept, their assets, the highest number
 	}{
-		"in order":                {[]decode.Fact{deposit(1, 1), deposit(2, 2), deposit(3, 3), sweep(4, 2)}, map[uint64]uint64{1: 4, 2: 4, 3: never}, "2 20 2"},
-		"by two sweeps":           {[]decode.Fact{deposit(1, 1), sweep(2, 1), deposit(3, 2), sweep(4, 2)}, map[uint64]uint64{1: 2, 2: 4}, "2 20 2"},
-		"twice":                   {[]decode.Fact{deposit(1, 1), sweep(2, 1), sweep(3, 1)}, map[uint64]uint64{1: 2}, "1 10 1"},
-		"back":                    {[]decode.Fact{deposit(1, 2), sweep(2, 2), sweep(3, 1), deposit(4, 1)}, map[uint64]uint64{2: 2, 1: 4}, "2 20 2"},
-		"after the sweep":         {[]decode.Fact{sweep(1, 7), deposit(2, 7), deposit(3, 8)}, map[uint64]uint64{7: 2, 8: never}, "1 10 7"},
-		"number 0":                {[]decode.Fact{deposit(1, 0), sweep(2, 0), deposit(3, 0), sweep(4, 1)}, map[uint64]uint64{0: 4}, "2 20 1"},
-		"the highest number":      {[]decode.Fact{deposit(1, never), sweep(2, never)}, map[uint64]uint64{never: 2}, fmt.Sprint("1 10 ", uint64(never))},
-		"in the block of a sweep": {[]decode.Fact{deposit(1, 1), sweep(1, 1), deposit(1, 1)}, map[uint64]uint64{1: 1}, "2 20 1"},
+		"in order": {[]decode.Fact{deposit(1, 1), deposit(2, 2), deposit(3, 3), sweep(4, 2)},
+			map[uint64]uint64{1: 4, 2: 4, 3: never}, "2 20 2"},
+		"by two sweeps": {[]decode.Fact{deposit(1, 1), sweep(2, 1), deposit(3, 2), sweep(4, 2)},
+			map[uint64]uint64{1: 2, 2: 4}, "2 20 2"},
+		"twice": {[]decode.Fact{deposit(1, 1), sweep(2, 1), sweep(3, 1)}, map[uint64]uint64{1: 2},
+			"1 10 1"},
+		"back": {[]decode.Fact{deposit(1, 2), sweep(2, 2), sweep(3, 1), deposit(4, 1)},
+			map[uint64]uint64{2: 2, 1: 4}, "2 20 2"},
+		"after the sweep": {[]decode.Fact{sweep(1, 7), deposit(2, 7), deposit(3, 8)},
+			map[uint64]uint64{7: 2, 8: never}, "1 10 7"},
+		"number 0": {[]decode.Fact{deposit(1, 0), sweep(2, 0), deposit(3, 0), sweep(4, 1)},
+			map[uint64]uint64{0: 4}, "2 20 1"},
+		"the highest number": {[]decode.Fact{deposit(1, never), sweep(2, never)}, map[uint64]uint64{never: 2},
+			fmt.Sprint("1 10 ", uint64(never))},
+		"in the block of a sweep": {[]decode.Fact{deposit(1, 1), sweep(1, 1), deposit(1, 1)}, map[uint64]uint64{1: 1},
+			"2 20 1"},
 	} {
 		for i := range c.facts {
 			c.facts[i].Log.Index = uint32(i)

@@ -224,7 +224,8 @@ func (s *state) void(e *entry) bool {
 			}
 		}
 	} else {
-		gone = s.index.inGroups(groupsOfUser(readmodel.Deposit, e.User, e.Vault), func(group uint64) bool { return group == e.GroupID })
+		gone = s.index.inGroups(groupsOfUser(readmodel.Deposit, e.User, e.Vault),
+			func(group uint64) bool { return group == e.GroupID })
 	}
 	for _, d := range gone {
 		d.close(e, readmodel.Amount{})
@@ -248,7 +249,8 @@ func (s *state) request1(e *entry) *entry {
 func (s *state) funded(e *entry) bool {
 	if e.By == readmodel.ByUpToGroup {
 		last := s.reached(e, func(n *readmodel.ListRow) *uint64 { return &n.FundedTo })
-		for _, q := range s.index.inGroups(groupsOfVault(readmodel.Requested, e.Vault), func(group uint64) bool { return group <= last }) {
+		for _, q := range s.index.inGroups(groupsOfVault(readmodel.Requested, e.Vault),
+			func(group uint64) bool { return group <= last }) {
 			s.fund(q, e, true)
 		}
 		return true
@@ -367,7 +369,8 @@ func (s *state) cancelled(e *entry) bool {
 		return s.consume(e)
 	}
 	if e.By == readmodel.ByOwner {
-		all := s.index.inGroups(groupsOfUser(readmodel.Requested, e.User, e.Vault), func(group uint64) bool { return group == e.GroupID })
+		all := s.index.inGroups(groupsOfUser(readmodel.Requested, e.User, e.Vault),
+			func(group uint64) bool { return group == e.GroupID })
 		for _, q := range all {
 			q.close(e, readmodel.Amount{})
 		}
@@ -404,7 +407,8 @@ func (s *state) complete(e *entry) *entry {
 	if v.lacks.shares {
 		if !v.lacks.nav && !v.lacks.assets {
 			v.Shares = quotient(&v.Assets, unit, &v.Nav)
-		} else if supply := s.totals[totalsOf(v.Vault, v.Vault)].now.newest().Supply; supply.Sign() > 0 && supply.BitLen() <= amountBits {
+		} else if supply := s.totals[totalsOf(v.Vault, v.Vault)].now.newest().Supply; supply.Sign() > 0 &&
+			supply.BitLen() <= amountBits {
 			v.Shares = supply
 		}
 	}

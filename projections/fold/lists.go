@@ -54,7 +54,8 @@ func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, 
 		s.fold(&batch.Units[i])
 	}
 	c.Impossible = s.impossible
-	if number, b := s.newest(); b != nil && (c.retracts || number >= cursor.Block) { // a skipped newest block may be recorded again
+	if number, b := s.newest(); b != nil && (c.retracts || number >= cursor.Block) {
+		// a skipped newest block may be recorded again
 		c.Cursor.Block, c.Cursor.TS = number, b.ts
 	} else if c.retracts && cursor.Block > c.ancestor {
 		var err error

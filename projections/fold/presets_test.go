@@ -65,7 +65,8 @@ func (w *world) facts(number uint64) (facts []decode.Fact, hash common.Hash) {
 		if len(of) > 0 && of[0].Log.Tx != l.TxHash {
 			whole()
 		}
-		log := mapping.Log{Role: role, Place: mapping.Place(number, uint32(l.Index)), Time: header.Time, Topics: l.Topics, Data: l.Data}
+		log := mapping.Log{Role: role, Place: mapping.Place(number, uint32(l.Index)), Time: header.Time, Topics: l.Topics,
+			Data: l.Data}
 		event := w.mapping.Event(&log)
 		if event == nil {
 			w.t.Fatalf("the preset has no event for the log %+v", l)
@@ -126,7 +127,8 @@ func (w *world) write(unit []decode.Fact) {
 		Events(f, 1, events.Add)
 	}
 	send(w.t, w.conn, readmodel.EventsTable, events)
-	change, err := Lists(w.t.Context(), w.conn, w.cursor, Batch{Units: batch.Units(), Writer: 1, Vaults: []common.Address{w.vault}})
+	change, err := Lists(w.t.Context(), w.conn, w.cursor,
+		Batch{Units: batch.Units(), Writer: 1, Vaults: []common.Address{w.vault}})
 	must(w.t, err)
 	if len(change.Impossible) > 0 {
 		w.t.Errorf("the contracts emitted impossible events: %q", change.Impossible)
@@ -148,7 +150,8 @@ const open = "key = 18446744073709551615"
 
 // of returns a user's value in a list.
 func (w *world) of(user common.Address, list, what string) *big.Int {
-	return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND scope = %s AND %s", list, quoted(user), quoted(w.vault), open))
+	return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND scope = %s AND %s", list, quoted(user), quoted(w.vault),
+		open))
 }
 
 // inLine returns the funded and unclaimed shares of a user's requests.
@@ -171,7 +174,8 @@ func (w *world) agree() {
 	}
 	supply, err := w.play.Supply(ctx)
 	must(w.t, err)
-	same("the supply", w.sum("supply", fmt.Sprintf("list = 'totals' AND owner = %s AND %s", quoted(w.vault), open)), supply)
+	same("the supply", w.sum("supply", fmt.Sprintf("list = 'totals' AND owner = %s AND %s", quoted(w.vault), open)),
+		supply)
 	queued := w.sum("shares", "list = 'queue' AND "+open)
 	switch w.play.Preset {
 	case "veda":
@@ -182,8 +186,10 @@ func (w *world) agree() {
 	for _, u := range w.play.Users() {
 		switch w.play.Preset {
 		case "lagoon-v0.6":
-			same("the pending deposits", w.of(u, "groups", "if(kind = 'deposit', assets, 0)"), number("pendingDepositRequest", u))
-			same("the pending redemptions", w.of(u, "groups", "if(kind = 'requested', shares, 0)"), number("pendingRedeemRequest", u))
+			same("the pending deposits", w.of(u, "groups", "if(kind = 'deposit', assets, 0)"),
+				number("pendingDepositRequest", u))
+			same("the pending redemptions", w.of(u, "groups", "if(kind = 'requested', shares, 0)"),
+				number("pendingRedeemRequest", u))
 			same("what can be claimed", w.inLine(u), number("claimableRedeemRequest", u))
 		case "yo":
 			same("what is owed", w.inLine(u), number("owedShares", u))
@@ -198,7 +204,8 @@ func (w *world) agree() {
 			same("the pending redemptions", w.of(u, "groups", "if(kind = 'requested', shares, 0)"), number("pendingShares", u))
 			same("what was minted", of("user_events", "deposit", "shares"), number("minted", u))
 			same("what was paid", w.of(u, "user_totals", "claimed"), number("paid", u))
-			same("what was paid, one by one", new(big.Int).Add(of("user_events", "claimed", "assets"), of("user_events", "instant", "assets")), number("paid", u))
+			same("what was paid, one by one",
+				new(big.Int).Add(of("user_events", "claimed", "assets"), of("user_events", "instant", "assets")), number("paid", u))
 		case "erc7540":
 			same("what is requested", w.inLine(u), new(big.Int).Add(number("pending", u), number("claimable", u)))
 		}
@@ -210,14 +217,18 @@ func (w *world) agree() {
 func TestPresets(t *testing.T) {
 	t.Parallel()
 	expected := map[string][]string{
-		"erc4626":     {"Deposit", "Withdraw"},
-		"erc7540":     {"Deposit", "RedeemRequest", "Withdraw"},
-		"lagoon-v0.6": {"DepositRequest", "DepositRequestCanceled", "Referral", "SettleDeposit", "RedeemRequest", "RedeemRequestCanceled", "SettleRedeem", "Withdraw", "DepositSync", "WithdrawSync"},
-		"yo":          {"Deposit", "YoGatewayDeposit", "YoGatewayRedeem", "RedeemRequest", "Withdraw", "RequestFulfilled", "RequestCancelled"},
-		"midas": {"DepositInstant", "DepositInstantWithCustomRecipient", "DepositRequest", "DepositRequestWithCustomRecipient",
-			"RedeemInstant", "RedeemRequest", "RedeemRequestWithCustomRecipient", "ApproveRequest", "SafeApproveRequest",
+		"erc4626": {"Deposit", "Withdraw"},
+		"erc7540": {"Deposit", "RedeemRequest", "Withdraw"},
+		"lagoon-v0.6": {"DepositRequest", "DepositRequestCanceled", "Referral", "SettleDeposit", "RedeemRequest",
+			"RedeemRequestCanceled", "SettleRedeem", "Withdraw", "DepositSync", "WithdrawSync"},
+		"yo": {"Deposit", "YoGatewayDeposit", "YoGatewayRedeem", "RedeemRequest", "Withdraw", "RequestFulfilled",
+			"RequestCancelled"},
+		"midas": {"DepositInstant", "DepositInstantWithCustomRecipient", "DepositRequest",
+			"DepositRequestWithCustomRecipient", "RedeemInstant", "RedeemRequest", "RedeemRequestWithCustomRecipient",
+			"ApproveRequest", "SafeApproveRequest",
 			"RejectRequest", "AnswerUpdated"},
-		"veda": {"Deposit", "BulkDeposit", "Withdraw", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
+		"veda": {"Deposit", "BulkDeposit", "Withdraw", "OnChainWithdrawRequested", "OnChainWithdrawCancelled",
+			"OnChainWithdrawSolved", "ExchangeRateUpdated"},
 	}
 	for preset, events := range expected {
 		if testing.Short() && preset != "lagoon-v0.6" { // it has groups, cancellations and claims

@@ -34,7 +34,8 @@ func Rows(vaults *mapping.Vaults, unit []Record) [][]readmodel.EventRow {
 
 // rows returns the rows of events for one record; reading is nil if it is neither a log nor a sample.
 func rows(r Record, reading *Reading) []readmodel.EventRow {
-	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Boundary: r.GetBoundary(), Passed: r.Passed}
+	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Boundary: r.GetBoundary(),
+		Passed: r.Passed}
 	if r.GetRetracts() != 0 {
 		row.Sign = -1
 	}
@@ -122,7 +123,8 @@ func effect(e mapping.Effect, row *readmodel.EventRow) {
 		if row.NoNav || row.NoAssets || row.NoShares {
 			row.NavDigits = e.NavDigits
 		}
-	case readmodel.PricedDeposits, readmodel.Void, readmodel.Funded, readmodel.Claimed, readmodel.Cancelled, readmodel.Expired:
+	case readmodel.PricedDeposits, readmodel.Void, readmodel.Funded, readmodel.Claimed, readmodel.Cancelled,
+		readmodel.Expired:
 		row.By = names(&e)
 		row.NoAssets = (row.Effect == readmodel.Funded || row.Effect == readmodel.Claimed) && lacks(mapping.Assets)
 		if row.Effect == readmodel.PricedDeposits && e.Side == mapping.RedeemSide {

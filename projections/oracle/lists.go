@@ -19,7 +19,8 @@ func (f *Fold) Lists() []readmodel.ListRow {
 	logs, _ := f.logs()
 	rows := OfLogs(logs)
 	for number, b := range blocks {
-		row := readmodel.ListRow{List: readmodel.Blocks, Block: number, Hash: common.BytesToHash(b.GetHash()), TS: seconds(b.GetTime())}
+		row := readmodel.ListRow{List: readmodel.Blocks, Block: number, Hash: common.BytesToHash(b.GetHash()),
+			TS: seconds(b.GetTime())}
 		row.Key.SetUint64(number)
 		rows = append(rows, row)
 	}
@@ -30,7 +31,8 @@ func (f *Fold) Lists() []readmodel.ListRow {
 func OfLogs(logs []Log) []readmodel.ListRow {
 	effects := make([]readmodel.EventRow, len(logs))
 	for i, l := range logs {
-		effects[i] = readmodel.EventRow{Block: l.Block, LogIndex: l.Index, Sub: l.Sub, TS: seconds(l.Time), Vault: l.Vault, Tx: l.Tx}
+		effects[i] = readmodel.EventRow{Block: l.Block, LogIndex: l.Index, Sub: l.Sub, TS: seconds(l.Time), Vault: l.Vault,
+			Tx: l.Tx}
 		effect(l.Effect, &effects[i])
 	}
 	return expect.Lists(effects)

@@ -62,7 +62,8 @@ func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) b
 	if vaults == nil {
 		vaults, _ = mapping.NewVaults() // without records, so there is no error
 	}
-	return &Fold{live: map[uint64]*event.Record{}, vaults: vaults, keep: keep, lowest: math.MaxUint64, late: map[uint64]bool{}}
+	return &Fold{live: map[uint64]*event.Record{}, vaults: vaults, keep: keep, lowest: math.MaxUint64,
+		late: map[uint64]bool{}}
 }
 
 // Vaults returns the mappings of the fold.
@@ -273,8 +274,9 @@ func readTransaction(sources *mapping.Sources, tx []*event.Record, out map[uint6
 	for _, e := range effects {
 		r, l := of[e.Log], of[e.Log].GetLog()
 		reading := out[r.GetSeq()]
-		reading.Effects = append(reading.Effects, Log{r.GetSeq(), sources.Address, l.GetBlockNumber(), min(l.GetBlockTime(), math.MaxUint32),
-			common.Hash(l.GetTxHash()), l.GetLogIndex(), uint8(len(reading.Effects)), e})
+		reading.Effects = append(reading.Effects,
+			Log{r.GetSeq(), sources.Address, l.GetBlockNumber(), min(l.GetBlockTime(), math.MaxUint32),
+				common.Hash(l.GetTxHash()), l.GetLogIndex(), uint8(len(reading.Effects)), e})
 	}
 	quarantine, _ := errors.AsType[mapping.Quarantine](err)
 	for _, fault := range quarantine {
@@ -298,7 +300,8 @@ func (f *Fold) logs() (logs []Log, quarantined []uint64) {
 		}
 	}
 	slices.SortFunc(logs, func(x, y Log) int {
-		return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Seq, y.Seq), cmp.Compare(x.Sub, y.Sub))
+		return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Seq, y.Seq),
+			cmp.Compare(x.Sub, y.Sub))
 	})
 	slices.Sort(quarantined)
 	return logs, quarantined

@@ -55,7 +55,8 @@ func (b *book) log(block, time uint64, vault common.Address, e contracts.Event) 
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	l := &event.Log{Address: vault.Bytes(), Data: data, BlockNumber: block, BlockTime: time, TxHash: make([]byte, 32), LogIndex: b.index}
+	l := &event.Log{Address: vault.Bytes(), Data: data, BlockNumber: block, BlockTime: time, TxHash: make([]byte, 32),
+		LogIndex: b.index}
 	b.index++
 	for _, topic := range topics {
 		l.Topics = append(l.Topics, topic.Bytes())
@@ -117,7 +118,8 @@ func TestLists(t *testing.T) {
 	stranger := b.log(15, 1050, vaultB, claim(5, common.HexToAddress("0xb3"), 9))
 	b.block(15, 1050)
 
-	names := map[common.Address]string{{}: "all", vaultA: "A", vaultB: "B", alice: "alice", bob: "bob", readmodel.PartnerOwner(7): "7"}
+	names := map[common.Address]string{{}: "all", vaultA: "A", vaultB: "B", alice: "alice", bob: "bob",
+		readmodel.PartnerOwner(7): "7"}
 	of := func(r readmodel.ListRow) string { return names[r.Owner] + "/" + names[r.Scope] }
 	amounts := func(r readmodel.ListRow) []any { return []any{of(r), names[r.User], r.Key.Dec()} }
 	members := func(r readmodel.ListRow) []any { return []any{of(r), names[r.User], r.Block, r.TS} }
@@ -130,8 +132,9 @@ func TestLists(t *testing.T) {
 		"A/all alice 107", "A/all bob 50", "B/all alice 1")
 	check("withdrawn", b.rows(readmodel.Withdrawn, amounts), "all/all alice 41", "all/all bob 0",
 		"A/all alice 41", "A/all bob 0", "B/all alice 0")
-	everyone := []string{"all/all alice 9 990", "all/all bob 10 1000", "A/all alice 10 1000", "A/all bob 10 1000", "B/all alice 9 990",
-		"7/all alice 9 990", "7/all bob 10 1000", "7/A alice 10 1000", "7/A bob 10 1000", "7/B alice 9 990"}
+	everyone := []string{"all/all alice 9 990", "all/all bob 10 1000", "A/all alice 10 1000", "A/all bob 10 1000",
+		"B/all alice 9 990", "7/all alice 9 990", "7/all bob 10 1000", "7/A alice 10 1000", "7/A bob 10 1000",
+		"7/B alice 9 990"}
 	check("members", b.rows(readmodel.Members, members), everyone...)
 	partner := func(r readmodel.ListRow) []any {
 		if names[r.Owner] != "7" || r.Deposits == 0 {
@@ -140,7 +143,8 @@ func TestLists(t *testing.T) {
 		return []any{of(r), r.Block, r.Key.Dec(), r.Deposits, r.Deposited.Dec()}
 	}
 	totals := slices.DeleteFunc(b.rows(readmodel.Totals, partner), func(line string) bool { return line == "" })
-	check("totals of partner 7", totals, "7/A 10 14 2 150", "7/A 14 18446744073709551615 3 152", "7/B 9 18446744073709551615 1 1")
+	check("totals of partner 7", totals, "7/A 10 14 2 150", "7/A 14 18446744073709551615 3 152",
+		"7/B 9 18446744073709551615 1 1")
 	same(t, "request 0", b.blocks(), [3]uint64{12, 12, 14})
 	if _, impossible := b.fold.Odd(); len(impossible) != 1 || !strings.Contains(impossible[0], "request 5 is claimed") {
 		t.Errorf("impossible: %q", impossible)
@@ -188,15 +192,20 @@ func TestWithdrawals(t *testing.T) {
 		want       [3]uint64
 		impossible int
 	}{
-		"requested twice":           {[]contracts.Event{request(0, alice, 1), request(0, bob, 2), fund(0, 3)}, [3]uint64{1, 3, never}, 1},
-		"claimed twice":             {[]contracts.Event{request(0, alice, 1), fund(0, 3), claim(0, alice, 3), claim(0, alice, 3)}, [3]uint64{1, 2, 3}, 1},
-		"funded twice":              {[]contracts.Event{request(0, alice, 1), fund(0, 3), fund(0, 4)}, [3]uint64{1, 2, never}, 1},
-		"funded after its expiry":   {[]contracts.Event{request(0, alice, 1), expire, fund(0, 3)}, [3]uint64{1, never, 2}, 1},
-		"claimed after its expiry":  {[]contracts.Event{request(0, alice, 1), expire, claim(0, alice, 3)}, [3]uint64{1, never, 2}, 1},
+		"requested twice": {[]contracts.Event{request(0, alice, 1), request(0, bob, 2), fund(0, 3)},
+			[3]uint64{1, 3, never}, 1},
+		"claimed twice": {[]contracts.Event{request(0, alice, 1), fund(0, 3), claim(0, alice, 3),
+			claim(0, alice, 3)}, [3]uint64{1, 2, 3}, 1},
+		"funded twice": {[]contracts.Event{request(0, alice, 1), fund(0, 3), fund(0, 4)}, [3]uint64{1, 2, never},
+			1},
+		"funded after its expiry": {[]contracts.Event{request(0, alice, 1), expire, fund(0, 3)}, [3]uint64{1, never, 2}, 1},
+		"claimed after its expiry": {[]contracts.Event{request(0, alice, 1), expire, claim(0, alice, 3)},
+			[3]uint64{1, never, 2}, 1},
 		"cancelled when funded":     {[]contracts.Event{request(0, alice, 1), fund(0, 3), cancel}, [3]uint64{1, 2, 3}, 1},
 		"funded before its request": {[]contracts.Event{fund(0, 3), request(0, alice, 1)}, [3]uint64{2, never, never}, 1},
-		"over before its request":   {[]contracts.Event{cancel, claim(0, alice, 1), request(0, alice, 1), fund(0, 2)}, [3]uint64{3, 4, never}, 2},
-		"claimed without funding":   {[]contracts.Event{request(0, alice, 1), claim(0, alice, 1)}, [3]uint64{1, never, 2}, 1},
+		"over before its request": {[]contracts.Event{cancel, claim(0, alice, 1), request(0, alice, 1), fund(0, 2)},
+			[3]uint64{3, 4, never}, 2},
+		"claimed without funding": {[]contracts.Event{request(0, alice, 1), claim(0, alice, 1)}, [3]uint64{1, never, 2}, 1},
 	} {
 		b := newBook(t)
 		for i, e := range c.events {
@@ -214,7 +223,8 @@ func TestWithdrawals(t *testing.T) {
 func TestFundedByNoNumber(t *testing.T) {
 	const asked = "DepositAccepted(uint256 indexed id, address indexed owner, uint32 indexed partner, address sender, " +
 		"uint256 assets, uint256 shares)"
-	const paid = "WithdrawalClaimed(uint256 indexed id, address indexed owner, address indexed receiver, uint256 shares, uint256 assets)"
+	const paid = "WithdrawalClaimed(uint256 indexed id, address indexed owner, address indexed receiver, uint256 " +
+		"shares, uint256 assets)"
 	const funded = "WithdrawalCancelled(uint256 indexed id, address indexed owner, uint256 shares)"
 	for rule, impossible := range map[string]int{
 		"": 1, "\n  - on: " + funded + "\n    emit: funded\n    set: {up_to_key: $id}\n": 1,
@@ -227,7 +237,8 @@ func TestFundedByNoNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := &event.Vault{Address: vaultA[:]}
-		err = mapping.Record(v, []mapping.Source{{Role: "vault", Address: vaultA}}, []mapping.Text{{To: math.MaxUint64, Preset: "x", Text: text}})
+		err = mapping.Record(v, []mapping.Source{{Role: "vault", Address: vaultA}},
+			[]mapping.Text{{To: math.MaxUint64, Preset: "x", Text: text}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +287,8 @@ func TestWithoutData(t *testing.T) {
 		if err := f.Apply(r); err != nil {
 			t.Fatal(err)
 		}
-		if reading := oracle.Read(f.Vaults(), []*event.Record{r})[r.Seq]; len(reading.Effects) > 0 || reading.Quarantined != (topic == known) {
+		if reading := oracle.Read(f.Vaults(), []*event.Record{r})[r.Seq]; len(reading.Effects) > 0 ||
+			reading.Quarantined != (topic == known) {
 			t.Errorf("record %d is read as %+v", r.Seq, reading)
 		}
 	}
@@ -301,7 +313,8 @@ func TestImpossibleSweeps(t *testing.T) {
 func TestBlocksAfterARetraction(t *testing.T) {
 	b := newBook(t)
 	unit := func(number uint64) uint64 {
-		return b.put(&event.Record{Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: number}}})
+		return b.put(&event.Record{Boundary: true,
+			Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: number}}})
 	}
 	unit(1000)
 	gone := []uint64{b.log(1004, 1004, vaultA, deposit(1, alice, 0, n(1))), unit(1005)}

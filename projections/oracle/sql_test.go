@@ -23,8 +23,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestDocumentedQueries: the views of a generation equal the fold of its log, each query of docs/sql.md works, and those
-// about deposits and users return the sums of the fold.
+// TestDocumentedQueries: the views of a generation equal the fold of its log, each query of docs/sql.md works, and
+// those about deposits and users return the sums of the fold.
 func TestDocumentedQueries(t *testing.T) {
 	t.Parallel()
 	s := histories.Random(rand.New(rand.NewPCG(55, 5)), 1, 60)
@@ -109,7 +109,8 @@ func TestDocumentedQueries(t *testing.T) {
 	must(t, err)
 	var depositors []string
 	for user, amount := range amounts[readmodel.Deposited] {
-		depositors = append(depositors, strings.ToLower(fmt.Sprint(user, " ", amount, " ", amounts[readmodel.Withdrawn][user])))
+		depositors = append(depositors,
+			strings.ToLower(fmt.Sprint(user, " ", amount, " ", amounts[readmodel.Withdrawn][user])))
 	}
 	figures := map[string]struct {
 		columns string
@@ -117,7 +118,8 @@ func TestDocumentedQueries(t *testing.T) {
 	}{
 		"How much was deposited by vault and month?": {
 			"vault, toString(sum(q.deposits)), toString(sum(q.assets))) FROM (%s) AS q GROUP BY vault", deposited.lines()},
-		"How much did each partner bring?":  {"toString(partner), vault, toString(deposits), toString(assets)) FROM (%s)", brought.lines()},
+		"How much did each partner bring?": {"toString(partner), vault, toString(deposits), toString(assets)) FROM (%s)",
+			brought.lines()},
 		"Which deposits are not swept yet?": {"vault, toString(deposits), toString(assets)) FROM (%s)", unswept.lines()},
 		"Who are the largest depositors?":   {"user, toString(deposited), toString(withdrawn)) FROM (%s)", depositors},
 	}
@@ -129,7 +131,8 @@ func TestDocumentedQueries(t *testing.T) {
 		title, query, _ := strings.Cut(section, "\n\n```sql\n")
 		query, _, _ = strings.Cut(query, "```")
 		if f, ok := figures[title]; ok {
-			oracletest.Same(t, title, oracletest.Lines(t, conn, "SELECT concatWithSeparator(' ', "+fmt.Sprintf(f.columns, query), nil), f.want)
+			oracletest.Same(t, title,
+				oracletest.Lines(t, conn, "SELECT concatWithSeparator(' ', "+fmt.Sprintf(f.columns, query), nil), f.want)
 			delete(figures, title)
 		}
 		rows, err := conn.Query(t.Context(), query)

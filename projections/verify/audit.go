@@ -78,7 +78,8 @@ func auditEvents(ctx context.Context, conn driver.Conn, seq uint64) error {
 	case rows != places:
 		return Broken(fmt.Sprintf("events has %d rows of %d effects up to seq %d", rows, places, seq))
 	case off != 0:
-		return Broken(fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records have", rows, seq, off))
+		return Broken(fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records have", rows,
+			seq, off))
 	}
 	return nil
 }
@@ -101,7 +102,8 @@ func auditCursor(ctx context.Context, conn driver.Conn) error {
 		found = append(found, fmt.Sprintf("%s of seq %d", r.List, r.Seq))
 	}
 	if len(rows) != 2 || rows[0].List == rows[1].List || rows[0].Seq != rows[1].Seq {
-		return Broken(fmt.Sprintf("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of one seq",
+		return Broken(fmt.Sprintf("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of "+
+			"one seq",
 			len(rows), strings.Join(found, ", ")))
 	}
 	return nil
@@ -111,7 +113,8 @@ func auditCursor(ctx context.Context, conn driver.Conn) error {
 func auditLists(ctx context.Context, conn driver.Conn) error {
 	var seq uint64
 	var found, want string
-	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_lists")).Scan(&seq, &found, &want); err != nil {
+	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_lists")).Scan(&seq, &found,
+		&want); err != nil {
 		return fmt.Errorf("audit lists: %w", err)
 	}
 	if found != want {

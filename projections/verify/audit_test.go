@@ -50,7 +50,8 @@ func TestAuditFindsLostParts(t *testing.T) {
 		}
 	}
 	var part string
-	must(t, g.conn.QueryRow(readmodel.Parameters(t.Context(), numbers{"last": s.Seq() - 3}), "SELECT any(_part) FROM events WHERE seq < {last:UInt64}").Scan(&part))
+	must(t, g.conn.QueryRow(readmodel.Parameters(t.Context(), numbers{"last": s.Seq() - 3}),
+		"SELECT any(_part) FROM events WHERE seq < {last:UInt64}").Scan(&part))
 	g.change(t, "ALTER TABLE events DETACH PART '"+part+"'")
 	broken("events without part "+part, "but must have all of them")
 	g.change(t, "ALTER TABLE events ATTACH PART '"+part+"'")
@@ -81,7 +82,8 @@ func TestAuditFindsLostParts(t *testing.T) {
 	}
 	t.Run("effects", func(t *testing.T) {
 		g.restores(t, "events")
-		g.change(t, "SYSTEM START MERGES events", "ALTER TABLE events UPDATE effects = 2 WHERE seq = (SELECT min(seq) FROM events WHERE effects = 1)")
+		g.change(t, "SYSTEM START MERGES events",
+			"ALTER TABLE events UPDATE effects = 2 WHERE seq = (SELECT min(seq) FROM events WHERE effects = 1)")
 		if err := Audit(t.Context(), g.conn); !isBroken(err) {
 			t.Errorf("a record without its second effect: %v", err)
 		} else {
@@ -116,7 +118,9 @@ func TestMarkBadMovingGeneration(t *testing.T) {
 	marked := make(chan error, 1)
 	go func() { marked <- markBad(t.Context(), w.pool, 1) }()
 	for began, waits := time.Now(), false; !waits; {
-		must(t, w.pool.QueryRow(t.Context(), "SELECT exists(SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted)").Scan(&waits))
+		must(t, w.pool.QueryRow(t.Context(),
+			"SELECT exists(SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT "+
+				"granted)").Scan(&waits))
 		if time.Since(began) > patience {
 			t.Fatal("no session waits for the moving generation")
 		}
@@ -132,7 +136,8 @@ func TestMarkBadMovingGeneration(t *testing.T) {
 	for _, id := range []int32{1, 2} {
 		wantError(t, markBad(t.Context(), w.pool, id), fmt.Sprintf("mark generation %d bad", id), "`navlog projection list`")
 	}
-	wantError(t, Condemn(t.Context(), w.pool, 1, &BrokenError{"one"}), "one: rows were lost or doubled", "is not marked bad yet")
+	wantError(t, Condemn(t.Context(), w.pool, 1, &BrokenError{"one"}), "one: rows were lost or doubled",
+		"is not marked bad yet")
 	if err := Condemn(t.Context(), w.pool, 1, context.Canceled); !errors.Is(err, context.Canceled) || isBroken(err) {
 		t.Errorf("no verdict: %v", err)
 	}

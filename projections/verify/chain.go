@@ -88,10 +88,13 @@ const nodeTimeout = 30 * time.Second
 // indexed block; some samples of NAV by eth_call at their blocks; and the logs of all blocks by ranges, because the
 // log may have lost a block completely. Blocks and ranges may be sampled; everything is limited to what the log
 // covers of each vault. A node that does not respond is an error, a difference is not.
-func againstChain(ctx context.Context, options Options, cursor *event.Cursor, records []*event.Record, mapped *mapping.Vaults, report *Report) error {
+func againstChain(ctx context.Context, options Options, cursor *event.Cursor, records []*event.Record,
+	mapped *mapping.Vaults, report *Report) error {
 	c := &chainCheck{
-		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), progress: options.Progress, report: report, mapped: mapped,
-		vaults: map[common.Address]*vaultBooks{}, covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
+		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1),
+		progress: options.Progress, report: report, mapped: mapped,
+		vaults: map[common.Address]*vaultBooks{}, covered: map[common.Address]*event.Coverage{},
+		logs:    map[common.Hash][]*event.Log{},
 		numbers: map[common.Hash]uint64{}, most: cmp.Or(options.BatchBlocks, wholeRange),
 	}
 	c.width = c.most
@@ -141,7 +144,8 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	})
 	if err == nil && (!id.IsUint64() || id.Uint64() != chainID) {
 		c.client.Close()
-		return &contracts.OtherChainError{Text: fmt.Sprintf("the node serves chain %s, but the log is of chain %d: give another chain.rpc", id, chainID)}
+		return &contracts.OtherChainError{Text: fmt.Sprintf("the node serves chain %s, but the log is of chain %d: give "+
+			"another chain.rpc", id, chainID)}
 	}
 	if err != nil {
 		c.client.Close()
@@ -202,7 +206,8 @@ func (c *chainCheck) add(r *event.Record) {
 	case r.GetVault() != nil:
 		a := common.Address(r.GetVault().GetAddress())
 		if c.vaults[a] == nil {
-			c.vaults[a] = &vaultBooks{sweptTo: new(big.Int), deposited: new(big.Int), claimed: new(big.Int), worth: new(big.Int), queue: map[uint64]*queued{}}
+			c.vaults[a] = &vaultBooks{sweptTo: new(big.Int), deposited: new(big.Int), claimed: new(big.Int), worth: new(big.Int),
+				queue: map[uint64]*queued{}}
 		}
 	case r.GetBlock() != nil:
 		c.numbers[common.Hash(r.GetBlock().GetHash())] = r.GetBlock().GetNumber()
@@ -288,13 +293,15 @@ func (c *chainCheck) addresses(vaults []common.Address) (out []common.Address) {
 // ours returns the logs that belong to the vaults: their contracts may also emit logs for others.
 func (c *chainCheck) ours(returned []types.Log, vaults []common.Address) []types.Log {
 	return slices.DeleteFunc(returned, func(l types.Log) bool {
-		return !slices.ContainsFunc(vaults, func(v common.Address) bool { return c.mapped.Of(v).TakesLog(l.Address, l.Topics) })
+		return !slices.ContainsFunc(vaults,
+			func(v common.Address) bool { return c.mapped.Of(v).TakesLog(l.Address, l.Topics) })
 	})
 }
 
 // inOrder returns the blocks in chain order.
 func inOrder(numbers map[common.Hash]uint64) []common.Hash {
-	return slices.SortedFunc(maps.Keys(numbers), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
+	return slices.SortedFunc(maps.Keys(numbers),
+		func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
 }
 
 // compareLogs compares the blocks of the log by their hashes. The newest one is in every sample, because the
@@ -355,16 +362,20 @@ func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) 
 	case err != nil:
 		return "", fmt.Errorf("request block %d: %w", number, err)
 	case now == nil:
-		return "", fmt.Errorf("%s has no block %d yet: wait until it is in sync, or give another chain.rpc", contracts.EndpointName(c.url), number)
+		return "", fmt.Errorf("%s has no block %d yet: wait until it is in sync, or give another chain.rpc",
+			contracts.EndpointName(c.url), number)
 	case now.Hash != hash:
-		return inBlock(number, hash, fmt.Sprintf("it is no longer part of the chain, which has block %s there; if it was orphaned just now, compare again", now.Hash)), nil
+		return inBlock(number, hash,
+			fmt.Sprintf("it is no longer part of the chain, which has block %s there; if it was orphaned just now, compare "+
+				"again", now.Hash)), nil
 	}
 	return "", nil
 }
 
 // replaced finds out why a node rejects a request about a block. The node may no longer have the block, which every
 // node reports differently, so the hash that it has at the height decides. Any other reason is an error.
-func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string, err error) {
+func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string,
+	err error) {
 	var refused rpc.Error
 	if !errors.As(fault, &refused) {
 		return "", fault
@@ -450,10 +461,13 @@ func (c *chainCheck) compareTotals(ctx context.Context, address common.Address, 
 			return nil
 		}
 		if err != nil {
-			return c.atHead(ctx, check, fmt.Errorf("call %[2]s of vault %[1]s at block %[3]d: %[4]w; a pruned node may not have its state", address, view.name, c.head.GetNumber(), err))
+			return c.atHead(ctx, check,
+				fmt.Errorf("call %[2]s of vault %[1]s at block %[3]d: %[4]w; a pruned node may not have its state", address,
+					view.name, c.head.GetNumber(), err))
 		}
 		if got.Cmp(view.want) != 0 {
-			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d, but %s according to the log", view.name, got, c.head.GetNumber(), view.want)
+			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d, but %s according to the log", view.name, got,
+				c.head.GetNumber(), view.want)
 			return nil
 		}
 		check.Compared++
@@ -469,10 +483,12 @@ func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) erro
 }
 
 // view calls a view of a vault at the newest indexed block and stores its result.
-func (c *chainCheck) view(ctx context.Context, vault common.Address, result any, method string, arguments ...any) error {
+func (c *chainCheck) view(ctx context.Context, vault common.Address, result any, method string,
+	arguments ...any) error {
 	contract := bind.NewBoundContract(vault, *contracts.VaultABI(), c.client, nil, nil)
 	return c.ask(ctx, func(ctx context.Context) error {
-		return contract.Call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}, &[]any{result}, method, arguments...)
+		return contract.Call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}, &[]any{result}, method,
+			arguments...)
 	})
 }
 
@@ -498,7 +514,8 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
 		}
 		if want := min(requestPage, len(v.queue)-first); len(page) != want {
-			check.Difference = fmt.Sprintf("requests %d and on: the chain returns %d, but the log has %d", first, len(page), want)
+			check.Difference = fmt.Sprintf("requests %d and on: the chain returns %d, but the log has %d", first, len(page),
+				want)
 			return nil
 		}
 		for i, returned := range page {
@@ -507,8 +524,10 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 				check.Difference = fmt.Sprintf("the log lacks request %d", first+i)
 				return nil
 			}
-			if q.owner != returned.Owner || q.state != returned.Status || q.shares.Cmp(returned.Shares) != 0 || q.estimate.Cmp(returned.AssetsEstimate) != 0 || q.assets.Cmp(returned.Assets) != 0 {
-				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s shares, %s estimated, %s funded", first+i, returned, q.owner, q.state, q.shares, q.estimate, q.assets)
+			if q.owner != returned.Owner || q.state != returned.Status || q.shares.Cmp(returned.Shares) != 0 ||
+				q.estimate.Cmp(returned.AssetsEstimate) != 0 || q.assets.Cmp(returned.Assets) != 0 {
+				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s "+
+					"shares, %s estimated, %s funded", first+i, returned, q.owner, q.state, q.shares, q.estimate, q.assets)
 				return nil
 			}
 			check.Compared++
@@ -520,5 +539,6 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 // absent reports whether a call failed because the contract has no such view.
 func absent(err error) bool {
 	var refused rpc.Error
-	return errors.Is(err, bind.ErrNoCode) || errors.As(err, &refused) && refused.ErrorCode() == 3 || err != nil && err.Error() == "execution reverted"
+	return errors.Is(err, bind.ErrNoCode) || errors.As(err, &refused) && refused.ErrorCode() == 3 || err != nil &&
+		err.Error() == "execution reverted"
 }

@@ -78,9 +78,10 @@ func (v *devChain) log(covered map[common.Address][2]uint64) (*event.Cursor, []*
 	}
 	for _, vault := range v.vaults {
 		c := covered[vault.Address]
-		add(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: vault.Address.Bytes(), StartBlock: c[0], Name: vault.Name, Decimals: 6,
-			Asset: &event.Token{Address: vault.Asset.Bytes(), Decimals: 6}}}}, true)
-		cursor.Vaults = append(cursor.Vaults, &event.Coverage{Address: vault.Address.Bytes(), StartBlock: c[0], CoveredTo: c[1]})
+		add(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: vault.Address.Bytes(), StartBlock: c[0],
+			Name: vault.Name, Decimals: 6, Asset: &event.Token{Address: vault.Asset.Bytes(), Decimals: 6}}}}, true)
+		cursor.Vaults = append(cursor.Vaults,
+			&event.Coverage{Address: vault.Address.Bytes(), StartBlock: c[0], CoveredTo: c[1]})
 	}
 	for n := v.vaults[0].StartBlock; n <= v.height; n++ {
 		h, err := v.client.HeaderByNumber(v.t.Context(), new(big.Int).SetUint64(n))
@@ -93,7 +94,8 @@ func (v *devChain) log(covered map[common.Address][2]uint64) (*event.Cursor, []*
 				add(&event.Record{Fact: &event.Record_Log{Log: l}}, false)
 			}
 		}
-		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: hash.Bytes(), ParentHash: h.ParentHash.Bytes(), Time: h.Time}}}, true)
+		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: hash.Bytes(),
+			ParentHash: h.ParentHash.Bytes(), Time: h.Time}}}, true)
 	}
 	cursor.Seq = uint64(len(records))
 	return cursor, records
@@ -112,11 +114,12 @@ func (v *devChain) whole() map[common.Address][2]uint64 {
 func (v *devChain) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
 	v.t.Helper()
 	report := new(Report)
-	return report, againstChain(v.t.Context(), Options{Node: node, patience: patience, Progress: func(what string, done, of uint64) {
-		if !strings.HasPrefix(what, "chain: ") || done >= of {
-			v.t.Errorf("%s: reported %d of %d before that one", what, done, of)
-		}
-	}}, cursor, records, unmapped(v.t), report)
+	return report, againstChain(v.t.Context(),
+		Options{Node: node, patience: patience, Progress: func(what string, done, of uint64) {
+			if !strings.HasPrefix(what, "chain: ") || done >= of {
+				v.t.Errorf("%s: reported %d of %d before that one", what, done, of)
+			}
+		}}, cursor, records, unmapped(v.t), report)
 }
 
 // TestChainIsComparedAsFarAsItIsCovered: the log is compared with the chain as far as it covers each vault. A vault
@@ -152,13 +155,15 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 
 	cursor, records := v.log(covered)
 	of := func(address common.Address) int {
-		return slices.IndexFunc(records, func(r *event.Record) bool { return bytes.Equal(r.GetLog().GetAddress(), address.Bytes()) })
+		return slices.IndexFunc(records,
+			func(r *event.Record) bool { return bytes.Equal(r.GetLog().GetAddress(), address.Bytes()) })
 	}
 	for _, address := range []common.Address{one, other} {
 		i := of(address)
 		report, err := v.compare(v.url, cursor, slices.Delete(slices.Clone(records), i, i+1))
 		must(t, err)
-		if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), fmt.Sprintf("block %d with hash", records[i].GetLog().GetBlockNumber())) {
+		if fault := report.Err(); fault == nil ||
+			!strings.Contains(fault.Error(), fmt.Sprintf("block %d with hash", records[i].GetLog().GetBlockNumber())) {
 			t.Errorf("without a log of %s: %v", address, fault)
 		}
 	}
@@ -174,9 +179,11 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 // data.
 func TestLogWithoutDataIsCompared(t *testing.T) {
 	data := bytes.Repeat([]byte{7}, event.MaxData+1)
-	returned := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3, TxHash: common.Hash{4}, Index: 5}
+	returned := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3,
+		TxHash: common.Hash{4}, Index: 5}
 	kept := &event.Log{
-		Address: returned.Address[:], Topics: [][]byte{returned.Topics[0][:]}, BlockNumber: 3, TxHash: returned.TxHash[:], LogIndex: 5,
+		Address: returned.Address[:], Topics: [][]byte{returned.Topics[0][:]}, BlockNumber: 3, TxHash: returned.TxHash[:],
+		LogIndex: 5,
 	}
 	kept.SetData(data)
 	if difference := differ([]*event.Log{kept}, []types.Log{returned}); difference != "" {
@@ -224,8 +231,10 @@ func TestOddLogsAreCompared(t *testing.T) {
 		"integers":      "[" + log("7", "0", "") + "," + log("7", "1", "") + "]",
 		"leading zeros": "[" + log(`"0x07"`, `"0x00"`, "") + "," + log(`"0X007"`, `"0x01"`, "") + "]",
 		"order":         "[" + log(`"0x7"`, `"0x1"`, "") + "," + log(`"0x7"`, `"0x0"`, "") + "]",
-		"more":          "[" + log(`"0x7"`, `"0x0"`, `,"blockTimestamp":1700000000,"removed":null`) + "," + log(`"0x7"`, `"0x1"`, `,"transactionIndex":{}`) + "]",
-		"removed":       "[" + log(`"0x7"`, `"0x0"`, `,"removed":true`) + "," + log(`"0x7"`, `"0x0"`, "") + "," + log(`"0x7"`, `"0x1"`, "") + "]",
+		"more": "[" + log(`"0x7"`, `"0x0"`, `,"blockTimestamp":1700000000,"removed":null`) + "," + log(`"0x7"`,
+			`"0x1"`, `,"transactionIndex":{}`) + "]",
+		"removed": "[" + log(`"0x7"`, `"0x0"`, `,"removed":true`) + "," + log(`"0x7"`, `"0x0"`, "") + "," + log(`"0x7"`,
+			`"0x1"`, "") + "]",
 	} {
 		if got, err := of(answer); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v", name, got, err)
@@ -234,7 +243,8 @@ func TestOddLogsAreCompared(t *testing.T) {
 	if got, err := of("null"); err != nil || len(got) > 0 {
 		t.Errorf("null: %v, %v", got, err)
 	}
-	if _, err := of("[" + log(`"7"`, `"0x0"`, "") + "]"); err == nil || !strings.Contains(err.Error(), `"7" is not a number`) {
+	if _, err := of("[" + log(`"7"`, `"0x0"`, "") + "]"); err == nil ||
+		!strings.Contains(err.Error(), `"7" is not a number`) {
 		t.Errorf("a number of an unknown base: %v", err)
 	}
 }
@@ -258,18 +268,21 @@ func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	w.registered(t, registry.Live)
 
 	options := Options{Node: v.url}
-	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, options); err == nil || !strings.Contains(err.Error(), "cursor is at seq 0") {
+	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, options); err == nil ||
+		!strings.Contains(err.Error(), "cursor is at seq 0") {
 		t.Errorf("without a cursor: %v", err)
 	}
 	w.append(t, records[behind:])
 	value, err := proto.Marshal(cursor)
 	must(t, err)
 	must(t, w.producer.BeginTransaction())
-	must(t, w.producer.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.CursorTopic(chainID), Value: value}).FirstErr())
+	must(t, w.producer.ProduceSync(t.Context(),
+		&kgo.Record{Topic: chainlog.CursorTopic(chainID), Value: value}).FirstErr())
 	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
 	report, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, options)
 	must(t, err)
-	if report.Seq != uint64(behind) || report.Err() != nil || !strings.Contains(report.String(), fmt.Sprintf("(only read up to block %d)", v.height-15)) {
+	if report.Seq != uint64(behind) || report.Err() != nil ||
+		!strings.Contains(report.String(), fmt.Sprintf("(only read up to block %d)", v.height-15)) {
 		t.Errorf("want all equal at seq %d, got\n%s", behind, report)
 	}
 }
@@ -328,7 +341,8 @@ func TestNodeThatRefuses(t *testing.T) {
 	}
 	truth := func() (any, any, bool) { return nil, nil, false }
 	for _, f := range []fault{
-		{"code": -32005, "message": "daily request count exceeded, request rate limited"}, {"code": -32603, "message": "internal error"},
+		{"code": -32005, "message": "daily request count exceeded, request rate limited"},
+		{"code": -32603, "message": "internal error"},
 		{"code": -32000, "message": "request timed out"}, {"code": -32000, "message": "unknown block"},
 	} {
 		report, err := v.compare(refuse(f, truth), cursor, records)
@@ -341,9 +355,12 @@ func TestNodeThatRefuses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "wait until it is in sync") || report.Err() != nil {
 		t.Errorf("a node that is behind gives the error %v and the difference %v", err, report.Err())
 	}
-	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return fault{"hash": common.HexToHash("0xaa")}, nil, true }), cursor, records)
+	report, err = v.compare(refuse(unknown,
+		func() (any, any, bool) { return fault{"hash": common.HexToHash("0xaa")}, nil, true }), cursor, records)
 	must(t, err)
-	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "no longer part of the chain, which has block 0x00000000000000000000000000000000000000000000000000000000000000aa") {
+	if fault := report.Err(); fault == nil ||
+		!strings.Contains(fault.Error(),
+			"no longer part of the chain, which has block 0x00000000000000000000000000000000000000000000000000000000000000aa") {
 		t.Errorf("a block that was replaced gives %v", fault)
 	}
 	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return nil, unknown, true }), cursor, records)
@@ -358,8 +375,10 @@ func TestNodeThatOmitsRequests(t *testing.T) {
 	v := newDevChain(t)
 	cursor, records := v.log(v.whole())
 	omits := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
-		is := method == "eth_call" && bytes.Contains(params[0], fmt.Appendf(nil, "%x", contracts.VaultABI().Methods["requests"].ID))
-		return hexutil.Encode(slices.Concat(common.BigToHash(big.NewInt(32)).Bytes(), make([]byte, 32))), nil, is // an empty array
+		is := method == "eth_call" &&
+			bytes.Contains(params[0], fmt.Appendf(nil, "%x", contracts.VaultABI().Methods["requests"].ID))
+		// an empty array
+		return hexutil.Encode(slices.Concat(common.BigToHash(big.NewInt(32)).Bytes(), make([]byte, 32))), nil, is
 	})
 	report, err := v.compare(omits, cursor, records)
 	must(t, err)
@@ -376,7 +395,8 @@ func TestChainThatWasReorganised(t *testing.T) {
 	report, err := v.compare(v.url, cursor, records)
 	must(t, err)
 	for i, number := range []uint64{v.height - 2, v.height, v.height, v.height} {
-		if c := report.Checks[i]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "no longer part of the chain") {
+		if c := report.Checks[i]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) ||
+			!strings.Contains(c.Difference, "no longer part of the chain") {
 			t.Errorf("want a difference at block %d, got %+v", number, c)
 		}
 	}
@@ -390,8 +410,10 @@ func TestNodeThatServesOrphanedBlocks(t *testing.T) {
 	cursor, records := v.log(v.whole())
 	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
 		report := new(Report)
-		must(t, againstChain(t.Context(), Options{Node: v.replaces(number), Sample: sample, patience: patience}, cursor, records, unmapped(t), report))
-		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "no longer part of the chain") {
+		must(t, againstChain(t.Context(), Options{Node: v.replaces(number), Sample: sample, patience: patience}, cursor,
+			records, unmapped(t), report))
+		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) ||
+			!strings.Contains(c.Difference, "no longer part of the chain") {
 			t.Errorf("block %d was replaced, 1 in %d compared: want a difference, got\n%s", number, sample, report)
 		}
 	}
@@ -442,7 +464,8 @@ func TestNodeThatHangs(t *testing.T) {
 			}
 			return nil, nil, false
 		})
-		err := againstChain(t.Context(), Options{Node: node, patience: time.Second}, cursor, records, unmapped(t), new(Report))
+		err := againstChain(t.Context(), Options{Node: node, patience: time.Second}, cursor, records, unmapped(t),
+			new(Report))
 		close(free)
 		if err == nil || !strings.Contains(err.Error(), node+" did not respond within 1s") {
 			t.Errorf("a node that hangs at %s gives %v", at, err)
@@ -463,8 +486,10 @@ func TestVerifyKeepsKeysSecret(t *testing.T) {
 		for _, scheme := range []string{"http", "ws", "carrier"} {
 			u, err := url.Parse(server)
 			must(t, err)
-			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
-			err = againstChain(t.Context(), Options{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil, unmapped(t), new(Report))
+			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey",
+				"apikey=secret2"
+			err = againstChain(t.Context(), Options{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil,
+				unmapped(t), new(Report))
 			if err == nil {
 				t.Fatalf("%s responds", u)
 			}

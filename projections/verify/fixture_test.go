@@ -137,7 +137,8 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 		}
 		unit = nil
 	}
-	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
+	ctx := clickhouse.Context(t.Context(),
+		clickhouse.WithSettings(clickhouse.Settings{"deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
 	b, err := g.conn.PrepareBatch(ctx, "INSERT INTO events ("+readmodel.EventsTable.Names()+")")
 	must(t, err)
 	must(t, rows.Fill(b.Columns()))
@@ -183,7 +184,9 @@ func (g *generation) content() []readmodel.ListRow {
 // change runs statements and waits until their effects are complete, also at a test's end.
 func (g *generation) change(t testing.TB, statements ...string) {
 	t.Helper()
-	ctx := clickhouse.Context(context.WithoutCancel(t.Context()), clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 2, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
+	ctx := clickhouse.Context(context.WithoutCancel(t.Context()),
+		clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 2, "deduplicate_insert": "disable",
+			"deduplicate_insert_select": "disable"}))
 	for _, statement := range statements {
 		if err := g.conn.Exec(ctx, statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
@@ -194,23 +197,35 @@ func (g *generation) change(t testing.TB, statements ...string) {
 // everyEvent returns a history with each kind of log.
 func everyEvent() *histories.Script {
 	deposit := func(id int64, who common.Address, partner uint32, assets int64) contracts.Event {
-		return contracts.DepositAccepted{DepositID: whole(id), Owner: who, Sender: bob, PartnerID: partner, Assets: whole(assets), Shares: whole(assets)}
+		return contracts.DepositAccepted{DepositID: whole(id), Owner: who, Sender: bob, PartnerID: partner,
+			Assets: whole(assets), Shares: whole(assets)}
 	}
 	requested := func(index int64, who common.Address) contracts.Event {
-		return contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: who, Receiver: bob, PartnerID: 7, Shares: whole(10), AssetsEstimate: whole(11), ExpiresAt: 1_800_000_000}
+		return contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: who, Receiver: bob, PartnerID: 7,
+			Shares: whole(10), AssetsEstimate: whole(11), ExpiresAt: 1_800_000_000}
 	}
 	s := histories.New(chainID)
 	s.Vault(vaultA)
 	s.Mine()
-	s.Mine(emitted{Vault: vaultA, Event: deposit(1, alice, 7, 1000)}, emitted{Vault: vaultA, Event: requested(0, alice)}, emitted{Vault: vaultA, Event: requested(1, alice)}, emitted{Vault: vaultA, Event: requested(2, bob)})
-	s.Mine(emitted{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
-		emitted{Vault: vaultA, Event: contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
-	s.Mine(emitted{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
+	s.Mine(emitted{Vault: vaultA, Event: deposit(1, alice, 7, 1000)}, emitted{Vault: vaultA, Event: requested(0, alice)},
+		emitted{Vault: vaultA, Event: requested(1, alice)}, emitted{Vault: vaultA, Event: requested(2, bob)})
+	s.Mine(emitted{Vault: vaultA,
+		Event: contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10),
+			Assets: whole(12)}},
+		emitted{Vault: vaultA, Event: contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob,
+			RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
+	s.Mine(emitted{Vault: vaultA,
+		Event: contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10),
+			Assets: whole(12)}},
 		emitted{Vault: vaultA, Event: contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
 		emitted{Vault: vaultA, Event: contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
-	s.Mine(emitted{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: histories.Power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
-		emitted{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
-	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // an unknown event
+	s.Mine(emitted{Vault: vaultA,
+		Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: histories.Power(60, 0), TotalAssets: whole(5),
+			TotalSupply: whole(6)}},
+		emitted{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1),
+			ToDepositID: whole(1), Assets: whole(1000)}})
+	// an unknown event
+	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)})
 	s.Decision("accept-reorg:open")
 	s.Mine(emitted{Vault: vaultA, Event: deposit(2, bob, 7, 50)}, emitted{Vault: vaultA, Event: requested(3, bob)})
 	s.Mine(emitted{Vault: vaultA, Event: deposit(3, alice, 0, 1)})
@@ -285,7 +300,8 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	t.Cleanup(w.pool.Close)
 	w.kafka.Brokers = enginetest.Kafka(t)
-	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
+	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	must(t, err)
 	t.Cleanup(w.producer.Close)
 	must(t, chainlog.EnsureTopics(t.Context(), kadm.NewClient(w.producer), chainID, w.kafka.Topology()))
@@ -319,14 +335,16 @@ func (w *world) transaction(t *testing.T, unit []*event.Record) {
 // registered adds the generation to the registry.
 func (w *world) registered(t *testing.T, state string) {
 	t.Helper()
-	must(t, db.New(w.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: w.id, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}))
+	must(t, db.New(w.pool).CreateGeneration(t.Context(),
+		db.CreateGenerationParams{ID: w.id, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}))
 }
 
 // unrestored returns a random history in which no vault is restored: one generation can represent it, wherever in the
 // history its lists are built.
 func unrestored(rng *rand.Rand, steps int) *histories.Script {
 	for {
-		s, removed, restored := histories.Random(rng, chainID, steps, "lagoon-v0.6", "midas", "veda", "yo"), map[common.Address]bool{}, false
+		s, removed, restored := histories.Random(rng, chainID, steps, "lagoon-v0.6", "midas", "veda", "yo"),
+			map[common.Address]bool{}, false
 		for _, r := range s.Records {
 			if v := r.GetVault(); v != nil {
 				a := common.Address(v.GetAddress())

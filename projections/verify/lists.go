@@ -37,7 +37,8 @@ func newDefinitions(session driver.Conn) *definitions {
 }
 
 // rows calls ask with the definitions of some lists, as queries for their rows as of a seq.
-func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string) bool, ask func(query string) error) error {
+func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string) bool,
+	ask func(query string) error) error {
 	if d.derived == nil || *d.derived != seq {
 		d.derived = nil
 		if err := readmodel.Derive(ctx, d.session, seq); err != nil {
@@ -155,7 +156,8 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 
 // wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
 // its definition; nothing if a unit has corrected it since.
-func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map[string]uint64) (map[string]string, error) {
+func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map[string]uint64) (map[string]string,
+	error) {
 	held, given := lineCounts{}, lineCounts{}
 	seq, err := held.add(ctx, conn, wrong, d.pieces, "lists", "sign")
 	if err != nil {
@@ -181,7 +183,8 @@ func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map
 	}
 	for list, line := range first {
 		at := lineOf{list, line}
-		first[list] = fmt.Sprintf("; one such row as of seq %d is %q, which the list has %d times and its definition %d", seq, line, held[at], given[at])
+		first[list] = fmt.Sprintf("; one such row as of seq %d is %q, which the list has %d times and its definition %d", seq,
+			line, held[at], given[at])
 	}
 	return first, nil
 }
@@ -193,7 +196,8 @@ type lineOf struct{ list, line string }
 type lineCounts map[lineOf]int64
 
 // add reads the rows of one piece of each list, and returns the seq of the cursor if it is one of the rows.
-func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64, from, weight string) (seq uint64, err error) {
+func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64, from,
+	weight string) (seq uint64, err error) {
 	var chosen []string
 	for list, piece := range wrong {
 		chosen = append(chosen, fmt.Sprintf("('%s', %d)", list, piece))
@@ -205,8 +209,10 @@ func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]
 		Compared bool   `ch:"compared"`
 		Seq      uint64 `ch:"cursor_seq"`
 	}
-	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows, question("rows_of", "{from}", from, "{weight}", weight,
-		"{chosen}", strings.Join(chosen, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}", readmodel.ListsTable.LineSQL(undefined...)))
+	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows,
+		question("rows_of", "{from}", from, "{weight}", weight,
+			"{chosen}", strings.Join(chosen, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}",
+			readmodel.ListsTable.LineSQL(undefined...)))
 	if err != nil {
 		return 0, fmt.Errorf("read rows of lists: %w", err)
 	}
@@ -334,7 +340,8 @@ func folded() (out []readmodel.List) {
 // compareRows compares in the order of the table, whose keys are signed: 32-byte keys use the sign bit.
 func compareRows(a, b readmodel.ListRow) int {
 	return cmp.Or(cmp.Compare(a.List, b.List), a.Owner.Cmp(b.Owner), a.Scope.Cmp(b.Scope),
-		cmp.Compare(a.Kind, b.Kind), compareKeys(&a.Key, &b.Key), cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub), a.User.Cmp(b.User))
+		cmp.Compare(a.Kind, b.Kind), compareKeys(&a.Key, &b.Key), cmp.Compare(a.Block, b.Block),
+		cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub), a.User.Cmp(b.User))
 }
 
 func compareKeys(a, b *readmodel.Amount) int {

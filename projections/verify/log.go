@@ -135,7 +135,8 @@ func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error)
 		Rows     uint64 `ch:"rows"`
 		Print    uint64 `ch:"print"`
 	}
-	err := v.conn.Select(readmodel.Parameters(ctx, numbers{"to": v.report.Seq}), &rows, question("prints", "{line}", lineSQL()))
+	err := v.conn.Select(readmodel.Parameters(ctx, numbers{"to": v.report.Seq}), &rows,
+		question("prints", "{line}", lineSQL()))
 	if err != nil {
 		return nil, fmt.Errorf("take the fingerprints of events: %w", err)
 	}
@@ -172,7 +173,8 @@ func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *
 		return fmt.Errorf("read the log from seq %d to %d again: %w", from+1, to, err)
 	}
 	ask := question("lines", "{line}", lineSQL())
-	if err := check.compareLines(texts(ctx, v.conn, ask, numbers{"from": following(from), "to": to}), slices.Values(want)); err != nil {
+	if err := check.compareLines(texts(ctx, v.conn, ask, numbers{"from": following(from), "to": to}),
+		slices.Values(want)); err != nil {
 		return err
 	}
 	if check.Difference == "" {

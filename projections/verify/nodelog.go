@@ -68,8 +68,8 @@ func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([
 		if l.Removed != nil && *l.Removed {
 			continue // it is no longer in a block of the node's chain
 		}
-		logs = append(logs, types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: uint64(l.BlockNumber), BlockHash: l.BlockHash,
-			TxHash: l.TxHash, Index: uint(l.Index)})
+		logs = append(logs, types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: uint64(l.BlockNumber),
+			BlockHash: l.BlockHash, TxHash: l.TxHash, Index: uint(l.Index)})
 	}
 	slices.SortStableFunc(logs, func(a, b types.Log) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))

@@ -121,7 +121,8 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 // totals compares what follows from the rows of events.
 func (c *comparer) totals(ctx context.Context) error {
 	for _, of := range []struct{ owner, text, where string }{
-		{"vault", "lower(hex(vault))", "1"}, {"partner", "toString(partner)", "partner > 0"}, {"user", "lower(hex(user))", "1"},
+		{"vault", "lower(hex(vault))", "1"}, {"partner", "toString(partner)", "partner > 0"},
+		{"user", "lower(hex(user))", "1"},
 	} {
 		ask := question("totals", "{both}", c.both, "{owner}", of.owner, "{text}", of.text, "{where}", of.where)
 		if err := c.lines(ctx, "totals by "+of.owner, ask); err != nil {
@@ -162,7 +163,8 @@ func (c *comparer) rows(ctx context.Context) error {
 		if c.report.FirstSeq, err = c.bisect(ctx); err != nil {
 			return err
 		}
-		check.Difference = fmt.Sprintf("generation %d has %d rows and generation %d has %d, the first difference is in the rows of seq %d",
+		check.Difference = fmt.Sprintf("generation %d has %d rows and generation %d has %d, the first difference is in "+
+			"the rows of seq %d",
 			c.sides[0].id, both[0].rows, c.sides[1].id, both[1].rows, c.report.FirstSeq)
 	}
 	c.report.Checks = append(c.report.Checks, check)
@@ -210,7 +212,8 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 			}
 		}
 		if found[0] != found[1] {
-			check.Difference = fmt.Sprintf("generation %d has %q, generation %d has %q", c.sides[0].id, found[0], c.sides[1].id, found[1])
+			check.Difference = fmt.Sprintf("generation %d has %q, generation %d has %q", c.sides[0].id, found[0], c.sides[1].id,
+				found[1])
 		}
 		if check.Difference != "" || !more[0] {
 			break

@@ -36,7 +36,8 @@ func TestParityFindsDifferences(t *testing.T) {
 			t.Errorf("the first difference is at seq %d of %d, want %d", p.FirstSeq, p.Seq, first)
 		}
 		text := p.String()
-		found := strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", first)) && strings.Contains(text, " of block ")
+		found := strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", first)) &&
+			strings.Contains(text, " of block ")
 		if !strings.Contains(text, "DIFFERENT") || first > 0 && !found {
 			t.Errorf("it prints\n%s", text)
 		}
@@ -59,14 +60,17 @@ func TestParityFindsDifferences(t *testing.T) {
 		words, lists  []string
 	}{
 		{update + "assets = assets + 1, partner = 8 WHERE ", "effect = 'deposit' AND id = 2",
-			[]string{"events: rows: ", "totals by vault: generation ", "totals by partner: generation ", "totals by user: generation "},
+			[]string{"events: rows: ", "totals by vault: generation ", "totals by partner: generation ",
+				"totals by user: generation "},
 			[]string{"deposited", "totals", "vault_events"}},
-		{update + "assets = assets + 1 WHERE ", "effect = 'requested' AND id > 1", []string{"events: rows: ", "totals by vault: "},
+		{update + "assets = assets + 1 WHERE ", "effect = 'requested' AND id > 1",
+			[]string{"events: rows: ", "totals by vault: "},
 			[]string{"requests"}},
 		{remove, "effect = 'valuation'", []string{"events: rows: generation "}, []string{"vault_events"}},
 		{update + "id_to = 5 WHERE ", "effect = 'sweep'", []string{"events: rows: "}, []string{"vault_events"}},
 		{update + "quarantined = 1 WHERE ", "event = 'NavUpdated'", []string{"events: rows: ", "quarantined logs: "}, nil},
-		{update + "hash = toFixedString('x', 32) WHERE ", "record = 'block' AND seq > 3", []string{"events: rows: "}, []string{"blocks"}},
+		{update + "hash = toFixedString('x', 32) WHERE ", "record = 'block' AND seq > 3", []string{"events: rows: "},
+			[]string{"blocks"}},
 	}
 	for i, c := range changes {
 		t.Run(c.change+c.where, func(t *testing.T) {
@@ -82,7 +86,8 @@ func TestParityFindsDifferences(t *testing.T) {
 		})
 	}
 	one.build(t)
-	if p := compare(1, 2); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: lists: not built yet") ||
+	if p := compare(1, 2); p.Err() != nil || p.Seq != s.Seq() ||
+		!strings.Contains(p.String(), "generation 2: lists: not built yet") ||
 		!strings.Contains(p.String(), "generation 1: requests: the definition") {
 		t.Errorf("a generation whose lists are not built:\n%s", p)
 	}
@@ -108,7 +113,8 @@ func TestParityFindsDifferences(t *testing.T) {
 	})
 	t.Run("lists", func(t *testing.T) {
 		two.restores(t, "lists")
-		two.change(t, "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'", "ALTER TABLE lists UPDATE rewrites = 9 WHERE list = 'cursor'",
+		two.change(t, "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'",
+			"ALTER TABLE lists UPDATE rewrites = 9 WHERE list = 'cursor'",
 			"ALTER TABLE lists UPDATE ts = 1 WHERE list = 'cursor_end'")
 		differ(t, compare(2, 1), 0, "generation 2: deposited: the definition", "generation 2: cursor: the definition",
 			"generation 2: cursor_end: the definition")
@@ -136,7 +142,8 @@ func TestParityShowsEarlierEvents(t *testing.T) {
 	p, err := Compare(t.Context(), one.ch, 1, 2, nil)
 	must(t, err)
 	text := p.String()
-	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: events: seq ", ", claimed, vault ", "assets 12", "generation 2: ", "assets 13", ", requested, vault ", ", deposit, vault "} {
+	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: events: seq ",
+		", claimed, vault ", "assets 12", "generation 2: ", "assets 13", ", requested, vault ", ", deposit, vault "} {
 		if !strings.Contains(text, words) {
 			t.Errorf("the report lacks %q:\n%s", words, text)
 		}

@@ -95,7 +95,9 @@ func (c *chainCheck) comparePieces(ctx context.Context, s blockRange, check *Che
 // from the log, the block is requested again by its hash, because a response about many blocks may be truncated.
 func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference string, err error) {
 	numbers, returned := c.known(s), map[common.Hash][]types.Log{}
-	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: c.addresses(s.vaults)})
+	logs, err := c.ofChain(ctx,
+		ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to),
+			Addresses: c.addresses(s.vaults)})
 	if err != nil {
 		err = fmt.Errorf("request the logs of blocks %d to %d: %w", s.from, s.to, err)
 		if known := inOrder(numbers); s.from == s.to && len(known) > 0 {
@@ -113,7 +115,8 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 		if difference, err = c.compareBlock(ctx, numbers[hash], hash); difference != "" || err != nil {
 			return difference, err
 		}
-		return "", fmt.Errorf("%s returns other logs of block %d for blocks %d to %d than for the block's hash: give another chain.rpc", contracts.EndpointName(c.url), numbers[hash], s.from, s.to)
+		return "", fmt.Errorf("%s returns other logs of block %d for blocks %d to %d than for the block's hash: give "+
+			"another chain.rpc", contracts.EndpointName(c.url), numbers[hash], s.from, s.to)
 	}
 	return "", nil
 }
@@ -121,7 +124,8 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 // known returns the numbers of the blocks of a range that the log has.
 func (c *chainCheck) known(s blockRange) map[common.Hash]uint64 {
 	numbers := map[common.Hash]uint64{}
-	first, _ := slices.BinarySearchFunc(c.order, s.from, func(hash common.Hash, number uint64) int { return cmp.Compare(c.numbers[hash], number) })
+	first, _ := slices.BinarySearchFunc(c.order, s.from,
+		func(hash common.Hash, number uint64) int { return cmp.Compare(c.numbers[hash], number) })
 	for _, hash := range c.order[first:] {
 		if c.numbers[hash] > s.to {
 			break

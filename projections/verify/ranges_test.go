@@ -17,7 +17,8 @@ import (
 
 // loses removes a vault's third block with logs from a log, as if a backfill had lost it: both its logs and its
 // record.
-func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) (lost uint64, _ *event.Cursor, _ []*event.Record) {
+func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) (lost uint64, _ *event.Cursor,
+	_ []*event.Record) {
 	var numbers []uint64
 	for _, r := range records {
 		if l := r.GetLog(); common.BytesToAddress(l.GetAddress()) == vault {
@@ -26,7 +27,8 @@ func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) 
 	}
 	lost = slices.Compact(numbers)[2]
 	rest := slices.DeleteFunc(slices.Clone(records), func(r *event.Record) bool {
-		return r.GetLog() != nil && r.GetLog().GetBlockNumber() == lost || r.GetBlock() != nil && r.GetBlock().GetNumber() == lost
+		return r.GetLog() != nil && r.GetLog().GetBlockNumber() == lost || r.GetBlock() != nil &&
+			r.GetBlock().GetNumber() == lost
 	})
 	for i, r := range rest {
 		r.Seq = uint64(i) + 1
@@ -73,7 +75,8 @@ func TestChainHasABlockThatTheLogLost(t *testing.T) {
 	cuts := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		return []any{}, nil, width(method, params) > 7
 	})
-	for name, node := range map[string]string{"all at once": v.url, "7 blocks at most": refuses, "nothing of more than 7 blocks": cuts} {
+	for name, node := range map[string]string{"all at once": v.url, "7 blocks at most": refuses,
+		"nothing of more than 7 blocks": cuts} {
 		report, err := v.compare(node, cursor, records)
 		must(t, err)
 		if c := ranges(t, report); report.Err() != nil || c.Compared != blocks {
@@ -84,7 +87,8 @@ func TestChainHasABlockThatTheLogLost(t *testing.T) {
 	for name, node := range map[string]string{"all at once": v.url, "7 blocks at most": refuses} {
 		report, err := v.compare(node, cursor, records)
 		must(t, err)
-		if c := ranges(t, report); !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", lost)) || !strings.Contains(c.Difference, "the log lacks the chain's log") {
+		if c := ranges(t, report); !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", lost)) ||
+			!strings.Contains(c.Difference, "the log lacks the chain's log") {
 			t.Errorf("%s: without block %d got\n%s", name, lost, report)
 		}
 	}
@@ -99,7 +103,8 @@ func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 	node := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		return []any{}, nil, width(method, params) > 0
 	})
-	if report, err := v.compare(node, cursor, records); err == nil || !strings.Contains(err.Error(), "returns other logs of block") || report.Err() != nil {
+	if report, err := v.compare(node, cursor, records); err == nil ||
+		!strings.Contains(err.Error(), "returns other logs of block") || report.Err() != nil {
 		t.Errorf("want an error alone, got %v and\n%s", err, report)
 	}
 }
@@ -117,12 +122,14 @@ func TestRangesOfASample(t *testing.T) {
 		return nil, nil, false
 	})
 	report := new(Report)
-	must(t, againstChain(t.Context(), Options{Node: node, Sample: math.MaxUint64, patience: patience}, cursor, records, unmapped(t), report))
+	must(t, againstChain(t.Context(), Options{Node: node, Sample: math.MaxUint64, patience: patience}, cursor, records,
+		unmapped(t), report))
 	if c := ranges(t, report); widest.Load() != 0 || c.Compared != 0 || report.Checks[0].Compared != 1 {
 		t.Errorf("for a sample of only the newest block, a range of %d blocks was requested:\n%s", widest.Load(), report)
 	}
 	report = new(Report)
-	must(t, againstChain(t.Context(), Options{Node: node, BatchBlocks: 5, patience: patience}, cursor, records, unmapped(t), report))
+	must(t, againstChain(t.Context(), Options{Node: node, BatchBlocks: 5, patience: patience}, cursor, records,
+		unmapped(t), report))
 	if c := ranges(t, report); widest.Load() != 5 || c.Difference == "" {
 		t.Errorf("a range of %d blocks where 5 are allowed:\n%s", widest.Load(), report)
 	}

@@ -46,7 +46,8 @@ func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
 	case mapping.Settled:
 		return false
 	case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
-		return e.Owner == (common.Address{}) || s.user(e.Owner) || s.number(e.ID) // without an owner, it is that of the request
+		// without an owner, it is that of the request
+		return e.Owner == (common.Address{}) || s.user(e.Owner) || s.number(e.ID)
 	}
 	return true // the first of all requests with an id counts; sweeps and valuations belong to no user
 }

@@ -88,7 +88,8 @@ func (c *chainCheck) compareSample(
 	}
 	var output []byte
 	err = c.ask(ctx, func(ctx context.Context) (err error) {
-		output, err = c.client.CallContractAtHash(ctx, ethereum.CallMsg{To: &contract, Data: mapping.SampleCall(s.GetNavDigits())}, hash)
+		output, err = c.client.CallContractAtHash(ctx,
+			ethereum.CallMsg{To: &contract, Data: mapping.SampleCall(s.GetNavDigits())}, hash)
 		return err
 	})
 	var refused rpc.Error
@@ -99,10 +100,12 @@ func (c *chainCheck) compareSample(
 		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s returns 0x%x, but the log's sample is 0x%x",
 			mapping.ConvertToAssets, vault, output, s.GetAssets())), true, nil
 	case absent(err), errors.As(err, &refused) && strings.Contains(strings.ToLower(err.Error()), "revert"):
-		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s reverts, but the log has a sample", mapping.ConvertToAssets, vault)), true, nil
+		return inBlock(s.GetBlockNumber(), hash,
+			fmt.Sprintf("%s of vault %s reverts, but the log has a sample", mapping.ConvertToAssets, vault)), true, nil
 	case errors.As(err, &refused):
 		difference, err = c.left(ctx, s.GetBlockNumber(), hash)
 		return difference, difference != "", err
 	}
-	return "", false, fmt.Errorf("call %s of vault %s at block %d: %w", mapping.ConvertToAssets, vault, s.GetBlockNumber(), err)
+	return "", false, fmt.Errorf("call %s of vault %s at block %d: %w", mapping.ConvertToAssets, vault, s.GetBlockNumber(),
+		err)
 }

@@ -33,10 +33,12 @@ func (v *devChain) sampled() (samples []*event.Record, mapped *mapping.Vaults) {
 		}
 		h, err := v.client.HeaderByNumber(v.t.Context(), new(big.Int).SetUint64(n))
 		must(v.t, err)
-		output, err := v.client.CallContractAtHash(v.t.Context(), ethereum.CallMsg{To: &address, Data: mapping.SampleCall(18)}, h.Hash())
+		output, err := v.client.CallContractAtHash(v.t.Context(),
+			ethereum.CallMsg{To: &address, Data: mapping.SampleCall(18)}, h.Hash())
 		must(v.t, err)
-		samples = append(samples, &event.Record{Seq: 1 << 40, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: address[:], BlockNumber: n,
-			BlockHash: h.Hash().Bytes(), BlockTime: h.Time, NavDigits: 18, Assets: output}}})
+		samples = append(samples,
+			&event.Record{Seq: 1 << 40, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: address[:], BlockNumber: n,
+				BlockHash: h.Hash().Bytes(), BlockTime: h.Time, NavDigits: 18, Assets: output}}})
 	}
 	return samples, mapped
 }
@@ -62,27 +64,35 @@ func TestSamplesAreComparedWithTheChain(t *testing.T) {
 		compared   bool
 		check      string
 	}{
-		"equal":            {v.url, same, "", true, ""},
-		"another value":    {v.url, newest(func(s *event.Sample) { s.Assets = common.BigToHash(big.NewInt(7)).Bytes() }), "convertToAssets of vault " + v.vaults[0].Address.Hex(), true, ""},
-		"another block":    {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "no longer part of the chain", false, ""},
-		"it reverts":       {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, but the log has a sample", false, ""},
-		"no state":         {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false, "lacks the state of"},
-		"not sampled":      {v.url, newest(func(s *event.Sample) { s.BlockNumber++ }), "", false, "the mapping does not sample the blocks of 1 more"},
+		"equal": {v.url, same, "", true, ""},
+		"another value": {v.url, newest(func(s *event.Sample) { s.Assets = common.BigToHash(big.NewInt(7)).Bytes() }),
+			"convertToAssets of vault " + v.vaults[0].Address.Hex(), true, ""},
+		"another block": {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }),
+			"no longer part of the chain", false, ""},
+		"it reverts": {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same,
+			"reverts, but the log has a sample", false, ""},
+		"no state": {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false,
+			"lacks the state of"},
+		"not sampled": {v.url, newest(func(s *event.Sample) { s.BlockNumber++ }), "", false,
+			"the mapping does not sample the blocks of 1 more"},
 		"another response": {answers("0x", nil), same, "returns 0x, but the log's sample", false, ""},
 	} {
 		cursor, records := v.log(v.whole())
 		samples, mapped := v.sampled()
 		c.change(samples)
 		report := new(Report)
-		must(t, againstChain(t.Context(), Options{Node: c.node, patience: patience}, cursor, append(records, samples...), mapped, report))
+		must(t, againstChain(t.Context(), Options{Node: c.node, patience: patience}, cursor, append(records, samples...),
+			mapped, report))
 		var check Check
 		for _, one := range report.Checks {
 			if strings.HasPrefix(one.Name, "chain: samples of NAV") {
 				check = one
 			}
 		}
-		if check.Name == "" || !strings.Contains(check.Difference, c.difference) || (check.Difference == "") != (c.difference == "") ||
-			!strings.Contains(check.Name, c.check) || c.compared && c.difference == "" && int(check.Compared) < min(len(samples), samplesCompared) {
+		if check.Name == "" || !strings.Contains(check.Difference, c.difference) ||
+			(check.Difference == "") != (c.difference == "") ||
+			!strings.Contains(check.Name, c.check) || c.compared && c.difference == "" &&
+			int(check.Compared) < min(len(samples), samplesCompared) {
 			t.Errorf("%s: %+v of %d samples", name, check, len(samples))
 		}
 	}

@@ -68,10 +68,12 @@ func (o *Options) of(id int32, vaults, without [][]byte) (err error) {
 // log covers each vault. It runs beside live traffic and writes nothing, except that it marks a generation bad that
 // lost or duplicated a row. Its memory grows with the length of the log, and shrinks with the sample if no node is
 // used. An error means that it could not compare; the result is in the report.
-func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options Options) (*Report, error) {
+func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool,
+	options Options) (*Report, error) {
 	live, err := db.New(pool).LiveGeneration(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
+		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad " +
+			"(`navlog projection list`)?")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the live generation: %w", err)
@@ -206,7 +208,8 @@ func (v *verifier) all(ctx context.Context, chainID uint64, kafka chainlog.Confi
 		return err
 	}
 	if cursor.GetSeq() < v.fold.Seq() {
-		return fmt.Errorf("%s is at seq %d, but the tables are at seq %d of %s: restore both topics from the same backup, or compare nothing with the chain (--no-chain)",
+		return fmt.Errorf("%s is at seq %d, but the tables are at seq %d of %s: restore both topics from the same backup, "+
+			"or compare nothing with the chain (--no-chain)",
 			chainlog.CursorTopic(chainID), cursor.GetSeq(), v.fold.Seq(), chainlog.LogTopic(chainID))
 	}
 	if err := v.follow(ctx, cursor.GetSeq()); err != nil || v.broken() {
@@ -282,7 +285,8 @@ func (v *verifier) lists(ctx context.Context) error {
 // missing returns the check for lists without a cursor: a fault, or not built yet.
 func (v *verifier) missing() Check {
 	if v.live {
-		return Check{Name: "lists", Difference: "a live generation must have lists, and they have no cursor; run `navlog projection rebuild`"}
+		return Check{Name: "lists",
+			Difference: "a live generation must have lists, and they have no cursor; run `navlog projection rebuild`"}
 	}
 	return Check{Name: "lists: not built yet"}
 }

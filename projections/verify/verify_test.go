@@ -128,13 +128,15 @@ func TestNotBuiltYet(t *testing.T) {
 	w := newWorld(t)
 	w.append(t, s.Records)
 	w.events(t, s.Records)
-	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{}); err == nil || !strings.Contains(err.Error(), "no generation is live") {
+	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "no generation is live") {
 		t.Errorf("verify reports %v", err)
 	}
 	database := w.ch.Database(1)
 	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, nil, nil, Options{})
 	must(t, err)
-	if text := r.String(); r.Err() != nil || r.Seq != s.Seq() || !strings.Contains(text, "lists: not built yet") || !strings.Contains(text, "generation 1 ("+database) || len(r.Impossible) != 0 {
+	if text := r.String(); r.Err() != nil || r.Seq != s.Seq() || !strings.Contains(text, "lists: not built yet") ||
+		!strings.Contains(text, "generation 1 ("+database) || len(r.Impossible) != 0 {
 		t.Errorf("a generation that is built:\n%s", text)
 	}
 	w.registered(t, registry.Live)
@@ -160,7 +162,8 @@ func TestNotBuiltYet(t *testing.T) {
 	w.change(t, "ALTER TABLE events DELETE WHERE effect = 'valuation'")
 	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{})
 	must(t, err)
-	wantError(t, r.Err(), "no row lost or doubled: events has ", "must have", "rows were lost or doubled", "generation 1 is marked bad", "`navlog projection rebuild`")
+	wantError(t, r.Err(), "no row lost or doubled: events has ", "must have", "rows were lost or doubled",
+		"generation 1 is marked bad", "`navlog projection rebuild`")
 }
 
 // TestSkippedVault: the report names the vaults that the generation skips, and it is a fault if the log had one of them
@@ -172,7 +175,8 @@ func TestSkippedVault(t *testing.T) {
 	w.append(t, s.Records)
 	w.log.Skip(oracle.Skipped{Vaults: []common.Address{vaultA}})
 	w.events(t, s.Records)
-	record, err := proto.Marshal(s.Records[slices.IndexFunc(s.Records, func(r *event.Record) bool { return r.GetVault() != nil })].GetVault())
+	record, err := proto.Marshal(s.Records[slices.IndexFunc(s.Records,
+		func(r *event.Record) bool { return r.GetVault() != nil })].GetVault())
 	must(t, err)
 	for _, c := range []struct {
 		vaults, without [][]byte
@@ -225,11 +229,17 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	type fault struct{ name, table, change, check, words string }
 	rounds := [][]fault{
 		{{"doubled row", "events", "INSERT INTO events SELECT * FROM events WHERE seq = 3", "", ""}},
-		{{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"}},
-		{{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says", "but the log gives"}},
-		{{"lost last row", "events", "ALTER TABLE events DELETE WHERE seq = (SELECT max(seq) FROM events)", "events: all that the log says", "the table lacks"}},
-		{{"lost retraction", "events", "ALTER TABLE events DELETE WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"}},
-		{{"row of another seq", "events", "INSERT INTO events SELECT * REPLACE (1 AS seq) FROM events WHERE effect = 'deposit' LIMIT 1", "events: all that the log says", "the table has"}},
+		{{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1",
+			"events: all that the log says", "but the log gives"}},
+		{{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says",
+			"but the log gives"}},
+		{{"lost last row", "events", "ALTER TABLE events DELETE WHERE seq = (SELECT max(seq) FROM events)",
+			"events: all that the log says", "the table lacks"}},
+		{{"lost retraction", "events", "ALTER TABLE events DELETE WHERE effect = 'deposit' AND sign = -1",
+			"events: all that the log says", "but the log gives"}},
+		{{"row of another seq", "events",
+			"INSERT INTO events SELECT * REPLACE (1 AS seq) FROM events WHERE effect = 'deposit' LIMIT 1",
+			"events: all that the log says", "the table has"}},
 		{{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "", ""}},
 		{{"another effect", "events", "INSERT INTO events SELECT * REPLACE (1 AS sub) FROM events WHERE seq = 5", "", ""}},
 		{{"block time", "events", "ALTER TABLE events UPDATE ts = ts + 1 WHERE record = 'block'", "", ""}},
@@ -245,44 +255,79 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		{{"sweep", "events", "ALTER TABLE events UPDATE id_to = 2 WHERE effect = 'sweep'", "", ""}},
 		{{"NAV", "events", "ALTER TABLE events UPDATE shares = shares + 1 WHERE effect = 'valuation'", "", ""}},
 		{{"sender", "events", "ALTER TABLE events UPDATE other = user WHERE effect = 'deposit' AND sign = 1", "", ""}},
-		{{"shares of a retraction", "events", "ALTER TABLE events UPDATE shares = 2 WHERE effect = 'deposit' AND sign = -1", "", ""}},
-		{{"transaction", "events", "ALTER TABLE events UPDATE tx = toFixedString('x', 32) WHERE effect = 'deposit' AND sign = 1", "", ""}},
+		{{"shares of a retraction", "events", "ALTER TABLE events UPDATE shares = 2 WHERE effect = 'deposit' AND sign = -1",
+			"", ""}},
+		{{"transaction", "events",
+			"ALTER TABLE events UPDATE tx = toFixedString('x', 32) WHERE effect = 'deposit' AND sign = 1", "", ""}},
 		{{"receiver", "events", "ALTER TABLE events UPDATE other = user WHERE effect = 'claimed'", "", ""}},
-		{{"estimate", "events", "ALTER TABLE events UPDATE assets = assets + 1 WHERE effect = 'requested'", "requests: the definition", "rows differ"}},
+		{{"estimate", "events", "ALTER TABLE events UPDATE assets = assets + 1 WHERE effect = 'requested'",
+			"requests: the definition", "rows differ"}},
 		{{"expiry", "events", "ALTER TABLE events UPDATE expires = 1 WHERE effect = 'requested'", "", ""}},
 
 		{
-			{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the definition", "which the list has 0 times and its definition 1"},
-			{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the fold of the log", "but the log gives"},
-			{"last row lost", "lists", "ALTER TABLE lists DELETE WHERE list = 'user_requests' AND id = 3", "user_requests: the fold of the log", "the table lacks"},
-			{"funded block", "lists", "ALTER TABLE lists UPDATE funded_block = funded_block + 1 WHERE list = 'queue' AND id = 0", "queue: the fold of the log", "the table has"},
-			{"cursor", "lists", "ALTER TABLE lists UPDATE rewrites = rewrites + 1 WHERE list = 'cursor'", "cursor: the definition", "rows differ"},
-			{"cursor's end", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'cursor_end'", "cursor_end: the definition", "rows differ"},
-			{"lost member", "lists", "ALTER TABLE lists DELETE WHERE list = 'members' AND owner = unhex('0000000000000000000000000000000000000007')", "members: the definition", "which the list has 0 times"},
-			{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the fold of the log", "but the log gives"},
-			{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the definition", "rows differ"},
-			{"lost total", "lists", "ALTER TABLE lists DELETE WHERE list = 'totals' AND owner = unhex('0000000000000000000000000000000000000007') AND deposits = 1", "totals: the definition", "which the list has 0 times"},
-			{"swept", "lists", "ALTER TABLE lists UPDATE closed_block = closed_block + 1 WHERE list = 'vault_events' AND closed_by = 'sweep'", "vault_events: the fold of the log", "but the log gives"},
-			{"partner's", "lists", "ALTER TABLE lists UPDATE hash = toFixedString('x', 32) WHERE list = 'partner_events'", "partner_events: the fold of the log", "but the log gives"},
-			{"lost block", "lists", "ALTER TABLE lists DELETE WHERE list = 'blocks' AND block = 3", "blocks: the definition", "which the list has 0 times"},
+			{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the definition",
+				"which the list has 0 times and its definition 1"},
+			{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the fold of the log",
+				"but the log gives"},
+			{"last row lost", "lists", "ALTER TABLE lists DELETE WHERE list = 'user_requests' AND id = 3",
+				"user_requests: the fold of the log", "the table lacks"},
+			{"funded block", "lists", "ALTER TABLE lists UPDATE funded_block = funded_block + 1 WHERE list = 'queue' AND id = 0",
+				"queue: the fold of the log", "the table has"},
+			{"cursor", "lists", "ALTER TABLE lists UPDATE rewrites = rewrites + 1 WHERE list = 'cursor'",
+				"cursor: the definition", "rows differ"},
+			{"cursor's end", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'cursor_end'",
+				"cursor_end: the definition", "rows differ"},
+			{"lost member", "lists", "ALTER TABLE lists DELETE WHERE list = 'members' AND owner = " +
+				"unhex('0000000000000000000000000000000000000007')", "members: the definition", "which the list has 0 times"},
+			{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'",
+				"first_seen: the fold of the log", "but the log gives"},
+			{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the definition",
+				"rows differ"},
+			{"lost total", "lists", "ALTER TABLE lists DELETE WHERE list = 'totals' AND owner = " +
+				"unhex('0000000000000000000000000000000000000007') AND deposits = 1", "totals: the definition",
+				"which the list has 0 times"},
+			{"swept", "lists", "ALTER TABLE lists UPDATE closed_block = closed_block + 1 WHERE list = 'vault_events' AND " +
+				"closed_by = 'sweep'", "vault_events: the fold of the log", "but the log gives"},
+			{"partner's", "lists", "ALTER TABLE lists UPDATE hash = toFixedString('x', 32) WHERE list = 'partner_events'",
+				"partner_events: the fold of the log", "but the log gives"},
+			{"lost block", "lists", "ALTER TABLE lists DELETE WHERE list = 'blocks' AND block = 3", "blocks: the definition",
+				"which the list has 0 times"},
 		},
 		{
-			{"funded assets", "lists", "ALTER TABLE lists UPDATE funded_assets = 1 WHERE list = 'user_requests' AND id = 0", "user_requests: the fold of the log", "the table has"},
-			{"total of another block", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'totals' AND owner = scope", "totals: the fold of the log", "but the log gives"},
+			{"funded assets", "lists", "ALTER TABLE lists UPDATE funded_assets = 1 WHERE list = 'user_requests' AND id = 0",
+				"user_requests: the fold of the log", "the table has"},
+			{"total of another block", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'totals' AND owner = scope",
+				"totals: the fold of the log", "but the log gives"},
 		},
-		{{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "cursor_end: the definition", "which the list has 0 times"}},
+		{{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "cursor_end: the definition",
+			"which the list has 0 times"}},
 		{
-			{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the definition", "which the list has 2 times and its definition 1"},
-			{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the fold of the log", `2", but the log gives`},
-			{"a pair that does not cancel", "lists", "INSERT INTO lists SELECT * REPLACE (-1 AS sign, assets + 1 AS assets) FROM lists WHERE id = 3 AND list = 'user_requests'", "user_requests: the definition", "which the list has -1 times and its definition 0"},
-			{"a pair that does not cancel", "lists", "INSERT INTO lists SELECT * REPLACE (-1 AS sign, assets + 1 AS assets) FROM lists WHERE id = 3 AND list = 'user_requests'", "user_requests: the fold of the log", `-1", but the log has nothing more`},
-			{"withdrawn", "lists", "INSERT INTO lists SELECT * REPLACE (key + 1 AS key, -sign AS sign) FROM lists WHERE list = 'withdrawn'", "withdrawn: the definition", "has -1 times and its definition 0"},
-			{"deposited", "lists", "INSERT INTO lists SELECT * REPLACE (ts + 1 AS ts) FROM lists WHERE list = 'deposited'", "deposited: the fold of the log", "the table has"},
-			{"deposited in all", "lists", "INSERT INTO lists SELECT * REPLACE (deposited + 1 AS deposited) FROM lists WHERE list = 'totals' AND owner = scope AND deposits = 2", "totals: the definition", "which the list has 1 times and its definition 0"},
-			{"doubled cursor", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'cursor'", "cursor: the definition", "which the list has 2 times"},
+			{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1",
+				"queue: the definition", "which the list has 2 times and its definition 1"},
+			{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1",
+				"queue: the fold of the log", `2", but the log gives`},
+			{"a pair that does not cancel", "lists",
+				"INSERT INTO lists SELECT * REPLACE (-1 AS sign, assets + 1 AS assets) FROM lists WHERE id = 3 AND list = " +
+					"'user_requests'", "user_requests: the definition", "which the list has -1 times and its definition 0"},
+			{"a pair that does not cancel", "lists",
+				"INSERT INTO lists SELECT * REPLACE (-1 AS sign, assets + 1 AS assets) FROM lists WHERE id = 3 AND list = " +
+					"'user_requests'", "user_requests: the fold of the log", `-1", but the log has nothing more`},
+			{"withdrawn", "lists", "INSERT INTO lists SELECT * REPLACE (key + 1 AS key, -sign AS sign) FROM lists WHERE list " +
+				"= 'withdrawn'", "withdrawn: the definition", "has -1 times and its definition 0"},
+			{"deposited", "lists", "INSERT INTO lists SELECT * REPLACE (ts + 1 AS ts) FROM lists WHERE list = 'deposited'",
+				"deposited: the fold of the log", "the table has"},
+			{"deposited in all", "lists",
+				"INSERT INTO lists SELECT * REPLACE (deposited + 1 AS deposited) FROM lists WHERE list = 'totals' AND owner = " +
+					"scope AND deposits = 2", "totals: the definition", "which the list has 1 times and its definition 0"},
+			{"doubled cursor", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'cursor'", "cursor: the definition",
+				"which the list has 2 times"},
 		},
-		{{"unknown request", "lists", "INSERT INTO lists (sign, list, owner, vault, id) SELECT 1, 'user_requests', toFixedString(repeat('z', 20), 20), vault, 99 FROM lists WHERE id = 3 AND list = 'user_requests'", "user_requests: the fold of the log", "nothing more"}},
-		{{"older cursor", "lists", "INSERT INTO lists SELECT * REPLACE (seq - 1 AS seq) FROM lists WHERE list = 'cursor'", "cursor: the definition", "which the list has 1 times and its definition 0"}},
+		{{"unknown request", "lists",
+			"INSERT INTO lists (sign, list, owner, vault, id) SELECT 1, 'user_requests', toFixedString(repeat('z', 20), 20), " +
+				"vault, 99 FROM lists WHERE id = 3 AND list = 'user_requests'", "user_requests: the fold of the log",
+			"nothing more"}},
+		{{"older cursor", "lists", "INSERT INTO lists SELECT * REPLACE (seq - 1 AS seq) FROM lists WHERE list = 'cursor'",
+			"cursor: the definition", "which the list has 1 times and its definition 0"}},
 	}
 	session, err := g.ch.OpenSession(g.ch.Database(g.id))
 	must(t, err)
@@ -310,7 +355,8 @@ func TestVerifyFindsDifferences(t *testing.T) {
 			} else {
 				_, err := v.events(t.Context())
 				must(t, err)
-				if slices.ContainsFunc(wants, func(w fault) bool { return !strings.HasPrefix(w.check, "events: ") }) { // the lists take longest
+				if slices.ContainsFunc(wants, func(w fault) bool { return !strings.HasPrefix(w.check, "events: ") }) {
+					// the lists take longest
 					must(t, v.lists(t.Context()))
 				}
 			}
@@ -356,12 +402,15 @@ func TestLongLog(t *testing.T) {
 	w := newWorld(t)
 	w.append(t, s.Records)
 	w.events(t, s.Records)
-	w.change(t, "ALTER TABLE events UPDATE shares = shares + 1 WHERE seq = (SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit')")
+	w.change(t, "ALTER TABLE events UPDATE shares = shares + 1 WHERE seq = (SELECT min(seq) FROM events WHERE seq > "+
+		"1500 AND effect = 'deposit')")
 	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, nil, nil, Options{})
 	must(t, err)
 	var first uint64
-	must(t, w.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit'").Scan(&first))
-	if c := check(t, r.Checks, "events: all that the log says"); c.Compared != first-1 || !strings.Contains(c.Difference, "but the log gives") {
+	must(t, w.conn.QueryRow(t.Context(),
+		"SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit'").Scan(&first))
+	if c := check(t, r.Checks, "events: all that the log says"); c.Compared != first-1 ||
+		!strings.Contains(c.Difference, "but the log gives") {
 		t.Errorf("%d records before the difference, got\n%s", first-1, r)
 	}
 }
@@ -415,8 +464,10 @@ func TestSkippedRecords(t *testing.T) {
 	g.change(t, fmt.Sprintf("ALTER TABLE events UPDATE passed = 1 WHERE seq = %d", derived)) // a block above all others
 	wantError(t, g.compared(t, s.Records).Err(), "events: all that the log says")
 	g.change(t, fmt.Sprintf("ALTER TABLE events UPDATE passed = 0 WHERE seq = %d", derived))
-	g.change(t, "INSERT INTO lists (sign, list, owner, kind, vault) SELECT 1, 'vault_events', vault, 'valuation', vault FROM events WHERE passed AND event = 'NavUpdated' LIMIT 1")
-	wantError(t, g.compared(t, s.Records).Err(), "vault_events: the fold of the log: the table has", "vault_events: the definition")
+	g.change(t, "INSERT INTO lists (sign, list, owner, kind, vault) SELECT 1, 'vault_events', vault, 'valuation', "+
+		"vault FROM events WHERE passed AND event = 'NavUpdated' LIMIT 1")
+	wantError(t, g.compared(t, s.Records).Err(), "vault_events: the fold of the log: the table has",
+		"vault_events: the definition")
 	wantError(t, Audit(t.Context(), g.conn), "lists come to", "rows were lost or doubled")
 }
 
@@ -451,12 +502,14 @@ func TestSample(t *testing.T) {
 	// of vaults and of all users, which are in none.
 	g.equal(t, s.Records)
 	var rows uint64
-	must(t, g.conn.QueryRow(t.Context(), `SELECT toUInt64(sum(multiIf(list = 'vault_events' AND kind != 'deposit', 3, list = 'totals' AND (owner = scope OR owner = toFixedString('', 20)), 0, 1)))
+	must(t, g.conn.QueryRow(t.Context(),
+		`SELECT toUInt64(sum(multiIf(list = 'vault_events' AND kind != 'deposit', 3, list = 'totals' AND (owner = scope OR owner = toFixedString('', 20)), 0, 1)))
 		FROM lists WHERE list NOT IN ('cursor', 'cursor_end', 'blocks')`).Scan(&rows))
 	if faults, compared := samples(); faults != 0 || compared != rows {
 		t.Errorf("%d differences in 3 samples, which compared %d rows of %d", faults, compared, rows)
 	}
-	g.change(t, "INSERT INTO lists (sign, list, user) VALUES (1, 'first_seen', unhex('00000000000000000000000000000000000b0001'))")
+	g.change(t, "INSERT INTO lists (sign, list, user) VALUES (1, 'first_seen', "+
+		"unhex('00000000000000000000000000000000000b0001'))")
 	if faults, _ := samples(); faults != 1 {
 		t.Errorf("%d of 3 samples find the wrong row, want 1", faults)
 	}
@@ -470,7 +523,8 @@ func TestSampleOfAnotherOwner(t *testing.T) {
 	s.Vault(vaultA)
 	for index := range int64(3) {
 		i, n := whole(index), whole(12)
-		s.Mine(emitted{vaultA, contracts.WithdrawalRequested{RequestIndex: i, Owner: bob, Receiver: alice, Shares: n, AssetsEstimate: n}},
+		s.Mine(emitted{vaultA, contracts.WithdrawalRequested{RequestIndex: i, Owner: bob, Receiver: alice, Shares: n,
+			AssetsEstimate: n}},
 			emitted{vaultA, contracts.WithdrawalFunded{RequestIndex: i, SettlementID: n, Shares: n, Assets: n}},
 			emitted{vaultA, contracts.WithdrawalClaimed{RequestIndex: i, Receiver: alice, Shares: n, Assets: n}})
 	}
@@ -496,10 +550,12 @@ func TestSlices(t *testing.T) {
 	s := unrestored(rand.New(rand.NewPCG(31, 7)), 50)
 	g := filled(t, s.Records)
 	r := g.equal(t, s.Records)
-	g.change(t, "SYSTEM STOP MERGES lists")                                        // merges would remove duplicates
-	cursors := func(list string) bool { return strings.HasPrefix(list, "cursor") } // without one cursor, the seq is unknown
+	g.change(t, "SYSTEM STOP MERGES lists") // merges would remove duplicates
+	// without one cursor, the seq is unknown
+	cursors := func(list string) bool { return strings.HasPrefix(list, "cursor") }
 	for _, list := range definedLists() {
-		if check(t, r.Checks, list+": the definition").Compared < 2 && !cursors(list) && !of(list, readmodel.Groups, readmodel.Sources, readmodel.FifoList) {
+		if check(t, r.Checks, list+": the definition").Compared < 2 && !cursors(list) &&
+			!of(list, readmodel.Groups, readmodel.Sources, readmodel.FifoList) {
 			t.Errorf("%s has too few rows for this test", list)
 		}
 		if !cursors(list) {
@@ -510,7 +566,8 @@ func TestSlices(t *testing.T) {
 	must(t, err)
 	for _, c := range checks {
 		if r := check(t, r.Checks, c.Name); !cursors(c.Name) && r.Compared > 0 &&
-			(!strings.Contains(c.Difference, "in 1 of 1024 slices of the list; one such row") || !strings.Contains(c.Difference, "which the list has 2 times and its definition 1")) {
+			(!strings.Contains(c.Difference, "in 1 of 1024 slices of the list; one such row") ||
+				!strings.Contains(c.Difference, "which the list has 2 times and its definition 1")) {
 			t.Errorf("a row of %s is doubled: %+v", c.Name, c)
 		}
 	}
@@ -521,7 +578,8 @@ func TestSlices(t *testing.T) {
 	checks, err = one.compare(t.Context(), g.conn, nil)
 	must(t, err)
 	for _, c := range checks {
-		if r := check(t, r.Checks, c.Name); r.Compared > 0 && !strings.Contains(c.Difference, "in 1 of 1 slices of the list; one such row") {
+		if r := check(t, r.Checks, c.Name); r.Compared > 0 &&
+			!strings.Contains(c.Difference, "in 1 of 1 slices of the list; one such row") {
 			t.Errorf("all rows of %s are changed: %+v", c.Name, c)
 		}
 	}
@@ -547,7 +605,9 @@ func TestAuditOfMillions(t *testing.T) {
 		{"doubled", "if(number = 2000000, [number + 1, number + 1], [number + 1])"},
 		{"exchanged", "if(number = 7, [2999999], [number + 1])"},
 	} {
-		g.change(t, "TRUNCATE TABLE events", fmt.Sprintf("INSERT INTO events (seq, sign, writer, record) SELECT arrayJoin(%s), 1, %d, 'block' FROM numbers(%d)", c.seqs, i, last))
+		g.change(t, "TRUNCATE TABLE events",
+			fmt.Sprintf("INSERT INTO events (seq, sign, writer, record) SELECT arrayJoin(%s), 1, %d, 'block' FROM numbers(%d)",
+				c.seqs, i, last))
 		if err := g.conn.QueryRow(little, "SELECT uniqExact(seq) FROM events").Scan(new(uint64)); err == nil {
 			t.Fatal("a set of all seqs fits into the memory, so the test is incomplete")
 		}
@@ -577,7 +637,8 @@ func TestOrderOfKeys(t *testing.T) {
 	for _, row := range rows {
 		got = append(got, row.Key.Hex())
 	}
-	for text, err := range texts(t.Context(), g.conn, "SELECT lower(hex(k)) FROM (SELECT arrayJoin(["+strings.Join(keys, ", ")+"]) AS k) ORDER BY k", nil) {
+	for text, err := range texts(t.Context(), g.conn,
+		"SELECT lower(hex(k)) FROM (SELECT arrayJoin(["+strings.Join(keys, ", ")+"]) AS k) ORDER BY k", nil) {
 		must(t, err)
 		want = append(want, "0x"+strings.TrimLeft(text, "0"))
 	}

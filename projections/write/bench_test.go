@@ -29,16 +29,21 @@ func BenchmarkBlock(b *testing.B) {
 			switch k := rng.IntN(20); {
 			case k < 8:
 				deposits++
-				e = contracts.DepositAccepted{DepositID: whole(deposits), Owner: user, PartnerID: partner, Sender: user, Assets: whole(1000), Shares: whole(10)}
+				e = contracts.DepositAccepted{DepositID: whole(deposits), Owner: user, PartnerID: partner, Sender: user,
+					Assets: whole(1000), Shares: whole(10)}
 			case k < 14 || requests == 0:
-				e = contracts.WithdrawalRequested{RequestIndex: whole(requests), Owner: user, PartnerID: partner, Receiver: user, Shares: whole(3), AssetsEstimate: whole(300)}
+				e = contracts.WithdrawalRequested{RequestIndex: whole(requests), Owner: user, PartnerID: partner, Receiver: user,
+					Shares: whole(3), AssetsEstimate: whole(300)}
 				requests++
 			case k < 17:
-				e = contracts.WithdrawalFunded{RequestIndex: whole(rng.Int64N(requests)), Owner: user, SettlementID: whole(1), Shares: whole(3), Assets: whole(300)}
+				e = contracts.WithdrawalFunded{RequestIndex: whole(rng.Int64N(requests)), Owner: user, SettlementID: whole(1),
+					Shares: whole(3), Assets: whole(300)}
 			case k < 19:
-				e = contracts.WithdrawalClaimed{RequestIndex: whole(rng.Int64N(requests)), Owner: user, Receiver: user, Shares: whole(3), Assets: whole(300)}
+				e = contracts.WithdrawalClaimed{RequestIndex: whole(rng.Int64N(requests)), Owner: user, Receiver: user,
+					Shares: whole(3), Assets: whole(300)}
 			default:
-				e = contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(5), TotalAssets: whole(5), TotalSupply: whole(6)}
+				e = contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(5), TotalAssets: whole(5),
+					TotalSupply: whole(6)}
 			}
 			out = append(out, emitted{Vault: vaultA, Event: e})
 		}

@@ -40,32 +40,45 @@ var (
 )
 
 func deposit(id int64, owner common.Address, assets int64) emitted {
-	return emitted{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets), Shares: whole(1)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets),
+			Shares: whole(1)}}
 }
 
 // unattributed returns a deposit without a partner.
 func unattributed(id int64, owner common.Address) emitted {
-	return emitted{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
 }
 
 func request(index int64, owner common.Address) emitted {
-	return emitted{Vault: vaultA, Event: contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), AssetsEstimate: whole(11)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1),
+			AssetsEstimate: whole(11)}}
 }
 
 func fund(index int64) emitted {
-	return emitted{Vault: vaultA, Event: contracts.WithdrawalFunded{RequestIndex: whole(index), Owner: alice, SettlementID: whole(1), Shares: whole(1), Assets: whole(12)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.WithdrawalFunded{RequestIndex: whole(index), Owner: alice, SettlementID: whole(1), Shares: whole(1),
+			Assets: whole(12)}}
 }
 
 func claim(index int64, owner common.Address, assets int64) emitted {
-	return emitted{Vault: vaultA, Event: contracts.WithdrawalClaimed{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), Assets: whole(assets)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.WithdrawalClaimed{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1),
+			Assets: whole(assets)}}
 }
 
 func nav(value int64) emitted {
-	return emitted{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(value), TotalAssets: whole(5), TotalSupply: whole(6)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: whole(value), TotalAssets: whole(5),
+			TotalSupply: whole(6)}}
 }
 
 func sweep(from, to int64) emitted {
-	return emitted{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}}
+	return emitted{Vault: vaultA,
+		Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to),
+			Assets: whole(1)}}
 }
 
 // started returns a history with two vaults and something of each kind.
@@ -93,7 +106,8 @@ type generation struct {
 func newGeneration(t testing.TB) *generation {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
-	ch.Addr, ch.Cluster, ch.Prefix = enginetest.ClickHouse(t), enginetest.ClusterName(), fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
+	ch.Addr, ch.Cluster, ch.Prefix = enginetest.ClickHouse(t), enginetest.ClusterName(),
+		fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
 	g := &generation{ch: ch, database: ch.Database(1)}
 	server, err := ch.Open("")
 	must(t, err)
@@ -146,7 +160,8 @@ func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	w, err := Open(t.Context(), conn, g.ch, g.database, built, bytesOf(g.without), nil, counts, slog.New(slog.DiscardHandler))
+	w, err := Open(t.Context(), conn, g.ch, g.database, built, bytesOf(g.without), nil, counts,
+		slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }
@@ -158,7 +173,8 @@ func (g *generation) write(t testing.TB, w *Writer, records []*event.Record) {
 }
 
 func uncounted() Counts {
-	return Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(int) {}}
+	return Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {},
+		Impossible: func(string) {}, Quarantined: func(int) {}}
 }
 
 // tally counts the events of writers.
@@ -248,7 +264,8 @@ func (g *generation) check(t testing.TB) {
 func (g *generation) touched(t testing.TB, after uint64) map[readmodel.TouchedKey]bool {
 	t.Helper()
 	out := map[readmodel.TouchedKey]bool{}
-	question := "SELECT hex(arrayJoin(touched)) FROM lists WHERE list = 'touched' AND key > {after:UInt64} AND seq > {after:UInt64}"
+	question := "SELECT hex(arrayJoin(touched)) FROM lists WHERE list = 'touched' AND key > {after:UInt64} AND seq > " +
+		"{after:UInt64}"
 	for _, key := range oracletest.Lines(t, g.conn, question, map[string]uint64{"after": after}) {
 		out[readmodel.TouchedKey(common.FromHex(key))] = true
 	}

@@ -75,7 +75,8 @@ func TestKilled(t *testing.T) {
 
 					w := g.writer(t)
 					if w.Position() != from || (w.events.cursor.seq > from) != has {
-						t.Fatalf("the next writer begins after seq %d, and events ends at %d; lists ends at %d", w.Position(), w.events.cursor.seq, from)
+						t.Fatalf("the next writer begins after seq %d, and events ends at %d; lists ends at %d", w.Position(),
+							w.events.cursor.seq, from)
 					}
 					if !c.oneByOne {
 						units = [][]*event.Record{slices.Concat(units...)}
@@ -137,8 +138,9 @@ func TestLostNewestPart(t *testing.T) {
 	lose := func(table string) {
 		t.Helper()
 		var newest string
-		must(t, g.conn.QueryRow(ctx, "SELECT argMax(path, max_block_number) FROM system.parts WHERE active AND table = {table:String} AND database = currentDatabase()",
-			clickhouse.Named("table", table)).Scan(&newest))
+		must(t, g.conn.QueryRow(ctx,
+			"SELECT argMax(path, max_block_number) FROM system.parts WHERE active AND table = {table:String} AND database = "+
+				"currentDatabase()", clickhouse.Named("table", table)).Scan(&newest))
 		g.conn.Close()
 		must(t, engine.Close())
 		must(t, os.RemoveAll(newest))
@@ -284,7 +286,8 @@ func (c *crashingConn) Exec(ctx context.Context, query string, args ...any) erro
 	return c.Conn.Exec(ctx, query, args...)
 }
 
-func (c *crashingConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch, error) {
+func (c *crashingConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch,
+	error) {
 	if !c.goesOn(query) {
 		return nil, errDied
 	}
@@ -294,7 +297,8 @@ func (c *crashingConn) PrepareBatch(ctx context.Context, query string, opts ...d
 // tables returns the names of the existing tables.
 func (g *generation) tables(t *testing.T) (names []string) {
 	t.Helper()
-	rows, err := g.conn.Query(t.Context(), "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine != 'View' ORDER BY name")
+	rows, err := g.conn.Query(t.Context(),
+		"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine != 'View' ORDER BY name")
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -347,7 +351,8 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 	if len(steps) < 6+len(readmodel.Definitions) {
 		t.Errorf("it crashed at %q, want a draft, what its lists are derived from, its lists, its name and a view", steps)
 	}
-	views := oracletest.Lines(t, g.conn, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil)
+	views := oracletest.Lines(t, g.conn,
+		"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'", nil)
 	if len(views) != len(readmodel.Views) {
 		t.Errorf("there are the views %q", views)
 	}
@@ -451,7 +456,8 @@ func TestLateBlock(t *testing.T) {
 	oracletest.Same(t, "blocks after the history of a late vault", blocks(), before)
 	g.equal(t, s.Records)
 	next := builtGeneration(t, s.Records)
-	if n := len(oracletest.Lines(t, next.conn, "SELECT toString(key) FROM lists FINAL WHERE list = 'blocks'", nil)); n != len(before)+1 {
+	if n := len(oracletest.Lines(t, next.conn, "SELECT toString(key) FROM lists FINAL WHERE list = 'blocks'",
+		nil)); n != len(before)+1 {
 		t.Errorf("a generation with the late vault has %d blocks, want %d", n, len(before)+1)
 	}
 
@@ -468,7 +474,8 @@ func TestLateBlock(t *testing.T) {
 		s.Boundary()
 		for _, g := range []*generation{g, next} {
 			g.write(t, g.writer(t), s.Records)
-			if c, err := readmodel.ReadListsCursor(t.Context(), g.conn, readmodel.ListsTable.Name); err != nil || c.Block != above {
+			if c, err := readmodel.ReadListsCursor(t.Context(), g.conn, readmodel.ListsTable.Name); err != nil ||
+				c.Block != above {
 				t.Errorf("the newest block is %d, want %d: %v", c.Block, above, err)
 			}
 			g.equal(t, s.Records)
@@ -544,7 +551,8 @@ func TestLateVault(t *testing.T) {
 // ofVault counts the rows of lists about a vault.
 func (g *generation) ofVault(t *testing.T, vault common.Address) (n uint64) {
 	t.Helper()
-	must(t, g.conn.QueryRow(t.Context(), "SELECT countIf(unhex('"+vault.Hex()[2:]+"') IN (owner, scope, vault)) FROM lists").Scan(&n))
+	must(t, g.conn.QueryRow(t.Context(),
+		"SELECT countIf(unhex('"+vault.Hex()[2:]+"') IN (owner, scope, vault)) FROM lists").Scan(&n))
 	return n
 }
 
@@ -571,7 +579,8 @@ func TestOutdated(t *testing.T) {
 	s.Records = s.Records[:good]
 	s.Mine(deposit(5, alice, 1))
 	s.Backfill(s.Number, emitted{Vault: vaultB, Event: deposit(1, bob, 2).Event})
-	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[good:]))); !errors.As(err, &outdated) || outdated.Block != s.Number {
+	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[good:]))); !errors.As(err, &outdated) ||
+		outdated.Block != s.Number {
 		t.Fatalf("a vault that came back to the newest block: %v", err)
 	}
 	g.equal(t, s.Records[:good])
@@ -594,15 +603,17 @@ func TestAbove(t *testing.T) {
 		units  []decode.Unit
 		newest uint64 // newest block after the units; 0 if they are rejected
 	}{
-		"the next block":                 {[]decode.Unit{unit(log(11, 1), block(11, 1))}, 11},
-		"a block after a gap":            {[]decode.Unit{unit(log(15, 1), block(15, 1)), unit(log(16, 1), block(16, 1))}, 16},
-		"the newest block again":         {[]decode.Unit{unit(log(10, 1), block(10, 1))}, 0},
-		"a backfill":                     {[]decode.Unit{unit(log(3, 1), block(5, 1))}, 0},
-		"an old block without logs":      {[]decode.Unit{unit(block(5, 1))}, 10},
-		"another branch":                 {[]decode.Unit{unit(block(10, -1), log(9, -1), block(9, -1), log(9, 1), block(9, 1))}, 9},
-		"a branch that only takes":       {[]decode.Unit{unit(block(10, -1), block(9, -1)), unit(log(9, 1), block(9, 1))}, 9},
-		"what that branch has left":      {[]decode.Unit{unit(block(10, -1), block(9, -1)), unit(log(8, 1), block(9, 1))}, 0},
-		"a longer branch, then its head": {[]decode.Unit{unit(block(10, -1), block(10, 1), block(11, 1)), unit(log(11, 1), block(12, 1))}, 0},
+		"the next block":            {[]decode.Unit{unit(log(11, 1), block(11, 1))}, 11},
+		"a block after a gap":       {[]decode.Unit{unit(log(15, 1), block(15, 1)), unit(log(16, 1), block(16, 1))}, 16},
+		"the newest block again":    {[]decode.Unit{unit(log(10, 1), block(10, 1))}, 0},
+		"a backfill":                {[]decode.Unit{unit(log(3, 1), block(5, 1))}, 0},
+		"an old block without logs": {[]decode.Unit{unit(block(5, 1))}, 10},
+		"another branch": {[]decode.Unit{unit(block(10, -1), log(9, -1), block(9, -1), log(9, 1),
+			block(9, 1))}, 9},
+		"a branch that only takes":  {[]decode.Unit{unit(block(10, -1), block(9, -1)), unit(log(9, 1), block(9, 1))}, 9},
+		"what that branch has left": {[]decode.Unit{unit(block(10, -1), block(9, -1)), unit(log(8, 1), block(9, 1))}, 0},
+		"a longer branch, then its head": {[]decode.Unit{unit(block(10, -1), block(10, 1), block(11, 1)),
+			unit(log(11, 1), block(12, 1))}, 0},
 	} {
 		w := &Writer{cursor: readmodel.ListsCursor{Block: 10}, vaults: map[common.Address]bool{{}: true}}
 		err := w.skip(c.units)

@@ -326,7 +326,8 @@ func TestWithout(t *testing.T) {
 	open := func() *Writer {
 		built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 		must(t, err)
-		w, err := Open(t.Context(), g.conn, g.ch, g.database, built, [][]byte{vaultB[:]}, nil, uncounted(), slog.New(slog.DiscardHandler))
+		w, err := Open(t.Context(), g.conn, g.ch, g.database, built, [][]byte{vaultB[:]}, nil, uncounted(),
+			slog.New(slog.DiscardHandler))
 		must(t, err)
 		return w
 	}

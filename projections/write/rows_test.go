@@ -37,10 +37,12 @@ func TestFoldVersion(t *testing.T) {
 	const wantLog = "469685314b57fb01"
 	wantRows := map[int]string{10: "c0725a51d3c275f7"}
 	if got := hex.EncodeToString(log.Sum(nil)[:8]); got != wantLog {
-		t.Fatalf("the histories of this test changed, their hash is %s: set wantLog, and wantRows with rows of a fold that did not change", got)
+		t.Fatalf("the histories of this test changed, their hash is %s: set wantLog, and wantRows with rows of a fold "+
+			"that did not change", got)
 	}
 	if got := hex.EncodeToString(rows.Sum(nil)[:8]); got != wantRows[readmodel.FoldVersion] {
-		t.Errorf("fold version %d gives rows with hash %s, want %s: the fold changed, so raise readmodel.FoldVersion and name that hash here beside the new version",
+		t.Errorf("fold version %d gives rows with hash %s, want %s: the fold changed, so raise readmodel.FoldVersion and "+
+			"name that hash here beside the new version",
 			readmodel.FoldVersion, got, wantRows[readmodel.FoldVersion])
 	}
 }
@@ -81,7 +83,8 @@ func TestWholeHistoryRetracted(t *testing.T) {
 			t.Errorf("left: %s", line)
 		}
 	}
-	sums := "SELECT toString(tuple(sum(sign) - 2, sum(sign * assets), sum(sign * shares), sum(sign * nav))) FROM events" // the two vault records stay
+	// the two vault records stay
+	sums := "SELECT toString(tuple(sum(sign) - 2, sum(sign * assets), sum(sign * shares), sum(sign * nav))) FROM events"
 	if left := oracletest.Lines(t, g.conn, sums, nil); !slices.Equal(left, []string{"(0,0,0,0)"}) {
 		t.Errorf("the signed sums of events are %q", left)
 	}

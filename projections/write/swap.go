@@ -147,10 +147,11 @@ func (s *swapper) insert(ctx context.Context, rows block, token string, absent i
 	queryID := uuid.NewString()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
-	err = send(clickhouse.Context(readmodel.Traced(limited), clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
-		"insert_deduplication_token": token,
-		"async_insert":               0,
-	})), s.conn, s.table, s.names, rows)
+	err = send(clickhouse.Context(readmodel.Traced(limited), clickhouse.WithQueryID(queryID),
+		clickhouse.WithSettings(clickhouse.Settings{
+			"insert_deduplication_token": token,
+			"async_insert":               0,
+		})), s.conn, s.table, s.names, rows)
 	if err == nil {
 		return nil
 	}

@@ -30,11 +30,13 @@ type faultyConn struct {
 	queried chan struct{} // one for each query of system.processes
 }
 
-func newFaultyConn(conn driver.Conn, send func(c *faultyConn, table string, n int, real func() error) error) *faultyConn {
+func newFaultyConn(conn driver.Conn,
+	send func(c *faultyConn, table string, n int, real func() error) error) *faultyConn {
 	return &faultyConn{Conn: conn, send: send, inserts: map[string]int{}, queried: make(chan struct{}, 1000)}
 }
 
-func (c *faultyConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch, error) {
+func (c *faultyConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch,
+	error) {
 	batch, err := c.Conn.PrepareBatch(ctx, query, opts...)
 	if err != nil {
 		return nil, err
@@ -95,7 +97,8 @@ func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real f
 		if rng.IntN(3) == 0 {
 			s.Retract(1 + rng.IntN(3)) // the next units belong to another branch
 		}
-		s.Mine(deposit(4, alice, rng.Int64N(50)), request(rng.Int64N(4), bob), histories.Anything(rng, 2, 5), nav(4), sweep(2, 3))
+		s.Mine(deposit(4, alice, rng.Int64N(50)), request(rng.Int64N(4), bob), histories.Anything(rng, 2, 5), nav(4),
+			sweep(2, 3))
 	}
 	all := &written{generation: builtGeneration(t, s.Records[:first]), records: s.Records}
 	all.conn = newFaultyConn(all.generation.conn, send)
@@ -106,12 +109,14 @@ func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real f
 	return all
 }
 
-// TestFailedInsertIsSentAgainOnce: the engine never got the block, for example because the replicas of a cluster are down.
+// TestFailedInsertIsSentAgainOnce: the engine never got the block, for example because the replicas of a cluster are
+// down.
 func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]error{
-		"events": &clickhouse.Exception{Code: 285, Message: "Number of alive replicas (1) is less than requested quorum (2/2)."},
-		"lists":  &clickhouse.Exception{Code: 242, Message: "Table is in readonly mode"},
+		"events": &clickhouse.Exception{Code: 285,
+			Message: "Number of alive replicas (1) is less than requested quorum (2/2)."},
+		"lists": &clickhouse.Exception{Code: 242, Message: "Table is in readonly mode"},
 	}
 	all := writeAll(t, func(_ *faultyConn, table string, n int, send func() error) error {
 		if n == 3 {
@@ -147,7 +152,8 @@ func TestLostResponse(t *testing.T) {
 	})
 	for _, table := range Tables {
 		if sent, ok := all.conn.inserts[table], all.counts.of(table, "ok"); sent != ok || lost.of(table) == 0 {
-			t.Errorf("%s: %d inserts for %d batches, of which %d got no response: one was sent although the engine had it", table, sent, ok, lost.of(table))
+			t.Errorf("%s: %d inserts for %d batches, of which %d got no response: one was sent although the engine had it",
+				table, sent, ok, lost.of(table))
 		}
 	}
 	all.equal(t, all.records)
@@ -305,8 +311,9 @@ func TestGivenUp(t *testing.T) {
 		blind bool
 		words []string
 	}{
-		"the insert is refused":      {false, []string{"disk full"}},
-		"and what runs is not shown": {true, []string{"disk full", "ask system.processes", "Not enough privileges", "grant SELECT"}},
+		"the insert is refused": {false, []string{"disk full"}},
+		"and what runs is not shown": {true,
+			[]string{"disk full", "ask system.processes", "Not enough privileges", "grant SELECT"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +354,8 @@ func TestBatchThatDoesNotFollow(t *testing.T) {
 	t.Parallel()
 	w := newGeneration(t).writer(t)
 	s := started()
-	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[1:]))); err == nil || !strings.Contains(err.Error(), "begins at seq 2, but") {
+	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[1:]))); err == nil ||
+		!strings.Contains(err.Error(), "begins at seq 2, but") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -357,9 +365,11 @@ func TestBatchThatDoesNotFollow(t *testing.T) {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	for built, want := range map[bool]map[string]int{
-		true: {"impossible WithdrawalClaimed": 2, "impossible WithdrawalFunded": 1, "impossible WithdrawalRequested": 1, "impossible DepositsSwept": 1,
-			"quarantined": 1, "rows events": 11, "rows lists": 48, "batch": 2},
-		false: {"impossible WithdrawalClaimed": 0, "impossible DepositsSwept": 1, "quarantined": 1, "rows events": 11, "rows lists": 0, "batch": 2},
+		true: {"impossible WithdrawalClaimed": 2, "impossible WithdrawalFunded": 1, "impossible WithdrawalRequested": 1,
+			"impossible DepositsSwept": 1,
+			"quarantined":              1, "rows events": 11, "rows lists": 48, "batch": 2},
+		false: {"impossible WithdrawalClaimed": 0, "impossible DepositsSwept": 1, "quarantined": 1, "rows events": 11,
+			"rows lists": 0, "batch": 2},
 	} {
 		t.Run(fmt.Sprintf("built %t", built), func(t *testing.T) {
 			t.Parallel()
@@ -373,7 +383,8 @@ func TestCounts(t *testing.T) {
 			var counts tally
 			w = g.writerOver(t, g.conn, counts.callbacks())
 			s.Mine(claim(9, alice, 5), fund(8), sweep(6, 5), sweep(5, 6), request(7, alice), request(7, bob))
-			tooMuch := contracts.DepositAccepted{DepositID: whole(5), Owner: alice, Sender: bob, Assets: histories.Power(191, 0), Shares: whole(1)}
+			tooMuch := contracts.DepositAccepted{DepositID: whole(5), Owner: alice, Sender: bob, Assets: histories.Power(191, 0),
+				Shares: whole(1)}
 			s.Mine(claim(9, alice, 5), emitted{Vault: vaultA, Event: tooMuch})
 			g.write(t, w, s.Records)
 			s.Mine() // without odd logs

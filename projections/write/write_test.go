@@ -176,7 +176,8 @@ func (h *playing) compare(t *testing.T, after uint64) {
 	now, touched := oracletest.Live(t, h.g.conn), h.g.touched(t, after)
 	for _, sides := range [][2]map[string][]readmodel.TouchedKey{{h.before, now}, {now, h.before}} {
 		for line, keys := range sides[0] {
-			if _, same := sides[1][line]; same || keys[0][0] == byte(readmodel.CursorList) || keys[0][0] == byte(readmodel.CursorEnd) {
+			if _, same := sides[1][line]; same || keys[0][0] == byte(readmodel.CursorList) ||
+				keys[0][0] == byte(readmodel.CursorEnd) {
 				continue
 			}
 			for _, key := range keys {
@@ -235,7 +236,8 @@ func (h *playing) race(t *testing.T, records []*event.Record) error {
 func TestParts(t *testing.T) {
 	unit := func(rewrites bool) decode.Unit { return decode.Unit{Rewrites: rewrites} }
 	for _, c := range []struct{ units, want string }{
-		{"", ""}, {"p", "p"}, {"ppp", "ppp"}, {"r", "r"}, {"prp", "p r p"}, {"rr", "r r"}, {"pprrp", "pp r r p"}, {"pr", "p r"},
+		{"", ""}, {"p", "p"}, {"ppp", "ppp"}, {"r", "r"}, {"prp", "p r p"}, {"rr", "r r"}, {"pprrp", "pp r r p"},
+		{"pr", "p r"},
 	} {
 		var units []decode.Unit
 		for _, k := range c.units {

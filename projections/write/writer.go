@@ -75,9 +75,10 @@ func Open(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", database, err)
 	}
-	w := &Writer{mapped: mapped, differs: map[common.Address]bool{}, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
-		without: map[common.Address]bool{}, configured: map[common.Address]bool{},
-		spare: make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
+	w := &Writer{mapped: mapped, differs: map[common.Address]bool{}, conn: conn, ch: ch, database: database,
+		id: rand.Uint64(), counts: counts, log: log, without: map[common.Address]bool{},
+		configured: map[common.Address]bool{},
+		spare:      make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
 	for _, v := range without {
 		w.without[common.BytesToAddress(v)] = true
 	}

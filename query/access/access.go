@@ -52,7 +52,8 @@ var postLimits = map[serve.Policy]int{serve.Registrations: 10, serve.Sends: 10}
 type Access struct {
 	PublicRateLimit int            // requests per minute and address; 0: unlimited
 	Proxies         []netip.Prefix // whose X-Forwarded-For is trusted
-	ForwardedHeader string         // the header that the proxies set: Forwarded; otherwise X-Forwarded-For, or Forwarded if that is missing
+	// the header that the proxies set: Forwarded; otherwise X-Forwarded-For, or Forwarded if that is missing
+	ForwardedHeader string
 	Now             func() time.Time
 	Log             *slog.Logger
 
@@ -85,15 +86,18 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 	queries := db.New(pool)
 	a := &Access{
 		Now: time.Now, Log: log, db: queries,
-		byIP: newLimiter[netip.Prefix](maxAddresses, window), byFailure: newLimiter[netip.Prefix](maxAddresses, window), leases: newLeases(),
+		byIP: newLimiter[netip.Prefix](maxAddresses, window), byFailure: newLimiter[netip.Prefix](maxAddresses, window),
+		leases: newLeases(),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "navlog_query_rate_limited_total", Help: "Requests rejected by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
+			Name: "navlog_query_rate_limited_total",
+			Help: "Requests rejected by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
 		}, []string{"limit"}),
 		authFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
 		}),
 	}
-	for _, limit := range []string{limitPublic, limitPartner, string(serve.Registrations), string(serve.Sends), limitFailedKeys, limitEngineTime, limitProofs} {
+	for _, limit := range []string{limitPublic, limitPartner, string(serve.Registrations), string(serve.Sends),
+		limitFailedKeys, limitEngineTime, limitProofs} {
 		a.limited.WithLabelValues(limit) // initialised to 0: a counter that first appears with a value shows no increase
 	}
 	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
@@ -146,7 +150,8 @@ func (a *Access) charge(r *serve.Request, policy string, use quota) error {
 	if use.ok {
 		return nil
 	}
-	return a.refuse(policy, use.retry, fmt.Sprintf("More than %d requests a minute. Retry-After says when to come back.", use.limit))
+	return a.refuse(policy, use.retry,
+		fmt.Sprintf("More than %d requests a minute. Retry-After says when to come back.", use.limit))
 }
 
 // refuse counts and returns the rejection of a request by a limit. It is not the error of equal requests.
@@ -177,7 +182,8 @@ func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
 func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
 	if failed := takeOf(a.byFailure, client, requestsOf(failedKeysPerMinute), a.Now()); !failed.ok {
-		return a.refuse(limitFailedKeys, failed.retry, "Too many requests without a valid key. Retry-After says when to come back.")
+		return a.refuse(limitFailedKeys, failed.retry,
+			"Too many requests without a valid key. Retry-After says when to come back.")
 	}
 	return serve.Unauthorized()
 }

@@ -70,7 +70,8 @@ func TestClientIP(t *testing.T) {
 		{"10.0.0.1:5", "10.0.0.1", true, f("for=1.2.3.4, proto=https")},
 		{"10.0.0.1:5", "10.0.0.1", true, f(`for="_hidden"`)},
 		{"1.2.3.4:5", "1.2.3.4", false, f("for=9.9.9.9")},
-		{"10.0.0.1:5", "9.9.9.9", false, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"9.9.9.9"}}}, // Forwarded: by the client
+		// Forwarded: by the client
+		{"10.0.0.1:5", "9.9.9.9", false, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"9.9.9.9"}}},
 	} {
 		var log bytes.Buffer
 		a := &Access{Proxies: proxies, Log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -160,7 +161,8 @@ func TestProofCallsAreShared(t *testing.T) {
 		}
 	}
 	var f *serve.Failure
-	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour || !f.Crowd {
+	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour ||
+		!f.Crowd {
 		t.Errorf("another address: %v", err)
 	}
 	now = now.Add(24 * time.Hour)
@@ -237,7 +239,8 @@ func TestLimiterUnderAFlood(t *testing.T) {
 // TestWarningAboutUnknownProxy: the warning is logged once and names the setting; a correct setup logs nothing.
 func TestWarningAboutUnknownProxy(t *testing.T) {
 	var log bytes.Buffer
-	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		Log: slog.New(slog.NewTextHandler(&log, nil))}
 	ask := func(remote string, header http.Header) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr, r.Header = remote, header

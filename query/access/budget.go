@@ -51,7 +51,8 @@ func (s spent) decayed(now time.Time, perMinute time.Duration) time.Duration {
 }
 
 func newBudget(perMinute time.Duration, now func() time.Time) *budget {
-	return &budget{perMinute: perMinute, now: now, spent: aging[netip.Prefix, spent]{every: 2 * time.Minute, maxKeys: maxAddresses}}
+	return &budget{perMinute: perMinute, now: now,
+		spent: aging[netip.Prefix, spent]{every: 2 * time.Minute, maxKeys: maxAddresses}}
 }
 
 func (b *budget) of(prefix netip.Prefix) time.Duration {
@@ -102,7 +103,8 @@ func (e engineTime) Afford(client netip.Addr) error {
 		return nil
 	}
 	return e.access.refuse(limitEngineTime, wait, fmt.Sprintf(
-		"The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when to come back.", e.budget.perMinute))
+		"The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when "+
+			"to come back.", e.budget.perMinute))
 }
 
 // Charge implements serve.Budget.

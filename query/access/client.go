@@ -127,8 +127,9 @@ func parseHop(s string) (netip.Addr, bool) {
 // without a proxy.
 func (a *Access) warnOfProxy(peer netip.Addr, header string) {
 	a.forwarded.Do(func() {
-		a.Log.Warn("header of a proxy ignored: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
-			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer, "header", header)
+		a.Log.Warn("header of a proxy ignored: its sender is in no network of http.trustedProxies. If it is your proxy, "+
+			"all clients behind it count as one address: add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)",
+			"sender", peer, "header", header)
 	})
 }
 
@@ -137,7 +138,8 @@ func (a *Access) warnOfProxy(peer netip.Addr, header string) {
 func (a *Access) warnOfHop(peer netip.Addr, hop string) {
 	a.unreadable.Do(func() {
 		a.Log.Warn("a trusted proxy names no address as its client: such clients count as one address, that of the proxy. "+
-			"Have the proxy send X-Forwarded-For or Forwarded with addresses", "sender", peer, "client", hop[:min(len(hop), 100)])
+			"Have the proxy send X-Forwarded-For or Forwarded with addresses", "sender", peer, "client",
+			hop[:min(len(hop), 100)])
 	})
 }
 

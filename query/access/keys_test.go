@@ -22,7 +22,8 @@ type fakeRegistry struct {
 
 func newFakeRegistry(partners map[string]int64) (*fakeRegistry, *keys) {
 	f := &fakeRegistry{partners: partners, asked: make(chan [][]byte), answer: make(chan error)}
-	return f, &keys{ask: f.ask, now: time.Now, defaultLimit: 120, questionTimeout: time.Minute, live: make(map[keyHash]keyEntry)}
+	return f, &keys{ask: f.ask, now: time.Now, defaultLimit: 120, questionTimeout: time.Minute,
+		live: make(map[keyHash]keyEntry)}
 }
 
 func (f *fakeRegistry) ask(ctx context.Context, hashes [][]byte) (rows []db.PartnersByKeysRow, err error) {

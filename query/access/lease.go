@@ -87,7 +87,8 @@ func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, er
 }
 
 func (a *Access) draw(ctx context.Context, k rateKey, perMinute, want int, now time.Time) (db.DrawTokensRow, error) {
-	args := db.DrawTokensParams{At: now.UnixNano(), PartnerID: int64(k.partner), Policy: k.policy, Want: int64(want), Quota: int64(perMinute), WindowNs: int64(window)}
+	args := db.DrawTokensParams{At: now.UnixNano(), PartnerID: int64(k.partner), Policy: k.policy, Want: int64(want),
+		Quota: int64(perMinute), WindowNs: int64(window)}
 	row, err := a.db.DrawTokens(ctx, args)
 	if errors.Is(err, pgx.ErrNoRows) {
 		if err := a.db.CreateBucket(ctx, db.CreateBucketParams{PartnerID: args.PartnerID, Policy: k.policy}); err != nil {

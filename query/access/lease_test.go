@@ -128,10 +128,13 @@ func TestBucketsAreDrawnInOneStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, step := range []struct{ at, want, quota, tokens, used, end int64 }{
-		{1000, 4, 10, 4, 4, 1100}, {1000, 4, 10, 4, 8, 1100}, {1099, 4, 10, 2, 10, 1100}, {1099, 4, 10, 0, 10, 1100}, {1099, 4, 12, 2, 12, 1100}, {1099, 1, 3, 0, 12, 1100},
-		{1100, 4, 10, 4, 4, 1200}, {1050, 4, 10, 4, 8, 1150}, {9000, 1, 10, 1, 1, 9100}, {1160, 1, 10, 1, 2, 1260}, {1260, 1, 10, 1, 1, 1360},
+		{1000, 4, 10, 4, 4, 1100}, {1000, 4, 10, 4, 8, 1100}, {1099, 4, 10, 2, 10, 1100}, {1099, 4, 10, 0, 10, 1100},
+		{1099, 4, 12, 2, 12, 1100}, {1099, 1, 3, 0, 12, 1100},
+		{1100, 4, 10, 4, 4, 1200}, {1050, 4, 10, 4, 8, 1150}, {9000, 1, 10, 1, 1, 9100}, {1160, 1, 10, 1, 2, 1260},
+		{1260, 1, 10, 1, 1, 1360},
 	} {
-		got, err := q.DrawTokens(t.Context(), db.DrawTokensParams{At: step.at, PartnerID: 7, Policy: "partner", Want: step.want, Quota: step.quota, WindowNs: 100})
+		got, err := q.DrawTokens(t.Context(),
+			db.DrawTokensParams{At: step.at, PartnerID: 7, Policy: "partner", Want: step.want, Quota: step.quota, WindowNs: 100})
 		if err != nil || got.Tokens != step.tokens || got.Used != step.used || got.WindowEnd != step.end {
 			t.Errorf("step %d: %+v, %v; should be %+v", i, got, err, step)
 		}
@@ -189,7 +192,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		group.Wait()
 		return int(n.Load())
 	}
-	for second, want := range []struct{ granted, draws int }{{limit, 1 + limit + 1}, {0, 1}, {0, 1}, {0, 1}} { // the first finds no bucket
+	for second, want := range []struct{ granted, draws int }{{limit, 1 + limit + 1}, {0, 1}, {0, 1}, {0, 1}} {
+		// the first finds no bucket
 		drawn.n.Store(0)
 		if n := granted(limit, 1000); n != want.granted || drawn.n.Load() != int64(want.draws) {
 			t.Errorf("second %d: %d granted of 1,000, after %d draws", second, n, drawn.n.Load())

@@ -48,7 +48,8 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 		}
 	} else {
 		of := func(prefix netip.Prefix) int {
-			return share(callsOfAddress / serve.Multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock))
+			return share(callsOfAddress / serve.Multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite,
+				callsOfAddress/callsOfBlock))
 		}
 		if q := takeOf(p.address, r.Client, of, now); !q.ok {
 			return p.refuse(q, "This address has")
@@ -65,5 +66,6 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 
 func (p *ProofCalls) refuse(q quota, whose string) error {
 	return p.access.refuse(limitProofs, q.retry,
-		whose+" used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses without proof=true.")
+		whose+" used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses "+
+			"without proof=true.")
 }

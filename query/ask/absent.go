@@ -6,9 +6,10 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// NumberOrNil returns a number of an effect, or nil if its log does not contain the number. Tables have 0 in both cases,
-// so 0 is a number only if the vault's mapping takes the field from every such log.
-func (p *Pin) NumberOrNil(vault common.Address, kind mapping.Kind, field mapping.Fields, block uint64, number string) *string {
+// NumberOrNil returns a number of an effect, or nil if its log does not contain the number. Tables have 0 in both
+// cases, so 0 is a number only if the vault's mapping takes the field from every such log.
+func (p *Pin) NumberOrNil(vault common.Address, kind mapping.Kind, field mapping.Fields, block uint64,
+	number string) *string {
 	if number == "0" && p.mayLack(vault, kind, field, block) {
 		return nil
 	}

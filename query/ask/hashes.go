@@ -53,7 +53,8 @@ func LiveBlockHashes(ctx context.Context, p *Pin, places []Place) ([]common.Hash
 	for i, at := range places {
 		logs[i] = hashRow{Block: at.Block, LogIndex: at.LogIndex}
 	}
-	return hashesOf(ctx, p, liveHashes, nil, logs, func(r hashRow) hashRow { return hashRow{Block: r.Block, LogIndex: r.LogIndex} })
+	return hashesOf(ctx, p, liveHashes, nil, logs,
+		func(r hashRow) hashRow { return hashRow{Block: r.Block, LogIndex: r.LogIndex} })
 }
 
 // hashesOf returns the block hashes of logs, in order; named returns the fields of a row by which they are named. A
@@ -81,7 +82,8 @@ func hashesOf(ctx context.Context, p *Pin, question *Question[ofHashes, hashRow]
 	for i, log := range logs {
 		hash, ok := known[log]
 		if !ok {
-			return nil, state.Wrong("the table events has no record %d, or log %d, of block %d", log.Seq, log.LogIndex, log.Block)
+			return nil, state.Wrong("the table events has no record %d, or log %d, of block %d", log.Seq, log.LogIndex,
+				log.Block)
 		}
 		out[i] = hash
 	}

@@ -49,10 +49,11 @@ func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) (
 	name func(*R) (K, bool), keep func(K) bool) *lookups[K, R] {
 	s := p.snapshot
 	return s.Shared((*lookups[K, R])(nil), func() any {
-		return &lookups[K, R]{name: name, keep: keep, of: map[K]*lookup[K, R]{}, read: func(ctx context.Context, names []K) ([]R, error) {
-			newest, _ := At(s, nil) // without asOfBlock there is no error
-			return read(ctx, newest, names)
-		}}
+		return &lookups[K, R]{name: name, keep: keep, of: map[K]*lookup[K, R]{},
+			read: func(ctx context.Context, names []K) ([]R, error) {
+				newest, _ := At(s, nil) // without asOfBlock there is no error
+				return read(ctx, newest, names)
+			}}
 	}).(*lookups[K, R])
 }
 
@@ -155,8 +156,8 @@ func (l *lookups[K, R]) finish(one *lookup[K, R]) {
 	l.start()
 }
 
-// leave notes that a caller no longer waits for a statement. Without callers the statement ends, so that the engine does
-// no work for clients that have disconnected.
+// leave notes that a caller no longer waits for a statement. Without callers the statement ends, so that the engine
+// does no work for clients that have disconnected.
 func (l *lookups[K, R]) leave(one *lookup[K, R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,8 +39,8 @@ type VaultEvent struct {
 // VaultEvents is a page of a vault's events of one kind, newest first.
 var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, NewestFirst).Deep().Long()
 
-// NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native units,
-// and the time in Unix seconds.
+// NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native
+// units, and the time in Unix seconds.
 type NAV struct {
 	Block, LogIndex, Time    uint64
 	PerShare, Assets, Supply *big.Int

@@ -181,7 +181,8 @@ func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, si
 func (q *Page[A, R]) far(offset uint64) bool { return q.places != nil && offset >= deepFrom }
 
 // After returns the entries that follow a place, and the place of the last one; nil means the beginning of the list.
-func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) (rows []R, last *Place, err error) {
+func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) (rows []R, last *Place,
+	err error) {
 	rows, err = q.read(ctx, p, args, place, 0, size)
 	if len(rows) > 0 {
 		at := any(&rows[len(rows)-1]).(entry).entry().Place()
@@ -214,7 +215,8 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, args A, offset uint64) (*
 
 // Counted is Read that also returns the number of entries in the list. It is counted from the first page if that
 // holds the whole list and the list is not Long, otherwise by count.
-func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int, count func() (int64, error)) (rows []R, total int64, err error) {
+func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int,
+	count func() (int64, error)) (rows []R, total int64, err error) {
 	if q.far(offset) {
 		if total, err = count(); err != nil || int64(offset) >= total {
 			return nil, total, err
@@ -371,5 +373,6 @@ func after(place *Place) clickhouse.Parameters {
 		return clickhouse.Parameters{}
 	}
 	return clickhouse.Parameters{"after_key": string(place.Key), "after_block": strconv.FormatUint(place.Block, 10),
-		"after_log": strconv.FormatUint(uint64(place.LogIndex), 10), "after_sub": strconv.Itoa(int(place.Sub)), "after_user": escaped(place.User[:])}
+		"after_log": strconv.FormatUint(uint64(place.LogIndex), 10), "after_sub": strconv.Itoa(int(place.Sub)),
+		"after_user": escaped(place.User[:])}
 }

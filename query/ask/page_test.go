@@ -40,7 +40,8 @@ func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
 
 // entry returns a row of first_seen whose content can vary.
 func entry(n uint64, content uint32, sign int8) readmodel.ListRow {
-	return readmodel.ListRow{List: readmodel.FirstSeen, Owner: readtest.VaultC, Key: *uint256.NewInt(n / 3), User: common.BigToAddress(uint256.NewInt(n).ToBig()), TS: content, Sign: sign}
+	return readmodel.ListRow{List: readmodel.FirstSeen, Owner: readtest.VaultC, Key: *uint256.NewInt(n / 3),
+		User: common.BigToAddress(uint256.NewInt(n).ToBig()), TS: content, Sign: sign}
 }
 
 // numbers returns the number and content of each entry of a page.
@@ -152,7 +153,8 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 		w.Gen.InsertLists(rows)
 	}
 	for size := 1; size <= entries; size += 1 + size/9 {
-		rows, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{Owner: readtest.VaultC}, 0, size)
+		rows, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil),
+			ofUsers{Owner: readtest.VaultC}, 0, size)
 		if err != nil || len(rows) != size {
 			t.Fatalf("a page of %d entries has %d, %v", size, len(rows), err)
 		}
@@ -164,13 +166,14 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 	}
 	// A duplicate entry is a fault of the generation, and must not appear on a page.
 	w.Gen.InsertLists([]readmodel.ListRow{entry(7, 3, 1)})
-	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{Owner: readtest.VaultC}, 0, 20); err == nil {
+	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil),
+		ofUsers{Owner: readtest.VaultC}, 0, 20); err == nil {
 		t.Error("a duplicate entry is shown")
 	}
 }
 
-// TestFirstOfEach: the first entries of several lists are those that each list has, also if those before them cancel each
-// other or the list has none; and the state that they belong to is checked.
+// TestFirstOfEach: the first entries of several lists are those that each list has, also if those before them cancel
+// each other or the list has none; and the state that they belong to is checked.
 func TestFirstOfEach(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -225,7 +228,8 @@ func TestPagePastTheEnd(t *testing.T) {
 	s := w.BeforeReorganisation()
 	p := pinned(t, s, nil)
 	w.Pass(8)
-	rows, err := newPage("first_seen", ask.NewestFirst).Deep().Read(t.Context(), p, ofUsers{Owner: readtest.VaultA}, 600, 20)
+	rows, err := newPage("first_seen", ask.NewestFirst).Deep().Read(t.Context(), p, ofUsers{Owner: readtest.VaultA}, 600,
+		20)
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

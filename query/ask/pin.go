@@ -44,7 +44,8 @@ func (e *RangeError) Error() string { return "asOfBlock " + e.Reason }
 
 // At pins an answer to the newest block, or to a past one. The error is a *RangeError.
 func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
-	p := &Pin{Seq: s.Seq, Block: s.Block, Vaults: s.Vaults, ChainID: s.ChainID, snapshot: s, rewrites: s.Rewrites, expiry: readmodel.Never}
+	p := &Pin{Seq: s.Seq, Block: s.Block, Vaults: s.Vaults, ChainID: s.ChainID, snapshot: s, rewrites: s.Rewrites,
+		expiry: readmodel.Never}
 	switch {
 	case asOfBlock == nil:
 		return p, nil
@@ -184,8 +185,8 @@ func (p *Pin) Validity() *Validity {
 	defer p.mu.Unlock()
 	keys := slices.Clone(p.keys)
 	slices.SortFunc(keys, readmodel.TouchedKey.Compare)
-	return &Validity{generation: p.snapshot.Generation, seq: p.snapshot.Seq, block: p.Block, time: p.snapshot.Time, asOf: p.AsOf, all: p.all,
-		keys: slices.Compact(keys), expiry: p.expiry}
+	return &Validity{generation: p.snapshot.Generation, seq: p.snapshot.Seq, block: p.Block, time: p.snapshot.Time,
+		asOf: p.AsOf, all: p.all, keys: slices.Compact(keys), expiry: p.expiry}
 }
 
 // Holds reports whether the answer is still right at a snapshot.
@@ -229,7 +230,8 @@ var ErrRewritten = errors.New("the chain was reorganised each time that the answ
 // Answer makes an exact answer: it is pinned to a snapshot, and made again on a newer one if a question found the
 // read model rewritten meanwhile. It returns the pin of the last attempt. use may be called several times; results
 // and errors of earlier calls must be discarded.
-func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock *uint64, use func(context.Context, *Pin) error) (*Pin, error) {
+func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock *uint64,
+	use func(context.Context, *Pin) error) (*Pin, error) {
 	for try := 1; ; try++ {
 		p, err := At(s, asOfBlock)
 		if err != nil {

@@ -32,7 +32,8 @@ func usersAt(l *readtest.Log, seq, block uint64) uint64 {
 }
 
 // answer makes an answer that contains the number of users, and counts the attempts.
-func answer(w *readtest.World, t *testing.T, s *state.Snapshot, asOfBlock *uint64) (p *ask.Pin, n uint64, tries int, err error) {
+func answer(w *readtest.World, t *testing.T, s *state.Snapshot, asOfBlock *uint64) (p *ask.Pin, n uint64, tries int,
+	err error) {
 	t.Helper()
 	p, err = ask.Answer(t.Context(), w.Watcher, s, asOfBlock, func(ctx context.Context, p *ask.Pin) (err error) {
 		tries++
@@ -74,7 +75,8 @@ func TestPins(t *testing.T) {
 	}
 	var outside *ask.RangeError
 	for _, x := range []uint64{2, 12} { // below the first, and above the newest
-		if _, _, _, err := answer(w, t, s, &x); !errors.As(err, &outside) || err.Error() != "asOfBlock must be an indexed block, 3 to 11" {
+		if _, _, _, err := answer(w, t, s, &x); !errors.As(err, &outside) ||
+			err.Error() != "asOfBlock must be an indexed block, 3 to 11" {
 			t.Errorf("as of %d: %v", x, err)
 		}
 	}
@@ -82,9 +84,11 @@ func TestPins(t *testing.T) {
 		t.Errorf("newest: %d users in %d tries, %v", n, tries, err)
 	}
 	// A unit without a rewrite that the snapshot does not show yet changes nothing.
-	w.Log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Router, ID: 9, Assets: 1, Block: 12, Tx: readtest.Tx(40)}, readtest.BlockRecord(12))
+	w.Log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Router, ID: 9, Assets: 1,
+		Block: 12, Tx: readtest.Tx(40)}, readtest.BlockRecord(12))
 	w.Write()
-	if p, n, tries, err := answer(w, t, s, nil); err != nil || tries != 1 || n != usersAt(w.Log, s.Seq, 11) || p.Seq != s.Seq {
+	if p, n, tries, err := answer(w, t, s, nil); err != nil || tries != 1 || n != usersAt(w.Log, s.Seq, 11) ||
+		p.Seq != s.Seq {
 		t.Errorf("with a later unit: %d users in %d tries, %v", n, tries, err)
 	}
 }
@@ -96,7 +100,8 @@ func TestAnswerIsRebuilt(t *testing.T) {
 	old := w.BeforeReorganisation()
 	w.Reorganisation()
 	w.Write()
-	if p, n, tries, err := answer(w, t, old, block(9)); err != nil || tries != 1 || p.Seq != old.Seq || n != usersAt(w.Log, old.Seq, 9) {
+	if p, n, tries, err := answer(w, t, old, block(9)); err != nil || tries != 1 || p.Seq != old.Seq ||
+		n != usersAt(w.Log, old.Seq, 9) {
 		t.Errorf("a block below: %d users in %d tries at %d, %v", n, tries, p.Seq, err)
 	}
 	for _, asOf := range []*uint64{nil, block(10)} {
@@ -145,10 +150,12 @@ func TestNewestBlockDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		page  *ask.Page[ofUsers, aUser]
 		tries int
-	}{"deposited": {newPage("deposited", ask.NewestFirst).Newest(), 2}, "first_seen": {newPage("first_seen", ask.NewestFirst), 1}} {
+	}{"deposited": {newPage("deposited", ask.NewestFirst).Newest(), 2},
+		"first_seen": {newPage("first_seen", ask.NewestFirst), 1}} {
 		w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 		s := w.BeforeReorganisation()
-		w.Log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Carol, ID: 9, Assets: 1, Block: 12, Tx: readtest.Tx(40)}, readtest.BlockRecord(12))
+		w.Log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Carol, ID: 9, Assets: 1,
+			Block: 12, Tx: readtest.Tx(40)}, readtest.BlockRecord(12))
 		w.Write()
 		tries, found := 0, 0
 		p, err := ask.Answer(t.Context(), w.Watcher, s, nil, func(ctx context.Context, p *ask.Pin) error {

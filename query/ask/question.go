@@ -163,7 +163,8 @@ var parameter = regexp.MustCompile(`\{(\w+)(:[^}]+)?\}`)
 
 // pinned are the parameters that every question may use; Page sets those from rows onwards.
 var pinned = map[string]bool{"block": true, "seq": true, "now": true, "never": true, "lately": true,
-	"rows": true, "offset": true, "after_key": true, "after_block": true, "after_log": true, "after_sub": true, "after_user": true}
+	"rows": true, "offset": true, "after_key": true, "after_block": true, "after_log": true, "after_sub": true,
+	"after_user": true}
 
 // behind is the condition of a Page that begins after a place.
 const behind = "after"

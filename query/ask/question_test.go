@@ -62,17 +62,20 @@ func TestArguments(t *testing.T) {
 		S     uint8    `ch:"s"`
 		Never uint64   `ch:"n"`
 	}
-	question := ask.New[everyArgument, row](`SELECT {a:FixedString(20)} AS a, {b:UInt64} AS b, {c:UInt32} AS c, {d:Int64} AS d, {f:String} AS f, {h:Bool} AS h,
+	question := ask.New[everyArgument,
+		row](`SELECT {a:FixedString(20)} AS a, {b:UInt64} AS b, {c:UInt32} AS c, {d:Int64} AS d, {f:String} AS f, {h:Bool} AS h,
 		toString({i:Int256}) AS i, {j:FixedString(32)} AS j, [{l}] AS l, [{m}] AS m, toString(arraySum(m -> m.2, [{o}])) AS o, [{p}] AS p,
 		{s:UInt8} AS s, {never:UInt64} AS n WHERE {seq:UInt64} > 0 AND {block:UInt64} = 11 AND {now:UInt64} > 0`)
 	user := readmodel.PartnerOwner(513)
-	args := everyArgument{Address: odd, Number: readmodel.Never, Small: 7, Signed: -1, Word: "queued", Truth: true, Tiny: 255, Decimal: ask.LowestKey, Hash: common.Hash{0, '\''},
-		Addresses: []common.Address{odd, user}, Numbers: []uint64{1, readmodel.Never}, Members: []ask.Member{{Vault: odd, User: common.MaxAddress}, {User: user}},
+	args := everyArgument{Address: odd, Number: readmodel.Never, Small: 7, Signed: -1, Word: "queued", Truth: true,
+		Tiny: 255, Decimal: ask.LowestKey, Hash: common.Hash{0, '\''}, Addresses: []common.Address{odd, user},
+		Numbers: []uint64{1, readmodel.Never}, Members: []ask.Member{{Vault: odd, User: common.MaxAddress}, {User: user}},
 		Names: []ask.Name{"DepositAccepted", "_$1"}}
 	got, ok, err := question.One(t.Context(), pinned(t, s, nil), args)
 	highest := new(uint256.Int).SetBytes(common.MaxAddress[:])
-	want := row{string(odd[:]), readmodel.Never, 7, -1, "queued", true, string(ask.LowestKey), string(args.Hash[:]), []string{string(odd[:]), string(user[:])},
-		args.Numbers, highest.AddUint64(highest, 513).Dec(), []string{"DepositAccepted", "_$1"}, 255, readmodel.Never}
+	want := row{string(odd[:]), readmodel.Never, 7, -1, "queued", true, string(ask.LowestKey), string(args.Hash[:]),
+		[]string{string(odd[:]), string(user[:])}, args.Numbers, highest.AddUint64(highest, 513).Dec(),
+		[]string{"DepositAccepted", "_$1"}, 255, readmodel.Never}
 	if err != nil || !ok || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 	}
@@ -128,10 +131,12 @@ func TestEmptyLists(t *testing.T) {
 		Members   []ask.Member     `ask:"o"`
 		Names     []ask.Name       `ask:"p"`
 	}
-	for _, condition := range []string{"vault IN ({l})", "seq IN ({m})", "(vault, toInt256(seq)) IN ({o})", "event IN ({p})"} {
+	for _, condition := range []string{"vault IN ({l})", "seq IN ({m})", "(vault, toInt256(seq)) IN ({o})",
+		"event IN ({p})"} {
 		all := "1 OR vault IN ({l}) OR seq IN ({m}) OR (vault, toInt256(seq)) IN ({o}) OR event IN ({p})"
 		for where, want := range map[string]bool{condition + " AND (" + all + ")": false, all: true} {
-			rows, err := ask.New[lists, one]("SELECT seq AS n FROM events WHERE "+where).Rows(t.Context(), pinned(t, s, nil), lists{})
+			rows, err := ask.New[lists, one]("SELECT seq AS n FROM events WHERE "+where).Rows(t.Context(), pinned(t, s, nil),
+				lists{})
 			if err != nil || len(rows) > 0 != want {
 				t.Errorf("%s: %d rows, %v", where, len(rows), err)
 			}
@@ -188,22 +193,29 @@ func TestMismatchedQuestions(t *testing.T) {
 		make func()
 		want string
 	}{
-		"a text":                          {func() { ask.New[of[string], one]("SELECT {v:String}") }, "a string cannot be the argument v"},
-		"texts as a list":                 {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
-		"one address as a list":           {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
-		"addresses as a value":            {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
+		"a text": {func() { ask.New[of[string], one]("SELECT {v:String}") },
+			"a string cannot be the argument v"},
+		"texts as a list": {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") },
+			"cannot be the argument"},
+		"one address as a list": {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") },
+			"cannot be the argument"},
+		"addresses as a value": {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") },
+			"cannot be the argument"},
 		"an argument that is not named":   {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
 		"a parameter without an argument": {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
 		"a list without an argument":      {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
 		"an unknown list":                 {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
 		"a list of events without a kind": {func() { ask.New[ofEvents, one]("SELECT {v:String}") }, "with the kind"},
 		"a kind of another list":          {func() { ask.New[ofTotals, one]("SELECT {v:String}") }, "no other list"},
-		"a condition without an argument": {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") }, "a condition v that no argument gives"},
+		"a condition without an argument": {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") },
+			"a condition v that no argument gives"},
 		"a page that always begins after a place": {func() {
 			ask.NewPage[none, aUser]("queue", "SELECT 1 WHERE block > {after_block:UInt64}", ask.OldestFirst)
 		}, "-- if after"},
-		"a page of an unknown list":       {func() { ask.NewPage[none, aUser]("nonsense", "SELECT 1", ask.OldestFirst) }, `no list "nonsense"`},
-		"a page whose rows have no place": {func() { ask.NewPage[none, one]("queue", "SELECT 1", ask.OldestFirst) }, "embed Entry"},
+		"a page of an unknown list": {func() { ask.NewPage[none, aUser]("nonsense", "SELECT 1", ask.OldestFirst) },
+			`no list "nonsense"`},
+		"a page whose rows have no place": {func() { ask.NewPage[none, one]("queue", "SELECT 1", ask.OldestFirst) },
+			"embed Entry"},
 	} {
 		var panicked any
 		func() {
@@ -220,7 +232,8 @@ func TestMismatchedQuestions(t *testing.T) {
 func TestTogether(t *testing.T) {
 	var ran [3]bool
 	first := errors.New("first")
-	parts := []func() error{func() error { ran[0] = true; return nil }, func() error { ran[1] = true; return first }, func() error { ran[2] = true; return nil }}
+	parts := []func() error{func() error { ran[0] = true; return nil }, func() error { ran[1] = true; return first },
+		func() error { ran[2] = true; return nil }}
 	if err := ask.Together(parts...); !errors.Is(err, first) || slices.Contains(ran[:], false) {
 		t.Errorf("%v, %v", err, ran)
 	}

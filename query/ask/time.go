@@ -114,7 +114,8 @@ func (p *Pin) dividing(ctx context.Context, times ...int64) ([]division, error) 
 	for i, time := range times {
 		switch {
 		case time < 0:
-		case uint64(time) >= p.snapshot.Time: // Now is not enough: a past block may have logs after the newest record up to it
+		case uint64(time) >= p.snapshot.Time:
+			// Now is not enough: a past block may have logs after the newest record up to it
 			out[i].block = p.Block
 		default:
 			within = append(within, i)

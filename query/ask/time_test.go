@@ -21,7 +21,8 @@ func TestBlocksOfATime(t *testing.T) {
 		for n := from; n <= to; n++ {
 			if random.IntN(3) > 0 {
 				id++
-				w.Log.Add(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, ID: id, Assets: 1, Block: n, Tx: readtest.Tx(byte(id))}, 0)
+				w.Log.Add(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, ID: id, Assets: 1,
+					Block: n, Tx: readtest.Tx(byte(id))}, 0)
 			}
 			if n%6 == 0 || n == to {
 				w.Log.Append(readtest.BlockRecord(n))
@@ -68,8 +69,10 @@ func TestTimesOfALongChain(t *testing.T) {
 	const count = 50_000
 	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1), readtest.BlockRecord(count))
 	w.Write()
-	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, block, ts, sign) SELECT 'blocks', number, number, %d + 12 * number, 1 FROM numbers(2, %d)", readtest.BlockTime(0), count-2))
-	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, owner, kind, block, ts, sign) SELECT 'vault_events', x'%x', 'valuation', number, %d + 12 * number, 1 FROM numbers(2, %d)", readtest.VaultA, readtest.BlockTime(0), count-2))
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, block, ts, sign) SELECT 'blocks', number, number, %d + 12 * "+
+		"number, 1 FROM numbers(2, %d)", readtest.BlockTime(0), count-2))
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, owner, kind, block, ts, sign) SELECT 'vault_events', x'%x', "+
+		"'valuation', number, %d + 12 * number, 1 FROM numbers(2, %d)", readtest.VaultA, readtest.BlockTime(0), count-2))
 	p := pinned(t, w.Look(), nil)
 	rows := uint64(0)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rows += p.Rows }))
@@ -81,7 +84,9 @@ func TestTimesOfALongChain(t *testing.T) {
 		t.Errorf("%d rows were read to find two of %d blocks", rows, count)
 	}
 	rows = 0
-	found, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}, Timed: true, At: int64(readtest.BlockTime(20_000))}})
+	found, err := ask.VaultEvents.FirstOfEach(ctx, p,
+		[]ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}, Timed: true,
+			At: int64(readtest.BlockTime(20_000))}})
 	if err != nil || found[0] == nil || found[0].Block != 20_000 {
 		t.Errorf("the newest update: %+v, %v", found, err)
 	}

@@ -51,25 +51,28 @@ func TestTotalsBetween(t *testing.T) {
 				}
 			}
 			upTo, from := end.Owners.Of(a, a), before.Owners.Of(a, a)
-			got := [4]uint64{upTo.Deposits - from.Deposits, upTo.Deposited.Uint64() - from.Deposited.Uint64(), upTo.Navs - from.Navs,
-				end.Users.Sum(readtest.Bob, &a).Requests - before.Users.Sum(readtest.Bob, nil).Requests}
+			got := [4]uint64{upTo.Deposits - from.Deposits, upTo.Deposited.Uint64() - from.Deposited.Uint64(),
+				upTo.Navs - from.Navs, end.Users.Sum(readtest.Bob, &a).Requests - before.Users.Sum(readtest.Bob, nil).Requests}
 			if want := [4]uint64{deposits, assets, navs, bobs}; got != want {
 				t.Errorf("blocks %d to %d: %v, want %v", first, last, got, want)
 			}
-			growth, err := ask.Growth(t.Context(), p, of, ask.Blocks{First: first, Last: last}, func(s *ask.Sums) uint64 { return s.Owners.Of(a, a).Deposits })
+			growth, err := ask.Growth(t.Context(), p, of, ask.Blocks{First: first, Last: last},
+				func(s *ask.Sums) uint64 { return s.Owners.Of(a, a).Deposits })
 			if err != nil || growth != int64(deposits) {
 				t.Errorf("blocks %d to %d: %d deposits, want %d, %v", first, last, growth, deposits, err)
 			}
 		}
 	}
-	if growth, err := ask.Growth(t.Context(), pinned(t, s, nil), ask.Whose{}, ask.Blocks{First: 6, Last: 5}, nil); err != nil || growth != 0 {
+	if growth, err := ask.Growth(t.Context(), pinned(t, s, nil), ask.Whose{}, ask.Blocks{First: 6, Last: 5},
+		nil); err != nil || growth != 0 {
 		t.Errorf("without blocks: %d, %v", growth, err)
 	}
 	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Unknown)
 	if sum := none.Sum(readtest.Unknown, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
 		t.Errorf("unknown user: %+v, %v", sum, err)
 	}
-	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil || all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
+	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil ||
+		all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
 		t.Errorf("users: %v, %v", all, err)
 	}
 }
@@ -80,7 +83,8 @@ func TestNewestNavs(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
 	nav := func(block uint64, index uint32, price int64) readtest.Fact {
-		return readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Block: block, Index: index, Price: price, Assets: 3 * price, Supply: 2 * price}
+		return readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Block: block, Index: index, Price: price,
+			Assets: 3 * price, Supply: 2 * price}
 	}
 	sweep := func(block, to uint64) readtest.Fact {
 		return readtest.Fact{Kind: readtest.Sweep, Vault: readtest.VaultA, Block: block, Index: 9, ID: 1, To: to}
@@ -124,7 +128,8 @@ func TestNewestNavs(t *testing.T) {
 					got = fmt.Sprint(n.Block, n.LogIndex, n.Time, " ", n.PerShare, n.Assets, n.Supply)
 				}
 				if e := events[0]; e != nil {
-					want = fmt.Sprint(e.Block, e.LogIndex, e.Time, " ", ask.Number(e.NavPerShare), ask.Number(e.TotalAssets), ask.Number(e.TotalSupply))
+					want = fmt.Sprint(e.Block, e.LogIndex, e.Time, " ", ask.Number(e.NavPerShare), ask.Number(e.TotalAssets),
+						ask.Number(e.TotalSupply))
 				}
 				if got += "; "; totals.Of(v.Address, v.Address).LastSweep > 0 {
 					got += fmt.Sprint(totals.Of(v.Address, v.Address).LastSweep)
@@ -193,11 +198,13 @@ func TestTotalsOfALongPast(t *testing.T) {
 	p := pinned(t, w.Look(), nil)
 	rows := uint64(0)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rows += p.Rows }))
-	upTo, before, err := ask.Between(ctx, p, ask.Whose{Owners: []common.Address{readtest.VaultA}}, ask.Blocks{First: 2000, Last: 45_000})
+	upTo, before, err := ask.Between(ctx, p, ask.Whose{Owners: []common.Address{readtest.VaultA}},
+		ask.Blocks{First: 2000, Last: 45_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := [2]uint64{before.Owners.Of(readtest.VaultA, readtest.VaultA).Deposits, upTo.Owners.Of(readtest.VaultA, readtest.VaultA).Deposits}
+	got := [2]uint64{before.Owners.Of(readtest.VaultA, readtest.VaultA).Deposits,
+		upTo.Owners.Of(readtest.VaultA, readtest.VaultA).Deposits}
 	if got != [2]uint64{1999, 45_000} {
 		t.Errorf("before and at the end: %v", got)
 	}
@@ -244,7 +251,8 @@ func TestSharedLookups(t *testing.T) {
 	group.SetLimit(3) // so that later ones find rows that earlier ones have read
 	for range 200 {
 		of := ask.Whose{Owners: some(append(vaults, readmodel.PartnerOwner(7))...), In: vaults[rng.IntN(3)],
-			Users: some(readtest.Alice, readtest.Bob, readtest.Unknown, readtest.VaultA), Members: some(readtest.Alice, readtest.Bob, readtest.Unknown)}
+			Users:   some(readtest.Alice, readtest.Bob, readtest.Unknown, readtest.VaultA),
+			Members: some(readtest.Alice, readtest.Bob, readtest.Unknown)}
 		vault := &vaults[1+rng.IntN(2)]
 		if rng.IntN(3) == 0 {
 			vault = nil
@@ -273,13 +281,14 @@ func TestSharedLookups(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	var failed *state.Error
-	if _, err := ask.UserTotals(ctx, pinned(t, s, nil), readtest.Alice); !errors.As(err, &failed) || !errors.Is(err, context.Canceled) {
+	if _, err := ask.UserTotals(ctx, pinned(t, s, nil), readtest.Alice); !errors.As(err, &failed) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("a client that has left: %v", err)
 	}
 }
 
-// TestSharedBeforeAReorganisation: rows that were read for earlier answers at a snapshot are right for later ones until the
-// chain is reorganised, and then such an answer is made again.
+// TestSharedBeforeAReorganisation: rows that were read for earlier answers at a snapshot are right for later ones until
+// the chain is reorganised, and then such an answer is made again.
 func TestSharedBeforeAReorganisation(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()

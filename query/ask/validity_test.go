@@ -29,7 +29,8 @@ var (
 )
 
 // made returns the validity of an answer with the given questions at a snapshot.
-func made(t *testing.T, s *state.Snapshot, asOfBlock *uint64, questions ...func(context.Context, *ask.Pin) error) *ask.Validity {
+func made(t *testing.T, s *state.Snapshot, asOfBlock *uint64,
+	questions ...func(context.Context, *ask.Pin) error) *ask.Validity {
 	t.Helper()
 	p := pinned(t, s, asOfBlock)
 	for _, q := range questions {
@@ -76,7 +77,8 @@ func TestValidityByKeys(t *testing.T) {
 			return err
 		}),
 		"everything": made(t, s, nil, everything, totalsOf(readtest.VaultA)),
-		"no users":   made(t, s, nil, func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
+		"no users": made(t, s, nil,
+			func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
 		"Alice's first block": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
 			_, err := ask.SumsOf(ctx, p, ask.Whose{Members: []common.Address{readtest.Alice}})
 			return err
@@ -90,11 +92,14 @@ func TestValidityByKeys(t *testing.T) {
 			return err
 		}),
 	}
-	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no users", "Alice's first block", "NAVs", "nothing")
-	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.TouchKind(readmodel.VaultEvents, readmodel.Deposit, readtest.VaultB),
+	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no users", "Alice's first block",
+		"NAVs", "nothing")
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA),
+		readmodel.TouchKind(readmodel.VaultEvents, readmodel.Deposit, readtest.VaultB),
 		readmodel.Touch(readmodel.Members, common.Address{}), readmodel.Touch(readmodel.Members, readtest.Bob))
 	later := w.Look()
-	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no users", "Alice's first block", "nothing")
+	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no users", "Alice's first block",
+		"nothing")
 	if g, seq, x := answers["B"].At(later); g != s.Generation || seq != later.Seq || x != later.Block {
 		t.Errorf("an answer that holds is at %d of block %d", seq, x)
 	}
@@ -124,11 +129,13 @@ func TestValidityByKind(t *testing.T) {
 	page := newPage("first_seen", ask.OldestFirst)
 	answers := map[string]*ask.Validity{
 		"NAV": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}}})
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p,
+				[]ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}}})
 			return err
 		}),
 		"sweep": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: "sweep", Blocks: ask.Blocks{Last: p.Block}}})
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p,
+				[]ask.OfVault{{Vault: readtest.VaultA, Kind: "sweep", Blocks: ask.Blocks{Last: p.Block}}})
 			return err
 		}),
 		"users": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
@@ -163,8 +170,8 @@ func TestValidityByTime(t *testing.T) {
 			return nil
 		}
 	}
-	answers := map[string]*ask.Validity{"13": made(t, s, nil, lapses(at(13), 0, at(99))), "never": made(t, s, nil, lapses(0)),
-		"past": made(t, s, block(11), lapses(at(12)))}
+	answers := map[string]*ask.Validity{"13": made(t, s, nil, lapses(at(13), 0, at(99))),
+		"never": made(t, s, nil, lapses(0)), "past": made(t, s, block(11), lapses(at(12)))}
 	w.Log.Append(readtest.BlockRecord(12))
 	w.Write()
 	holds(t, "before it lapses", w.Look(), answers, "13", "never", "past")
@@ -175,7 +182,8 @@ func TestValidityByTime(t *testing.T) {
 	w.Log.Retract(11)
 	w.Log.Append(readtest.BlockRecord(12))
 	w.Write()
-	holds(t, "after a block with an earlier time", w.Look(), map[string]*ask.Validity{"never": answers["never"], "late": late}, "never")
+	holds(t, "after a block with an earlier time", w.Look(),
+		map[string]*ask.Validity{"never": answers["never"], "late": late}, "never")
 }
 
 // TestValidityOfThePast: an answer about a past block holds until a unit has an ancestor below it, whatever it read
@@ -183,7 +191,8 @@ func TestValidityByTime(t *testing.T) {
 func TestValidityOfThePast(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
-	answers := map[string]*ask.Validity{"8": made(t, s, block(8), everything), "9": made(t, s, block(9), totalsOf(readtest.VaultA))}
+	answers := map[string]*ask.Validity{"8": made(t, s, block(8), everything),
+		"9": made(t, s, block(9), totalsOf(readtest.VaultA))}
 	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA))
 	w.Pass(9, readmodel.Touch(readmodel.Totals, readtest.VaultA))
 	later := w.Look()
@@ -201,7 +210,8 @@ func TestValidityOfThePast(t *testing.T) {
 func TestValidityInAnotherGeneration(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
-	answers := map[string]*ask.Validity{"newest": made(t, s, nil, totalsOf(readtest.VaultA)), "past": made(t, s, block(5), totalsOf(readtest.VaultA))}
+	answers := map[string]*ask.Validity{"newest": made(t, s, nil, totalsOf(readtest.VaultA)),
+		"past": made(t, s, block(5), totalsOf(readtest.VaultA))}
 	next := readtest.New(t, enginetest.ClickHouse(t))
 	next.Write(w.Log)
 	w.Switch(next)

@@ -143,7 +143,8 @@ func OfPartner(r *serve.Request) (*serve.Answer, error) {
 // list returns a list of deposits as they were at its last block. count returns the total.
 func list(ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page,
 	question *ask.Page[ofList, deposit], args ofList, count func() (int64, error)) (*serve.Answer, error) {
-	return serve.Listed(ctx, r, p, page, question, args, count, func(d *deposit) depositJSON { return d.json(p, args.Last) })
+	return serve.Listed(ctx, r, p, page, question, args, count,
+		func(d *deposit) depositJSON { return d.json(p, args.Last) })
 }
 
 // countOfOwner is count for a vault or a partner.
@@ -154,7 +155,8 @@ func countOfOwner(ctx context.Context, p *ask.Pin, in ofVoided) (int64, error) {
 
 // count returns how many deposits an owner has in a range of blocks, where number is that of some totals. Deposits from
 // before the range that became void within it are in the growth of the totals, but not in the list.
-func count(ctx context.Context, p *ask.Pin, whose ask.Whose, in ofVoided, number func(*ask.Sums) uint64) (int64, error) {
+func count(ctx context.Context, p *ask.Pin, whose ask.Whose, in ofVoided, number func(*ask.Sums) uint64) (int64,
+	error) {
 	total, err := ask.Growth(ctx, p, whose, in.Blocks, number)
 	if err != nil || in.First == 0 || in.Last < in.First || len(in.Scopes) == 0 {
 		return total, err
@@ -174,8 +176,9 @@ func (d *deposit) json(p *ask.Pin, last uint64) depositJSON {
 	address, name := p.Written(d.Vault)
 	tx := d.Tx.Hex()
 	out := depositJSON{
-		ID: serve.EffectID(tx, d.LogIndex, d.Sub), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
-		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: serve.OrNull(d.Partner),
+		ID: serve.EffectID(tx, d.LogIndex, d.Sub), VaultAddress: address, VaultName: name, UserAddress: user,
+		SenderAddress: sender,
+		AssetAmount:   d.Assets, Shares: &d.Shares, PartnerID: serve.OrNull(d.Partner),
 		TxHash: tx, BlockNumber: serve.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: serve.Time(uint64(d.Time)),
 	}
 	if d.PricedBlock > last {

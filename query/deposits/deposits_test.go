@@ -26,7 +26,8 @@ func TestHeavyKeys(t *testing.T) {
 	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	w.Log.Append(readtest.BlockRecord(newest))
 	w.Write()
-	owners := map[string]string{"user_events": fmt.Sprintf("x'%x', 0", readtest.Alice), "vault_events": fmt.Sprintf("x'%x', number + 1", readtest.VaultA),
+	owners := map[string]string{"user_events": fmt.Sprintf("x'%x', 0", readtest.Alice),
+		"vault_events":   fmt.Sprintf("x'%x', number + 1", readtest.VaultA),
 		"partner_events": "x'0000000000000000000000000000000000000007', 0"}
 	for list, owner := range owners { // the owners differ in their key
 		for part := range 2 { // several parts, which the query has to merge
@@ -40,7 +41,8 @@ func TestHeavyKeys(t *testing.T) {
 		page  *ask.Page[ofList, deposit]
 		owner common.Address
 	}{
-		"user": {userPage, readtest.Alice}, "partner": {partnerPage, readmodel.PartnerOwner(7)}, "vault": {vaultPage, readtest.VaultA},
+		"user": {userPage, readtest.Alice}, "partner": {partnerPage, readmodel.PartnerOwner(7)},
+		"vault": {vaultPage, readtest.VaultA},
 	} {
 		for _, block := range []uint64{newest, 1200} {
 			for _, offset := range []uint64{0, 1000} {
@@ -55,7 +57,8 @@ func TestHeavyKeys(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(rows) != 20 || rows[0].Block != block-offset/10 {
-					t.Errorf("%s at block %d: %d deposits after %d, the first of block %d", name, block, len(rows), offset, rows[0].Block)
+					t.Errorf("%s at block %d: %d deposits after %d, the first of block %d", name, block, len(rows), offset,
+						rows[0].Block)
 				}
 				if rowsRead == 0 || rowsRead > 5000+2*offset {
 					t.Errorf("%s at block %d: %d of %d rows are read for a page after %d", name, block, rowsRead, count, offset)
@@ -90,8 +93,9 @@ func withVoid(t *testing.T) (*readtest.Client, []voidable) {
 		readtest.PresetRecord(t, readtest.VaultB, "Beta", 1, "lagoon-v0.6"), readtest.BlockRecord(1))
 	var all []voidable
 	for n := range uint64(count) {
-		d := voidable{Fact: readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, Partner: 7,
-			ID: n + 1, Group: n + 1, Assets: 5, Block: 2 + n/perBlock, Index: uint32(n % perBlock), Tx: readtest.Tx(byte(n))}}
+		d := voidable{Fact: readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice,
+			Other: readtest.Alice, Partner: 7, ID: n + 1, Group: n + 1, Assets: 5, Block: 2 + n/perBlock,
+			Index: uint32(n % perBlock), Tx: readtest.Tx(byte(n))}}
 		switch {
 		case n >= count-15:
 			d.void = 71
@@ -127,7 +131,8 @@ func withVoid(t *testing.T) (*readtest.Client, []voidable) {
 
 // compareVoid reads a list of deposits made from block first and as of block last, and compares it with the deposits
 // that it should have.
-func compareVoid(t *testing.T, c *readtest.Client, path string, all []voidable, first, last uint64, has func(voidable) bool) {
+func compareVoid(t *testing.T, c *readtest.Client, path string, all []voidable, first, last uint64,
+	has func(voidable) bool) {
 	t.Helper()
 	want, got := []string{}, []string{}
 	for _, d := range all {
@@ -180,7 +185,8 @@ func TestTotalsWithVoidDeposits(t *testing.T) {
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?":                                   inVault(readtest.VaultA),
 		"/api/v1/vaults/" + readtest.VaultB.Hex() + "/deposits?":                                   inVault(readtest.VaultB),
 	} {
-		for _, in := range []ask.Blocks{{First: 50, Last: 61}, {First: 60, Last: 70}, {First: 60, Last: 71}, {First: 70, Last: 71}, {First: 71, Last: 71}} {
+		for _, in := range []ask.Blocks{{First: 50, Last: 61}, {First: 60, Last: 70}, {First: 60, Last: 71},
+			{First: 70, Last: 71}, {First: 71, Last: 71}} {
 			span := fmt.Sprintf("from=%d&to=%d&", readtest.BlockTime(in.First), readtest.BlockTime(in.Last))
 			compareVoid(t, c, path+span, all, in.First, in.Last, has)
 		}

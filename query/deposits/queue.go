@@ -150,7 +150,8 @@ func shown(p *ask.Pin, groups []group, deposits []deposit) []groupJSON {
 	for i, g := range groups {
 		address, name := p.Written(g.Owner)
 		list := of[g.Owner]
-		out[i] = groupJSON{VaultAddress: address, VaultName: name, Deposits: append([]depositJSON{}, list...), Count: g.total, Truncated: g.total > int64(len(list))}
+		out[i] = groupJSON{VaultAddress: address, VaultName: name, Deposits: append([]depositJSON{}, list...), Count: g.total,
+			Truncated: g.total > int64(len(list))}
 	}
 	return out
 }

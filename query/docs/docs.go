@@ -17,8 +17,8 @@ import (
 //go:embed docs.js search.js theme.js docs.css icon.svg
 var files embed.FS
 
-// Files returns the OpenAPI document, its reference page, and the pages of docs/. They are rendered once, and must not be
-// changed.
+// Files returns the OpenAPI document, its reference page, and the pages of docs/. They are rendered once, and must not
+// be changed.
 func Files() []serve.File { return rendered() }
 
 var rendered = sync.OnceValue(func() []serve.File {

@@ -31,7 +31,9 @@ var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
 
 // markdown renders a page. It drops raw HTML, and does not write column alignments as styles, which the page's
 // content security policy would block.
-var markdown = goldmark.New(goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
 // page is a page of docs/ as it is shown.
 type page struct {
@@ -109,7 +111,9 @@ func render(name string, source []byte) (page, error) {
 		return p, fmt.Errorf("render docs/%s: %w", name, err)
 	}
 	// Content wider than a phone scrolls by itself, by keyboard too. In text < is escaped, so these are the tags.
-	p.Body = template.HTML(strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String())) //nolint:gosec // of our own pages, without HTML in them
+	scrolling := strings.NewReplacer("<pre>", `<pre tabindex="0">`,
+		"<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>")
+	p.Body = template.HTML(scrolling.Replace(b.String())) //nolint:gosec // of our own pages, without HTML in them
 	return p, nil
 }
 
@@ -203,7 +207,8 @@ func operations() (out []section) {
 	for _, at := range slices.Sorted(maps.Keys(document.Paths)) {
 		for _, method := range slices.Sorted(maps.Keys(document.Paths[at])) {
 			o := document.Paths[at][method]
-			out = append(out, section{Path: "/docs#" + o.ID, Page: "API", Title: strings.ToUpper(method) + " " + at, Text: strings.TrimSpace(o.Summary + ". " + o.Description)})
+			out = append(out, section{Path: "/docs#" + o.ID, Page: "API", Title: strings.ToUpper(method) + " " + at,
+				Text: strings.TrimSpace(o.Summary + ". " + o.Description)})
 		}
 	}
 	return out

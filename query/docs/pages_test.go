@@ -31,7 +31,8 @@ func leads(all map[string]string, to string) bool {
 	at, anchor, named := strings.Cut(to, "#")
 	body, ok := all[at]
 	if at == "/docs" && named { // the operations, for which the page creates elements
-		return strings.Contains(all["/openapi.json"], `"operationId":"`+anchor+`"`) || strings.Contains(all["/openapi.json"], `"operationId": "`+anchor+`"`)
+		return strings.Contains(all["/openapi.json"], `"operationId":"`+anchor+`"`) ||
+			strings.Contains(all["/openapi.json"], `"operationId": "`+anchor+`"`)
 	}
 	for _, id := range ids.FindAllStringSubmatch(body, -1) {
 		named = named && id[1] != anchor
@@ -100,7 +101,9 @@ func TestSearchIndex(t *testing.T) {
 
 // TestHTMLInAPage: HTML in a page is dropped, and a link to something that is not served becomes text.
 func TestHTMLInAPage(t *testing.T) {
-	p, err := render("adr/x.md", []byte("# A <script>alert(1)</script>\n\n<img src=x onerror=alert(1)>\n\n[a](javascript:alert(1)) [b](../../go.mod) [c](../api.md#errors) `<pre>`\n"))
+	p, err := render("adr/x.md",
+		[]byte("# A <script>alert(1)</script>\n\n<img src=x onerror=alert(1)>\n\n[a](javascript:alert(1)) "+
+			"[b](../../go.mod) [c](../api.md#errors) `<pre>`\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

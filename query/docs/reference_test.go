@@ -42,7 +42,8 @@ func TestDescriptionsAreRendered(t *testing.T) {
 	if marked < 20 {
 		t.Errorf("only %d descriptions have Markdown", marked)
 	}
-	if conventions := after["/info"]; !strings.Contains(conventions, "<strong>Envelope.</strong>") || !strings.Contains(conventions, "<code>meta</code>") {
+	if conventions := after["/info"]; !strings.Contains(conventions, "<strong>Envelope.</strong>") ||
+		!strings.Contains(conventions, "<code>meta</code>") {
 		t.Errorf("the conventions are shown as %.200s", conventions)
 	}
 }

@@ -129,8 +129,10 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	address, name := p.Written(r.Vault)
 	tx := r.Tx.Hex()
 	out := eventJSON{
-		ID: serve.EffectID(tx, r.LogIndex, r.Sub), Seq: serve.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address, VaultName: name,
-		BlockNumber: serve.Decimal(r.Block), Timestamp: serve.Time(uint64(r.Time)), TxHash: tx, LogIndex: r.LogIndex, State: live,
+		ID: serve.EffectID(tx, r.LogIndex, r.Sub), Seq: serve.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address,
+		VaultName:   name,
+		BlockNumber: serve.Decimal(r.Block), Timestamp: serve.Time(uint64(r.Time)), TxHash: tx, LogIndex: r.LogIndex,
+		State: live,
 	}
 	if r.User != (common.Address{}) {
 		written := r.User.Hex()
@@ -162,18 +164,20 @@ func (r *row) json(p *ask.Pin) eventJSON {
 		out.Assets, out.Shares = &r.Assets, &r.Shares
 	case "valuation":
 		out.NavPerShare = given(mapping.Valuation, mapping.Nav, r.NavPerShare)
-		out.TotalAssets, out.TotalSupply = given(mapping.Valuation, mapping.Assets, r.Assets), given(mapping.Valuation, mapping.Shares, r.Shares)
+		out.TotalAssets, out.TotalSupply = given(mapping.Valuation, mapping.Assets, r.Assets),
+			given(mapping.Valuation, mapping.Shares, r.Shares)
 	case "sweep":
 		out.FromID, out.ToID, out.Assets = given(mapping.Sweep, mapping.ID, id), number(r.IDTo), &r.Assets
 	case "settled":
-		out.Assets, out.Shares = given(mapping.Settled, mapping.Assets, r.Assets), given(mapping.Settled, mapping.Shares, r.Shares)
+		out.Assets, out.Shares = given(mapping.Settled, mapping.Assets, r.Assets),
+			given(mapping.Settled, mapping.Shares, r.Shares)
 		out.NavPerShare = given(mapping.Settled, mapping.Nav, r.NavPerShare)
 	}
 	return out
 }
 
 // onRequests are the effects on requests, by their names in the table events.
-var onRequests = map[string]mapping.Kind{"requested": mapping.Requested, "funded": mapping.Funded, "claimed": mapping.Claimed,
-	"cancelled": mapping.Cancelled, "expired": mapping.Expired}
+var onRequests = map[string]mapping.Kind{"requested": mapping.Requested, "funded": mapping.Funded,
+	"claimed": mapping.Claimed, "cancelled": mapping.Cancelled, "expired": mapping.Expired}
 
 func number(n uint64) *string { s := serve.Decimal(n); return &s }

@@ -82,7 +82,8 @@ func OfVault(r *serve.Request) (*serve.Answer, error) {
 }
 
 func newFilter(params *serve.Params) *filter {
-	f := &filter{ofPage: ofPage{Retracted: params.OneOf("retracted", "false", "true", "false") == "true", Kinds: kindsOf(params)}}
+	f := &filter{ofPage: ofPage{Retracted: params.OneOf("retracted", "false", "true", "false") == "true",
+		Kinds: kindsOf(params)}}
 	user, tx, span := params.Filter("user"), params.Hash("tx"), params.Span()
 	f.From, f.To, f.place, f.size = span.From, span.To, before(params, f.Retracted), params.PageSize()
 	f.Limit = uint64(f.size) + 1

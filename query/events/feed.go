@@ -54,7 +54,8 @@ var errNotRead = errors.New("the client cannot read")
 func NewFeed() *Feed { return &Feed{} }
 
 // next returns the records after a seq, which is below that of the snapshot.
-func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool, selected *only) (*stretch, error) {
+func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, behind bool,
+	selected *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
 	if behind && s.Seq-after > stretchLength {
 		var own *stretch

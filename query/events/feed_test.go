@@ -101,7 +101,8 @@ func (f *following) open(client, query string) *stream {
 	if err := conn.(*net.TCPConn).SetReadBuffer(32 << 10); err != nil {
 		f.t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(conn, "GET /stream?%s HTTP/1.1\r\nHost: x\r\nX-Client: %s\r\n\r\n", query, client); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET /stream?%s HTTP/1.1\r\nHost: x\r\nX-Client: %s\r\n\r\n", query,
+		client); err != nil {
 		f.t.Fatal(err)
 	}
 	s := &stream{t: f.t, conn: conn, in: bufio.NewReader(conn)}
@@ -173,9 +174,9 @@ func TestReadsOfChosenSeqsAreCharged(t *testing.T) {
 	}
 }
 
-// TestAJumpAtTheEndIsFree: the log grows by more at once than the shared reads keep. Streams at its end read it together
-// and without charge, also those of a client without budget, in which no record is missing. Only the stream of a client
-// that received nothing meanwhile needs separate reads, and is charged for them.
+// TestAJumpAtTheEndIsFree: the log grows by more at once than the shared reads keep. Streams at its end read it
+// together and without charge, also those of a client without budget, in which no record is missing. Only the stream of
+// a client that received nothing meanwhile needs separate reads, and is charged for them.
 func TestAJumpAtTheEndIsFree(t *testing.T) {
 	log := readtest.SmallChain()
 	f := follow(t, log)
@@ -218,8 +219,8 @@ func TestAJumpAtTheEndIsFree(t *testing.T) {
 func TestFewStreamsHoldWhatTheyCaughtUp(t *testing.T) {
 	log := readtest.SmallChain()
 	for n := range uint64(700) {
-		log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Router, ID: 100 + n,
-			Assets: 1, Shares: 1, Block: 13 + n, Tx: readtest.Tx(18)}, readtest.BlockRecord(13+n))
+		log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Router,
+			ID: 100 + n, Assets: 1, Shares: 1, Block: 13 + n, Tx: readtest.Tx(18)}, readtest.BlockRecord(13+n))
 	}
 	f := follow(t, log)
 	const one, other = "198.51.100.7", "203.0.113.9"

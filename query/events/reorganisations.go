@@ -50,7 +50,8 @@ var reorganisations = ask.New[ofReorganisations, reorganisation](sqlReorganisati
 // Those that begin in one bucket of `width` blocks are listed together, so that a chain of any length fits on a
 // slider.
 func Reorganisations(r *serve.Request) (*serve.Answer, error) {
-	width := r.Params.Integer("width", 1, 1, math.MaxInt64, fmt.Sprintf("must be a number of blocks, 1 to %d", math.MaxInt64))
+	width := r.Params.Integer("width", 1, 1, math.MaxInt64,
+		fmt.Sprintf("must be a number of blocks, 1 to %d", math.MaxInt64))
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofReorganisations{Width: width, Before: math.MaxUint64, Most: mostSections}
 		m := reorganisationsMeta{}
@@ -58,7 +59,8 @@ func Reorganisations(r *serve.Request) (*serve.Answer, error) {
 			rows, err := reorganisations.Rows(ctx, p, args)
 			out := make([]reorganisationsJSON, len(rows))
 			for i, row := range rows {
-				out[i] = reorganisationsJSON{serve.Decimal(row.From), serve.Decimal(row.To), int64(row.Count), int64(row.Logs), serve.Decimal(row.Seq)}
+				out[i] = reorganisationsJSON{serve.Decimal(row.From), serve.Decimal(row.To), int64(row.Count), int64(row.Logs),
+					serve.Decimal(row.Seq)}
 				m.Total = int64(row.Total)
 				args.Before = row.From / width
 			}

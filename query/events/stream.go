@@ -166,8 +166,9 @@ type stretchRow struct {
 	row
 	Retracts uint64 `ch:"retracts"`
 	Boundary bool   `ch:"boundary"`
-	Indexed  bool   `ch:"indexed" sql:"record = 'block' AND sign = 1"` // the record belongs to a block that is still in the chain
-	Sent     bool   `ch:"sent"`
+	// the record belongs to a block that is still in the chain
+	Indexed bool `ch:"indexed" sql:"record = 'block' AND sign = 1"`
+	Sent    bool `ch:"sent"`
 }
 
 type ofStretch struct {

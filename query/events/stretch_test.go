@@ -14,9 +14,11 @@ import (
 // so without that index all of it would be read.
 func TestStretchReadsLittle(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
-	g.Exec("INSERT INTO events (seq, record, block, boundary) SELECT number + 1, if(number % 2 = 0, 'log', 'block'), intDiv(number, 2), number % 2 FROM numbers(200000)")
+	g.Exec("INSERT INTO events (seq, record, block, boundary) SELECT number + 1, if(number % 2 = 0, 'log', 'block'), " +
+		"intDiv(number, 2), number % 2 FROM numbers(200000)")
 	g.Merge("events") // a single part, because the engine also skips whole parts by their seqs
-	question := strings.NewReplacer("{columns}", "*", "{after:UInt64}", "100000", "{to:UInt64}", strconv.Itoa(100000+stretchLength)).Replace(sqlStretch)
+	question := strings.NewReplacer("{columns}", "*", "{after:UInt64}", "100000", "{to:UInt64}",
+		strconv.Itoa(100000+stretchLength)).Replace(sqlStretch)
 	rows, err := g.Conn.Query(t.Context(), "EXPLAIN indexes = 1 "+question)
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,8 @@ func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 	proof := r.Params.OneOf("proof", "false", "true", "false") == "true"
 	switch {
 	case proof && e.Node == nil:
-		r.Params.Fault("proof", "must not be true here: the operator has configured no node to make proofs from (http.proofRpc)")
+		r.Params.Fault("proof", "must not be true here: the operator has configured no node to make proofs from "+
+			"(http.proofRpc)")
 	case proof && page.Size > mostProven:
 		r.Params.Fault("pageSize", fmt.Sprintf("must be an integer from 1 to %d with proof=true", mostProven))
 	}
@@ -128,7 +129,8 @@ func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 }
 
 // explained returns a page of an explanation, and the events on it.
-func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, page serve.Page, retracted bool) (*serve.Answer, []eventJSON, error) {
+func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, page serve.Page,
+	retracted bool) (*serve.Answer, []eventJSON, error) {
 	if t.number.of == ofPartner && r.Partner == nil {
 		return nil, nil, serve.Internal(errNoKey)
 	}
@@ -190,8 +192,8 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, r
 // valued has the field of a valuation for each measure.
 var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Assets, supply: mapping.Shares}
 
-// explainable returns a failure if the number does not follow from single logs, for one of the vaults that it is about: a
-// number of a user or partner in all vaults is about those in which it has totals.
+// explainable returns a failure if the number does not follow from single logs, for one of the vaults that it is about:
+// a number of a user or partner in all vaults is about those in which it has totals.
 func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partner) error {
 	var totals map[common.Address]*ask.Totals
 	for _, v := range l.pin.Vaults {
@@ -209,7 +211,8 @@ func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partne
 				continue
 			}
 		}
-		return serve.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
+		return serve.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not "+
+			"follow from single logs. /api/v1/events has its events.", v.Name))
 	}
 	return nil
 }
@@ -284,9 +287,10 @@ func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner)
 	}), err
 }
 
-// totals returns the totals in each vault of the user or partner whose number it is, or else those of each vault itself.
-// A vault without any is not included.
-func (t *target) totals(ctx context.Context, p *ask.Pin, partner *serve.Partner) (map[common.Address]*ask.Totals, error) {
+// totals returns the totals in each vault of the user or partner whose number it is, or else those of each vault
+// itself. A vault without any is not included.
+func (t *target) totals(ctx context.Context, p *ask.Pin, partner *serve.Partner) (map[common.Address]*ask.Totals,
+	error) {
 	var of ask.Whose
 	switch t.number.of {
 	case ofUser:

@@ -116,7 +116,8 @@ func (l *logs) page(ctx context.Context, page serve.Page) ([]eventJSON, error) {
 	running := new(big.Int)
 	if page.Number > 1 {
 		first := &rows[0]
-		before, _, err := l.number.logs.before.One(ctx, l.pin, beforeLog{l.args, first.Block, first.LogIndex, first.Sub, first.Seq})
+		before, _, err := l.number.logs.before.One(ctx, l.pin,
+			beforeLog{l.args, first.Block, first.LogIndex, first.Sub, first.Seq})
 		if err != nil {
 			return nil, err
 		}
@@ -137,9 +138,10 @@ func (l *logs) page(ctx context.Context, page serve.Page) ([]eventJSON, error) {
 func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
 	vault, _ := l.pin.Written(e.Vault)
 	out := eventJSON{
-		ID: serve.SampleID(vault, e.Block), Seq: serve.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault, BlockNumber: serve.Decimal(e.Block),
-		Timestamp: serve.Time(uint64(e.Time)),
-		Change:    *l.number.written(change), Sum: *l.number.written(sum), State: "live",
+		ID: serve.SampleID(vault, e.Block), Seq: serve.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault,
+		BlockNumber: serve.Decimal(e.Block),
+		Timestamp:   serve.Time(uint64(e.Time)),
+		Change:      *l.number.written(change), Sum: *l.number.written(sum), State: "live",
 	}
 	if e.LogIndex != readmodel.SampleIndex {
 		tx := e.Tx.Hex()

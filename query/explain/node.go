@@ -51,7 +51,8 @@ func NewNode(rawURL string, perSecond int) (*Node, error) {
 	if err != nil {
 		return nil, contracts.Discreet(err, rawURL)
 	}
-	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond), kept: newKept(keptBytes)}, nil
+	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond),
+		kept: newKept(keptBytes)}, nil
 }
 
 // CheckNodeURL returns nil if a node can be reached over HTTP with the URL. The error does not repeat the parts of the
@@ -107,7 +108,8 @@ func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*
 // methodNotFound is the JSON-RPC error code for an unknown method.
 const methodNotFound = -32601
 
-func (n *Node) ask(ctx context.Context, pay func() error, method string, params ...any) (raw json.RawMessage, err error) {
+func (n *Node) ask(ctx context.Context, pay func() error, method string, params ...any) (raw json.RawMessage,
+	err error) {
 	if err := pay(); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func TestBlockOfARealNode(t *testing.T) {
 	var accounts []common.Address
 	call(&accounts, "eth_accounts")
 	var sent common.Hash
-	for _, more := range []map[string]any{{"gasPrice": "0x77359400"}, {"gasPrice": "0x77359400", "type": "0x1", "accessList": []any{}}, {"type": "0x2"}} {
+	for _, more := range []map[string]any{{"gasPrice": "0x77359400"},
+		{"gasPrice": "0x77359400", "type": "0x1", "accessList": []any{}}, {"type": "0x2"}} {
 		more["from"], more["data"], more["gas"] = accounts[0], emitsOneLog, "0x30000"
 		call(&sent, "eth_sendTransaction", more)
 	}
@@ -61,7 +62,8 @@ func TestBlockOfARealNode(t *testing.T) {
 		if err != nil || l == nil {
 			t.Fatalf("log %d: %v, %v", index, l, err)
 		}
-		if _, got, err := p.Verify(block.Hash); err != nil || got.Address != l.Address || p.TransactionIndex != uint64(index) {
+		if _, got, err := p.Verify(block.Hash); err != nil || got.Address != l.Address ||
+			p.TransactionIndex != uint64(index) {
 			t.Fatalf("log %d: %v, %v", index, got, err)
 		}
 		kinds[p.Receipt[0]] = true
@@ -91,7 +93,8 @@ func TestNodeIsBounded(t *testing.T) {
 			t.Errorf("a node that does not respond: %v", err)
 		}
 	}
-	if err := CheckNodeURL("ws://node.example/secretkey"); err == nil || err.Error() != "is of ws://node.example and must be the http:// or https:// URL of a node" {
+	if err := CheckNodeURL("ws://node.example/secretkey"); err == nil ||
+		err.Error() != "is of ws://node.example and must be the http:// or https:// URL of a node" {
 		t.Errorf("a WebSocket: %v", err)
 	}
 }

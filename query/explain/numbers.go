@@ -121,14 +121,17 @@ var numbers = []number{
 	{of: ofMember, field: "/" + aUser + "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},
 	{of: ofMember, field: "/" + aUser + "/firstSeen", logs: firstOfUser, operation: last, measure: moment},
 
-	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/count", logs: depositsUnswept, operation: count, measure: one},
-	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/totalAmount", logs: depositsUnswept, operation: sum, measure: assets},
+	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/count", logs: depositsUnswept, operation: count,
+		measure: one},
+	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/totalAmount", logs: depositsUnswept, operation: sum,
+		measure: assets},
 	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/count",
 		logs: requestsWaiting, operation: count, measure: one, unfunded: true},
 	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/totalAmount",
 		logs: requestsWaiting, operation: sum, measure: assets, unfunded: true},
 
-	{of: ofDeposits, field: "/" + aVault + "/count", logs: depositsUnswept, operation: count, measure: one, in: ask.HasUnswept},
+	{of: ofDeposits, field: "/" + aVault + "/count", logs: depositsUnswept, operation: count, measure: one,
+		in: ask.HasUnswept},
 	{of: ofRequests, field: "/meta/total", logs: requestsWaiting, operation: count, measure: one},
 
 	{of: ofPartner, field: "/totalDeposits", logs: depositsOfPartner, operation: count, measure: one},

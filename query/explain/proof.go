@@ -48,7 +48,8 @@ func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []event
 			continue
 		}
 		if at.LogIndex == nil {
-			at.Unproven = "It was sampled: a call of the vault at the block with hash " + hashes[i].Hex() + " returns it, and no log proves it."
+			at.Unproven = "It was sampled: a call of the vault at the block with hash " + hashes[i].Hex() +
+				" returns it, and no log proves it."
 			continue
 		}
 		proof, err := p.proof(r.Context, at, hashes[i])
@@ -61,7 +62,8 @@ func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []event
 			return err
 		}
 		if size += proof.Size(); size > longestProofs {
-			return serve.InvalidParameter(serve.Fault{Field: "pageSize", Reason: fmt.Sprintf("the proofs of this page have more than %d MiB: ask for fewer events", longestProofs>>20)})
+			return serve.InvalidParameter(serve.Fault{Field: "pageSize",
+				Reason: fmt.Sprintf("the proofs of this page have more than %d MiB: ask for fewer events", longestProofs>>20)})
 		}
 		at.Proof = &proofJSON{hashes[i].Hex(), proof}
 	}
@@ -118,7 +120,8 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 	case err != nil:
 		return nil, serve.Internal(err)
 	case l == nil || !names(p.vaults, e, l):
-		return nil, serve.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` shows what else differs from the chain", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
+		return nil, serve.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify "+
+			"--receipts` shows what else differs from the chain", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
 	}
 	return proof, nil
 }
@@ -138,7 +141,8 @@ func unproven(number string, hash common.Hash, err error) error {
 	case errors.Is(err, errNoReceipts), errors.Is(err, errTooLong):
 		return lies(err.Error())
 	case errors.Is(err, errNoBlock):
-		return serve.Unavailable("The node that proofs are made from does not have "+about+": it is behind, or the chain was reorganised.", err)
+		return serve.Unavailable("The node that proofs are made from does not have "+about+
+			": it is behind, or the chain was reorganised.", err)
 	}
 	return serve.Unavailable("The node for proofs does not respond correctly at the moment.", err)
 }

@@ -78,7 +78,8 @@ func (t *target) readQuery(params *serve.Params, of, query string) {
 	for name, given := range values {
 		switch {
 		case name != "vault" || !filtered(strings.TrimPrefix(of, root)):
-			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize are separate parameters")
+			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize are separate "+
+				"parameters")
 			return
 		case given[0] != "": // an empty parameter counts as absent, and only the first of repeated ones counts
 			vault := params.Address("of", given[0])

@@ -44,7 +44,8 @@ const uint256 = "115792089237316195423570985008687907853269984665640564039457584
 
 func rows() []row {
 	empty, seven := "", uint32(7)
-	first, second := newRow("b", "=1+1", "18446744073709551615", uint256), newRow("a", "A \"quoted\", long\r\nname", "0", "0")
+	first, second := newRow("b", "=1+1", "18446744073709551615", uint256),
+		newRow("a", "A \"quoted\", long\r\nname", "0", "0")
 	first.Partner, first.Change = &seven, math.MinInt64
 	second.Ended, second.User, second.Open = &second.At, &empty, true
 	return []row{first, second}
@@ -86,16 +87,20 @@ func TestCSV(t *testing.T) {
 // TestGuarded: text that a spreadsheet would run is changed, other text is not.
 func TestGuarded(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "Alpha": "Alpha", "a=b": "a=b", "Alpha - Beta": "Alpha - Beta", "Alpha, +Beta": "Alpha, +Beta", "naïve 円 👨\u200d👩": "naïve 円 👨\u200d👩",
-		"=A1": "'=A1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
+		"": "", "Alpha": "Alpha", "a=b": "a=b", "Alpha - Beta": "Alpha - Beta", "Alpha, +Beta": "Alpha, +Beta",
+		"naïve 円 👨\u200d👩": "naïve 円 👨\u200d👩",
+		"=A1":              "'=A1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
 		// after white space and zero-width characters
-		" =A1": "' =A1", "\u00a0\u3000+1": "'\u00a0\u3000+1", "\u200b=A1": `'\u200b=A1`, "\ufeff-1": `'\ufeff-1`, "\x00=A1": `'\u0000=A1`, "\xff=A1": "'\ufffd=A1", "\u200d=A1": "'\u200d=A1", `"=A1`: `'"=A1`,
+		" =A1": "' =A1", "\u00a0\u3000+1": "'\u00a0\u3000+1", "\u200b=A1": `'\u200b=A1`, "\ufeff-1": `'\ufeff-1`,
+		"\x00=A1": `'\u0000=A1`, "\xff=A1": "'\ufffd=A1", "\u200d=A1": "'\u200d=A1", `"=A1`: `'"=A1`,
 		// after list separators
-		"Alpha;=A1": "Alpha;'=A1", "a;;\"=A1": "a;;'\"=A1", "a|@A1": "a|'@A1", "\t=A1": "\t'=A1", "a\r\n=A1": "a\r\n'=A1", "\r=A1": "\r'=A1", "\n-1\n+1": "\n'-1\n'+1", "a\u2028=A1": `a\u2028'=A1`, "a\v=A1": `a\u000b'=A1`,
+		"Alpha;=A1": "Alpha;'=A1", "a;;\"=A1": "a;;'\"=A1", "a|@A1": "a|'@A1", "\t=A1": "\t'=A1", "a\r\n=A1": "a\r\n'=A1",
+		"\r=A1": "\r'=A1", "\n-1\n+1": "\n'-1\n'+1", "a\u2028=A1": `a\u2028'=A1`, "a\v=A1": `a\u000b'=A1`,
 		// signs of other widths
 		"＝A1": "'＝A1", "＋1": "'＋1", "－1": "'－1", "＠SUM(A1)": "'＠SUM(A1)", "﹦A1": "'﹦A1", "−1": "'−1",
 		// characters that change text direction or control a terminal
-		"Alpha\u202etxt.": `Alpha\u202etxt.`, "\u2066a\u2069\u200f\u061c": `\u2066a\u2069\u200f\u061c`, "a\x1b[2J\u009b": `a\u001b[2J\u009b`,
+		"Alpha\u202etxt.": `Alpha\u202etxt.`, "\u2066a\u2069\u200f\u061c": `\u2066a\u2069\u200f\u061c`,
+		"a\x1b[2J\u009b": `a\u001b[2J\u009b`,
 	} {
 		if got := guarded(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
@@ -149,8 +154,9 @@ func TestParquet(t *testing.T) {
 	if got, want := strings.Join(names, " "), "id token.name at ended block amount user partner change open"; got != want {
 		t.Errorf("columns are %s, want %s", got, want)
 	}
-	wantTypes := []string{"STRING", "STRING", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS) or null",
-		"INT(64,false)", "STRING", "STRING or null", "INT(64,true) or null", "INT(64,true)", "BOOLEAN"}
+	wantTypes := []string{"STRING", "STRING", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)",
+		"TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS) or null", "INT(64,false)", "STRING", "STRING or null",
+		"INT(64,true) or null", "INT(64,true)", "BOOLEAN"}
 	if !reflect.DeepEqual(types, wantTypes) {
 		t.Errorf("types are %q", types)
 	}
@@ -173,7 +179,8 @@ func TestParquet(t *testing.T) {
 	if v := got[0][8].Int64(); v != math.MinInt64 {
 		t.Errorf("change is %d", v)
 	}
-	for _, null := range []bool{got[0][3].IsNull(), got[0][6].IsNull(), !got[0][7].IsNull(), got[1][7].IsNull(), !got[1][6].IsNull(), !got[1][3].IsNull()} {
+	for _, null := range []bool{got[0][3].IsNull(), got[0][6].IsNull(), !got[0][7].IsNull(), got[1][7].IsNull(),
+		!got[1][6].IsNull(), !got[1][3].IsNull()} {
 		if !null {
 			t.Errorf("the nulls are %v", got)
 		}

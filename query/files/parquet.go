@@ -26,9 +26,10 @@ type parquetWriter[T any] struct {
 }
 
 func newParquet[T any](columns []column, out io.Writer) *parquetWriter[T] {
-	return &parquetWriter[T]{columns: columns, out: parquet.NewGenericWriter[any](out, parquet.NewSchema("rows", newGroup(columns)),
-		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
-		parquet.CreatedBy("navlog", "1", ""))}
+	return &parquetWriter[T]{columns: columns,
+		out: parquet.NewGenericWriter[any](out, parquet.NewSchema("rows", newGroup(columns)),
+			parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
+			parquet.CreatedBy("navlog", "1", ""))}
 }
 
 // group keeps the columns in the order of the list; parquet.Group sorts them by name.

@@ -8,7 +8,8 @@ import (
 
 // The pages link to the URL without checking it again, so only http and https URLs with a host are valid.
 func TestExplorerURLs(t *testing.T) {
-	sound := Explorer{Tx: "https://explorer.example/tx/{tx}", Address: "http://[::1]:3000/?of={address}#top", Block: "https://b.example/{block}/"}
+	sound := Explorer{Tx: "https://explorer.example/tx/{tx}", Address: "http://[::1]:3000/?of={address}#top",
+		Block: "https://b.example/{block}/"}
 	for _, e := range []Explorer{{}, sound, {Block: sound.Block}} {
 		if err := e.Validate(); err != nil {
 			t.Errorf("%+v: %v", e, err)

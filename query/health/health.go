@@ -94,7 +94,8 @@ func (h *Health) unready() []reason {
 	case h.Watcher.Registry().Fault() != "": // a balancer still has time to move the requests to other instances
 		reasons = append(reasons, reason{h.Watcher.Registry().Fault(), nil})
 	case s.Partial:
-		reasons = append(reasons, reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
+		reasons = append(reasons,
+			reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
 	}
 	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > state.TrustedFor {
 		r := reason{text: "PostgreSQL has not answered yet"}
@@ -244,7 +245,8 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 func (h *Health) status(r *serve.Request) (*serve.Answer, error) {
 	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, ChainReason: serve.OrNull(chain.Reason),
-		FirstSync: h.Watcher.FirstSync(), Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}, Explorer: h.explorer}
+		FirstSync: h.Watcher.FirstSync(), Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{},
+		Explorer: h.explorer}
 	warnings := h.describePrograms(&out, s)
 	out.Uptime = describeUptime(h.Watcher.Registry().Uptime())
 	out.LagBlocks, out.LagSeconds = chain.Lag(s)

@@ -7,7 +7,8 @@ import (
 )
 
 var navTime = prometheus.NewDesc("navlog_query_nav_timestamp_seconds",
-	"Unix time of the newest NAV of a vault in the served read models, by the time of its block. A vault without a NAV has no series.",
+	"Unix time of the newest NAV of a vault in the served read models, by the time of its block. A vault without a NAV "+
+		"has no series.",
 	[]string{"vault"}, nil)
 
 // Describe implements prometheus.Collector.

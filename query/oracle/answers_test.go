@@ -21,7 +21,8 @@ import (
 )
 
 // make property compares every past block, which takes minutes; each fault that it found has a separate test.
-var stride = flag.Uint64("stride", 10, "how many blocks lie between the past blocks that answers are compared at; 1: all of them")
+var stride = flag.Uint64("stride", 10,
+	"how many blocks lie between the past blocks that answers are compared at; 1: all of them")
 
 // routes are all routes that are served from the read models.
 var routes = []serve.Route{
@@ -47,7 +48,8 @@ var routes = []serve.Route{
 	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true},
 	{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},
-	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router.Hex(), readtest.ChainID), Uncached: true},
+	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router.Hex(), readtest.ChainID),
+		Uncached: true},
 }
 
 // asked is a client of a generation, with the log that the generation was built from.

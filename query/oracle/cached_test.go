@@ -16,7 +16,8 @@ import (
 	"github.com/navlog/navlog/query/serve"
 )
 
-var cacheSeed = flag.Uint64("cacheSeed", 1, "seed of the history in which answers with and without the cache are compared")
+var cacheSeed = flag.Uint64("cacheSeed", 1,
+	"seed of the history in which answers with and without the cache are compared")
 
 // sparse is a history in which most blocks change little: a few logs of one vault, or none, so that many responses
 // stay valid and some only lapse. Blocks are seconds or days apart.
@@ -84,22 +85,29 @@ func cachedPaths() (out []string) {
 	span := "from=1700000030&to=1700000100"
 	for _, v := range []string{readtest.VaultA.Hex(), readtest.VaultB.Hex()} {
 		path := "/api/v1/vaults/" + v
-		add(path, path+"/nav", path+"/nav?"+span, path+"/deposits", path+"/deposits?"+span, path+"/withdrawals", path+"/withdrawals?"+span,
-			path+"/users", path+"/users?sortBy=totalDeposited", path+"/users?sortBy=totalWithdrawn&sortOrder=asc", path+"/events?pageSize=5",
-			path+"/series?interval=hour&from=1700000000&to=1701000000", path+"/series", path+"/series?interval=week", "/api/v1/queues/withdrawals?vault="+v, "/api/v1/queues/deposits?vault="+v)
+		add(path, path+"/nav", path+"/nav?"+span, path+"/deposits", path+"/deposits?"+span, path+"/withdrawals",
+			path+"/withdrawals?"+span, path+"/users", path+"/users?sortBy=totalDeposited",
+			path+"/users?sortBy=totalWithdrawn&sortOrder=asc", path+"/events?pageSize=5",
+			path+"/series?interval=hour&from=1700000000&to=1701000000", path+"/series", path+"/series?interval=week",
+			"/api/v1/queues/withdrawals?vault="+v, "/api/v1/queues/deposits?vault="+v)
 	}
 	for _, u := range people[:3] {
 		path := "/api/v1/users/" + u.Hex()
-		add(path, path+"/deposits", path+"/deposits?pageSize=2&page=2", path+"/deposits?vault="+readtest.VaultB.Hex(), path+"/withdrawals", path+"/withdrawals?vault="+readtest.VaultA.Hex())
+		add(path, path+"/deposits", path+"/deposits?pageSize=2&page=2", path+"/deposits?vault="+readtest.VaultB.Hex(),
+			path+"/withdrawals", path+"/withdrawals?vault="+readtest.VaultA.Hex())
 		for _, status := range []string{"queued", "claimed", "cancelled"} {
 			add(path + "/withdrawals?status=" + status)
 		}
 		add("/api/v1/explain?of=" + path + "&field=/totalDeposited")
 	}
-	add("/api/v1/vaults", "/api/v1/users", "/api/v1/users?sortBy=totalDeposited", "/api/v1/users?sortBy=totalWithdrawn&page=2&pageSize=2", "/api/v1/queues/withdrawals",
-		"/api/v1/queues/withdrawals?pageSize=1&page=2", "/api/v1/settlement/summary", "/api/v1/reorganisations", "/api/v1/events?retracted=true&pageSize=4",
-		"/api/v1/explain?field=/meta/total&of="+url.QueryEscape("/api/v1/queues/withdrawals"), "/api/v1/explain?field=/0/withdrawalsToFund/totalAmount&of=/api/v1/settlement/summary",
-		"/api/v1/partner/vaults", "/api/v1/partner/stats", "/api/v1/partner/deposits", "/api/v1/explain?field=/totalVolume&of=/api/v1/partner/stats")
+	add("/api/v1/vaults", "/api/v1/users", "/api/v1/users?sortBy=totalDeposited",
+		"/api/v1/users?sortBy=totalWithdrawn&page=2&pageSize=2", "/api/v1/queues/withdrawals",
+		"/api/v1/queues/withdrawals?pageSize=1&page=2", "/api/v1/settlement/summary", "/api/v1/reorganisations",
+		"/api/v1/events?retracted=true&pageSize=4",
+		"/api/v1/explain?field=/meta/total&of="+url.QueryEscape("/api/v1/queues/withdrawals"),
+		"/api/v1/explain?field=/0/withdrawalsToFund/totalAmount&of=/api/v1/settlement/summary",
+		"/api/v1/partner/vaults", "/api/v1/partner/stats", "/api/v1/partner/deposits",
+		"/api/v1/explain?field=/totalVolume&of=/api/v1/partner/stats")
 	return out
 }
 
@@ -136,7 +144,8 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 			}
 			kept, fresh := reply(servers[0], path), reply(servers[1], path)
 			if kept != fresh {
-				t.Fatalf("step %d at block %d, seed %d: %s\nwith the cache\n%s\nand without\n%s", step, s.head, *cacheSeed, path, kept, fresh)
+				t.Fatalf("step %d at block %d, seed %d: %s\nwith the cache\n%s\nand without\n%s", step, s.head, *cacheSeed, path,
+					kept, fresh)
 			}
 		}
 		s.step()

@@ -14,15 +14,18 @@ import (
 
 // eventNames are the event names of the kinds of facts.
 var eventNames = map[readtest.Kind]string{
-	readtest.Deposit: "DepositAccepted", readtest.Request: "WithdrawalRequested", readtest.Funding: "WithdrawalFunded", readtest.Claim: "WithdrawalClaimed",
-	readtest.Cancel: "WithdrawalCancelled", readtest.Expiry: "WithdrawalExpired", readtest.Nav: "NavUpdated", readtest.Sweep: "DepositsSwept",
+	readtest.Deposit: "DepositAccepted", readtest.Request: "WithdrawalRequested", readtest.Funding: "WithdrawalFunded",
+	readtest.Claim:  "WithdrawalClaimed",
+	readtest.Cancel: "WithdrawalCancelled", readtest.Expiry: "WithdrawalExpired", readtest.Nav: "NavUpdated",
+	readtest.Sweep:      "DepositsSwept",
 	readtest.Settlement: "WithdrawalsSettled",
 }
 
 // effectNames are the effects of the kinds of facts in the mapping language.
 var effectNames = map[readtest.Kind]string{
 	readtest.Deposit: "deposit", readtest.Request: "requested", readtest.Funding: "funded", readtest.Claim: "claimed",
-	readtest.Cancel: "cancelled", readtest.Expiry: "expired", readtest.Nav: "valuation", readtest.Sweep: "sweep", readtest.Settlement: "settled",
+	readtest.Cancel: "cancelled", readtest.Expiry: "expired", readtest.Nav: "valuation", readtest.Sweep: "sweep",
+	readtest.Settlement: "settled",
 }
 
 // events returns the effects of logs that match keep, newest first: of those of the chain or, with all, of those that
@@ -61,11 +64,13 @@ func id(e readtest.Entry) string {
 
 func (o *Oracle) event(e readtest.Entry) object {
 	out := object{
-		"id": id(e), "seq": dec(e.Seq), "kind": eventNames[e.Kind], "vaultAddress": e.Fact.Vault.Hex(), "vaultName": o.name(e.Fact.Vault),
+		"id": id(e), "seq": dec(e.Seq), "kind": eventNames[e.Kind], "vaultAddress": e.Fact.Vault.Hex(),
+		"vaultName":   o.name(e.Fact.Vault),
 		"blockNumber": dec(e.Block), "timestamp": iso(readtest.BlockTime(e.Block)), "txHash": e.Tx.Hex(), "logIndex": e.Index,
 		"userAddress": nil, "partnerId": nil, "depositId": nil, "requestIndex": nil, "assets": nil, "shares": nil,
-		"navPerShare": nil, "totalAssets": nil, "totalSupply": nil, "fromId": nil, "toId": nil, "state": "live", "retractedBySeq": nil,
-		"effect": effectNames[e.Kind],
+		"navPerShare": nil, "totalAssets": nil, "totalSupply": nil, "fromId": nil, "toId": nil, "state": "live",
+		"retractedBySeq": nil,
+		"effect":         effectNames[e.Kind],
 	}
 	switch {
 	case e.Quarantined:
@@ -110,7 +115,8 @@ func (a *asked) walkEvents(path, pinned string, want []any) {
 		same(a.t, page, got["data"], want[:n])
 		want = want[n:]
 		meta := got["meta"].(object)
-		same(a.t, page+" has another page", []any{meta["hasNextPage"], meta["next"] != nil, meta["pageSize"]}, []any{len(want) > 0, len(want) > 0, size})
+		same(a.t, page+" has another page", []any{meta["hasNextPage"], meta["next"] != nil, meta["pageSize"]},
+			[]any{len(want) > 0, len(want) > 0, size})
 		if len(want) == 0 {
 			return
 		}
@@ -144,20 +150,24 @@ func (a *asked) compareEvents(o *Oracle, pinned string) {
 		of := func(e readtest.Entry) bool { return names(e, u) }
 		a.walkEvents("/api/v1/events?user="+u.Hex(), pinned, o.events(of, false))
 		a.walkEvents("/api/v1/events?retracted=true&user="+u.Hex(), pinned, o.events(of, true))
-		a.walkEvents("/api/v1/events?kind=DepositAccepted,WithdrawalRequested&vault="+readtest.VaultB.Hex()+"&user="+u.Hex(), pinned, o.events(func(e readtest.Entry) bool {
-			return of(e) && e.Fact.Vault == readtest.VaultB && (e.Kind == readtest.Deposit || e.Kind == readtest.Request)
-		}, false))
+		a.walkEvents("/api/v1/events?kind=DepositAccepted,WithdrawalRequested&vault="+readtest.VaultB.Hex()+"&user="+u.Hex(),
+			pinned, o.events(func(e readtest.Entry) bool {
+				return of(e) && e.Fact.Vault == readtest.VaultB && (e.Kind == readtest.Deposit || e.Kind == readtest.Request)
+			}, false))
 	}
 	for kind, name := range eventNames {
-		a.walkEvents("/api/v1/events?retracted=true&kind="+name, pinned, o.events(func(e readtest.Entry) bool { return e.Kind == kind }, true))
+		a.walkEvents("/api/v1/events?retracted=true&kind="+name, pinned,
+			o.events(func(e readtest.Entry) bool { return e.Kind == kind }, true))
 	}
 	for i := 0; i < len(o.logs); i += 1 + len(o.logs)/4 {
 		at := o.logs[i]
-		a.walkEvents("/api/v1/events?retracted=true&tx="+at.Tx.Hex(), pinned, o.events(func(e readtest.Entry) bool { return e.Tx == at.Tx }, true))
+		a.walkEvents("/api/v1/events?retracted=true&tx="+at.Tx.Hex(), pinned,
+			o.events(func(e readtest.Entry) bool { return e.Tx == at.Tx }, true))
 		from := readtest.BlockTime(at.Block)
-		a.walkEvents(fmt.Sprintf("/api/v1/events?from=%d&to=%d", from, from+60), pinned, o.events(func(e readtest.Entry) bool {
-			return readtest.BlockTime(e.Block) >= from && readtest.BlockTime(e.Block) <= from+60
-		}, false))
+		a.walkEvents(fmt.Sprintf("/api/v1/events?from=%d&to=%d", from, from+60), pinned,
+			o.events(func(e readtest.Entry) bool {
+				return readtest.BlockTime(e.Block) >= from && readtest.BlockTime(e.Block) <= from+60
+			}, false))
 	}
 }
 
@@ -166,9 +176,11 @@ func (a *asked) compareEvents(o *Oracle, pinned string) {
 func TestEventsThereAndBack(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	deposit := func(user common.Address, tx byte) readtest.Fact {
-		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: user, Other: user, Partner: 7, ID: 1, Assets: 5, Shares: 4, Block: 3, Tx: readtest.Tx(tx)}
+		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: user, Other: user, Partner: 7, ID: 1,
+			Assets: 5, Shares: 4, Block: 3, Tx: readtest.Tx(tx)}
 	}
-	nav := readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 3, Tx: readtest.Tx(2)}
+	nav := readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 3,
+		Tx: readtest.Tx(2)}
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
 	l.Append(deposit(readtest.Alice, 1), readtest.BlockRecord(3)) // A
 	l.Retract(2)
@@ -177,16 +189,20 @@ func TestEventsThereAndBack(t *testing.T) {
 	l.Append(deposit(readtest.Alice, 1), readtest.BlockRecord(3)) // A again
 	a := startAPI(t, l)
 	o := newest(t, l)
-	for _, query := range []string{"", "user=" + readtest.Alice.Hex(), "tx=" + readtest.Tx(1).Hex(), "kind=DepositAccepted"} {
+	for _, query := range []string{"", "user=" + readtest.Alice.Hex(), "tx=" + readtest.Tx(1).Hex(),
+		"kind=DepositAccepted"} {
 		a.walkEvents(withQuery("/api/v1/events", query), "", []any{o.event(l.Entries[10])})
 	}
 	a.walkEvents("/api/v1/events?kind=NavUpdated", "", []any{})
-	a.walkEvents("/api/v1/events?retracted=true", "", []any{o.event(l.Entries[10]), o.event(l.Entries[6]), o.event(l.Entries[2])})
+	a.walkEvents("/api/v1/events?retracted=true", "",
+		[]any{o.event(l.Entries[10]), o.event(l.Entries[6]), o.event(l.Entries[2])})
 	a.walkEvents("/api/v1/events", "asOfBlock=2", []any{})
-	same(t, "the records that retracted them", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
+	same(t, "the records that retracted them",
+		[]any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
 }
 
-// TestIDsOfSeveralEffects: an effect that is not the first one of its log has the same id in every response that shows it.
+// TestIDsOfSeveralEffects: an effect that is not the first one of its log has the same id in every response that shows
+// it.
 func TestIDsOfSeveralEffects(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	late := func(f readtest.Fact) readtest.Fact {
@@ -195,8 +211,10 @@ func TestIDsOfSeveralEffects(t *testing.T) {
 	}
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	l.Append(late(readtest.Fact{Kind: readtest.Nav, Price: 1, Assets: 2, Supply: 3}),
-		late(readtest.Fact{Kind: readtest.Deposit, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 9, Shares: 8, Index: 1}),
-		late(readtest.Fact{Kind: readtest.Request, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 5, Shares: 4, Index: 2}),
+		late(readtest.Fact{Kind: readtest.Deposit, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 9,
+			Shares: 8, Index: 1}),
+		late(readtest.Fact{Kind: readtest.Request, User: readtest.Alice, Other: readtest.Bob, Partner: 7, ID: 1, Assets: 5,
+			Shares: 4, Index: 2}),
 		readtest.BlockRecord(2))
 	a := startAPI(t, l)
 	o := newest(t, l)
@@ -217,8 +235,8 @@ func TestIDsOfSeveralEffects(t *testing.T) {
 func TestPagesOfSeveralEffects(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	settled := func(block uint64, tx byte) readtest.Fact {
-		return readtest.Fact{Kind: readtest.Settlement, Vault: readtest.VaultA, Assets: 3, Shares: 2, Price: 1, Block: block, Index: 2,
-			Tx: readtest.Tx(tx), Also: people}
+		return readtest.Fact{Kind: readtest.Settlement, Vault: readtest.VaultA, Assets: 3, Shares: 2, Price: 1, Block: block,
+			Index: 2, Tx: readtest.Tx(tx), Also: people}
 	}
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	l.Append(settled(2, 1), readtest.BlockRecord(2))
@@ -229,7 +247,10 @@ func TestPagesOfSeveralEffects(t *testing.T) {
 	o := newest(t, l)
 	for path, want := range map[string][]any{
 		"/api/v1/events?retracted=false": o.events(nil, false), "/api/v1/events?retracted=true": o.events(nil, true),
-		"/api/v1/events?retracted=true&user=" + people[1].Hex(): o.events(func(e readtest.Entry) bool { return names(e, people[1]) }, true),
+		"/api/v1/events?retracted=true&user=" + people[1].Hex(): o.events(func(e readtest.Entry) bool {
+			return names(e,
+				people[1])
+		}, true),
 	} {
 		for size := 1; size <= len(want); size++ {
 			var got []any
@@ -251,8 +272,10 @@ func TestPagesOfSeveralEffects(t *testing.T) {
 func TestWrongQuestionsForEvents(t *testing.T) {
 	a := startAPI(t, readtest.SmallChain())
 	for _, query := range []string{
-		"kind=1", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Nav%20Updated", "retracted=yes", "tx=0x12", "tx=" + readtest.Tx(1).Hex()[2:] + "00",
-		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________", "before=CwAa", "before=AAAArAI",
+		"kind=1", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Nav%20Updated", "retracted=yes", "tx=0x12",
+		"tx=" + readtest.Tx(1).Hex()[2:] + "00",
+		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________",
+		"before=CwAa", "before=AAAArAI",
 		"pageSize=0", "pageSize=101", "from=x",
 	} {
 		a.Get("/api/v1/events?"+query).Failed(t, 400, "INVALID_PARAMETER")
@@ -263,7 +286,8 @@ func TestWrongQuestionsForEvents(t *testing.T) {
 	a.Get("/api/v1/vaults/"+readtest.Unknown.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
 	a.Get("/api/v1/events?retracted=true&before=CwAa").Data(t) // a place in this list
 	zero := common.Hash{}.Hex()
-	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "kind=Deposit", "vault=" + readtest.Unknown.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
+	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "kind=Deposit", "vault=" + readtest.Unknown.Hex(),
+		"vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
 		same(t, query, a.Get("/api/v1/events?"+query).Data(t), []any{})
 	}
 }
@@ -273,7 +297,8 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 	a.t.Helper()
 	for _, width := range []uint64{1, 3, 1 << 40} {
 		got := a.Get(withQuery(fmt.Sprintf("/api/v1/reorganisations?width=%d", width), pinned)).JSON(a.t)
-		same(a.t, fmt.Sprintf("reorganisations by %d blocks, %s", width, pinned), []any{got["data"], got["meta"]}, []any{o.reorganisations(width), object{"total": len(o.reorgs)}})
+		same(a.t, fmt.Sprintf("reorganisations by %d blocks, %s", width, pinned), []any{got["data"], got["meta"]},
+			[]any{o.reorganisations(width), object{"total": len(o.reorgs)}})
 	}
 }
 
@@ -301,7 +326,8 @@ func TestReorganisationsByHand(t *testing.T) {
 		l.Retract(2)
 	}
 	l.Append(readtest.BlockRecord(3))
-	l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 4, Tx: readtest.Tx(2)}, readtest.BlockRecord(4))
+	l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 4,
+		Tx: readtest.Tx(2)}, readtest.BlockRecord(4))
 	l.Append(readtest.BlockRecord(5))
 	l.Retract(3)
 	l.Entries[len(l.Entries)-3].Boundary = true // block 5 is retracted in one unit, and block 4 with its NAV in another
@@ -313,7 +339,8 @@ func TestReorganisationsByHand(t *testing.T) {
 	}
 	same(t, "by hand", a.Get("/api/v1/reorganisations").JSON(t)["data"], want)
 	same(t, "as of block 3", a.Get("/api/v1/reorganisations?asOfBlock=3").JSON(t)["data"], want[1:])
-	same(t, "together", a.Get("/api/v1/reorganisations?width=1000").JSON(t)["data"], []any{object{"fromBlock": "3", "toBlock": "5", "count": 3, "logs": 1, "seq": "13"}})
+	same(t, "together", a.Get("/api/v1/reorganisations?width=1000").JSON(t)["data"],
+		[]any{object{"fromBlock": "3", "toBlock": "5", "count": 3, "logs": 1, "seq": "13"}})
 	a.compareReorganisations(newest(t, l), "")
 	for _, query := range []string{"width=0", "width=x", "width=9223372036854775808"} {
 		a.Get("/api/v1/reorganisations?"+query).Failed(t, 400, "INVALID_PARAMETER")
@@ -359,12 +386,14 @@ func (o *Oracle) reorganisations(width uint64) []any {
 			s = &section{reorganisation: reorganisation{from: r.from}}
 			sections[r.from/width] = s
 		}
-		s.from, s.to, s.seq, s.logs, s.count = min(s.from, r.from), max(s.to, r.to), max(s.seq, r.seq), s.logs+r.logs, s.count+1
+		s.from, s.to, s.seq, s.logs, s.count = min(s.from, r.from), max(s.to, r.to), max(s.seq, r.seq), s.logs+r.logs,
+			s.count+1
 	}
 	list := slices.SortedFunc(maps.Values(sections), func(a, b *section) int { return cmp.Compare(b.from, a.from) })
 	out := []any{}
 	for _, s := range list {
-		out = append(out, object{"fromBlock": dec(s.from), "toBlock": dec(s.to), "count": s.count, "logs": s.logs, "seq": dec(s.seq)})
+		out = append(out, object{"fromBlock": dec(s.from), "toBlock": dec(s.to), "count": s.count, "logs": s.logs,
+			"seq": dec(s.seq)})
 	}
 	return out
 }

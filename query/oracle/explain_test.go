@@ -19,12 +19,14 @@ import (
 func (o *Oracle) explained(t *testing.T) (out []string) {
 	for _, path := range o.vaults(t) {
 		vault := vaultOf(path).Hex()
-		out = append(out, path, path+"/users", "/api/v1/queues/withdrawals?vault="+vault, "/api/v1/queues/deposits?vault="+vault)
+		out = append(out, path, path+"/users", "/api/v1/queues/withdrawals?vault="+vault,
+			"/api/v1/queues/deposits?vault="+vault)
 	}
 	for _, u := range o.list(t, "/api/v1/users") {
 		out = append(out, "/api/v1/users/"+u.(object)["address"].(string))
 	}
-	return append(out, "/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/settlement/summary", "/api/v1/partner/stats")
+	return append(out, "/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/settlement/summary",
+		"/api/v1/partner/stats")
 }
 
 // explain reads the explanation of every number, in pages of a given size.
@@ -47,7 +49,8 @@ func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int
 // walkExplanation reads the logs behind a number, page by page, and adds them up.
 func (a *asked) walkExplanation(path string, n oracle.Number, pinned string, size int, retracted bool) (all []object) {
 	a.t.Helper()
-	what := withQuery(fmt.Sprintf("/api/v1/explain?of=%s&field=%s&retracted=%t&pageSize=%d", url.QueryEscape(path), url.QueryEscape(n.Field), retracted, size), pinned)
+	what := withQuery(fmt.Sprintf("/api/v1/explain?of=%s&field=%s&retracted=%t&pageSize=%d", url.QueryEscape(path),
+		url.QueryEscape(n.Field), retracted, size), pinned)
 	sum := new(big.Int)
 	for number := 1; ; number++ {
 		got := a.Get(what + "&page=" + strconv.Itoa(number)).JSON(a.t)
@@ -116,7 +119,8 @@ func (a *asked) isInTheLog(what string, e object) {
 		same(a.t, what+" live", []any{e["state"], e["retractedBySeq"], entry.Retracts}, []any{"live", nil, 0})
 		return
 	}
-	same(a.t, what+" retracted", []any{e["state"], e["retractedBySeq"], e["change"], entry.Retracts}, []any{"retracted", dec(uint64(taken + 1)), "0", 0})
+	same(a.t, what+" retracted", []any{e["state"], e["retractedBySeq"], e["change"], entry.Retracts},
+		[]any{"retracted", dec(uint64(taken + 1)), "0", 0})
 }
 
 // TestExplanationsAddUp: the last sum of every explanation equals the number in the response, for random histories
@@ -146,12 +150,14 @@ func TestExplanationsAddUp(t *testing.T) {
 // request with that id, if that was made before the claim, and otherwise to the zero address.
 func TestClaimsWithoutOwnerAreExplained(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
-	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1),
+		readtest.BlockRecord(1))
 	amount := int64(1)
 	block := func(number uint64, facts ...readtest.Fact) {
 		for i, f := range facts {
 			amount *= 2 // so that each subset has a different sum
-			f.Other, f.Assets, f.Shares, f.Block, f.Index, f.Tx = readtest.Router, amount, 1, number, uint32(i+1), readtest.Tx(byte(number))
+			f.Other, f.Assets, f.Shares, f.Block, f.Index, f.Tx = readtest.Router, amount, 1, number, uint32(i+1),
+				readtest.Tx(byte(number))
 			l.Add(f, 0)
 		}
 		l.Append(readtest.BlockRecord(number))
@@ -163,15 +169,18 @@ func TestClaimsWithoutOwnerAreExplained(t *testing.T) {
 		return readtest.Fact{Kind: readtest.Claim, Vault: vault, User: user, ID: id}
 	}
 	a, b, none := readtest.VaultA, readtest.VaultB, common.Address{}
-	block(2, request(a, readtest.Alice, 0), request(a, readtest.Bob, 1), request(a, readtest.Alice, 1), request(b, readtest.Bob, 0), request(b, none, 5))
-	block(3, claim(a, none, 0), claim(a, none, 1), claim(b, none, 0), claim(b, none, 5), claim(a, none, 9), claim(a, none, 2), request(a, readtest.Bob, 2))
+	block(2, request(a, readtest.Alice, 0), request(a, readtest.Bob, 1), request(a, readtest.Alice, 1),
+		request(b, readtest.Bob, 0), request(b, none, 5))
+	block(3, claim(a, none, 0), claim(a, none, 1), claim(b, none, 0), claim(b, none, 5), claim(a, none, 9),
+		claim(a, none, 2), request(a, readtest.Bob, 2))
 	block(4, claim(a, readtest.Alice, 2), claim(a, none, 2), request(b, readtest.Alice, 7))
 	block(5, claim(b, none, 7), claim(b, readtest.Bob, 7))
 	l.Retract(4)
 	block(4, request(b, readtest.Bob, 7))
 	block(5, claim(b, none, 7))
 	api := startAPI(t, l)
-	for pinned, o := range map[string]*Oracle{"": newest(t, l), "asOfBlock=2": At(t, l, l.Seq(), 2), "asOfBlock=3": At(t, l, l.Seq(), 3)} {
+	for pinned, o := range map[string]*Oracle{"": newest(t, l), "asOfBlock=2": At(t, l, l.Seq(), 2),
+		"asOfBlock=3": At(t, l, l.Seq(), 3)} {
 		api.ask(o, pinned)
 		if numbers, events := api.explain(o, pinned, 3); numbers == 0 || events == 0 {
 			t.Errorf("%s: %d numbers, %d events", pinned, numbers, events)

@@ -42,17 +42,27 @@ func (a *asked) sameFile(path string, columns []string, want []any) {
 	same(a.t, path+" as Parquet", got, texts)
 }
 
-var depositColumns = strings.Fields("id vaultAddress vaultName userAddress senderAddress assetAmount shares partnerId sweptAt txHash blockNumber logIndex timestamp")
+var depositColumns = strings.Fields("id vaultAddress vaultName userAddress senderAddress assetAmount shares " +
+	"partnerId sweptAt txHash blockNumber logIndex timestamp")
 
 var (
-	requestColumns        = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt cancelledAt expiredAt txHash blockNumber logIndex timestamp")
-	eventColumns          = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq effect")
-	userColumns           = strings.Fields("address firstSeen totalDeposited totalWithdrawn")
-	navColumns            = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
+	requestColumns = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares " +
+		"assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt " +
+		"cancelledAt expiredAt txHash blockNumber logIndex timestamp")
+	eventColumns = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex " +
+		"userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state " +
+		"retractedBySeq effect")
+	userColumns = strings.Fields("address firstSeen totalDeposited totalWithdrawn")
+	navColumns  = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp " +
+		"blockNumber txHash logIndex")
 	reorganisationColumns = strings.Fields("fromBlock toBlock count logs seq")
-	settlementColumns     = strings.Fields("vaultAddress vaultName depositsToSweep.count depositsToSweep.totalAmount withdrawalsToFund.count withdrawalsToFund.totalAmount")
-	seriesColumns         = strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets newUsers users")
-	vaultColumns          = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
+	settlementColumns     = strings.Fields("vaultAddress vaultName depositsToSweep.count depositsToSweep.totalAmount " +
+		"withdrawalsToFund.count withdrawalsToFund.totalAmount")
+	seriesColumns = strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets " +
+		"totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets " +
+		"newUsers users")
+	vaultColumns = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals " +
+		"totalAssets totalSupply navPerShare navUpdatedAt startBlock")
 )
 
 // TestFiles: the file of each list is the whole list, at the newest block and at a past one, with each filter.
@@ -157,7 +167,8 @@ func TestFilesOfDeposits(t *testing.T) {
 	for pinned, o := range a.twice(s.head - 7) {
 		paths := []string{"/api/v1/partner/deposits"}
 		for _, path := range o.vaults(t) {
-			paths = append(paths, path+"/deposits", fmt.Sprintf("%s/deposits?from=%d&to=%d", path, readtest.BlockTime(12), readtest.BlockTime(25)))
+			paths = append(paths, path+"/deposits",
+				fmt.Sprintf("%s/deposits?from=%d&to=%d", path, readtest.BlockTime(12), readtest.BlockTime(25)))
 		}
 		for _, u := range people {
 			paths = append(paths, "/api/v1/users/"+u.Hex()+"/deposits")
@@ -174,12 +185,16 @@ func TestFilesOfDeposits(t *testing.T) {
 	}
 	asOf := fmt.Sprintf("%s?format=csv&asOfBlock=%d", path, s.head-7)
 	r := a.Get(asOf, "Accept", "application/vnd.apache.parquet")
-	same(t, "header", []string{r.Header().Get("Content-Type"), r.Header().Get("Content-Disposition"), r.Header().Get("X-Indexed-Block")},
-		[]string{"text/csv; charset=utf-8; header=present", fmt.Sprintf(`attachment; filename="navlog-31337-vaults-%s-deposits-%d.csv"`, strings.ToLower(readtest.VaultA.Hex()), s.head-7), fmt.Sprint(s.head - 7)})
+	same(t, "header", []string{r.Header().Get("Content-Type"), r.Header().Get("Content-Disposition"),
+		r.Header().Get("X-Indexed-Block")},
+		[]string{"text/csv; charset=utf-8; header=present",
+			fmt.Sprintf(`attachment; filename="navlog-31337-vaults-%s-deposits-%d.csv"`, strings.ToLower(readtest.VaultA.Hex()),
+				s.head-7), fmt.Sprint(s.head - 7)})
 	if got := a.Get(asOf, "If-None-Match", r.Header().Get("Etag")); got.Code != 304 {
 		t.Errorf("a file that the client has returns %d", got.Code)
 	}
-	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5", "application/json, text/csv"} {
+	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5",
+		"application/json, text/csv"} {
 		a.Get(path, "Accept", accept).Data(t)
 	}
 }
@@ -270,12 +285,18 @@ func TestParquetReadByTheEngine(t *testing.T) {
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 7
 	for path, columns := range map[string]string{
-		"/api/v1/events": "id String, seq UInt64, kind String, vaultAddress String, vaultName String, blockNumber UInt64, timestamp DateTime64(3, 'UTC'), txHash String, logIndex Int64, userAddress Nullable(String), " +
-			"partnerId Nullable(Int64), depositId Nullable(UInt64), requestIndex Nullable(UInt64), assets Nullable(String), shares Nullable(String), navPerShare Nullable(String), totalAssets Nullable(String), " +
-			"totalSupply Nullable(String), fromId Nullable(UInt64), toId Nullable(UInt64), state String, retractedBySeq Nullable(UInt64), effect Nullable(String)",
-		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/series?interval=hour": "start DateTime64(3, 'UTC'), end DateTime64(3, 'UTC'), complete Bool, nav.open Nullable(String), nav.high Nullable(String), nav.low Nullable(String), " +
-			"nav.close Nullable(String), nav.updates Nullable(Int64), totalAssets Nullable(String), totalSupply Nullable(String), deposits.count Int64, deposits.assets String, requested.count Int64, requested.assets String, " +
-			"claimed.count Int64, claimed.assets String, newUsers Int64, users Int64",
+		"/api/v1/events": "id String, seq UInt64, kind String, vaultAddress String, vaultName String, blockNumber UInt64, " +
+			"timestamp DateTime64(3, 'UTC'), txHash String, logIndex Int64, userAddress Nullable(String), partnerId " +
+			"Nullable(Int64), depositId Nullable(UInt64), requestIndex Nullable(UInt64), assets Nullable(String), shares " +
+			"Nullable(String), navPerShare Nullable(String), totalAssets Nullable(String), totalSupply Nullable(String), " +
+			"fromId Nullable(UInt64), toId Nullable(UInt64), state String, retractedBySeq Nullable(UInt64), effect " +
+			"Nullable(String)",
+		"/api/v1/vaults/" + readtest.VaultA.Hex() +
+			"/series?interval=hour": "start DateTime64(3, 'UTC'), end DateTime64(3, 'UTC'), complete Bool, nav.open " +
+			"Nullable(String), nav.high Nullable(String), nav.low Nullable(String), nav.close Nullable(String), nav.updates " +
+			"Nullable(Int64), totalAssets Nullable(String), totalSupply Nullable(String), deposits.count Int64, " +
+			"deposits.assets String, requested.count Int64, requested.assets String, claimed.count Int64, claimed.assets " +
+			"String, newUsers Int64, users Int64",
 	} {
 		from := fmt.Sprintf("FROM format(Parquet, unhex('%X'))", a.Get(withQuery(path, "format=parquet")).Body.Bytes())
 		const settings = " SETTINGS max_query_size = 100000000, max_threads = 1"
@@ -299,7 +320,8 @@ func TestParquetReadByTheEngine(t *testing.T) {
 		var rows []struct {
 			Row []string `ch:"row"`
 		}
-		if err := a.gen.Conn.Select(t.Context(), &rows, "SELECT ["+strings.Join(texts, ", ")+"] AS row "+from+settings); err != nil {
+		if err := a.gen.Conn.Select(t.Context(), &rows,
+			"SELECT ["+strings.Join(texts, ", ")+"] AS row "+from+settings); err != nil {
 			t.Fatal(err)
 		}
 		read, err := csv.NewReader(a.Get(withQuery(path, "format=csv")).Body).ReadAll()

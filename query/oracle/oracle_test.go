@@ -98,24 +98,29 @@ func logOf(e readtest.Entry) types.Log {
 	var event contracts.Event
 	switch e.Kind {
 	case readtest.Deposit:
-		event = contracts.DepositAccepted{DepositID: n(e.ID), Owner: e.User, PartnerID: e.Partner, Sender: e.Other, Assets: assets, Shares: shares}
+		event = contracts.DepositAccepted{DepositID: n(e.ID), Owner: e.User, PartnerID: e.Partner, Sender: e.Other,
+			Assets: assets, Shares: shares}
 	case readtest.Request:
 		event = contracts.WithdrawalRequested{RequestIndex: n(e.ID), Owner: e.User, PartnerID: e.Partner, Receiver: e.Other,
 			Shares: shares, AssetsEstimate: assets, ExpiresAt: e.Expires}
 	case readtest.Funding:
-		event = contracts.WithdrawalFunded{RequestIndex: n(e.ID), Owner: e.User, SettlementID: n(0), Shares: shares, Assets: assets}
+		event = contracts.WithdrawalFunded{RequestIndex: n(e.ID), Owner: e.User, SettlementID: n(0), Shares: shares,
+			Assets: assets}
 	case readtest.Claim:
-		event = contracts.WithdrawalClaimed{RequestIndex: n(e.ID), Owner: e.User, Receiver: e.Other, Shares: shares, Assets: assets}
+		event = contracts.WithdrawalClaimed{RequestIndex: n(e.ID), Owner: e.User, Receiver: e.Other, Shares: shares,
+			Assets: assets}
 	case readtest.Cancel:
 		event = contracts.WithdrawalCancelled{RequestIndex: n(e.ID), Owner: e.User, Shares: shares}
 	case readtest.Expiry:
 		event = contracts.WithdrawalExpired{RequestIndex: n(e.ID), Owner: e.User, Shares: shares}
 	case readtest.Nav:
-		event = contracts.NavUpdated{NavID: n(1), NavPerShare: big.NewInt(e.Price), TotalAssets: assets, TotalSupply: big.NewInt(e.Supply)}
+		event = contracts.NavUpdated{NavID: n(1), NavPerShare: big.NewInt(e.Price), TotalAssets: assets,
+			TotalSupply: big.NewInt(e.Supply)}
 	case readtest.Sweep:
 		event = contracts.DepositsSwept{SweepID: n(1), FromDepositID: n(e.ID), ToDepositID: n(e.To), Assets: assets}
 	case readtest.Settlement:
-		event = contracts.WithdrawalsSettled{SettlementID: n(e.ID), RequestCount: n(1), Shares: shares, Assets: assets, NavPerShare: big.NewInt(e.Price)}
+		event = contracts.WithdrawalsSettled{SettlementID: n(e.ID), RequestCount: n(1), Shares: shares, Assets: assets,
+			NavPerShare: big.NewInt(e.Price)}
 	default:
 		panic("the reference vault has no log for " + e.Kind)
 	}
@@ -123,7 +128,8 @@ func logOf(e readtest.Entry) types.Log {
 	if err != nil {
 		panic(err)
 	}
-	return types.Log{Address: e.Fact.Vault, Topics: topics, Data: data, BlockNumber: e.Block, BlockTimestamp: uint64(e.At()), TxHash: e.Tx, Index: uint(e.Index)}
+	return types.Log{Address: e.Fact.Vault, Topics: topics, Data: data, BlockNumber: e.Block,
+		BlockTimestamp: uint64(e.At()), TxHash: e.Tx, Index: uint(e.Index)}
 }
 
 // seven is the partner that sends the tests' requests.

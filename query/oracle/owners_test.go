@@ -15,7 +15,8 @@ import (
 func TestUsersThatLookLikeOwners(t *testing.T) {
 	owners := []common.Address{readtest.VaultA, {}, readmodel.PartnerOwner(7), readtest.Alice}
 	l := readtest.NewLog(readtest.ChainID)
-	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1),
+		readtest.BlockRecord(1))
 	id, amount := uint64(0), int64(1)
 	for block := uint64(2); block <= 4; block++ {
 		index := uint32(0)
@@ -24,8 +25,8 @@ func TestUsersThatLookLikeOwners(t *testing.T) {
 				fact := func(kind readtest.Kind, partner uint32) readtest.Fact {
 					index++
 					amount *= 2 // so that each subset has a different sum
-					return readtest.Fact{Kind: kind, Vault: vault, User: user, Other: readtest.Router, Partner: partner, ID: id, Assets: amount, Shares: 1,
-						Block: block, Index: index, Tx: readtest.Tx(byte(block))}
+					return readtest.Fact{Kind: kind, Vault: vault, User: user, Other: readtest.Router, Partner: partner, ID: id,
+						Assets: amount, Shares: 1, Block: block, Index: index, Tx: readtest.Tx(byte(block))}
 				}
 				id++
 				l.Add(fact(readtest.Deposit, []uint32{0, 7, 8}[(i+int(block))%3]), 0)
@@ -38,7 +39,8 @@ func TestUsersThatLookLikeOwners(t *testing.T) {
 		l.Append(readtest.BlockRecord(block))
 	}
 	a := startAPI(t, l)
-	for pinned, o := range map[string]*Oracle{"": newest(t, l), "asOfBlock=2": At(t, l, l.Seq(), 2), "asOfBlock=3": At(t, l, l.Seq(), 3)} {
+	for pinned, o := range map[string]*Oracle{"": newest(t, l), "asOfBlock=2": At(t, l, l.Seq(), 2),
+		"asOfBlock=3": At(t, l, l.Seq(), 3)} {
 		a.ask(o, pinned)
 	}
 }

@@ -37,13 +37,15 @@ func crowd(s *story, write func()) {
 	}
 	amounts := []int64{0, 0, 1, 2, 127, 128, 1_000_000, 1_000_000, 1_000_001, 1 << 50, 1<<50 - 1}
 	vaults := []common.Address{readtest.VaultA, readtest.VaultB}
-	s.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	s.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1),
+		readtest.BlockRecord(1))
 	numbers := map[common.Address]uint64{}
 	day := func(block uint64) {
 		for range 15 {
 			s.txs++
 			f := readtest.Fact{Vault: vaults[s.pick(len(vaults))], User: users[s.pick(len(users))], Other: readtest.Router,
-				Assets: amounts[s.pick(len(amounts))], Shares: 1, Block: block, Index: uint32(s.txs), Tx: common.BigToHash(new(big.Int).SetUint64(s.txs))}
+				Assets: amounts[s.pick(len(amounts))], Shares: 1, Block: block, Index: uint32(s.txs),
+				Tx: common.BigToHash(new(big.Int).SetUint64(s.txs))}
 			f.Kind = []readtest.Kind{readtest.Deposit, readtest.Deposit, readtest.Request, readtest.Claim}[s.pick(4)]
 			if f.Kind == readtest.Claim {
 				f.ID = s.txs * 1000 // of no request
@@ -85,7 +87,8 @@ func TestEveryPage(t *testing.T) {
 	if pairs := a.gen.Count("lists WHERE list IN ('first_seen', 'deposited', 'withdrawn') AND sign = -1"); pairs < 20 {
 		t.Fatalf("%d rows are retracted, too few for this test", pairs)
 	}
-	for pinned, o := range map[string]*Oracle{"": newest(t, s.Log), "asOfBlock=55": At(t, s.Log, s.Seq(), 55), "asOfBlock=85": At(t, s.Log, s.Seq(), 85)} {
+	for pinned, o := range map[string]*Oracle{"": newest(t, s.Log), "asOfBlock=55": At(t, s.Log, s.Seq(), 55),
+		"asOfBlock=85": At(t, s.Log, s.Seq(), 85)} {
 		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 			for _, order := range []string{"asc", "desc"} {
 				users := "/users?sortBy=" + field + "&sortOrder=" + order
@@ -127,16 +130,19 @@ func TestCancelledRowsBeforeAPage(t *testing.T) {
 		var rows []readmodel.ListRow
 		for n := range uint64(dead) {
 			absent := common.BigToAddress(new(big.Int).SetUint64(1_000_000 + n))
-			for list, keys := range map[readmodel.List][]*uint256.Int{readmodel.FirstSeen: {new(uint256.Int), uint256.NewInt(99)},
+			for list, keys := range map[readmodel.List][]*uint256.Int{readmodel.FirstSeen: {new(uint256.Int),
+				uint256.NewInt(99)},
 				readmodel.Deposited: {new(uint256.Int), huge}, readmodel.Withdrawn: {new(uint256.Int), huge}} {
 				for _, key := range keys {
 					rows = append(rows, readmodel.ListRow{List: list, Key: *key, User: absent, Sign: sign, TS: was})
 				}
 			}
-			request := readmodel.ListRow{List: readmodel.Queue, Kind: readmodel.Requested, Key: *uint256.NewInt(readmodel.Never), Block: 2, LogIndex: uint32(n),
-				User: absent, Sign: sign, Vault: readtest.VaultA, ID: 1_000_000 + n, TS: was, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
+			request := readmodel.ListRow{List: readmodel.Queue, Kind: readmodel.Requested, Key: *uint256.NewInt(readmodel.Never),
+				Block: 2, LogIndex: uint32(n), User: absent, Sign: sign, Vault: readtest.VaultA, ID: 1_000_000 + n, TS: was,
+				FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
 			rows = append(rows, request)
-			request.List, request.Owner, request.Key, request.Block, request.User = readmodel.UserRequests, asker, readmodel.Amount{}, 105, asker
+			request.List, request.Owner, request.Key, request.Block, request.User = readmodel.UserRequests, asker,
+				readmodel.Amount{}, 105, asker
 			rows = append(rows, request)
 		}
 		a.gen.InsertLists(rows)
@@ -161,12 +167,13 @@ func TestManyRequests(t *testing.T) {
 		t.Skip("many rows, and one query after the other")
 	}
 	l, random := readtest.NewLog(readtest.ChainID), rand.New(rand.NewPCG(4, 4))
-	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1),
+		readtest.BlockRecord(1))
 	index := uint32(0)
 	add := func(kind readtest.Kind, user common.Address, id, block uint64) {
 		index++
-		f := readtest.Fact{Kind: kind, Vault: []common.Address{readtest.VaultA, readtest.VaultB}[id%2], User: user, ID: id, Assets: int64(id) + 1, Shares: 1, Block: block, Index: index,
-			Tx: common.BigToHash(big.NewInt(int64(index)))}
+		f := readtest.Fact{Kind: kind, Vault: []common.Address{readtest.VaultA, readtest.VaultB}[id%2], User: user, ID: id,
+			Assets: int64(id) + 1, Shares: 1, Block: block, Index: index, Tx: common.BigToHash(big.NewInt(int64(index)))}
 		if kind == readtest.Request {
 			f.Other = user
 			f.Expires = []uint64{0, uint64(readtest.BlockTime(25))}[id%2]
@@ -175,8 +182,10 @@ func TestManyRequests(t *testing.T) {
 	}
 	for block := uint64(2); block <= 30; block++ {
 		for range 8 {
-			add(readtest.Request, []common.Address{readtest.Alice, readtest.Alice, readtest.Alice, readtest.Bob}[random.IntN(4)], random.Uint64N(25*block), block)
-			add([]readtest.Kind{readtest.Funding, readtest.Claim, readtest.Cancel, readtest.Expiry}[random.IntN(4)], readtest.Alice, random.Uint64N(25*block), block)
+			add(readtest.Request, []common.Address{readtest.Alice, readtest.Alice, readtest.Alice, readtest.Bob}[random.IntN(4)],
+				random.Uint64N(25*block), block)
+			add([]readtest.Kind{readtest.Funding, readtest.Claim, readtest.Cancel, readtest.Expiry}[random.IntN(4)],
+				readtest.Alice, random.Uint64N(25*block), block)
 		}
 		l.Append(readtest.BlockRecord(block))
 	}
@@ -208,10 +217,12 @@ func TestLongDepositQueue(t *testing.T) {
 		t.Skip("many rows, and one query after the other")
 	}
 	l := readtest.NewLog(readtest.ChainID)
-	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1),
+		readtest.BlockRecord(1))
 	const count = 10_003
 	deposit := func(vault common.Address, id, block uint64) {
-		l.Add(readtest.Fact{Kind: readtest.Deposit, Vault: vault, User: readtest.Alice, Other: readtest.Alice, ID: id, Assets: 1, Shares: 1, Block: block, Index: uint32(id), Tx: common.BigToHash(new(big.Int).SetUint64(id))}, 0)
+		l.Add(readtest.Fact{Kind: readtest.Deposit, Vault: vault, User: readtest.Alice, Other: readtest.Alice, ID: id,
+			Assets: 1, Shares: 1, Block: block, Index: uint32(id), Tx: common.BigToHash(new(big.Int).SetUint64(id))}, 0)
 	}
 	for id := uint64(1); id <= count; id++ {
 		deposit(readtest.VaultA, id, 2)
@@ -222,12 +233,15 @@ func TestLongDepositQueue(t *testing.T) {
 	l.Append(readtest.BlockRecord(3))
 	l.Append(readtest.BlockRecord(4))
 	a := startAPI(t, l)
-	for pinned, want := range map[string]struct{ a, groups int }{"": {count + 1, 2}, "asOfBlock=3": {count + 1, 2}, "asOfBlock=2": {count, 1}} {
+	for pinned, want := range map[string]struct{ a, groups int }{"": {count + 1, 2}, "asOfBlock=3": {count + 1, 2},
+		"asOfBlock=2": {count, 1}} {
 		groups := a.Get(withQuery("/api/v1/queues/deposits", pinned)).Data(t).([]any)
 		group := groups[0].(object)
 		deposits := group["deposits"].([]any)
-		same(t, pinned, []any{len(groups), len(deposits), group["count"], group["truncated"]}, []any{want.groups, 10_000, want.a, true})
-		same(t, pinned+" oldest first", []any{deposits[0].(object)["logIndex"], deposits[9999].(object)["logIndex"]}, []any{1, 10_000})
+		same(t, pinned, []any{len(groups), len(deposits), group["count"], group["truncated"]},
+			[]any{want.groups, 10_000, want.a, true})
+		same(t, pinned+" oldest first", []any{deposits[0].(object)["logIndex"], deposits[9999].(object)["logIndex"]},
+			[]any{1, 10_000})
 		settle := a.Get(withQuery("/api/v1/settlement/summary", pinned)).Data(t).([]any)[0].(object)["depositsToSweep"]
 		same(t, pinned+" settlement", settle, object{"count": want.a, "totalAmount": fmt.Sprint(want.a)})
 	}
@@ -237,7 +251,9 @@ func TestLongDepositQueue(t *testing.T) {
 // first used by later deposits that were retracted.
 func TestDepositsLeftByASweep(t *testing.T) {
 	deposit := func(id, block uint64) readtest.Fact {
-		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, ID: id, User: readtest.Alice, Other: readtest.Alice, Assets: int64(100 + id), Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
+		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, ID: id, User: readtest.Alice,
+			Other: readtest.Alice, Assets: int64(100 + id), Shares: 1, Block: block, Index: uint32(id),
+			Tx: readtest.Tx(byte(block))}
 	}
 	sweep := readtest.Fact{Kind: readtest.Sweep, Vault: readtest.VaultA, ID: 1, To: 1, Block: 100, Tx: readtest.Tx(100)}
 	for name, appendTo := range map[string]func(l *readtest.Log){
@@ -273,7 +289,8 @@ func TestAmountsAreExact(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 191), big.NewInt(1))
 	sum := new(big.Int).Mul(largest, big.NewInt(3)).String()
 	fact := func(kind readtest.Kind, id uint64, index uint32) readtest.Fact {
-		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id, Largest: true, Block: 2, Index: index}
+		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id,
+			Largest: true, Block: 2, Index: index}
 	}
 	for i := range uint32(3) {
 		deposit := fact(readtest.Deposit, uint64(i)+1, i)
@@ -286,8 +303,9 @@ func TestAmountsAreExact(t *testing.T) {
 	same(t, "user", a.Get("/api/v1/users/" + readtest.Alice.Hex()).Data(t).(object)["totalDeposited"], sum)
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, at := range []string{"", "&asOfBlock=2"} {
-			same(t, "users", a.Get("/api/v1/users?sortBy="+by+at).Data(t), []any{object{"address": readtest.Alice.Hex(), "firstSeen": "2023-11-14T22:13:44.000Z",
-				"totalDeposited": sum, "totalWithdrawn": largest.String()}})
+			same(t, "users", a.Get("/api/v1/users?sortBy="+by+at).Data(t),
+				[]any{object{"address": readtest.Alice.Hex(), "firstSeen": "2023-11-14T22:13:44.000Z",
+					"totalDeposited": sum, "totalWithdrawn": largest.String()}})
 		}
 	}
 	settle := a.Get("/api/v1/settlement/summary").Data(t).([]any)[0].(object)

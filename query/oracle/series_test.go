@@ -148,7 +148,8 @@ func TestSeriesByHand(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	monday := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	nav := func(block uint64, at int64, price int64) {
-		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: price, Assets: 10 * price, Supply: 10, Block: block, Tx: readtest.Tx(byte(block)), Time: uint32(at)},
+		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: price, Assets: 10 * price, Supply: 10,
+			Block: block, Tx: readtest.Tx(byte(block)), Time: uint32(at)},
 			readtest.Fact{Kind: readtest.Block, Block: block, Time: uint32(at)})
 	}
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1))
@@ -165,7 +166,8 @@ func TestSeriesByHand(t *testing.T) {
 	for _, p := range weeks {
 		p := p.(object)
 		n := p["nav"].(object)
-		short = append(short, fmt.Sprint(p["start"].(string)[:10], " ", n["open"], " ", n["high"], " ", n["low"], " ", n["close"], " ", n["updates"], " ", p["complete"], " ", p["totalAssets"]))
+		short = append(short, fmt.Sprint(p["start"].(string)[:10], " ", n["open"], " ", n["high"], " ", n["low"], " ",
+			n["close"], " ", n["updates"], " ", p["complete"], " ", p["totalAssets"]))
 	}
 	same(t, "weeks", short, []string{
 		"2023-12-25 0 0 0 0 1 true 0",
@@ -178,17 +180,24 @@ func TestSeriesByHand(t *testing.T) {
 	var percents []string
 	for _, y := range get("")["yields"].([]any) {
 		y := y.(object)
-		percents = append(percents, fmt.Sprint(y["days"], " ", y["numerator"], "/", y["denominator"], " ", y["percent"], " ", y["from"].(object)["blockNumber"], " ", y["to"].(object)["blockNumber"]))
+		percents = append(percents,
+			fmt.Sprint(y["days"], " ", y["numerator"], "/", y["denominator"], " ", y["percent"], " ",
+				y["from"].(object)["blockNumber"], " ", y["to"].(object)["blockNumber"]))
 	}
 	// 30 days earlier the price was that of the second day, 300, not 299.
-	same(t, "yields", percents, []string{"1 -99/299 -33.110368 3 4", "7 -99/299 -33.110368 3 4", "30 -100/300 -33.333334 2 4"})
+	same(t, "yields", percents,
+		[]string{"1 -99/299 -33.110368 3 4", "7 -99/299 -33.110368 3 4", "30 -100/300 -33.333334 2 4"})
 	same(t, "at the first positive NAV", len(a.Get(path + "?asOfBlock=2").Data(t).(object)["yields"].([]any)), 0)
 
 	for query, starts := range map[string]string{
-		"?from=2023-12-31&to=2024-01-01": "2023-12-31T00 2024-01-01T00", "?from=2020-01-01&to=2023-12-31": "2023-12-31T00", "?from=2024-01-31T23:59:59Z": "2024-01-31T00 2024-02-01T00",
-		"?to=2024-01-01T00:00:00Z": "2023-12-31T00 2024-01-01T00", "?to=2023-12-31T23:59:59.999Z": "2023-12-31T00", "?from=2030-01-01": "", "?to=2020-01-01": "",
-		"?to=1960-01-01": "", "?from=1900-01-01&to=1960-01-01": "", "?interval=hour&to=0": "", "?from=9999-12-31": "", "?from=2024-02-01&to=9999-12-31": "2024-02-01T00",
-		"?interval=hour&from=2024-02-01": "2024-02-01T00", "?interval=hour&from=2023-12-31T23:00:00Z&to=2024-01-01T00:59:59Z": "2023-12-31T23 2024-01-01T00",
+		"?from=2023-12-31&to=2024-01-01": "2023-12-31T00 2024-01-01T00", "?from=2020-01-01&to=2023-12-31": "2023-12-31T00",
+		"?from=2024-01-31T23:59:59Z": "2024-01-31T00 2024-02-01T00",
+		"?to=2024-01-01T00:00:00Z":   "2023-12-31T00 2024-01-01T00", "?to=2023-12-31T23:59:59.999Z": "2023-12-31T00",
+		"?from=2030-01-01": "", "?to=2020-01-01": "",
+		"?to=1960-01-01": "", "?from=1900-01-01&to=1960-01-01": "", "?interval=hour&to=0": "", "?from=9999-12-31": "",
+		"?from=2024-02-01&to=9999-12-31":                                   "2024-02-01T00",
+		"?interval=hour&from=2024-02-01":                                   "2024-02-01T00",
+		"?interval=hour&from=2023-12-31T23:00:00Z&to=2024-01-01T00:59:59Z": "2023-12-31T23 2024-01-01T00",
 	} {
 		var got []string
 		for _, p := range get(query)["points"].([]any) {
@@ -210,8 +219,10 @@ func TestSeriesByHand(t *testing.T) {
 	a.gen.Write(l)
 	a.Look()
 	same(t, "details", a.Get(path+"?interval=hour").Failed(t, 400, "INVALID_PARAMETER"), []any{object{"field": "from",
-		"reason": "would give 2402 points, and at most 2000 are given: choose a later from, an earlier to, or a longer interval"}})
-	same(t, "as many as there may be", len(get("?interval=hour&from=" + fmt.Sprint(monday+100*86400-1999*3600))["points"].([]any)), 2000)
+		"reason": "would give 2402 points, and at most 2000 are given: choose a later from, an earlier to, or a longer " +
+			"interval"}})
+	same(t, "as many as there may be",
+		len(get("?interval=hour&from=" + fmt.Sprint(monday+100*86400-1999*3600))["points"].([]any)), 2000)
 	a.Get(path+"?interval=hour&from="+fmt.Sprint(monday+100*86400-2000*3600)).Failed(t, 400, "INVALID_PARAMETER")
 }
 
@@ -223,7 +234,8 @@ func TestSeriesWhereTimeGoesBack(t *testing.T) {
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1))
 	for i, at := range []uint32{midnight, midnight - 1} {
 		block := uint64(i + 1)
-		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(100 * block), Block: block, Tx: readtest.Tx(byte(block)), Time: at},
+		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(100 * block), Block: block,
+			Tx: readtest.Tx(byte(block)), Time: at},
 			readtest.Fact{Kind: readtest.Block, Block: block, Time: at})
 	}
 	a := startAPI(t, l)
@@ -246,7 +258,8 @@ func TestSeriesWithVoidDeposits(t *testing.T) {
 	}
 	for day, facts := range [][]readtest.Fact{{fact(readtest.Deposit, 1, 5, 1)},
 		{fact(readtest.Void, 1, 0, 2), fact(readtest.Deposit, 2, 7, 2)}, {fact(readtest.Void, 2, 0, 3)}} {
-		l.Append(append(facts, readtest.Fact{Kind: readtest.Block, Block: uint64(day + 1), Time: monday + uint32(day)*86400})...)
+		l.Append(append(facts, readtest.Fact{Kind: readtest.Block, Block: uint64(day + 1),
+			Time: monday + uint32(day)*86400})...)
 	}
 	a := startAPI(t, l)
 	var flows []any

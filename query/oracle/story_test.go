@@ -19,7 +19,9 @@ type story struct {
 	head   uint64
 }
 
-var people = []common.Address{readtest.Alice, readtest.Bob, readtest.Carol, common.HexToAddress("0x6666666666666666666666666666666666666666"), common.HexToAddress("0x7777777777777777777777777777777777777777")}
+var people = []common.Address{readtest.Alice, readtest.Bob, readtest.Carol,
+	common.HexToAddress("0x6666666666666666666666666666666666666666"),
+	common.HexToAddress("0x7777777777777777777777777777777777777777")}
 
 func newStory(seed uint64) *story {
 	return &story{Log: readtest.NewLog(readtest.ChainID), random: rand.New(rand.NewPCG(seed, seed))}
@@ -73,7 +75,8 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 			f.Index = *index
 			out = append(out, f) // and one that cannot be counted, and a settlement
 			*index++
-			out = append(out, readtest.Fact{Kind: readtest.Deposit, Quarantined: true, Vault: vault, Block: block, Index: *index, Tx: f.Tx})
+			out = append(out, readtest.Fact{Kind: readtest.Deposit, Quarantined: true, Vault: vault, Block: block, Index: *index,
+				Tx: f.Tx})
 			*index++
 			f.Kind, f.Index, f.Also = readtest.Settlement, *index, people[:4] // of several effects
 		case 9:

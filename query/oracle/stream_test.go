@@ -55,7 +55,8 @@ func listen(t *testing.T, url, last string) *follower {
 	}
 	t.Cleanup(func() { resp.Body.Close() })
 	h := resp.Header
-	if resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream; charset=utf-8" || h.Get("Content-Encoding") != "" || h.Get("X-Accel-Buffering") != "no" ||
+	if resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream; charset=utf-8" ||
+		h.Get("Content-Encoding") != "" || h.Get("X-Accel-Buffering") != "no" ||
 		h.Get("Cache-Control") != "no-store, no-transform" {
 		t.Fatalf("%d %v", resp.StatusCode, h)
 	}
@@ -137,9 +138,11 @@ func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Genera
 // streamOf starts a server for the stream of a generation.
 func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
 	t.Helper()
-	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
+	c := readtest.Serve(t, g,
+		serve.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
 	server := httptest.NewUnstartedServer(c.Handler)
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond // which do not end a stream
+	// which do not end a stream
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
 	server.Start()
 	t.Cleanup(func() { c.Server.EndLive(); server.Close() })
 	return c, server.URL + "/api/v1/stream"
@@ -301,7 +304,11 @@ func TestStreamSendsTheWholeLog(t *testing.T) {
 		})
 		c, g, url := streamed(t, whole[0])
 		filters := map[string]func(readtest.Entry) bool{
-			"": nil, "&vault=" + readtest.VaultB.Hex(): inVault(readtest.VaultB), "&kind=NavUpdated,DepositAccepted": func(e readtest.Entry) bool { return e.Kind == readtest.Nav || e.Kind == readtest.Deposit },
+			"": nil, "&vault=" + readtest.VaultB.Hex(): inVault(readtest.VaultB),
+			"&kind=NavUpdated,DepositAccepted": func(e readtest.Entry) bool {
+				return e.Kind == readtest.Nav ||
+					e.Kind == readtest.Deposit
+			},
 			"&user=" + readtest.Alice.Hex(): func(e readtest.Entry) bool { return names(e, readtest.Alice) },
 		}
 		type reader struct {
@@ -379,7 +386,8 @@ func TestStreamOfALongLog(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	for b := uint64(2); b <= 1500; b++ {
-		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(b), Block: b, Tx: readtest.Tx(1)}, readtest.BlockRecord(b))
+		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(b), Block: b, Tx: readtest.Tx(1)},
+			readtest.BlockRecord(b))
 	}
 	_, g, url := streamed(t, l)
 	all := storyOf(l, g.ID, nil)
@@ -404,12 +412,15 @@ func TestStreamOfALongLog(t *testing.T) {
 // TestStreamRefuses: an invalid seq and invalid filters are rejected.
 func TestStreamRefuses(t *testing.T) {
 	a := startAPI(t, readtest.SmallChain())
-	c := readtest.Serve(t, a.gen, serve.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
-	for _, last := range []string{"x", "-1", "+1", "1.0", "0x1", " ", "18446744073709551616", "9223372036854775808", strings.Repeat("9", 5000)} {
+	c := readtest.Serve(t, a.gen,
+		serve.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
+	for _, last := range []string{"x", "-1", "+1", "1.0", "0x1", " ", "18446744073709551616", "9223372036854775808",
+		strings.Repeat("9", 5000)} {
 		if last != " " {
 			c.Get("/api/v1/stream", "Last-Event-ID", last).Failed(t, 400, "INVALID_PARAMETER")
 		}
-		c.Get("/api/v1/stream?after="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(last)).Failed(t, 400, "INVALID_PARAMETER")
+		c.Get("/api/v1/stream?after="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(last)).Failed(t, 400,
+			"INVALID_PARAMETER")
 	}
 	c.Get("/api/v1/stream?kind=1").Failed(t, 400, "INVALID_PARAMETER")
 	c.Get("/api/v1/stream?vault=0x12").Failed(t, 400, "INVALID_ADDRESS")

@@ -37,7 +37,8 @@ func TestListsOfAVault(t *testing.T) {
 // single deposit.
 func TestNumberUsedTwice(t *testing.T) {
 	ask := func(user common.Address, block uint64) readtest.Fact {
-		return readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: user, Other: user, ID: 4, Assets: 1, Shares: 1, Block: block, Tx: readtest.Tx(byte(block))}
+		return readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: user, Other: user, ID: 4, Assets: 1,
+			Shares: 1, Block: block, Tx: readtest.Tx(byte(block))}
 	}
 	deposit := func(user common.Address, block uint64) readtest.Fact {
 		f := ask(user, block)

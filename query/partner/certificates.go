@@ -77,7 +77,8 @@ func (o *Rotation) SetCertificates(r *serve.Request) (*serve.Answer, error) {
 	if err != nil {
 		return nil, changeFailure(err, unknownCertificates)
 	}
-	if _, err := registry.SetCertificates(r.Context, o.Pool, author(r), sealer, int64(r.Partner.ID), url, given); err != nil {
+	if _, err := registry.SetCertificates(r.Context, o.Pool, author(r), sealer, int64(r.Partner.ID), url,
+		given); err != nil {
 		return nil, certificatesFailure(err)
 	}
 	return o.Certificates(r)
@@ -122,7 +123,8 @@ func parseCertificates(body []byte) (given certs.Pinned, url string, err error) 
 	}
 	texts := certs.Texts{Authorities: fields["authorities"], Client: fields["certificate"], Key: fields["key"]}
 	if texts == (certs.Texts{}) {
-		return given, "", serve.InvalidBody("There are no certificates in the body: give authorities, or certificate and key, or all three.")
+		return given, "", serve.InvalidBody("There are no certificates in the body: give authorities, or certificate and " +
+			"key, or all three.")
 	}
 	if given, err = texts.Parse(); err != nil {
 		return given, "", notAccepted(err)
@@ -206,7 +208,8 @@ func certificatesFailure(err error) *serve.Failure {
 	case errors.As(err, &full):
 		return &serve.Failure{
 			Status: http.StatusConflict, Code: serve.CodeInvalidBody,
-			Message: "Four other URLs have certificates, and more are not allowed: remove those of a URL that you no longer use.",
+			Message: "Four other URLs have certificates, and more are not allowed: remove those of a URL that you no longer " +
+				"use.",
 		}
 	}
 	return changeFailure(err, unknownCertificates)

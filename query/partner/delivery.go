@@ -30,8 +30,8 @@ func (f deliveryFilter) any() bool {
 	return f.state != nil || f.kind != nil || f.tx != nil || f.first != nil || f.last != nil
 }
 
-// Filtered is the Expensive of the list of deliveries: with a filter, PostgreSQL may read all deliveries of the partner,
-// once for the page and once for their number.
+// Filtered is the Expensive of the list of deliveries: with a filter, PostgreSQL may read all deliveries of the
+// partner, once for the page and once for their number.
 var Filtered = serve.Given("state", "type", "tx", "from", "to")
 
 func readDeliveryFilter(params *serve.Params) deliveryFilter {

@@ -38,7 +38,8 @@ type endpointDayJSON struct {
 
 // Health returns the state of the caller's endpoint on each of the last days, as far as attempts are kept.
 func (w *Webhooks) Health(r *serve.Request) (*serve.Answer, error) {
-	params := db.EndpointDaysParams{PartnerID: int64(r.Partner.ID), Days: healthDays, AtMost: mostOfDay, Measured: measuredOfDay}
+	params := db.EndpointDaysParams{PartnerID: int64(r.Partner.ID), Days: healthDays, AtMost: mostOfDay,
+		Measured: measuredOfDay}
 	if last, given := r.Params.Moment("to"); given && last < 0 { // PostgreSQL writes the years before 1 without their sign
 		r.Params.Fault("to", "must not be before 1970")
 	} else if given {

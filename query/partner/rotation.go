@@ -80,7 +80,8 @@ func neverKept(r *serve.Request, data any) *serve.Answer {
 	return &serve.Answer{Data: data}
 }
 
-const overlapRange = "The body must be a JSON object; its field overlapSeconds is an integer from 0 to 2592000, or absent."
+const overlapRange = "The body must be a JSON object; its field overlapSeconds is an integer from 0 to 2592000, or " +
+	"absent."
 
 // readOverlap reads {"overlapSeconds": n}. The body may be absent, and unknown fields are ignored.
 func readOverlap(r *serve.Request) (time.Duration, error) {

@@ -172,7 +172,8 @@ func beginStatement(ctx context.Context, r *serve.Request, p *ask.Pin, partner u
 		return nil, err
 	}
 	b.header = statement.Header{
-		ChainID: p.ChainID, PartnerID: partner, From: webhook.FormatTime(uint64(span.From)), To: webhook.FormatTime(uint64(span.To)),
+		ChainID: p.ChainID, PartnerID: partner, From: webhook.FormatTime(uint64(span.From)),
+		To:     webhook.FormatTime(uint64(span.To)),
 		Vaults: []statement.Vault{},
 		Block: statement.Block{Number: serve.Decimal(b.place.Number), Hash: b.place.Hash.Hex(),
 			Timestamp: webhook.FormatTime(uint64(b.place.Time))},
@@ -240,7 +241,8 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 		listed := slices.ContainsFunc(b.vaults, func(v state.Vault) bool { return v.Address == address })
 		if listed && late.CoveredTo < b.place.Number {
 			return serve.Unavailable(fmt.Sprintf(
-				"The blocks of this range are still being read for vault %s, which is at block %d.", address.Hex(), late.CoveredTo), nil)
+				"The blocks of this range are still being read for vault %s, which is at block %d.", address.Hex(), late.CoveredTo),
+				nil)
 		}
 	}
 	return nil

@@ -81,7 +81,8 @@ func (s *statementStream) fill(ctx context.Context, b *building) error {
 
 // counts reports whether an event belongs to a vault of the statement.
 func (b *building) counts(e *statementEvent) bool {
-	return slices.ContainsFunc(b.vaults, func(v state.Vault) bool { return v.Address == e.Vault && e.Block >= v.StartBlock })
+	return slices.ContainsFunc(b.vaults,
+		func(v state.Vault) bool { return v.Address == e.Vault && e.Block >= v.StartBlock })
 }
 
 func inChain(a, b *statementEvent) int {

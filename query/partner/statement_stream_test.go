@@ -101,8 +101,8 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 func TestStatementOfRetractedEvents(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
-	l.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, Partner: 7, ID: 1,
-		Assets: 5, Shares: 5, Block: 2, Tx: readtest.Tx(2)}, readtest.BlockRecord(2))
+	l.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice,
+		Partner: 7, ID: 1, Assets: 5, Shares: 5, Block: 2, Tx: readtest.Tx(2)}, readtest.BlockRecord(2))
 	l.Append(readtest.BlockRecord(3))
 	g.Write(l)
 	_, key, err := ed25519.GenerateKey(nil)
@@ -110,19 +110,20 @@ func TestStatementOfRetractedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	span := serve.Span{From: int64(readtest.BlockTime(1)), To: int64(readtest.BlockTime(2))}
-	c := readtest.Serve(t, g, serve.Route{Path: "/statement", Partner: true, IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-			b, err := beginStatement(ctx, r, p, 7, span, &registry.ProgramStatus{State: registry.Following})
-			if err != nil {
-				return nil, err
-			}
-			return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
-				l.Retract(1)
-				l.Append(readtest.BlockRecord(2), readtest.BlockRecord(3))
-				g.Write(l)
-				return b.write(ctx, w, key)
-			}}, nil
-		})
-	}})
+	c := readtest.Serve(t, g,
+		serve.Route{Path: "/statement", Partner: true, IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+				b, err := beginStatement(ctx, r, p, 7, span, &registry.ProgramStatus{State: registry.Following})
+				if err != nil {
+					return nil, err
+				}
+				return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+					l.Retract(1)
+					l.Append(readtest.BlockRecord(2), readtest.BlockRecord(3))
+					g.Write(l)
+					return b.write(ctx, w, key)
+				}}, nil
+			})
+		}})
 	c.Serve("/statement").Failed(t, http.StatusServiceUnavailable, "UNAVAILABLE")
 }

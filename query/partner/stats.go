@@ -34,8 +34,9 @@ func Stats(r *serve.Request) (*serve.Answer, error) {
 			return nil, err
 		}
 		sum := totals.Sum(owner, nil)
-		out := statsJSON{PartnerID: r.Partner.ID, PartnerName: r.Partner.Name, TotalDeposits: int64(sum.Deposits), TotalVolume: sum.Deposited.String(),
-			UniqueUsers: int64(totals.Of(owner, common.Address{}).Users), ByVault: []vaultVolumeJSON{}}
+		out := statsJSON{PartnerID: r.Partner.ID, PartnerName: r.Partner.Name, TotalDeposits: int64(sum.Deposits),
+			TotalVolume: sum.Deposited.String(), UniqueUsers: int64(totals.Of(owner, common.Address{}).Users),
+			ByVault: []vaultVolumeJSON{}}
 		for _, v := range p.Vaults {
 			if t := totals.Of(owner, v.Address); ask.HasDeposits(&v, t) {
 				out.ByVault = append(out.ByVault, vaultVolumeJSON{v.Written, int64(t.Deposits), t.Deposited.String()})
@@ -54,7 +55,8 @@ type routerJSON struct {
 func Router(address string, chainID uint64) serve.Handler {
 	return func(r *serve.Request) (*serve.Answer, error) {
 		if address == "" {
-			return nil, serve.NotFound("This deployment has no deposit router: deposits are attributed by the vaults themselves.")
+			return nil, serve.NotFound("This deployment has no deposit router: deposits are attributed by the vaults " +
+				"themselves.")
 		}
 		return &serve.Answer{Data: routerJSON{common.HexToAddress(address).Hex(), chainID}}, nil
 	}

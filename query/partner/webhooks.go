@@ -108,9 +108,11 @@ func clientFailure(err error) *serve.Failure {
 // forbidden address get the same response: our resolver may know names that a partner cannot look up, and the partner
 // could find out which exist. The log shows the difference, but no part of the URL, which may contain a secret.
 func (w *Webhooks) refused(r *serve.Request, refusal *guard.Refusal) error {
-	w.log.InfoContext(r.Context, "webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
+	w.log.InfoContext(r.Context, "webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id",
+		r.Header.Get("X-Request-Id"))
 	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
-		return invalidWebhookURL(guard.ForbiddenAddress, "its host must be a public address or a name that resolves only to public addresses")
+		return invalidWebhookURL(guard.ForbiddenAddress,
+			"its host must be a public address or a name that resolves only to public addresses")
 	}
 	return invalidWebhookURL(refusal.Reason, refusal.Error())
 }
@@ -143,7 +145,8 @@ func webhookURL(given string) (string, error) {
 }
 
 func invalidWebhookURL(reason, why string) *serve.Failure {
-	return &serve.Failure{Status: http.StatusBadRequest, Code: serve.CodeInvalidWebhookURL, Message: "The webhook URL is not accepted: " + why + ".",
+	return &serve.Failure{Status: http.StatusBadRequest, Code: serve.CodeInvalidWebhookURL,
+		Message: "The webhook URL is not accepted: " + why + ".",
 		Details: struct {
 			Reason string `json:"reason"`
 		}{reason}}
@@ -301,7 +304,8 @@ func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow
 	byEvent := make(map[uuid.UUID][]attemptJSON)
 	for _, a := range attempts {
 		byEvent[a.EventID] = append(byEvent[a.EventID], attemptJSON{
-			Number: a.Number, URL: a.Url, StartedAt: serve.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status, Error: a.Error,
+			Number: a.Number, URL: a.Url, StartedAt: serve.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status,
+			Error: a.Error,
 		})
 	}
 	out := make([]deliveryJSON, 0, len(rows))
@@ -331,12 +335,14 @@ func describeDelivery(r db.ListDeliveriesRow) deliveryJSON {
 // Events is the pull stream: the exact bytes of the webhooks, in the order of the caller's sequence. meta.next is the
 // after of the next call.
 func (w *Webhooks) Events(r *serve.Request) (*serve.Answer, error) {
-	after := r.Params.Integer("after", 0, 0, math.MaxInt64, "must be an integer of at least 0: the meta.next of an earlier response")
+	after := r.Params.Integer("after", 0, 0, math.MaxInt64,
+		"must be an integer of at least 0: the meta.next of an earlier response")
 	limit := r.Params.Integer("limit", serve.DefaultPageSize, 1, serve.MaxPageSize, "must be an integer from 1 to 100")
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
-	rows, err := w.db.EventsAfter(r.Context, db.EventsAfterParams{PartnerID: int64(r.Partner.ID), Sequence: int64(after), Limit: int32(limit) + 1})
+	rows, err := w.db.EventsAfter(r.Context,
+		db.EventsAfterParams{PartnerID: int64(r.Partner.ID), Sequence: int64(after), Limit: int32(limit) + 1})
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}

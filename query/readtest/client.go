@@ -36,7 +36,8 @@ func Serve(t testing.TB, g *Generation, routes ...serve.Route) *Client {
 // ServeBy is Serve with the test's own server.
 func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route) *Client {
 	t.Helper()
-	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute, time.Minute
+	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute,
+		time.Minute, time.Minute
 	c := &Client{T: t, Server: s}
 	s.Watcher = state.New(ChainID, serve.Questions(16), s.WriteTimeout, g.Config, nil, &c.live, s.Log)
 	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests

@@ -53,7 +53,8 @@ func closeObjects(s *openapi3.SchemaRef) {
 		return
 	}
 	v := s.Value
-	if v.Type.Is("object") && len(v.Properties) > 0 && v.AdditionalProperties.Has == nil && v.AdditionalProperties.Schema == nil {
+	if v.Type.Is("object") && len(v.Properties) > 0 && v.AdditionalProperties.Has == nil &&
+		v.AdditionalProperties.Schema == nil {
 		no := false
 		v.AdditionalProperties.Has = &no
 	}
@@ -94,10 +95,12 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 			fault("the document has this method")
 			return
 		}
-		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked}, c.Doc.Components.Responses["MethodNotAllowed"].Value, rec)
+		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked},
+			c.Doc.Components.Responses["MethodNotAllowed"].Value, rec)
 		return
 	case errors.Is(err, routers.ErrPathNotFound) && rec.Code == http.StatusNotFound:
-		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked}, c.Doc.Components.Responses["NotFound"].Value, rec)
+		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked},
+			c.Doc.Components.Responses["NotFound"].Value, rec)
 		return
 	case err != nil:
 		fault("the document does not contain this operation: %v", err)
@@ -116,7 +119,8 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 	}
 }
 
-func (c *Contract) judgeResponse(fault func(string, ...any), input *openapi3filter.RequestValidationInput, documented *openapi3.Response, rec *httptest.ResponseRecorder) {
+func (c *Contract) judgeResponse(fault func(string, ...any), input *openapi3filter.RequestValidationInput,
+	documented *openapi3.Response, rec *httptest.ResponseRecorder) {
 	header := rec.Header().Clone()
 	content := rec.Body.Bytes()
 	for name := range header {

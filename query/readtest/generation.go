@@ -137,7 +137,8 @@ func (l *Log) lists() []readmodel.ListRow {
 			row := eventRow(effect, l.ChainID)
 			switch {
 			case e.Kind == Block:
-				blocks[e.Block] = readmodel.ListRow{List: readmodel.Blocks, Key: *uint256.NewInt(e.Block), Block: e.Block, Hash: row.Hash, TS: row.TS}
+				blocks[e.Block] = readmodel.ListRow{List: readmodel.Blocks, Key: *uint256.NewInt(e.Block), Block: e.Block,
+					Hash: row.Hash, TS: row.TS}
 			case row.Effect != readmodel.NoEffect && !row.Passed:
 				effects = append(effects, *row)
 			}
@@ -186,7 +187,8 @@ func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 var eventNames = map[Kind]string{
 	Deposit: "DepositAccepted", Void: "DepositRequestCanceled",
 	Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
-	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept", Settlement: "WithdrawalsSettled",
+	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept",
+	Settlement: "WithdrawalsSettled",
 }
 
 // effects are the effects of the kinds of facts.
@@ -197,8 +199,9 @@ var effects = map[Kind]readmodel.EffectKind{
 }
 
 func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
-	row := &readmodel.EventRow{Seq: e.Seq, Sign: 1, Retracts: e.Retracts, Writer: Writer, Boundary: e.Boundary, Quarantined: e.Quarantined, Passed: e.Passed,
-		Block: e.Block, Hash: e.Hash, TS: e.At(), Vault: e.Fact.Vault, Tx: e.Tx, LogIndex: e.Index, Event: cmp.Or(e.Event, eventNames[e.Kind])}
+	row := &readmodel.EventRow{Seq: e.Seq, Sign: 1, Retracts: e.Retracts, Writer: Writer, Boundary: e.Boundary,
+		Quarantined: e.Quarantined, Passed: e.Passed, Block: e.Block, Hash: e.Hash, TS: e.At(), Vault: e.Fact.Vault, Tx: e.Tx,
+		LogIndex: e.Index, Event: cmp.Or(e.Event, eventNames[e.Kind])}
 	if e.Retracts != 0 {
 		row.Sign = -1
 	}
@@ -208,7 +211,8 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 		return row
 	case Vault:
 		row.Record, row.TS, row.Vault = readmodel.VaultRecord, 0, common.BytesToAddress(e.Meta.Address)
-		row.Payload = marshalled(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID, Fact: &event.Record_Vault{Vault: e.Meta}})
+		row.Payload = marshalled(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID,
+			Fact: &event.Record_Vault{Vault: e.Meta}})
 		return row
 	case Settlement:
 		row.Payload = settlement(e, chainID)
@@ -262,16 +266,19 @@ func marshalled(r *event.Record) string {
 }
 
 // ofUser are the kinds of facts that name a user.
-var ofUser = map[Kind]bool{Deposit: true, Void: true, Request: true, Funding: true, Claim: true, Cancel: true, Expiry: true}
+var ofUser = map[Kind]bool{Deposit: true, Void: true, Request: true, Funding: true, Claim: true, Cancel: true,
+	Expiry: true}
 
 // settlement returns the payload of a log whose values have no columns of their own.
 func settlement(e Entry, chainID uint64) string {
 	n := big.NewInt
-	topics, data, err := contracts.Encode(contracts.WithdrawalsSettled{SettlementID: n(int64(e.ID)), RequestCount: n(1), Shares: n(e.Shares), Assets: n(e.Assets), NavPerShare: n(e.Price)})
+	topics, data, err := contracts.Encode(contracts.WithdrawalsSettled{SettlementID: n(int64(e.ID)), RequestCount: n(1),
+		Shares: n(e.Shares), Assets: n(e.Assets), NavPerShare: n(e.Price)})
 	if err != nil {
 		panic(err)
 	}
-	l := &event.Log{Address: e.Fact.Vault.Bytes(), Data: data, BlockNumber: e.Block, BlockTime: uint64(BlockTime(e.Block)), TxHash: e.Tx.Bytes(), LogIndex: e.Index}
+	l := &event.Log{Address: e.Fact.Vault.Bytes(), Data: data, BlockNumber: e.Block, BlockTime: uint64(BlockTime(e.Block)),
+		TxHash: e.Tx.Bytes(), LogIndex: e.Index}
 	for _, topic := range topics {
 		l.Topics = append(l.Topics, topic.Bytes())
 	}
@@ -285,7 +292,8 @@ func (g *Generation) Live() string {
 	var rows []struct {
 		Line string `ch:"line"`
 	}
-	g.must(g.Conn.Select(context.Background(), &rows, "SELECT "+line+" AS line FROM lists WHERE list != 'touched' GROUP BY line HAVING sum(sign) > 0 ORDER BY line"))
+	g.must(g.Conn.Select(context.Background(), &rows,
+		"SELECT "+line+" AS line FROM lists WHERE list != 'touched' GROUP BY line HAVING sum(sign) > 0 ORDER BY line"))
 	var b strings.Builder
 	for _, r := range rows {
 		fmt.Fprintln(&b, r.Line)

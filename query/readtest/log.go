@@ -40,12 +40,13 @@ const (
 
 // Fact is the content of a log, a block or a vault record; only the fields of its kind are set.
 type Fact struct {
-	Kind           Kind
-	Vault          common.Address
-	User, Other    common.Address // owner; sender or receiver
-	Partner        uint32
-	ID, To         uint64 // deposit id, request index, first of a sweep; last of a sweep
-	Group          uint64 // of a deposit that is priced later (0: it is not); the one in which a void takes the user's deposits
+	Kind        Kind
+	Vault       common.Address
+	User, Other common.Address // owner; sender or receiver
+	Partner     uint32
+	ID, To      uint64 // deposit id, request index, first of a sweep; last of a sweep
+	// of a deposit that is priced later (0: it is not); the one in which a void takes the user's deposits
+	Group          uint64
 	Assets, Shares int64
 	Price, Supply  int64 // of a NAV; a settlement has Price, too
 	Expires        uint64

@@ -57,21 +57,24 @@ func (n *Node) SyncedBlock(t testing.TB, number uint64, facts ...Fact) []Fact {
 // block creates a block whose last receipts, as many as synced, belong to a state sync.
 func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fact {
 	t.Helper()
-	receipts := types.Receipts{{TxHash: Tx(250), Logs: []*types.Log{{Address: Unknown, Topics: []common.Hash{}}, {Address: Unknown, Topics: []common.Hash{}}}}}
+	receipts := types.Receipts{{TxHash: Tx(250),
+		Logs: []*types.Log{{Address: Unknown, Topics: []common.Hash{}}, {Address: Unknown, Topics: []common.Hash{}}}}}
 	for i, f := range facts {
 		topics, data, err := contracts.Encode(emitted(t, f))
 		if err != nil {
 			t.Fatal(err)
 		}
 		facts[i].Block, facts[i].Index = number, uint32(2+i)
-		receipts = append(receipts, &types.Receipt{Type: uint8(1+i) % 5, Status: 1, CumulativeGasUsed: uint64(i), TxHash: f.Tx,
-			Logs: []*types.Log{{Address: f.Vault, Topics: topics, Data: data}}})
+		receipts = append(receipts,
+			&types.Receipt{Type: uint8(1+i) % 5, Status: 1, CumulativeGasUsed: uint64(i), TxHash: f.Tx,
+				Logs: []*types.Log{{Address: f.Vault, Topics: topics, Data: data}}})
 	}
 	for _, r := range receipts {
 		r.Bloom = types.CreateBloom(r)
 	}
 	rooted := receipts[:len(receipts)-synced]
-	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(BlockTime(number)), Difficulty: new(big.Int), BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(rooted, trie.NewStackTrie(nil))}
+	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(BlockTime(number)), Difficulty: new(big.Int),
+		BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(rooted, trie.NewStackTrie(nil))}
 	for _, r := range receipts[len(rooted):] {
 		key := binary.BigEndian.AppendUint64([]byte("matic-bor-receipt-"), number)
 		r.Type, r.TxHash = types.LegacyTxType, crypto.Keccak256Hash(key, h.Hash().Bytes())
@@ -89,13 +92,16 @@ func emitted(t testing.TB, f Fact) contracts.Event {
 	id, assets, shares := new(big.Int).SetUint64(f.ID), big.NewInt(f.Assets), big.NewInt(f.Shares)
 	switch f.Kind {
 	case Deposit:
-		return contracts.DepositAccepted{DepositID: id, Owner: f.User, PartnerID: f.Partner, Sender: f.Other, Assets: assets, Shares: shares}
+		return contracts.DepositAccepted{DepositID: id, Owner: f.User, PartnerID: f.Partner, Sender: f.Other, Assets: assets,
+			Shares: shares}
 	case Request:
-		return contracts.WithdrawalRequested{RequestIndex: id, Owner: f.User, PartnerID: f.Partner, Receiver: f.Other, Shares: shares, AssetsEstimate: assets, ExpiresAt: f.Expires}
+		return contracts.WithdrawalRequested{RequestIndex: id, Owner: f.User, PartnerID: f.Partner, Receiver: f.Other,
+			Shares: shares, AssetsEstimate: assets, ExpiresAt: f.Expires}
 	case Claim:
 		return contracts.WithdrawalClaimed{RequestIndex: id, Owner: f.User, Receiver: f.Other, Shares: shares, Assets: assets}
 	case Nav:
-		return contracts.NavUpdated{NavID: id, Updater: f.User, NavPerShare: big.NewInt(f.Price), TotalAssets: assets, TotalSupply: big.NewInt(f.Supply)}
+		return contracts.NavUpdated{NavID: id, Updater: f.User, NavPerShare: big.NewInt(f.Price), TotalAssets: assets,
+			TotalSupply: big.NewInt(f.Supply)}
 	}
 	t.Fatalf("a node has no log for a %s", f.Kind)
 	return nil

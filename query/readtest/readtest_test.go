@@ -48,24 +48,26 @@ func TestGeneration(t *testing.T) {
 func TestServe(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
 	g.Write(l)
-	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/settlement/summary", Get: func(r *serve.Request) (*serve.Answer, error) {
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-			now, err := p.Now(ctx)
-			if err != nil || now != uint64(readtest.BlockTime(p.Block)) || len(p.Vaults) != 2 || p.Rank(readtest.VaultB) != 1 {
-				t.Errorf("block %d at %d, %v: %+v", p.Block, now, err, p.Vaults)
-			}
-			totals, err := ask.TotalsOf(ctx, p, readtest.VaultA)
-			var deposits uint64
-			for _, vault := range []common.Address{readtest.VaultA} {
-				deposits += totals.Of(vault, vault).Deposits
-			}
-			r.Header.Set("X-Deposits", fmt.Sprint(deposits))
-			return &serve.Answer{Data: []string{}}, err
-		})
-	}})
+	c := readtest.Serve(t, g,
+		serve.Route{Path: "/api/v1/settlement/summary", Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+				now, err := p.Now(ctx)
+				if err != nil || now != uint64(readtest.BlockTime(p.Block)) || len(p.Vaults) != 2 || p.Rank(readtest.VaultB) != 1 {
+					t.Errorf("block %d at %d, %v: %+v", p.Block, now, err, p.Vaults)
+				}
+				totals, err := ask.TotalsOf(ctx, p, readtest.VaultA)
+				var deposits uint64
+				for _, vault := range []common.Address{readtest.VaultA} {
+					deposits += totals.Of(vault, vault).Deposits
+				}
+				r.Header.Set("X-Deposits", fmt.Sprint(deposits))
+				return &serve.Answer{Data: []string{}}, err
+			})
+		}})
 	for path, want := range map[string]string{"": "3 11", "?asOfBlock=7": "2 7"} {
 		got := c.Serve("/api/v1/settlement/summary" + path)
-		if text := got.Header().Get("X-Deposits") + " " + got.Header().Get("X-Indexed-Block"); got.Code != 200 || text != want {
+		if text := got.Header().Get("X-Deposits") + " " + got.Header().Get("X-Indexed-Block"); got.Code != 200 ||
+			text != want {
 			t.Errorf("%q: %d %s %s, want %s", path, got.Code, text, got.Body, want)
 		}
 	}

@@ -45,7 +45,8 @@ func (w *World) Switch(to *Generation) {
 func (w *World) Watch(pool *pgxpool.Pool) { w.watch(pool, db.New(pool)) }
 
 func (w *World) watch(pool *pgxpool.Pool, queries state.Queries) {
-	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, queries, slog.New(slog.NewTextHandler(w.t.Output(), nil)))
+	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, queries,
+		slog.New(slog.NewTextHandler(w.t.Output(), nil)))
 	w.LookTimeout = time.Minute // the machine may be busy with other tests
 	w.t.Cleanup(w.Watcher.Close)
 }
@@ -92,7 +93,8 @@ func (w *World) Pass(ancestor uint64, keys ...readmodel.TouchedKey) {
 		Seq, Block, Rewrites uint64
 		TS                   uint32
 	}
-	row := w.Gen.Conn.QueryRow(w.t.Context(), "SELECT seq, block, rewrites, ts FROM lists WHERE list = 'cursor' GROUP BY ALL HAVING sum(sign) > 0")
+	row := w.Gen.Conn.QueryRow(w.t.Context(),
+		"SELECT seq, block, rewrites, ts FROM lists WHERE list = 'cursor' GROUP BY ALL HAVING sum(sign) > 0")
 	w.Gen.must(row.Scan(&was.Seq, &was.Block, &was.Rewrites, &was.TS))
 	touched := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(was.Seq + 1), Sign: 1, Seq: was.Seq + 1,
 		Touched: readmodel.JoinTouched(slices.Values(keys))}
@@ -103,7 +105,8 @@ func (w *World) Pass(ancestor uint64, keys ...readmodel.TouchedKey) {
 	}
 	var rows []readmodel.ListRow
 	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
-		rows = append(rows, readmodel.ListRow{List: list, Sign: -1, Seq: was.Seq, Block: was.Block, TS: was.TS, Rewrites: was.Rewrites},
+		rows = append(rows, readmodel.ListRow{List: list, Sign: -1, Seq: was.Seq, Block: was.Block, TS: was.TS,
+			Rewrites: was.Rewrites},
 			readmodel.ListRow{List: list, Sign: 1, Seq: was.Seq + 1, Block: was.Block, TS: was.TS, Rewrites: rewrites})
 	}
 	w.Gen.InsertLists(append(rows, touched))

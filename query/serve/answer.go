@@ -220,8 +220,8 @@ func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Heade
 	_, _ = w.Write(form.body) // a client that disconnected is not an error of the server
 }
 
-// bodyless reports whether the response to a request is sent without its body, because the client has it or requests only
-// the header.
+// bodyless reports whether the response to a request is sent without its body, because the client has it or requests
+// only the header.
 func (f *finished) bodyless(r *http.Request) bool {
 	return r.Method == http.MethodHead || f.known(r) != ""
 }

@@ -54,7 +54,8 @@ type flight struct {
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, answers: lru.NewBasicLRU[cacheKey, *finished](math.MaxInt), flights: make(map[cacheKey]*flight)}
+	return &cache{limit: limit, answers: lru.NewBasicLRU[cacheKey, *finished](math.MaxInt),
+		flights: make(map[cacheKey]*flight)}
 }
 
 // len returns the number of cached responses.
@@ -228,7 +229,8 @@ func (s *Server) create(r *Request, h Handler) (*finished, error) {
 	// A client that disconnects does not abort a query, because that would reset the connection to the engine.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)
 	defer cancel()
-	defer func(before context.Context) { r.Context = before }(r.Context) // a long response is requested again, in order to stream it
+	// a long response is requested again, in order to stream it
+	defer func(before context.Context) { r.Context = before }(r.Context)
 	r.Context = ctx
 	r.readParams()
 	a, err := h(r)

@@ -97,8 +97,9 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 // TestCanonicalRequests: differences that do not affect the response do not affect the key.
 func TestCanonicalRequests(t *testing.T) {
 	for query, want := range map[string]string{
-		"": "", "page=2&pageSize=5": "page=2&pageSize=5", "pageSize=5&page=2": "page=2&pageSize=5", "page=2&page=3": "page=2", "page=&pageSize=5": "pageSize=5",
-		"page=&page=2": "", "vault=%30x": "vault=0x", "page=%zz&a=1": "page=%zz&a=1",
+		"": "", "page=2&pageSize=5": "page=2&pageSize=5", "pageSize=5&page=2": "page=2&pageSize=5", "page=2&page=3": "page=2",
+		"page=&pageSize=5": "pageSize=5",
+		"page=&page=2":     "", "vault=%30x": "vault=0x", "page=%zz&a=1": "page=%zz&a=1",
 	} {
 		r := &Request{HTTP: httptest.NewRequest("GET", "/p", nil), Partner: &Partner{ID: 7, Name: "Seven"}, snapshot: at(9)}
 		r.HTTP.URL.RawQuery = query
@@ -164,7 +165,8 @@ func TestCacheIsBounded(t *testing.T) {
 	c := newCache(limit)
 	put := func(key string, size int) {
 		t.Helper()
-		if _, err := c.answer(t.Context(), cacheKey{path: key}, newest, always, free, maker(strings.Repeat("x", size))); err != nil {
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, newest, always, free,
+			maker(strings.Repeat("x", size))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +223,8 @@ func TestCrowdWaitingForAnotherRequest(t *testing.T) {
 	<-begun
 	const many, most = 50, 2
 	asking, asked := make(chan struct{}, many), make(chan struct{})
-	slots := newSlots(most, most, func() { t.Error("a request was rejected because of overload") }) // partners have as many slots
+	// partners have as many slots
+	slots := newSlots(most, most, func() { t.Error("a request was rejected because of overload") })
 	var times atomic.Int64
 	var group sync.WaitGroup
 	for n := range byte(many) {
@@ -266,7 +269,8 @@ func TestFailureOfAnotherRequest(t *testing.T) {
 		second *state.Snapshot
 		want   string
 		times  int64
-	}{{"the same snapshot", newest, "There is no such user.", 1}, {"a newer snapshot", at(2), `{"ok":true,"data":"Alice"}`, 2}} {
+	}{{"the same snapshot", newest, "There is no such user.", 1},
+		{"a newer snapshot", at(2), `{"ok":true,"data":"Alice"}`, 2}} {
 		s := New(16, 1<<20, prometheus.NewRegistry())
 		s.RequestTimeout = time.Minute
 		var times atomic.Int64
@@ -282,7 +286,8 @@ func TestFailureOfAnotherRequest(t *testing.T) {
 			return &Answer{Data: "Alice"}, nil
 		}
 		get := func(ctx context.Context, at *state.Snapshot) string {
-			f, err := s.cached(&Request{Context: ctx, HTTP: httptest.NewRequest("GET", "/users/alice", nil), snapshot: at}, handler)
+			f, err := s.cached(&Request{Context: ctx, HTTP: httptest.NewRequest("GET", "/users/alice", nil), snapshot: at},
+				handler)
 			if err != nil {
 				return err.Error()
 			}

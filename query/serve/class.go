@@ -14,7 +14,8 @@ type class int
 const (
 	cheap     class = iota
 	expensive       // may take a second of processor time; a cheap one takes some hundredths
-	proving         // waits for a node of the chain, which would leave a slot of the engine idle: its queries are expensive
+	// waits for a node of the chain, which would leave a slot of the engine idle: its queries are expensive
+	proving
 	classes
 )
 

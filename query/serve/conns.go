@@ -50,7 +50,8 @@ func NewConns(most, perAddress int, reg prometheus.Registerer) *Conns {
 	c := &Conns{
 		most: most, perAddress: perAddress, Trusted: func(netip.Addr) bool { return false },
 		all: make(map[*conn]struct{}), of: make(map[netip.Prefix]int),
-		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "navlog_query_connections", Help: "Open connections of clients."}),
+		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "navlog_query_connections",
+			Help: "Open connections of clients."}),
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "navlog_query_connections_closed_total",
 			Help: "Connections that were closed to make room (idle, header) or not accepted (full, address).",

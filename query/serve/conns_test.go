@@ -50,10 +50,12 @@ type exchange struct {
 }
 
 func newExchange(t *testing.T, most, perAddress int) *exchange {
-	e := &exchange{t: t, conns: NewConns(most, perAddress, prometheus.NewRegistry()), l: callers{make(chan net.Conn), make(chan struct{})}, answer: make(chan struct{})}
+	e := &exchange{t: t, conns: NewConns(most, perAddress, prometheus.NewRegistry()),
+		l: callers{make(chan net.Conn), make(chan struct{})}, answer: make(chan struct{})}
 	e.conns.IdleTimeout = 2 * time.Minute
 	e.conns.Trusted = func(ip netip.Addr) bool { return ip.String() == "10.0.0.1" }
-	server := &http.Server{IdleTimeout: 2 * time.Minute, ReadHeaderTimeout: 10 * time.Second, ConnContext: ConnContext, ConnState: e.conns.State,
+	server := &http.Server{IdleTimeout: 2 * time.Minute, ReadHeaderTimeout: 10 * time.Second, ConnContext: ConnContext,
+		ConnState: e.conns.State,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			answering(r.Context())
 			if r.URL.Path == "/wait" {
@@ -110,13 +112,15 @@ func (e *exchange) closedFor(why string) float64 {
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExchange(t, 4, 0)
-		busy, slow, first, second := e.connect("192.0.2.1"), e.connect("192.0.2.2"), e.connect("192.0.2.3"), e.connect("192.0.2.4")
+		busy, slow, first, second := e.connect("192.0.2.1"), e.connect("192.0.2.2"), e.connect("192.0.2.3"),
+			e.connect("192.0.2.4")
 		busy.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
 		slow.send("GET / HTTP/1.1\r\nHost:")
 		first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // idle again afterwards, later than the second
 		third := e.connect("192.0.2.5")
 		if !second.gone() || first.gone() || third.gone() {
-			t.Errorf("the oldest idle connection is closed: %t, a newer one: %t, the new one: %t", second.gone(), first.gone(), third.gone())
+			t.Errorf("the oldest idle connection is closed: %t, a newer one: %t, the new one: %t", second.gone(), first.gone(),
+				third.gone())
 		}
 		third.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
 		fourth := e.connect("192.0.2.6")

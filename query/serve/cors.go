@@ -13,11 +13,13 @@ const partnerPaths = "/api/v1/partner"
 // all. The names are for clients that do not support the star: headers that browsers, libraries and tracing tools
 // add, and those of navlog's responses.
 var (
-	sentByPages = strings.Join([]string{"*", "Accept", "Accept-Language", "Baggage", "Cache-Control", "Content-Language", "Content-Type",
-		"If-Modified-Since", "If-None-Match", "Last-Event-ID", "Pragma", "Priority", "Range", "Sentry-Trace", "Traceparent", "Tracestate",
+	sentByPages = strings.Join([]string{"*", "Accept", "Accept-Language", "Baggage", "Cache-Control", "Content-Language",
+		"Content-Type", "If-Modified-Since", "If-None-Match", "Last-Event-ID", "Pragma", "Priority", "Range", "Sentry-Trace",
+		"Traceparent", "Tracestate",
 		headerRequestID, "X-Requested-With"}, ", ")
-	readByPages = strings.Join([]string{"*", "Allow", "Content-Disposition", "Content-Encoding", "Content-Length", "Date", "Deprecation", "ETag", "Link",
-		"RateLimit", "RateLimit-Policy", "Retry-After", "Sunset", headerChainState, headerGeneration, headerBlock, headerSeq,
+	readByPages = strings.Join([]string{"*", "Allow", "Content-Disposition", "Content-Encoding", "Content-Length", "Date",
+		"Deprecation", "ETag", "Link", "RateLimit", "RateLimit-Policy", "Retry-After", "Sunset", headerChainState,
+		headerGeneration, headerBlock, headerSeq,
 		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", headerRequestID}, ", ")
 )
 

@@ -150,7 +150,8 @@ var errClientLeft = errors.New("the client has left")
 // clientLeft is the error of a request whose client disconnected. It counts as overload, so that other requests
 // waiting for the same response continue on slots of their own.
 func clientLeft(client context.Context) *Failure {
-	f := Unavailable("The client closed its side of the connection before the response was made.", errors.Join(errClientLeft, context.Cause(client)))
+	f := Unavailable("The client closed its side of the connection before the response was made.",
+		errors.Join(errClientLeft, context.Cause(client)))
 	f.Crowd = true
 	return f
 }

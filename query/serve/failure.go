@@ -36,7 +36,8 @@ type Failure struct {
 	Details any
 	Retry   time.Duration // Retry-After; 0: no header
 	Cause   error
-	Crowd   bool // overload, or a limit of the client: counted, not logged individually, and not the error of equal requests
+	// overload, or a limit of the client: counted, not logged individually, and not the error of equal requests
+	Crowd bool
 
 	position http.Header // headers of the state that it is about; nil: none
 }
@@ -66,7 +67,8 @@ func NoSuchVault() error { return NotFound("There is no such vault.") }
 
 // Unauthorized is 401, whatever is wrong with the key.
 func Unauthorized() *Failure {
-	return &Failure{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
+	return &Failure{Status: http.StatusUnauthorized, Code: CodeUnauthorized,
+		Message: "A valid API key is needed in the header x-api-key."}
 }
 
 // Disabled is 403 for a partner that the operator has disabled.
@@ -82,7 +84,8 @@ func InvalidParameter(faults ...Fault) *Failure {
 
 // Unavailable is 503: the same request may succeed a little later.
 func Unavailable(message string, cause error) *Failure {
-	return &Failure{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, Message: message, Retry: time.Second, Cause: cause}
+	return &Failure{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, Message: message, Retry: time.Second,
+		Cause: cause}
 }
 
 // Internal is 500: a fault of the server.

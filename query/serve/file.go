@@ -59,7 +59,9 @@ func (r *Request) readParams() {
 		r.Params.whole = r.server.FileRows
 	}
 	if r.format == files.CSV && !r.HTTP.ProtoAtLeast(1, 1) {
-		r.Params.Fault(formatParam, "must not be csv over HTTP/1.0, which cannot signal that a file was cut off: use HTTP/1.1, also between a proxy and navlog, or request parquet")
+		r.Params.Fault(formatParam,
+			"must not be csv over HTTP/1.0, which cannot signal that a file was cut off: use HTTP/1.1, also between a proxy "+
+				"and navlog, or request parquet")
 	}
 }
 
@@ -69,8 +71,10 @@ func (r *Request) AsFile() bool { return r.format != "" }
 // Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
 // rows are read at once, while an error can still be reported, and each later batch while the previous one is
 // written. If the file's block is rewritten meanwhile, the file is cut off.
-func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error)) (*Answer, error) {
-	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), next, func(ctx context.Context) error { return r.Settled(ctx, p) })
+func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error)) (*Answer,
+	error) {
+	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), next,
+		func(ctx context.Context) error { return r.Settled(ctx, p) })
 }
 
 // Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
@@ -82,7 +86,8 @@ func (r *Request) Settled(ctx context.Context, p *ask.Pin) error {
 // WholeAsRead is Whole for a list that does not depend on a block and may change while it is sent: each row is as it
 // was when it was read. So the file has no ETag, because only its bytes could identify it.
 func WholeAsRead[T any](ctx context.Context, r *Request, next func(context.Context) ([]T, error)) (*Answer, error) {
-	a, err := whole(ctx, r, r.listName()+"-"+r.server.Watcher.Now().UTC().Format("20060102T150405Z"), next, func(context.Context) error { return nil })
+	a, err := whole(ctx, r, r.listName()+"-"+r.server.Watcher.Now().UTC().Format("20060102T150405Z"), next,
+		func(context.Context) error { return nil })
 	if a != nil {
 		a.untagged = true
 	}
@@ -91,42 +96,46 @@ func WholeAsRead[T any](ctx context.Context, r *Request, next func(context.Conte
 
 // listName returns the list's part of a file name, made from its path.
 func (r *Request) listName() string {
-	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/", "-").Replace(routeOf(r.HTTP))
+	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/",
+		"-").Replace(routeOf(r.HTTP))
 }
 
 // whole is Whole with a name. Rows from next are written only if settled returns no error.
-func whole[T any](ctx context.Context, r *Request, name string, next func(context.Context) ([]T, error), settled func(context.Context) error) (*Answer, error) {
+func whole[T any](ctx context.Context, r *Request, name string, next func(context.Context) ([]T, error),
+	settled func(context.Context) error) (*Answer, error) {
 	rows, err := next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), Stream: func(ctx context.Context, out io.Writer) error {
-		w := files.NewWriter[T](r.format, out)
-		for len(rows) > 0 {
-			var more []T
-			err := ask.Together(
-				func() error { return w.Write(rows) },
-				func() error {
-					return r.Turn(ctx, func(ctx context.Context) (err error) {
-						if more, err = next(ctx); err == nil {
-							err = settled(ctx)
-						}
-						return err
-					})
-				},
-			)
-			if err != nil {
-				return err
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format),
+		Stream: func(ctx context.Context, out io.Writer) error {
+			w := files.NewWriter[T](r.format, out)
+			for len(rows) > 0 {
+				var more []T
+				err := ask.Together(
+					func() error { return w.Write(rows) },
+					func() error {
+						return r.Turn(ctx, func(ctx context.Context) (err error) {
+							if more, err = next(ctx); err == nil {
+								err = settled(ctx)
+							}
+							return err
+						})
+					},
+				)
+				if err != nil {
+					return err
+				}
+				rows = more
 			}
-			rows = more
-		}
-		return w.Close()
-	}}, nil
+			return w.Close()
+		}}, nil
 }
 
 // Listed returns a page of a list, or all of it as a file, which is read page by page: each begins after the last entry
 // of the previous one. count returns the number of entries, and describe what the answer has of one.
-func Listed[A any, R comparable, T any](ctx context.Context, r *Request, p *ask.Pin, page Page, question *ask.Page[A, R], args A,
+func Listed[A any, R comparable, T any](ctx context.Context, r *Request, p *ask.Pin, page Page,
+	question *ask.Page[A, R], args A,
 	count func() (int64, error), describe func(*R) T) (*Answer, error) {
 	if r.AsFile() {
 		var last *ask.Place

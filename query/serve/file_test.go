@@ -29,25 +29,26 @@ func TestFileCutOff(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	parts := 0
-	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
-		failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-			parts = 0
-			return serve.Whole(ctx, r, p, func(context.Context) ([]named, error) {
-				if parts++; uint64(parts) == failAt {
-					return nil, errors.New("the engine is gone")
-				}
-				if parts > 5 {
-					return nil, nil
-				}
-				noise := make([]byte, serve.StreamChunk) // random bytes do not compress, so they do not stay in a buffer
-				for i := range noise {
-					noise[i] = byte('!' + rand.IntN(90))
-				}
-				return []named{{string(noise)}}, nil
+	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g,
+		serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
+			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+				parts = 0
+				return serve.Whole(ctx, r, p, func(context.Context) ([]named, error) {
+					if parts++; uint64(parts) == failAt {
+						return nil, errors.New("the engine is gone")
+					}
+					if parts > 5 {
+						return nil, nil
+					}
+					noise := make([]byte, serve.StreamChunk) // random bytes do not compress, so they do not stay in a buffer
+					for i := range noise {
+						noise[i] = byte('!' + rand.IntN(90))
+					}
+					return []named{{string(noise)}}, nil
+				})
 			})
-		})
-	}})
+		}})
 	server := httptest.NewServer(c.Handler)
 	defer server.Close()
 	get := func(query string) (status int, body []byte, err error) {
@@ -84,39 +85,40 @@ func TestFileTimeout(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	const others, long = 100 * time.Millisecond, 300 * time.Millisecond
-	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-			first, last := true, time.Now().Add(long)
-			return serve.Whole(ctx, r, p, func(ctx context.Context) ([]named, error) {
-				if !first {
-					select {
-					case <-ctx.Done():
-						return nil, ctx.Err()
-					case <-time.After(time.Until(last)): // past the timeout of other responses, however slow the machine is
-						return nil, nil
+	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g,
+		serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+				first, last := true, time.Now().Add(long)
+				return serve.Whole(ctx, r, p, func(ctx context.Context) ([]named, error) {
+					if !first {
+						select {
+						case <-ctx.Done():
+							return nil, ctx.Err()
+						case <-time.After(time.Until(last)): // past the timeout of other responses, however slow the machine is
+							return nil, nil
+						}
 					}
-				}
-				first = false
-				return []named{{strings.Repeat("x", serve.StreamChunk)}}, nil
+					first = false
+					return []named{{strings.Repeat("x", serve.StreamChunk)}}, nil
+				})
 			})
-		})
-	}}, serve.Route{Path: "/document", IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
-		return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
-			return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
-				for range 2 {
-					if _, err := io.WriteString(w, strings.Repeat("x", serve.StreamChunk)); err != nil {
-						return err
+		}}, serve.Route{Path: "/document", IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
+				return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+					for range 2 {
+						if _, err := io.WriteString(w, strings.Repeat("x", serve.StreamChunk)); err != nil {
+							return err
+						}
+						select {
+						case <-ctx.Done():
+							return ctx.Err()
+						case <-time.After(long):
+						}
 					}
-					select {
-					case <-ctx.Done():
-						return ctx.Err()
-					case <-time.After(long):
-					}
-				}
-				return nil
-			}}, nil
-		})
-	}})
+					return nil
+				}}, nil
+			})
+		}})
 	c.Server.WriteTimeout = others
 	whole := func(path string, within time.Duration) error {
 		c.Server.FileTimeout = within

@@ -22,7 +22,8 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
 		}, []string{"route"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "navlog_query_panics_total", Help: "Requests that ended in a panic: they got a 500, or their response was cut off.",
+			Name: "navlog_query_panics_total",
+			Help: "Requests that ended in a panic: they got a 500, or their response was cut off.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_refused_total", Help: "Requests rejected with 503 because too many were in progress.",
@@ -32,11 +33,14 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 		Name: "navlog_query_open_streams", Help: "Streams of events that are open.",
 	})
 	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "navlog_query_cut_off_total", Help: "Long responses that ended early, by why: slow (the client read too slowly), late (too long), left (the client disconnected) or error.",
+		Name: "navlog_query_cut_off_total",
+		Help: "Long responses that ended early, by why: slow (the client read too slowly), late (too long), left (the " +
+			"client disconnected) or error.",
 	}, []string{"why"})
 	m.engine = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "navlog_query_slot_seconds_total",
-		Help: "Time that requests held a slot of the engine, by class: cheap or expensive; or, proving, a place to wait for proofs.",
+		Help: "Time that requests held a slot of the engine, by class: cheap or expensive; or, proving, a place to wait " +
+			"for proofs.",
 	}, []string{"class"})
 	for _, why := range []string{"slow", "late", "left", "error"} {
 		m.cut.WithLabelValues(why)

@@ -115,5 +115,6 @@ func (s *Server) cut(r *Request, out *patientWriter, err error) {
 	case "error":
 		log = s.Log.ErrorContext
 	}
-	log(r.Context, "answer cut off", "why", why, "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
+	log(r.Context, "answer cut off", "why", why, "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP),
+		"error", err)
 }

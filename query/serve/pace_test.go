@@ -173,7 +173,8 @@ func TestSlowLinks(t *testing.T) {
 				listener := &oneConn{make(chan net.Conn, 1), make(chan struct{})}
 				listener.conn <- l
 				ended := make(chan bool, 1) // whether the handler wrote all of the response
-				server := &http.Server{ConnContext: serve.ConnContext, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+				server := &http.Server{ConnContext: serve.ConnContext,
+					ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 					Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						whole := false
 						defer func() { ended <- whole }()

@@ -263,7 +263,8 @@ func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
 // asOfBlock is the parameter that requests the state at a past block.
 const asOfBlock = "asOfBlock"
 
-// asOfBlock parses the parameter, which must be a block that can be answered about at a snapshot; nil if either is absent.
+// asOfBlock parses the parameter, which must be a block that can be answered about at a snapshot; nil if either is
+// absent.
 func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
 	value := p.Get(asOfBlock)
 	if value == "" || s == nil {

@@ -85,8 +85,10 @@ func TestTimeParameters(t *testing.T) {
 		}
 	}
 	for _, value := range []string{
-		"2024-02-30", "2024-2-9", "2024-13-01", "29.02.2024", "2024-02-29T00:00:00", "2024-02-29 00:00:00Z", "2024-02-29T0:00:00Z",
-		"2024-02-29T00:00:00,5Z", "2024-02-29T24:00:00Z", "2024-02-29T00:00:00.1234567890Z", "9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01", "12345678901", "123456789012", "12345678901234", "-1", "+1", "1e9", "now", "0x10", "１",
+		"2024-02-30", "2024-2-9", "2024-13-01", "29.02.2024", "2024-02-29T00:00:00", "2024-02-29 00:00:00Z",
+		"2024-02-29T0:00:00Z",
+		"2024-02-29T00:00:00,5Z", "2024-02-29T24:00:00Z", "2024-02-29T00:00:00.1234567890Z", "9999-12-31T23:59:59-00:01",
+		"0000-01-01T00:00:00+00:01", "12345678901", "123456789012", "12345678901234", "-1", "+1", "1e9", "now", "0x10", "１",
 	} {
 		p := newParams("from=" + url.QueryEscape(value) + "&to=" + url.QueryEscape(value))
 		if p.Span(); fields(p) != "from to" {
@@ -110,14 +112,17 @@ func TestTimeParameters(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	want := common.HexToAddress("0xAbcdefABCDEF0123456789abcdef0123456789aB")
-	for _, good := range []string{"0xabcdefabcdef0123456789abcdef0123456789ab", "0xABCDEFABCDEF0123456789ABCDEF0123456789AB", "0xAbcdefABCDEF0123456789abcdef0123456789aB"} {
+	for _, good := range []string{"0xabcdefabcdef0123456789abcdef0123456789ab",
+		"0xABCDEFABCDEF0123456789ABCDEF0123456789AB", "0xAbcdefABCDEF0123456789abcdef0123456789aB"} {
 		p := newParams("vault=" + good)
 		if got := p.Filter("vault"); got == nil || *got != want || p.Err() != nil {
 			t.Errorf("%s: %v, %v", good, got, p.Err())
 		}
 	}
-	for _, bad := range []string{"abcdefabcdef0123456789abcdef0123456789ab", "0Xabcdefabcdef0123456789abcdef0123456789ab", "0xabcdefabcdef0123456789abcdef0123456789a",
-		"0xabcdefabcdef0123456789abcdef0123456789abc", "0xabcdefabcdef0123456789abcdef0123456789ag", "0x", "vitalik.eth", "%000"} {
+	for _, bad := range []string{"abcdefabcdef0123456789abcdef0123456789ab", "0Xabcdefabcdef0123456789abcdef0123456789ab",
+		"0xabcdefabcdef0123456789abcdef0123456789a",
+		"0xabcdefabcdef0123456789abcdef0123456789abc", "0xabcdefabcdef0123456789abcdef0123456789ag", "0x", "vitalik.eth",
+		"%000"} {
 		p := newParams("vault=" + bad)
 		p.Filter("vault")
 		if f, ok := p.Err().(*Failure); !ok || f.Code != "INVALID_ADDRESS" || f.Status != 400 {

@@ -66,7 +66,8 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 	return r.pinned(block, answer)
 }
 
-// ready returns an error if a parameter is invalid, or if there is no snapshot yet from which the request may be answered.
+// ready returns an error if a parameter is invalid, or if there is no snapshot yet from which the request may be
+// answered.
 func (r *Request) ready() error {
 	if err := r.Params.Err(); err != nil {
 		return err
@@ -107,7 +108,8 @@ func (r *Request) PinnedToFinal(depth uint64,
 	}
 	programs := r.server.Watcher.Registry()
 	newest := programs.Report(registry.Ingest, r.server.Watcher.Now())
-	if newest == nil || newest.State != registry.Following && newest.State != registry.Backfilling || newest.FinalBlock < r.snapshot.First {
+	if newest == nil || newest.State != registry.Following && newest.State != registry.Backfilling ||
+		newest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
 	}
 	if newest.LogID == "" || newest.LogID != programs.LogOf(r.snapshot.Generation) {
@@ -122,7 +124,8 @@ func (r *Request) PinnedToFinal(depth uint64,
 		ingest = programs.IngestUpTo(r.snapshot.Seq, r.server.Watcher.Now())
 	}
 	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
-		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
+		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the "+
+			"moment.", nil)
 	}
 	if r.snapshot.Block < r.snapshot.First+depth {
 		return nil, Unavailable(fmt.Sprintf("No indexed block is %d blocks below the newest one yet.", depth), nil)
@@ -143,10 +146,11 @@ func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error)
 // pinned makes an answer at a block, or at the newest one if block is nil. The request must be ready.
 func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
 	var out *Answer
-	p, err := ask.Answer(r.Context, r.server.Watcher, r.snapshot, block, func(ctx context.Context, p *ask.Pin) (err error) {
-		out, err = answer(ctx, p)
-		return err
-	})
+	p, err := ask.Answer(r.Context, r.server.Watcher, r.snapshot, block,
+		func(ctx context.Context, p *ask.Pin) (err error) {
+			out, err = answer(ctx, p)
+			return err
+		})
 	switch {
 	case err != nil && p != nil:
 		return nil, failure(err).about(p)
@@ -225,5 +229,6 @@ const (
 
 // position returns the headers with the state that an answer was made from.
 func position(generation int32, seq, block uint64) http.Header {
-	return http.Header{headerBlock: {Decimal(block)}, headerSeq: {Decimal(seq)}, headerGeneration: {strconv.Itoa(int(generation))}}
+	return http.Header{headerBlock: {Decimal(block)}, headerSeq: {Decimal(seq)},
+		headerGeneration: {strconv.Itoa(int(generation))}}
 }

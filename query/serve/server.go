@@ -113,11 +113,13 @@ type Server struct {
 // that for expensive ones; 0 means the default. It caches up to cacheBytes of responses. The caller sets the
 // other fields.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
-	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: newCache(cacheBytes)}
+	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows,
+		cache: newCache(cacheBytes)}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
 	s.slots = newEngine(orDefault(concurrency), s.metrics)
-	s.streams, s.files, s.lives = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused), newSlots(maxLive, 0, refused)
+	s.streams, s.files, s.lives = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused),
+		newSlots(maxLive, 0, refused)
 	s.streams.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
 	s.posts = newSlots(maxPosts, forPartners(maxPosts), refused)
 	s.posts.share.partner = postsPerPartner
@@ -340,7 +342,8 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 }
 
 func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {
-	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), server: s, vars: mux.Vars(r), snapshot: s.Watcher.Snapshot()}
+	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), server: s, vars: mux.Vars(r),
+		snapshot: s.Watcher.Snapshot()}
 }
 
 // Vary of a response that is compressed on request, and of one that may also be a page.
@@ -432,8 +435,8 @@ func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
 // statusClientGone appears only in metrics.
 const statusClientGone = 499
 
-// fail sends an error response, and logs the error if it is the server's. If the client has left, whatever its request met
-// follows from that. It may still read the response: net/http also reports a client that only closed its own side.
+// fail sends an error response, and logs the error if it is the server's. If the client has left, whatever its request
+// met follows from that. It may still read the response: net/http also reports a client that only closed its own side.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f, h := failure(err), w.Header()
 	if f.Status >= http.StatusInternalServerError && r.Context().Err() != nil {
@@ -445,7 +448,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	maps.Copy(h, f.position)
 	id := h.Get(headerRequestID)
 	if f.Status >= 500 && !f.Crowd {
-		s.Log.ErrorContext(r.Context(), "request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status", f.Status, "error", f.Error())
+		s.Log.ErrorContext(r.Context(), "request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status",
+			f.Status, "error", f.Error())
 	}
 	body, err := Encode(errorEnvelope{Error: errorBody{Code: f.Code, Message: f.Message, RequestID: id,
 		TraceID: telemetry.Sampled(r.Context()), Details: f.Details}})
@@ -467,7 +471,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func wrongMethod(w http.ResponseWriter, allow string) *Failure {
 	w.Header().Set("Allow", allow)
-	return &Failure{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "This path answers only to " + allow + "."}
+	return &Failure{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
+		Message: "This path answers only to " + allow + "."}
 }
 
 // routeOf returns the template of the path, which is safe for logs and metric labels.
@@ -510,7 +515,8 @@ func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
 // methodOf keeps methods invented by a client out of the metrics.
 func methodOf(r *http.Request) string {
 	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch,
+		http.MethodDelete:
 		return r.Method
 	}
 	return "other"

@@ -116,23 +116,25 @@ func TestTornAnswers(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
 	g.Write(l)
 	tries := 0
-	c := readtest.ServeBy(t, serve.New(16, 1<<20, prometheus.NewRegistry()), g, serve.Route{Path: "/torn", Get: func(r *serve.Request) (*serve.Answer, error) {
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-			if tries++; tries == 1 { // the new state is written, and the watcher has not seen it
-				l.Retract(10)
-				l.Append(readtest.BlockRecord(11), readtest.BlockRecord(12))
-				g.Write(l)
-			}
-			totals, err := ask.TotalsOf(ctx, p, readtest.VaultA)
-			if err == nil && p.Block == 11 {
-				err = serve.NotFound("There is no such thing.")
-			}
-			return &serve.Answer{Data: []uint64{totals.Of(readtest.VaultA, readtest.VaultA).Deposits}}, err
-		})
-	}})
+	c := readtest.ServeBy(t, serve.New(16, 1<<20, prometheus.NewRegistry()), g,
+		serve.Route{Path: "/torn", Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+				if tries++; tries == 1 { // the new state is written, and the watcher has not seen it
+					l.Retract(10)
+					l.Append(readtest.BlockRecord(11), readtest.BlockRecord(12))
+					g.Write(l)
+				}
+				totals, err := ask.TotalsOf(ctx, p, readtest.VaultA)
+				if err == nil && p.Block == 11 {
+					err = serve.NotFound("There is no such thing.")
+				}
+				return &serve.Answer{Data: []uint64{totals.Of(readtest.VaultA, readtest.VaultA).Deposits}}, err
+			})
+		}})
 	for range 2 {
 		r := c.Serve("/torn")
-		if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries, c.Server.Cached()); got != "[2] 12 2 1\n" {
+		if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries,
+			c.Server.Cached()); got != "[2] 12 2 1\n" {
 			t.Errorf("the response is %s", got)
 		}
 	}
@@ -147,7 +149,8 @@ func TestPanics(t *testing.T) {
 	c := startAPI(t, 1,
 		serve.Route{Path: "/broken", Get: func(*serve.Request) (*serve.Answer, error) { return nil, brokenPart() }},
 		serve.Route{Path: "/part", Get: func(*serve.Request) (*serve.Answer, error) {
-			return nil, ask.Together(func() error { return errors.New("another part") }, func() error { return ask.Together(brokenPart) })
+			return nil, ask.Together(func() error { return errors.New("another part") },
+				func() error { return ask.Together(brokenPart) })
 		}},
 		serve.Route{Path: "/begun", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
 			return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
@@ -161,7 +164,8 @@ func TestPanics(t *testing.T) {
 		}},
 		serve.Route{Path: "/live", Live: true, Get: func(r *serve.Request) (*serve.Answer, error) {
 			return r.Following(func(uint64) *serve.Answer {
-				return &serve.Answer{Kind: "text/event-stream", Live: func(context.Context, *serve.Live) error { return brokenPart() }}
+				return &serve.Answer{Kind: "text/event-stream",
+					Live: func(context.Context, *serve.Live) error { return brokenPart() }}
 			})
 		}},
 	)
@@ -210,18 +214,19 @@ func long(r *serve.Request) (*serve.Answer, error) {
 // TestStreams: the ETag of a long response is made from its inputs, because its bytes are not known before they are
 // sent.
 func TestStreams(t *testing.T) {
-	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true}, serve.Route{Path: "/cut", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
-		return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
-			return &serve.Answer{Stream: func(_ context.Context, w io.Writer) error {
-				if r.HTTP.URL.Query().Has("early") {
-					_, _ = io.WriteString(w, "{")
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true},
+		serve.Route{Path: "/cut", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
+				return &serve.Answer{Stream: func(_ context.Context, w io.Writer) error {
+					if r.HTTP.URL.Query().Has("early") {
+						_, _ = io.WriteString(w, "{")
+						return errors.New("no more")
+					}
+					_, _ = w.Write(make([]byte, 2*serve.StreamChunk))
 					return errors.New("no more")
-				}
-				_, _ = w.Write(make([]byte, 2*serve.StreamChunk))
-				return errors.New("no more")
-			}}, nil
-		})
-	}})
+				}}, nil
+			})
+		}})
 	first := c.Serve("/long")
 	first.JSON(t)
 	tags := map[string]bool{}
@@ -277,9 +282,11 @@ func TestLongAnswerBecomesShort(t *testing.T) {
 			return &serve.Answer{Data: []uint64{totals.Of(readtest.VaultA, readtest.VaultA).Deposits}}, err
 		})
 	}
-	c := readtest.ServeBy(t, serve.New(1, 1<<20, prometheus.NewRegistry()), g, serve.Route{Path: "/queue", Get: queue, Streamed: true})
+	c := readtest.ServeBy(t, serve.New(1, 1<<20, prometheus.NewRegistry()), g,
+		serve.Route{Path: "/queue", Get: queue, Streamed: true})
 	r := c.Serve("/queue")
-	if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries); got != "[2] 12 3\n" || r.Header().Get("ETag") == "" {
+	if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries); got != "[2] 12 3\n" ||
+		r.Header().Get("ETag") == "" {
 		t.Errorf("the response is %s with %v", got, r.Header())
 	}
 	if streams, slots := c.Server.StreamsTaken(), c.Server.EngineTaken(); streams+slots != 0 {
@@ -295,8 +302,8 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 			return &serve.Answer{Data: strings.Repeat("x", bytes)}, nil
 		}
 	}
-	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true}, serve.Route{Path: "/finished", Get: finished(256 << 10)},
-		serve.Route{Path: "/short", Get: finished(255 << 10)})
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true},
+		serve.Route{Path: "/finished", Get: finished(256 << 10)}, serve.Route{Path: "/short", Get: finished(255 << 10)})
 	var ip netip.Addr // the address of all clients in this test
 	var leave func()
 	tag := c.Serve("/finished").Header().Get("ETag")
@@ -343,13 +350,14 @@ func TestPartnersDoNotWaitForThePublic(t *testing.T) {
 // the POSTs of other partners.
 func TestPostsHoldNoEngineSlot(t *testing.T) {
 	begun, answer := make(chan struct{}), make(chan struct{})
-	c := startAPI(t, 4, serve.Route{Path: "/mine", Partner: true, Get: block, Post: func(r *serve.Request) (*serve.Answer, error) {
-		if r.Partner.ID == 7 {
-			begun <- struct{}{}
-			<-answer
-		}
-		return &serve.Answer{Data: "posted"}, nil
-	}})
+	c := startAPI(t, 4, serve.Route{Path: "/mine", Partner: true, Get: block,
+		Post: func(r *serve.Request) (*serve.Answer, error) {
+			if r.Partner.ID == 7 {
+				begun <- struct{}{}
+				<-answer
+			}
+			return &serve.Answer{Data: "posted"}, nil
+		}})
 	c.Server.Admit = func(r *serve.Request, _ *serve.Route) error {
 		id, err := strconv.Atoi(r.HTTP.Header.Get("X-Partner"))
 		r.Partner = &serve.Partner{ID: uint32(id)}
@@ -477,7 +485,8 @@ func TestBodiesAreReadFirst(t *testing.T) {
 	)
 	c.Server.Heartbeat = 10 * time.Millisecond
 	server := httptest.NewUnstartedServer(c.Handler)
-	server.Config.ReadHeaderTimeout, server.Config.ReadTimeout = 10*time.Second, 500*time.Millisecond // only the body may be late
+	// only the body may be late
+	server.Config.ReadHeaderTimeout, server.Config.ReadTimeout = 10*time.Second, 500*time.Millisecond
 	server.Config.RegisterOnShutdown(c.Server.EndLive)
 	server.Start()
 	t.Cleanup(server.Close) // after the connections
@@ -491,7 +500,8 @@ func TestBodiesAreReadFirst(t *testing.T) {
 		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", request, body); err != nil {
+		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", request,
+			body); err != nil {
 			t.Fatal(err)
 		}
 		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -557,7 +567,8 @@ func TestHalfClosedConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		var answer struct{ Error struct{ Code string } }
-		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || fmt.Sprint(r.StatusCode, " ", answer.Error.Code) != want {
+		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil ||
+			fmt.Sprint(r.StatusCode, " ", answer.Error.Code) != want {
 			t.Errorf("%q: %s %+v, %v; want %s", request, r.Status, answer, err, want)
 		}
 		conn.Close()

@@ -174,7 +174,8 @@ type waiter struct {
 }
 
 func newSlots(forAll, forPartners int, refused func()) *slots {
-	s := &slots{forAll: forAll, forPartners: forPartners, refused: refused, patience: waitForSlot, lines: make(map[member]*line)}
+	s := &slots{forAll: forAll, forPartners: forPartners, refused: refused, patience: waitForSlot,
+		lines: make(map[member]*line)}
 	s.share, s.queueShare = halves(forAll, s.all()), halves(s.places(), s.places())
 	return s
 }
@@ -402,7 +403,8 @@ func (s *slots) forget(l *line) {
 
 func (s *slots) full() error {
 	s.refused()
-	return &Failure{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, Message: "Too many requests are being answered. Retry-After says when to come back.", Retry: time.Second, Crowd: true}
+	return &Failure{Status: http.StatusServiceUnavailable, Code: CodeUnavailable,
+		Message: "Too many requests are being answered. Retry-After says when to come back.", Retry: time.Second, Crowd: true}
 }
 
 func tooLong(cause error) *Failure { return Unavailable("The answer took too long.", cause) }

@@ -93,9 +93,11 @@ func TestEveryAddressIsCharged(t *testing.T) {
 	if e.charged(all) || e.charged(holder{partner: 7}) {
 		t.Error("partners or the work for all live responses are charged")
 	}
-	for _, client := range []netip.Addr{{}, netip.IPv6Unspecified(), netip.IPv4Unspecified(), netip.MustParseAddr("198.51.100.7")} {
+	for _, client := range []netip.Addr{{}, netip.IPv6Unspecified(), netip.IPv4Unspecified(),
+		netip.MustParseAddr("198.51.100.7")} {
 		h := holder{client: client}
-		if !e.charged(h) || slices.ContainsFunc(h.members(), func(m member) bool { return slices.Contains(all.members(), m) }) {
+		if !e.charged(h) || slices.ContainsFunc(h.members(),
+			func(m member) bool { return slices.Contains(all.members(), m) }) {
 			t.Errorf("%s counts as the work for all live responses", client)
 		}
 	}
@@ -146,7 +148,8 @@ func TestFullQueueMakesRoom(t *testing.T) {
 		}
 	}
 	if n != 1 || last < len(dropped)-4 || c.roots[public].waiting != c.places() {
-		t.Errorf("%d requests made room, number %d the last of them; %d of %d wait", n, last, c.roots[public].waiting, c.places())
+		t.Errorf("%d requests made room, number %d the last of them; %d of %d wait", n, last, c.roots[public].waiting,
+			c.places())
 	}
 	for range c.places() / 4 {
 		if _, err := c.ask(address(101), false); err != nil { // as many as the others have
@@ -246,7 +249,8 @@ func TestNewcomersDoNotStarveOthers(t *testing.T) {
 // streams.
 func TestLongAnswersOfManyAddresses(t *testing.T) {
 	s := New(0, 0, prometheus.NewRegistry())
-	for name, of := range map[string]*slots{"files": s.files, "long responses": s.streams, "streams": s.lives, "streams that catch up": s.catchUps} {
+	for name, of := range map[string]*slots{"files": s.files, "long responses": s.streams, "streams": s.lives,
+		"streams that catch up": s.catchUps} {
 		c := &crowd{slots: of, t: t}
 		many := func(of func(n int) holder) (n int) {
 			for i := range 500 {
@@ -263,7 +267,8 @@ func TestLongAnswersOfManyAddresses(t *testing.T) {
 		if n := many(func(n int) holder { return subnet(uint16(n)) }); n == 0 || n > all/4 {
 			t.Errorf("%s: a /48 has %d of %d", name, n, all)
 		}
-		if n := many(func(n int) holder { return holder{client: netip.AddrFrom4([4]byte{10, 1, 1, byte(n)})} }); n == 0 || n > all/3 {
+		if n := many(func(n int) holder { return holder{client: netip.AddrFrom4([4]byte{10, 1, 1, byte(n)})} }); n == 0 ||
+			n > all/3 {
 			t.Errorf("%s: a /24 has %d of %d", name, n, all)
 		}
 		c.expect(name+" for another", true, c.come(address(2)))

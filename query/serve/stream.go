@@ -36,7 +36,8 @@ const (
 //
 // A response that is short, because the chain was reorganised since an earlier call of the handler, is returned and
 // not sent.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) (*finished, error) {
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) (*finished,
+	error) {
 	end := time.Now().Add(limit)
 	r.readParams()
 	leave, err := of.acquire(r.Context, r.holder())
@@ -111,7 +112,8 @@ func (s *Server) begin(r *Request, h Handler) (*Answer, error) {
 }
 
 // deliver sends a finished response, until end. A long one uses memory until its client has received it, so it needs a
-// place, and its client must receive MinRate. Only the work shows how long a response is, so the place is taken after it.
+// place, and its client must receive MinRate. Only the work shows how long a response is, so the place is taken after
+// it.
 func (s *Server) deliver(w http.ResponseWriter, r *Request, f *finished, end time.Time) error {
 	if len(f.plain.body) <= longBody || f.bodyless(r.HTTP) {
 		send(w, r.HTTP, f, f.position(r.snapshot))
@@ -136,8 +138,9 @@ func (s *Server) deliver(w http.ResponseWriter, r *Request, f *finished, end tim
 // Requests of two partners for the same URL get different tags.
 func (r *Request) stateTag(a *Answer) string {
 	h := r.Header
-	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
-		r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format), Decimal(uint64(r.holder().partner)), a.Input}, " ")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq),
+		h.Get(headerBlock), r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format),
+		Decimal(uint64(r.holder().partner)), a.Input}, " ")))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -165,7 +168,8 @@ func (r *Request) onExpensive(ctx context.Context, work func(context.Context) er
 
 // onSlot runs queries on an engine slot, which acquire takes, and within RequestTimeout.
 func (s *Server) onSlot(
-	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(), err error), work func(context.Context) error,
+	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(), err error),
+	work func(context.Context) error,
 ) error {
 	release, err := acquire(ctx, h)
 	if err != nil {

@@ -18,6 +18,9 @@ func limitUnsent(c net.Conn) {
 		return
 	}
 	if raw, err := tcp.SyscallConn(); err == nil { // the pace of a closed connection does not matter
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT,
+				maxUnsent)
+		})
 	}
 }

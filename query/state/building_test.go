@@ -21,6 +21,7 @@ func TestRetractedWhileItIsBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Seq != w.Log.Seq() || s.Block >= before.Block || !s.Partial {
-		t.Errorf("it is at seq %d of %d and block %d, although block %d was retracted", s.Seq, w.Log.Seq(), s.Block, before.Block)
+		t.Errorf("it is at seq %d of %d and block %d, although block %d was retracted", s.Seq, w.Log.Seq(), s.Block,
+			before.Block)
 	}
 }

@@ -21,7 +21,8 @@ type Chain struct {
 }
 
 // chainStates are the states of the parts, from best to worst.
-var chainStates = []string{registry.Following, registry.Backfilling, registry.Unknown, registry.Stalled, registry.Frozen}
+var chainStates = []string{registry.Following, registry.Backfilling, registry.Unknown, registry.Stalled,
+	registry.Frozen}
 
 // worse replaces the state if the given one is worse; the first of two equal states is kept.
 func (c *Chain) worse(state, reason string) {
@@ -135,7 +136,8 @@ func (c *Chain) Lag(s *Snapshot) (blocks, seconds *uint64) {
 // nothing is catching up, or no progress is made in the current state.
 func (c *Chain) ETA(s *Snapshot) *uint64 {
 	behind, _ := c.Lag(s)
-	if behind == nil || c.Project == nil || slices.Index(chainStates, c.State) > slices.Index(chainStates, registry.Backfilling) {
+	if behind == nil || c.Project == nil ||
+		slices.Index(chainStates, c.State) > slices.Index(chainStates, registry.Backfilling) {
 		return nil
 	}
 	var eta *uint64

@@ -15,7 +15,7 @@
 // built is used: its Snapshot is Partial, it has events but no lists, and only routes that use nothing but events are
 // served.
 //
-// While the generation has no indexed block, there is no Snapshot: before the first one, and after a reorganisation that
-// retracts all of them. Without PostgreSQL the Watcher continues with the last known generation. Without ClickHouse the
-// last snapshot stays, and queries fail with an Error.
+// While the generation has no indexed block, there is no Snapshot: before the first one, and after a reorganisation
+// that retracts all of them. Without PostgreSQL the Watcher continues with the last known generation. Without
+// ClickHouse the last snapshot stays, and queries fail with an Error.
 package state

@@ -25,11 +25,14 @@ func (s *Source) killable(ctx, question context.Context) (named context.Context,
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			return
 		}
-		kill := clickhouse.Context(context.WithoutCancel(question), clickhouse.WithQueryID(id), clickhouse.WithParameters(nil),
+		kill := clickhouse.Context(context.WithoutCancel(question), clickhouse.WithQueryID(id),
+			clickhouse.WithParameters(nil),
 			clickhouse.WithSettings(clickhouse.Settings{
-				"replace_running_query": 1, "replace_running_query_max_wait_ms": killWithin.Milliseconds(), "max_execution_time": int(killWithin.Seconds())}))
+				"replace_running_query": 1, "replace_running_query_max_wait_ms": killWithin.Milliseconds(),
+				"max_execution_time": int(killWithin.Seconds())}))
 		late := time.Now().Add(killWithin)
-		for pause := 20 * time.Millisecond; question.Err() == nil && time.Now().Before(late); pause *= 2 { // the query may not have begun yet
+		for pause := 20 * time.Millisecond; question.Err() == nil && time.Now().Before(late); pause *= 2 {
+			// the query may not have begun yet
 			var one uint8
 			_ = s.conn.QueryRow(kill, "SELECT 1").Scan(&one) // if this fails, the query ends at its deadline
 			select {

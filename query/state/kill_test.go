@@ -25,7 +25,8 @@ func TestAbandonedQuery(t *testing.T) {
 	}
 	const long = "SELECT count() AS n FROM numbers(1000000000000) WHERE sipHash64(number) = 0 -- abandoned"
 	running := func() (n uint64) {
-		if err := conn.QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%-- abandon' || 'ed'").Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(),
+			"SELECT count() FROM system.processes WHERE query LIKE '%-- abandon' || 'ed'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -45,7 +46,8 @@ func TestAbandonedQuery(t *testing.T) {
 	}
 	wait.For(t, "the engine has ended it", func() bool { return running() == 0 })
 	var rows []row
-	if err := source.Select(t.Context(), &rows, "SELECT toUInt64(7) AS n", nil); err != nil || fmt.Sprint(rows) != "[{7}]" {
+	if err := source.Select(t.Context(), &rows, "SELECT toUInt64(7) AS n", nil); err != nil ||
+		fmt.Sprint(rows) != "[{7}]" {
 		t.Errorf("the next query: %v, %v", rows, err)
 	}
 }

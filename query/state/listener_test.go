@@ -37,8 +37,10 @@ func TestListener(t *testing.T) {
 	}
 	wait.For(t, "the listener is connected", w.Listening)
 	wait.For(t, "a notification is received", func() bool { return receives(w.Gen.ID) })
-	wait.For(t, "a notification of another generation, or an older one, is ignored", func() bool { return !receives(w.Gen.ID + 1_000_000) })
-	if _, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
+	wait.For(t, "a notification of another generation, or an older one, is ignored",
+		func() bool { return !receives(w.Gen.ID + 1_000_000) })
+	if _, err := pool.Exec(ctx,
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
 		t.Fatal(err)
 	}
 	wait.For(t, "the listener is disconnected", func() bool { return !w.Listening() })

@@ -181,8 +181,8 @@ func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus
 	return nil
 }
 
-// choose decides which generation is served: the live one or, if there has been none yet, the newest one that is
-// being built. When a generation of another schema is made live, the one that was live before is served a little longer,
+// choose decides which generation is served: the live one or, if there has been none yet, the newest one that is being
+// built. When a generation of another schema is made live, the one that was live before is served a little longer,
 // because it still is a standby that a projector writes and nothing drops while an instance serves it.
 func (r *Registry) choose(generations []db.ListGenerationsRow, now time.Time) {
 	was := *r
@@ -190,7 +190,8 @@ func (r *Registry) choose(generations []db.ListGenerationsRow, now time.Time) {
 	live := slices.IndexFunc(generations, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
 	switch {
 	case live >= 0 && generations[live].Schema != readmodel.Schema():
-		r.fault = fmt.Sprintf("generation %d is live and has the tables of schema %s; this program reads schema %s: run the version that made it, or `navlog projection rebuild`",
+		r.fault = fmt.Sprintf("generation %d is live and has the tables of schema %s; this program reads schema %s: run "+
+			"the version that made it, or `navlog projection rebuild`",
 			generations[live].ID, generations[live].Schema, readmodel.Schema())
 		if !was.building && slices.ContainsFunc(generations, func(g db.ListGenerationsRow) bool {
 			return g.ID == was.served && g.State == registry.Standby && g.Schema == readmodel.Schema()
@@ -264,7 +265,8 @@ func (w *Watcher) FirstSync() *registry.BuildingStatus {
 	if r == nil || !r.building {
 		return nil
 	}
-	if report := r.Report(registry.Project, w.Now()); report != nil && report.Building != nil && report.Building.Generation == r.served {
+	if report := r.Report(registry.Project, w.Now()); report != nil && report.Building != nil &&
+		report.Building.Generation == r.served {
 		return report.Building
 	}
 	return nil

@@ -56,7 +56,8 @@ func TestWhichGeneration(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if err := w.Watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "has not reported yet which generation is live") {
+	if err := w.Watcher.Look(ctx); err == nil ||
+		!strings.Contains(err.Error(), "has not reported yet which generation is live") {
 		t.Errorf("before the first read of the registry: %v", err)
 	}
 	look("no generation is live: `navlog project` makes the first one")
@@ -69,12 +70,14 @@ func TestWhichGeneration(t *testing.T) {
 	building.WriteEvents(chain)
 	look(fmt.Sprintf("generation %d at 11, partial true", building.ID-w.Gen.ID))
 	first := w.Snapshot()
-	if len(first.Vaults) != 2 || first.First != 3 || first.Seq != chain.Seq() || first.Time != uint64(readtest.BlockTime(11)) {
+	if len(first.Vaults) != 2 || first.First != 3 || first.Seq != chain.Seq() ||
+		first.Time != uint64(readtest.BlockTime(11)) {
 		t.Errorf("the generation being built is reported as %+v", first)
 	}
 	set := func(id int32, from, to string) {
 		t.Helper()
-		if n, err := db.New(pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: from, NewState: to}); err != nil || n != 1 {
+		if n, err := db.New(pool).SetGenerationState(ctx,
+			db.SetGenerationStateParams{ID: id, OldState: from, NewState: to}); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 	}
@@ -114,7 +117,8 @@ func TestFirstSyncProgress(t *testing.T) {
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Building)
 	reports := func(status string) *registry.BuildingStatus {
 		t.Helper()
-		if err := db.New(pool).PutStatus(t.Context(), db.PutStatusParams{Program: "project", Instance: "a", Status: []byte(status)}); err != nil {
+		if err := db.New(pool).PutStatus(t.Context(),
+			db.PutStatusParams{Program: "project", Instance: "a", Status: []byte(status)}); err != nil {
 			t.Fatal(err)
 		}
 		if r := w.LookAtRegistry(t.Context()); r.Err != nil {
@@ -129,7 +133,8 @@ func TestFirstSyncProgress(t *testing.T) {
 		t.Errorf("another generation's progress is reported: %+v", got)
 	}
 	got := reports(fmt.Sprintf(`{"state":"building","building":{"generation":%d,"seq":5,"recordsLeft":7,"etaSeconds":9,"phase":"facts"}}`, w.Gen.ID))
-	if got == nil || got.Seq != 5 || got.RecordsLeft != 7 || got.ETASeconds == nil || *got.ETASeconds != 9 || got.Phase != registry.PhaseFacts {
+	if got == nil || got.Seq != 5 || got.RecordsLeft != 7 || got.ETASeconds == nil || *got.ETASeconds != 9 ||
+		got.Phase != registry.PhaseFacts {
 		t.Errorf("%+v", got)
 	}
 	w.Now = func() time.Time { return time.Now().Add(6 * time.Second) }
@@ -179,7 +184,8 @@ func TestMappingOfTheGeneration(t *testing.T) {
 		w.Log.Append(first, readtest.BlockRecord(1))
 		w.Log.Append(newest, readtest.BlockRecord(2))
 		w.Write()
-		if v := w.Look().Vaults; len(v) != 1 || v[0].Name != "Alpha 2" || v[0].Mapped.Description.Ranges[0].Mapping.Name != want {
+		if v := w.Look().Vaults; len(v) != 1 || v[0].Name != "Alpha 2" ||
+			v[0].Mapped.Description.Ranges[0].Mapping.Name != want {
 			t.Errorf("%s: %+v", want, v)
 		}
 	}

@@ -103,7 +103,8 @@ type Asset struct {
 
 // unlikeAssets reports whether a sum over vaults would add units of different size.
 func (s *Snapshot) unlikeAssets() bool {
-	return s != nil && slices.ContainsFunc(s.Vaults, func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
+	return s != nil && slices.ContainsFunc(s.Vaults,
+		func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
 }
 
 // emptyError reports that a generation has nothing to serve.
@@ -125,7 +126,8 @@ type cursorRow struct {
 }
 
 // look reads how far a generation is, and calls see with what each unit after seq after touched, in order.
-func look(ctx context.Context, source *Source, after uint64, see func(seq, ancestor uint64, keys []readmodel.TouchedKey)) (*Snapshot, error) {
+func look(ctx context.Context, source *Source, after uint64,
+	see func(seq, ancestor uint64, keys []readmodel.TouchedKey)) (*Snapshot, error) {
 	var rows []cursorRow
 	if err := source.Select(ctx, &rows, sqlCursor, number("after", after)); err != nil {
 		return nil, fmt.Errorf("read how far %s is: %w", source.Database, err)
@@ -158,7 +160,8 @@ func look(ctx context.Context, source *Source, after uint64, see func(seq, ances
 		}
 		see(r.Seq, ancestor, keys)
 	}
-	return &Snapshot{Generation: source.ID, Seq: at.Seq, Block: at.Block, Time: uint64(at.Time), Rewrites: at.Rewrites, Source: source}, nil
+	return &Snapshot{Generation: source.ID, Seq: at.Seq, Block: at.Block, Time: uint64(at.Time), Rewrites: at.Rewrites,
+		Source: source}, nil
 }
 
 // lookBuilding reads how far a generation is whose lists do not exist yet.
@@ -176,7 +179,8 @@ func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 		return nil, emptyError{source.Database}
 	}
 	r := rows[0]
-	return &Snapshot{Generation: source.ID, Seq: r.Seq, Block: r.Block, Time: uint64(r.Time), First: r.First, Partial: true, Source: source}, nil
+	return &Snapshot{Generation: source.ID, Seq: r.Seq, Block: r.Block, Time: uint64(r.Time), First: r.First,
+		Partial: true, Source: source}, nil
 }
 
 // number is a numeric query parameter.
@@ -318,14 +322,16 @@ func sorted(vaults []Vault) []Vault {
 func (s *Snapshot) decode(payload string) (Vault, error) {
 	var record event.Record
 	if err := proto.Unmarshal([]byte(payload), &record); err != nil {
-		return Vault{}, fmt.Errorf("its payload cannot be decoded: %w; rebuild the generation with `navlog projection rebuild`", err)
+		return Vault{}, fmt.Errorf("its payload cannot be decoded: %w; rebuild the generation with `navlog projection "+
+			"rebuild`", err)
 	}
 	v := record.GetVault()
 	if v == nil || len(v.GetAddress()) != common.AddressLength {
 		return Vault{}, errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
 	}
 	if record.GetChainId() != s.ChainID {
-		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the read models of its chain", record.GetChainId(), s.ChainID))
+		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the read "+
+			"models of its chain", record.GetChainId(), s.ChainID))
 	}
 	address := common.BytesToAddress(v.GetAddress())
 	if err := s.Source.mapped.Apply(v); err != nil {

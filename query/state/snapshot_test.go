@@ -21,7 +21,8 @@ import (
 func TestSnapshot(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
-	if s.Seq != w.Log.Seq() || s.Block != 11 || s.First != 3 || s.Time != uint64(readtest.BlockTime(11)) || s.Rewrites != 0 || s.Partial ||
+	if s.Seq != w.Log.Seq() || s.Block != 11 || s.First != 3 || s.Time != uint64(readtest.BlockTime(11)) ||
+		s.Rewrites != 0 || s.Partial ||
 		len(s.Vaults) != 2 || s.Vaults[0].Name != "Alpha" || s.VaultsSeq != 2 {
 		t.Errorf("the snapshot is %+v", s)
 	}
@@ -58,7 +59,8 @@ func TestVaultThatJoinedLate(t *testing.T) {
 	late.Passed = true
 	w.Log.Append(late, readtest.BlockRecord(12))
 	w.Write()
-	if s := w.Look(); len(s.Vaults) != 2 || s.First != 3 || s.Block != 12 || len(s.Absent) != 1 || s.Absent[0].Name != "Gamma" || s.Absent[0].Removed {
+	if s := w.Look(); len(s.Vaults) != 2 || s.First != 3 || s.Block != 12 || len(s.Absent) != 1 ||
+		s.Absent[0].Name != "Gamma" || s.Absent[0].Removed {
 		t.Errorf("%+v", s)
 	}
 }
@@ -81,7 +83,8 @@ func TestVaultThatLeft(t *testing.T) {
 			if passed {
 				here = append(absent, here...)
 			}
-			if len(here) != 2 || len(absent) != len(here)-len(s.Vaults) || here[0].Name != "Alpha" || !here[0].Removed || here[0].Asset.Decimals != 6 || here[1].Removed {
+			if len(here) != 2 || len(absent) != len(here)-len(s.Vaults) || here[0].Name != "Alpha" || !here[0].Removed ||
+				here[0].Asset.Decimals != 6 || here[1].Removed {
 				t.Errorf("vaults %+v, absent %+v", s.Vaults, absent)
 			}
 			w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha again", 1)) // in a generation that contains it
@@ -159,9 +162,12 @@ func TestLooksReadFewRows(t *testing.T) {
 	const many = 100_000
 	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	w.Write()
-	w.Gen.Exec(fmt.Sprintf("INSERT INTO events (seq, sign, record, boundary, block, ts) SELECT number + 3, 1, 'block', 1, number + 2, number FROM numbers(%d)", many))
-	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, block, ts, sign) SELECT 'blocks', number + 2, number + 2, number, 1 FROM numbers(%d)", many))
-	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, seq, sign) SELECT 'touched', -number, 0, 1 FROM numbers(%d)", many))
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO events (seq, sign, record, boundary, block, ts) SELECT number + 3, 1, 'block', "+
+		"1, number + 2, number FROM numbers(%d)", many))
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, block, ts, sign) SELECT 'blocks', number + 2, number + 2, "+
+		"number, 1 FROM numbers(%d)", many))
+	w.Gen.Exec(fmt.Sprintf("INSERT INTO lists (list, key, seq, sign) SELECT 'touched', -number, 0, 1 FROM numbers(%d)",
+		many))
 	w.Gen.Merge("events", "lists")
 	w.Look()
 	w.Pass(readmodel.Never)
@@ -187,20 +193,24 @@ func TestWrongQuestions(t *testing.T) {
 	}
 	var question *state.Error
 	for _, wrong := range []string{
-		"SELECT nonsense", "SELECT", "SELECT nonsense()", "SELECT length()", "SELECT length(1)", "SELECT greatest(1, 'a')", "SELECT sum(sum(1))",
+		"SELECT nonsense", "SELECT", "SELECT nonsense()", "SELECT length()", "SELECT length(1)", "SELECT greatest(1, 'a')",
+		"SELECT sum(sum(1))",
 		"SELECT block, count() FROM events", "SELECT {absent:UInt64}", "SELECT 'x'::Nonsense",
 	} {
 		if err := source.Select(t.Context(), &rows, wrong, nil); !errors.As(err, &question) || !question.Ours {
 			t.Errorf("a wrong question, %s: %v", wrong, err)
 		}
 	}
-	if err := source.Select(t.Context(), &rows, "SELECT 1 FROM nowhere", nil); !errors.As(err, &question) || question.Ours {
+	if err := source.Select(t.Context(), &rows, "SELECT 1 FROM nowhere", nil); !errors.As(err, &question) ||
+		question.Ours {
 		t.Errorf("a table that is gone: %v", err)
 	}
 	// No thread, missing rights, a wrong password, Keeper down, and a code of a later version.
 	for _, code := range []int{439, 497, 516, 999, 1999} {
-		refused := fmt.Sprintf("SELECT throwIf(1, 'not now', %d::Int16) SETTINGS allow_custom_error_code_in_throwif = 1", code)
-		if err := source.Select(t.Context(), &rows, refused, nil); !errors.As(err, &question) || question.Ours || !strings.Contains(err.Error(), fmt.Sprint(code)) {
+		refused := fmt.Sprintf("SELECT throwIf(1, 'not now', %d::Int16) SETTINGS allow_custom_error_code_in_throwif = 1",
+			code)
+		if err := source.Select(t.Context(), &rows, refused, nil); !errors.As(err, &question) || question.Ours ||
+			!strings.Contains(err.Error(), fmt.Sprint(code)) {
 			t.Errorf("an engine that returns the code %d: %v", code, err)
 		}
 	}
@@ -223,7 +233,8 @@ func TestQuestionsComeFirst(t *testing.T) {
 	}
 	question := `SELECT toInt32(getSetting('os_threads_nice_value_query')) AS nice, getSetting('enable_analyzer') AS analyzer,
 		toUInt64(getSetting('max_threads')) AS threads`
-	for settings, want := range map[string]row{"": {-10, false, 1}, " SETTINGS max_threads = 2, enable_analyzer = 1": {-10, true, 2}} {
+	for settings, want := range map[string]row{"": {-10, false, 1},
+		" SETTINGS max_threads = 2, enable_analyzer = 1": {-10, true, 2}} {
 		var got []row
 		if err := source.Select(t.Context(), &got, question+settings, nil); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)

@@ -106,7 +106,8 @@ func bounded(ctx context.Context, parameters clickhouse.Parameters) (context.Con
 	settings["send_profile_events"] = 0
 	settings["max_query_size"] = longestText
 	settings["os_threads_nice_value_query"] = questionNice
-	return clickhouse.Context(withoutDeadline{readmodel.Traced(ctx)}, clickhouse.WithSettings(settings), clickhouse.WithParameters(parameters)), cancel
+	return clickhouse.Context(withoutDeadline{readmodel.Traced(ctx)}, clickhouse.WithSettings(settings),
+		clickhouse.WithParameters(parameters)), cancel
 }
 
 // withoutDeadline hides a deadline from the driver, which would derive its own max_execution_time from it.

@@ -61,7 +61,8 @@ func TestUnchanged(t *testing.T) {
 func TestTouchedAll(t *testing.T) {
 	units := begun(10)
 	units.unit(11, readmodel.Never, readmodel.TouchedAll)
-	if units.unchanged(3, 10, 11, []readmodel.TouchedKey{key(1)}) || !units.unchanged(3, 11, 11, []readmodel.TouchedKey{key(1)}) {
+	if units.unchanged(3, 10, 11, []readmodel.TouchedKey{key(1)}) ||
+		!units.unchanged(3, 11, 11, []readmodel.TouchedKey{key(1)}) {
 		t.Error("all keys should be touched by that unit only")
 	}
 }

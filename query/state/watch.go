@@ -62,7 +62,8 @@ type Queries interface {
 }
 
 // New returns a watcher that has not looked yet. It listens for notifications on a connection of pool.
-func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readmodel.Config, pool *pgxpool.Pool, queries Queries,
+func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readmodel.Config, pool *pgxpool.Pool,
+	queries Queries,
 	log *slog.Logger) *Watcher {
 	w := &Watcher{
 		ChainID: chainID, Conns: conns, LongestAnswer: longestAnswer, Now: time.Now, LookTimeout: lookTimeout,
@@ -187,13 +188,15 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	w.show(s)
 	if s.unlikeAssets() && !was.unlikeAssets() {
-		w.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.Vaults))
+		w.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size",
+			"vaults", len(s.Vaults))
 	}
 	return nil
 }
 
 // snapshotOf reads the newest state of a generation; it returns was if nothing changed.
-func (w *Watcher) snapshotOf(ctx context.Context, source *Source, building bool, was *Snapshot) (s *Snapshot, err error) {
+func (w *Watcher) snapshotOf(ctx context.Context, source *Source, building bool, was *Snapshot) (s *Snapshot,
+	err error) {
 	known := was != nil && was.Generation == source.ID && was.Partial == building
 	if building {
 		s, err = lookBuilding(ctx, source)

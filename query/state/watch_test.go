@@ -22,7 +22,8 @@ func TestNothingToServe(t *testing.T) {
 	w.Register(reg)
 	age := func(want string) {
 		t.Helper()
-		text := "# HELP navlog_query_snapshot_age_seconds Time since the read models were last seen; 0 before the first time.\n# TYPE navlog_query_snapshot_age_seconds gauge\nnavlog_query_snapshot_age_seconds " + want + "\n"
+		text := "# HELP navlog_query_snapshot_age_seconds Time since the read models were last seen; 0 before the first " +
+			"time.\n# TYPE navlog_query_snapshot_age_seconds gauge\nnavlog_query_snapshot_age_seconds " + want + "\n"
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(text), "navlog_query_snapshot_age_seconds"); err != nil {
 			t.Error(err)
 		}

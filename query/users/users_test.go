@@ -26,8 +26,10 @@ func TestPastListsHaveEveryUser(t *testing.T) {
 	l.Append(readtest.BlockRecord(3))
 	g.Write(l)
 	client := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users", Get: List, Expensive: serve.PastByAmount})
-	for _, path := range []string{"/api/v1/users?sortBy=totalDeposited&sortOrder=asc", "/api/v1/users?sortBy=totalWithdrawn",
-		"/api/v1/users?sortBy=totalDeposited&asOfBlock=2", "/api/v1/users?sortBy=totalDeposited&sortOrder=asc&asOfBlock=2", "/api/v1/users?sortBy=totalWithdrawn&asOfBlock=2"} {
+	for _, path := range []string{"/api/v1/users?sortBy=totalDeposited&sortOrder=asc",
+		"/api/v1/users?sortBy=totalWithdrawn",
+		"/api/v1/users?sortBy=totalDeposited&asOfBlock=2", "/api/v1/users?sortBy=totalDeposited&sortOrder=asc&asOfBlock=2",
+		"/api/v1/users?sortBy=totalWithdrawn&asOfBlock=2"} {
 		body := client.Get(path).Body.String()
 		for _, user := range []common.Address{readtest.Alice, readtest.Bob} {
 			if !strings.Contains(body, user.Hex()) {

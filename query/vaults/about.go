@@ -117,5 +117,6 @@ func ByVault(entries []About) Abouts {
 
 func (a Abouts) of(vault common.Address) aboutJSON {
 	e := a[vault]
-	return aboutJSON{serve.OrNull(e.Description), serve.OrNull(e.ManagementFee), serve.OrNull(e.PerformanceFee), serve.OrNull(e.Link)}
+	return aboutJSON{serve.OrNull(e.Description), serve.OrNull(e.ManagementFee), serve.OrNull(e.PerformanceFee),
+		serve.OrNull(e.Link)}
 }

@@ -19,9 +19,10 @@ func TestAboutIsChecked(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]About{
-		"http.vaults[0].address is \"0x12\"":                        {Address: "0x12", Description: "d"},
-		"http.vaults[0] has only an address":                        {Address: someVault},
-		"http.vaults[0].description has 501 characters":             {Address: someVault, Description: strings.Repeat("é", 501)},
+		"http.vaults[0].address is \"0x12\"": {Address: "0x12", Description: "d"},
+		"http.vaults[0] has only an address": {Address: someVault},
+		"http.vaults[0].description has 501 characters": {Address: someVault,
+			Description: strings.Repeat("é", 501)},
 		"http.vaults[0].description must be plain text on one line": {Address: someVault, Description: "two\nlines"},
 		"http.vaults[0].managementFee is \"2%\"":                    {Address: someVault, ManagementFee: "2%"},
 		"http.vaults[0].managementFee is \"-1\"":                    {Address: someVault, ManagementFee: "-1"},
@@ -30,8 +31,9 @@ func TestAboutIsChecked(t *testing.T) {
 		"http.vaults[0].performanceFee is \"1e1\"":                  {Address: someVault, PerformanceFee: "1e1"},
 		"http.vaults[0].link must be an https URL":                  {Address: someVault, Link: "http://vault.example/"},
 		"must be an https URL with a host":                          {Address: someVault, Link: "javascript:alert(1)"},
-		"http.vaults[0].link must have no user":                     {Address: someVault, Link: "https://a:secret@vault.example/"},
-		"http.vaults[0].link is longer":                             {Address: someVault, Link: "https://vault.example/" + strings.Repeat("x", 500)},
+		"http.vaults[0].link must have no user": {Address: someVault,
+			Link: "https://a:secret@vault.example/"},
+		"http.vaults[0].link is longer": {Address: someVault, Link: "https://vault.example/" + strings.Repeat("x", 500)},
 	} {
 		err := CheckAbout([]About{bad})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -68,6 +68,7 @@ func Navs(r *serve.Request) (*serve.Answer, error) {
 			return ask.Growth(ctx, p, ask.Whose{Owners: []common.Address{address}}, args.Blocks,
 				func(s *ask.Sums) uint64 { return s.Owners.Of(address, address).Navs })
 		}
-		return serve.Listed(ctx, r, p, page, ask.VaultEvents, args, count, func(n *ask.VaultEvent) navJSON { return navOf(n, v) })
+		return serve.Listed(ctx, r, p, page, ask.VaultEvents, args, count,
+			func(n *ask.VaultEvent) navJSON { return navOf(n, v) })
 	})
 }

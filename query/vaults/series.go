@@ -198,7 +198,8 @@ type found struct {
 }
 
 // points reads the buckets of a time range, and makes points of them.
-func points(ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span serve.Span, now int64) ([]pointJSON, error) {
+func points(ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span serve.Span, now int64) ([]pointJSON,
+	error) {
 	e := b.within(span)
 	f, err := find(ctx, p, v.Address, b, e)
 	if err != nil {
@@ -210,7 +211,8 @@ func points(ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span ser
 	}
 	if n := e.last - e.first + 1; n > maxPoints {
 		return nil, serve.InvalidParameter(serve.Fault{Field: "from",
-			Reason: fmt.Sprintf("would give %d points, and at most %d are given: choose a later from, an earlier to, or a longer interval", n, maxPoints)})
+			Reason: fmt.Sprintf("would give %d points, and at most %d are given: choose a later from, an earlier to, or a "+
+				"longer interval", n, maxPoints)})
 	}
 	return f.points(v, b, e, now), nil
 }
@@ -240,8 +242,9 @@ func differences(ends []bucketEnd, last int64) map[int64]flows {
 	before := bucketEnd{Deposited: "0", Estimated: "0", Claimed: "0"}
 	for _, end := range ends {
 		f := flows{
-			deposits: int64(end.Deposits - before.Deposits), requests: int64(end.Requests - before.Requests), claims: int64(end.Claims - before.Claims),
-			users: int64(end.Users - before.Users), deposited: minus(end.Deposited, before.Deposited),
+			deposits: int64(end.Deposits - before.Deposits), requests: int64(end.Requests - before.Requests),
+			claims: int64(end.Claims - before.Claims),
+			users:  int64(end.Users - before.Users), deposited: minus(end.Deposited, before.Deposited),
 			estimated: minus(end.Estimated, before.Estimated), claimed: minus(end.Claimed, before.Claimed),
 		}
 		if f.some() && end.Bucket <= last {
@@ -263,7 +266,8 @@ func (f flows) plus(other flows) flows {
 	if f.deposited == nil {
 		return other
 	}
-	f.deposits, f.requests, f.claims, f.users = f.deposits+other.deposits, f.requests+other.requests, f.claims+other.claims, f.users+other.users
+	f.deposits, f.requests, f.claims, f.users = f.deposits+other.deposits, f.requests+other.requests,
+		f.claims+other.claims, f.users+other.users
 	f.deposited.Add(f.deposited, other.deposited)
 	f.estimated.Add(f.estimated, other.estimated)
 	f.claimed.Add(f.claimed, other.claimed)
@@ -302,15 +306,18 @@ func (f *found) points(v *state.Vault, b buckets, e extent, now int64) []pointJS
 	out := make([]pointJSON, 0, e.last-e.first+1)
 	for bucket := e.first; bucket <= e.last; bucket++ {
 		end := b.start(bucket + 1)
-		point := pointJSON{Start: serve.Millis(time.Unix(b.start(bucket), 0)), End: serve.Millis(time.Unix(end, 0)), Complete: end <= now}
+		point := pointJSON{Start: serve.Millis(time.Unix(b.start(bucket), 0)), End: serve.Millis(time.Unix(end, 0)),
+			Complete: end <= now}
 		in := f.flows[bucket]
-		point.Deposits, point.Requested, point.Claimed = flow(in.deposits, in.deposited), flow(in.requests, in.estimated), flow(in.claims, in.claimed)
+		point.Deposits, point.Requested, point.Claimed = flow(in.deposits, in.deposited), flow(in.requests, in.estimated),
+			flow(in.claims, in.claimed)
 		point.NewUsers = in.users
 		total += point.NewUsers
 		point.Users = total
 		point.Nav, inForce = f.nav(bucket, inForce)
 		if inForce != nil {
-			point.TotalAssets, point.TotalSupply = worth(v, inForce.LastBlock, inForce.LastLog, inForce.Assets.String(), inForce.Supply.String())
+			point.TotalAssets, point.TotalSupply = worth(v, inForce.LastBlock, inForce.LastLog, inForce.Assets.String(),
+				inForce.Supply.String())
 		}
 		out = append(out, point)
 	}
@@ -340,7 +347,8 @@ func (f *found) nav(bucket int64, before *updates) (*candleJSON, *updates) {
 			after = before
 		}
 	}
-	return &candleJSON{Open: open.String(), High: high.String(), Low: low.String(), Close: after.Close.String(), Updates: u.Count}, after
+	return &candleJSON{Open: open.String(), High: high.String(), Low: low.String(), Close: after.Close.String(),
+		Updates: u.Count}, after
 }
 
 // laterThan reports whether the last of the updates comes after that of the others in chain order.

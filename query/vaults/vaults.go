@@ -114,7 +114,8 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.NAV) vaultJSON {
 	}
 	if newest != nil {
 		price := newest.PerShare.String()
-		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, uint32(newest.LogIndex), newest.Assets.String(), newest.Supply.String())
+		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, uint32(newest.LogIndex), newest.Assets.String(),
+			newest.Supply.String())
 		out.NavPerShare, out.NavUpdatedAt = &price, serve.TimeOrNull(newest.Time)
 	}
 	return out

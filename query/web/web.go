@@ -42,7 +42,8 @@ var dist embed.FS
 var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/tx/{hash}", "/search",
 	"/compare", "/partner", "/partner/delivery/{eventId}", "/status"}
 
-var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml"}
 
 // Files returns the page, at each of its paths, and what it loads.
 func Files() []serve.File {
@@ -56,7 +57,8 @@ func Files() []serve.File {
 		panic(err) // the pattern is valid
 	}
 	for _, name := range names {
-		out = append(out, serve.File{Path: "/assets/" + path.Base(name), Kind: kinds[path.Ext(name)], Body: read(name), Immutable: true})
+		out = append(out, serve.File{Path: "/assets/" + path.Base(name), Kind: kinds[path.Ext(name)], Body: read(name),
+			Immutable: true})
 	}
 	return out
 }

@@ -20,7 +20,8 @@ func TestPageAmidUnit(t *testing.T) {
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
 	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	fact := func(kind readtest.Kind, id, block uint64) readtest.Fact {
-		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id, Assets: 1, Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
+		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id,
+			Assets: 1, Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
 	}
 	for id := range uint64(requests) {
 		w.Log.Add(fact(readtest.Request, id, 2), 0)
@@ -47,9 +48,10 @@ func TestPageAmidUnit(t *testing.T) {
 		{"queue as of its block", forwards, readtest.Funding, func(ctx context.Context, p *ask.Pin) ([]request, error) {
 			return pastQueuePage.Read(ctx, p, inQueue{}, 0, size)
 		}, nil},
-		{"queue as of its block, closed", forwards, readtest.Cancel, func(ctx context.Context, p *ask.Pin) ([]request, error) {
-			return pastQueuePage.Read(ctx, p, inQueue{}, 0, size)
-		}, nil},
+		{"queue as of its block, closed", forwards, readtest.Cancel,
+			func(ctx context.Context, p *ask.Pin) ([]request, error) {
+				return pastQueuePage.Read(ctx, p, inQueue{}, 0, size)
+			}, nil},
 		{"queue", forwards, readtest.Expiry, func(ctx context.Context, p *ask.Pin) ([]request, error) {
 			return queuePage.Read(ctx, p, inQueue{}, 0, size)
 		}, ask.ErrRewritten},
@@ -107,10 +109,11 @@ func TestPageAmidUnit(t *testing.T) {
 func TestFarPages(t *testing.T) {
 	const requests = 1500
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
-	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1),
+		readtest.BlockRecord(1))
 	for id := range uint64(requests) {
-		f := readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id,
-			Assets: 1, Shares: 1, Block: 2 + id/100, Index: uint32(id % 100), Tx: readtest.Tx(byte(id))}
+		f := readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice,
+			ID: id, Assets: 1, Shares: 1, Block: 2 + id/100, Index: uint32(id % 100), Tx: readtest.Tx(byte(id))}
 		switch {
 		case id%11 == 0:
 			f.Vault = readtest.VaultB
@@ -126,7 +129,8 @@ func TestFarPages(t *testing.T) {
 		if id%11 == 0 {
 			vault = readtest.VaultB
 		}
-		w.Log.Add(readtest.Fact{Kind: readtest.Claim, Vault: vault, User: readtest.Alice, Other: readtest.Alice, ID: id, Block: 20, Index: uint32(id), Tx: readtest.Tx(1)}, 0)
+		w.Log.Add(readtest.Fact{Kind: readtest.Claim, Vault: vault, User: readtest.Alice, Other: readtest.Alice, ID: id,
+			Block: 20, Index: uint32(id), Tx: readtest.Tx(1)}, 0)
 	}
 	w.Log.Append(readtest.BlockRecord(20))
 	w.Write()

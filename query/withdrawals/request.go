@@ -87,7 +87,8 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	out := requestJSON{
 		ID: serve.EffectID(tx, r.LogIndex, r.Sub), VaultAddress: address, VaultName: name,
 		UserAddress: user, ReceiverAddress: receiver, RequestIndex: serve.Decimal(r.Index),
-		Shares: r.Shares, AssetsEstimate: p.NumberOrNil(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
+		Shares: r.Shares, AssetsEstimate: p.NumberOrNil(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate),
+		Status:          r.status(p.Block, now),
 		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: serve.OrNull(r.Partner),
 		RequestedAt: at, ExpiresAt: serve.TimeOrNull(r.Expires),
 		TxHash: tx, BlockNumber: serve.Decimal(r.Block), LogIndex: r.LogIndex, Timestamp: at,
@@ -119,7 +120,8 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 
 // worth is what the request was funded for or paid; nil if no log has it: neither the request nor its funding.
 func (r *request) worth(p *ask.Pin, estimate *string, assets string) *string {
-	if assets == "0" && estimate == nil && (r.FundedBlock > p.Block || p.NumberOrNil(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
+	if assets == "0" && estimate == nil &&
+		(r.FundedBlock > p.Block || p.NumberOrNil(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
 		return nil
 	}
 	return &assets

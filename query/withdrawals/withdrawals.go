@@ -118,7 +118,8 @@ func Queue(r *serve.Request) (*serve.Answer, error) {
 }
 
 // list returns a list of requests. count returns the total.
-func list[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request], args A,
+func list[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request],
+	args A,
 	count func() (int64, error)) (*serve.Answer, error) {
 	now, err := p.Now(ctx)
 	if err != nil {

@@ -48,7 +48,8 @@ func (f Files) Validate(section string, on bool) error {
 	case f == Files{}:
 		return nil
 	case !on:
-		return fmt.Errorf("%s.certificates are given and %s.tls is false: set it to true, or the connection is not encrypted", section, section)
+		return fmt.Errorf("%s.certificates are given and %s.tls is false: set it to true, or the connection is not encrypted",
+			section, section)
 	case (f.Cert == "") != (f.Key == ""):
 		return errors.New(section + ".certificates needs both cert and key, or neither")
 	}

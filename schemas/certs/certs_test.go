@@ -37,7 +37,8 @@ func TestBothSides(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		conn, err := (&tls.Dialer{NetDialer: new(net.Dialer), Config: c}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		conn, err := (&tls.Dialer{NetDialer: new(net.Dialer), Config: c}).DialContext(t.Context(), "tcp",
+			listener.Addr().String())
 		if err != nil {
 			return err
 		}
@@ -50,11 +51,13 @@ func TestBothSides(t *testing.T) {
 		files certs.Files
 		want  string
 	}{
-		"the right certificates":     {files, ""},
-		"no client certificate":      {certs.Files{CA: files.CA}, "certificate required"},
-		"another client certificate": {certs.Files{CA: files.CA, Cert: theirs.Files().Cert, Key: theirs.Files().Key}, "remote error: tls"},
-		"the system's authorities":   {certs.Files{Cert: files.Cert, Key: files.Key}, "certificate signed by unknown authority"},
-		"another authority":          {theirs.Files(), "certificate signed by unknown authority"},
+		"the right certificates": {files, ""},
+		"no client certificate":  {certs.Files{CA: files.CA}, "certificate required"},
+		"another client certificate": {certs.Files{CA: files.CA, Cert: theirs.Files().Cert, Key: theirs.Files().Key},
+			"remote error: tls"},
+		"the system's authorities": {certs.Files{Cert: files.Cert, Key: files.Key},
+			"certificate signed by unknown authority"},
+		"another authority": {theirs.Files(), "certificate signed by unknown authority"},
 	} {
 		if err := connect(c.files); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -97,7 +100,8 @@ func TestValidate(t *testing.T) {
 		"no such file":                        {CA: filepath.Join(t.TempDir(), "gone")},
 		"read the client's certificate":       {Cert: good.Cert, Key: empty},
 	} {
-		if err := f.Validate("kafka", true); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := f.Validate("kafka", true); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f, err, want)
 		}
 	}

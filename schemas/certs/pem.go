@@ -146,9 +146,11 @@ type DateError struct {
 
 func (e *DateError) Error() string {
 	if e.Expired {
-		return fmt.Sprintf("the certificate of %s expired at %s", Name(e.Certificate), e.Certificate.NotAfter.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("the certificate of %s expired at %s", Name(e.Certificate),
+			e.Certificate.NotAfter.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("the certificate of %s is not valid before %s", Name(e.Certificate), e.Certificate.NotBefore.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the certificate of %s is not valid before %s", Name(e.Certificate),
+		e.Certificate.NotBefore.UTC().Format(time.RFC3339))
 }
 
 // Current returns a *DateError about the first certificate that is not valid at a time.

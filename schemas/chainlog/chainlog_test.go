@@ -88,7 +88,8 @@ func (b *broker) raw(topic string, value string) {
 }
 
 func blockRecord(seq uint64) *event.Record {
-	r := &event.Record{Seq: seq, ChainId: chain, Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: seq, Time: 1_700_000_000 + seq}}}
+	r := &event.Record{Seq: seq, ChainId: chain, Boundary: true,
+		Fact: &event.Record_Block{Block: &event.Block{Number: seq, Time: 1_700_000_000 + seq}}}
 	if seq == 1 {
 		r.Origin = &event.Origin{LogId: []byte("0123456789abcdef"), GenesisHash: make([]byte, 32)}
 	}
@@ -170,7 +171,8 @@ func TestReaderProvesContiguity(t *testing.T) {
 				t.Error("Poll:", err)
 			}
 			seqs = nil
-			err = ReadAfter(b.ctx, chain, from, func(e Entry) error { seqs = append(seqs, e.GetSeq()); return nil }, b.options...)
+			err = ReadAfter(b.ctx, chain, from, func(e Entry) error { seqs = append(seqs, e.GetSeq()); return nil },
+				b.options...)
 			if err == nil {
 				err = contiguous(seqs, from.Seq+1, 12)
 			}
@@ -243,7 +245,8 @@ func TestReaderRejectsHolesAndGarbage(t *testing.T) {
 			var hole *HoleError
 			if seqs, err := b.read(from, 7); !errors.As(err, &hole) || hole.Want != 6 || hole.Got != 4 {
 				t.Errorf("%s: after %v: %v", name, seqs, err)
-			} else if !strings.Contains(err.Error(), "goes back to seq 4") || !strings.Contains(err.Error(), "restore the topic") {
+			} else if !strings.Contains(err.Error(), "goes back to seq 4") ||
+				!strings.Contains(err.Error(), "restore the topic") {
 				t.Errorf("%s: the error lacks the problem or the remedy: %v", name, err)
 			}
 		}
@@ -352,7 +355,8 @@ func TestSettle(t *testing.T) {
 	client := b.client(kgo.TransactionalID("test"))
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		b.must(client.BeginTransaction())
-		b.must(client.ProduceSync(b.ctx, &kgo.Record{Topic: CursorTopic(chain), Key: []byte("1"), Value: []byte("open")}).FirstErr())
+		b.must(client.ProduceSync(b.ctx,
+			&kgo.Record{Topic: CursorTopic(chain), Key: []byte("1"), Value: []byte("open")}).FirstErr())
 		if err := settle(200 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with a transaction open, Settle gives %v", err)
 		}
@@ -369,11 +373,15 @@ func TestSettle(t *testing.T) {
 func TestEncodeAndDecode(t *testing.T) {
 	address := []byte("01234567890123456789")
 	for kind, r := range map[string]*event.Record{
-		"log":      {Seq: 1, ChainId: chain, Fact: &event.Record_Log{Log: &event.Log{Address: address, BlockTime: 1_700_000_000}}},
-		"block":    {Seq: 2, ChainId: chain, Retracts: 1, Fact: &event.Record_Block{Block: &event.Block{Number: 5, Time: 1_700_000_000}}},
-		"vault":    {Seq: 3, ChainId: chain, Fact: &event.Record_Vault{Vault: &event.Vault{Address: address}}},
-		"decision": {Seq: 4, ChainId: chain, Fact: &event.Record_Decision{Decision: &event.Decision{Time: 1_700_000_000_000}}},
-		"sample":   {Seq: 5, ChainId: chain, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: address, BlockTime: 1_700_000_000}}},
+		"log": {Seq: 1, ChainId: chain,
+			Fact: &event.Record_Log{Log: &event.Log{Address: address, BlockTime: 1_700_000_000}}},
+		"block": {Seq: 2, ChainId: chain, Retracts: 1,
+			Fact: &event.Record_Block{Block: &event.Block{Number: 5, Time: 1_700_000_000}}},
+		"vault": {Seq: 3, ChainId: chain, Fact: &event.Record_Vault{Vault: &event.Vault{Address: address}}},
+		"decision": {Seq: 4, ChainId: chain,
+			Fact: &event.Record_Decision{Decision: &event.Decision{Time: 1_700_000_000_000}}},
+		"sample": {Seq: 5, ChainId: chain,
+			Fact: &event.Record_Sample{Sample: &event.Sample{Vault: address, BlockTime: 1_700_000_000}}},
 	} {
 		k, err := Encode(r)
 		if err != nil {
@@ -410,7 +418,8 @@ func TestEnsureTopics(t *testing.T) {
 	b.must(EnsureTopics(b.ctx, b.adm, chain, topology)) // again
 	topics, err := b.adm.ListTopics(b.ctx)
 	b.must(err)
-	for name, partitions := range map[string]int{LogTopic(chain): 1, CursorTopic(chain): 1, ReferralDeposits(chain): 8, ReferralWithdrawals(chain): 8} {
+	for name, partitions := range map[string]int{LogTopic(chain): 1, CursorTopic(chain): 1, ReferralDeposits(chain): 8,
+		ReferralWithdrawals(chain): 8} {
 		if got := len(topics[name].Partitions); got != partitions {
 			t.Errorf("topic %s has %d partitions, want %d", name, got, partitions)
 		}
@@ -432,8 +441,10 @@ func TestEnsureTopics(t *testing.T) {
 		t.Fatal("topics whose records expire are accepted")
 	}
 	for _, want := range []string{
-		`topic chain.1.log has retention.ms="604800000" and must have "-1"`, `topic chain.1.referral.deposits has retention.bytes="1000"`,
-		`topic chain.1.cursor has cleanup.policy="delete" and must have "compact"`, "topic chain.1.log has 2 partitions", "kafka-configs --alter",
+		`topic chain.1.log has retention.ms="604800000" and must have "-1"`,
+		`topic chain.1.referral.deposits has retention.bytes="1000"`,
+		`topic chain.1.cursor has cleanup.policy="delete" and must have "compact"`, "topic chain.1.log has 2 partitions",
+		"kafka-configs --alter",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
@@ -458,16 +469,20 @@ func TestTopicsAreReadWithoutCache(t *testing.T) {
 func TestEnsureTopicsThatCanLose(t *testing.T) {
 	for brokers, faults := range map[int]map[[2]string]string{
 		1: {
-			{"min.insync.replicas", "2"}:               `topic chain.1.log has min.insync.replicas="2" and must have 1 at most, or its 1 replicas would acknowledge nothing: run kafka-configs --alter --entity-type topics --entity-name chain.1.log --add-config min.insync.replicas=1`,
-			{"max.message.bytes", "1000"}:              `topic chain.1.log has max.message.bytes="1000" and must have 1048588 or more, or batches would be rejected`,
+			{"min.insync.replicas",
+				"2"}: `topic chain.1.log has min.insync.replicas="2" and must have 1 at most, or its 1 replicas would acknowledge nothing: run kafka-configs --alter --entity-type topics --entity-name chain.1.log --add-config min.insync.replicas=1`,
+			{"max.message.bytes",
+				"1000"}: `topic chain.1.log has max.message.bytes="1000" and must have 1048588 or more, or batches would be rejected`,
 			{"max.message.bytes", "2000000"}:           "",
 			{"unclean.leader.election.enable", "true"}: "",
 		},
 		3: {
-			{"min.insync.replicas", "1"}:               `has min.insync.replicas="1" and must have 2 or more, or only one of its 3 replicas would acknowledge, and records would be lost with it`,
-			{"min.insync.replicas", "3"}:               "",
-			{"min.insync.replicas", "4"}:               "must have 2 at most",
-			{"unclean.leader.election.enable", "true"}: `has unclean.leader.election.enable="true" and must have false, or a replica that lacks acknowledged records could become the leader`,
+			{"min.insync.replicas",
+				"1"}: `has min.insync.replicas="1" and must have 2 or more, or only one of its 3 replicas would acknowledge, and records would be lost with it`,
+			{"min.insync.replicas", "3"}: "",
+			{"min.insync.replicas", "4"}: "must have 2 at most",
+			{"unclean.leader.election.enable",
+				"true"}: `has unclean.leader.election.enable="true" and must have false, or a replica that lacks acknowledged records could become the leader`,
 		},
 	} {
 		b := newCluster(t, brokers)
@@ -479,7 +494,8 @@ func TestEnsureTopicsThatCanLose(t *testing.T) {
 		topology := Topology{ReplicationFactor: int16(brokers), ReferralPartitions: 8}
 		for setting, want := range faults {
 			alter := func(op kadm.IncrementalOp) {
-				answers, err := b.adm.AlterTopicConfigs(b.ctx, []kadm.AlterConfig{{Op: op, Name: setting[0], Value: &setting[1]}}, LogTopic(chain))
+				answers, err := b.adm.AlterTopicConfigs(b.ctx, []kadm.AlterConfig{{Op: op, Name: setting[0], Value: &setting[1]}},
+					LogTopic(chain))
 				b.must(err)
 				_, err = answers.On(LogTopic(chain), nil)
 				b.must(err)
@@ -511,7 +527,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 	bad := Config{Brokers: []string{"localhost", "localhost:"}, SASL: SASL{Mechanism: "PLAIN"}}
 	err := bad.Validate()
-	for _, want := range []string{`"localhost" is not host:port`, `"localhost:" is not host:port`, "kafka.replicationFactor is 0", "kafka.referralPartitions is 0", "kafka.sasl needs user and password"} {
+	for _, want := range []string{`"localhost" is not host:port`, `"localhost:" is not host:port`,
+		"kafka.replicationFactor is 0", "kafka.referralPartitions is 0", "kafka.sasl needs user and password"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}

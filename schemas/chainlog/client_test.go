@@ -41,13 +41,15 @@ func TestOwnCertificates(t *testing.T) {
 	if err := connect(authority.Files()); err != nil {
 		t.Errorf("with the files: %v", err)
 	}
-	if err := connect(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+	if err := connect(certs.Files{}); err == nil ||
+		!strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("without the files: %v", err)
 	}
 	if err := connect(certs.Files{CA: authority.Files().CA}); err == nil {
 		t.Error("a client without a certificate gets a response")
 	}
-	if err := connect(certs.Files{CA: authority.Files().CA, Cert: "gone", Key: "gone"}); err == nil || !strings.Contains(err.Error(), "kafka.certificates: read the client's certificate gone") {
+	if err := connect(certs.Files{CA: authority.Files().CA, Cert: "gone", Key: "gone"}); err == nil ||
+		!strings.Contains(err.Error(), "kafka.certificates: read the client's certificate gone") {
 		t.Errorf("missing files: %v", err)
 	}
 }

@@ -47,7 +47,8 @@ func EncodeCursor(c *event.Cursor) (*kgo.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the cursor: %w", err)
 	}
-	return &kgo.Record{Topic: CursorTopic(c.GetChainId()), Key: strconv.AppendUint(nil, c.GetChainId(), 10), Value: value}, nil
+	return &kgo.Record{Topic: CursorTopic(c.GetChainId()), Key: strconv.AppendUint(nil, c.GetChainId(), 10), Value: value},
+		nil
 }
 
 // typeHeaders are shared by all records, since nothing writes to the headers of a produced

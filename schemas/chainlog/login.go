@@ -69,7 +69,8 @@ func (s SASL) validate(encrypted bool) error {
 	switch s.Mechanism {
 	case "":
 		if s.User != "" || s.Password != "" {
-			faults = append(faults, errors.New("kafka.sasl has a user or a password, which have no effect without a mechanism: set kafka.sasl.mechanism, or remove them"))
+			faults = append(faults, errors.New("kafka.sasl has a user or a password, which have no effect without a "+
+				"mechanism: set kafka.sasl.mechanism, or remove them"))
 		}
 	case Plain, ScramSHA256, ScramSHA512:
 		if s.User == "" || s.Password == "" {
@@ -77,18 +78,21 @@ func (s SASL) validate(encrypted bool) error {
 		}
 	case OAuthBearer, AWSIAM:
 		if s.User != "" || s.Password != "" {
-			faults = append(faults, fmt.Errorf("kafka.sasl has a user or a password, which %s does not use: remove them", s.Mechanism))
+			faults = append(faults, fmt.Errorf("kafka.sasl has a user or a password, which %s does not use: remove them",
+				s.Mechanism))
 		}
 		if !encrypted {
 			faults = append(faults, fmt.Errorf("kafka.sasl.mechanism is %s and kafka.tls is false: set it to true, "+
 				"or anyone who can read the network can log in", s.Mechanism))
 		}
 	default:
-		return fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM", s.Mechanism)
+		return fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or "+
+			"AWS_MSK_IAM", s.Mechanism)
 	}
 	switch {
 	case s.Mechanism != OAuthBearer && s.TokenFile != "":
-		faults = append(faults, errors.New("kafka.sasl.tokenFile is for the mechanism OAUTHBEARER only: remove it, or set kafka.sasl.mechanism"))
+		faults = append(faults, errors.New("kafka.sasl.tokenFile is for the mechanism OAUTHBEARER only: remove it, or set "+
+			"kafka.sasl.mechanism"))
 	case s.Mechanism == OAuthBearer && s.TokenFile == "":
 		faults = append(faults, errors.New("kafka.sasl.tokenFile is empty: name the file with the token of OAUTHBEARER"))
 	case s.Mechanism == OAuthBearer:
@@ -97,7 +101,8 @@ func (s SASL) validate(encrypted bool) error {
 		}
 	}
 	if s.Mechanism != OAuthBearer && len(s.Extensions) > 0 {
-		faults = append(faults, errors.New("kafka.sasl.extensions are for the mechanism OAUTHBEARER only: remove them, or set kafka.sasl.mechanism"))
+		faults = append(faults, errors.New("kafka.sasl.extensions are for the mechanism OAUTHBEARER only: remove them, or "+
+			"set kafka.sasl.mechanism"))
 	}
 	if _, err := s.extensions(); err != nil {
 		faults = append(faults, err)
@@ -148,7 +153,8 @@ func (s SASL) token() (string, error) {
 	case token == "":
 		return "", fmt.Errorf("kafka.sasl.tokenFile %s is empty: it must hold one token", s.TokenFile)
 	case strings.ContainsFunc(token, notOfToken):
-		return "", fmt.Errorf("kafka.sasl.tokenFile %s must hold one token and nothing else: letters, digits and -._~+/=", s.TokenFile)
+		return "", fmt.Errorf("kafka.sasl.tokenFile %s must hold one token and nothing else: letters, digits and -._~+/=",
+			s.TokenFile)
 	}
 	return token, nil
 }

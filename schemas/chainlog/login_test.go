@@ -111,18 +111,21 @@ func TestLoginByToken(t *testing.T) {
 		}
 	}
 	d.config.SASL.Extensions = []string{"logicalCluster=lkc-1", "identityPoolId=pool=2 a"}
-	if sent, err := d.login(t); err != nil || sent != "n,,\x01auth=Bearer renewed\x01identityPoolId=pool=2 a\x01logicalCluster=lkc-1\x01\x01" {
+	if sent, err := d.login(t); err != nil ||
+		sent != "n,,\x01auth=Bearer renewed\x01identityPoolId=pool=2 a\x01logicalCluster=lkc-1\x01\x01" {
 		t.Errorf("with extensions the client sent %q, %v", sent, err)
 	}
 	d.takes = func(string) bool { return false }
 	_, err := d.login(t)
-	if why := Explain(err); why == nil || !strings.Contains(why.Error(), "or a token or a role that they accept") || strings.Contains(why.Error(), "renewed") {
+	if why := Explain(err); why == nil || !strings.Contains(why.Error(), "or a token or a role that they accept") ||
+		strings.Contains(why.Error(), "renewed") {
 		t.Errorf("a rejected token: %v", why)
 	}
 	before := d.count()
 	for text, want := range map[string]string{
 		"": "is empty", " \n": "is empty", "a b": "one token and nothing else", "sécret": "one token and nothing else",
-		"a\x01auth=Bearer b": "one token and nothing else", "secret\nsecond": "one token and nothing else", strings.Repeat("s", maxToken+1): "more than 65536 bytes",
+		"a\x01auth=Bearer b": "one token and nothing else", "secret\nsecond": "one token and nothing else",
+		strings.Repeat("s", maxToken+1): "more than 65536 bytes",
 	} {
 		write(text)
 		_, err := d.login(t)
@@ -151,17 +154,22 @@ func TestLoginByRole(t *testing.T) {
 	d := newDoor(t, AWSIAM)
 	none := filepath.Join(t.TempDir(), "none")
 	for name, value := range map[string]string{
-		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none,
-		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_ROLE_ARN": "",
-		"AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "",
+		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": none,
+		"AWS_SHARED_CREDENTIALS_FILE": none,
+		"AWS_ACCESS_KEY_ID":           "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
+		"AWS_ROLE_ARN":                "",
+		"AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": "",
 	} {
 		t.Setenv(name, value)
 	}
-	if _, err := new(awsChain).credentials(t.Context()); err == nil || !strings.Contains(err.Error(), "no credentials for the login AWS_MSK_IAM: set AWS_ACCESS_KEY_ID") {
+	if _, err := new(awsChain).credentials(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "no credentials for the login AWS_MSK_IAM: set AWS_ACCESS_KEY_ID") {
 		t.Errorf("without credentials: %v", err)
 	}
 	t.Setenv("AWS_PROFILE", "missing")
-	if _, err := new(awsChain).credentials(t.Context()); err == nil || !strings.Contains(err.Error(), "read the configuration of AWS for the login AWS_MSK_IAM") {
+	if _, err := new(awsChain).credentials(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "read the configuration of AWS for the login AWS_MSK_IAM") {
 		t.Errorf("with a missing profile: %v", err)
 	}
 	t.Setenv("AWS_PROFILE", "")
@@ -179,8 +187,10 @@ func TestLoginByRole(t *testing.T) {
 	if err := json.Unmarshal([]byte(sent), &fields); err != nil {
 		t.Fatalf("%q: %v", sent, err)
 	}
-	if !strings.HasPrefix(fields["x-amz-credential"], "AKIDEXAMPLE/") || !strings.HasSuffix(fields["x-amz-credential"], "/eu-west-1/kafka-cluster/aws4_request") ||
-		fields["x-amz-security-token"] != "session" || len(fields["x-amz-signature"]) != 64 || strings.Contains(sent, "topsecret") {
+	if !strings.HasPrefix(fields["x-amz-credential"], "AKIDEXAMPLE/") ||
+		!strings.HasSuffix(fields["x-amz-credential"], "/eu-west-1/kafka-cluster/aws4_request") ||
+		fields["x-amz-security-token"] != "session" || len(fields["x-amz-signature"]) != 64 ||
+		strings.Contains(sent, "topsecret") {
 		t.Errorf("the client sent %v", fields)
 	}
 }
@@ -212,7 +222,8 @@ func TestLoginIsValidated(t *testing.T) {
 		{SASL{TokenFile: file}, true, "is for the mechanism OAUTHBEARER only"},
 		{SASL{Mechanism: "GSSAPI"}, true, `"GSSAPI" and must be PLAIN`},
 		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"logicalCluster=lkc-1", "a=b"}}, true, ""},
-		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"lkc-1"}}, true, `has "lkc-1", which must be name=value`},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"lkc-1"}}, true,
+			`has "lkc-1", which must be name=value`},
 		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a1=b"}}, true, "which must be name=value"},
 		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a="}}, true, "which must be name=value"},
 		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a=b\x01c"}}, true, "which must be name=value"},

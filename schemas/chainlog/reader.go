@@ -263,7 +263,8 @@ func ReadVaults(
 		}
 		if !bytes.Equal(r.GetVault().GetAddress(), v.GetAddress()) {
 			return nil, &CorruptError{Topic: LogTopic(chainID), Offset: v.GetRecordOffset(), Err: fmt.Errorf(
-				"seq %d is not a record of vault 0x%x, although the cursor names it as one: restore both topics from the same backup", v.GetRecordSeq(), v.GetAddress())}
+				"seq %d is not a record of vault 0x%x, although the cursor names it as one: restore both topics from the same "+
+					"backup", v.GetRecordSeq(), v.GetAddress())}
 		}
 		all = append(all, r.GetVault())
 	}
@@ -335,7 +336,8 @@ func ReadUpTo(ctx context.Context, from map[string]map[int32]kgo.Offset, ends ka
 		return nil
 	}
 	client, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), kgo.FetchMaxBytes(fetchBytes),
 	}, options...)...)
 	if err != nil {

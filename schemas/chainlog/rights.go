@@ -113,7 +113,8 @@ func Rights(user string, chainID uint64) []Right {
 // exist has no rights yet, and if a topic may not be described, its other rights are not
 // reported. Lacking tries no operation; for a group or a transactional id it only learns
 // whether Describe is allowed, which the required right implies.
-func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, unreported []Right, err error) {
+func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, unreported []Right,
+	err error) {
 	for _, r := range Rights(user, chainID) {
 		var may, known bool
 		switch r.Kind {
@@ -275,7 +276,8 @@ func Explain(err error) error {
 		errors.Is(err, kerr.TransactionalIDAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return fmt.Errorf("%w; `navlog doctor` says what this user of Kafka lacks", err)
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return fmt.Errorf("%w; `navlog ingest` creates the topics of a chain: has it run, and are kafka.brokers and chain.id right?", err)
+		return fmt.Errorf("%w; `navlog ingest` creates the topics of a chain: has it run, and are kafka.brokers and "+
+			"chain.id right?", err)
 	}
 	return err
 }

@@ -93,7 +93,9 @@ var operations = map[string]func(context.Context, *guarded) error{
 			return err
 		}
 		for _, topic := range chainTopics {
-			if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte("a compacted topic needs one"), Value: []byte("aborted")}).FirstErr(); err != nil {
+			if err := client.ProduceSync(ctx,
+				&kgo.Record{Topic: topic, Key: []byte("a compacted topic needs one"),
+					Value: []byte("aborted")}).FirstErr(); err != nil {
 				return errors.Join(err, client.EndTransaction(ctx, kgo.TryAbort))
 			}
 		}
@@ -110,8 +112,10 @@ var operations = map[string]func(context.Context, *guarded) error{
 	chainlog.Operator: func(ctx context.Context, g *guarded) error {
 		client := g.As(g.t, chainlog.Operator)
 		defer client.Close()
-		return errors.Join(read(ctx, g.Config(g.t, chainlog.Operator)), chainlog.CheckTopics(ctx, kadm.NewClient(client), chainID, chainlog.DefaultConfig().Topology()),
-			readReferrals(ctx, g, chainlog.Operator)) // navlog backup
+		return errors.Join(read(ctx, g.Config(g.t, chainlog.Operator)),
+			// navlog backup
+			chainlog.CheckTopics(ctx, kadm.NewClient(client), chainID, chainlog.DefaultConfig().Topology()),
+			readReferrals(ctx, g, chainlog.Operator))
 	},
 }
 
@@ -121,7 +125,8 @@ func readReferrals(ctx context.Context, g *guarded, user string) error {
 	for _, topic := range chainTopics[2:] {
 		from[topic] = map[int32]kgo.Offset{0: kgo.NewOffset().AtStart()}
 	}
-	client := g.As(g.t, user, kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+	client := g.As(g.t, user, kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
 	defer client.Close()
 	adm := kadm.NewClient(client)
 	details, err := adm.ListTopics(ctx, chainTopics[2:]...)
@@ -147,11 +152,13 @@ func readReferrals(ctx context.Context, g *guarded, user string) error {
 	return nil
 }
 
-var chainTopics = []string{chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID), chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
+var chainTopics = []string{chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID),
+	chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
 
 // read reads the log and the cursor, which hold only aborted records.
 func read(ctx context.Context, c chainlog.Config) error {
-	if err := chainlog.ReadAfter(ctx, chainID, chainlog.Position{}, func(chainlog.Entry) error { return nil }, c.Options()...); err != nil {
+	if err := chainlog.ReadAfter(ctx, chainID, chainlog.Position{}, func(chainlog.Entry) error { return nil },
+		c.Options()...); err != nil {
 		return err
 	}
 	_, err := chainlog.ReadCursor(ctx, chainID, c.Options()...)
@@ -188,7 +195,8 @@ func TestRights(t *testing.T) {
 // The rights are sufficient for each user, and all necessary: without any of them something is
 // rejected, and Lacking reports which one is missing.
 func sufficientAndNecessary(t *testing.T, g *guarded) {
-	for _, user := range []string{chainlog.Ingest, chainlog.Project, chainlog.Dispatch, chainlog.Operator} { // ingest makes the topics
+	for _, user := range []string{chainlog.Ingest, chainlog.Project, chainlog.Dispatch, chainlog.Operator} {
+		// ingest makes the topics
 		g.eventually(user, func() error { return g.deed(user) })
 	}
 	for _, user := range chainlog.Users {
@@ -206,7 +214,8 @@ func sufficientAndNecessary(t *testing.T, g *guarded) {
 		g.eventually("all rights are granted", lacks())
 		for _, right := range chainlog.Rights(user, chainID) {
 			rule := func() *kadm.ACLBuilder {
-				b := kadm.NewACLs().Operations(right.Operation).Allow("User:" + chainlog.UserName(user)).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral)
+				b := kadm.NewACLs().Operations(right.Operation).Allow("User:" +
+					chainlog.UserName(user)).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral)
 				switch right.Kind {
 				case kmsg.ACLResourceTypeTopic:
 					return b.Topics(right.Name)
@@ -233,7 +242,8 @@ func sufficientAndNecessary(t *testing.T, g *guarded) {
 }
 
 func isRefusal(err error) bool {
-	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed)
+	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) ||
+		errors.Is(err, kerr.TransactionalIDAuthorizationFailed)
 }
 
 // No user can do another user's work, or more than that: the operations that the broker reports for
@@ -280,13 +290,17 @@ func noUserDoesMore(t *testing.T, g *guarded) {
 		if deleted, err := adm.DeleteTopics(t.Context(), chainTopics...); err == nil && deleted.Error() == nil {
 			t.Errorf("%s deletes topics", user)
 		}
-		if altered, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: kadm.StringPtr("1")}}, chainTopics...); err == nil && altered[0].Err == nil {
+		if altered, err := adm.AlterTopicConfigs(t.Context(),
+			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: kadm.StringPtr("1")}},
+			chainTopics...); err == nil && altered[0].Err == nil {
 			t.Errorf("%s lets the log expire", user)
 		}
-		if err := chainlog.Grant(t.Context(), adm, chainID, map[string]string{chainlog.Ingest: chainlog.UserName(user)}); !errors.Is(err, kerr.ClusterAuthorizationFailed) {
+		if err := chainlog.Grant(t.Context(), adm, chainID,
+			map[string]string{chainlog.Ingest: chainlog.UserName(user)}); !errors.Is(err, kerr.ClusterAuthorizationFailed) {
 			t.Errorf("%s grants itself rights: %v", user, err)
 		}
-		if err := chainlog.SetPasswords(t.Context(), adm, map[string]string{chainlog.UserName(chainlog.Ingest): "mine"}); !errors.Is(err, kerr.ClusterAuthorizationFailed) {
+		if err := chainlog.SetPasswords(t.Context(), adm,
+			map[string]string{chainlog.UserName(chainlog.Ingest): "mine"}); !errors.Is(err, kerr.ClusterAuthorizationFailed) {
 			t.Errorf("%s sets a password: %v", user, err)
 		}
 	}
@@ -323,15 +337,18 @@ func otherClientsRejected(t *testing.T, g *guarded) {
 	scramAdmin := user
 	scramAdmin.SASL.User, scramAdmin.SASL.Password = "admin", admin.SASL.Password
 	for name, c := range map[string]chainlog.Config{
-		"a wrong password": wrong, "an unknown user": unknown, "no login": anonymous, "no login at admin's listener": atAdmins,
-		"a user at admin's listener": userAtAdmins, "admin at the programs' listener": adminAtPrograms, "admin with SCRAM": scramAdmin,
+		"a wrong password": wrong, "an unknown user": unknown, "no login": anonymous,
+		"no login at admin's listener": atAdmins,
+		"a user at admin's listener":   userAtAdmins, "admin at the programs' listener": adminAtPrograms,
+		"admin with SCRAM": scramAdmin,
 	} {
 		err := chainlog.Explain(ping(t, c))
 		if err == nil {
 			t.Errorf("%s is accepted", name)
 			continue
 		}
-		if c.SASL.Mechanism == "SCRAM-SHA-512" && c.Brokers[0] == user.Brokers[0] && !strings.Contains(err.Error(), "give the user and the password that the brokers know") {
+		if c.SASL.Mechanism == "SCRAM-SHA-512" && c.Brokers[0] == user.Brokers[0] &&
+			!strings.Contains(err.Error(), "give the user and the password that the brokers know") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if strings.Contains(err.Error(), c.SASL.Password) && c.SASL.Password != "" || strings.Contains(err.Error(), "\n") {
@@ -357,7 +374,8 @@ func ping(t *testing.T, c chainlog.Config) error {
 func grantedAgain(t *testing.T, g *guarded) {
 	name := "User:" + chainlog.UserName(chainlog.Dispatch)
 	extra := func(principal, topic string, o kmsg.ACLOperation) {
-		created, err := g.admin.CreateACLs(t.Context(), kadm.NewACLs().Topics(topic).Operations(o).Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral))
+		created, err := g.admin.CreateACLs(t.Context(),
+			kadm.NewACLs().Topics(topic).Operations(o).Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral))
 		g.must(err)
 		g.must(created[0].Err)
 	}
@@ -365,7 +383,8 @@ func grantedAgain(t *testing.T, g *guarded) {
 	extra(name, chainlog.LogTopic(6), kmsg.ACLOperationRead)
 	extra("User:other", chainlog.LogTopic(chainID), kmsg.ACLOperationRead)
 	rules := func(principal string) (found []string) {
-		described, err := g.admin.DescribeACLs(t.Context(), kadm.NewACLs().AnyResource().Allow(principal).AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternAny))
+		described, err := g.admin.DescribeACLs(t.Context(),
+			kadm.NewACLs().AnyResource().Allow(principal).AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternAny))
 		g.must(err)
 		for _, d := range described[0].Described {
 			found = append(found, fmt.Sprintf("%s %s", d.Operation, d.Name))
@@ -373,7 +392,8 @@ func grantedAgain(t *testing.T, g *guarded) {
 		slices.Sort(found)
 		return found
 	}
-	want := []string{"READ " + chainlog.ReferralDeposits(chainID), "READ " + chainlog.ReferralWithdrawals(chainID), "READ " + chainlog.LogTopic(6)}
+	want := []string{"READ " + chainlog.ReferralDeposits(chainID), "READ " + chainlog.ReferralWithdrawals(chainID),
+		"READ " + chainlog.LogTopic(6)}
 	slices.Sort(want)
 	// Grant revokes the rights that the broker reports, which learns of a new right a moment later.
 	g.eventually("the broker reports the extra rights", func() error {
@@ -386,7 +406,8 @@ func grantedAgain(t *testing.T, g *guarded) {
 		return nil
 	})
 	for range 2 {
-		g.must(chainlog.Grant(t.Context(), g.admin, chainID, map[string]string{chainlog.Dispatch: chainlog.UserName(chainlog.Dispatch)}))
+		g.must(chainlog.Grant(t.Context(), g.admin, chainID,
+			map[string]string{chainlog.Dispatch: chainlog.UserName(chainlog.Dispatch)}))
 		g.eventually("revoked", func() error {
 			if got := rules(name); !slices.Equal(got, want) {
 				return fmt.Errorf("%v, want %v", got, want)
@@ -399,7 +420,8 @@ func grantedAgain(t *testing.T, g *guarded) {
 	}
 	old := g.Config(t, chainlog.Project)
 	g.must(os.WriteFile(filepath.Join(g.Secrets, "kafka_project"), []byte("another one"), 0o600))
-	g.must(chainlog.SetPasswords(t.Context(), g.admin, map[string]string{chainlog.UserName(chainlog.Project): "another one"}))
+	g.must(chainlog.SetPasswords(t.Context(), g.admin,
+		map[string]string{chainlog.UserName(chainlog.Project): "another one"}))
 	g.eventually("the new password works", func() error { return ping(t, g.Config(t, chainlog.Project)) })
 	if err := ping(t, old); !errors.Is(err, kerr.SaslAuthenticationFailed) {
 		t.Errorf("with the old password: %v", err)

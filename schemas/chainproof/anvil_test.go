@@ -31,8 +31,10 @@ func TestBlockOfEachType(t *testing.T) {
 		optimism bool
 		types    []uint8
 	}{
-		"ethereum": {false, []uint8{types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.BlobTxType, types.SetCodeTxType}},
-		"OP stack": {true, []uint8{0x7e, types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.SetCodeTxType}},
+		"ethereum": {false, []uint8{types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.BlobTxType,
+			types.SetCodeTxType}},
+		"OP stack": {true, []uint8{0x7e, types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType,
+			types.SetCodeTxType}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +63,8 @@ func TestBlockOfEachType(t *testing.T) {
 				if err != nil || l == nil {
 					t.Fatalf("log %d: %v, %v", i, l, err)
 				}
-				if _, got, err := p.Verify(header.Hash()); err != nil || got.Address != n.contract || new(big.Int).SetBytes(got.Data).Uint64() != 42 {
+				if _, got, err := p.Verify(header.Hash()); err != nil || got.Address != n.contract ||
+					new(big.Int).SetBytes(got.Data).Uint64() != 42 {
 					t.Errorf("log %d is verified as %v: %v", i, got, err)
 				}
 			}
@@ -185,14 +188,18 @@ func (n *typed) sign(kind uint8) {
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion1, []kzg4844.Blob{blob}, []kzg4844.Commitment{commitment}, proofs)
-		inner = &types.BlobTx{ChainID: chainID, GasTipCap: fee, GasFeeCap: fee, Gas: 100_000, To: n.contract, BlobFeeCap: fee, BlobHashes: sidecar.BlobHashes(), Sidecar: sidecar}
+		sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion1, []kzg4844.Blob{blob}, []kzg4844.Commitment{commitment},
+			proofs)
+		inner = &types.BlobTx{ChainID: chainID, GasTipCap: fee, GasFeeCap: fee, Gas: 100_000, To: n.contract, BlobFeeCap: fee,
+			BlobHashes: sidecar.BlobHashes(), Sidecar: sidecar}
 	} else {
-		authorised, err := types.SignSetCode(key, types.SetCodeAuthorization{ChainID: *chainID, Address: n.contract, Nonce: 1})
+		authorised, err := types.SignSetCode(key,
+			types.SetCodeAuthorization{ChainID: *chainID, Address: n.contract, Nonce: 1})
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		inner = &types.SetCodeTx{ChainID: chainID, GasTipCap: fee, GasFeeCap: fee, Gas: 100_000, To: n.contract, AuthList: []types.SetCodeAuthorization{authorised}}
+		inner = &types.SetCodeTx{ChainID: chainID, GasTipCap: fee, GasFeeCap: fee, Gas: 100_000, To: n.contract,
+			AuthList: []types.SetCodeAuthorization{authorised}}
 	}
 	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(id), inner)
 	if err != nil {

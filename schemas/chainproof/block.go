@@ -42,7 +42,8 @@ type Block struct {
 // It returns an *UnprovableError or a *WrongError.
 func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, error) {
 	if own := header.Hash(); own != hash {
-		return nil, &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was changed, or the chain hashes its headers in another way and cannot be proven like this", own)}
+		return nil, &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was "+
+			"changed, or the chain hashes its headers in another way and cannot be proven like this", own)}
 	}
 	if header.ReceiptHash == (common.Hash{}) {
 		return nil, &UnprovableError{"its header has no receipts root"}
@@ -56,9 +57,11 @@ func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, e
 	}
 	if root := b.trie.Hash(); root != header.ReceiptHash {
 		if i, r := b.receipts.unknownType(); r != nil {
-			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose encoding of receipts is unknown", i, r.Type)}
+			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose encoding of receipts is unknown", i,
+				r.Type)}
 		}
-		return nil, &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic or a receipt is not the chain's", len(b.receipts), root, header.ReceiptHash)}
+		return nil, &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic "+
+			"or a receipt is not the chain's", len(b.receipts), root, header.ReceiptHash)}
 	}
 	return b, nil
 }
@@ -71,8 +74,9 @@ func (b *Block) Logs(addresses map[common.Address]bool) (logs []*event.Log) {
 		for _, l := range r.Logs {
 			if addresses[l.Address] {
 				out := &event.Log{
-					Address: l.Address.Bytes(), BlockNumber: b.header.Number.Uint64(), BlockHash: b.hash.Bytes(), BlockTime: b.header.Time,
-					TxHash: r.TxHash.Bytes(), TxIndex: uint32(tx), LogIndex: index,
+					Address: l.Address.Bytes(), BlockNumber: b.header.Number.Uint64(), BlockHash: b.hash.Bytes(),
+					BlockTime: b.header.Time,
+					TxHash:    r.TxHash.Bytes(), TxIndex: uint32(tx), LogIndex: index,
 				}
 				out.SetData(l.Data)
 				for _, t := range l.Topics {
@@ -96,7 +100,8 @@ func (b *Block) Unproven(index uint32) error {
 	if at := int(index) - first; b.stateSync == nil || at < 0 || at >= len(b.stateSync.Logs) {
 		return nil
 	}
-	return &UnprovableError{fmt.Sprintf("log %d is of the state sync of a Polygon chain, whose receipt is in no receipts root", index)}
+	return &UnprovableError{fmt.Sprintf("log %d is of the state sync of a Polygon chain, whose receipt is in no "+
+		"receipts root", index)}
 }
 
 // Log returns the log with this index in the block, counted from 0, and its proof; nil if the block has fewer logs. For
@@ -130,7 +135,8 @@ func (b *Block) Log(index uint32) (*types.Log, *Proof, error) {
 func Chain(hash common.Hash, headers []*types.Header) error {
 	for i, h := range headers {
 		if own := h.Hash(); own != hash {
-			return &WrongError{fmt.Sprintf("the fields of the header of block %d hash to %s, but the block above it names %s as its parent", h.Number, own, hash)}
+			return &WrongError{fmt.Sprintf("the fields of the header of block %d hash to %s, but the block above it names %s "+
+				"as its parent", h.Number, own, hash)}
 		}
 		if i > 0 && new(big.Int).Add(h.Number, common.Big1).Cmp(headers[i-1].Number) != 0 {
 			return &WrongError{fmt.Sprintf("block %d is the parent of block %d", h.Number, headers[i-1].Number)}

@@ -51,9 +51,10 @@ func TestReceiptsOfOtherChains(t *testing.T) {
 		prefix         []byte
 		more           []any
 	}{
-		"a deposit of Bedrock":                 {kind: opDeposit, prefix: []byte{0x7e}},
-		"a deposit of Regolith":                {kind: opDeposit, nonce: &nonce, prefix: []byte{0x7e}},
-		"a deposit of Canyon":                  {kind: opDeposit, nonce: &nonce, version: &version, prefix: []byte{0x7e}, more: []any{nonce, version}},
+		"a deposit of Bedrock":  {kind: opDeposit, prefix: []byte{0x7e}},
+		"a deposit of Regolith": {kind: opDeposit, nonce: &nonce, prefix: []byte{0x7e}},
+		"a deposit of Canyon": {kind: opDeposit, nonce: &nonce, version: &version, prefix: []byte{0x7e},
+			more: []any{nonce, version}},
 		"the OP stack's after execution":       {kind: opPostExec, prefix: []byte{0x7d}},
 		"Polygon's state sync in the root":     {kind: polygonStateSync, prefix: []byte{0x7f}},
 		"a transaction before Nitro":           {kind: arbitrumLegacy},
@@ -68,7 +69,8 @@ func TestReceiptsOfOtherChains(t *testing.T) {
 			h, receipts := someBlock(types.DynamicFeeTxType, types.LegacyTxType, types.SetCodeTxType)
 			special := receipts[1]
 			special.Type, special.depositNonce, special.depositReceiptVersion = c.kind, c.nonce, c.version
-			h.ReceiptHash = rootOf(encoded(t, receipts[0], []byte{2}), encoded(t, special, c.prefix, c.more...), encoded(t, receipts[2], []byte{4}))
+			h.ReceiptHash = rootOf(encoded(t, receipts[0], []byte{2}), encoded(t, special, c.prefix, c.more...),
+				encoded(t, receipts[2], []byte{4}))
 			fresh := asJSON(t, receipts)
 			b, err := Prove(h.Hash(), h, fresh)
 			if err != nil {
@@ -148,7 +150,8 @@ func TestPolygonsStateSync(t *testing.T) {
 	hash := func(h *types.Header) common.Hash {
 		return crypto.Keccak256Hash([]byte("matic-bor-receipt-"), common.LeftPadBytes(h.Number.Bytes(), 8), h.Hash().Bytes())
 	}
-	sync := &Receipt{Receipt: types.Receipt{Status: 1, TxHash: hash(h), Logs: []*types.Log{{Address: common.Address{0xa2}, Topics: []common.Hash{}}}}}
+	sync := &Receipt{Receipt: types.Receipt{Status: 1, TxHash: hash(h),
+		Logs: []*types.Log{{Address: common.Address{0xa2}, Topics: []common.Hash{}}}}}
 	b, err := Prove(h.Hash(), h, append(slices.Clone(receipts), sync))
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +163,8 @@ func TestPolygonsStateSync(t *testing.T) {
 	for index := range uint32(6) {
 		l, p, err := b.Log(index)
 		if index == 4 {
-			if !errors.As(err, &unprovable) || !strings.Contains(err.Error(), "log 4 is of the state sync") || l != nil || p != nil {
+			if !errors.As(err, &unprovable) || !strings.Contains(err.Error(), "log 4 is of the state sync") || l != nil ||
+				p != nil {
 				t.Errorf("the log of the state sync: %v, %v", l, err)
 			}
 		} else if err != nil || (l == nil) != (index > 4) {
@@ -238,7 +242,8 @@ func TestHeadersOfOPMainnet(t *testing.T) {
 		if err := errors.Join(err, json.Unmarshal(fields, &members)); err != nil {
 			t.Fatal(err)
 		}
-		members["hash"], members["totalDifficulty"], members["withdrawals"], members["uncles"] = r.Hash, "0x0", []any{}, []any{}
+		members["hash"], members["totalDifficulty"], members["withdrawals"], members["uncles"] = r.Hash, "0x0", []any{},
+			[]any{}
 		answer, _ := json.Marshal(members)
 		h, err := ReadHeader(answer)
 		if err != nil || h.Hash() != r.Hash {

@@ -66,7 +66,8 @@ func (p *Proof) Transaction(hash common.Hash) (*types.Header, []*types.Log, erro
 	value, err := trie.VerifyProof(header.ReceiptHash, rlp.AppendUint64(nil, p.TransactionIndex), nodes)
 	switch {
 	case err != nil:
-		return nil, nil, &WrongError{fmt.Sprintf("its path does not lead from the receipts root %s to receipt %d: %v", header.ReceiptHash, p.TransactionIndex, err)}
+		return nil, nil, &WrongError{fmt.Sprintf("its path does not lead from the receipts root %s to receipt %d: %v",
+			header.ReceiptHash, p.TransactionIndex, err)}
 	case value == nil:
 		return nil, nil, &WrongError{fmt.Sprintf("the block has no transaction %d", p.TransactionIndex)}
 	case !bytes.Equal(value, p.Receipt):

@@ -31,7 +31,8 @@ func TestProofOfEveryLog(t *testing.T) {
 				t.Fatalf("log %d: %v, %v", index, l, err)
 			}
 			h, got, err := p.Verify(header.Hash())
-			if err != nil || h.Time != header.Time || got.Address != l.Address || got.Topics[0] != l.Topics[0] || !bytes.Equal(got.Data, l.Data) {
+			if err != nil || h.Time != header.Time || got.Address != l.Address || got.Topics[0] != l.Topics[0] ||
+				!bytes.Equal(got.Data, l.Data) {
 				t.Fatalf("log %d is verified as %v: %v", index, got, err)
 			}
 			want := receipts[index/2].Logs[index%2]
@@ -47,7 +48,8 @@ func TestProofOfEveryLog(t *testing.T) {
 			if err != nil || !bytes.Equal(value, p.Receipt) {
 				t.Fatalf("log %d: go-ethereum finds %x: %v", index, value, err)
 			}
-			if encoded, _ := rlp.EncodeToBytes(header); !bytes.Equal(encoded, p.Header) || crypto.Keccak256Hash(p.Header) != header.Hash() {
+			if encoded, _ := rlp.EncodeToBytes(header); !bytes.Equal(encoded, p.Header) ||
+				crypto.Keccak256Hash(p.Header) != header.Hash() {
 				t.Fatalf("log %d: the header is %x", index, p.Header)
 			}
 		}
@@ -104,11 +106,13 @@ func TestChangedProof(t *testing.T) {
 	}
 	_, p, _ := b.Log(3)
 	p.TransactionIndex = 9
-	if _, _, err := p.Verify(small.Hash()); err == nil || !strings.Contains(err.Error(), "the block has no transaction 9") {
+	if _, _, err := p.Verify(small.Hash()); err == nil ||
+		!strings.Contains(err.Error(), "the block has no transaction 9") {
 		t.Errorf("an index that is not in the trie: %v", err)
 	}
 	garbage := &Proof{Header: []byte{1}}
-	if _, _, err := garbage.Verify(crypto.Keccak256Hash([]byte{1})); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, _, err := garbage.Verify(crypto.Keccak256Hash([]byte{1})); err == nil ||
+		!strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("an invalid header: %v", err)
 	}
 }
@@ -143,7 +147,10 @@ func TestReadHeader(t *testing.T) {
 	}
 	var unprovable *UnprovableError
 	for part, raw := range map[string][]byte{
-		`"extDataHash"`:                        edit(func(m map[string]any) { m["extDataHash"], m["hash"] = common.Hash{1}, common.Hash{2} }),
+		`"extDataHash"`: edit(func(m map[string]any) {
+			m["extDataHash"], m["hash"] = common.Hash{1},
+				common.Hash{2}
+		}),
 		"no receipts root":                     edit(func(m map[string]any) { m["receiptsRoot"] = nil }),
 		"does not have the fields of a header": edit(func(m map[string]any) { delete(m, "stateRoot") }),
 	} {
@@ -151,7 +158,8 @@ func TestReadHeader(t *testing.T) {
 			t.Errorf("%s: %v", part, err)
 		}
 	}
-	if h, err := ReadHeader(edit(func(m map[string]any) { m["gasLimit"] = "0x5" })); err != nil || proof(header.Hash(), h, receipts) == nil {
+	if h, err := ReadHeader(edit(func(m map[string]any) { m["gasLimit"] = "0x5" })); err != nil ||
+		proof(header.Hash(), h, receipts) == nil {
 		t.Errorf("a changed field must be left to Receipts: %v", err)
 	}
 	if _, err := ReadHeader([]byte(`[]`)); err == nil || errors.As(err, &unprovable) {
@@ -171,7 +179,9 @@ func TestReadReceipts(t *testing.T) {
 	if got, err := ReadReceipts([]byte("null")); got != nil || err != nil {
 		t.Errorf("null: %v, %v", got, err)
 	}
-	for _, raw := range []string{`[null]`, `{}`, `[{"type":"0x0","cumulativeGasUsed":"0x1","logsBloom":"0x` + strings.Repeat("0", 512) + `","logs":[null],"transactionHash":"0x` + strings.Repeat("0", 64) + `","gasUsed":"0x1"}]`} {
+	for _, raw := range []string{`[null]`, `{}`,
+		`[{"type":"0x0","cumulativeGasUsed":"0x1","logsBloom":"0x` + strings.Repeat("0",
+			512) + `","logs":[null],"transactionHash":"0x` + strings.Repeat("0", 64) + `","gasUsed":"0x1"}]`} {
 		if got, err := ReadReceipts([]byte(raw)); err == nil {
 			t.Errorf("%s is read as %v", raw, got)
 		}

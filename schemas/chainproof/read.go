@@ -40,7 +40,8 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 		return nil, &UnprovableError{fmt.Sprintf("its header does not have the fields of a header of Ethereum: %v", err)}
 	}
 	if more := foreign(members); h.Hash() != named.Hash && len(more) > 0 {
-		return nil, &UnprovableError{fmt.Sprintf("its header has %s, which no header of Ethereum has, and does not hash to its hash without", strings.Join(more, ", "))}
+		return nil, &UnprovableError{fmt.Sprintf("its header has %s, which no header of Ethereum has, and does not hash "+
+			"to its hash without", strings.Join(more, ", "))}
 	}
 	return h, nil
 }

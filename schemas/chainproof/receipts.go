@@ -53,9 +53,11 @@ const (
 // encodable are the types whose encoding was verified: a root mismatch with receipts of other types does not mean that
 // a node is wrong.
 var encodable = map[uint8]bool{
-	types.LegacyTxType: true, types.AccessListTxType: true, types.DynamicFeeTxType: true, types.BlobTxType: true, types.SetCodeTxType: true,
-	arbitrumDeposit: true, arbitrumUnsigned: true, arbitrumContract: true, arbitrumRetry: true, arbitrumSubmitRetryable: true,
-	arbitrumInternal: true, arbitrumLegacy: true, opPostExec: true, opDeposit: true, polygonStateSync: true,
+	types.LegacyTxType: true, types.AccessListTxType: true, types.DynamicFeeTxType: true, types.BlobTxType: true,
+	types.SetCodeTxType: true,
+	arbitrumDeposit:     true, arbitrumUnsigned: true, arbitrumContract: true, arbitrumRetry: true,
+	arbitrumSubmitRetryable: true,
+	arbitrumInternal:        true, arbitrumLegacy: true, opPostExec: true, opDeposit: true, polygonStateSync: true,
 }
 
 // encoding is the RLP of a receipt. Only deposits of the OP stack have the last two fields.
@@ -77,9 +79,9 @@ type encoding struct {
 //
 //   - Receipts of Arbitrum's and Polygon's types are encoded like Ethereum's, after the type byte; those of Arbitrum's
 //     legacy transactions have no such byte.
-//   - Deposits of the OP stack have a nonce since Regolith, which was left out of the hash by mistake. Since Canyon they
-//     also have a version; if there is one, both are hashed. So the version determines the rule, and no fork date is
-//     needed.
+//   - Deposits of the OP stack have a nonce since Regolith, which was left out of the hash by mistake. Since Canyon
+//     they also have a version; if there is one, both are hashed. So the version determines the rule, and no fork date
+//     is needed.
 //
 // An unknown type is encoded like Ethereum's: the root shows whether that is right.
 func (r *Receipt) consensus() []byte {

@@ -25,16 +25,19 @@ import (
 func someBlock(kinds ...uint8) (*types.Header, Receipts) {
 	var receipts types.Receipts
 	for i, kind := range kinds {
-		r := &types.Receipt{Type: kind, Status: uint64(i % 2), CumulativeGasUsed: uint64(i+1) * 21_000, TxHash: common.BigToHash(big.NewInt(int64(i)))}
+		r := &types.Receipt{Type: kind, Status: uint64(i % 2), CumulativeGasUsed: uint64(i+1) * 21_000,
+			TxHash: common.BigToHash(big.NewInt(int64(i)))}
 		for n := range 2 {
 			r.Logs = append(r.Logs, &types.Log{
-				Address: common.BigToAddress(big.NewInt(int64(0xa1 + n))), Topics: []common.Hash{common.BigToHash(big.NewInt(int64(i)))}, Data: bytes.Repeat([]byte{byte(i + 1)}, 32),
+				Address: common.BigToAddress(big.NewInt(int64(0xa1 + n))),
+				Topics:  []common.Hash{common.BigToHash(big.NewInt(int64(i)))}, Data: bytes.Repeat([]byte{byte(i + 1)}, 32),
 			})
 		}
 		r.Bloom = types.CreateBloom(r)
 		receipts = append(receipts, r)
 	}
-	h := &types.Header{Number: big.NewInt(7), Time: 1_700_000_000, Difficulty: big.NewInt(0), BaseFee: big.NewInt(9), ReceiptHash: types.DeriveSha(receipts, trie.NewStackTrie(nil))}
+	h := &types.Header{Number: big.NewInt(7), Time: 1_700_000_000, Difficulty: big.NewInt(0), BaseFee: big.NewInt(9),
+		ReceiptHash: types.DeriveSha(receipts, trie.NewStackTrie(nil))}
 	return h, wrap(receipts)
 }
 
@@ -51,7 +54,8 @@ func proof(hash common.Hash, h *types.Header, r Receipts) error {
 	return err
 }
 
-var allTypes = []uint8{types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.BlobTxType, types.SetCodeTxType}
+var allTypes = []uint8{types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.BlobTxType,
+	types.SetCodeTxType}
 
 // Receipts of all transaction types are proven, and any change to one is detected.
 func TestReceipts(t *testing.T) {
@@ -89,7 +93,8 @@ func TestUnprovableReceipts(t *testing.T) {
 	var unprovable *UnprovableError
 	h, r := someBlock(types.LegacyTxType, types.DynamicFeeTxType)
 	r[1].Type = 0x7b
-	if err := proof(h.Hash(), h, r); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), "transaction 1 is of type 0x7b") {
+	if err := proof(h.Hash(), h, r); !errors.As(err, &unprovable) ||
+		!strings.Contains(err.Error(), "transaction 1 is of type 0x7b") {
 		t.Errorf("a transaction of an unknown type: %v", err)
 	}
 	h.ReceiptHash = rootOf(encoded(t, r[0], nil), encoded(t, r[1], []byte{0x7b}))
@@ -114,7 +119,8 @@ func TestLogsOfReceipts(t *testing.T) {
 		t.Fatalf("%d receipts have %d logs of one address", len(allTypes), len(logs))
 	}
 	for i, l := range logs {
-		if l.LogIndex != uint32(2*i+1) || l.TxIndex != uint32(i) || l.BlockNumber != 7 || l.BlockTime != h.Time || l.Data[0] != byte(i+1) || !bytes.Equal(l.TxHash, r[i].TxHash[:]) || len(l.Topics) != 1 {
+		if l.LogIndex != uint32(2*i+1) || l.TxIndex != uint32(i) || l.BlockNumber != 7 || l.BlockTime != h.Time ||
+			l.Data[0] != byte(i+1) || !bytes.Equal(l.TxHash, r[i].TxHash[:]) || len(l.Topics) != 1 {
 			t.Errorf("log %d is %v", i, l)
 		}
 	}
@@ -185,7 +191,8 @@ func sepolia(t *testing.T) (blocks []recorded) {
 	if err != nil {
 		t.Fatalf("find go-ethereum's module: %v", err)
 	}
-	file, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "core/rawdb/eradb/testdata/sepolia-00021-b8814b14.era1"))
+	file, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)),
+		"core/rawdb/eradb/testdata/sepolia-00021-b8814b14.era1"))
 	if err != nil {
 		t.Fatal(err)
 	}

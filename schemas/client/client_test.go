@@ -26,13 +26,16 @@ func Example() {
 		switch r.URL.RequestURI() {
 		case "/api/v1/users":
 			w.Header().Set("X-Indexed-Block", "57")
-			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x11","totalDeposited":"170"}],"meta":{"page":1,"total":2,"hasNextPage":true}}`)
+			fmt.Fprint(w,
+				`{"ok":true,"data":[{"address":"0x11","totalDeposited":"170"}],"meta":{"page":1,"total":2,"hasNextPage":true}}`)
 		case "/api/v1/users?asOfBlock=57&page=2":
 			w.Header().Set("X-Indexed-Block", "57")
-			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x22","totalDeposited":"250"}],"meta":{"page":2,"total":2,"hasNextPage":false}}`)
+			fmt.Fprint(w,
+				`{"ok":true,"data":[{"address":"0x22","totalDeposited":"250"}],"meta":{"page":2,"total":2,"hasNextPage":false}}`)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprintf(w, `{"ok":false,"error":{"code":"UNAUTHORIZED","message":"%s is not a key.","requestId":"1"}}`, r.Header.Get("x-api-key"))
+			fmt.Fprintf(w, `{"ok":false,"error":{"code":"UNAUTHORIZED","message":"%s is not a key.","requestId":"1"}}`,
+				r.Header.Get("x-api-key"))
 		}
 	}))
 	defer navlog.Close()
@@ -72,8 +75,10 @@ func TestTypes(t *testing.T) {
 	}
 	for name, typ := range map[string]reflect.Type{
 		"Token": reflect.TypeFor[client.Token](), "Vault": reflect.TypeFor[client.Vault](),
-		"User": reflect.TypeFor[client.User](), "PartnerStats": reflect.TypeFor[client.PartnerStats](), "ExplainedEvent": reflect.TypeFor[client.ExplainedEvent](),
-		"Status": reflect.TypeFor[client.Status](), "EndpointUse": reflect.TypeFor[client.EndpointUse](), "VaultStatus": reflect.TypeFor[client.VaultStatus](),
+		"User": reflect.TypeFor[client.User](), "PartnerStats": reflect.TypeFor[client.PartnerStats](),
+		"ExplainedEvent": reflect.TypeFor[client.ExplainedEvent](),
+		"Status":         reflect.TypeFor[client.Status](), "EndpointUse": reflect.TypeFor[client.EndpointUse](),
+		"VaultStatus": reflect.TypeFor[client.VaultStatus](),
 	} {
 		schema := doc.Components.Schemas[name]
 		if schema == nil {
@@ -89,21 +94,23 @@ func TestTypes(t *testing.T) {
 				t.Errorf("%s has no property %s", name, field)
 				continue
 			}
-			if optional := !required[field] || nullable(property.Value); optional != (typ.Field(i).Type.Kind() == reflect.Pointer) {
+			if optional := !required[field] ||
+				nullable(property.Value); optional != (typ.Field(i).Type.Kind() == reflect.Pointer) {
 				t.Errorf("%s.%s may be null or absent: %v, and is a %s", name, field, optional, typ.Field(i).Type)
 			}
 		}
 	}
 }
 
-// TestEnvelopes checks that Meta has the fields of every list, and Error those of every error: otherwise a program could
-// not request the next page of some list.
+// TestEnvelopes checks that Meta has the fields of every list, and Error those of every error: otherwise a program
+// could not request the next page of some list.
 func TestEnvelopes(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for part, typ := range map[string]reflect.Type{"meta": reflect.TypeFor[client.Meta](), "error": reflect.TypeFor[client.Error]()} {
+	for part, typ := range map[string]reflect.Type{"meta": reflect.TypeFor[client.Meta](),
+		"error": reflect.TypeFor[client.Error]()} {
 		want := map[string]bool{}
 		for _, schema := range doc.Components.Schemas {
 			if envelope := schema.Value.Properties[part]; schema.Value.Properties["ok"] != nil && envelope != nil {
@@ -156,7 +163,8 @@ func TestCursors(t *testing.T) {
 		t.Errorf("an object is read as the cursor %q", answer.Meta.Next)
 	}
 	_, err = read(http.StatusTooManyRequests, `{"ok":false,"error":{"code":"RATE_LIMITED","traceId":"0af7"}}`)
-	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.TraceID != "0af7" || refused.Header.Get("Retry-After") != "7" {
+	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.TraceID != "0af7" ||
+		refused.Header.Get("Retry-After") != "7" {
 		t.Errorf("the rejection is read as %#v", err)
 	}
 }
@@ -229,7 +237,8 @@ func TestPostWithoutBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, value := range map[string]any{" ": nil, "application/json {}": struct{}{}} {
-		if _, err := client.Read[struct{}](api.Post(t.Context(), "/api/v1/partner/webhooks/secret/rotate", value)); err != nil || got != want {
+		if _, err := client.Read[struct{}](api.Post(t.Context(), "/api/v1/partner/webhooks/secret/rotate",
+			value)); err != nil || got != want {
 			t.Errorf("%v is sent as %q: %v", value, got, err)
 		}
 	}
@@ -238,14 +247,20 @@ func TestPostWithoutBody(t *testing.T) {
 // TestForeignResponses checks that a response that is not navlog's is an error that reports this, and that an invalid
 // address is an error too.
 func TestForeignResponses(t *testing.T) {
-	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound, `{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); fmt.Fprint(w, body) }))
+	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound,
+		`{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}))
 		api, err := client.New(server.URL, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = client.Read[[]client.Vault](api.Get(t.Context(), "/api/v1/vaults", nil))
-		if apiError := (*client.Error)(nil); err == nil || errors.As(err, &apiError) || !strings.Contains(err.Error(), "/api/v1/vaults") {
+		if apiError := (*client.Error)(nil); err == nil || errors.As(err, &apiError) ||
+			!strings.Contains(err.Error(), "/api/v1/vaults") {
 			t.Errorf("%q with %d: %v", body, status, err)
 		}
 		server.Close()

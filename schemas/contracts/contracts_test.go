@@ -44,13 +44,16 @@ var (
 )
 
 var vectors = []vector{
-	{contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 0, Sender: bob, Assets: n(1_000_000), Shares: n(999_999)},
+	{contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 0, Sender: bob, Assets: n(1_000_000),
+		Shares: n(999_999)},
 		[]any{n(1), alice, uint32(0), bob, n(1_000_000), n(999_999)}},
 	{contracts.DepositAccepted{DepositID: max, Owner: bob, PartnerID: 1<<32 - 1, Sender: alice, Assets: max, Shares: zero},
 		[]any{max, bob, uint32(1<<32 - 1), alice, max, zero}},
-	{contracts.WithdrawalRequested{RequestIndex: zero, Owner: alice, PartnerID: 7, Receiver: bob, Shares: n(11), AssetsEstimate: n(12), ExpiresAt: 0},
+	{contracts.WithdrawalRequested{RequestIndex: zero, Owner: alice, PartnerID: 7, Receiver: bob, Shares: n(11),
+		AssetsEstimate: n(12), ExpiresAt: 0},
 		[]any{zero, alice, uint32(7), bob, n(11), n(12), uint64(0)}},
-	{contracts.WithdrawalRequested{RequestIndex: n(3), Owner: bob, PartnerID: 0, Receiver: alice, Shares: max, AssetsEstimate: zero, ExpiresAt: 1<<64 - 1},
+	{contracts.WithdrawalRequested{RequestIndex: n(3), Owner: bob, PartnerID: 0, Receiver: alice, Shares: max,
+		AssetsEstimate: zero, ExpiresAt: 1<<64 - 1},
 		[]any{n(3), bob, uint32(0), alice, max, zero, uint64(1<<64 - 1)}},
 	{contracts.WithdrawalFunded{RequestIndex: n(4), Owner: alice, SettlementID: n(5), Shares: n(6), Assets: n(7)},
 		[]any{n(4), alice, n(5), n(6), n(7)}},
@@ -62,7 +65,8 @@ var vectors = []vector{
 		[]any{n(15), bob, n(1e18), n(16), n(17)}},
 	{contracts.DepositsSwept{SweepID: n(18), Custodian: alice, FromDepositID: n(19), ToDepositID: n(20), Assets: n(21)},
 		[]any{n(18), alice, n(19), n(20), n(21)}},
-	{contracts.WithdrawalsSettled{SettlementID: n(22), Funder: bob, RequestCount: n(23), Shares: n(24), Assets: n(25), NavPerShare: n(26)},
+	{contracts.WithdrawalsSettled{SettlementID: n(22), Funder: bob, RequestCount: n(23), Shares: n(24), Assets: n(25),
+		NavPerShare: n(26)},
 		[]any{n(22), bob, n(23), n(24), n(25), n(26)}},
 }
 
@@ -82,8 +86,10 @@ func TestInterface(t *testing.T) {
 		}
 		signature := name + "(" + strings.Join(types, ",") + ")"
 		topic := crypto.Keccak256Hash([]byte(signature))
-		if kind.String() != name || kind.Signature() != signature || kind.Topic() != topic || contracts.KindOf(topic) != kind {
-			t.Errorf("the encoder's %s is %s with topic %s, declared is %s with topic %s", kind, kind.Signature(), kind.Topic(), signature, topic)
+		if kind.String() != name || kind.Signature() != signature || kind.Topic() != topic ||
+			contracts.KindOf(topic) != kind {
+			t.Errorf("the encoder's %s is %s with topic %s, declared is %s with topic %s", kind, kind.Signature(), kind.Topic(),
+				signature, topic)
 		}
 		if got := vault.Events[name].String() + ";"; got != line {
 			t.Errorf("the compiled vault declares\n%s\ninstead of\n%s", got, line)
@@ -113,8 +119,10 @@ func TestCalls(t *testing.T) {
 	for name, want := range map[string]string{
 		"VaultAllowed":     "event VaultAllowed(address indexed vault, bool allowed)",
 		"PartnerStatusSet": "event PartnerStatusSet(uint32 indexed partnerId, bool active)",
-		"RoutedDeposit":    "event RoutedDeposit(uint32 indexed partnerId, address indexed vault, address indexed receiver, address sender, uint256 assets, uint256 shares)",
-		"RoutedWithdrawal": "event RoutedWithdrawal(uint32 indexed partnerId, address indexed vault, address indexed owner, uint256 requestIndex, uint256 shares)",
+		"RoutedDeposit": "event RoutedDeposit(uint32 indexed partnerId, address indexed vault, address indexed " +
+			"receiver, address sender, uint256 assets, uint256 shares)",
+		"RoutedWithdrawal": "event RoutedWithdrawal(uint32 indexed partnerId, address indexed vault, address indexed " +
+			"owner, uint256 requestIndex, uint256 shares)",
 	} {
 		if got := router.Events[name].String(); got != want {
 			t.Errorf("the router declares %q, want %q", got, want)

@@ -54,7 +54,8 @@ func Discreet(err error, rawURL string) error {
 	}
 	var status rpc.HTTPError
 	if errors.As(err, &status) {
-		text = strings.ReplaceAll(text, status.Error(), fmt.Sprintf("%s: %.200s", status.Status, strings.Join(strings.Fields(string(status.Body)), " ")))
+		text = strings.ReplaceAll(text, status.Error(),
+			fmt.Sprintf("%s: %.200s", status.Status, strings.Join(strings.Fields(string(status.Body)), " ")))
 	}
 	u, fault := url.Parse(rawURL)
 	if fault != nil {

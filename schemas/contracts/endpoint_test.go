@@ -32,7 +32,8 @@ func TestEndpointName(t *testing.T) {
 // No error contains a part of a URL that may be a key, whatever its source, and the error is otherwise unchanged.
 func TestDiscreet(t *testing.T) {
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "Cannot POST "+r.URL.RequestURI()+"\nof "+r.Header.Get("Authorization")+" "+r.URL.Query().Get("apikey")+strings.Repeat("x", 500), http.StatusNotFound)
+		http.Error(w, "Cannot POST "+r.URL.RequestURI()+"\nof "+r.Header.Get("Authorization")+" "+
+			r.URL.Query().Get("apikey")+strings.Repeat("x", 500), http.StatusNotFound)
 	}))
 	t.Cleanup(echo.Close)
 	closed := httptest.NewServer(nil)
@@ -40,7 +41,8 @@ func TestDiscreet(t *testing.T) {
 	for name, server := range map[string]*httptest.Server{"closed": closed, "echoing": echo} {
 		host := strings.TrimPrefix(server.URL, "http://")
 		for _, raw := range []string{
-			"http://someone:hunter2@" + host + "/v3/secretkey", "http://" + host + "/v3/secretkey?apikey=secret+key%2F2", "ws://" + host + "/secretkey?apikey=secretkey",
+			"http://someone:hunter2@" + host + "/v3/secretkey", "http://" + host + "/v3/secretkey?apikey=secret+key%2F2",
+			"ws://" + host + "/secretkey?apikey=secretkey",
 			"http://someone:hunter2%zz@" + host, "http://" + host + ":secretkey/",
 		} {
 			client, err := rpc.DialContext(t.Context(), raw)
@@ -88,7 +90,9 @@ func TestDiscreet(t *testing.T) {
 func TestDiscreetIsPrintable(t *testing.T) {
 	cause := errors.New("HTTP 500: page\x00with\x1b[2J\xff a NUL \u202e" + strings.Repeat("\x00", 1<<20))
 	err := contracts.Discreet(fmt.Errorf("eth_chainId: %w", cause), "https://node.example/v3/secretkey")
-	if text := err.Error(); !strings.HasPrefix(text, "eth_chainId: HTTP 500: page\ufffdwith\ufffd[2J\ufffd a NUL \ufffd") || len(text) > printable.Message || !errors.Is(err, cause) {
+	if text := err.Error(); !strings.HasPrefix(text,
+		"eth_chainId: HTTP 500: page\ufffdwith\ufffd[2J\ufffd a NUL \ufffd") || len(text) > printable.Message ||
+		!errors.Is(err, cause) {
 		t.Errorf("%.100q", text)
 	}
 }

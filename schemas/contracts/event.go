@@ -111,7 +111,8 @@ func KindOf(topic common.Hash) Kind { return kinds[topic] }
 
 // Event is one fact about a vault: one of the structs below, by value.
 //
-// Every *big.Int is an unsigned 256-bit integer, never nil. Assets and shares are in native units. Times are Unix seconds.
+// Every *big.Int is an unsigned 256-bit integer, never nil. Assets and shares are in native units. Times are Unix
+// seconds.
 type Event interface {
 	Kind() Kind
 	arguments(*writer)

@@ -27,7 +27,8 @@ func fill(n int, first byte) []byte {
 }
 
 var log = &event.Log{
-	Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20), fill(32, 0x40)}, Data: fill(96, 0x60), BlockNumber: 19_000_001, BlockHash: fill(32, 0x80),
+	Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20), fill(32, 0x40)}, Data: fill(96, 0x60),
+	BlockNumber: 19_000_001, BlockHash: fill(32, 0x80),
 	BlockTime: 1_700_000_012, TxHash: fill(32, 0xa0), TxIndex: 17, LogIndex: 301,
 }
 
@@ -37,15 +38,18 @@ var block = &event.Block{Number: 19_000_001, Hash: fill(32, 0x80), ParentHash: f
 var golden = map[string]proto.Message{
 	"record-vault-removed-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
 		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000, Removed: true}}},
-	"record-origin-vault-1": &event.Record{Seq: 1, Boundary: true, ChainId: 1, Origin: &event.Origin{LogId: fill(16, 1), GenesisHash: fill(32, 0xd0)},
+	"record-origin-vault-1": &event.Record{Seq: 1, Boundary: true, ChainId: 1,
+		Origin: &event.Origin{LogId: fill(16, 1), GenesisHash: fill(32, 0xd0)},
 		Fact: &event.Record_Vault{Vault: &event.Vault{
 			Address: fill(20, 0x10), StartBlock: 18_000_000, Name: "Dollar Treasury Vault", Symbol: "vTREAS", Decimals: 18,
 			Asset: &event.Token{Address: fill(20, 0x30), Symbol: "USDC", Decimals: 6},
 		}}},
 	"record-vault-mapped-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
 		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000,
-			Sources: []*event.Source{{Role: "gateway", Address: fill(20, 0x50), Filters: []*event.TopicFilter{{Topic: 2, Value: fill(32, 0x70)}}}},
-			Mappings: []*event.MappingRange{{First: 18_000_000, Last: 18_999_999, Preset: "example", Text: []byte(`{"preset":"example"}`),
+			Sources: []*event.Source{{Role: "gateway", Address: fill(20, 0x50),
+				Filters: []*event.TopicFilter{{Topic: 2, Value: fill(32, 0x70)}}}},
+			Mappings: []*event.MappingRange{{First: 18_000_000, Last: 18_999_999, Preset: "example",
+				Text: []byte(`{"preset":"example"}`),
 				Hash: fill(32, 0x90)}}}}},
 	"record-vault-aliases-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
 		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000,
@@ -55,48 +59,59 @@ var golden = map[string]proto.Message{
 		BlockTime: 1_700_000_012, TxHash: fill(32, 0xa0), LogIndex: 3, Vault: fill(20, 0x10)}}},
 	"record-log-1": &event.Record{Seq: 2, ChainId: 1, Fact: &event.Record_Log{Log: log}},
 	"record-log-without-data-1": &event.Record{Seq: 5, ChainId: 1, Fact: &event.Record_Log{Log: &event.Log{
-		Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80), BlockTime: 1_700_000_012,
-		TxHash: fill(32, 0xa0), TxIndex: 17, LogIndex: 302, DataLength: 1_100_000, DataHash: fill(32, 0x33)}}},
+		Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80),
+		BlockTime: 1_700_000_012,
+		TxHash:    fill(32, 0xa0), TxIndex: 17, LogIndex: 302, DataLength: 1_100_000, DataHash: fill(32, 0x33)}}},
 	"record-block-1": &event.Record{Seq: 3, Boundary: true, ChainId: 1, Fact: &event.Record_Block{Block: block}},
 	"record-sample-1": &event.Record{Seq: 5, ChainId: 1, Fact: &event.Record_Sample{Sample: &event.Sample{
 		Vault: fill(20, 0x10), BlockNumber: 19_000_001, BlockHash: fill(32, 0x80), BlockTime: 1_700_000_012, NavDigits: 30,
 		Assets: fill(32, 0x0)}}},
 	"record-retracts-1": &event.Record{Seq: 4, Retracts: 3, ChainId: 1, Fact: &event.Record_Block{Block: block}},
-	"record-decision-1": &event.Record{Seq: 1 << 40, Boundary: true, ChainId: 1, Fact: &event.Record_Decision{Decision: &event.Decision{
-		Kind: "accept-reorg:open", Reason: "the chain was rolled back by its operators", Time: 1_700_000_099_123}}},
+	"record-decision-1": &event.Record{Seq: 1 << 40, Boundary: true, ChainId: 1,
+		Fact: &event.Record_Decision{Decision: &event.Decision{
+			Kind: "accept-reorg:open", Reason: "the chain was rolled back by its operators", Time: 1_700_000_099_123}}},
 	"cursor-1": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001}},
 		WindowSeq: 2, WindowOffset: 5, Frozen: "block 18999937 is final, but the chain has another one there",
 	},
 	"cursor-2": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
-		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001, ConfiguredName: "Dollars"}},
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001,
+			ConfiguredName: "Dollars"}},
 		WindowSeq: 2, WindowOffset: 5,
 	},
 	"cursor-4": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
-		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001, BelievedTo: 18_998_977, ProvenTo: 18_500_000}},
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001,
+			BelievedTo: 18_998_977, ProvenTo: 18_500_000}},
 		WindowSeq: 2, WindowOffset: 5,
 	},
 	"cursor-5": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 18_500_001, Removed: true}},
 		WindowSeq: 2, WindowOffset: 5,
 	},
 	"cursor-3": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001}},
 		WindowSeq: 2, WindowOffset: 5, WindowBlock: 18_999_940,
 	},
 	"cursor-7": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001,
 			SampledFrom: 18_999_600}},
 		WindowSeq: 2, WindowOffset: 5,
 	},
 	"cursor-6": &event.Cursor{
-		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block,
+		FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001, RecordSeq: 3,
 			RecordOffset: 7}},
 		WindowSeq: 2, WindowOffset: 5, LogsWithoutData: 3,
@@ -111,7 +126,8 @@ var golden = map[string]proto.Message{
 			Shares: fill(25, 0xff), PartnerId: 42, Quarantined: "shares is too large"}},
 	"referral-bare-effect-1": &event.Referral{
 		ChainId: 1, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: 42, Seq: 2, LogId: fill(16, 1), Log: log,
-		Effect: &event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{7}, Owner: fill(20, 0xa0), NoAssets: true, NoShares: true,
+		Effect: &event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{7}, Owner: fill(20, 0xa0), NoAssets: true,
+			NoShares:  true,
 			PartnerId: 42}},
 }
 

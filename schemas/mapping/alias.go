@@ -25,7 +25,8 @@ func AttributionWord(text string) (common.Hash, error) {
 	case ok && strings.Trim(text, "0123456789") == "" && number.BitLen() <= 256:
 		word = common.BigToHash(number)
 	default:
-		return common.Hash{}, fmt.Errorf("%q is not an attribution value: it is a decimal number, an address, or 0x and 64 hex digits", text)
+		return common.Hash{}, fmt.Errorf("%q is not an attribution value: it is a decimal number, an address, or 0x and "+
+			"64 hex digits", text)
 	}
 	if word == (common.Hash{}) {
 		return word, fmt.Errorf("%q is the attribution of a log that names no partner: it can have no alias", text)
@@ -80,7 +81,8 @@ func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
 	out := make(map[common.Hash]uint32, len(v.GetAliases()))
 	for _, a := range v.GetAliases() {
 		if len(a.GetValue()) != common.HashLength || a.GetPartnerId() == 0 {
-			return nil, fmt.Errorf("the record of vault 0x%x has an alias of %d bytes for partner %d", v.GetAddress(), len(a.GetValue()), a.GetPartnerId())
+			return nil, fmt.Errorf("the record of vault 0x%x has an alias of %d bytes for partner %d", v.GetAddress(),
+				len(a.GetValue()), a.GetPartnerId())
 		}
 		out[common.Hash(a.GetValue())] = a.GetPartnerId()
 	}

@@ -27,7 +27,8 @@ func attributedRecord(t *testing.T, text string, aliases map[common.Hash]uint32)
 	canonical, err := Canonical("attributed", []byte(text))
 	must(t, err)
 	r := &event.Vault{Address: common.Address{1}.Bytes()}
-	must(t, Record(r, []Source{{Role: "vault", Address: common.Address{1}}}, []Text{{0, math.MaxUint64, "attributed", canonical}}))
+	must(t, Record(r, []Source{{Role: "vault", Address: common.Address{1}}},
+		[]Text{{0, math.MaxUint64, "attributed", canonical}}))
 	for value, partner := range aliases {
 		r = WithAlias(r, value, partner)
 	}
@@ -42,10 +43,12 @@ func TestAliases(t *testing.T) {
 	plain := attributedRecord(t, attributedVault, nil)
 	one := WithAlias(plain, seven, 70)
 	both := WithAlias(WithAlias(one, eight, 80), seven, 71)
-	if AliasOf(plain, seven) != 0 || AliasOf(one, seven) != 70 || AliasOf(both, seven) != 71 || AliasOf(both, eight) != 80 || len(both.Aliases) != 2 {
+	if AliasOf(plain, seven) != 0 || AliasOf(one, seven) != 70 || AliasOf(both, seven) != 71 ||
+		AliasOf(both, eight) != 80 || len(both.Aliases) != 2 {
 		t.Errorf("the aliases are %v and %v", one.Aliases, both.Aliases)
 	}
-	if again := WithAlias(WithAlias(both, seven, 70), eight, 0); !SameMapping(again, one) || SameMapping(one, plain) || SameMapping(one, both) ||
+	if again := WithAlias(WithAlias(both, seven, 70), eight, 0); !SameMapping(again, one) || SameMapping(one, plain) ||
+		SameMapping(one, both) ||
 		!SameMapping(WithAlias(one, seven, 0), plain) {
 		t.Errorf("equal records differ, or different ones are equal: %v", again.Aliases)
 	}
@@ -86,13 +89,16 @@ func TestAliases(t *testing.T) {
 	if referral, err := s.Referral(large); err != nil || referral.GetPartnerId() != 70 || referral.GetQuarantined() == "" {
 		t.Errorf("the referral of too large a deposit is %v, %v", referral, err)
 	}
-	companion, err := Read(attributedRecord(t, "preset: attributed\nsources: {vault: required, oracle: optional}\nevents:\n"+withReferral, map[common.Hash]uint32{{31: 3}: 30}))
+	companion, err := Read(attributedRecord(t,
+		"preset: attributed\nsources: {vault: required, oracle: optional}\nevents:\n"+withReferral,
+		map[common.Hash]uint32{{31: 3}: 30}))
 	must(t, err)
 	logs := []*event.Log{
 		asRecord(emitted("DepositRequest(address,address,uint256,address,uint256)", 3, alice, alice, 1, bob, 10)),
 		asRecord(emitted("Referral(address,address,uint256,uint256)", 3, common.Address{19: 3}, alice, 1, 10)),
 	}
-	if referrals := companion.Referrals(logs); referrals[0].GetPartnerId() != 30 || referrals[1] != nil || !companion.MayRefer(logs[0]) || !companion.Description.Attributes() {
+	if referrals := companion.Referrals(logs); referrals[0].GetPartnerId() != 30 || referrals[1] != nil ||
+		!companion.MayRefer(logs[0]) || !companion.Description.Attributes() {
 		t.Errorf("with a companion the referrals are %v", referrals)
 	}
 	if reference(common.Address{1}).Description.Attributes() {
@@ -109,7 +115,8 @@ func TestAliases(t *testing.T) {
 
 // asRecord converts a log to its form in a record.
 func asRecord(l Log) *event.Log {
-	out := &event.Log{Address: common.Address{1}.Bytes(), TxHash: make([]byte, 32), BlockHash: make([]byte, 32), Data: l.Data}
+	out := &event.Log{Address: common.Address{1}.Bytes(), TxHash: make([]byte, 32), BlockHash: make([]byte, 32),
+		Data: l.Data}
 	for _, topic := range l.Topics {
 		out.Topics = append(out.Topics, topic.Bytes())
 	}
@@ -132,7 +139,8 @@ func TestAttributionWord(t *testing.T) {
 			t.Errorf("%s is written as %s, which is read as %s, %v", text, AttributionText(got), again, err)
 		}
 	}
-	for _, text := range []string{"", "-7", "+7", "1_0", "0x7", "7.5", "acme", word[:65], word + "ab", strings.TrimPrefix(word, "0x"),
+	for _, text := range []string{"", "-7", "+7", "1_0", "0x7", "7.5", "acme", word[:65], word + "ab",
+		strings.TrimPrefix(word, "0x"),
 		strings.Repeat("b1", 20), "115792089237316195423570985008687907853269984665640564039457584007913129639936"} {
 		if got, err := AttributionWord(text); err == nil || !strings.Contains(err.Error(), "is not an attribution value") {
 			t.Errorf("%q is %s, %v", text, got, err)
@@ -143,7 +151,8 @@ func TestAttributionWord(t *testing.T) {
 			t.Errorf("%q is %v", text, err)
 		}
 	}
-	for word, want := range map[common.Hash]string{{31: 7}: "7", {12: 0xb1}: common.Address{0xb1}.Hex(), {0: 1}: common.Hash{0: 1}.Hex()} {
+	for word, want := range map[common.Hash]string{{31: 7}: "7", {12: 0xb1}: common.Address{0xb1}.Hex(),
+		{0: 1}: common.Hash{0: 1}.Hex()} {
 		if got := AttributionText(word); got != want {
 			t.Errorf("%s is written as %s, want %s", word, got, want)
 		}

@@ -98,14 +98,16 @@ func (d *Description) Single() Single {
 		m := r.Mapping
 		out.Deposits = out.Deposits && !m.emits(Void)
 		out.Claims = out.Claims && !m.lacks(Claimed, Owner) && !m.lacks(Claimed, Assets)
-		out.Queue = out.Queue && !m.lacks(Claimed, ID) && !m.lacks(Funded, ID) && !m.lacks(Cancelled, ID) && !m.lacks(Expired, ID)
+		out.Queue = out.Queue && !m.lacks(Claimed, ID) && !m.lacks(Funded, ID) && !m.lacks(Cancelled, ID) &&
+			!m.lacks(Expired, ID)
 	}
 	return out
 }
 
 // FundsEach reports whether a log that names a request by its number shows that it was funded, for every request.
 func (d *Description) FundsEach() bool {
-	return !slices.ContainsFunc(d.Ranges, func(r Range) bool { return !r.Mapping.emits(Funded) || r.Mapping.lacks(Funded, ID) })
+	return !slices.ContainsFunc(d.Ranges,
+		func(r Range) bool { return !r.Mapping.emits(Funded) || r.Mapping.lacks(Funded, ID) })
 }
 
 // MayLack reports whether a log of a block can have an effect of a kind without a field that a rule does not always

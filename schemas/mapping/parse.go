@@ -32,7 +32,8 @@ type Mapping struct {
 // ConvertToAssets is the function with which NAV is sampled: it returns the value of shares in assets (ERC-4626).
 const ConvertToAssets = "convertToAssets"
 
-// Sampling measures a NAV that no event has: ingest calls ConvertToAssets of the source `vault` at the hashes of blocks.
+// Sampling measures a NAV that no event has: ingest calls ConvertToAssets of the source `vault` at the hashes of
+// blocks.
 type Sampling struct {
 	// Every is the sampling interval in blocks: blocks whose number is a multiple of it are sampled.
 	Every uint64
@@ -715,7 +716,8 @@ func (c *checker) navFrom(m *Mapping, n *yaml.Node) {
 func (c *checker) sampled(m *Mapping, sample, every *entry) {
 	before := c.found
 	if sample.value.Value != ConvertToAssets {
-		c.at(sample.value, 0, "`sample` is the function %s of the source `vault`, and not %q", ConvertToAssets, sample.value.Value)
+		c.at(sample.value, 0, "`sample` is the function %s of the source `vault`, and not %q", ConvertToAssets,
+			sample.value.Value)
 	}
 	if _, ok := m.Role("vault"); !ok && len(m.Roles) > 0 {
 		c.at(sample.key, 0, "`sample` calls the source `vault`, which is not in `sources`")

@@ -26,7 +26,8 @@ var vectors = []struct {
 	want  Effect
 }{
 	{contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Sender: bob, Assets: n(2), Shares: most},
-		Effect{Kind: Deposit, Has: ID | Owner | Partner | Other | Assets | Shares, ID: 1, Owner: alice, Partner: 7, Other: bob,
+		Effect{Kind: Deposit, Has: ID | Owner | Partner | Other | Assets | Shares, ID: 1, Owner: alice, Partner: 7,
+			Other:  bob,
 			Assets: amountOf(n(2)), Shares: amountOf(most)}},
 	{contracts.DepositAccepted{DepositID: n(0), Owner: bob, Sender: alice, Assets: n(0), Shares: n(0)},
 		Effect{Kind: Deposit, Has: ID | Owner | Other | Assets | Shares, Owner: bob, Other: alice}},
@@ -35,7 +36,8 @@ var vectors = []struct {
 		Effect{Kind: Requested, Has: ID | Owner | Partner | Other | Assets | Shares | Expires, ID: 3, Owner: alice,
 			Partner: 1<<32 - 1, Other: bob, Shares: amountOf(n(4)), Assets: amountOf(n(5)), Expires: 1<<64 - 1}},
 	{contracts.WithdrawalFunded{RequestIndex: n(6), Owner: alice, SettlementID: MaxAmount, Shares: n(7), Assets: n(8)},
-		Effect{Kind: Funded, Has: ID | Owner | Assets | Shares, ID: 6, Owner: alice, Shares: amountOf(n(7)), Assets: amountOf(n(8))}},
+		Effect{Kind: Funded, Has: ID | Owner | Assets | Shares, ID: 6, Owner: alice, Shares: amountOf(n(7)),
+			Assets: amountOf(n(8))}},
 	{contracts.WithdrawalClaimed{RequestIndex: n(9), Owner: alice, Receiver: bob, Shares: n(10), Assets: n(11)},
 		Effect{Kind: Claimed, Has: ID | Owner | Other | Assets | Shares, ID: 9, Owner: alice, Other: bob,
 			Shares: amountOf(n(10)), Assets: amountOf(n(11))}},
@@ -50,8 +52,9 @@ var vectors = []struct {
 		Effect{Kind: Sweep, Has: ID | To | Other | Assets, ID: 19, To: 20, Other: alice, Assets: amountOf(n(21))}},
 	{contracts.WithdrawalsSettled{SettlementID: n(22), Funder: bob, RequestCount: MaxAmount, Shares: n(24), Assets: n(25),
 		NavPerShare: n(26)},
-		Effect{Kind: Settled, Has: Assets | Shares | Nav | Other, Other: bob, Shares: amountOf(n(24)), Assets: amountOf(n(25)),
-			Nav: amountOf(n(26))}},
+		Effect{Kind: Settled, Has: Assets | Shares | Nav | Other, Other: bob, Shares: amountOf(n(24)),
+			Assets: amountOf(n(25)),
+			Nav:    amountOf(n(26))}},
 }
 
 func amountOf(v *big.Int) (out Amount) {
@@ -87,7 +90,8 @@ func TestPresets(t *testing.T) {
 			t.Errorf("the file of %s has the preset %s", name, m.Name)
 		}
 	}
-	if _, err := Preset("no-such"); err == nil || err.Error() != `unknown preset "no-such": the presets are `+series(Presets(), "and") {
+	if _, err := Preset("no-such"); err == nil ||
+		err.Error() != `unknown preset "no-such": the presets are `+series(Presets(), "and") {
 		t.Error(err)
 	}
 }
@@ -103,7 +107,8 @@ func TestReference(t *testing.T) {
 		log := logOf(t, vector.event)
 		event, got, fault := v.One(&log, nil)
 		kind := vector.event.Kind()
-		if fault != nil || event == nil || event.Name != kind.String() || event.Signature != kind.Signature() || event.Topic != kind.Topic() {
+		if fault != nil || event == nil || event.Name != kind.String() || event.Signature != kind.Signature() ||
+			event.Topic != kind.Topic() {
 			t.Fatalf("vector %d is %+v, %v; want %s", i, event, fault, kind)
 		}
 		if len(got) != 1 || got[0] != vector.want {
@@ -139,7 +144,8 @@ func TestPresetLogs(t *testing.T) {
 		"Lagoon, a deposit that is done at once, with its referral": {"lagoon-v0.6", []Log{
 			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
 			emitted("Referral(address,address,uint256,uint256)", 3, vault, bob, 0, 50)},
-			[]string{"deposit key=1677721600 owner=alice sender=bob assets=50 shares=49 attribution=" + common.BytesToHash(vault[:]).Hex()}},
+			[]string{"deposit key=1677721600 owner=alice sender=bob assets=50 shares=49 attribution=" +
+				common.BytesToHash(vault[:]).Hex()}},
 		"Lagoon, a deposit that is done at once, without a referral": {"lagoon-v0.6", []Log{
 			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
 			emitted("Referral(address,address,uint256,uint256)", 3, common.Address{}, bob, 0, 50)},
@@ -149,19 +155,24 @@ func TestPresetLogs(t *testing.T) {
 			emitted("Referral(address,address,uint256,uint256)", 3, vault, bob, 1, 50),
 			emitted("DepositSync(address,address,uint256,uint256)", 2, bob, alice, 50, 49),
 			emitted("Referral(address,address,uint256,uint256)", 3, gateway, bob, 0, 50)},
-			[]string{"deposit key=1677721600 owner=bob sender=bob assets=50 group=1 attribution=" + common.BytesToHash(vault[:]).Hex(),
-				"deposit key=1677721602 owner=alice sender=bob assets=50 shares=49 attribution=" + common.BytesToHash(gateway[:]).Hex()}},
+			[]string{"deposit key=1677721600 owner=bob sender=bob assets=50 group=1 attribution=" +
+				common.BytesToHash(vault[:]).Hex(),
+				"deposit key=1677721602 owner=alice sender=bob assets=50 shares=49 attribution=" +
+					common.BytesToHash(gateway[:]).Hex()}},
 		"Lagoon, a settlement without requests: the fees come after its assets": {"lagoon-v0.6", []Log{
-			emitted("TotalAssetsUpdated(uint256)", 0, 1100), emitted("Transfer(address,address,uint256)", 2, common.Address{}, bob, 18)},
+			emitted("TotalAssetsUpdated(uint256)", 0, 1100),
+			emitted("Transfer(address,address,uint256)", 2, common.Address{}, bob, 18)},
 			[]string{"supply shares=18"}},
 		"Lagoon, requests and cancellations of nothing": {"lagoon-v0.6", []Log{
 			emitted("RedeemRequest(address,address,uint256,address,uint256)", 3, alice, alice, 2, alice, 0),
 			emitted("RedeemRequestCanceled(uint256,address,uint256)", 2, 2, alice, 0),
 			emitted("RedeemRequestCanceled(uint256,address,uint256)", 2, 2, bob, 7)},
 			[]string{"cancelled owner=bob group=2"}},
-		"Veda, a deposit with a referral": {"veda", []Log{teller(emitted("Deposit(uint256,address,address,uint256,uint256,uint256,uint256,address)", 3,
-			alice, vault, bob, 5, 50, 49, 1700000000, 0))},
-			[]string{"deposit key=1677721600 owner=alice assets=50 shares=49 asset=" + vault.Hex() + " attribution=" + common.BytesToHash(bob[:]).Hex()}},
+		"Veda, a deposit with a referral": {"veda",
+			[]Log{teller(emitted("Deposit(uint256,address,address,uint256,uint256,uint256,uint256,address)", 3,
+				alice, vault, bob, 5, 50, 49, 1700000000, 0))},
+			[]string{"deposit key=1677721600 owner=alice assets=50 shares=49 asset=" + vault.Hex() + " attribution=" +
+				common.BytesToHash(bob[:]).Hex()}},
 		"Veda, a deposit by a solver": {"veda", []Log{
 			emitted("Enter(address,address,uint256,address,uint256)", 3, bob, vault, alice, 50, 49),
 			teller(emitted("BulkDeposit(address,uint256)", 1, vault, 50))},
@@ -173,7 +184,8 @@ func TestPresetLogs(t *testing.T) {
 		"Veda, a request can be solved in the second of its deadline": {"veda", []Log{queue(emitted(
 			"OnChainWithdrawRequested(bytes32,address,address,uint96,uint128,uint128,uint40,uint24,uint24)", 3,
 			common.Hash{7}, alice, vault, 1, 49, 50, 1700000000, 60, 3600))},
-			[]string{"requested key=1677721600 source_id=" + common.Hash{7}.Hex() + " owner=alice shares=49 estimate=50 matures=1700000060 expires=1700003661"}},
+			[]string{"requested key=1677721600 source_id=" + common.Hash{7}.Hex() +
+				" owner=alice shares=49 estimate=50 matures=1700000060 expires=1700003661"}},
 	} {
 		m, err := Preset(c.preset)
 		must(t, err)
@@ -198,10 +210,11 @@ func TestPresetLogs(t *testing.T) {
 func TestValues(t *testing.T) {
 	t.Parallel()
 	word := func(b byte) common.Hash { return common.Hash{31: b} }
-	e := Effect{Kind: Requested, ID: 1, SourceID: word(2), Owner: alice, Other: bob, Shares: amountOf(most), Assets: amountOf(n(3)),
-		Group: 4, Matures: 5, Expires: 6, Attribution: word(7), Partner: 8, Has: ^Fields(0)}
-	want := []Value{{"key", "1"}, {"source_id", word(2).Hex()}, {"owner", alice.Hex()}, {"receiver", bob.Hex()}, {"shares", most.String()},
-		{"estimate", "3"}, {"group", "4"}, {"matures", "5"}, {"expires", "6"}, {"attribution", word(7).Hex()}, {"partner", "8"}}
+	e := Effect{Kind: Requested, ID: 1, SourceID: word(2), Owner: alice, Other: bob, Shares: amountOf(most),
+		Assets: amountOf(n(3)), Group: 4, Matures: 5, Expires: 6, Attribution: word(7), Partner: 8, Has: ^Fields(0)}
+	want := []Value{{"key", "1"}, {"source_id", word(2).Hex()}, {"owner", alice.Hex()}, {"receiver", bob.Hex()},
+		{"shares", most.String()}, {"estimate", "3"}, {"group", "4"}, {"matures", "5"}, {"expires", "6"},
+		{"attribution", word(7).Hex()}, {"partner", "8"}}
 	if got := e.Values(); !slices.Equal(got, want) {
 		t.Errorf("the values are\n%v, want\n%v", got, want)
 	}
@@ -228,8 +241,9 @@ func TestValues(t *testing.T) {
 func TestReferenceQuarantines(t *testing.T) {
 	t.Parallel()
 	v := Reference()
-	amounts := map[string]int{"DepositAccepted": 2, "WithdrawalRequested": 2, "WithdrawalFunded": 2, "WithdrawalClaimed": 2,
-		"WithdrawalCancelled": 1, "WithdrawalExpired": 1, "NavUpdated": 3, "DepositsSwept": 3, "WithdrawalsSettled": 3}
+	amounts := map[string]int{"DepositAccepted": 2, "WithdrawalRequested": 2, "WithdrawalFunded": 2,
+		"WithdrawalClaimed": 2, "WithdrawalCancelled": 1, "WithdrawalExpired": 1, "NavUpdated": 3, "DepositsSwept": 3,
+		"WithdrawalsSettled": 3}
 	for _, vector := range vectors {
 		name := vector.event.Kind().String()
 		quarantined := func(what string, change func(*Log)) bool {
@@ -297,7 +311,8 @@ func TestMapContinuesAfterQuarantine(t *testing.T) {
 	if !ok || len(quarantine) != 2 || quarantine[0].Log != 0 || quarantine[1].Log != 3 {
 		t.Fatalf("the error is %v", err)
 	}
-	if want := "log 0: WithdrawalFunded: 63 bytes of data instead of 64\nlog 3: WithdrawalFunded: 63 bytes of data instead of 64"; err.Error() != want {
+	if want := "log 0: WithdrawalFunded: 63 bytes of data instead of 64\nlog 3: WithdrawalFunded: 63 bytes of data " +
+		"instead of 64"; err.Error() != want {
 		t.Errorf("the error is\n%v, want\n%s", err, want)
 	}
 	if len(got) != 2 || got[0].Log != 1 || got[1].Log != 4 {

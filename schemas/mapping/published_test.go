@@ -40,7 +40,8 @@ func TestPublishedABI(t *testing.T) {
 		}
 		for layout := range published {
 			for _, word := range moves {
-				if name, _, _ := strings.Cut(layout, "("); strings.Contains(name, word) && !strings.HasPrefix(name, "OwnershipTransfer") && !known[layout] {
+				if name, _, _ := strings.Cut(layout, "("); strings.Contains(name, word) &&
+					!strings.HasPrefix(name, "OwnershipTransfer") && !known[layout] {
 					t.Errorf("%s lacks %s", test.preset, layout)
 				}
 			}

@@ -59,7 +59,8 @@ func (c *checker) queue(m *Mapping) {
 		}
 	}
 	if fifo != nil && keyed != nil {
-		c.at(fifo.node, 0, "claims name a request in line %d and only an owner here: a mapping has one of the two", keyed.node.Line)
+		c.at(fifo.node, 0, "claims name a request in line %d and only an owner here: a mapping has one of the two",
+			keyed.node.Line)
 	}
 	// funded reports whether a funding can determine what requests are paid.
 	funded := of[Funded]&Assets != 0 || first[Funded] != nil && priced[RedeemSide]
@@ -87,8 +88,8 @@ func (c *checker) queue(m *Mapping) {
 		case t.kind == Void && first[Deposit] != nil && !m.lacks(Deposit, Shares) && !c.recorded:
 			c.at(t.node, 0, "`void` is about a deposit that waits for its price, and each `deposit` of the rules has `shares`")
 		case t.kind == Claimed && t.has&Assets == 0 && bare != nil && !funded:
-			c.at(t.node, 0, "a claim without `assets` pays what its request was funded for, or the `estimate`, and the rules give "+
-				"the request of line %d neither", bare.node.Line)
+			c.at(t.node, 0, "a claim without `assets` pays what its request was funded for, or the `estimate`, and the rules "+
+				"give the request of line %d neither", bare.node.Line)
 		case t.kind == Deposit && t.has&Shares == 0 && !priced[DepositSide]:
 			c.at(t.node, 0, "the deposit has no shares, and no rule emits `priced` with `side: deposit`")
 		case t.kind == Deposit && t.has&Shares == 0 && first[Sweep] != nil:
@@ -98,10 +99,11 @@ func (c *checker) queue(m *Mapping) {
 		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && fifo == nil:
 			c.at(t.node, 0, "`cancelled` names an owner and shares, and no rule emits a `claimed` that names only an owner")
 		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && first[Funded] != nil && !c.recorded:
-			c.at(t.node, 0, "`cancelled` names an owner and shares, which would be taken from funded requests only (line %d emits `funded`): "+
-				"name the request or its group", first[Funded].node.Line)
+			c.at(t.node, 0, "`cancelled` names an owner and shares, which would be taken from funded requests only (line %d "+
+				"emits `funded`): name the request or its group", first[Funded].node.Line)
 		case (t.kind == Cancelled && t.has&(ID|SourceID|Group) != 0 || t.kind == Expired) && m.queue.has&Unfunded != 0:
-			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would be unknown", t.kind)
+			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would "+
+				"be unknown", t.kind)
 		}
 	}
 }

@@ -171,7 +171,8 @@ func Read(v *event.Vault) (*Sources, error) {
 		source := Source{Role: s.GetRole(), Address: common.BytesToAddress(s.GetAddress())}
 		for _, f := range s.GetFilters() {
 			if f.GetTopic() < 1 || f.GetTopic() >= maxTopics || len(f.GetValue()) != common.HashLength {
-				return nil, fmt.Errorf("the record of vault %s filters topic %d by %d bytes", address, f.GetTopic(), len(f.GetValue()))
+				return nil, fmt.Errorf("the record of vault %s filters topic %d by %d bytes", address, f.GetTopic(),
+					len(f.GetValue()))
 			}
 			source.Filters = append(source.Filters, Filter{int(f.GetTopic()), common.BytesToHash(f.GetValue())})
 		}
@@ -192,7 +193,8 @@ func Read(v *event.Vault) (*Sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sources{Vault: d.compile(navDigitsOf(v)).WithAliases(aliases), Address: address, Description: d, Hash: hashOf(v)}, nil
+	return &Sources{Vault: d.compile(navDigitsOf(v)).WithAliases(aliases), Address: address, Description: d,
+		Hash: hashOf(v)}, nil
 }
 
 // hashOf returns the hash of a record's contracts, mappings, aliases and NavDigits: of everything that determines the

@@ -30,14 +30,17 @@ func TestCanonical(t *testing.T) {
 	t.Parallel()
 	one, err := Canonical("plain.yaml", []byte(plainVault))
 	must(t, err)
-	other, err := Canonical("other.yaml", []byte("\n\n"+strings.ReplaceAll(strings.ReplaceAll(plainVault, "# A comment", ""), "preset: plain", "preset: 'plain' # x")))
+	other, err := Canonical("other.yaml",
+		[]byte("\n\n"+strings.ReplaceAll(strings.ReplaceAll(plainVault, "# A comment", ""), "preset: plain",
+			"preset: 'plain' # x")))
 	must(t, err)
 	again, err := Canonical("again", one)
 	must(t, err)
 	if string(one) != string(other) || string(again) != string(one) || Hash(one) != Hash(other) {
 		t.Errorf("the texts are\n%s\n%s\n%s", one, other, again)
 	}
-	if _, err := Canonical("plain.yaml", []byte(strings.Replace(plainVault, "emit: deposit", "emit: depositt", 1))); err == nil {
+	if _, err := Canonical("plain.yaml",
+		[]byte(strings.Replace(plainVault, "emit: deposit", "emit: depositt", 1))); err == nil {
 		t.Error("a mistake is in no canonical text")
 	}
 }
@@ -47,7 +50,8 @@ func TestCanonical(t *testing.T) {
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
-	for _, emit := range []string{"[{deposit: " + effect + "}, {deposit: " + effect + "}]", "[{deposit: " + effect + "}, {void: {key: 1}}]",
+	for _, emit := range []string{"[{deposit: " + effect + "}, {deposit: " + effect + "}]",
+		"[{deposit: " + effect + "}, {void: {key: 1}}]",
 		"[{requested: {key: place, owner: $who, shares: $shares}}, {funded: {up_to_key: 1}}, " +
 			"{cancelled: {owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}]"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
@@ -73,14 +77,16 @@ func TestRecord(t *testing.T) {
 	must(t, err)
 	reference, err = Canonical("reference", reference)
 	must(t, err)
-	sources := []Source{{Role: "vault", Address: vault}, {Role: "queue", Address: queue, Filters: []Filter{{2, common.Hash{9}}}}}
+	sources := []Source{{Role: "vault", Address: vault},
+		{Role: "queue", Address: queue, Filters: []Filter{{2, common.Hash{9}}}}}
 	texts := []Text{{0, 99, "reference", reference}, {100, math.MaxUint64, "plain", text}}
 	r := &event.Vault{Address: vault[:]}
 	must(t, Record(r, sources, texts))
 	s, err := Read(r)
 	must(t, err)
 	log := &event.Log{Address: queue[:], Topics: [][]byte{{1}, {2}, common.Hash{9}.Bytes()}}
-	if role, ok := s.Role(queue); !ok || role != 1 || !s.Takes(log) || !s.Matches(r) || len(s.Addresses()) != 2 || s.Companions() {
+	if role, ok := s.Role(queue); !ok || role != 1 || !s.Takes(log) || !s.Matches(r) || len(s.Addresses()) != 2 ||
+		s.Companions() {
 		t.Errorf("the record has %+v", s)
 	}
 	log.Topics[2] = common.Hash{8}.Bytes()
@@ -90,7 +96,8 @@ func TestRecord(t *testing.T) {
 	}
 	plain := &event.Vault{Address: vault[:]}
 	must(t, Record(plain, sources[:1], []Text{{0, math.MaxUint64, "reference", reference}}))
-	if plain.Mappings != nil || plain.Sources != nil || SameMapping(plain, r) || !SameMapping(plain, &event.Vault{Name: "x"}) {
+	if plain.Mappings != nil || plain.Sources != nil || SameMapping(plain, r) ||
+		!SameMapping(plain, &event.Vault{Name: "x"}) {
 		t.Errorf("the preset reference is recorded as %v", plain)
 	}
 	for want, change := range map[string]func(*event.Vault){
@@ -133,7 +140,8 @@ events:
 	vault := common.Address{1}
 	record := func(shares, asset uint32) *event.Vault {
 		r := &event.Vault{Address: vault[:], Decimals: shares, Asset: &event.Token{Decimals: asset}}
-		must(t, Record(r, []Source{{Role: "vault", Address: vault}}, []Text{{To: math.MaxUint64, Preset: "valued", Text: text}}))
+		must(t, Record(r, []Source{{Role: "vault", Address: vault}},
+			[]Text{{To: math.MaxUint64, Preset: "valued", Text: text}}))
 		return r
 	}
 	for _, c := range []struct {
@@ -148,9 +156,11 @@ events:
 		s, err := Read(r)
 		must(t, err)
 		var got []string
-		for _, e := range mapped(t, s.Vault, emitted("Settled(uint256,uint256)", 0, 5, 4), emitted("Valued(uint256,uint256,uint256)", 0, 6, 5, 4)) {
+		for _, e := range mapped(t, s.Vault, emitted("Settled(uint256,uint256)", 0, 5, 4),
+			emitted("Valued(uint256,uint256,uint256)", 0, 6, 5, 4)) {
 			if got = append(got, fmt.Sprint(e.Kind, " ", e.Sub)); e.Kind == Valuation && e.NavDigits != c.digits {
-				t.Errorf("shares of %d decimals of an asset of %d: the unit has %d digits, want %d", c.shares, c.asset, e.NavDigits, c.digits)
+				t.Errorf("shares of %d decimals of an asset of %d: the unit has %d digits, want %d", c.shares, c.asset, e.NavDigits,
+					c.digits)
 			}
 		}
 		if got := strings.Join(got, ", "); got != c.want {
@@ -185,7 +195,8 @@ func TestOverlap(t *testing.T) {
 // TestCapabilities checks that a vault has exactly the capabilities of the rules for its own sources.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
-	if got, want := referenceMapping().capabilities(), (Capabilities{true, true, true, true, true, true, true}); got != want {
+	if got, want := referenceMapping().capabilities(),
+		(Capabilities{true, true, true, true, true, true, true}); got != want {
 		t.Errorf("the capabilities of the reference contracts are %+v", got)
 	}
 	m, err := Parse("plain", []byte(plainVault))
@@ -212,10 +223,12 @@ func TestKinds(t *testing.T) {
 		return strings.Join(d.Kinds(), " ")
 	}
 	const queue = "OnChainWithdrawRequested OnChainWithdrawCancelled OnChainWithdrawSolved "
-	if got, want := kinds("vault", "teller", "accountant", "queue"), "Deposit BulkDeposit Withdraw "+queue+"ExchangeRateUpdated Transfer"; got != want {
+	if got, want := kinds("vault", "teller", "accountant", "queue"),
+		"Deposit BulkDeposit Withdraw "+queue+"ExchangeRateUpdated Transfer"; got != want {
 		t.Errorf("with all sources the kinds are %q, want %q", got, want)
 	}
-	if got, want := kinds("vault", "teller", "accountant"), "Deposit BulkDeposit Withdraw ExchangeRateUpdated Transfer"; got != want {
+	if got, want := kinds("vault", "teller", "accountant"),
+		"Deposit BulkDeposit Withdraw ExchangeRateUpdated Transfer"; got != want {
 		t.Errorf("without the queue the kinds are %q, want %q", got, want)
 	}
 }
@@ -239,7 +252,8 @@ events:
 	for _, roles := range [][]Source{{{Role: "vault"}}, {{Role: "vault"}, {Role: "gateway"}}} {
 		d := Description{Sources: roles, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
 		if has := len(roles) > 1; d.Capabilities().Partners != has || d.Compile().Companions() != has {
-			t.Errorf("with %d sources: partners %t, companions %t", len(roles), d.Capabilities().Partners, d.Compile().Companions())
+			t.Errorf("with %d sources: partners %t, companions %t", len(roles), d.Capabilities().Partners,
+				d.Compile().Companions())
 		}
 	}
 }
@@ -256,10 +270,12 @@ func (m *Mapping) capabilities() Capabilities {
 // TestSingle checks which numbers of the presets follow from single logs, and which rules prevent that.
 func TestSingle(t *testing.T) {
 	t.Parallel()
-	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
-		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, false, false}, "midas": {true, false, false}}
-	single := map[string]Single{"reference": {true, true, true}, "erc4626": {true, true, true}, "erc7540": {true, true, false},
-		"yo": {true, true, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}, "midas": {false, false, true}}
+	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false},
+		"erc7540": {true, false, false}, "yo": {true, false, false}, "veda": {true, false, false},
+		"lagoon-v0.6": {false, false, false}, "midas": {true, false, false}}
+	single := map[string]Single{"reference": {true, true, true}, "erc4626": {true, true, true},
+		"erc7540": {true, true, false}, "yo": {true, true, false}, "veda": {true, false, false},
+		"lagoon-v0.6": {false, true, false}, "midas": {false, false, true}}
 	for _, name := range Presets() {
 		m, err := Preset(name)
 		must(t, err)
@@ -282,7 +298,8 @@ func TestSingle(t *testing.T) {
 		"void\n    set: {key: $a}":                                       {false, true, true},
 		"instant\n    set: {owner: $b, assets: $c, shares: $c}":          {true, true, true},
 	} {
-		m, err := Parse("one", []byte("preset: one\nsources: {vault: required}\nevents:\n  - on: E(uint256 a, address b, uint256 c)\n    emit: "+effect+"\n"))
+		m, err := Parse("one", []byte("preset: one\nsources: {vault: required}\nevents:\n  - on: E(uint256 a, address b, "+
+			"uint256 c)\n    emit: "+effect+"\n"))
 		must(t, err)
 		if got := (&Description{Ranges: []Range{{Mapping: m}}}).Single(); got != want {
 			t.Errorf("%s: %+v, want %+v", effect, got, want)

@@ -8,7 +8,8 @@ import (
 
 // Referral returns the effect of a log of the reference contracts that names a partner.
 func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
-	return (&Sources{Vault: v, Description: &Description{Sources: []Source{{Address: common.BytesToAddress(l.GetAddress())}}}}).Referral(l)
+	return (&Sources{Vault: v,
+		Description: &Description{Sources: []Source{{Address: common.BytesToAddress(l.GetAddress())}}}}).Referral(l)
 }
 
 // Referral returns the effect of a log that names a partner; nil if it names none, or is neither a deposit nor a
@@ -99,5 +100,6 @@ func record(e *Effect, large map[Field]Amount, why string) *event.Effect {
 		key.SetUint64(e.ID)
 	}
 	return &event.Effect{Kind: kind, Key: key.Bytes(), Owner: e.Owner.Bytes(), Assets: e.Assets.Bytes(),
-		Shares: e.Shares.Bytes(), PartnerId: e.Partner, Quarantined: why, NoAssets: !e.Present(Assets), NoShares: !e.Present(Shares)}
+		Shares: e.Shares.Bytes(), PartnerId: e.Partner, Quarantined: why, NoAssets: !e.Present(Assets),
+		NoShares: !e.Present(Shares)}
 }

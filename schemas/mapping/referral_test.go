@@ -34,19 +34,27 @@ func TestReferral(t *testing.T) {
 		event contracts.Event
 		want  *event.Effect
 	}{
-		"a deposit": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Sender: bob, Assets: n(300), Shares: n(0)},
-			&event.Effect{Kind: event.Effect_KIND_DEPOSIT, Key: []byte{1}, Owner: alice[:], PartnerId: 7, Assets: []byte{1, 44}, Shares: []byte{}}},
-		"a request": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: 3},
-			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8, Assets: []byte{2}, Shares: []byte{1}}},
+		"a deposit": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Sender: bob, Assets: n(300),
+			Shares: n(0)},
+			&event.Effect{Kind: event.Effect_KIND_DEPOSIT, Key: []byte{1}, Owner: alice[:], PartnerId: 7, Assets: []byte{1, 44},
+				Shares: []byte{}}},
+		"a request": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1),
+			AssetsEstimate: n(2), ExpiresAt: 3},
+			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8, Assets: []byte{2},
+				Shares: []byte{1}}},
 		"a large key": {contracts.DepositAccepted{DepositID: long, Owner: alice, PartnerID: 7, Assets: n(1), Shares: n(2)},
-			&event.Effect{Kind: event.Effect_KIND_DEPOSIT, Key: long.Bytes(), Owner: alice[:], PartnerId: 7, Assets: []byte{1}, Shares: []byte{2},
-				Quarantined: fmt.Sprintf("depositId is %s, and the read models hold 64 bits of it", long)}},
-		"two large numbers": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: MaxAmount, AssetsEstimate: MaxAmount},
-			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8, Assets: MaxAmount.Bytes(), Shares: MaxAmount.Bytes(),
+			&event.Effect{Kind: event.Effect_KIND_DEPOSIT, Key: long.Bytes(), Owner: alice[:], PartnerId: 7, Assets: []byte{1},
+				Shares: []byte{2}, Quarantined: fmt.Sprintf("depositId is %s, and the read models hold 64 bits of it", long)}},
+		"two large numbers": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: MaxAmount,
+			AssetsEstimate: MaxAmount},
+			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8,
+				Assets: MaxAmount.Bytes(), Shares: MaxAmount.Bytes(),
 				Quarantined: fmt.Sprintf("shares is %s, and an amount of 2^191 or more cannot be summed", MaxAmount)}},
-		"a deposit without partner":   {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: n(1), Shares: n(2)}, nil},
-		"a large one without partner": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: MaxAmount, Shares: n(2)}, nil},
-		"another event":               {contracts.WithdrawalExpired{RequestIndex: n(1), Owner: alice, Shares: MaxAmount}, nil},
+		"a deposit without partner": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: n(1), Shares: n(2)},
+			nil},
+		"a large one without partner": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: MaxAmount,
+			Shares: n(2)}, nil},
+		"another event": {contracts.WithdrawalExpired{RequestIndex: n(1), Owner: alice, Shares: MaxAmount}, nil},
 	} {
 		got, err := Reference().Referral(recordOf(t, test.event))
 		if err != nil || !proto.Equal(got, test.want) {
@@ -55,7 +63,8 @@ func TestReferral(t *testing.T) {
 	}
 	bad := recordOf(t, contracts.DepositAccepted{DepositID: long, Owner: alice, PartnerID: 7, Assets: n(1), Shares: n(2)})
 	bad.Topics[2] = common.MaxHash.Bytes() // not an address, so it is not a deposit with a large number either
-	if got, err := Reference().Referral(bad); got != nil || err == nil || !strings.Contains(err.Error(), "DepositAccepted: ") {
+	if got, err := Reference().Referral(bad); got != nil || err == nil ||
+		!strings.Contains(err.Error(), "DepositAccepted: ") {
 		t.Errorf("a deposit without an owner is %v, %v", got, err)
 	}
 	if got, err := Reference().Referral(&event.Log{}); got != nil || err != nil {
@@ -78,11 +87,13 @@ events:
     emit: requested
     set: {key: $requestIndex, owner: $owner, partner: $partnerId, shares: $shares}
 `)
-	deposit, err := d.Referral(recordOf(t, contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Assets: n(3), Shares: n(2)}))
+	deposit, err := d.Referral(recordOf(t,
+		contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Assets: n(3), Shares: n(2)}))
 	if err != nil || !deposit.GetNoShares() || deposit.GetNoAssets() {
 		t.Errorf("the deposit is %v, %v", deposit, err)
 	}
-	request, err := d.Referral(recordOf(t, contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1), AssetsEstimate: n(2)}))
+	request, err := d.Referral(recordOf(t,
+		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1), AssetsEstimate: n(2)}))
 	if err != nil || request.GetNoShares() || !request.GetNoAssets() {
 		t.Errorf("the request is %v, %v", request, err)
 	}
@@ -91,8 +102,9 @@ events:
 		field  Field
 		lacks  bool
 		preset string
-	}{{Deposit, Shares, true, "bare"}, {Requested, Assets, true, "bare"}, {Requested, Shares, false, "bare"}, {Claimed, Assets, false, "bare"},
-		{Deposit, Shares, true, "lagoon-v0.6"}, {Requested, Other, true, "lagoon-v0.6"}, {Requested, Other, false, "midas"},
+	}{{Deposit, Shares, true, "bare"}, {Requested, Assets, true, "bare"}, {Requested, Shares, false, "bare"},
+		{Claimed, Assets, false, "bare"}, {Deposit, Shares, true, "lagoon-v0.6"}, {Requested, Other, true, "lagoon-v0.6"},
+		{Requested, Other, false, "midas"},
 		{Requested, Assets, false, "yo"}, {Requested, Partner, true, "yo"}, {Sweep, ID, false, "reference"}} {
 		of := d.Description
 		if test.preset != "bare" {

@@ -28,7 +28,8 @@ func TestSampledBlocks(t *testing.T) {
 		first, last uint64
 		want        []uint64
 	}{
-		{0, 0, []uint64{0}}, {1, 299, nil}, {1, 300, []uint64{300}}, {300, 300, []uint64{300}}, {301, 5000, []uint64{600, 900}},
+		{0, 0, []uint64{0}}, {1, 299, nil}, {1, 300, []uint64{300}}, {300, 300, []uint64{300}},
+		{301, 5000, []uint64{600, 900}},
 		{900, math.MaxUint64, []uint64{900}}, {1200, 1200, nil},
 	} {
 		if got := d.SampledIn(c.first, c.last); !slices.Equal(got, c.want) {
@@ -56,7 +57,8 @@ func TestNavDigits(t *testing.T) {
 	for _, c := range []struct {
 		shares, assets, want uint32
 		ok                   bool
-	}{{18, 18, 18, true}, {18, 6, 30, true}, {6, 6, 18, true}, {0, 18, 0, false}, {0, 17, 1, true}, {77, 6, 0, false}, {57, 18, 57, true}} {
+	}{{18, 18, 18, true}, {18, 6, 30, true}, {6, 6, 18, true}, {0, 18, 0, false}, {0, 17, 1, true}, {77, 6, 0, false},
+		{57, 18, 57, true}} {
 		if got, ok := NavDigits(c.shares, c.assets); ok != c.ok || ok && got != c.want {
 			t.Errorf("shares of %d decimals of an asset of %d give %d, %t", c.shares, c.assets, got, ok)
 		}
@@ -73,7 +75,8 @@ func TestMeasured(t *testing.T) {
 	t.Parallel()
 	s := &Sources{Description: sampledVault(t)}
 	sample := func(change func(*event.Sample)) ([]Effect, bool) {
-		one := &event.Sample{Vault: make([]byte, 20), BlockNumber: 300, NavDigits: 30, Assets: common.BigToHash(MaxAmount).Bytes()}
+		one := &event.Sample{Vault: make([]byte, 20), BlockNumber: 300, NavDigits: 30,
+			Assets: common.BigToHash(MaxAmount).Bytes()}
 		one.Assets[8], one.Assets[31] = 0, 7
 		change(one)
 		return s.Measured(one)

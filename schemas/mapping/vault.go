@@ -494,7 +494,8 @@ func (k *known) rule(l *Log, index int) (*compiled, *Fault) {
 		r := &rules[i]
 		if !r.of.laidOut(len(l.Data)) {
 			if r.effects != nil && fault == nil {
-				fault = &Fault{Log: index, Event: k.event, Why: fmt.Sprintf("%d bytes of data instead of %d", len(l.Data), 32*r.of.words)}
+				fault = &Fault{Log: index, Event: k.event,
+					Why: fmt.Sprintf("%d bytes of data instead of %d", len(l.Data), 32*r.of.words)}
 			}
 			continue
 		}
@@ -558,8 +559,8 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 	return out, nil
 }
 
-// complete sets the fields of an effect by its companion, nil if the transaction has none. It returns the reason why the
-// effect cannot be counted, empty if it can.
+// complete sets the fields of an effect by its companion, nil if the transaction has none. It returns the reason why
+// the effect cannot be counted, empty if it can.
 func (w *compiledWith) complete(e *Effect, companion *Log) (why string) {
 	if companion == nil {
 		return ""

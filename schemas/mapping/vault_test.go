@@ -60,7 +60,8 @@ func TestExpressions(t *testing.T) {
 	t.Parallel()
 	const event = "A(uint256,uint128,int256,int64)"
 	supply := func(expression string) *Vault {
-		return compile(t, "  - on: A(uint256 a, uint128 b, int256 c, int64 d)\n    emit: supply\n    set: {shares: \""+expression+"\"}\n")
+		return compile(t, "  - on: A(uint256 a, uint128 b, int256 c, int64 d)\n    emit: supply\n    set: {shares: \""+
+			expression+"\"}\n")
 	}
 	pow := func(bits uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), bits) }
 	top := new(big.Int).Sub(MaxAmount, big.NewInt(1))
@@ -118,8 +119,10 @@ func signed(out []Effect) string {
 // TestAmountsAreNotNegative checks that only the supply can be negative.
 func TestAmountsAreNotNegative(t *testing.T) {
 	t.Parallel()
-	v := compile(t, "  - on: A(address a, uint256 b, uint256 c)\n    emit: instant\n    set: {owner: $a, shares: $b, assets: \"sub($b, $c)\"}\n")
-	if out := mapped(t, v, emitted("A(address,uint256,uint256)", 0, alice, 5, 3)); out[0].Assets != amountOf(n(2)) || out[0].Owner != alice {
+	v := compile(t, "  - on: A(address a, uint256 b, uint256 c)\n    emit: instant\n    set: {owner: $a, shares: $b, "+
+		"assets: \"sub($b, $c)\"}\n")
+	if out := mapped(t, v, emitted("A(address,uint256,uint256)", 0, alice, 5, 3)); out[0].Assets != amountOf(n(2)) ||
+		out[0].Owner != alice {
 		t.Errorf("the effect is %+v", out[0])
 	}
 	if out, err := v.Map([]Log{emitted("A(address,uint256,uint256)", 0, alice, 5, 6)}, nil); err == nil || len(out) != 0 ||
@@ -133,15 +136,18 @@ func TestAmountsAreNotNegative(t *testing.T) {
 func TestWhen(t *testing.T) {
 	t.Parallel()
 	const transfer = "  - on: Transfer(address indexed from, address indexed to, uint256 value)\n"
-	v := compile(t, transfer+"    when: {from: 0x0000000000000000000000000000000000000000}\n    emit: supply\n    set: {shares: $value}\n"+
-		transfer+"    when: {to: 0x0000000000000000000000000000000000000000}\n    emit: supply\n    set: {shares: \"sub(0, $value)\"}\n"+
+	v := compile(t, transfer+
+		"    when: {from: 0x0000000000000000000000000000000000000000}\n    emit: supply\n    set: {shares: $value}\n"+
+		transfer+"    when: {to: 0x0000000000000000000000000000000000000000}\n    emit: supply\n    set: {shares: "+
+		"\"sub(0, $value)\"}\n"+
 		transfer+"    when: {from: $to}\n    emit: void\n    set: {key: $value}\n")
 	log := func(from, to common.Address) Log { return emitted("Transfer(address,address,uint256)", 2, from, to, 9) }
 	var zero common.Address
 	for _, test := range []struct {
 		from, to common.Address
 		want     string
-	}{{zero, alice, "supply 9"}, {alice, zero, "supply -9"}, {zero, zero, "supply 9"}, {alice, alice, "void 0"}, {alice, bob, ""}} {
+	}{{zero, alice, "supply 9"}, {alice, zero, "supply -9"}, {zero, zero, "supply 9"}, {alice, alice, "void 0"},
+		{alice, bob, ""}} {
 		l, got := log(test.from, test.to), ""
 		if out := mapped(t, v, l); len(out) == 1 {
 			got = out[0].Kind.String() + " " + signed(out)
@@ -152,7 +158,8 @@ func TestWhen(t *testing.T) {
 	}
 	// A token of another standard has the same topic, with three indexed parameters.
 	l := emitted("Transfer(address,address,uint256)", 3, alice, bob, 9)
-	if event, out, fault := v.One(&l, nil); event == nil || out != nil || fault == nil || fault.Error() != "Transfer: no rule has 4 topics" {
+	if event, out, fault := v.One(&l, nil); event == nil || out != nil || fault == nil ||
+		fault.Error() != "Transfer: no rule has 4 topics" {
 		t.Errorf("%v, %v, %v", event, out, fault)
 	}
 }
@@ -161,17 +168,20 @@ func TestWhen(t *testing.T) {
 func TestSeveralEffects(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Settled(uint256 epoch, uint256 assets, uint256 shares)\n    emit:\n"+
-		"      - {priced: {side: redeem, group: $epoch, assets: $assets, shares: $shares}}\n      - {funded: {up_to_group: $epoch}}\n"+
-		"  - on: Asked(address who, uint256 epoch, uint256 shares)\n    emit: requested\n    set: {key: place, owner: $who, group: $epoch, shares: $shares}\n")
+		"      - {priced: {side: redeem, group: $epoch, assets: $assets, shares: $shares}}\n      - {funded: "+
+		"{up_to_group: $epoch}}\n  - on: Asked(address who, uint256 epoch, uint256 shares)\n    emit: requested\n    set: "+
+		"{key: place, owner: $who, group: $epoch, shares: $shares}\n")
 	out := mapped(t, v, Log{}, emitted("Settled(uint256,uint256,uint256)", 0, 4, 5, 6))
 	want := []Effect{
-		{Kind: Priced, Side: RedeemSide, Log: 1, Has: SideField | Group | Assets | Shares, Group: 4, Assets: amountOf(n(5)), Shares: amountOf(n(6))},
+		{Kind: Priced, Side: RedeemSide, Log: 1, Has: SideField | Group | Assets | Shares, Group: 4, Assets: amountOf(n(5)),
+			Shares: amountOf(n(6))},
 		{Kind: Funded, Log: 1, Sub: 1, Has: GroupTo, GroupTo: 4},
 	}
 	if !slices.Equal(out, want) {
 		t.Errorf("the effects are\n%+v, want\n%+v", out, want)
 	}
-	if out, err := v.Map([]Log{emitted("Settled(uint256,uint256,uint256)", 0, new(big.Int).Lsh(big.NewInt(1), 64), 5, 6)}, nil); err == nil || len(out) != 0 {
+	if out, err := v.Map([]Log{emitted("Settled(uint256,uint256,uint256)", 0, new(big.Int).Lsh(big.NewInt(1), 64), 5, 6)},
+		nil); err == nil || len(out) != 0 {
 		t.Errorf("a group of 65 bits: %+v, %v", out, err)
 	}
 }
@@ -212,13 +222,15 @@ func TestCompanion(t *testing.T) {
 	broken := referral(5, alice, 1)
 	broken.Data = broken.Data[1:]
 	for name, test := range map[string]struct{ got, want []int }{
-		"none":                 {attributions(deposit(alice, 1)), []int{0}},
-		"after":                {attributions(deposit(alice, 1), referral(3, alice, 1)), []int{3}},
-		"before":               {attributions(referral(3, alice, 1), deposit(alice, 1)), []int{3}},
-		"for another owner":    {attributions(deposit(alice, 1), referral(3, bob, 1)), []int{0}},
-		"for another request":  {attributions(deposit(alice, 1), referral(3, alice, 2)), []int{0}},
-		"two, reversed":        {attributions(deposit(alice, 1), deposit(bob, 1), referral(4, bob, 1), referral(3, alice, 1)), []int{3, 4}},
-		"two of one request":   {attributions(deposit(alice, 1), referral(3, alice, 1), deposit(alice, 1), referral(4, alice, 1)), []int{3, 4}},
+		"none":                {attributions(deposit(alice, 1)), []int{0}},
+		"after":               {attributions(deposit(alice, 1), referral(3, alice, 1)), []int{3}},
+		"before":              {attributions(referral(3, alice, 1), deposit(alice, 1)), []int{3}},
+		"for another owner":   {attributions(deposit(alice, 1), referral(3, bob, 1)), []int{0}},
+		"for another request": {attributions(deposit(alice, 1), referral(3, alice, 2)), []int{0}},
+		"two, reversed": {attributions(deposit(alice, 1), deposit(bob, 1), referral(4, bob, 1), referral(3, alice, 1)),
+			[]int{3, 4}},
+		"two of one request": {attributions(deposit(alice, 1), referral(3, alice, 1), deposit(alice, 1),
+			referral(4, alice, 1)), []int{3, 4}},
 		"one for two deposits": {attributions(deposit(alice, 1), deposit(alice, 1), referral(3, alice, 1)), []int{3, 0}},
 		"without a partner":    {attributions(deposit(alice, 1), referral(0, alice, 1)), []int{0}},
 		"with another layout":  {attributions(deposit(alice, 1), broken), []int{0}},
@@ -236,14 +248,15 @@ func TestCompanion(t *testing.T) {
 // TestCompanionWithLiteral checks that a companion is chosen by a literal too: the mint among all transfers to a user.
 func TestCompanionWithLiteral(t *testing.T) {
 	t.Parallel()
-	v := compile(t, "  - on: Submitted(address indexed who, uint256 assets)\n    emit: deposit\n    set: {key: place, owner: $who, assets: $assets}\n"+
-		"    with:\n      on: Transfer(address indexed from, address indexed to, uint256 shares)\n"+
-		"      match: {to: $who, from: 0x0000000000000000000000000000000000000000}\n      set: {shares: $shares}\n")
+	v := compile(t, "  - on: Submitted(address indexed who, uint256 assets)\n    emit: deposit\n    set: {key: place, "+
+		"owner: $who, assets: $assets}\n    with:\n      on: Transfer(address indexed from, address indexed to, uint256 "+
+		"shares)\n      match: {to: $who, from: 0x0000000000000000000000000000000000000000}\n      set: {shares: $shares}\n")
 	moved := func(from, to common.Address, shares int) Log {
 		return emitted("Transfer(address,address,uint256)", 2, from, to, shares)
 	}
 	submitted := emitted("Submitted(address,uint256)", 1, alice, 120)
-	out := mapped(t, v, moved(bob, alice, 7), submitted, moved(common.Address{}, bob, 8), moved(common.Address{}, alice, 100))
+	out := mapped(t, v, moved(bob, alice, 7), submitted, moved(common.Address{}, bob, 8),
+		moved(common.Address{}, alice, 100))
 	if len(out) != 1 || out[0].Shares.Uint64() != 100 || out[0].Assets.Uint64() != 120 {
 		t.Errorf("the effects are %+v", out)
 	}
@@ -255,7 +268,8 @@ func TestCompanionWithLiteral(t *testing.T) {
 // TestCopiedDeclarations checks that the lines and comments of a declaration do not matter.
 func TestCopiedDeclarations(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"|\n      event Asked(\n          uint256 indexed id, // the request's id\n          address owner /* of the\n          shares */\n      );\n",
+	for _, text := range []string{"|\n      event Asked(\n          uint256 indexed id, // the request's id\n          " +
+		"address owner /* of the\n          shares */\n      );\n",
 		"|\n      /// @notice Shares are requested.\n      event Asked(uint256 indexed id, address owner);\n",
 		">-\n      event Asked(\n          uint256 indexed id,\n          address owner\n      );\n",
 		"event Asked(\n        uint256 indexed id,\n        address owner\n      );\n"} {
@@ -274,16 +288,18 @@ func TestVoidWithCompanion(t *testing.T) {
 		"    set: {key: $id, owner: $who, assets: $assets, group: 1}\n"+
 		"    with: {on: 'Minted(address to, uint256 shares)', match: {to: $who}, set: {shares: $shares}}\n"+
 		"  - on: Refunded(uint256 id)\n    emit: void\n    set: {key: $id}\n"+
-		"  - on: Priced(uint256 assets, uint256 shares)\n    emit: priced\n    set: {side: deposit, group: 1, assets: $assets, shares: $shares}\n")
+		"  - on: Priced(uint256 assets, uint256 shares)\n    emit: priced\n    set: {side: deposit, group: 1, assets: "+
+		"$assets, shares: $shares}\n")
 }
 
 // TestKeyIsGroup checks that requests that are funded up to a key are priced by their keys.
 func TestKeyIsGroup(t *testing.T) {
 	t.Parallel()
-	v := compile(t, "  - on: Asked(uint256 id, address who, uint256 shares)\n    emit: requested\n    set: {key: $id, owner: $who, shares: $shares}\n"+
-		"  - on: Processed(uint256 last, uint256 rate)\n    emit:\n      - {priced: {side: redeem, up_to_group: $last, assets: $rate, shares: 100}}\n"+
-		"      - {funded: {up_to_key: $last}}\n")
-	out := mapped(t, v, emitted("Asked(uint256,address,uint256)", 0, 5, alice, 10), emitted("Processed(uint256,uint256)", 0, 5, 105))
+	v := compile(t, "  - on: Asked(uint256 id, address who, uint256 shares)\n    emit: requested\n    set: {key: $id, "+
+		"owner: $who, shares: $shares}\n  - on: Processed(uint256 last, uint256 rate)\n    emit:\n      - {priced: {side: "+
+		"redeem, up_to_group: $last, assets: $rate, shares: 100}}\n      - {funded: {up_to_key: $last}}\n")
+	out := mapped(t, v, emitted("Asked(uint256,address,uint256)", 0, 5, alice, 10),
+		emitted("Processed(uint256,uint256)", 0, 5, 105))
 	if len(out) != 3 || out[0].Group != 5 || !out[0].Present(Group) || out[1].GroupTo != 5 || out[2].To != 5 {
 		t.Errorf("the effects are %+v", out)
 	}
@@ -293,20 +309,25 @@ func TestKeyIsGroup(t *testing.T) {
 func TestNeededCompanion(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Paid(uint256 id, address who)\n    emit: instant\n    set: {owner: $who}\n"+
-		"    with:\n      on: Amounts(uint256 id, uint256 shares, uint256 assets)\n      source: oracle\n      match: {id: $id}\n      set: {shares: $shares, assets: $assets}\n")
+		"    with:\n      on: Amounts(uint256 id, uint256 shares, uint256 assets)\n      source: oracle\n      match: "+
+		"{id: $id}\n      set: {shares: $shares, assets: $assets}\n")
 	paid, amounts := emitted("Paid(uint256,address)", 0, 1, alice), emitted("Amounts(uint256,uint256,uint256)", 0, 1, 5, 6)
-	if out, err := v.Map([]Log{paid, amounts}, nil); err == nil || len(out) != 0 || err.Error() != "log 0: Paid: the transaction has no companion for it: Amounts" {
+	if out, err := v.Map([]Log{paid, amounts}, nil); err == nil || len(out) != 0 ||
+		err.Error() != "log 0: Paid: the transaction has no companion for it: Amounts" {
 		t.Errorf("a companion of another source: %+v, %v", out, err)
 	}
 	if _, _, fault := v.One(&paid, nil); fault == nil {
 		t.Error("a log without its companion is counted")
 	}
 	amounts.Role = 1
-	want := Effect{Kind: Instant, Has: Owner | Shares | Assets, Owner: alice, Shares: amountOf(n(5)), Assets: amountOf(n(6))}
+	want := Effect{Kind: Instant, Has: Owner | Shares | Assets, Owner: alice, Shares: amountOf(n(5)),
+		Assets: amountOf(n(6))}
 	if out := mapped(t, v, paid, amounts); len(out) != 1 || out[0] != want {
 		t.Errorf("the effects are %+v, want %+v", out, want)
 	}
-	if out, err := v.Map([]Log{paid, func() Log { l := emitted("Amounts(uint256,uint256,uint256)", 0, 1, MaxAmount, 6); l.Role = 1; return l }()}, nil); err == nil || len(out) != 0 {
+	if out, err := v.Map([]Log{paid,
+		func() Log { l := emitted("Amounts(uint256,uint256,uint256)", 0, 1, MaxAmount, 6); l.Role = 1; return l }()},
+		nil); err == nil || len(out) != 0 {
 		t.Errorf("a companion with too large an amount: %+v, %v", out, err)
 	}
 }
@@ -314,8 +335,9 @@ func TestNeededCompanion(t *testing.T) {
 // TestWrongGroups checks that a log that prices no groups, or too many, is quarantined with the reason.
 func TestWrongGroups(t *testing.T) {
 	t.Parallel()
-	v := compile(t, "  - on: In(address who, uint256 group, uint256 assets)\n    emit: deposit\n    set: {key: place, owner: $who, group: $group, assets: $assets}\n"+
-		"  - on: Priced(uint256 first, uint256 last)\n    emit: priced\n    set: {side: deposit, group: $first, to_group: $last, assets: 1, shares: 1}\n")
+	v := compile(t, "  - on: In(address who, uint256 group, uint256 assets)\n    emit: deposit\n    set: {key: place, "+
+		"owner: $who, group: $group, assets: $assets}\n  - on: Priced(uint256 first, uint256 last)\n    emit: priced\n    "+
+		"set: {side: deposit, group: $first, to_group: $last, assets: 1, shares: 1}\n")
 	for _, c := range []struct {
 		last int
 		want string
@@ -336,10 +358,12 @@ func TestWrongGroups(t *testing.T) {
 // claimed first in, first out: it is neither quarantined nor a referral. In another queue it has a key, and counts.
 func TestRequestOfNoShares(t *testing.T) {
 	t.Parallel()
-	for claim, want := range map[string]int{"owner: $who, assets: $value, shares: $value": 0, "key: $value, assets: $value": 1} {
+	for claim, want := range map[string]int{"owner: $who, assets: $value, shares: $value": 0,
+		"key: $value, assets: $value": 1} {
 		s := sourcesOf(t, "preset: asked\nsources: {vault: required}\nevents:\n"+
-			"  - on: Asked(address indexed who, uint32 partner, uint256 shares)\n    emit: requested\n    set: {key: place, owner: $who, partner: $partner, shares: $shares}\n"+
-			"  - on: Paid(address indexed who, uint256 value)\n    emit: claimed\n    set: {"+claim+"}\n")
+			"  - on: Asked(address indexed who, uint32 partner, uint256 shares)\n    emit: requested\n    set: {key: place, "+
+			"owner: $who, partner: $partner, shares: $shares}\n  - on: Paid(address indexed who, uint256 value)\n    emit: "+
+			"claimed\n    set: {"+claim+"}\n")
 		for shares, want := range map[int]int{0: want, 1: 1} {
 			requested := emitted("Asked(address,uint32,uint256)", 1, alice, 7, shares)
 			effects := mapped(t, s.Vault, requested)
@@ -347,7 +371,8 @@ func TestRequestOfNoShares(t *testing.T) {
 			record.Address = make([]byte, common.AddressLength)
 			referral, err := s.Referral(record)
 			if len(effects) != want || (referral != nil) != (want > 0) || err != nil {
-				t.Errorf("claims with %s: a request of %d shares has %d effects and the referral %v, %v", claim, shares, len(effects), referral, err)
+				t.Errorf("claims with %s: a request of %d shares has %d effects and the referral %v, %v", claim, shares,
+					len(effects), referral, err)
 			}
 		}
 	}
@@ -357,7 +382,8 @@ func TestRequestOfNoShares(t *testing.T) {
 // data after them.
 func TestDynamicData(t *testing.T) {
 	t.Parallel()
-	v := compile(t, "  - on: A(string note, uint256[2] pair, (address who, bytes data) inner, uint256 shares, string indexed hash)\n    emit: supply\n    set: {shares: $shares}\n")
+	v := compile(t, "  - on: A(string note, uint256[2] pair, (address who, bytes data) inner, uint256 shares, string "+
+		"indexed hash)\n    emit: supply\n    set: {shares: $shares}\n")
 	l := emitted("A(string,uint256[2],(address,bytes),uint256,string)", 1, 1, 0xa0, 1, 2, 0xc0, 77, 0, 0)
 	if out := mapped(t, v, l); signed(out) != "77" {
 		t.Errorf("the effects are %+v", out)
@@ -376,14 +402,19 @@ func TestDynamicData(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	presets := map[string]string{
-		"old": "preset: old\nsources: {vault: required}\nevents:\n  - on: A(uint256 x)\n    emit: supply\n    set: {shares: $x}\n",
-		"new": "preset: new\nsources: {gate: required, vault: required}\nevents:\n  - on: A(uint256 x)\n    source: gate\n    emit: void\n    set: {key: $x}\n",
+		"old": "preset: old\nsources: {vault: required}\nevents:\n  - on: A(uint256 x)\n    emit: supply\n    set: " +
+			"{shares: $x}\n",
+		"new": "preset: new\nsources: {gate: required, vault: required}\nevents:\n  - on: A(uint256 x)\n    source: " +
+			"gate\n    emit: void\n    set: {key: $x}\n",
 	}
-	_, d, err := ParseFile("v.yaml", []byte("sources:\n  vault: 0x0000000000000000000000000000000000000001\n  gate: 0x0000000000000000000000000000000000000002\n"+
-		"presets:\n  - {preset: old, from: 5, to: 9}\n  - {preset: new, from: 10, to: 19}\n"),
+	_, d, err := ParseFile("v.yaml",
+		[]byte("sources:\n  vault: 0x0000000000000000000000000000000000000001\n  gate: "+
+			"0x0000000000000000000000000000000000000002\npresets:\n  - {preset: old, from: 5, to: 9}\n  - {preset: new, "+
+			"from: 10, to: 19}\n"),
 		func(name string) (*Mapping, error) { return Parse(name, []byte(presets[name])) })
 	must(t, err)
-	if len(d.Sources) != 2 || d.Sources[1].Role != "gate" || d.Sources[1].Address != (common.Address{19: 2}) || d.Ranges[1].From != 10 {
+	if len(d.Sources) != 2 || d.Sources[1].Role != "gate" || d.Sources[1].Address != (common.Address{19: 2}) ||
+		d.Ranges[1].From != 10 {
 		t.Fatalf("the description is %+v", d)
 	}
 	v := d.Compile()
@@ -391,7 +422,8 @@ func TestRanges(t *testing.T) {
 		block uint64
 		role  uint8
 		want  string
-	}{{4, 0, ""}, {5, 0, "supply"}, {9, 0, "supply"}, {9, 1, ""}, {10, 0, ""}, {10, 1, "void"}, {19, 1, "void"}, {20, 1, ""}} {
+	}{{4, 0, ""}, {5, 0, "supply"}, {9, 0, "supply"}, {9, 1, ""}, {10, 0, ""}, {10, 1, "void"}, {19, 1, "void"},
+		{20, 1, ""}} {
 		l, got := emitted("A(uint256)", 0, 3), ""
 		l.Place, l.Role = Place(test.block, 0), test.role
 		if out := mapped(t, v, l); len(out) == 1 {
@@ -432,7 +464,9 @@ func TestManyLogs(t *testing.T) {
 // FuzzMap checks that no bytes cause a panic, that a quarantined log has no effect, that an unknown log has no fault,
 // and that every counted amount can be summed.
 func FuzzMap(f *testing.F) {
-	mappings := []*Vault{Reference(), compile(f, withReferral), compile(f, "  - on: A(int128 a, bool b, bytes4 c, string d)\n    emit: supply\n    set: {shares: \"add($a, mulDiv($block, $time, 7))\"}\n")}
+	mappings := []*Vault{Reference(), compile(f, withReferral),
+		compile(f, "  - on: A(int128 a, bool b, bytes4 c, string d)\n    emit: supply\n    set: {shares: \"add($a, "+
+			"mulDiv($block, $time, 7))\"}\n")}
 	for i, vector := range vectors {
 		l := logOf(f, vector.event)
 		f.Add(uint8(0), uint8(i), uint8(len(l.Topics)), uint8(0), l.Data)
@@ -443,7 +477,8 @@ func FuzzMap(f *testing.F) {
 	f.Add(uint8(2), uint8(0), uint8(200), uint8(255), []byte(nil))
 	f.Fuzz(func(t *testing.T, which, event, topics, role uint8, data []byte) {
 		v := mappings[int(which)%len(mappings)]
-		l := Log{Role: role % 3, Place: binary.BigEndian.Uint64(append(slices.Clone(data), make([]byte, 8)...)), Time: 1 << 63, Data: data}
+		l := Log{Role: role % 3, Place: binary.BigEndian.Uint64(append(slices.Clone(data), make([]byte, 8)...)),
+			Time: 1 << 63, Data: data}
 		for i := range int(topics) {
 			var topic common.Hash
 			if i == 0 {

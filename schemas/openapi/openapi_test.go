@@ -91,13 +91,16 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 			}
 			api, explain := strings.HasPrefix(path, "/api/v1/"), path == "/api/v1/explain"
 			partner := strings.HasPrefix(path, "/api/v1/partner/") || explain // for a partner's numbers
-			resource := strings.HasPrefix(path, "/api/v1/users/") && strings.HasSuffix(path, "}") || strings.Contains(path, "/vaults/{")
+			resource := strings.HasPrefix(path, "/api/v1/users/") && strings.HasSuffix(path, "}") ||
+				strings.Contains(path, "/vaults/{")
 			limited := api || path == "/status" || strings.HasPrefix(path, "/.well-known/")
-			resource = resource || path == "/api/v1/partner/statement"                                         // if there is no key to sign it with
-			resource = resource || strings.HasSuffix(path, "/deliveries/{eventId}") || path == "/api/v1/block" // before the first block
-			resource = resource || path == "/api/v1/partner/router"                                            // without a router
-			resource = resource || strings.HasSuffix(path, "/rotate")                                          // unless the operator allows it
-			resource = resource || strings.Contains(path, "/certificates") && method == "POST"                 // the same
+			// if there is no key to sign it with
+			resource = resource || path == "/api/v1/partner/statement"
+			// before the first block
+			resource = resource || strings.HasSuffix(path, "/deliveries/{eventId}") || path == "/api/v1/block"
+			resource = resource || path == "/api/v1/partner/router"                            // without a router
+			resource = resource || strings.HasSuffix(path, "/rotate")                          // unless the operator allows it
+			resource = resource || strings.Contains(path, "/certificates") && method == "POST" // the same
 			want := map[int]bool{
 				304: method == "GET" && path != "/api/v1/stream", // whose response always differs
 				400: len(takes) > 0 || op.RequestBody != nil, 401: partner, 403: partner,

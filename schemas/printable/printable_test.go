@@ -70,7 +70,8 @@ func FuzzText(f *testing.F) {
 }
 
 func TestCount(t *testing.T) {
-	for n, want := range map[int]string{0: "0 records are", 1: "1 record is", 2: "2 records are", 1001: "1001 records are"} {
+	for n, want := range map[int]string{0: "0 records are", 1: "1 record is", 2: "2 records are",
+		1001: "1001 records are"} {
 		if got := Count(n, "record is", "records are"); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

@@ -39,7 +39,8 @@ func TestClusterSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	wantSettings(t, conn, map[string]string{"insert_quorum": "auto", "insert_quorum_parallel": "0", "select_sequential_consistency": "1", "insert_deduplicate": "1", "async_insert": "0"})
+	wantSettings(t, conn, map[string]string{"insert_quorum": "auto", "insert_quorum_parallel": "0",
+		"select_sequential_consistency": "1", "insert_deduplicate": "1", "async_insert": "0"})
 	reader, err := c.OpenReader("", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +50,10 @@ func TestClusterSettings(t *testing.T) {
 	patient, err := c.OpenPatient("")
 	must(t, err)
 	defer patient.Close()
-	wantSettings(t, patient, map[string]string{"select_sequential_consistency": "1", "insert_quorum": "auto", "max_execution_time": "0"})
-	if _, err := c.CheckGeneration(t.Context(), conn, "nowhere"); err == nil || !strings.Contains(err.Error(), "ReplicatedMergeTree(") {
+	wantSettings(t, patient, map[string]string{"select_sequential_consistency": "1", "insert_quorum": "auto",
+		"max_execution_time": "0"})
+	if _, err := c.CheckGeneration(t.Context(), conn, "nowhere"); err == nil ||
+		!strings.Contains(err.Error(), "ReplicatedMergeTree(") {
 		t.Errorf("tables that are not replicated: %v", err)
 	}
 	c.Cluster = "bad name"
@@ -64,7 +67,8 @@ func wantSettings(t *testing.T, conn driver.Conn, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		var got string
-		if err := conn.QueryRow(t.Context(), "SELECT value FROM system.settings WHERE name = {name:String}", clickhouse.Named("name", name)).Scan(&got); err != nil || got != value {
+		if err := conn.QueryRow(t.Context(), "SELECT value FROM system.settings WHERE name = {name:String}",
+			clickhouse.Named("name", name)).Scan(&got); err != nil || got != value {
 			t.Errorf("%s is %q (%v) and must be %q", name, got, err, value)
 		}
 	}

@@ -20,7 +20,8 @@ func TestRowsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, sql := range []string{"CREATE DATABASE rows_round_trip ENGINE = Atomic", EventsTable.DDL("rows_round_trip"), ListsTable.DDL("rows_round_trip")} {
+	for _, sql := range []string{"CREATE DATABASE rows_round_trip ENGINE = Atomic", EventsTable.DDL("rows_round_trip"),
+		ListsTable.DDL("rows_round_trip")} {
 		if err := conn.Exec(ctx, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
@@ -48,13 +49,16 @@ func TestRowsRoundTrip(t *testing.T) {
 		User                             common.Address
 		Block, Closed                    uint64
 	}
-	err = conn.QueryRow(ctx, `SELECT toString(list), toString(kind), toString(key), toString(assets), hex(touched[2]), user, block, closed_block
-		FROM rows_round_trip.lists WHERE list = 'queue'`).Scan(&got.List, &got.Kind, &got.Key, &got.Assets, &got.Touched, &got.User, &got.Block, &got.Closed)
+	err = conn.QueryRow(ctx,
+		`SELECT toString(list), toString(kind), toString(key), toString(assets), hex(touched[2]), user, block, closed_block
+		FROM rows_round_trip.lists WHERE list = 'queue'`).Scan(&got.List, &got.Kind, &got.Key, &got.Assets, &got.Touched,
+		&got.User, &got.Block, &got.Closed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.List != "queue" || got.Kind != "requested" || got.Key != "18446744073709551615" || got.Assets != "-5" ||
-		got.Touched != "0700000000000000000000000000000000"+"00000102" || got.User != user || got.Block != 7 || got.Closed != Never {
+		got.Touched != "0700000000000000000000000000000000"+"00000102" || got.User != user || got.Block != 7 ||
+		got.Closed != Never {
 		t.Errorf("the row reads back as %+v", got)
 	}
 }

@@ -129,7 +129,8 @@ func TestPatientConnection(t *testing.T) {
 	defer conn.Close()
 	for name, want := range map[string]string{"max_execution_time": "0", "max_memory_usage": "2147483648"} {
 		var value string
-		if err := conn.QueryRow(t.Context(), "SELECT value FROM system.settings WHERE name = '"+name+"'").Scan(&value); err != nil || value != want {
+		if err := conn.QueryRow(t.Context(),
+			"SELECT value FROM system.settings WHERE name = '"+name+"'").Scan(&value); err != nil || value != want {
 			t.Errorf("%s is %q, %v; want %s", name, value, err, want)
 		}
 	}
@@ -163,7 +164,8 @@ func TestSession(t *testing.T) {
 	must(t, err)
 	cancel()
 	_ = rows.Close()
-	if err := session.Exec(t.Context(), "SELECT one FROM kept"); err == nil || !strings.Contains(err.Error(), "the connection of the session") {
+	if err := session.Exec(t.Context(), "SELECT one FROM kept"); err == nil ||
+		!strings.Contains(err.Error(), "the connection of the session") {
 		t.Errorf("after its connection has ended: %v", err)
 	}
 }

@@ -27,27 +27,28 @@ var Definitions = []ListDefinition{
 		Columns: "list, owner, kind, block, log_index, sub, user, vault, other, partner, id, id_to, " +
 			"shares, assets, nav, expires, ts, hash, matures, by, grouped, group_id, source_id"},
 	{Name: "deposits", Lists: []List{VaultEvents, UserEvents, PartnerEvents, Groups},
-		Columns: "list, owner, scope, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, ts, hash, " +
-			"closed_block, closed_ts, closed_by, grouped, group_id, priced_block"},
+		Columns: "list, owner, scope, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, " +
+			"ts, hash, closed_block, closed_ts, closed_by, grouped, group_id, priced_block"},
 	{Name: "requests", Lists: []List{Queue, Requests, UserRequests, Sources, Groups, FifoList},
-		Columns: "list, owner, scope, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, expires, ts, " +
-			"hash, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets, " +
+		Columns: "list, owner, scope, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, " +
+			"expires, ts, hash, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets, " +
 			"by, grouped, group_id, source_id, matures, priced_block, priced_assets, cum_from, cum_to"},
 	{Name: "members", Lists: []List{Members, FirstSeen, Deposited, Withdrawn},
 		Columns: "list, owner, scope, key, block, user, ts"},
 	{Name: "user_totals", Lists: []List{UserTotals},
-		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed, " +
-			"funded_shares, claimed_shares"},
+		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, " +
+			"claimed, funded_shares, claimed_shares"},
 	{Name: "totals", Lists: []List{Totals},
-		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed, " +
-			"users, swept, swept_assets, swept_to, valuations, supply, funded_to, deposits_to, requests_to, " +
+		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, " +
+			"claimed, users, swept, swept_assets, swept_to, valuations, supply, funded_to, deposits_to, requests_to, " +
 			"shares, assets, nav, valued_block, valued_log, valued_ts, swept_block, swept_ts"},
 	{Name: "cursor", Lists: []List{CursorList, CursorEnd}, Columns: "list, block, ts, seq, rewrites"},
 }
 
 // derived are the temporary tables that definitions read. Each may use those before it; the first ones read events.
-var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit", "special", "about", "keyed", "found", "settled",
-	"turn", "turn_within", "turn_earlier", "counted", "line", "plain", "request", "paid", "member", "change", "delta", "earlier", "valued",
+var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit",
+	"special", "about", "keyed", "found", "settled", "turn", "turn_within", "turn_earlier", "counted", "line", "plain",
+	"request", "paid", "member", "change", "delta", "earlier", "valued",
 	"user_earlier", "user_change"}
 
 // inOrder are the derived tables that a window reads in their order: it sorts nothing then. Sorting the rows of delta
@@ -69,7 +70,8 @@ func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
 	ctx = Parameters(ctx, map[string]uint64{"seq": seq, "bucket": bucketBlocks})
 	for _, table := range derived {
 		for _, sql := range []string{"DROP TEMPORARY TABLE IF EXISTS " + table,
-			"CREATE TEMPORARY TABLE " + table + " ENGINE = MergeTree ORDER BY (" + inOrder[table] + ") SETTINGS " + scratch + " AS\n" + definition(table)} {
+			"CREATE TEMPORARY TABLE " + table + " ENGINE = MergeTree ORDER BY (" + inOrder[table] + ") SETTINGS " + scratch +
+				" AS\n" + definition(table)} {
 			if err := session.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("derive %s from events up to seq %d: %w", table, seq, err)
 			}
@@ -79,7 +81,8 @@ func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
 }
 
 // scratch are the settings of a table that is read a few times and dropped: no merges.
-const scratch = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1, auto_statistics_types = ''"
+const scratch = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1, " +
+	"auto_statistics_types = ''"
 
 func definition(name string) string {
 	return quotient.ReplaceAllString(uncommented(file("definitions", name)), quotientSQL)
@@ -89,9 +92,11 @@ func definition(name string) string {
 // amount or c is 0. The product of two amounts has more than 256 bits, so a is divided in three pieces of 64 bits.
 var quotient = regexp.MustCompile(`\bmulDiv\((\w+), (\w+), (\w+)\)`)
 
-var quotientSQL = strings.NewReplacer("{64}", "toUInt256('18446744073709551616')", "{limit}", "bitShiftLeft(toUInt256(1), 191)",
-	"\n", " ", "\t", "").Replace(`if($3 > 0 AND $1 >= 0 AND $2 >= 0, toInt256(arrayMap(q -> if(q < {limit}, q, 0), [arrayFold((acc, piece) -> (
-	least(acc.1, {limit}) * {64} + least(intDiv(acc.2 * {64} + piece * toUInt256($2), toUInt256(greatest($3, 1))), {limit}),
+var quotientSQL = strings.NewReplacer("{64}", "toUInt256('18446744073709551616')",
+	"{limit}", "bitShiftLeft(toUInt256(1), 191)", "\n", " ", "\t", "").Replace(`if($3 > 0 AND $1 >= 0 AND $2 >= 0, toInt256(arrayMap(q -> if(q < {limit}, q, 0),
+	[arrayFold((acc, piece) -> (
+	least(acc.1, {limit}) * {64} +
+	least(intDiv(acc.2 * {64} + piece * toUInt256($2), toUInt256(greatest($3, 1))), {limit}),
 	(acc.2 * {64} + piece * toUInt256($2)) % toUInt256(greatest($3, 1))),
 	[intDiv(toUInt256($1), {64} * {64}), intDiv(toUInt256($1), {64}) % {64}, toUInt256($1) % {64}],
 	(toUInt256(0), toUInt256(0))).1])[1]), toInt256(0))`)

@@ -48,7 +48,8 @@ func TestGenerationDDL(t *testing.T) {
 			if on := strings.Contains(statement, " ON CLUSTER main"); on != (cluster != "") {
 				t.Errorf("%s: %s", name, statement)
 			}
-			replicated := strings.Contains(statement, "ENGINE = Replicated") && strings.Contains(statement, "\n) ENGINE") && strings.Contains(statement, " replicated_deduplication_window")
+			replicated := strings.Contains(statement, "ENGINE = Replicated") && strings.Contains(statement, "\n) ENGINE") &&
+				strings.Contains(statement, " replicated_deduplication_window")
 			if strings.Contains(statement, "CREATE TABLE") && replicated != (cluster != "") {
 				t.Errorf("%s: %s", name, statement)
 			}
@@ -83,7 +84,8 @@ func TestCheckGeneration(t *testing.T) {
 	wantFault := func(what, table, lacks string, err error) {
 		t.Helper()
 		var fault *readmodel.TableError
-		if !errors.As(err, &fault) || fault.Table != table || !strings.Contains(err.Error(), "lacks "+lacks) || !strings.Contains(err.Error(), "`navlog projection rebuild`") {
+		if !errors.As(err, &fault) || fault.Table != table || !strings.Contains(err.Error(), "lacks "+lacks) ||
+			!strings.Contains(err.Error(), "`navlog projection rebuild`") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -94,8 +96,9 @@ func TestCheckGeneration(t *testing.T) {
 	g.do(t, "ALTER TABLE events MODIFY SETTING non_replicated_deduplication_window = 7")
 	_, err = check()
 	wantFault("altered events", "events", "non_replicated_deduplication_window = 100000", err)
-	g.do(t, "DROP TABLE events", "CREATE TABLE events (seq UInt64) ENGINE = MergeTree ORDER BY seq SETTINGS non_replicated_deduplication_window = 100000, "+
-		"fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1")
+	g.do(t, "DROP TABLE events",
+		"CREATE TABLE events (seq UInt64) ENGINE = MergeTree ORDER BY seq SETTINGS non_replicated_deduplication_window = "+
+			"100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1")
 	_, err = check()
 	wantFault("another engine", "events", "MergeTree PARTITION BY seq = 0", err)
 	_, err = g.config.CheckGeneration(t.Context(), g.conn, "nowhere")
@@ -109,7 +112,8 @@ func TestPosition(t *testing.T) {
 	at := func(when string, want uint64, there bool) {
 		t.Helper()
 		for _, database := range []string{g.database, ""} {
-			if got, err := readmodel.ReadPosition(t.Context(), g.conn, database); got.Seq != want || got.Found != there || err != nil {
+			if got, err := readmodel.ReadPosition(t.Context(), g.conn, database); got.Seq != want || got.Found != there ||
+				err != nil {
 				t.Errorf("%s: the generation in %q is at %+v, %v; want %d", when, database, got, err, want)
 			}
 		}
@@ -118,7 +122,8 @@ func TestPosition(t *testing.T) {
 	g.do(t, "INSERT INTO events (seq, writer) VALUES (3, 30), (9, 90), (5, 50)")
 	at("without lists", 9, true)
 	for from, want := range map[uint64][2]uint64{0: {9, 90}, 9: {9, 90}, 10: {}} {
-		if seq, writer, err := readmodel.ReadEventsCursor(t.Context(), g.conn, from); [2]uint64{seq, writer} != want || err != nil {
+		if seq, writer, err := readmodel.ReadEventsCursor(t.Context(), g.conn, from); [2]uint64{seq, writer} != want ||
+			err != nil {
 			t.Errorf("from seq %d on events is at seq %d of writer %d, %v", from, seq, writer, err)
 		}
 	}
@@ -126,7 +131,8 @@ func TestPosition(t *testing.T) {
 	at("with empty lists", 0, true)
 	g.do(t, "SYSTEM STOP MERGES lists")
 	before := readmodel.ListsCursor{}
-	for _, c := range []readmodel.ListsCursor{{Seq: 4, Block: 70, TS: 700, Writer: 1}, {Seq: 8, Block: 60, TS: 600, Rewrites: 1, Writer: 2}} {
+	for _, c := range []readmodel.ListsCursor{{Seq: 4, Block: 70, TS: 700, Writer: 1},
+		{Seq: 8, Block: 60, TS: 600, Rewrites: 1, Writer: 2}} {
 		rows := readmodel.ListsTable.NewRows()
 		if before.Seq > 0 {
 			for _, row := range before.Rows(-1) {
@@ -156,17 +162,21 @@ func TestPosition(t *testing.T) {
 func TestEventsPartsHaveTheirSeqs(t *testing.T) {
 	t.Parallel()
 	g := built(t, false)
-	g.do(t, "SYSTEM STOP MERGES events", "INSERT INTO events (seq) VALUES (1), (2), (18446744073709551615)", "INSERT INTO events (seq) VALUES (3), (4)")
+	g.do(t, "SYSTEM STOP MERGES events", "INSERT INTO events (seq) VALUES (1), (2), (18446744073709551615)",
+		"INSERT INTO events (seq) VALUES (3), (4)")
 	var parts, partitions uint64
-	err := g.conn.QueryRow(t.Context(), "SELECT count(), uniqExact(partition_id) FROM system.parts WHERE database = {database:String} AND table = 'events' AND active",
-		clickhouse.Named("database", g.database)).Scan(&parts, &partitions)
+	err := g.conn.QueryRow(t.Context(),
+		"SELECT count(), uniqExact(partition_id) FROM system.parts WHERE database = {database:String} AND table = "+
+			"'events' AND active", clickhouse.Named("database", g.database)).Scan(&parts, &partitions)
 	if parts != 2 || partitions != 1 || err != nil {
 		t.Errorf("two inserts created %d parts in %d partitions, %v", parts, partitions, err)
 	}
-	if plan := explain(t, g.conn, "EXPLAIN SELECT max(seq) FROM events"); !strings.Contains(plan, "_minmax_count_projection") {
+	if plan := explain(t, g.conn, "EXPLAIN SELECT max(seq) FROM events"); !strings.Contains(plan,
+		"_minmax_count_projection") {
 		t.Errorf("the last seq is read like this:\n%s", plan)
 	}
-	if plan := explain(t, g.conn, "EXPLAIN indexes = 1 SELECT writer FROM events WHERE seq > 4"); !strings.Contains(plan, "Parts: 1/2") {
+	if plan := explain(t, g.conn, "EXPLAIN indexes = 1 SELECT writer FROM events WHERE seq > 4"); !strings.Contains(plan,
+		"Parts: 1/2") {
 		t.Errorf("what came after seq 4 is read like this:\n%s", plan)
 	}
 }

@@ -20,7 +20,8 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, sql := range []string{"DROP DATABASE IF EXISTS given_columns", "CREATE DATABASE given_columns ENGINE = Atomic", EventsTable.DDL("given_columns"), ListsTable.DDL("given_columns")} {
+	for _, sql := range []string{"DROP DATABASE IF EXISTS given_columns", "CREATE DATABASE given_columns ENGINE = Atomic",
+		EventsTable.DDL("given_columns"), ListsTable.DDL("given_columns")} {
 		if err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
@@ -54,7 +55,8 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 		}
 	}
 	for list := CursorList; list <= UserTotals; list++ {
-		if list != TouchedList && !slices.ContainsFunc(Definitions, func(d ListDefinition) bool { return slices.Contains(d.Lists, list) }) {
+		if list != TouchedList &&
+			!slices.ContainsFunc(Definitions, func(d ListDefinition) bool { return slices.Contains(d.Lists, list) }) {
 			t.Errorf("list %d has no definition", list)
 		}
 	}

@@ -32,8 +32,9 @@ func (c ListsCursor) Rows(sign int8) []ListRow {
 // ReadListsCursor reads the cursor of lists, a table or a draft of it. The seq only grows, so among rows that are not
 // merged yet the one with the highest seq is live.
 func ReadListsCursor(ctx context.Context, conn driver.Conn, table string) (c ListsCursor, err error) {
-	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(block, seq), argMax(ts, seq), argMax(rewrites, seq), argMax(writer, seq)"+
-		" FROM "+table+" WHERE list = 'cursor' SETTINGS max_threads = 1").Scan(&c.Seq, &c.Block, &c.TS, &c.Rewrites, &c.Writer)
+	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(block, seq), argMax(ts, seq), argMax(rewrites, seq), "+
+		"argMax(writer, seq) FROM "+table+" WHERE list = 'cursor' SETTINGS max_threads = 1").Scan(&c.Seq, &c.Block, &c.TS,
+		&c.Rewrites, &c.Writer)
 	if err != nil {
 		return ListsCursor{}, fmt.Errorf("read the cursor of %s: %w", table, err)
 	}
@@ -77,7 +78,8 @@ func ReadPosition(ctx context.Context, conn driver.Conn, database string) (p Pos
 		cursor, err = ReadListsCursor(ctx, conn, prefix+ListsTable.Name)
 		p.Seq = cursor.Seq
 	default:
-		if err = conn.QueryRow(ctx, "SELECT max(seq) FROM "+prefix+EventsTable.Name+" SETTINGS max_threads = 1").Scan(&p.Seq); err != nil {
+		if err = conn.QueryRow(ctx,
+			"SELECT max(seq) FROM "+prefix+EventsTable.Name+" SETTINGS max_threads = 1").Scan(&p.Seq); err != nil {
 			err = fmt.Errorf("read the last seq of %sevents: %w", prefix, err)
 		}
 	}

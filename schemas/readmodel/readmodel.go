@@ -105,13 +105,16 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("clickhouse.addr is %q and must be host:port of the native protocol", c.Addr))
 	}
 	if c.User == "" {
-		faults = append(faults, errors.New("clickhouse.user is empty: give the user that writes the read models, such as default"))
+		faults = append(faults, errors.New("clickhouse.user is empty: give the user that writes the read models, such as "+
+			"default"))
 	}
 	if !identifier.MatchString(c.Prefix) {
-		faults = append(faults, fmt.Errorf("clickhouse.prefix is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Prefix))
+		faults = append(faults, fmt.Errorf("clickhouse.prefix is %q and must be a letter and then at most 30 of a-z, 0-9 "+
+			"and _", c.Prefix))
 	}
 	if c.Cluster != "" && !identifier.MatchString(c.Cluster) {
-		faults = append(faults, fmt.Errorf("clickhouse.cluster is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Cluster))
+		faults = append(faults, fmt.Errorf("clickhouse.cluster is %q and must be a letter and then at most 30 of a-z, 0-9 "+
+			"and _", c.Cluster))
 	}
 	if err := c.Certificates.Validate("clickhouse", c.TLS); err != nil {
 		faults = append(faults, err)
@@ -189,7 +192,8 @@ const (
 	sendBytes = 1 << 20
 )
 
-func (c Config) open(database, user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) (driver.Conn, error) {
+func (c Config) open(database, user, password string, readTimeout time.Duration, conns int,
+	settings clickhouse.Settings) (driver.Conn, error) {
 	conn, err := clickhouse.Open(c.options(database, user, password, readTimeout, conns, settings))
 	if err != nil {
 		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
@@ -197,7 +201,8 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 	return conn, nil
 }
 
-func (c Config) options(database, user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) *clickhouse.Options {
+func (c Config) options(database, user, password string, readTimeout time.Duration, conns int,
+	settings clickhouse.Settings) *clickhouse.Options {
 	// The seqs of a part determine whether it is read. Using them for the search within a part as well, the engine's
 	// default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
@@ -286,7 +291,8 @@ func Reach(conn driver.Conn) error {
 		return fmt.Errorf("%w: %w; is clickhouse.addr right and the server up?", ErrUnreachable, err)
 	}
 	if v.Version.Major < MinVersion[0] || v.Version.Major == MinVersion[0] && v.Version.Minor < MinVersion[1] {
-		return fmt.Errorf("ClickHouse %d.%d is too old: navlog needs %d.%d or later", v.Version.Major, v.Version.Minor, MinVersion[0], MinVersion[1])
+		return fmt.Errorf("ClickHouse %d.%d is too old: navlog needs %d.%d or later", v.Version.Major, v.Version.Minor,
+			MinVersion[0], MinVersion[1])
 	}
 	return nil
 }
@@ -297,7 +303,8 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 		return err
 	}
 	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1", sharedSnapshot: "1"}
-	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}", clickhouse.Named("names", slices.Sorted(maps.Keys(want))))
+	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}",
+		clickhouse.Named("names", slices.Sorted(maps.Keys(want))))
 	if err != nil {
 		return fmt.Errorf("read ClickHouse settings: %w", err)
 	}
@@ -308,7 +315,8 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 			return fmt.Errorf("read ClickHouse settings: %w", err)
 		}
 		if want[name] != value {
-			return fmt.Errorf("ClickHouse setting %s is %s for this user and must be %s: remove the constraint from its profile", name, value, want[name])
+			return fmt.Errorf("ClickHouse setting %s is %s for this user and must be %s: remove the constraint from its profile",
+				name, value, want[name])
 		}
 	}
 	return rows.Err()
@@ -318,5 +326,6 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 type TableError struct{ Database, Table, Lacks string }
 
 func (e *TableError) Error() string {
-	return fmt.Sprintf("table %s.%s lacks %s: it was altered or not made by navlog; run `navlog projection rebuild`, a generation is never altered", e.Database, e.Table, e.Lacks)
+	return fmt.Sprintf("table %s.%s lacks %s: it was altered or not made by navlog; run `navlog projection rebuild`, a "+
+		"generation is never altered", e.Database, e.Table, e.Lacks)
 }

@@ -102,7 +102,8 @@ func TestCheckServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	major, minor := v.Version.Major, v.Version.Minor
-	for least, old := range map[[2]uint64]bool{{major + 10, 0}: true, {major, minor + 1}: true, {major, minor}: false, {major - 1, minor + 1}: false} {
+	for least, old := range map[[2]uint64]bool{{major + 10, 0}: true, {major, minor + 1}: true, {major, minor}: false,
+		{major - 1, minor + 1}: false} {
 		readmodel.MinVersion = least
 		for _, err := range []error{readmodel.Reach(conn), readmodel.CheckServer(t.Context(), conn)} {
 			if (err != nil) != old || old && !strings.Contains(err.Error(), "is too old") {
@@ -117,7 +118,8 @@ func TestCheckServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer away.Close()
-	if err := readmodel.CheckServer(t.Context(), away); err == nil || !strings.Contains(err.Error(), "is clickhouse.addr right") {
+	if err := readmodel.CheckServer(t.Context(), away); err == nil ||
+		!strings.Contains(err.Error(), "is clickhouse.addr right") {
 		t.Errorf("an unreachable server: %v", err)
 	}
 }

@@ -126,7 +126,8 @@ func TestOwnCertificates(t *testing.T) {
 	if err := connect(authority.Files()); err != nil {
 		t.Errorf("with the files: %v", err)
 	}
-	if err := connect(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+	if err := connect(certs.Files{}); err == nil ||
+		!strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("without the files: %v", err)
 	}
 	if err := connect(certs.Files{CA: authority.Files().CA}); err == nil {

@@ -54,7 +54,8 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 	return s, nil
 }
 
-var errOneConnection = errors.New("the connection of the session, which has its temporary tables, has ended: run the command again")
+var errOneConnection = errors.New("the connection of the session, which has its temporary tables, has ended: run " +
+	"the command again")
 
 // session has one connection. The driver returns it to its pool a moment after the caller has read the last row
 // (clickhouse-go 2.49, conn_query.go), and would open another one for a statement that comes in between: such a

@@ -25,7 +25,8 @@ func (c Config) CreateViews(ctx context.Context, conn driver.Conn, database stri
 
 // viewDDL returns the statement that creates a view in a database.
 func (c Config) viewDDL(database, view string) string {
-	sql := strings.NewReplacer("{never:UInt64}", fmt.Sprint(Never), "FROM events", "FROM "+database+".events", "FROM lists", "FROM "+database+".lists").
+	sql := strings.NewReplacer("{never:UInt64}", fmt.Sprint(Never), "FROM events", "FROM "+database+".events",
+		"FROM lists", "FROM "+database+".lists").
 		Replace(uncommented(file("views", view)))
 	return "CREATE VIEW IF NOT EXISTS " + database + "." + view + c.on() + " AS\n" + sql
 }

@@ -208,7 +208,8 @@ func TestGrantsOfEachRole(t *testing.T) {
 	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")
 	for _, role := range []string{"operator", "rotation"} {
 		const certificates = "endpoint_certificates."
-		for column := range strings.FieldsSeq("authorities authorities_expire client client_key client_expires client_fingerprint") {
+		for column := range strings.FieldsSeq("authorities authorities_expire client client_key client_expires " +
+			"client_fingerprint") {
 			add(role, "insert update", certificates+column)
 		}
 		add(role, "insert", certificates+"partner_id "+certificates+"url")
@@ -295,8 +296,8 @@ func TestStatementKeysAreListedAndRetired(t *testing.T) {
 	}
 }
 
-// A login of serve rotates keys and secrets and changes certificates only with navlog_rotation, which no program has, and
-// records it in the name of the partner only.
+// A login of serve rotates keys and secrets and changes certificates only with navlog_rotation, which no program has,
+// and records it in the name of the partner only.
 func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	at := enginetest.Postgres(t)
 	owner := open(t, at)
@@ -366,7 +367,8 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 		`UPDATE api_key SET hash = sha256('mine')`, `UPDATE api_key SET partner_id = 8`,
 		`INSERT INTO endpoint (partner_id, secret) VALUES (8, 'mine')`,
 		`SELECT client_key FROM endpoint_certificates`, `UPDATE endpoint_certificates SET url = 'https://mine.example'`,
-		`UPDATE endpoint_certificates SET partner_id = 8`, `UPDATE endpoint_certificates SET client = encode(client_key, 'hex')`,
+		`UPDATE endpoint_certificates SET partner_id = 8`,
+		`UPDATE endpoint_certificates SET client = encode(client_key, 'hex')`,
 	} {
 		if _, err := with.Exec(t.Context(), statement); !denied(err) {
 			t.Errorf("serve with the role is allowed to: %s (%v)", statement, err)
@@ -378,7 +380,8 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 		rows, err = pgx.CollectRows(found, pgx.RowTo[string])
 	}
 	var want []string
-	for _, command := range []string{"rotate-key", "rotate-secret", "certificates set", "certificates set", "certificates remove", "certificates remove"} {
+	for _, command := range []string{"rotate-key", "rotate-secret", "certificates set", "certificates set",
+		"certificates remove", "certificates remove"} {
 		want = append(want, "partner 7, login_rotating, partner "+command)
 	}
 	if err != nil || len(rows) != 7 || !slices.Equal(rows[1:], want) {
@@ -386,8 +389,8 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	}
 }
 
-// An owner of the tables that may not create roles, as that of compose.yaml, upgrades a database that has all the roles of
-// before.
+// An owner of the tables that may not create roles, as that of compose.yaml, upgrades a database that has all the roles
+// of before.
 func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 	at := enginetest.Postgres(t)
 	superuser := open(t, at)
@@ -396,8 +399,9 @@ func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 	}
 	for _, statement := range []string{
 		"DROP ROLE IF EXISTS login_owner", "CREATE ROLE login_owner LOGIN PASSWORD 'secret' NOCREATEROLE",
-		"DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' UNION SELECT viewname FROM pg_views WHERE schemaname = 'public' LOOP " +
-			"EXECUTE format('ALTER TABLE %I OWNER TO login_owner', t.tablename); END LOOP; END $$",
+		"DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' UNION SELECT " +
+			"viewname FROM pg_views WHERE schemaname = 'public' LOOP EXECUTE format('ALTER TABLE %I OWNER TO login_owner', " +
+			"t.tablename); END LOOP; END $$",
 		"ALTER SCHEMA public OWNER TO login_owner",
 	} {
 		exec(t, superuser, statement)
@@ -412,7 +416,8 @@ func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer owner.Close()
-	if _, err := owner.Exec(t.Context(), strings.ReplaceAll(roles, "navlog_rotation", "navlog_role_of_later")); err != nil {
+	if _, err := owner.Exec(t.Context(),
+		strings.ReplaceAll(roles, "navlog_rotation", "navlog_role_of_later")); err != nil {
 		t.Errorf("the missing new role stops the upgrade: %v", err)
 	}
 	if err := GrantRoles(t.Context(), owner); err != nil {

@@ -46,7 +46,8 @@ func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, out
 type UnknownOutcomeError struct{ Err error }
 
 func (e *UnknownOutcomeError) Error() string {
-	return "it is not known whether this was done, because PostgreSQL did not confirm it; `navlog audit` lists it if it was: " +
+	return "it is not known whether this was done, because PostgreSQL did not confirm it; `navlog audit` lists it if " +
+		"it was: " +
 		e.Err.Error()
 }
 

@@ -99,7 +99,9 @@ func sealed(given certs.Pinned, sealer *Sealer, id int64, url string) (
 	if texts.Authorities != "" {
 		expiry := certs.Expiry(given.Authorities)
 		row.Authorities, row.AuthoritiesExpire = texts.Authorities, &expiry
-		described = append(described, fmt.Sprintf("%s until %s", printable.Count(len(given.Authorities), "authority", "authorities"), expiry.UTC().Format(time.RFC3339)))
+		described = append(described,
+			fmt.Sprintf("%s until %s", printable.Count(len(given.Authorities), "authority", "authorities"),
+				expiry.UTC().Format(time.RFC3339)))
 	}
 	if chain := given.ClientChain(); len(chain) > 0 {
 		expiry := certs.Expiry(chain)
@@ -111,7 +113,8 @@ func sealed(given certs.Pinned, sealer *Sealer, id int64, url string) (
 	return row, strings.Join(described, ", "), nil
 }
 
-// store inserts the row of a URL, or replaces those parts of the known row that are given, and gives the row another id.
+// store inserts the row of a URL, or replaces those parts of the known row that are given, and gives the row another
+// id.
 func store(ctx context.Context, q *db.Queries, row db.InsertCertificatesParams, known bool) error {
 	var err error
 	if !known {

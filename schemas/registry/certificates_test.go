@@ -114,14 +114,16 @@ func TestCertificatesOfAURL(t *testing.T) {
 	before, none, _, _ := s.used(s.sealer)
 	s.set("", s.ca.Texts(s.ca.Client("first")))
 	version, id, p, err := s.used(s.sealer)
-	if err != nil || none != 0 || id == 0 || version != before+1 || len(p.Authorities) != 1 || p.Client.Leaf.Subject.CommonName != "first" {
+	if err != nil || none != 0 || id == 0 || version != before+1 || len(p.Authorities) != 1 ||
+		p.Client.Leaf.Subject.CommonName != "first" {
 		t.Fatalf("version %d after %d, certificates %d: %+v, %v", version, before, id, p, err)
 	}
 
 	renewed := s.ca.Texts(s.ca.Client("second"))
 	s.set(urlOf7, certs.Texts{Client: renewed.Client, Key: renewed.Key})
 	next, other, p, err := s.used(s.sealer)
-	if err != nil || other == id || next != version+1 || len(p.Authorities) != 1 || p.Client.Leaf.Subject.CommonName != "second" {
+	if err != nil || other == id || next != version+1 || len(p.Authorities) != 1 ||
+		p.Client.Leaf.Subject.CommonName != "second" {
 		t.Errorf("a renewed certificate: version %d, certificates %d, %+v, %v", next, other, p, err)
 	}
 
@@ -142,11 +144,13 @@ func TestCertificatesOfAURL(t *testing.T) {
 	s.changeURL(urlOf7)
 
 	all, err := ListCertificates(t.Context(), s.pool, 7)
-	if err != nil || len(all) != 2 || all[0].URL != urlOf7 || !all[0].Current || all[1].Current || all[0].Client.PrivateKey != nil {
+	if err != nil || len(all) != 2 || all[0].URL != urlOf7 || !all[0].Current || all[1].Current ||
+		all[0].Client.PrivateKey != nil {
 		t.Errorf("the list is %+v, %v", all, err)
 	}
 	expiries, err := s.q.CertificateExpiries(t.Context())
-	if err != nil || len(expiries) != 1 || !expiries[0].ClientExpires.Equal(all[0].Client.Leaf.NotAfter) || !expiries[0].AuthoritiesExpire.Equal(s.ca.Certificate.NotAfter) {
+	if err != nil || len(expiries) != 1 || !expiries[0].ClientExpires.Equal(all[0].Client.Leaf.NotAfter) ||
+		!expiries[0].AuthoritiesExpire.Equal(s.ca.Certificate.NotAfter) {
 		t.Errorf("expiries %+v, %v", expiries, err)
 	}
 
@@ -156,7 +160,8 @@ func TestCertificatesOfAURL(t *testing.T) {
 	if version, id, p, _ := s.used(s.sealer); version != last+1 || id == 0 || p.Client != nil || len(p.Authorities) != 1 {
 		t.Errorf("without the client certificate: version %d after %d, and %+v", version, last, p)
 	}
-	if _, err = RemoveCertificates(t.Context(), s.pool, Author{Name: "alice"}, 7, "", false, true); err == nil || !strings.Contains(err.Error(), "no such certificates") {
+	if _, err = RemoveCertificates(t.Context(), s.pool, Author{Name: "alice"}, 7, "", false, true); err == nil ||
+		!strings.Contains(err.Error(), "no such certificates") {
 		t.Errorf("removed again: %v", err)
 	}
 	_, err = RemoveCertificates(t.Context(), s.pool, Author{Name: "alice"}, 7, "", true, true)
@@ -175,8 +180,8 @@ func TestCertificatesOfAURL(t *testing.T) {
 			t.Errorf("the audit has %q", a.Detail)
 		}
 	}
-	if want := "[alice: partner certificates remove alice: partner certificates remove alice: partner certificates set alice: " +
-		"partner certificates set alice: partner certificates set]"; fmt.Sprint(deeds) != want {
+	if want := "[alice: partner certificates remove alice: partner certificates remove alice: partner certificates set " +
+		"alice: partner certificates set alice: partner certificates set]"; fmt.Sprint(deeds) != want {
 		t.Errorf("the audit has %v", deeds)
 	}
 }
@@ -199,9 +204,10 @@ func TestCertificatesRejected(t *testing.T) {
 		want    string
 	}{
 		"expired client certificate": {7, s.given(s.ca.Texts(late)), `the certificate of "CN=late" expired`},
-		"expired authority":          {7, s.given(certs.Texts{Authorities: old.PEM()}), `the certificate of "CN=old" expired`},
-		"no URL":                     {8, good, "partner 8 has no webhook URL: name the URL"},
-		"no partner":                 {9, good, "there is no partner 9"},
+		"expired authority": {7, s.given(certs.Texts{Authorities: old.PEM()}),
+			`the certificate of "CN=old" expired`},
+		"no URL":     {8, good, "partner 8 has no webhook URL: name the URL"},
+		"no partner": {9, good, "there is no partner 9"},
 	} {
 		_, err := SetCertificates(t.Context(), s.pool, Author{Name: "alice"}, s.sealer, c.partner, "", c.given)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -211,7 +217,8 @@ func TestCertificatesRejected(t *testing.T) {
 	for n := range MaxCertificates {
 		s.set(fmt.Sprintf("https://seven.example/%d", n), s.ca.Texts(s.ca.Client("acme")))
 	}
-	if _, err := SetCertificates(t.Context(), s.pool, Author{Name: "alice"}, s.sealer, 7, "", good); err == nil || !strings.Contains(err.Error(), "certificates for 4 URLs") {
+	if _, err := SetCertificates(t.Context(), s.pool, Author{Name: "alice"}, s.sealer, 7, "", good); err == nil ||
+		!strings.Contains(err.Error(), "certificates for 4 URLs") {
 		t.Errorf("one URL too many: %v", err)
 	}
 	s.set("https://seven.example/0", s.ca.Texts(s.ca.Client("renewed"))) // a known one can still be renewed
@@ -222,8 +229,8 @@ func TestCertificatesRejected(t *testing.T) {
 	}
 }
 
-// The client key is sealed for its partner and URL, and sealed again with the newest key like the signing secrets. With a
-// wrong key it cannot be opened, and the error names the key that is needed.
+// The client key is sealed for its partner and URL, and sealed again with the newest key like the signing secrets. With
+// a wrong key it cannot be opened, and the error names the key that is needed.
 func TestClientKeysAreSealed(t *testing.T) {
 	s := newSeven(t, open(t, migrated.Postgres(t)))
 	texts := s.ca.Texts(s.ca.Client("acme"))
@@ -237,7 +244,10 @@ func TestClientKeysAreSealed(t *testing.T) {
 		"as another partner's": func() (string, error) { return s.sealer.OpenClientKey(8, urlOf7, sealed) },
 		"as another URL's":     func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7+"2", sealed) },
 		"as a signing secret":  func() (string, error) { return s.sealer.Open(7, sealed) },
-		"a secret as its key":  func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, s.sealer.Seal(7, "whsec_")) },
+		"a secret as its key": func() (string,
+			error) {
+			return s.sealer.OpenClientKey(7, urlOf7, s.sealer.Seal(7, "whsec_"))
+		},
 		"with another key":     func() (string, error) { return sealerOf(t, 8).OpenClientKey(7, urlOf7, sealed) },
 		"after it was cut off": func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, sealed[:5]) },
 		"after it was emptied": func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, nil) },
@@ -274,7 +284,8 @@ func TestClientKeysAreSealed(t *testing.T) {
 	// The old key is lost, and so is the client key: it is set again.
 	_, err = RotateSecret(t.Context(), s.pool, Author{Name: "alice"}, sealerOf(t, 9), 7, 0)
 	s.check(err)
-	if _, err := Reseal(t.Context(), s.pool, "alice", sealerOf(t, 9), progress); err == nil || !strings.Contains(err.Error(), "navlog partner certificates set 7") {
+	if _, err := Reseal(t.Context(), s.pool, "alice", sealerOf(t, 9), progress); err == nil ||
+		!strings.Contains(err.Error(), "navlog partner certificates set 7") {
 		t.Errorf("with the client key lost: %v", err)
 	}
 	s.sealer = sealerOf(t, 9)
@@ -322,7 +333,8 @@ func TestCertificatesByRole(t *testing.T) {
 		var may []string
 		for _, right := range []string{"SELECT", "INSERT", "UPDATE"} {
 			var has bool
-			s.check(owner.QueryRow(t.Context(), "SELECT has_any_column_privilege($1, 'endpoint_certificates', $2)", role, right).Scan(&has))
+			s.check(owner.QueryRow(t.Context(), "SELECT has_any_column_privilege($1, 'endpoint_certificates', $2)", role,
+				right).Scan(&has))
 			if has {
 				may = append(may, right)
 			}
@@ -344,7 +356,8 @@ func TestCertificatesByRole(t *testing.T) {
 	if _, err := CreatePartner(t.Context(), owner, "test", s.sealer, 8, "Eight", true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := RemoveCertificates(context.Background(), operator.pool, Author{Name: "alice"}, 8, "", true, true); !errors.As(err, &none) {
+	if _, err := RemoveCertificates(context.Background(), operator.pool, Author{Name: "alice"}, 8, "", true,
+		true); !errors.As(err, &none) {
 		t.Errorf("without a URL: %v", err)
 	}
 }

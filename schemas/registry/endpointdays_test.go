@@ -66,7 +66,8 @@ func TestEndpointDays(t *testing.T) {
 		t.Errorf("bounded: got %s, want %s", got, want)
 	}
 	today := time.Now().UTC().Format(time.DateOnly)
-	if got := days(pgtype.Date{}, 1, 1); !strings.HasPrefix(got, today[8:]+":") && time.Now().UTC().Format(time.DateOnly) == today {
+	if got := days(pgtype.Date{}, 1, 1); !strings.HasPrefix(got, today[8:]+":") &&
+		time.Now().UTC().Format(time.DateOnly) == today {
 		t.Errorf("without a day the last one is not today: %s", got)
 	}
 }

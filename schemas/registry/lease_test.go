@@ -48,8 +48,8 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// One owner has a lease. Another one stands by, is called back once, and gets the lease when it is dropped. Other keys and
-// kinds are independent.
+// One owner has a lease. Another one stands by, is called back once, and gets the lease when it is dropped. Other keys
+// and kinds are independent.
 func TestLeaseIsDropped(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, time.Minute)
@@ -111,7 +111,8 @@ func TestLeaseExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.For(t, "the lease is renewed past its first end", func() (renewed bool) {
-		if err := pool.QueryRow(t.Context(), "SELECT now() > $1 AND until > now() FROM job_lease", first).Scan(&renewed); err != nil {
+		if err := pool.QueryRow(t.Context(), "SELECT now() > $1 AND until > now() FROM job_lease",
+			first).Scan(&renewed); err != nil {
 			t.Fatal(err)
 		}
 		return renewed
@@ -151,7 +152,8 @@ func TestLeaseWithoutPostgreSQL(t *testing.T) {
 	long := leasesOf(own, 300*time.Millisecond)
 	l = long.mustTake(t, 2)
 	own.Close()
-	if err := l.Watch(t.Context()); !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), "renew leases of generation") {
+	if err := l.Watch(t.Context()); !errors.Is(err, ErrLeaseLost) ||
+		!strings.Contains(err.Error(), "renew leases of generation") {
 		t.Errorf("after the lease: %v", err)
 	}
 	if l.Safe() || l.Held() {
@@ -166,12 +168,14 @@ func TestLeaseIsTaken(t *testing.T) {
 	leases := leasesOf(pool, 300*time.Millisecond)
 	kept, stolen := leases.mustTake(t, 1), leases.mustTake(t, 2)
 	thief := leasesOf(pool, time.Hour)
-	exec(t, pool, "UPDATE job_lease SET owner = $1, fence = fence + 1, until = now() + interval '1 hour' WHERE key = 2", thief.Owner)
+	exec(t, pool, "UPDATE job_lease SET owner = $1, fence = fence + 1, until = now() + interval '1 hour' WHERE key = 2",
+		thief.Owner)
 	if err := leases.Renew(t.Context()); err != nil || !kept.Safe() {
 		t.Errorf("%v; the other lease is safe: %v", err, kept.Safe())
 	}
 	<-stolen.Lost()
-	if err := stolen.Watch(t.Context()); !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), "another instance has generation 2") {
+	if err := stolen.Watch(t.Context()); !errors.Is(err, ErrLeaseLost) ||
+		!strings.Contains(err.Error(), "another instance has generation 2") {
 		t.Errorf("watched: %v", err)
 	}
 	stolen.Drop(t.Context())
@@ -222,7 +226,8 @@ func TestSuspendedHolder(t *testing.T) {
 	})
 	leases.Period = time.Minute
 	if err := leases.Renew(t.Context()); err != nil || !free.Safe() || succeeded.Held() || !next.Safe() {
-		t.Errorf("%v; the lease that is still free is safe: %v; the other one is held: %v", err, free.Safe(), succeeded.Held())
+		t.Errorf("%v; the lease that is still free is safe: %v; the other one is held: %v", err, free.Safe(),
+			succeeded.Held())
 	}
 }
 
@@ -231,7 +236,8 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	url := migrated.Postgres(t)
 	pool := open(t, url)
 	exec(t, pool, "CREATE SCHEMA skew")
-	exec(t, pool, "CREATE FUNCTION skew.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() + interval '5 hours' $$")
+	exec(t, pool, "CREATE FUNCTION skew.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() + "+
+		"interval '5 hours' $$")
 	var name string
 	if err := pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
 		t.Fatal(err)
@@ -241,7 +247,8 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	leases := leasesOf(skewed, 300*time.Millisecond)
 	l := leases.mustTake(t, 1)
 	var ahead bool
-	if err := skewed.QueryRow(t.Context(), "SELECT until > pg_catalog.now() + interval '4 hours' FROM job_lease").Scan(&ahead); err != nil || !ahead {
+	if err := skewed.QueryRow(t.Context(),
+		"SELECT until > pg_catalog.now() + interval '4 hours' FROM job_lease").Scan(&ahead); err != nil || !ahead {
 		t.Fatalf("until is not of PostgreSQL's clock: the test proves nothing (%v)", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -317,7 +324,8 @@ func TestOldDispatcherSharesThePartners(t *testing.T) {
 	if other, err := leases.Take(t.Context(), 8); other != nil || err != nil {
 		t.Errorf("the lease of an old dispatcher was taken: %v", err)
 	}
-	affects(1, `UPDATE lease l SET until = now() + interval '1 minute' FROM (SELECT 8::bigint AS partner_id, 1::bigint AS fence) held
+	affects(1,
+		`UPDATE lease l SET until = now() + interval '1 minute' FROM (SELECT 8::bigint AS partner_id, 1::bigint AS fence) held
 		WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = $1 RETURNING l.partner_id`, old)
 	affects(1, `SELECT FROM lease l WHERE l.partner_id = 8 AND l.owner = $1 AND l.fence = 1`, old)
 	affects(1, `UPDATE lease SET until = now(), fence = fence + 1 WHERE owner = $1 AND partner_id = 8 AND fence = 1`, old)
@@ -327,7 +335,8 @@ func TestOldDispatcherSharesThePartners(t *testing.T) {
 	l.Drop(t.Context())
 	affects(1, take, 7, old)
 	affects(2, "DELETE FROM lease")
-	affects(1, `INSERT INTO backfill_lease AS l (owner, until) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until
+	affects(1,
+		`INSERT INTO backfill_lease AS l (owner, until) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until
 		WHERE l.owner = excluded.owner OR l.until <= now()`, old)
 }
 

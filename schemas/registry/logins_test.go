@@ -111,7 +111,9 @@ func TestLoginsOfCompose(t *testing.T) {
 					continue
 				}
 				var powers int
-				if err := pool.QueryRow(ctx, "SELECT count(*) FROM pg_roles WHERE rolname = session_user AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls)").Scan(&powers); err != nil || powers != 0 {
+				if err := pool.QueryRow(ctx,
+					"SELECT count(*) FROM pg_roles WHERE rolname = session_user AND (rolsuper OR rolcreaterole OR rolcreatedb OR "+
+						"rolbypassrls)").Scan(&powers); err != nil || powers != 0 {
 					t.Errorf("%s has more rights than a program needs (%v)", name, err)
 				}
 				_, err = pool.Exec(ctx, "CREATE TABLE made_by_"+name+" (n int)")

@@ -116,8 +116,9 @@ func CreatePartner(
 			name,
 		)
 	case errors.As(err, &pgErr) && pgErr.Code == "23505":
-		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out; if the command that "+
-			"created it was interrupted, `navlog partner rotate-key %d` and `rotate-secret %d` issue its key and secret again", id, id, id)
+		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out; if the command "+
+			"that created it was interrupted, `navlog partner rotate-key %d` and `rotate-secret %d` issue its key and secret "+
+			"again", id, id, id)
 	case err != nil:
 		return NewPartner{}, fmt.Errorf("create partner %q: %w", name, err)
 	}
@@ -262,7 +263,8 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 		}
 		done.Secrets += n
 		return Deed{"partner reseal", 0, fmt.Sprintf(
-			"%s of %s resealed with key %s", printable.Count(done.Secrets, "secret"), printable.Count(done.Partners, "partner"), done.KeyID,
+			"%s of %s resealed with key %s", printable.Count(done.Secrets, "secret"), printable.Count(done.Partners, "partner"),
+			done.KeyID,
 		)}, nil
 	})
 	return done, err

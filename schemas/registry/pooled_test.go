@@ -27,13 +27,16 @@ func TestBehindPgBouncer(t *testing.T) {
 	owner := open(t, server)
 	queries := db.New(owner)
 	for id := range int64(8) {
-		if _, err := queries.CreatePartnerWithID(t.Context(), db.CreatePartnerWithIDParams{ID: id + 1, Name: "One"}); err != nil {
+		if _, err := queries.CreatePartnerWithID(t.Context(),
+			db.CreatePartnerWithIDParams{ID: id + 1, Name: "One"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := queries.CreateEndpoint(t.Context(), db.CreateEndpointParams{PartnerID: id + 1, Secret: []byte("sealed")}); err != nil {
+		if err := queries.CreateEndpoint(t.Context(),
+			db.CreateEndpointParams{PartnerID: id + 1, Secret: []byte("sealed")}); err != nil {
 			t.Fatal(err)
 		}
-		if err := queries.CreateKey(t.Context(), db.CreateKeyParams{PartnerID: id + 1, Hash: HashKey(string(rune('a' + id))), Last4: "last"}); err != nil {
+		if err := queries.CreateKey(t.Context(),
+			db.CreateKeyParams{PartnerID: id + 1, Hash: HashKey(string(rune('a' + id))), Last4: "last"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +75,8 @@ func TestBehindPgBouncer(t *testing.T) {
 					t.Errorf("the lease %d is not kept", id)
 				}
 				check("CreateBucket", q.CreateBucket(ctx, db.CreateBucketParams{PartnerID: id + 1, Policy: "sends"}))
-				_, err = q.DrawTokens(ctx, db.DrawTokensParams{At: n, PartnerID: id + 1, Policy: "sends", Want: 1, Quota: 10, WindowNs: 5})
+				_, err = q.DrawTokens(ctx,
+					db.DrawTokensParams{At: n, PartnerID: id + 1, Policy: "sends", Want: 1, Quota: 10, WindowNs: 5})
 				check("DrawTokens", err)
 				_, err = q.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id + 1, Url: &url})
 				check("SetWebhookURL", err)

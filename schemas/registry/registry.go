@@ -182,7 +182,8 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 			parsed.ConnConfig.Host, parsed.ConnConfig.Port, onOneLine(err),
 		), err}
 	}
-	err = pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return supported(c.Conn().PgConn().ParameterStatus("server_version")) })
+	err = pool.AcquireFunc(ctx,
+		func(c *pgxpool.Conn) error { return supported(c.Conn().PgConn().ParameterStatus("server_version")) })
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -202,8 +203,8 @@ func supported(version string) error {
 	return nil
 }
 
-// parsed parses the URL, and reads the files that it names. pgx repeats the URL in its errors, and may not recognise the
-// password in it, so only the reason of a mistake in the parameters of TLS is kept.
+// parsed parses the URL, and reads the files that it names. pgx repeats the URL in its errors, and may not recognise
+// the password in it, so only the reason of a mistake in the parameters of TLS is kept.
 func (c Config) parsed() (*pgxpool.Config, error) {
 	parsed, err := pgxpool.ParseConfig(c.URL)
 	if err == nil {
@@ -342,8 +343,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// migrationLock lets one program migrate at a time. It polls, and more often than goose's own lock: a program that waited
-// in PostgreSQL would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY of the program that migrates waits.
+// migrationLock lets one program migrate at a time. It polls, and more often than goose's own lock: a program that
+// waited in PostgreSQL would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY of the program that migrates
+// waits.
 type migrationLock struct{}
 
 // lockInterval is how often a program that waits for another one's migration checks whether it has ended.

@@ -54,9 +54,11 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 	if err := (Config{URL: "postgresql://h/db", MaxConns: 1}).Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"", "mysql://u:geheim@h/db", "postgres://", "host=h password=geheim", "postgres://u:geheim@h:port/db", "://geheim"} {
+	for _, bad := range []string{"", "mysql://u:geheim@h/db", "postgres://", "host=h password=geheim",
+		"postgres://u:geheim@h:port/db", "://geheim"} {
 		err := Config{URL: bad, MaxConns: 0}.Validate()
-		if err == nil || !strings.Contains(err.Error(), "postgres.url") || !strings.Contains(err.Error(), "postgres.maxConns is 0") {
+		if err == nil || !strings.Contains(err.Error(), "postgres.url") ||
+			!strings.Contains(err.Error(), "postgres.maxConns is 0") {
 			t.Errorf("%q: %v", bad, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "geheim") {
@@ -78,11 +80,12 @@ func TestOpenErrorsHaveTheCauseAndNoPassword(t *testing.T) {
 	wrongPassword.User = url.UserPassword(right.User.Username(), "geheim")
 	wrongDatabase.Path = "nosuchdatabase"
 	for name, c := range map[string]struct{ url, part string }{
-		"no listener":     {"postgres://u:geheim@" + addr + "/db", addr},
-		"not a URL":       {"postgres://u:geheim@h:port/db", "postgres.url cannot be parsed"},
-		"wrong password":  {wrongPassword.String(), "reach PostgreSQL at"},
-		"wrong database":  {wrongDatabase.String(), "nosuchdatabase"},
-		"unknown setting": {"postgres://u:geheim@" + addr + "/db?sslmode=nonsense", "postgres.url has parameters of TLS that cannot be used: sslmode is invalid"},
+		"no listener":    {"postgres://u:geheim@" + addr + "/db", addr},
+		"not a URL":      {"postgres://u:geheim@h:port/db", "postgres.url cannot be parsed"},
+		"wrong password": {wrongPassword.String(), "reach PostgreSQL at"},
+		"wrong database": {wrongDatabase.String(), "nosuchdatabase"},
+		"unknown setting": {"postgres://u:geheim@" + addr + "/db?sslmode=nonsense",
+			"postgres.url has parameters of TLS that cannot be used: sslmode is invalid"},
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		pool, err := Open(ctx, Config{URL: c.url, MaxConns: 1})
@@ -95,7 +98,8 @@ func TestOpenErrorsHaveTheCauseAndNoPassword(t *testing.T) {
 		if !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: %v, want %q", name, err, c.part)
 		}
-		if password, _ := right.User.Password(); strings.Contains(err.Error(), "geheim") || password != "" && strings.Contains(err.Error(), password) {
+		if password, _ := right.User.Password(); strings.Contains(err.Error(), "geheim") || password != "" &&
+			strings.Contains(err.Error(), password) {
 			t.Errorf("%s: a password is in the error", name)
 		}
 	}
@@ -140,9 +144,11 @@ func oldServer(t *testing.T, version string) (addr string) {
 // A server that is too old is rejected before a statement fails that it does not know.
 func TestOldServerIsRejected(t *testing.T) {
 	for version, want := range map[string]string{
-		"14.20 (Debian 14.20-1)": "PostgreSQL 14.20 (Debian 14.20-1) is too old: navlog needs 15 or later", "9.6.24": "PostgreSQL 9.6.24 is too old", "15.1": "", "18beta1": "", "devel": "",
+		"14.20 (Debian 14.20-1)": "PostgreSQL 14.20 (Debian 14.20-1) is too old: navlog needs 15 or later",
+		"9.6.24":                 "PostgreSQL 9.6.24 is too old", "15.1": "", "18beta1": "", "devel": "",
 	} {
-		pool, err := Connect(t.Context(), Config{URL: "postgres://u:p@" + oldServer(t, version) + "/db?sslmode=disable", MaxConns: 1})
+		pool, err := Connect(t.Context(),
+			Config{URL: "postgres://u:p@" + oldServer(t, version) + "/db?sslmode=disable", MaxConns: 1})
 		if err == nil {
 			pool.Close()
 		}
@@ -164,7 +170,8 @@ func TestPasswordOutsideURL(t *testing.T) {
 		}
 	})
 	server := owner.Config().ConnConfig
-	c := Config{URL: fmt.Sprintf("postgres://%s@%s:%d/%s?sslmode=disable", role, server.Host, server.Port, server.Database), MaxConns: 1}
+	c := Config{URL: fmt.Sprintf("postgres://%s@%s:%d/%s?sslmode=disable", role, server.Host, server.Port,
+		server.Database), MaxConns: 1}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +231,8 @@ func TestMigrations(t *testing.T) {
 	pool := open(t, url)
 	ctx := context.Background()
 	var tables int
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public' AND table_name IN
+	if err := pool.QueryRow(ctx,
+		`SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public' AND table_name IN
 		('partner','api_key','endpoint','command','position','stream','delivery','attempt','breaker','job_lease','dead_record','generation','program_status')`).Scan(&tables); err != nil || tables != 13 {
 		t.Errorf("%d of 13 tables: %v", tables, err)
 	}
@@ -270,9 +278,11 @@ func TestEarlierFailuresAreFound(t *testing.T) {
 	}
 	_, err = provider.UpTo(t.Context(), 4)
 	step("migrate to 4", err)
-	_, err = pool.Exec(t.Context(), `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('00000000-0000-5000-8000-000000000001', 7, 1, 't', '', 'pending')`)
+	_, err = pool.Exec(t.Context(),
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('00000000-0000-5000-8000-000000000001', 7, 1, 't', '', 'pending')`)
 	step("insert a delivery", err)
-	_, err = pool.Exec(t.Context(), `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
+	_, err = pool.Exec(t.Context(),
+		`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
 		('00000000-0000-5000-8000-000000000001', 1, 'u', 1, '2024-02-01', 5, 302), ('00000000-0000-5000-8000-000000000001', 2, 'u', 1, '2024-02-02', 5, 204)`)
 	step("insert attempts", err)
 	for range 2 {
@@ -289,7 +299,8 @@ func TestEarlierFailuresAreFound(t *testing.T) {
 func TestOneLiveGeneration(t *testing.T) {
 	queries, ctx := db.New(open(t, migrated.Postgres(t))), context.Background()
 	create := func(id int32, state string) error {
-		return queries.CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: make([]byte, 16), Schema: "s", State: state})
+		return queries.CreateGeneration(ctx,
+			db.CreateGenerationParams{ID: id, LogID: make([]byte, 16), Schema: "s", State: state})
 	}
 	if _, err := queries.LiveGeneration(ctx); err == nil {
 		t.Error("there is a live generation before the first")
@@ -305,7 +316,8 @@ func TestOneLiveGeneration(t *testing.T) {
 	if live, err := queries.LiveGeneration(ctx); err != nil || live.ID != 1 {
 		t.Errorf("live is %v: %v", live.ID, err)
 	}
-	if n, err := queries.SetGenerationState(ctx, db.SetGenerationStateParams{ID: 3, OldState: Live, NewState: Bad}); err != nil || n != 0 {
+	if n, err := queries.SetGenerationState(ctx,
+		db.SetGenerationStateParams{ID: 3, OldState: Live, NewState: Bad}); err != nil || n != 0 {
 		t.Errorf("a generation that is not live was moved from live: %d, %v", n, err)
 	}
 	all, err := queries.ListGenerations(ctx)
@@ -322,7 +334,8 @@ func TestPartnerByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := NewAPIKey(false)
-	if err := queries.CreateKey(ctx, db.CreateKeyParams{PartnerID: id, Hash: HashKey(key), Last4: key[len(key)-4:]}); err != nil {
+	if err := queries.CreateKey(ctx,
+		db.CreateKeyParams{PartnerID: id, Hash: HashKey(key), Last4: key[len(key)-4:]}); err != nil {
 		t.Fatal(err)
 	}
 	limit := int32(7)
@@ -337,7 +350,8 @@ func TestPartnerByKey(t *testing.T) {
 		t.Error("an unknown key has a partner")
 	}
 	many, err := queries.PartnersByKeys(ctx, [][]byte{HashKey(NewAPIKey(false)), HashKey(key), HashKey(key)})
-	if err != nil || len(many) != 1 || many[0].ID != id || many[0].Name != "One" || many[0].RateLimit == nil || !bytes.Equal(many[0].Hash, HashKey(key)) {
+	if err != nil || len(many) != 1 || many[0].ID != id || many[0].Name != "One" || many[0].RateLimit == nil ||
+		!bytes.Equal(many[0].Hash, HashKey(key)) {
 		t.Errorf("%+v %v", many, err)
 	}
 	keys, err := queries.ListLiveKeys(ctx, id)
@@ -354,7 +368,8 @@ func TestPartnerByKey(t *testing.T) {
 		t.Errorf("a revoked key has %+v, %v", many, err)
 	}
 	var stored int
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM api_key k WHERE k::text LIKE '%' || $1 || '%'`, key[8:40]).Scan(&stored); err != nil || stored != 0 {
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM api_key k WHERE k::text LIKE '%' || $1 || '%'`,
+		key[8:40]).Scan(&stored); err != nil || stored != 0 {
 		t.Errorf("the key itself is stored: %d %v", stored, err)
 	}
 }
@@ -370,10 +385,12 @@ func TestFirstSecretCanBeOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.New(pool).Announce(t.Context(), db.AnnounceParams{Owner: uuid.New(), Milliseconds: 3_600_000, KeyIds: theirs.KeyIDs()}); err != nil {
+	if _, err := db.New(pool).Announce(t.Context(),
+		db.AnnounceParams{Owner: uuid.New(), Milliseconds: 3_600_000, KeyIds: theirs.KeyIDs()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ProvenSealer(t.Context(), pool, other); err == nil || !strings.Contains(err.Error(), "1 running dispatcher could not open") {
+	if _, err := ProvenSealer(t.Context(), pool, other); err == nil ||
+		!strings.Contains(err.Error(), "1 running dispatcher could not open") {
 		t.Errorf("with a key that the dispatcher does not have: %v", err)
 	}
 	if _, err := ProvenSealer(t.Context(), pool, key); err != nil {
@@ -419,7 +436,8 @@ func TestRotationsDoNotOverlap(t *testing.T) {
 	}
 	rotate := func(secret string, want int64) {
 		t.Helper()
-		n, err := queries.RotateSecret(ctx, db.RotateSecretParams{PartnerID: 7, NextSecret: []byte(secret), OverlapSeconds: 3600})
+		n, err := queries.RotateSecret(ctx,
+			db.RotateSecretParams{PartnerID: 7, NextSecret: []byte(secret), OverlapSeconds: 3600})
 		if err != nil || n != want {
 			t.Errorf("rotated %d secrets, not %d: %v", n, want, err)
 		}
@@ -432,7 +450,8 @@ func TestRotationsDoNotOverlap(t *testing.T) {
 	exec(t, pool, "UPDATE endpoint SET next_at = now()")
 	rotate("d", 1)
 	var secrets string
-	if err := pool.QueryRow(ctx, "SELECT convert_from(secret || next_secret, 'UTF8') FROM endpoint").Scan(&secrets); err != nil || secrets != "bd" {
+	if err := pool.QueryRow(ctx,
+		"SELECT convert_from(secret || next_secret, 'UTF8') FROM endpoint").Scan(&secrets); err != nil || secrets != "bd" {
 		t.Errorf("the secrets are %s: %v", secrets, err)
 	}
 	if n, err := queries.SetSecret(ctx, db.SetSecretParams{PartnerID: 7, Secret: []byte("e")}); err != nil || n != 1 {
@@ -452,8 +471,10 @@ func TestDeliveryQueries(t *testing.T) {
 	}
 	for i := 1; i <= 5; i++ {
 		partner := 7 + i/5 // the fifth is another partner's
-		exec(t, pool, fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
-			VALUES ('00000000-0000-5000-8000-00000000000%d', %d, %d, 't', 'b%d', 'delivered', '2024-01-01', '2024-01-0%d')`, i, partner, i, i, i))
+		exec(t, pool,
+			fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
+			VALUES ('00000000-0000-5000-8000-00000000000%d', %d, %d, 't', 'b%d', 'delivered', '2024-01-01', '2024-01-0%d')`, i,
+				partner, i, i, i))
 	}
 	exec(t, pool, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
 		('00000000-0000-5000-8000-000000000001', 1, 'u', 1, '2024-02-01', 5, 302), ('00000000-0000-5000-8000-000000000001', 2, 'u', 1, '2024-02-02', 5, 204),
@@ -529,14 +550,17 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	}{7: {true, false, 10_001}, 8: {false, true, 10_000}, 9: {}} {
 		n, err := queries.CountDeliveries(ctx, partner)
 		if err != nil || n != found.deliveries || e.blocks > 10 {
-			t.Errorf("partner %d has %d deliveries, not %d, counted in %d blocks: %v", partner, n, found.deliveries, e.blocks, err)
+			t.Errorf("partner %d has %d deliveries, not %d, counted in %d blocks: %v", partner, n, found.deliveries, e.blocks,
+				err)
 		}
 		for what, last := range map[string]struct {
 			ask   func(context.Context, int64) error
 			found bool
 		}{
-			"success": {func(ctx context.Context, id int64) error { _, err := queries.LastSuccess(ctx, id); return err }, found.success},
-			"failure": {func(ctx context.Context, id int64) error { _, err := queries.LastFailure(ctx, id); return err }, found.failure},
+			"success": {func(ctx context.Context, id int64) error { _, err := queries.LastSuccess(ctx, id); return err },
+				found.success},
+			"failure": {func(ctx context.Context, id int64) error { _, err := queries.LastFailure(ctx, id); return err },
+				found.failure},
 		} {
 			if err := last.ask(ctx, partner); (err == nil) != last.found {
 				t.Errorf("the last %s of partner %d: %v", what, partner, err)
@@ -567,7 +591,8 @@ func TestOldAttemptsAreFoundByTheIndex(t *testing.T) {
 	if err != nil || !until.Equal(first.Add(8*time.Second+time.Microsecond)) || e.blocks > 20 {
 		t.Errorf("the part ends at %s, found in %d blocks: %v", until, e.blocks, err)
 	}
-	if _, err := queries.PruneAttempts(ctx, db.PruneAttemptsParams{First: first, Until: until, AttemptsKept: 4}); err != nil || e.blocks > 200 {
+	if _, err := queries.PruneAttempts(ctx,
+		db.PruneAttemptsParams{First: first, Until: until, AttemptsKept: 4}); err != nil || e.blocks > 200 {
 		t.Errorf("pruned in %d blocks: %v", e.blocks, err)
 	}
 }
@@ -604,7 +629,8 @@ func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 			t.Fatal(len(behind), err)
 		}
 		before := behind[0]
-		after := db.ListDeliveriesParams{PartnerID: 7, Limit: 20, AfterAt: &before.CreatedAt, AfterSequence: before.Sequence, AfterEvent: before.EventID}
+		after := db.ListDeliveriesParams{PartnerID: 7, Limit: 20, AfterAt: &before.CreatedAt, AfterSequence: before.Sequence,
+			AfterEvent: before.EventID}
 		page, err := queries.ListDeliveries(ctx, after)
 		if err != nil || !reflect.DeepEqual(page, behind[1:]) || e.blocks > 100 {
 			t.Errorf("after %d, in %d blocks: %v\n got %v\nwant %v", offset, e.blocks, err, page, behind[1:])
@@ -641,7 +667,8 @@ func TestDeliveriesOfATransactionAreFoundByTheIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counted, err = queries.CountFiltered(ctx, db.CountFilteredParams{PartnerID: 7, State: state, TxHash: hash, AtMost: 100_000})
+		counted, err = queries.CountFiltered(ctx,
+			db.CountFilteredParams{PartnerID: 7, State: state, TxHash: hash, AtMost: 100_000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -699,7 +726,8 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(status) == 1 {
-			if s := status[0]; s.Program != "query" || s.Instance != Instance() || string(s.Status) != `{"seq": 7}` || s.AgeMs < 0 {
+			if s := status[0]; s.Program != "query" || s.Instance != Instance() || string(s.Status) != `{"seq": 7}` ||
+				s.AgeMs < 0 {
 				t.Errorf("%+v %s", s, s.Status)
 			}
 			break
@@ -710,7 +738,8 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
+	if _, err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil ||
+		!strings.Contains(err.Error(), "encode the status of query") {
 		t.Errorf("a status that cannot be encoded: %v", err)
 	}
 }
@@ -736,7 +765,8 @@ func TestAnyStatusIsWritten(t *testing.T) {
 		"cut \xe2\x82 and \xff":        "cut \ufffd\ufffd and \ufffd",
 		"\\u0000 as text":              "\\u0000 as text",
 	} {
-		s, err := stored(ProgramStatus{State: Following, ChainStatus: ChainStatus{Endpoints: []EndpointStatus{{LastError: text}}}})
+		s, err := stored(ProgramStatus{State: Following,
+			ChainStatus: ChainStatus{Endpoints: []EndpointStatus{{LastError: text}}}})
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -774,7 +804,8 @@ func TestOutageIsLoggedOncePerMinute(t *testing.T) {
 
 func TestPartnerNamePrints(t *testing.T) {
 	for _, name := range []string{"a\x00b", "a\u202eb", "\xff", strings.Repeat("x", maxName+1)} {
-		if _, err := CreatePartner(t.Context(), nil, "me", nil, 0, name, false); err == nil || !strings.Contains(err.Error(), "unprintable") {
+		if _, err := CreatePartner(t.Context(), nil, "me", nil, 0, name, false); err == nil ||
+			!strings.Contains(err.Error(), "unprintable") {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
@@ -834,7 +865,8 @@ func TestAnnounceWritten(t *testing.T) {
 			t.Errorf("got generation %d, want %d", got, generation)
 		}
 	}
-	exec(t, pool, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'")
+	exec(t, pool, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query "+
+		"LIKE 'LISTEN%'")
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "listen to PostgreSQL") {
 		t.Errorf("the listener ended with %v", err)
 	}
@@ -852,7 +884,8 @@ func TestResultIsWrittenWithoutTheLog(t *testing.T) {
 	for _, statement := range []string{
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 't', '', 'pending'), ('%s', 7, 2, 't', '', 'pending')`, few, many),
 		fmt.Sprintf(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
-			SELECT '%s', n, 'u', 1, timestamptz '2024-01-01' + n * interval '1 second', 5, 200 FROM generate_series(1, 20000) n`, many),
+			SELECT '%s', n, 'u', 1, timestamptz '2024-01-01' + n * interval '1 second', 5, 200 FROM generate_series(1, 20000) n`,
+			many),
 		"ANALYZE attempt",
 	} {
 		exec(t, pool, statement)
@@ -861,9 +894,12 @@ func TestResultIsWrittenWithoutTheLog(t *testing.T) {
 	queries := db.New(e)
 	for _, id := range []uuid.UUID{few, many} {
 		p := db.FinishAttemptsParams{
-			EventIds: []uuid.UUID{id}, PartnerIds: []int64{7}, Fences: []int64{1}, States: []string{"delivered"}, Attempts: []int32{1}, WaitMs: []int64{0},
-			Finished: []bool{true}, Urls: []string{"u"}, EndpointVersions: []int64{1}, StartedAt: []time.Time{time.Now()}, DurationMs: []int32{1},
-			Statuses: []int32{200}, Errors: []string{""}, Responses: [][]byte{nil}, DnsUs: []int32{-1}, ConnectUs: []int32{-1}, TlsUs: []int32{-1}, FirstByteUs: []int32{-1},
+			EventIds: []uuid.UUID{id}, PartnerIds: []int64{7}, Fences: []int64{1}, States: []string{"delivered"},
+			Attempts: []int32{1}, WaitMs: []int64{0},
+			Finished: []bool{true}, Urls: []string{"u"}, EndpointVersions: []int64{1}, StartedAt: []time.Time{time.Now()},
+			DurationMs: []int32{1},
+			Statuses:   []int32{200}, Errors: []string{""}, Responses: [][]byte{nil}, DnsUs: []int32{-1}, ConnectUs: []int32{-1},
+			TlsUs: []int32{-1}, FirstByteUs: []int32{-1},
 			Owner: uuid.New(), AttemptsKept: 1 << 30,
 		}
 		if _, err := queries.FinishAttempts(ctx, p); err != nil {

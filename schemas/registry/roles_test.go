@@ -35,7 +35,8 @@ func TestRolesHaveExactlyTheirRights(t *testing.T) {
 	}
 	event := uuid.New()
 	for _, statement := range []string{
-		`INSERT INTO partner (id, name) VALUES (7, 'Seven')`, `INSERT INTO endpoint (partner_id, secret) VALUES (7, 'sealed')`,
+		`INSERT INTO partner (id, name) VALUES (7, 'Seven')`,
+		`INSERT INTO endpoint (partner_id, secret) VALUES (7, 'sealed')`,
 		`INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('key'), 'abcd')`,
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 't', 'b', 'failed')`, event),
 	} {
@@ -49,10 +50,14 @@ func TestRolesHaveExactlyTheirRights(t *testing.T) {
 			_, err := serve.PartnersByKeys(ctx, [][]byte{HashKey("key")})
 			return err
 		},
-		"GetPartner":   func() error { _, err := serve.GetPartner(ctx, 7); return err },
-		"CreateBucket": func() error { return serve.CreateBucket(ctx, db.CreateBucketParams{PartnerID: 7, Policy: "partner"}) },
+		"GetPartner": func() error { _, err := serve.GetPartner(ctx, 7); return err },
+		"CreateBucket": func() error {
+			return serve.CreateBucket(ctx,
+				db.CreateBucketParams{PartnerID: 7, Policy: "partner"})
+		},
 		"DrawTokens": func() error {
-			_, err := serve.DrawTokens(ctx, db.DrawTokensParams{PartnerID: 7, Policy: "webhooks", Want: 1, Quota: 1, WindowNs: 1})
+			_, err := serve.DrawTokens(ctx,
+				db.DrawTokensParams{PartnerID: 7, Policy: "webhooks", Want: 1, Quota: 1, WindowNs: 1})
 			return noRows(err)
 		},
 		"SetWebhookURL": func() error {
@@ -103,31 +108,46 @@ func TestRolesHaveExactlyTheirRights(t *testing.T) {
 	}
 	refused := map[string][]string{
 		"navlog_serve": {
-			`SELECT FROM vault_command`, `INSERT INTO vault_command (chain_id, kind, vault) VALUES (1, 'remove', '01234567890123456789')`,
-			`SELECT secret FROM endpoint`, `SELECT next_secret FROM endpoint`, `UPDATE endpoint SET secret = ''`, `UPDATE endpoint SET held = true`, `SELECT * FROM endpoint`,
-			`UPDATE delivery SET state = 'delivered'`, `INSERT INTO delivery SELECT * FROM delivery`, `DELETE FROM delivery`, `DELETE FROM attempt`,
-			`SELECT last4 FROM api_key`, `UPDATE api_key SET revoked_at = NULL`, `INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('mine'), 'mine')`,
-			`UPDATE partner SET disabled = false`, `INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', now())`, `UPDATE command SET done_at = now()`,
-			`UPDATE generation SET state = 'bad'`, `SELECT FROM dead_record`, `SELECT FROM audit`, `INSERT INTO audit (operator, command, detail, outcome) VALUES ('x', 'x', 'x', 'done')`,
-			`UPDATE job_lease SET fence = 0`, `SELECT FROM job_lease`, `UPDATE position SET next_offset = 0`, `CREATE TABLE mine (n int)`, `DROP TABLE delivery`, `ALTER TABLE delivery DISABLE TRIGGER ALL`,
+			`SELECT FROM vault_command`,
+			`INSERT INTO vault_command (chain_id, kind, vault) VALUES (1, 'remove', '01234567890123456789')`,
+			`SELECT secret FROM endpoint`, `SELECT next_secret FROM endpoint`, `UPDATE endpoint SET secret = ''`,
+			`UPDATE endpoint SET held = true`, `SELECT * FROM endpoint`,
+			`UPDATE delivery SET state = 'delivered'`, `INSERT INTO delivery SELECT * FROM delivery`, `DELETE FROM delivery`,
+			`DELETE FROM attempt`,
+			`SELECT last4 FROM api_key`, `UPDATE api_key SET revoked_at = NULL`,
+			`INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('mine'), 'mine')`,
+			`UPDATE partner SET disabled = false`, `INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', now())`,
+			`UPDATE command SET done_at = now()`,
+			`UPDATE generation SET state = 'bad'`, `SELECT FROM dead_record`, `SELECT FROM audit`,
+			`INSERT INTO audit (operator, command, detail, outcome) VALUES ('x', 'x', 'x', 'done')`,
+			`UPDATE job_lease SET fence = 0`, `SELECT FROM job_lease`, `UPDATE position SET next_offset = 0`,
+			`CREATE TABLE mine (n int)`, `DROP TABLE delivery`, `ALTER TABLE delivery DISABLE TRIGGER ALL`,
 			`TRUNCATE delivery`, `CREATE ROLE mine`,
 		},
 		"navlog_ingest": {
-			`SELECT FROM partner`, `SELECT FROM endpoint`, `SELECT FROM api_key`, `SELECT FROM delivery`, `SELECT FROM generation`, `SELECT FROM audit`, `INSERT INTO command (partner_id, kind) VALUES (7, 'test')`,
-			`INSERT INTO vault_command (chain_id, kind, vault) VALUES (1, 'remove', '01234567890123456789')`, `UPDATE vault_command SET kind = 'remove'`, `DELETE FROM vault_command`,
+			`SELECT FROM partner`, `SELECT FROM endpoint`, `SELECT FROM api_key`, `SELECT FROM delivery`,
+			`SELECT FROM generation`, `SELECT FROM audit`, `INSERT INTO command (partner_id, kind) VALUES (7, 'test')`,
+			`INSERT INTO vault_command (chain_id, kind, vault) VALUES (1, 'remove', '01234567890123456789')`,
+			`UPDATE vault_command SET kind = 'remove'`, `DELETE FROM vault_command`,
 			`CREATE TABLE mine (n int)`,
 		},
 		"navlog_project": {
-			`SELECT FROM partner`, `SELECT FROM endpoint`, `SELECT FROM api_key`, `SELECT FROM delivery`, `DELETE FROM generation`, `SELECT FROM audit`, `UPDATE audit SET operator = 'x'`,
+			`SELECT FROM partner`, `SELECT FROM endpoint`, `SELECT FROM api_key`, `SELECT FROM delivery`,
+			`DELETE FROM generation`, `SELECT FROM audit`, `UPDATE audit SET operator = 'x'`,
 			`CREATE TABLE mine (n int)`,
 		},
 		"navlog_dispatch": {
-			`SELECT FROM api_key`, `INSERT INTO partner (id, name) VALUES (8, 'Eight')`, `UPDATE partner SET disabled = false`, `UPDATE endpoint SET url = 'x'`, `UPDATE endpoint SET secret = ''`,
-			`INSERT INTO command (partner_id, kind) VALUES (7, 'test')`, `SELECT FROM generation`, `SELECT FROM audit`, `DELETE FROM audit`, `UPDATE rate_bucket SET full_at = 0`, `CREATE TABLE mine (n int)`,
+			`SELECT FROM api_key`, `INSERT INTO partner (id, name) VALUES (8, 'Eight')`, `UPDATE partner SET disabled = false`,
+			`UPDATE endpoint SET url = 'x'`, `UPDATE endpoint SET secret = ''`,
+			`INSERT INTO command (partner_id, kind) VALUES (7, 'test')`, `SELECT FROM generation`, `SELECT FROM audit`,
+			`DELETE FROM audit`, `UPDATE rate_bucket SET full_at = 0`, `CREATE TABLE mine (n int)`,
 		},
 		"navlog_operator": {
-			`UPDATE audit SET operator = 'x'`, `DELETE FROM audit`, `TRUNCATE audit`, `UPDATE delivery SET state = 'delivered'`, `DELETE FROM delivery`, `DELETE FROM partner`, `UPDATE position SET next_offset = 0`,
-			`UPDATE dead_record SET resolved_at = now()`, `UPDATE vault_command SET outcome = 'done'`, `DELETE FROM vault_command`, `UPDATE command SET done_at = now()`, `UPDATE job_lease SET fence = 0`, `UPDATE generation SET state = 'bad'`, `CREATE TABLE mine (n int)`,
+			`UPDATE audit SET operator = 'x'`, `DELETE FROM audit`, `TRUNCATE audit`, `UPDATE delivery SET state = 'delivered'`,
+			`DELETE FROM delivery`, `DELETE FROM partner`, `UPDATE position SET next_offset = 0`,
+			`UPDATE dead_record SET resolved_at = now()`, `UPDATE vault_command SET outcome = 'done'`,
+			`DELETE FROM vault_command`, `UPDATE command SET done_at = now()`, `UPDATE job_lease SET fence = 0`,
+			`UPDATE generation SET state = 'bad'`, `CREATE TABLE mine (n int)`,
 		},
 	}
 	for role, statements := range refused {
@@ -151,7 +171,8 @@ func TestRolesHaveExactlyTheirRights(t *testing.T) {
 			t.Errorf("%s cannot report its status: %v", role, err)
 		}
 	}
-	owners := map[string]string{GenerationLease: "navlog_project", IntakeLease: "navlog_dispatch", PartnerLease: "navlog_dispatch"}
+	owners := map[string]string{GenerationLease: "navlog_project", IntakeLease: "navlog_dispatch",
+		PartnerLease: "navlog_dispatch"}
 	for kind, owner := range owners {
 		for _, role := range []string{"navlog_project", "navlog_dispatch"} {
 			leases := &Leases{Queries: db.New(as(t, url, role)), Kind: kind, Owner: uuid.New(), Period: time.Minute}
@@ -171,20 +192,24 @@ func TestRolesHaveExactlyTheirRights(t *testing.T) {
 			}
 		}
 	}
-	if tag, err := as(t, url, "navlog_project").Exec(ctx, "UPDATE job_lease SET fence = 0 WHERE kind <> 'generation'"); err != nil || tag.RowsAffected() != 0 {
+	if tag, err := as(t, url, "navlog_project").Exec(ctx,
+		"UPDATE job_lease SET fence = 0 WHERE kind <> 'generation'"); err != nil || tag.RowsAffected() != 0 {
 		t.Errorf("navlog_project writes leases of dispatchers: %s, %v", tag, err)
 	}
 	project := db.New(as(t, url, "navlog_project"))
-	if err := project.CreateGeneration(ctx, db.CreateGenerationParams{ID: 1, LogID: make([]byte, 16), Schema: "s", State: Building}); err != nil {
+	if err := project.CreateGeneration(ctx,
+		db.CreateGenerationParams{ID: 1, LogID: make([]byte, 16), Schema: "s", State: Building}); err != nil {
 		t.Error(err)
 	}
-	if n, err := project.SetGenerationState(ctx, db.SetGenerationStateParams{ID: 1, OldState: Building, NewState: Live}); err != nil || n != 1 {
+	if n, err := project.SetGenerationState(ctx,
+		db.SetGenerationStateParams{ID: 1, OldState: Building, NewState: Live}); err != nil || n != 1 {
 		t.Error(n, err)
 	}
 	if err := AnnounceWritten(ctx, as(t, url, "navlog_project"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := project.Audit(ctx, db.AuditParams{Operator: "o", Command: "projection drop", Detail: "d", Outcome: "begun"}); err != nil {
+	if err := project.Audit(ctx,
+		db.AuditParams{Operator: "o", Command: "projection drop", Detail: "d", Outcome: "begun"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -221,8 +246,14 @@ func eventuallyRow(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) bo
 func TestMigrationsAreLeftToOthers(t *testing.T) {
 	url, ctx := enginetest.Postgres(t), context.Background()
 	for what, try := range map[string]func() (*pgxpool.Pool, error){
-		"a reader":                      func() (*pgxpool.Pool, error) { return OpenAsItIs(ctx, Config{URL: url, MaxConns: 2}) },
-		"a program with skipMigrations": func() (*pgxpool.Pool, error) { return Open(ctx, Config{URL: url, MaxConns: 2, SkipMigrations: true}) },
+		"a reader": func() (*pgxpool.Pool,
+			error) {
+			return OpenAsItIs(ctx, Config{URL: url, MaxConns: 2})
+		},
+		"a program with skipMigrations": func() (*pgxpool.Pool,
+			error) {
+			return Open(ctx, Config{URL: url, MaxConns: 2, SkipMigrations: true})
+		},
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), "has no tables yet: `navlog migrate`") {
 			t.Errorf("%s, before there are tables: %v", what, err)
@@ -234,7 +265,9 @@ func TestMigrationsAreLeftToOthers(t *testing.T) {
 	}
 	t.Cleanup(owner.Close)
 	var tables int
-	if err := owner.QueryRow(ctx, "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'").Scan(&tables); err != nil || tables != 0 {
+	if err := owner.QueryRow(ctx,
+		"SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'").Scan(&tables); err != nil ||
+		tables != 0 {
 		t.Errorf("%d tables were created by a program that must not migrate: %v", tables, err)
 	}
 	if err := Migrate(ctx, owner); err != nil {
@@ -256,12 +289,14 @@ func TestMigrationsAreLeftToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = OpenAsItIs(ctx, Config{URL: url, MaxConns: 2})
-	for _, want := range []string{fmt.Sprintf("are of version %d, and this navlog needs %d: run `navlog migrate`", older, newest()), "with --roles if each program has its own login"} {
+	for _, want := range []string{fmt.Sprintf("are of version %d, and this navlog needs %d: run `navlog migrate`", older,
+		newest()), "with --roles if each program has its own login"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with older tables the error lacks %q: %v", want, err)
 		}
 	}
-	if _, err := Open(ctx, Config{URL: url + "&role=navlog_ingest", MaxConns: 2}); err == nil || !strings.Contains(err.Error(), "run `navlog migrate` with the login that owns the tables") {
+	if _, err := Open(ctx, Config{URL: url + "&role=navlog_ingest", MaxConns: 2}); err == nil ||
+		!strings.Contains(err.Error(), "run `navlog migrate` with the login that owns the tables") {
 		t.Errorf("by a role that may not migrate: %v", err)
 	}
 }

@@ -105,8 +105,8 @@ const (
 // separated by commas during a rotation. The first key seals, and each of them opens.
 func NewSealer(keys string) (*Sealer, error) {
 	if strings.TrimSpace(keys) == "" {
-		return nil, errors.New("NAVLOG_SECRET_KEY is not set: give the key that dispatch has; for a new deployment create one " +
-			"with `openssl rand -base64 32`")
+		return nil, errors.New("NAVLOG_SECRET_KEY is not set: give the key that dispatch has; for a new deployment create " +
+			"one with `openssl rand -base64 32`")
 	}
 	s := new(Sealer)
 	for _, text := range strings.Split(keys, ",") {

@@ -14,7 +14,8 @@ import (
 func TestAPIKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for range 200 {
-		for test, form := range map[bool]*regexp.Regexp{false: regexp.MustCompile(`^nk_live_[0-9A-Za-z]{38}$`), true: regexp.MustCompile(`^nk_test_[0-9A-Za-z]{38}$`)} {
+		for test, form := range map[bool]*regexp.Regexp{false: regexp.MustCompile(`^nk_live_[0-9A-Za-z]{38}$`),
+			true: regexp.MustCompile(`^nk_test_[0-9A-Za-z]{38}$`)} {
 			key := NewAPIKey(test)
 			if !form.MatchString(key) || !WellFormedKey(key) || seen[key] {
 				t.Fatalf("a malformed or repeated key: %s", key)
@@ -48,7 +49,8 @@ func TestAPIKeys(t *testing.T) {
 			t.Errorf("a wrong character at %d is not detected", i)
 		}
 	}
-	for _, bad := range []string{"", "nk_live_", key[:len(key)-1], key + "0", "nk_prod_" + key[8:], strings.ToUpper(key), " " + key} {
+	for _, bad := range []string{"", "nk_live_", key[:len(key)-1], key + "0", "nk_prod_" + key[8:], strings.ToUpper(key),
+		" " + key} {
 		if WellFormedKey(bad) {
 			t.Errorf("%q is accepted as a key", bad)
 		}
@@ -108,8 +110,11 @@ func TestSealer(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	for _, bad := range []string{"", "short", base64.StdEncoding.EncodeToString(make([]byte, 31)), base64.StdEncoding.EncodeToString(make([]byte, 33)), base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{255}, 32))} {
-		if _, err := NewSealer(bad); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY") || bad != "" && strings.Contains(err.Error(), bad) {
+	for _, bad := range []string{"", "short", base64.StdEncoding.EncodeToString(make([]byte, 31)),
+		base64.StdEncoding.EncodeToString(make([]byte, 33)),
+		base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{255}, 32))} {
+		if _, err := NewSealer(bad); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY") || bad != "" &&
+			strings.Contains(err.Error(), bad) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -118,7 +123,8 @@ func TestSealer(t *testing.T) {
 // During a key rotation values of both keys can be opened and the newest key seals; values from
 // before keys had ids can be opened too.
 func TestSealerOfSeveralKeys(t *testing.T) {
-	first, second := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
+	first, second := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
+		base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
 	sealer := func(keys string) *Sealer {
 		s, err := NewSealer(keys)
 		if err != nil {
@@ -134,7 +140,8 @@ func TestSealerOfSeveralKeys(t *testing.T) {
 	// Random bytes of a nonce may look like the beginning of a value with an id.
 	copy(nonce, sealMagic)
 	lookalike := before.keys[0].aead.Seal(bytes.Clone(nonce), nonce, []byte(secret), partnerBytes(7))
-	for name, sealed := range map[string][]byte{"the old key": old, "the new key": fresh, "a key without id": plain, "a nonce like an id": lookalike} {
+	for name, sealed := range map[string][]byte{"the old key": old, "the new key": fresh, "a key without id": plain,
+		"a nonce like an id": lookalike} {
 		if got, err := between.Open(7, sealed); err != nil || got != secret {
 			t.Errorf("sealed with %s: %v", name, err)
 		}
@@ -146,7 +153,8 @@ func TestSealerOfSeveralKeys(t *testing.T) {
 		t.Errorf("only the new key: %v", err)
 	}
 	_, err := after.Open(7, old)
-	if err == nil || !strings.Contains(err.Error(), before.KeyIDs()[0]) || !strings.Contains(err.Error(), after.KeyIDs()[0]) {
+	if err == nil || !strings.Contains(err.Error(), before.KeyIDs()[0]) ||
+		!strings.Contains(err.Error(), after.KeyIDs()[0]) {
 		t.Errorf("without the old key: %v", err)
 	}
 	// The id is authenticated: with another id the value cannot be opened.

@@ -35,7 +35,8 @@ func TestOwnCertificates(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(data, name), text, 0o600))
 		must(t, os.Chown(filepath.Join(data, name), int(owner.Uid), int(owner.Gid)))
 	}
-	for name, file := range map[string]string{"ca.pem": ours.Files().CA, "server.crt": ours.Files().Cert, "server.key": ours.Files().Key} {
+	for name, file := range map[string]string{"ca.pem": ours.Files().CA, "server.crt": ours.Files().Cert,
+		"server.key": ours.Files().Key} {
 		text, err := os.ReadFile(file)
 		must(t, err)
 		put(name, text)
@@ -44,7 +45,8 @@ func TestOwnCertificates(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	put("pg_hba.conf", []byte("hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca\n"))
-	for _, statement := range []string{"ALTER SYSTEM SET ssl_ca_file = 'ca.pem'", "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"} {
+	for _, statement := range []string{"ALTER SYSTEM SET ssl_ca_file = 'ca.pem'", "ALTER SYSTEM SET ssl = on",
+		"SELECT pg_reload_conf()"} {
 		_, err := conn.Exec(t.Context(), statement)
 		must(t, err)
 	}

@@ -130,7 +130,8 @@ func TestUptimeAtMidnight(t *testing.T) {
 	u := newUptimes(t)
 	for _, program := range []string{Ingest, Serve} {
 		for _, day := range []string{"2025-11-21", "2025-11-22", "2026-03-01"} {
-			u.exec("INSERT INTO uptime (program, day, began_at, running_at) VALUES ($1, $2::text::date, now(), '2025-01-01')", program, day)
+			u.exec("INSERT INTO uptime (program, day, began_at, running_at) VALUES ($1, $2::text::date, now(), '2025-01-01')",
+				program, day)
 		}
 	}
 	u.note("2026-03-02T10:00:00Z", true)
@@ -163,12 +164,14 @@ func TestListUptime(t *testing.T) {
 			if r.Today != "2026-03-02" {
 				t.Errorf("today is %s", r.Today)
 			}
-			got = append(got, fmt.Sprint(r.Program, " ", r.DaysAgo, " ", r.RecordedSeconds, " ", r.RunningSeconds, " ", r.WorkingSeconds))
+			got = append(got, fmt.Sprint(r.Program, " ", r.DaysAgo, " ", r.RecordedSeconds, " ", r.RunningSeconds, " ",
+				r.WorkingSeconds))
 		}
 		return strings.Join(got, ", ")
 	}
 	// ingest reported 4 s ago, and is not down; dispatch has not reported for half a minute.
-	want := "dispatch 0 64 30 0, ingest 0 36000 50 40, ingest 3 86400 43200 0, ingest 5 21600 21600 3600, serve 89 86400 64800 1"
+	want := "dispatch 0 64 30 0, ingest 0 36000 50 40, ingest 3 86400 43200 0, ingest 5 21600 21600 3600, serve 89 " +
+		"86400 64800 1"
 	if got := list("2026-03-02T10:00:04Z"); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -190,7 +193,8 @@ func TestUptimeOfItsOwnProgramOnly(t *testing.T) {
 				exec(t, owner, row)
 				err := db.New(pool).NoteUptime(t.Context(), db.NoteUptimeParams{Program: of, Working: true})
 				var noted bool
-				if scan := owner.QueryRow(t.Context(), "SELECT coalesce(bool_and(running_at > now() - interval '2 s'), false) FROM uptime").
+				if scan := owner.QueryRow(t.Context(),
+					"SELECT coalesce(bool_and(running_at > now() - interval '2 s'), false) FROM uptime").
 					Scan(&noted); scan != nil {
 					t.Fatal(scan)
 				}
@@ -205,7 +209,8 @@ func TestUptimeOfItsOwnProgramOnly(t *testing.T) {
 	}
 	for _, statement := range []string{"UPDATE uptime SET running_ms = 0", "DELETE FROM uptime"} {
 		exec(t, owner, "INSERT INTO uptime SELECT 'ingest', '2026-01-01', now(), now() ON CONFLICT DO NOTHING")
-		if tag, err := as[Serve].Exec(t.Context(), statement+" WHERE program <> 'serve'"); err != nil || tag.RowsAffected() != 0 {
+		if tag, err := as[Serve].Exec(t.Context(), statement+" WHERE program <> 'serve'"); err != nil ||
+			tag.RowsAffected() != 0 {
 			t.Errorf("serve: %s changes %d rows (%v)", statement, tag.RowsAffected(), err)
 		}
 	}

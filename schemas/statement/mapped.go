@@ -94,7 +94,8 @@ func BuiltIn() (Texts, error) {
 type UnknownMapping struct{ Vault, Preset, Hash string }
 
 func (e *UnknownMapping) Error() string {
-	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of this version of navlog", e.Vault, e.Preset, e.Hash)
+	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of "+
+		"this version of navlog", e.Vault, e.Preset, e.Hash)
 }
 
 // sources are how the logs of a vault of a partner's statement are read; nil for a vault of the reference contracts.
@@ -139,7 +140,8 @@ func (v *Vault) sources(texts Texts, partner uint32) (*mapping.Sources, error) {
 		}
 		aliases[value] = partner
 	}
-	return &mapping.Sources{Vault: d.Compile().WithAliases(aliases), Address: common.HexToAddress(v.Address), Description: d}, nil
+	return &mapping.Sources{Vault: d.Compile().WithAliases(aliases), Address: common.HexToAddress(v.Address),
+		Description: d}, nil
 }
 
 // placed is an event of the chain, and the contract that emitted it.
@@ -167,9 +169,11 @@ func (r *rebuilding) mappedEvents(logs []*event.Log) (out []placed) {
 				if effect == nil {
 					continue
 				}
-				e, ok := fromReferral(&event.Referral{ChainId: r.header.ChainID, PartnerId: r.header.PartnerID, Log: tx[at], Effect: effect})
+				e, ok := fromReferral(&event.Referral{ChainId: r.header.ChainID, PartnerId: r.header.PartnerID, Log: tx[at],
+					Effect: effect})
 				if ok {
-					out = append(out, placed{e, tx[at].GetBlockNumber(), tx[at].GetLogIndex(), common.BytesToAddress(tx[at].GetAddress()), i})
+					out = append(out, placed{e, tx[at].GetBlockNumber(), tx[at].GetLogIndex(),
+						common.BytesToAddress(tx[at].GetAddress()), i})
 				}
 			}
 			tx = nil
@@ -195,5 +199,6 @@ func fromReferral(r *event.Referral) (Event, bool) {
 	if err != nil || e.Quarantined != "" {
 		return Event{}, false
 	}
-	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(r.GetLog().GetBlockHash()).Hex(), Data: e.Data}, true
+	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(r.GetLog().GetBlockHash()).Hex(), Data: e.Data},
+		true
 }

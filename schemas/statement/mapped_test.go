@@ -23,13 +23,15 @@ var gateway = common.HexToAddress("0xc3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3")
 func (c *fakeChain) pay(vault common.Address, partner byte, block uint64, first uint, assets byte) {
 	word := func(b byte) []byte { return common.LeftPadBytes([]byte{b}, 32) }
 	add := func(of common.Address, index uint, signature string, topics []common.Hash, data ...[]byte) {
-		c.logs = append(c.logs, types.Log{Address: of, Topics: append([]common.Hash{crypto.Keccak256Hash([]byte(signature))}, topics...),
-			Data: slices.Concat(data...), BlockNumber: block, BlockHash: c.header(block).Hash(), TxHash: tx(block, first), Index: index})
+		c.logs = append(c.logs, types.Log{Address: of,
+			Topics: append([]common.Hash{crypto.Keccak256Hash([]byte(signature))}, topics...), Data: slices.Concat(data...),
+			BlockNumber: block, BlockHash: c.header(block).Hash(), TxHash: tx(block, first), Index: index})
 	}
 	user := common.BytesToHash(alice[:])
 	add(gateway, first+1, "YoGatewayDeposit(uint32,address,address,address,uint256,uint256)",
 		[]common.Hash{{31: partner}, common.BytesToHash(vault[:]), user}, user[:], word(assets), word(assets))
-	add(vault, first, "Deposit(address,address,uint256,uint256)", []common.Hash{common.BytesToHash(gateway[:]), user}, word(assets), word(assets))
+	add(vault, first, "Deposit(address,address,uint256,uint256)", []common.Hash{common.BytesToHash(gateway[:]), user},
+		word(assets), word(assets))
 }
 
 // TestRebuildMapped: the events of a vault with another mapping than the reference are found by the mapping that the
@@ -55,7 +57,8 @@ func TestRebuildMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := &event.Vault{Address: vaultA[:], Sources: []*event.Source{{Role: "vault", Address: vaultA[:]},
-		{Role: "gateway", Address: gateway[:], Filters: []*event.TopicFilter{{Topic: 2, Value: common.BytesToHash(vaultA[:]).Bytes()}}}},
+		{Role: "gateway", Address: gateway[:],
+			Filters: []*event.TopicFilter{{Topic: 2, Value: common.BytesToHash(vaultA[:]).Bytes()}}}},
 		Mappings: []*event.MappingRange{{First: 5, Last: 30, Preset: "yo", Text: text, Hash: mapping.Hash(text).Bytes()}}}
 	sources, err := mapping.Read(record)
 	if err != nil {
@@ -64,7 +67,8 @@ func TestRebuildMapped(t *testing.T) {
 	h := header(c)
 	h.Vaults[0].Mapped(sources, 7)
 	signed := write(t, h, nil, delivered(vaultB, 20, 2, "10"), delivered(vaultA, 20, 4, "9"))
-	if !strings.Contains(string(signed), `"mappings":[{"from":"5","to":"30","preset":"yo","hash":"0x`) || strings.Count(string(signed), `"sources"`) != 1 {
+	if !strings.Contains(string(signed), `"mappings":[{"from":"5","to":"30","preset":"yo","hash":"0x`) ||
+		strings.Count(string(signed), `"sources"`) != 1 {
 		t.Errorf("the statement does not name the mapping of one vault: %s", signed)
 	}
 	var again bytes.Buffer
@@ -72,12 +76,14 @@ func TestRebuildMapped(t *testing.T) {
 	if err != nil || !bytes.Equal(again.Bytes(), signed) {
 		t.Fatalf("rebuilt, %v\n%s\nsigned\n%s", err, again.Bytes(), signed)
 	}
-	if want := []statement.LeftOut{{Address: vaultA.Hex(), Events: 1, StartBlock: "12"}}; !slices.Equal(found.LeftOut, want) {
+	if want := []statement.LeftOut{{Address: vaultA.Hex(), Events: 1, StartBlock: "12"}}; !slices.Equal(found.LeftOut,
+		want) {
 		t.Errorf("the events left out are %+v", found.LeftOut)
 	}
 
 	var unknown *statement.UnknownMapping
-	if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, statement.Texts{}, nil); !errors.As(err, &unknown) || unknown.Preset != "yo" {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, statement.Texts{}, nil); !errors.As(err, &unknown) ||
+		unknown.Preset != "yo" {
 		t.Errorf("without the text: %v", err)
 	}
 	var contradiction *statement.Contradiction
@@ -90,7 +96,8 @@ func TestRebuildMapped(t *testing.T) {
 		bad := header(c)
 		bad.Vaults[0].Mapped(sources, 7)
 		change(&bad.Vaults[0])
-		if _, err := statement.Rebuild(t.Context(), io.Discard, bad, c, texts, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
+		if _, err := statement.Rebuild(t.Context(), io.Discard, bad, c, texts, nil); !errors.As(err, &contradiction) ||
+			!strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", part, err)
 		}
 	}
@@ -115,8 +122,10 @@ func TestRebuildAliases(t *testing.T) {
 	word := func(b byte) []byte { return common.LeftPadBytes([]byte{b}, 32) }
 	for i, ref := range []byte{55, 66, 77, 0} {
 		block := uint64(20 + i)
-		c.logs = append(c.logs, types.Log{Address: vaultA, Topics: []common.Hash{crypto.Keccak256Hash([]byte("Bought(address,uint256,uint256,uint256)")),
-			common.BytesToHash(alice[:])}, Data: slices.Concat(word(9), word(9), word(ref)), BlockNumber: block, BlockHash: c.header(block).Hash(), TxHash: tx(block, 4), Index: 4})
+		c.logs = append(c.logs, types.Log{Address: vaultA,
+			Topics: []common.Hash{crypto.Keccak256Hash([]byte("Bought(address,uint256,uint256,uint256)")),
+				common.BytesToHash(alice[:])}, Data: slices.Concat(word(9), word(9), word(ref)), BlockNumber: block,
+			BlockHash: c.header(block).Hash(), TxHash: tx(block, 4), Index: 4})
 	}
 	texts, err := statement.BuiltIn()
 	if err == nil {
@@ -127,9 +136,11 @@ func TestRebuildAliases(t *testing.T) {
 		t.Fatal(err, canonicalErr)
 	}
 	record := &event.Vault{Address: vaultA[:], Sources: []*event.Source{{Role: "vault", Address: vaultA[:]}},
-		Aliases: []*event.Alias{{Value: word(55), PartnerId: 7}, {Value: word(66), PartnerId: 8}, {Value: word(77), PartnerId: 7}}}
+		Aliases: []*event.Alias{{Value: word(55), PartnerId: 7}, {Value: word(66), PartnerId: 8},
+			{Value: word(77), PartnerId: 7}}}
 	for _, r := range [][2]uint64{{0, 21}, {22, 22}, {23, 99}} {
-		record.Mappings = append(record.Mappings, &event.MappingRange{First: r[0], Last: r[1], Preset: "attributed", Text: text, Hash: mapping.Hash(text).Bytes()})
+		record.Mappings = append(record.Mappings,
+			&event.MappingRange{First: r[0], Last: r[1], Preset: "attributed", Text: text, Hash: mapping.Hash(text).Bytes()})
 	}
 	sources, err := mapping.Read(record)
 	if err != nil {
@@ -142,7 +153,8 @@ func TestRebuildAliases(t *testing.T) {
 	}
 	signed := write(t, h, nil, delivered(vaultA, 20, 4, "9"), delivered(vaultA, 22, 4, "9"))
 	var again bytes.Buffer
-	if _, err := statement.Rebuild(t.Context(), &again, h, c, texts, nil); err != nil || !bytes.Equal(again.Bytes(), signed) {
+	if _, err := statement.Rebuild(t.Context(), &again, h, c, texts, nil); err != nil ||
+		!bytes.Equal(again.Bytes(), signed) {
 		t.Errorf("rebuilt, %v\n%s\nsigned\n%s", err, again.Bytes(), signed)
 	}
 }

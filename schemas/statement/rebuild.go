@@ -152,7 +152,8 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 			r.anchor, block.Hash().Hex(), webhook.FormatTime(block.Time), h.Block.Hash, h.Block.Timestamp)
 	}
 	if uint64(max(0, end.Unix())) >= block.Time { // further blocks may have the time of this one
-		return 0, 0, contradict("its to, %s, is not before the time of block %d, at which it was made: events may be missing", h.To, r.anchor)
+		return 0, 0, contradict("its to, %s, is not before the time of block %d, at which it was made: events may be missing",
+			h.To, r.anchor)
 	}
 	return ceil(begin), uint64(max(0, end.Unix())), nil
 }

@@ -87,7 +87,8 @@ func (c *fakeChain) emit(t *testing.T, vault common.Address, block uint64, index
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.logs = append(c.logs, types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block, BlockHash: c.header(block).Hash(), TxHash: tx(block, index), Index: index})
+	c.logs = append(c.logs, types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block,
+		BlockHash: c.header(block).Hash(), TxHash: tx(block, index), Index: index})
 }
 
 func tx(block uint64, index uint) (h common.Hash) { h[0], h[31] = byte(block), byte(index); return h }
@@ -95,23 +96,28 @@ func tx(block uint64, index uint) (h common.Hash) { h[0], h[31] = byte(block), b
 func n(v int64) *big.Int { return big.NewInt(v) }
 
 func deposit(partner uint32, id, assets int64) contracts.DepositAccepted {
-	return contracts.DepositAccepted{DepositID: n(id), Owner: alice, Sender: alice, PartnerID: partner, Assets: n(assets), Shares: n(assets)}
+	return contracts.DepositAccepted{DepositID: n(id), Owner: alice, Sender: alice, PartnerID: partner, Assets: n(assets),
+		Shares: n(assets)}
 }
 
 // delivered returns a deposit in the form of its webhook, written by hand.
 func delivered(vault common.Address, block uint64, index uint, assets string) statement.Event {
 	return statement.Event{
-		ID: webhook.EventID(5, tx(block, index), uint32(index), "deposit.referral", 7), Type: "deposit.referral", BlockHash: (&fakeChain{}).header(block).Hash().Hex(),
-		Data: webhook.DepositData{VaultAddress: vault.Hex(), UserAddress: alice.Hex(), Assets: assets, Shares: assets, TxHash: tx(block, index).Hex(),
-			BlockNumber: fmt.Sprint(block), LogIndex: uint32(index), Timestamp: webhook.FormatTime(genesis + 12*block)},
+		ID: webhook.EventID(5, tx(block, index), uint32(index), "deposit.referral", 7), Type: "deposit.referral",
+		BlockHash: (&fakeChain{}).header(block).Hash().Hex(),
+		Data: webhook.DepositData{VaultAddress: vault.Hex(), UserAddress: alice.Hex(), Assets: assets, Shares: assets,
+			TxHash: tx(block, index).Hex(), BlockNumber: fmt.Sprint(block), LogIndex: uint32(index),
+			Timestamp: webhook.FormatTime(genesis + 12*block)},
 	}
 }
 
 // header returns a header for the blocks 10 to 30 of a fake chain.
 func header(c *fakeChain) statement.Header {
-	return statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(genesis + 120), To: webhook.FormatTime(genesis + 360),
+	return statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(genesis + 120),
+		To:     webhook.FormatTime(genesis + 360),
 		Vaults: []statement.Vault{{Address: vaultA.Hex(), StartBlock: "12"}, {Address: vaultB.Hex(), StartBlock: "1"}},
-		Block:  statement.Block{Number: "32", Hash: c.header(32).Hash().Hex(), Timestamp: webhook.FormatTime(genesis + 12*32)}}
+		Block: statement.Block{Number: "32", Hash: c.header(32).Hash().Hex(),
+			Timestamp: webhook.FormatTime(genesis + 12*32)}}
 }
 
 func write(t *testing.T, h statement.Header, key ed25519.PrivateKey, events ...statement.Event) []byte {
@@ -140,23 +146,32 @@ func TestRebuild(t *testing.T) {
 	c.emit(t, vaultA, 11, 0, deposit(7, 1, 1)) // before the vault's start
 	c.emit(t, vaultA, 12, 0, deposit(8, 2, 1)) // of another partner
 	c.emit(t, vaultA, 12, 1, deposit(0, 3, 1))
-	c.emit(t, vaultA, 20, 0, contracts.WithdrawalRequested{RequestIndex: n(4), Owner: alice, Receiver: alice, PartnerID: 7, Shares: n(3), AssetsEstimate: n(4), ExpiresAt: 9})
-	c.emit(t, vaultA, 21, 0, contracts.WithdrawalFunded{RequestIndex: n(4), SettlementID: n(1), Assets: n(4), Shares: n(3)})
-	c.emit(t, alice, 22, 0, deposit(7, 9, 1))                                                                                                           // not a vault
-	c.emit(t, vaultA, 23, 0, contracts.DepositAccepted{DepositID: n(9), Owner: alice, PartnerID: 7, Assets: new(big.Int).Lsh(n(1), 200), Shares: n(1)}) // quarantined
-	c.emit(t, vaultA, 30, 2, deposit(7, 5, 12))                                                                                                         // its last block
+	c.emit(t, vaultA, 20, 0, contracts.WithdrawalRequested{RequestIndex: n(4), Owner: alice, Receiver: alice, PartnerID: 7,
+		Shares: n(3), AssetsEstimate: n(4), ExpiresAt: 9})
+	c.emit(t, vaultA, 21, 0, contracts.WithdrawalFunded{RequestIndex: n(4), SettlementID: n(1), Assets: n(4),
+		Shares: n(3)})
+	// not a vault
+	c.emit(t, alice, 22, 0, deposit(7, 9, 1))
+	// quarantined
+	c.emit(t, vaultA, 23, 0, contracts.DepositAccepted{DepositID: n(9), Owner: alice, PartnerID: 7,
+		Assets: new(big.Int).Lsh(n(1), 200), Shares: n(1)})
+	c.emit(t, vaultA, 30, 2, deposit(7, 5, 12)) // its last block
 	c.emit(t, vaultA, 31, 0, deposit(7, 6, 1))
-	withdrawal := statement.Event{ID: webhook.EventID(5, tx(20, 0), 0, "withdrawal.referral", 7), Type: "withdrawal.referral", BlockHash: c.header(20).Hash().Hex(),
-		Data: webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "3", AssetsEstimate: "4", RequestIndex: "4", TxHash: tx(20, 0).Hex(),
-			BlockNumber: "20", LogIndex: 0, Timestamp: webhook.FormatTime(genesis + 240)}}
-	text := write(t, header(c), key, delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, delivered(vaultA, 30, 2, "12"))
+	withdrawal := statement.Event{ID: webhook.EventID(5, tx(20, 0), 0, "withdrawal.referral", 7),
+		Type: "withdrawal.referral", BlockHash: c.header(20).Hash().Hex(),
+		Data: webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "3", AssetsEstimate: "4",
+			RequestIndex: "4", TxHash: tx(20, 0).Hex(), BlockNumber: "20", LogIndex: 0,
+			Timestamp: webhook.FormatTime(genesis + 240)}}
+	text := write(t, header(c), key, delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal,
+		delivered(vaultA, 30, 2, "12"))
 	d, err := statement.Parse(text)
 	if err != nil || !d.Signed() || len(d.Events) != 4 {
 		t.Fatalf("%v, %+v", err, d)
 	}
 	var again bytes.Buffer
 	var progress []uint64
-	found, err := statement.Rebuild(t.Context(), &again, d.Header, c, nil, func(done, of uint64) { progress = append(progress, done, of) })
+	found, err := statement.Rebuild(t.Context(), &again, d.Header, c, nil,
+		func(done, of uint64) { progress = append(progress, done, of) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +202,13 @@ func TestRebuild(t *testing.T) {
 
 	// Another amount, one event more or less, or another order changes the bytes.
 	for name, events := range map[string][]statement.Event{
-		"another amount":   {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "1000"), withdrawal, delivered(vaultA, 30, 2, "12")},
-		"one event less":   {delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
-		"a repeated event": {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, withdrawal, delivered(vaultA, 30, 2, "12")},
-		"another order":    {delivered(vaultB, 10, 3, "10"), delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"another amount": {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "1000"), withdrawal,
+			delivered(vaultA, 30, 2, "12")},
+		"one event less": {delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"a repeated event": {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, withdrawal,
+			delivered(vaultA, 30, 2, "12")},
+		"another order": {delivered(vaultB, 10, 3, "10"), delivered(vaultB, 10, 1, "11"), withdrawal,
+			delivered(vaultA, 30, 2, "12")},
 	} {
 		if bytes.Equal(write(t, header(c), nil, events...), again.Bytes()) {
 			t.Errorf("%s does not change the bytes", name)
@@ -214,22 +232,26 @@ func TestRebuildErrors(t *testing.T) {
 		"the chain has no block 99 yet":                 func(h *statement.Header) { h.Block.Number = "99" },
 		`but the statement was made at "0x01"`:          func(h *statement.Header) { h.Block.Hash = "0x01" },
 		"its to, " + webhook.FormatTime(genesis+12*33):  func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*33) },
-		"events may be missing":                         func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*32) }, // that of its block
+		// that of its block
+		"events may be missing": func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*32) },
 	} {
 		h := header(c)
 		change(&h)
 		var contradiction *statement.Contradiction
-		if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, nil, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
+		if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, nil, nil); !errors.As(err, &contradiction) ||
+			!strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v", part, err)
 		}
 	}
 	var contradiction *statement.Contradiction
 	c.fails = errors.New("away")
-	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil || errors.As(err, &contradiction) {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil ||
+		errors.As(err, &contradiction) {
 		t.Errorf("a node that is down: %v", err)
 	}
 	c.fails, c.widest = nil, 0
-	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "logs of blocks 10 to 10") {
 		t.Errorf("a node that returns no logs: %v", err)
 	}
 }
@@ -239,7 +261,10 @@ func TestEmptyStatements(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, widest: 100}
 	c.emit(t, vaultB, 0, 0, deposit(7, 1, 1))
 	for name, change := range map[string]func(*statement.Header){
-		"before the chain": func(h *statement.Header) { h.From, h.To = "1970-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z" },
+		"before the chain": func(h *statement.Header) {
+			h.From, h.To = "1970-01-01T00:00:00.000Z",
+				"2001-01-01T00:00:00.000Z"
+		},
 		"between blocks": func(h *statement.Header) {
 			h.From, h.To = webhook.FormatTime(genesis+121), webhook.FormatTime(genesis+131)
 		},
@@ -248,7 +273,8 @@ func TestEmptyStatements(t *testing.T) {
 		h := header(c)
 		change(&h)
 		var b bytes.Buffer
-		if _, err := statement.Rebuild(t.Context(), &b, h, c, nil, nil); err != nil || !bytes.Equal(b.Bytes(), write(t, h, nil)) {
+		if _, err := statement.Rebuild(t.Context(), &b, h, c, nil, nil); err != nil ||
+			!bytes.Equal(b.Bytes(), write(t, h, nil)) {
 			t.Errorf("%s: %v\n%s", name, err, b.Bytes())
 		}
 		// The root of no leaves is the hash of nothing (RFC 6962, 2.1).
@@ -288,7 +314,8 @@ func TestRoot(t *testing.T) {
 		for _, l := range strings.Split(list, "\n") {
 			leaves = append(leaves, []byte(strings.TrimSuffix(l, ",")))
 		}
-		if want := hex.EncodeToString(root(leaves)); len(leaves) != count || !strings.Contains(string(text), `"root":"0x`+want+`"`) {
+		if want := hex.EncodeToString(root(leaves)); len(leaves) != count ||
+			!strings.Contains(string(text), `"root":"0x`+want+`"`) {
 			t.Errorf("with %d events the root is not %s:\n%s", count, want, text)
 		}
 		if !json.Valid(text) {
@@ -342,14 +369,16 @@ func TestUnsigned(t *testing.T) {
 		"no final newline":     strings.TrimSuffix(text, "\n"),
 		"a space":              strings.TrimSuffix(text, "}\n") + " }\n",
 	} {
-		if _, err := statement.Parse([]byte(changed)); err == nil || !strings.Contains(err.Error(), "more after its signed part") {
+		if _, err := statement.Parse([]byte(changed)); err == nil ||
+			!strings.Contains(err.Error(), "more after its signed part") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// After a second seal, everything before it counts as the signed part.
 	_, seal, _ := strings.Cut(text, `,
 "publicKey"`)
-	if d, err := statement.Parse([]byte(strings.TrimSuffix(text, "}\n") + "," + forged + ",\n\"publicKey\"" + seal)); err == nil && d.Signed() {
+	if d, err := statement.Parse([]byte(strings.TrimSuffix(text,
+		"}\n") + "," + forged + ",\n\"publicKey\"" + seal)); err == nil && d.Signed() {
 		t.Error("the part between two signatures counts as signed")
 	}
 }

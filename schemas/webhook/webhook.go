@@ -160,7 +160,8 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 	if effect.GetNoShares() {
 		shares = ""
 	}
-	envelope := &Envelope{Version: Version, Type: TypeOf(effect), CreatedAt: at, PartnerID: partner, Quarantined: effect.GetQuarantined()}
+	envelope := &Envelope{Version: Version, Type: TypeOf(effect), CreatedAt: at, PartnerID: partner,
+		Quarantined: effect.GetQuarantined()}
 	switch effect.GetKind() {
 	case event.Effect_KIND_DEPOSIT:
 		envelope.Data = DepositData{

@@ -122,7 +122,8 @@ func TestBodies(t *testing.T) {
 			`"data":{"vaultAddress":"0x5FbDB2315678afecb367f032d93F642f64180aa3","userAddress":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",` +
 			`"shares":"5","assetsEstimate":"6","requestIndex":"18446744073709551616",` +
 			`"txHash":"0xabcdefabcdef0123456789abcdefabcdef0123456789abcdefabcdef01234567","blockNumber":"19","logIndex":2,"timestamp":"2023-11-14T22:13:20.000Z"}}`: contracts.WithdrawalRequested{
-			RequestIndex: new(big.Int).Lsh(big.NewInt(1), 64), Owner: user, PartnerID: 7, Receiver: common.Address{2}, Shares: big.NewInt(5), AssetsEstimate: big.NewInt(6)},
+			RequestIndex: new(big.Int).Lsh(big.NewInt(1), 64), Owner: user, PartnerID: 7, Receiver: common.Address{2},
+			Shares: big.NewInt(5), AssetsEstimate: big.NewInt(6)},
 	} {
 		envelope, err := webhook.FromReferral(referral(t, 7, fact))
 		if err != nil {
@@ -148,7 +149,8 @@ func TestBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := same.Body(); err != nil || string(got) != want || same.Quarantined != envelope.Quarantined || same.Quarantined == "" {
+		if got, err := same.Body(); err != nil || string(got) != want || same.Quarantined != envelope.Quarantined ||
+			same.Quarantined == "" {
 			t.Errorf("from the effect, %v, %q\n got %s\nwant %s", err, same.Quarantined, got, want)
 		}
 	}
@@ -156,7 +158,8 @@ func TestBodies(t *testing.T) {
 
 // TestUnknownAmounts: amounts that the log of a referral does not have are left out of the body.
 func TestUnknownAmounts(t *testing.T) {
-	r := referral(t, 7, contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: user, PartnerID: 7, Assets: big.NewInt(5), Shares: new(big.Int)})
+	r := referral(t, 7, contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: user, PartnerID: 7,
+		Assets: big.NewInt(5), Shares: new(big.Int)})
 	of := func(kind event.Effect_Kind) string {
 		r.Effect = &event.Effect{Kind: kind, Key: []byte{1}, Owner: user[:], PartnerId: 7,
 			NoAssets: kind == event.Effect_KIND_REQUESTED, NoShares: kind == event.Effect_KIND_DEPOSIT}
@@ -170,10 +173,12 @@ func TestUnknownAmounts(t *testing.T) {
 		}
 		return string(body)
 	}
-	if body := of(event.Effect_KIND_DEPOSIT); strings.Contains(body, `"shares"`) || !strings.Contains(body, `"assets":"0"`) {
+	if body := of(event.Effect_KIND_DEPOSIT); strings.Contains(body, `"shares"`) ||
+		!strings.Contains(body, `"assets":"0"`) {
 		t.Errorf("a deposit without shares is %s", body)
 	}
-	if body := of(event.Effect_KIND_REQUESTED); strings.Contains(body, `"assetsEstimate"`) || !strings.Contains(body, `"shares":"0"`) {
+	if body := of(event.Effect_KIND_REQUESTED); strings.Contains(body, `"assetsEstimate"`) ||
+		!strings.Contains(body, `"shares":"0"`) {
 		t.Errorf("a request without an estimate is %s", body)
 	}
 }
@@ -245,7 +250,8 @@ func TestBodyIsNotEscaped(t *testing.T) {
 func TestFormatTime(t *testing.T) {
 	for seconds, want := range map[uint64]string{
 		0: "1970-01-01T00:00:00.000Z", 1_700_000_000: "2023-11-14T22:13:20.000Z",
-		253402300799: "9999-12-31T23:59:59.000Z", 253402300800: "9999-12-31T23:59:59.000Z", 1<<64 - 1: "9999-12-31T23:59:59.000Z",
+		253402300799: "9999-12-31T23:59:59.000Z", 253402300800: "9999-12-31T23:59:59.000Z",
+		1<<64 - 1: "9999-12-31T23:59:59.000Z",
 	} {
 		if got := webhook.FormatTime(seconds); got != want {
 			t.Errorf("%d: %s", seconds, got)

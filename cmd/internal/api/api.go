@@ -58,7 +58,8 @@ func New(c Config) (*client.Client, error) {
 		},
 	})
 	if err != nil {
-		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", c.URL))
+		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as "+
+			"https://navlog.example", c.URL))
 	}
 	return made, nil
 }
@@ -124,8 +125,8 @@ func retryDelay(response *http.Response) (time.Duration, bool) {
 	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && seconds <= int(longestDelay/time.Second)
 }
 
-// Read is client.Read with errors for the commands. It closes the response that a method of the client returned. Numbers
-// whose type T leaves open become json.Number.
+// Read is client.Read with errors for the commands. It closes the response that a method of the client returned.
+// Numbers whose type T leaves open become json.Number.
 func Read[T any](response *http.Response, err error) (answer client.Answer[T], _ error) {
 	body, err := Text(response, err)
 	if err != nil {
@@ -140,8 +141,8 @@ func Read[T any](response *http.Response, err error) (answer client.Answer[T], _
 	return answer, nil
 }
 
-// Text is Read without decoding, for responses that are kept as they are. If the API rejected the request, the error has
-// the API's reason.
+// Text is Read without decoding, for responses that are kept as they are. If the API rejected the request, the error
+// has the API's reason.
 func Text(response *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -169,7 +170,8 @@ func refused(response *http.Response, body []byte) error {
 	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
 		err := fmt.Errorf("%s responded with %d: is that the API of navlog?", at(response), response.StatusCode)
 		switch response.StatusCode {
-		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // a proxy's, which does not reach the API
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			// a proxy's, which does not reach the API
 			return cli.Unreachable.With(fmt.Errorf("%w If it is, it does not run, or its proxy does not reach it", err))
 		}
 		return err

@@ -39,7 +39,8 @@ const vaults = `{"ok":true,"data":[{"address":"0xA1","totalAssets":"115792089237
 // A request carries a user agent and the key, works below any path prefix, and every digit of an amount arrives.
 func TestRead(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.String() != "/behind/api/v1/vaults?asOfBlock=9" || r.Header.Get("x-api-key") != "nk_test_key" || !strings.HasPrefix(r.UserAgent(), "navlog/") {
+		if r.URL.String() != "/behind/api/v1/vaults?asOfBlock=9" || r.Header.Get("x-api-key") != "nk_test_key" ||
+			!strings.HasPrefix(r.UserAgent(), "navlog/") {
 			t.Errorf("requested %s with %v", r.URL, r.Header)
 		}
 		w.Header().Set("X-Indexed-Block", "9")
@@ -57,7 +58,8 @@ func TestRead(t *testing.T) {
 
 // Numbers without a declared type do not become floats.
 func TestReadKeepsNumbers(t *testing.T) {
-	public := dial(t, api.Config{URL: serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":9007199254740993}`) })})
+	public := dial(t, api.Config{URL: serve(t,
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":9007199254740993}`) })})
 	answer, err := api.Read[any](public.Get(t.Context(), "/status", nil))
 	if err != nil || answer.Data != json.Number("9007199254740993") {
 		t.Errorf("%+v, %v", answer, err)
@@ -83,12 +85,14 @@ func TestErrorResponses(t *testing.T) {
 		code    cli.Code
 		message string
 	}{
-		{400, fmt.Sprintf(errorBody, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status responded with 400: Invalid. [{"field":"to"}]`},
+		{400, fmt.Sprintf(errorBody, `,"details":[{"field":"to"}]`), cli.Usage,
+			address + `/status responded with 400: Invalid. [{"field":"to"}]`},
 		{401, fmt.Sprintf(errorBody, ""), cli.Configuration, address + "/status responded with 401: Invalid."},
 		{403, fmt.Sprintf(errorBody, ""), cli.Configuration, "responded with 403: Invalid."},
 		{404, fmt.Sprintf(errorBody, ""), cli.Failed, "responded with 404: Invalid."},
 		{503, fmt.Sprintf(errorBody, ""), cli.Unreachable, "responded with 503: Invalid."},
-		{502, "<html>", cli.Unreachable, "responded with 502: is that the API of navlog? If it is, it does not run, or its proxy does not reach it"},
+		{502, "<html>", cli.Unreachable,
+			"responded with 502: is that the API of navlog? If it is, it does not run, or its proxy does not reach it"},
 		{503, "down for maintenance", cli.Unreachable, "responded with 503: is that the API of navlog?"},
 		{500, "<html>", cli.Failed, "responded with 500: is that the API of navlog?"},
 		{200, "<html>", cli.Failed, "did not send a response of navlog"},
@@ -97,7 +101,8 @@ func TestErrorResponses(t *testing.T) {
 	} {
 		status, body = c.status, c.body
 		_, err := api.Read[client.Status](public.Get(t.Context(), "/status", nil))
-		if cli.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.message) || strings.HasSuffix(fmt.Sprint(err), " ") {
+		if cli.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.message) ||
+			strings.HasSuffix(fmt.Sprint(err), " ") {
 			t.Errorf("response %d %q: exit code %d: %v", c.status, c.body, cli.CodeOf(err), err)
 		}
 	}
@@ -167,13 +172,15 @@ func TestCancelledCaller(t *testing.T) {
 	defer close(over)
 	ctx, giveUp := context.WithCancel(t.Context())
 	go func() { <-requested; giveUp() }()
-	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "check --url") {
+	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) ||
+		strings.Contains(err.Error(), "check --url") {
 		t.Errorf("cancelled before a response, the exit code is %d: %v", cli.CodeOf(err), err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	response, err := public.Get(ctx, "/api/v1/vaults", nil)
 	leave()
-	if _, err = api.Text(response, err); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "read the response of http://") {
+	if _, err = api.Text(response, err); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "read the response of http://") {
 		t.Errorf("cancelled in the middle of a response, the exit code is %d: %v", cli.CodeOf(err), err)
 	}
 }
@@ -202,7 +209,8 @@ func TestRetries(t *testing.T) {
 		t.Errorf("a client without retries sent %d requests: %v", requested.Load(), err)
 	}
 	requested.Store(0)
-	if _, err := api.Text(patient.Post(t.Context(), "/api/v1/partner/webhooks/test", nil)); err == nil || requested.Load() != 1 {
+	if _, err := api.Text(patient.Post(t.Context(), "/api/v1/partner/webhooks/test", nil)); err == nil ||
+		requested.Load() != 1 {
 		t.Errorf("a request that changes something is sent %d times: %v", requested.Load(), err)
 	}
 	busy = 1000

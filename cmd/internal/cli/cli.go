@@ -82,7 +82,8 @@ var errHelp = errors.New("help was printed")
 
 // Run is Main without the process around it, so that tests can call it. commands is a pointer to a struct in the form
 // that package kong expects.
-func Run(ctx context.Context, name, description string, commands any, args []string, stdout, stderr io.Writer, options ...kong.Option) (err error) {
+func Run(ctx context.Context, name, description string, commands any, args []string, stdout, stderr io.Writer,
+	options ...kong.Option) (err error) {
 	out, other := NewScreen(stdout), NewScreen(stderr)
 	defer func() {
 		_ = other.Flush()

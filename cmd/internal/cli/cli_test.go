@@ -33,7 +33,8 @@ func (cmd waitingCmd) Run(ctx context.Context) error {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, c := range []struct{ args, want string }{{"do", "interrupted: compare the tables"}, {"do --fail", "it failed"}} {
+	for _, c := range []struct{ args, want string }{{"do", "interrupted: compare the tables"},
+		{"do --fail", "it failed"}} {
 		err := Run(ctx, "tool", "A tool.", new(struct {
 			Do waitingCmd `cmd:""`
 		}), strings.Fields(c.args), io.Discard, io.Discard)
@@ -64,7 +65,8 @@ func TestSignalsEndInOrder(t *testing.T) {
 		if c.signals == "1" && signal.Ignored(syscall.SIGHUP) {
 			continue // the tests run under nohup
 		}
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.before+`exec "$0" -test.run='^TestSignalsEndInOrder$'`, os.Args[0])
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.before+`exec "$0" -test.run='^TestSignalsEndInOrder$'`,
+			os.Args[0])
 		cmd.Env = append(os.Environ(), "CLI_TEST_SIGNALS="+c.signals)
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != int(Failed) || !strings.Contains(string(out), "tool: in order: "+c.want) {
@@ -81,7 +83,8 @@ func TestReceiversCannotForgeLogLines(t *testing.T) {
 	for _, f := range []Flags{{}, {LogJSON: true}, {Verbose: true}, {Verbose: true, LogJSON: true}} {
 		var out bytes.Buffer
 		f.Logger(&out)
-		stdlog.Printf("Unsolicited response received on idle HTTP channel starting with %s", hostile+"\nlevel=ERROR "+strings.Repeat("x", 4000))
+		stdlog.Printf("Unsolicited response received on idle HTTP channel starting with %s",
+			hostile+"\nlevel=ERROR "+strings.Repeat("x", 4000))
 		text, lines := out.String(), 0
 		if f.Verbose {
 			lines = 1

@@ -48,7 +48,8 @@ func ReadLogs(ctx context.Context, node *ethclient.Client, contracts []common.Ad
 		logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
 		for _, l := range logs {
 			if !slices.Contains(contracts, l.Address) || l.BlockNumber < at || l.BlockNumber > end || l.Index >= 1<<24 {
-				return fmt.Errorf("the request was for the logs of blocks %d to %d, but the node returned log %d of block %d, of contract %s",
+				return fmt.Errorf("the request was for the logs of blocks %d to %d, but the node returned log %d of block %d, "+
+					"of contract %s",
 					at, end, l.Index, l.BlockNumber, l.Address)
 			}
 		}

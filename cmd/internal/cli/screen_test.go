@@ -152,7 +152,8 @@ func TestFprintfKeepsLinesAndCells(t *testing.T) {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(NewScreen(&out), 0, 0, 1, ' ', 0)
 	const forged = "no\nverified\tyes"
-	_, err := Fprintf(w, "%s\t%s\t%v\t%d\t%s\t%x\n", forged, state(forged), errors.New(forged), 7, time.Second, []byte("\n"))
+	_, err := Fprintf(w, "%s\t%s\t%v\t%d\t%s\t%x\n", forged, state(forged), errors.New(forged), 7, time.Second,
+		[]byte("\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

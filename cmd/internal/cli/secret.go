@@ -69,8 +69,8 @@ func (n Node) Dial(ctx context.Context) (*ethclient.Client, string, error) {
 		return nil, "", err
 	}
 	if url == "" {
-		return nil, "", Usage.With(fmt.Errorf("there is no node of the chain: name a file with its URL as --rpc-file, set %s, or give a URL "+
-			"without a key as --rpc", n.Variable))
+		return nil, "", Usage.With(fmt.Errorf("there is no node of the chain: name a file with its URL as --rpc-file, set "+
+			"%s, or give a URL without a key as --rpc", n.Variable))
 	}
 	client, err := rpc.DialOptions(ctx, url, rpc.WithHTTPClient(&http.Client{Timeout: nodeWithin}))
 	if err != nil {

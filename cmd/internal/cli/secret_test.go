@@ -37,7 +37,8 @@ func TestWarningAboutSecretInFlag(t *testing.T) {
 		return other.String()
 	}
 	for _, url := range []string{
-		"https://node.example/v3/sesame", "https://node.example/?key=sesame", "wss://u:sesame@node.example", "https://sesame@node.example/",
+		"https://node.example/v3/sesame", "https://node.example/?key=sesame", "wss://u:sesame@node.example",
+		"https://sesame@node.example/",
 	} {
 		want := "tool: warning: everybody on this machine can read --rpc, and a key in it, in the list of processes: " +
 			"use --rpc-file FILE or NODE_RPC\n"
@@ -76,16 +77,18 @@ func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 		environment map[string]string
 		want, fault string
 	}{
-		"nowhere":                {Node{}, nil, "", ""},
-		"a flag":                 {Node{RPC: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
-		"a file":                 {Node{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
-		"a variable":             {Node{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
-		"a file of a variable":   {Node{}, map[string]string{"X_RPC_FILE": file}, url, ""},
-		"two flags":              {Node{RPC: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
-		"two variables":          {Node{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "", "X_RPC and X_RPC_FILE are both given"},
+		"nowhere":              {Node{}, nil, "", ""},
+		"a flag":               {Node{RPC: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a file":               {Node{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a variable":           {Node{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
+		"a file of a variable": {Node{}, map[string]string{"X_RPC_FILE": file}, url, ""},
+		"two flags":            {Node{RPC: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
+		"two variables": {Node{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "",
+			"X_RPC and X_RPC_FILE are both given"},
 		"no such file":           {Node{File: file + "s"}, nil, "", "--rpc-file: open"},
 		"no such file, variable": {Node{}, map[string]string{"X_RPC_FILE": file + "s"}, "", "X_RPC_FILE: open"},
-		"white space in the URL": {Node{RPC: "https://node.example/ses ame"}, nil, "", "the value of --rpc has white space in it"},
+		"white space in the URL": {Node{RPC: "https://node.example/ses ame"}, nil, "",
+			"the value of --rpc has white space in it"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for name, value := range c.environment {
@@ -96,7 +99,8 @@ func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 			if got != c.want || (err != nil) != (c.fault != "") {
 				t.Errorf("%q, %v", got, err)
 			}
-			if text := fmt.Sprint(err); err != nil && (CodeOf(err) != Usage || !strings.Contains(text, c.fault) || strings.Contains(text, "sesame")) {
+			if text := fmt.Sprint(err); err != nil &&
+				(CodeOf(err) != Usage || !strings.Contains(text, c.fault) || strings.Contains(text, "sesame")) {
 				t.Error(err)
 			}
 		})

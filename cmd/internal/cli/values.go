@@ -48,7 +48,8 @@ func id(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	parsed, err := uuid.Parse(text)
 	if err != nil {
-		return fmt.Errorf("%q is not an event id: it must be 32 hex digits, such as 01234567-89ab-cdef-0123-456789abcdef", text)
+		return fmt.Errorf("%q is not an event id: it must be 32 hex digits, such as 01234567-89ab-cdef-0123-456789abcdef",
+			text)
 	}
 	target.Set(reflect.ValueOf(parsed))
 	return nil

@@ -63,7 +63,8 @@ func TestSloppyArguments(t *testing.T) {
 			t.Errorf("%v: %v", bound, err)
 		}
 	}
-	if _, err := run("--limit=1001"); err == nil || !strings.Contains(err.Error(), "--limit: it is 1001 and must be 1 to 1000 (try `tool do --help`)") {
+	if _, err := run("--limit=1001"); err == nil ||
+		!strings.Contains(err.Error(), "--limit: it is 1001 and must be 1 to 1000 (try `tool do --help`)") {
 		t.Errorf("a value out of range: %v", err)
 	}
 	if out, err := run("--id=010"); err != nil || !strings.Contains(out, " 10 ") {

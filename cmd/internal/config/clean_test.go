@@ -20,7 +20,8 @@ clickhouse: {addr: "127.0.0.1:9000 "}
 postgres: {url: "postgres://navlog@127.0.0.1/navlog\n"}
 http: {router: "0x00000000000000000000000000000000000000b2 "}
 `)
-	environment := []string{"NAVLOG_HTTP_TRUSTED_PROXIES=10.0.0.0/8, 11.0.0.0/8 ", configtest.SecretKey + " ", "NAVLOG_CLICKHOUSE_PASSWORD= x "}
+	environment := []string{"NAVLOG_HTTP_TRUSTED_PROXIES=10.0.0.0/8, 11.0.0.0/8 ", configtest.SecretKey + " ",
+		"NAVLOG_CLICKHOUSE_PASSWORD= x "}
 	c, err := Load(file, environment)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,8 @@ http: {router: "0x00000000000000000000000000000000000000b2 "}
 		c.Kafka.Brokers[0]: "127.0.0.1:9092", c.Kafka.SASL.User: "u", c.Kafka.SASL.Password: " p w ",
 		c.ClickHouse.Addr: "127.0.0.1:9000", c.ClickHouse.Password: " x ",
 		c.Postgres.URL: "postgres://navlog@127.0.0.1/navlog", c.HTTP.Router: "0x00000000000000000000000000000000000000b2",
-		strings.Join(c.HTTP.TrustedProxies, ","): "10.0.0.0/8,11.0.0.0/8", "NAVLOG_SECRET_KEY=" + c.SecretKey: configtest.SecretKey,
+		strings.Join(c.HTTP.TrustedProxies, ","): "10.0.0.0/8,11.0.0.0/8",
+		"NAVLOG_SECRET_KEY=" + c.SecretKey:       configtest.SecretKey,
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -46,13 +48,15 @@ func TestInvisibleConfiguration(t *testing.T) {
 		"http://127.0.0.1:8545", "'https://sesame.example/a key'", "name: One", "name: \"sesame\u202e\"",
 		"127.0.0.1:9000", "\"sesame\u200b\"", "startBlock: 3", "startBlock: 010",
 	).Replace(configtest.Sound))
-	_, err := Load(file, []string{"NAVLOG_SECRET_KEY=sesame\x00", "NAVLOG_HTTP_LISTEN=  ", "NAVLOG_KAFKA_SASL_PASSWORD=sesame\n"})
+	_, err := Load(file, []string{"NAVLOG_SECRET_KEY=sesame\x00", "NAVLOG_HTTP_LISTEN=  ",
+		"NAVLOG_KAFKA_SASL_PASSWORD=sesame\n"})
 	if err == nil {
 		t.Fatal("no mistake was found")
 	}
 	for _, want := range []string{
 		"chain.rpc[0].url has white space in it", "chain.vaults[0].name has a character that cannot be seen, U+202E",
-		"clickhouse.addr has a character that cannot be seen, U+200B", "SECRET_KEY has a character that cannot be seen, U+0000",
+		"clickhouse.addr has a character that cannot be seen, U+200B",
+		"SECRET_KEY has a character that cannot be seen, U+0000",
 		"http.listen is only white space", "kafka.sasl.password has a line break", "line 6: 010 begins with 0",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -205,7 +205,8 @@ func secondDocument(name string, decoder *yaml.Decoder) error {
 	case err != nil:
 		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	return fmt.Errorf("%s, line %d: a second document begins here, but only the first one is read: remove the --- above it", name, second.Line)
+	return fmt.Errorf("%s, line %d: a second document begins here, but only the first one is read: remove the --- "+
+		"above it", name, second.Line)
 }
 
 const envPrefix = "NAVLOG_"
@@ -226,7 +227,8 @@ func parseEnvironment(environ []string, c *Config) error {
 	})
 	unreadable := readFiles(given)
 	set := map[string]bool{}
-	err := env.ParseWithOptions(c, env.Options{Prefix: envPrefix, Environment: given, OnSet: func(key string, _ any, _ bool) { set[key] = true }})
+	err := env.ParseWithOptions(c,
+		env.Options{Prefix: envPrefix, Environment: given, OnSet: func(key string, _ any, _ bool) { set[key] = true }})
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		switch {
@@ -235,7 +237,8 @@ func parseEnvironment(environ []string, c *Config) error {
 				faults = append(faults, fmt.Errorf("environment variable %s: %s", key, replaced[i].advice))
 				continue
 			}
-			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it (those of Kubernetes by enableServiceLinks: false) or correct its spelling", key))
+			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it (those of "+
+				"Kubernetes by enableServiceLinks: false) or correct its spelling", key))
 		case err != nil:
 			faults = append(faults, mistakeIn(key, given))
 		}
@@ -265,7 +268,8 @@ func readFiles(given map[string]string) error {
 		case twice:
 			faults = append(faults, fmt.Errorf("environment variables %s and %s are both given: give one of them", setting, key))
 		case name == "":
-			faults = append(faults, fmt.Errorf("environment variable %s is empty: give it the name of a file, or remove it", key))
+			faults = append(faults, fmt.Errorf("environment variable %s is empty: give it the name of a file, or remove it",
+				key))
 		case err != nil:
 			faults = append(faults, fmt.Errorf("environment variable %s: %w", key, err))
 		default:
@@ -284,13 +288,14 @@ func settingsAmong(given map[string]string) map[string]bool {
 	}
 	maps.Copy(names, given)
 	settings := map[string]bool{}
-	_ = env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: names, OnSet: func(key string, _ any, _ bool) { settings[key] = true }})
+	_ = env.ParseWithOptions(new(Config),
+		env.Options{Prefix: envPrefix, Environment: names, OnSet: func(key string, _ any, _ bool) { settings[key] = true }})
 	return settings
 }
 
 // mistakeIn describes what is wrong with one variable. The library names the field that it could not set, not the
-// variable, so each variable is parsed by itself: the others keep their names, which determine the number of elements of
-// a list, but lose their values.
+// variable, so each variable is parsed by itself: the others keep their names, which determine the number of elements
+// of a list, but lose their values.
 func mistakeIn(key string, given map[string]string) error {
 	isolated := make(map[string]string, len(given))
 	for name := range given {
@@ -332,7 +337,8 @@ const (
 )
 
 // AllSections are the sections that the four programs need together.
-var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks, NeedSecretKey}
+var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks,
+	NeedSecretKey}
 
 // Programs are the four programs, and Needs the sections that each program needs.
 var (
@@ -375,12 +381,14 @@ func (c Config) Validate(sections ...Section) error {
 		case NeedProjections:
 			faults = append(faults, c.Projections.Validate())
 		case NeedHTTP:
-			faults = append(faults, c.HTTP.Validate(), c.rotation(sections), untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
+			faults = append(faults, c.HTTP.Validate(), c.rotation(sections),
+				untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
 		case NeedWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
 		case NeedSession:
 			if c.Postgres.Pooled {
-				faults = append(faults, errors.New("postgres.pooled is true, but this needs a lock of a PostgreSQL session: give it a postgres.url of the server itself (NAVLOG_POSTGRES_URL), and NAVLOG_POSTGRES_POOLED=false"))
+				faults = append(faults, errors.New("postgres.pooled is true, but this needs a lock of a PostgreSQL session: "+
+					"give it a postgres.url of the server itself (NAVLOG_POSTGRES_URL), and NAVLOG_POSTGRES_POOLED=false"))
 			}
 		case NeedSecretKey:
 			_, err := registry.NewSealer(c.SecretKey)
@@ -462,7 +470,8 @@ func ReadFor(flags cli.Flags, program string) (Config, error) {
 func read(flags cli.Flags, check string, sections []Section) (Config, error) {
 	c, err := Load(flags.Config, os.Environ())
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
-		return Config{}, cli.Configuration.With(fmt.Errorf("the configuration has mistakes (`%s` lists all of them):\n%w", check, err))
+		return Config{}, cli.Configuration.With(fmt.Errorf("the configuration has mistakes (`%s` lists all of them):\n%w",
+			check, err))
 	}
 	return c, nil
 }

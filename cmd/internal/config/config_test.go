@@ -18,7 +18,8 @@ import (
 
 func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 	c, err := Load(configtest.Write(t, configtest.Sound), []string{
-		configtest.SecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u", "NAVLOG_KAFKA_SASL_MECHANISM=PLAIN", "NAVLOG_KAFKA_SASL_PASSWORD=p",
+		configtest.SecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u",
+		"NAVLOG_KAFKA_SASL_MECHANISM=PLAIN", "NAVLOG_KAFKA_SASL_PASSWORD=p",
 		"HOME=/tmp", "NAVLOG_CONFIG=x", "NAVLOG_STATEMENT_RPC=http://127.0.0.1:1",
 		"NAVLOG_MAPPING_RPC=http://127.0.0.1:1", "NAVLOG_MAPPING_RPC_FILE=/none",
 	})
@@ -44,23 +45,30 @@ func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 func TestUnknownVariablesAreRejected(t *testing.T) {
 	const endpoints = "NAVLOG_CHAIN_RPC=http://a.example,http://b.example"
 	for _, invented := range []string{
-		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
-		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEYS_FILE", "NAVLOG_POSTGRES_FILE", "NAVLOG_SECRET_KEY_FILE_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
-		"NAVLOG_SERVICE_HOST", "NAVLOG_SERVE_PORT_8080_TCP_ADDR", // variables of Kubernetes Services named navlog and navlog-serve
+		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST",
+		"NAVLOG_CHAIN_RPC_7_BURST",
+		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEYS_FILE", "NAVLOG_POSTGRES_FILE",
+		"NAVLOG_SECRET_KEY_FILE_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
+		// variables of Kubernetes Services named navlog and navlog-serve
+		"NAVLOG_SERVICE_HOST", "NAVLOG_SERVE_PORT_8080_TCP_ADDR",
 	} {
 		_, err := Load(configtest.Write(t, configtest.Sound), []string{endpoints, invented + "=5000"})
-		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") || !strings.Contains(err.Error(), "enableServiceLinks: false") {
+		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") ||
+			!strings.Contains(err.Error(), "enableServiceLinks: false") {
 			t.Errorf("%s: %v", invented, err)
 		}
 	}
 	c, err := Load(configtest.Write(t, configtest.Sound), []string{
 		endpoints, "NAVLOG_CHAIN_RPC_0_WS=ws://a.example", "NAVLOG_CHAIN_RPC_1_URL=http://c.example",
-		"NAVLOG_CHAIN_RPC_1_REQUESTS_PER_SECOND=25", "NAVLOG_CHAIN_RPC_1_BURST=50", "NAVLOG_CHAIN_RPC_1_PRICES=eth_getLogs:75,eth_call:26", "NAVLOG_CHAIN_FINALITY=depth: 64",
+		"NAVLOG_CHAIN_RPC_1_REQUESTS_PER_SECOND=25", "NAVLOG_CHAIN_RPC_1_BURST=50",
+		"NAVLOG_CHAIN_RPC_1_PRICES=eth_getLogs:75,eth_call:26", "NAVLOG_CHAIN_FINALITY=depth: 64",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []rpc.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50, Prices: map[string]uint64{"eth_getLogs": 75, "eth_call": 26}}}
+	want := []rpc.Endpoint{{URL: "http://a.example", WS: "ws://a.example"},
+		{URL: "http://c.example", RequestsPerSecond: 25, Burst: 50,
+			Prices: map[string]uint64{"eth_getLogs": 75, "eth_call": 26}}}
 	if !reflect.DeepEqual(c.Chain.RPC, want) || c.Chain.Finality.Depth != 64 {
 		t.Errorf("endpoints %+v, finality %+v", c.Chain.RPC, c.Chain.Finality)
 	}
@@ -109,18 +117,20 @@ surplus: true
 // serve needs the secret key only if partners may rotate their keys; a missing key is reported once.
 func TestSecretKeyOfServe(t *testing.T) {
 	const setting = "NAVLOG_HTTP_PARTNER_ROTATION=true"
-	const unset = "NAVLOG_SECRET_KEY is not set: give the key that dispatch has; for a new deployment create one with `openssl rand -base64 32`"
+	const unset = "NAVLOG_SECRET_KEY is not set: give the key that dispatch has; for a new deployment create one with " +
+		"`openssl rand -base64 32`"
 	for what, test := range map[string]struct {
 		environment []string
 		sections    []Section
 		mistake     string
 	}{
-		"by default":               {nil, Needs["serve"], ""},
-		"with rotation":            {[]string{setting}, Needs["serve"], unset},
-		"with rotation and key":    {[]string{setting, configtest.SecretKey}, Needs["serve"], ""},
-		"all programs, no key":     {[]string{setting}, AllSections, unset},
-		"only project, no key":     {[]string{setting}, Needs["project"], ""},
-		"with rotation, short key": {[]string{setting, "NAVLOG_SECRET_KEY=short"}, Needs["serve"], "NAVLOG_SECRET_KEY must be the base64 of 32 bytes"},
+		"by default":            {nil, Needs["serve"], ""},
+		"with rotation":         {[]string{setting}, Needs["serve"], unset},
+		"with rotation and key": {[]string{setting, configtest.SecretKey}, Needs["serve"], ""},
+		"all programs, no key":  {[]string{setting}, AllSections, unset},
+		"only project, no key":  {[]string{setting}, Needs["project"], ""},
+		"with rotation, short key": {[]string{setting, "NAVLOG_SECRET_KEY=short"}, Needs["serve"],
+			"NAVLOG_SECRET_KEY must be the base64 of 32 bytes"},
 	} {
 		c, err := Load(configtest.Write(t, configtest.Sound), test.environment)
 		if err != nil {
@@ -151,7 +161,8 @@ func TestMissingOrInvalidConfigFile(t *testing.T) {
 // A mistake that stops the reading of the file is the only one reported: the keys after it are not missing.
 func TestOnlyRealMistakesAreReported(t *testing.T) {
 	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0", "window: [unclosed"} {
-		c, err := Load(configtest.Write(t, strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1)), []string{configtest.SecretKey})
+		c, err := Load(configtest.Write(t, strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1)),
+			[]string{configtest.SecretKey})
 		if err == nil {
 			t.Errorf("%s is accepted", fault)
 			continue
@@ -188,10 +199,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		{configtest.Sound, "NAVLOG_OPS_LISTEN=127.0.0.1:http9", `ops.listen is "127.0.0.1:http9"`},
 		{configtest.Sound, "NAVLOG_KAFKA_TLS=yes", `NAVLOG_KAFKA_TLS is "yes" and must be true or false`},
 		{configtest.Sound, "NAVLOG_CHAIN_RPC_0_BURST=many", `NAVLOG_CHAIN_RPC_0_BURST is "many"`},
-		{configtest.Sound, "NAVLOG_CHAIN_POLL_INTERVAL=5", `NAVLOG_CHAIN_POLL_INTERVAL is "5" and must be a duration with its unit, such as 250ms`},
+		{configtest.Sound, "NAVLOG_CHAIN_POLL_INTERVAL=5",
+			`NAVLOG_CHAIN_POLL_INTERVAL is "5" and must be a duration with its unit, such as 250ms`},
 		{configtest.Sound, "NAVLOG_CHAIN_FINALITY=height", "NAVLOG_CHAIN_FINALITY: finality"},
 		{configtest.Sound, "NAVLOG_CHAIN_PROVE=50/s", "NAVLOG_CHAIN_PROVE: chain.receiptsEvery replaces chain.prove"},
-		{strings.Replace(configtest.Sound, "chain:\n", "chain:\n  prove: 50/s\n", 1), "", ": chain.receiptsEvery replaces chain.prove"},
+		{strings.Replace(configtest.Sound, "chain:\n", "chain:\n  prove: 50/s\n", 1), "",
+			": chain.receiptsEvery replaces chain.prove"},
 	} {
 		c, err := Load(configtest.Write(t, m.text), []string{configtest.SecretKey, m.environ})
 		if err = errors.Join(err, c.Validate(AllSections...)); err == nil || !strings.Contains(err.Error(), m.want) {
@@ -293,7 +306,8 @@ func TestExampleHasEverySetting(t *testing.T) {
 	want.Chain = want.Chain.Complete()
 	want.Chain.ID, want.Chain.RPC, want.Chain.Vaults = c.Chain.ID, c.Chain.RPC, c.Chain.Vaults
 	want.Kafka.Brokers = c.Kafka.Brokers
-	want.ClickHouse.Addr, want.ClickHouse.User, want.ClickHouse.QueryUser = c.ClickHouse.Addr, c.ClickHouse.User, c.ClickHouse.QueryUser
+	want.ClickHouse.Addr, want.ClickHouse.User, want.ClickHouse.QueryUser = c.ClickHouse.Addr, c.ClickHouse.User,
+		c.ClickHouse.QueryUser
 	want.Postgres.URL, want.HTTP.Router = c.Postgres.URL, c.HTTP.Router
 	defaults, err := yaml.Marshal(want)
 	if err != nil {
@@ -370,8 +384,8 @@ func TestComposeUsesSettingsThatExist(t *testing.T) {
 	}
 }
 
-// Each setting can be in a file that a variable names, even an element of a list; a setting whose own name ends in _FILE
-// is not such a variable.
+// Each setting can be in a file that a variable names, even an element of a list; a setting whose own name ends in
+// _FILE is not such a variable.
 func TestValuesInFiles(t *testing.T) {
 	file := func(content string) string {
 		name := filepath.Join(t.TempDir(), "value")
@@ -389,7 +403,8 @@ func TestValuesInFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := []string{c.Kafka.SASL.Password, c.SecretKey, c.Chain.RPC[0].URL, c.Chain.RPC[1].URL, c.Webhooks.CAFile}
-	if !slices.Equal(got, []string{"from a file ", "key", "http://a.example", "http://c.example/token", "ca.pem"}) || c.Chain.Confirmations != 3 {
+	if !slices.Equal(got, []string{"from a file ", "key", "http://a.example", "http://c.example/token", "ca.pem"}) ||
+		c.Chain.Confirmations != 3 {
 		t.Errorf("read %q, confirmations %d", got, c.Chain.Confirmations)
 	}
 }
@@ -397,22 +412,26 @@ func TestValuesInFiles(t *testing.T) {
 // Mistakes in files are reported with the variables that name the files, all at once and without the content.
 func TestMistakesInFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"empty": "\n", "huge": strings.Repeat("sesame", 20_000), "word": "sesame"} {
+	for name, content := range map[string]string{"empty": "\n", "huge": strings.Repeat("sesame", 20_000),
+		"word": "sesame"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := Load(configtest.Write(t, configtest.Sound), []string{
 		"NAVLOG_SECRET_KEY_FILE=" + dir + "/missing", "NAVLOG_POSTGRES_URL_FILE=" + dir + "/empty",
-		"NAVLOG_CLICKHOUSE_PASSWORD_FILE=" + dir + "/huge", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=" + dir, "NAVLOG_KAFKA_SASL_USER=u",
+		"NAVLOG_CLICKHOUSE_PASSWORD_FILE=" + dir + "/huge", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=" + dir,
+		"NAVLOG_KAFKA_SASL_USER=u",
 		"NAVLOG_KAFKA_SASL_USER_FILE=" + dir + "/word", "NAVLOG_HTTP_STATEMENT_KEY_FILE=",
 	})
 	if err == nil {
 		t.Fatal("no mistake was found")
 	}
 	for _, want := range []string{
-		"NAVLOG_SECRET_KEY_FILE: open " + dir + "/missing: no such file", "NAVLOG_POSTGRES_URL_FILE: " + dir + "/empty is empty",
-		"NAVLOG_CLICKHOUSE_PASSWORD_FILE: " + dir + "/huge has more than 65536 bytes", "NAVLOG_KAFKA_SASL_PASSWORD_FILE: read " + dir + ": is a directory",
+		"NAVLOG_SECRET_KEY_FILE: open " + dir + "/missing: no such file",
+		"NAVLOG_POSTGRES_URL_FILE: " + dir + "/empty is empty",
+		"NAVLOG_CLICKHOUSE_PASSWORD_FILE: " + dir + "/huge has more than 65536 bytes",
+		"NAVLOG_KAFKA_SASL_PASSWORD_FILE: read " + dir + ": is a directory",
 		"NAVLOG_KAFKA_SASL_USER and NAVLOG_KAFKA_SASL_USER_FILE are both given",
 		"NAVLOG_HTTP_STATEMENT_KEY_FILE is empty: give it the name of a file, or remove it",
 	} {

@@ -74,8 +74,8 @@ func (c *Console) show(part float64, text string) {
 	c.text.Store(&text)
 	if c.bars == nil {
 		c.bars = mpb.New(mpb.WithOutput(c.out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(barEvery))
-		c.bar = c.bars.New(0, mpb.BarStyle().Lbound("[").Filler("#").Tip("").Padding(".").Rbound("]"), mpb.BarWidth(barWidth), mpb.BarFillerTrim(),
-			mpb.AppendDecorators(decor.Any(c.beside)))
+		c.bar = c.bars.New(0, mpb.BarStyle().Lbound("[").Filler("#").Tip("").Padding(".").Rbound("]"), mpb.BarWidth(barWidth),
+			mpb.BarFillerTrim(), mpb.AppendDecorators(decor.Any(c.beside)))
 		c.bar.SetTotal(barSteps, false) // a full bar does not end it
 	}
 	c.bar.SetCurrent(int64(part * barSteps))
@@ -133,11 +133,14 @@ func (c *Console) Watch(ctx context.Context, status func() Backfill, log *slog.L
 				c.show(b.Part(), backfillText(b, st.SecondsLeft, st.Calls))
 			} else {
 				log.Info("backfilling", append([]any{"done", Percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
-					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", Left(st.SecondsLeft)}, spentFields(st.Calls)...)...)
+					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left",
+					Left(st.SecondsLeft)}, spentFields(st.Calls)...)...)
 			}
 		case last != nil:
 			c.end(true)
-			log.Info("backfill done", append([]any{"block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second)}, spentFields(st.Calls)...)...)
+			log.Info("backfill done",
+				append([]any{"block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second)},
+					spentFields(st.Calls)...)...)
 			last = nil
 		}
 	}

@@ -68,8 +68,10 @@ func backfilling() func() Backfill {
 		if block <= 100 {
 			eta := 10 - block/10
 			st.SecondsLeft = &eta
-			st.Calls = []registry.MethodCalls{{Method: "eth_getLogs", Calls: block / 10, Bytes: 100, Units: 75 * block / 10}, {Method: "eth_call", Calls: 1, Bytes: 10}}
-			st.Of = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10, LogsPerSecond: 30}
+			st.Calls = []registry.MethodCalls{{Method: "eth_getLogs", Calls: block / 10, Bytes: 100, Units: 75 * block / 10},
+				{Method: "eth_call", Calls: 1, Bytes: 10}}
+			st.Of = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10,
+				LogsPerSecond: 30}
 		}
 		return st
 	}
@@ -99,7 +101,8 @@ func TestBackfillIsShown(t *testing.T) {
 		want     string
 	}{
 		"on a terminal": {true, "] backfill "},
-		"in a log":      {false, "msg=backfilling done=20.0% block=20 of=100 logs=60 blocksPerSecond=10 logsPerSecond=30 left=8s calls=3 callsByMethod=\"eth_getLogs: 2, eth_call: 1\" answerBytes=110 units=150"},
+		"in a log": {false, "msg=backfilling done=20.0% block=20 of=100 logs=60 blocksPerSecond=10 logsPerSecond=30 " +
+			"left=8s calls=3 callsByMethod=\"eth_getLogs: 2, eth_call: 1\" answerBytes=110 units=150"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := new(lockedBuffer)
@@ -137,7 +140,8 @@ func TestBackfillText(t *testing.T) {
 	eta := uint64(8)
 	b := &registry.BackfillStatus{FromBlock: 1, Block: 20, ToBlock: 100, Logs: 60, BlocksPerSecond: 10, LogsPerSecond: 30}
 	calls := []registry.MethodCalls{{Method: "eth_getLogs", Calls: 2, Units: 150}, {Method: "eth_call", Calls: 1}}
-	if got, want := backfillText(b, &eta, calls), "backfill 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left  3 calls, 150 units"; got != want {
+	if got, want := backfillText(b, &eta, calls),
+		"backfill 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left  3 calls, 150 units"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

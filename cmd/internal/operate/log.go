@@ -99,7 +99,8 @@ func eventID(chainID uint64, l *event.Log, vaults *mapping.Vaults) string {
 	if err != nil || effect == nil {
 		return ""
 	}
-	return webhook.EventID(chainID, common.BytesToHash(l.GetTxHash()), l.GetLogIndex(), webhook.TypeOf(effect), effect.GetPartnerId()).String()
+	return webhook.EventID(chainID, common.BytesToHash(l.GetTxHash()), l.GetLogIndex(), webhook.TypeOf(effect),
+		effect.GetPartnerId()).String()
 }
 
 // at converts Unix milliseconds.
@@ -112,7 +113,8 @@ func at(ms uint64) *time.Time {
 // since only one log is available here. An effect that needs them is not described.
 func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	if raw.Omitted() {
-		l.Undecoded = fmt.Sprintf("its data of %s is not in the log: the hash is 0x%x", printable.Count(raw.DataLength, "byte"), raw.DataHash)
+		l.Undecoded = fmt.Sprintf("its data of %s is not in the log: the hash is 0x%x",
+			printable.Count(raw.DataLength, "byte"), raw.DataHash)
 		return
 	}
 	sources := vaults.Of(mapping.VaultOf(raw))
@@ -124,7 +126,8 @@ func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	known, effects, fault := sources.One(&log, nil)
 	switch {
 	case fault != nil && fault.Missing != nil:
-		l.Event, l.Undecoded = known.Name, fmt.Sprintf("its effect also depends on the log %s of its transaction", fault.Missing.Name)
+		l.Event, l.Undecoded = known.Name,
+			fmt.Sprintf("its effect also depends on the log %s of its transaction", fault.Missing.Name)
 		return
 	case fault != nil:
 		l.Undecoded = fault.Error()
@@ -285,7 +288,8 @@ func NewestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
-		return nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
+		return nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s",
+			chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
 	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
 		return nil, nil, err
 	case cursor == nil:
@@ -323,7 +327,8 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			err = json.NewEncoder(s.Out).Encode(l)
 		} else if err = l.print(s.Out); err == nil {
-			_, err = cli.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset, chainlog.LogTopic(c.Chain.ID), l.Boundary, string(l.Record))
+			_, err = cli.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset,
+				chainlog.LogTopic(c.Chain.ID), l.Boundary, string(l.Record))
 		}
 		return cmp.Or(err, errShown)
 	}, c.Kafka.Options()...)
@@ -358,8 +363,8 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	st := logStats{ChainID: c.Chain.ID, LogID: hex.EncodeToString(cursor.LogId), FinalBlock: cursor.FinalBlock, Frozen: cursor.Frozen,
-		Types: map[string]uint64{}, Events: map[string]int64{}}
+	st := logStats{ChainID: c.Chain.ID, LogID: hex.EncodeToString(cursor.LogId), FinalBlock: cursor.FinalBlock,
+		Frozen: cursor.Frozen, Types: map[string]uint64{}, Events: map[string]int64{}}
 	steps := console.Progress(cmd.Flags, s)
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		steps.Report("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have been appended since
@@ -400,8 +405,10 @@ func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) {
 }
 
 func (st *logStats) write(w io.Writer) {
-	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %s, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\nretracted\t%d\n",
-		st.LogID, st.ChainID, st.Records, printable.Count(st.Units, "unit"), st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
+	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %s, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, "+
+		"final up to %d\nretracted\t%d\n",
+		st.LogID, st.ChainID, st.Records, printable.Count(st.Units, "unit"), st.Bytes, st.FirstBlock, st.LastBlock,
+		st.FinalBlock, st.Retractions)
 	if st.Frozen != "" {
 		cli.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
 	}

@@ -107,7 +107,8 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 	}
 	x := &explanation{explainFlags: f, api: public, of: of, field: "/" + strings.TrimPrefix(number, "/")}
 	if (f.RPC != "" || f.RPCFile != "") && !f.Proof {
-		return cli.Usage.With(errors.New("--rpc and --rpc-file name the node that confirms the hashes of proofs: give --proof too"))
+		return cli.Usage.With(errors.New("--rpc and --rpc-file name the node that confirms the hashes of proofs: give " +
+			"--proof too"))
 	}
 	if f.Proof {
 		node := cli.Node{RPC: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
@@ -128,7 +129,8 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		return err
 	}
 	for try := 1; ; try++ {
-		var output bytes.Buffer // held back until the attempt is known to be final: otherwise the output could have a log of both attempts
+		// held back until the attempt is known to be final: otherwise the output could have a log of both attempts
+		var output bytes.Buffer
 		steps := console.Progress(f.Flags, s)
 		x.out, x.report, x.titled = &output, steps.Report, false
 		fault, err := x.once(ctx)
@@ -269,7 +271,8 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 	}
 	o.Block, o.Shown = strconv.FormatInt(block, 10), shown
 	sum := new(big.Int)
-	prover := &prover{of: x.of, field: x.field, operation: o.Operation, asOf: big.NewInt(block), counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC, mapped: x.mapped}
+	prover := &prover{of: x.of, field: x.field, operation: o.Operation, asOf: big.NewInt(block),
+		counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC, mapped: x.mapped}
 	if x.Proof {
 		o.Proven = new(int64)
 	}
@@ -280,9 +283,11 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 		}
 		switch {
 		case p.Data.Operation != o.Operation:
-			return fmt.Errorf("the API reports the number as the %q of its logs, but it is their %s", p.Data.Operation, o.Operation), x.conclude(&o)
+			return fmt.Errorf("the API reports the number as the %q of its logs, but it is their %s", p.Data.Operation,
+				o.Operation), x.conclude(&o)
 		case p.Meta.Total > explainable:
-			return nil, fmt.Errorf("%s of %s consists of %d logs, but the API pages through only %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
+			return nil, fmt.Errorf("%s of %s consists of %d logs, but the API pages through only %d: it cannot be added up here",
+				x.field, x.of, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
 			x.report("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))

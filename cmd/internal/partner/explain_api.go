@@ -87,7 +87,8 @@ func (x *explanation) number(ctx context.Context) (block int64, shown *string, e
 		return 0, nil, fmt.Errorf("%s has no X-Indexed-Block: is a proxy removing it?", x.of)
 	}
 	if x.AsOf != nil && block != *x.AsOf {
-		return 0, nil, cli.Different.With(fmt.Errorf("%s was requested as of block %d, but the response is as of block %d", x.of, *x.AsOf, block))
+		return 0, nil, cli.Different.With(fmt.Errorf("%s was requested as of block %d, but the response is as of block %d",
+			x.of, *x.AsOf, block))
 	}
 	if value != nil {
 		text := fmt.Sprint(value)

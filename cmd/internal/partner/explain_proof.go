@@ -102,7 +102,8 @@ func (p *prover) proof(ctx context.Context, e *explainedEvent, proven *int64) (s
 var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
 
 // read maps a proven log with the other logs of its transaction, which can complete it.
-func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Log, proven int) (known *mapping.Event, effects []mapping.Effect, failed error) {
+func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Log, proven int) (known *mapping.Event,
+	effects []mapping.Effect, failed error) {
 	var logs []mapping.Log
 	target := 0
 	for i, l := range tx {
@@ -111,8 +112,8 @@ func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Lo
 			target = len(logs)
 		}
 		if ours || i == proven {
-			logs = append(logs, mapping.Log{Role: role, Place: mapping.Place(header.Number.Uint64(), uint32(l.Index)), Time: header.Time,
-				Topics: l.Topics, Data: l.Data})
+			logs = append(logs, mapping.Log{Role: role, Place: mapping.Place(header.Number.Uint64(), uint32(l.Index)),
+				Time: header.Time, Topics: l.Topics, Data: l.Data})
 		}
 	}
 	all, err := p.mapped.vault.Map(logs, nil)
@@ -180,7 +181,8 @@ func (p *prover) valueOf(e *mapping.Effect, header *types.Header) string {
 	case mapping.Deposit, mapping.Requested, mapping.Claimed, mapping.Instant:
 		amount = &e.Assets
 	case mapping.Valuation:
-		amount = map[string]*mapping.Amount{"/navPerShare": &e.Nav, "/totalAssets": &e.Assets, "/totalSupply": &e.Shares}[p.field]
+		amount = map[string]*mapping.Amount{"/navPerShare": &e.Nav, "/totalAssets": &e.Assets,
+			"/totalSupply": &e.Shares}[p.field]
 	}
 	switch {
 	case p.operation == "count":
@@ -204,14 +206,17 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 		header, err := p.node.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
 		switch {
 		case errors.Is(err, ethereum.NotFound):
-			return "", nil, cli.Unreachable.With(fmt.Errorf("the node of --rpc has no block %d: it is behind, or of another chain", number))
+			return "", nil, cli.Unreachable.With(fmt.Errorf("the node of --rpc has no block %d: it is behind, or of another "+
+				"chain", number))
 		case err != nil:
-			return "", nil, cli.Unreachable.With(fmt.Errorf("request block %d from the node of --rpc: %w", number, contracts.Discreet(err, p.rpc)))
+			return "", nil, cli.Unreachable.With(fmt.Errorf("request block %d from the node of --rpc: %w", number,
+				contracts.Discreet(err, p.rpc)))
 		}
 		p.block, p.hash = number, header.Hash()
 	}
 	if p.hash != e.Proof.BlockHash {
-		return "", fmt.Errorf("the proof of the log of seq %s is of block %s with the hash %s, and the node of --rpc has %s there", e.Seq, e.BlockNumber, e.Proof.BlockHash, p.hash), nil
+		return "", fmt.Errorf("the proof of the log of seq %s is of block %s with the hash %s, and the node of --rpc has "+
+			"%s there", e.Seq, e.BlockNumber, e.Proof.BlockHash, p.hash), nil
 	}
 	return "", nil, nil
 }
@@ -238,8 +243,8 @@ func mappedBy(s *cli.Streams, name string) (*mapped, error) {
 	return &mapped{vault: v, described: &mapping.Sources{Vault: v, Description: d}}, nil
 }
 
-// role returns which source of a vault emitted a log, and whether the log is the vault's: a contract that several vaults
-// share also emits logs of the others.
+// role returns which source of a vault emitted a log, and whether the log is the vault's: a contract that several
+// vaults share also emits logs of the others.
 func (m *mapped) role(vault common.Address, l *types.Log) (role uint8, ours bool) {
 	if m.described == nil {
 		return m.itself, vault == l.Address

@@ -87,7 +87,9 @@ func TestExplain(t *testing.T) {
 	t.Setenv("NAVLOG_API_KEY", "nk_test_of_seven")
 	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
 	for _, c := range []struct{ args, want string }{
-		{"user " + alice + " totalDeposited", "/totalDeposited of /api/v1/users/" + alice + " at block 11 is 170 (0.000170 USDX): the sum of 2 logs, 0 retracted shown: adds up"},
+		{"user " + alice + " totalDeposited",
+			"/totalDeposited of /api/v1/users/" + alice +
+				" at block 11 is 170 (0.000170 USDX): the sum of 2 logs, 0 retracted shown: adds up"},
 		{"user " + alice + " totalDeposited", "DepositAccepted " + alice + " +0.000070 USDX 0.000170 USDX 0xee"},
 		{"user " + alice + " totalDeposited", "BLOCK INDEX SEQ KIND USER CHANGE SUM TRANSACTION "},
 		{"user " + alice + " totalDeposited --as-of 5", "at block 5 is 100 (0.000100 USDX): the sum of 1 log"},
@@ -117,7 +119,8 @@ func TestExplain(t *testing.T) {
 	out, err := api.explain(t, "user", alice, "totalDeposited", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var end outcome
-	if err != nil || len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &end) != nil || !end.AddsUp || end.Sum != "170" || *end.Shown != "170" || end.Logs != 2 || end.Block != "11" {
+	if err != nil || len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &end) != nil || !end.AddsUp || end.Sum != "170" ||
+		*end.Shown != "170" || end.Logs != 2 || end.Block != "11" {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
 }
@@ -126,7 +129,8 @@ func TestExplain(t *testing.T) {
 func TestExplainWithAKey(t *testing.T) {
 	t.Setenv("NAVLOG_API_KEY", "")
 	api := newAnAPI(t)
-	if _, err := api.explain(t, "partner", "totalVolume"); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "NAVLOG_API_KEY") {
+	if _, err := api.explain(t, "partner", "totalVolume"); cli.CodeOf(err) != cli.Usage ||
+		!strings.Contains(err.Error(), "NAVLOG_API_KEY") {
 		t.Errorf("without a key: %v", err)
 	}
 	if _, err := api.explain(t, "partner", "totalVolume", "--key-file", "nowhere"); cli.CodeOf(err) != cli.Usage {
@@ -157,14 +161,18 @@ func TestExplainFindsDifferences(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
 	for name, c := range map[string]struct{ where, from, to, part string }{
-		"a changed number":       {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`, "the response shows 171, but its logs come to 170"},
-		"null with logs":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":null`, "null, but its logs come to 170"},
-		"a changed log amount":   {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, but the API reports 100"},
-		"a changed sum":          {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, but the API reports 171"},
-		"a missing log":          {"/explain", `"total":2`, `"total":3`, "reports 3 logs, but shows 2"},
-		"an unknown state":       {"/explain", `"state":"live"`, `"state":"dead"`, "is dead"},
-		"retracted, but counted": {"/explain", `"state":"live"`, `"state":"retracted"`, "is retracted, but changes the number by 100"},
-		"a sum that is a count":  {"/explain", `"operation":"sum"`, `"operation":"count"`, `the "count" of its logs, but it is their sum`},
+		"a changed number": {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`,
+			"the response shows 171, but its logs come to 170"},
+		"null with logs": {"/users/", `"totalDeposited":"170"`, `"totalDeposited":null`,
+			"null, but its logs come to 170"},
+		"a changed log amount": {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, but the API reports 100"},
+		"a changed sum":        {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, but the API reports 171"},
+		"a missing log":        {"/explain", `"total":2`, `"total":3`, "reports 3 logs, but shows 2"},
+		"an unknown state":     {"/explain", `"state":"live"`, `"state":"dead"`, "is dead"},
+		"retracted, but counted": {"/explain", `"state":"live"`, `"state":"retracted"`,
+			"is retracted, but changes the number by 100"},
+		"a sum that is a count": {"/explain", `"operation":"sum"`, `"operation":"count"`,
+			`the "count" of its logs, but it is their sum`},
 	} {
 		requests := 0
 		api.spoil = func(path, body string) string {
@@ -175,16 +183,19 @@ func TestExplainFindsDifferences(t *testing.T) {
 			return body
 		}
 		out, err := api.explain(t, "user", alice, "totalDeposited")
-		if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.part) || !strings.Contains(out, "DOES NOT ADD UP") || requests != tries {
+		if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.part) ||
+			!strings.Contains(out, "DOES NOT ADD UP") || requests != tries {
 			t.Errorf("%s: after %d tries: %v\n%s", name, requests, err, out)
 		}
 	}
 	for number, c := range map[string]struct{ from, to, part string }{
-		"user " + alice + " holdings/deposits/1/_count":   {`"change":"1"`, `"change":"2"`, "counts as 2 instead of one"},
-		"vault " + readtest.VaultA.Hex() + " navPerShare": {`"events":\[(.+?)\]`, `"events":[$1,$1]`, "is the second one that contains the number"},
+		"user " + alice + " holdings/deposits/1/_count": {`"change":"1"`, `"change":"2"`, "counts as 2 instead of one"},
+		"vault " + readtest.VaultA.Hex() + " navPerShare": {`"events":\[(.+?)\]`, `"events":[$1,$1]`,
+			"is the second one that contains the number"},
 	} {
 		api.spoil = func(_, body string) string { return regexp.MustCompile(c.from).ReplaceAllString(body, c.to) }
-		if out, err := api.explain(t, strings.Fields(number)...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.part) {
+		if out, err := api.explain(t, strings.Fields(number)...); cli.CodeOf(err) != cli.Different ||
+			!strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: %v\n%s", number, err, out)
 		}
 	}
@@ -211,28 +222,35 @@ func TestExplainFindsDifferences(t *testing.T) {
 		want cli.Code
 		part string
 	}{
-		"no such number":   {"user " + alice + " nonsense", "", "", cli.Usage, "has no number /nonsense"},
-		"an object":        {"user " + alice + " holdings", "", "", cli.Usage, "it is not a number"},
-		"below a number":   {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
-		"no such element":  {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
-		"no such vault":    {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
-		"not a number":     {"user " + alice + " address", "", "", cli.Usage, "responded with 400"},
-		"invalid address":  {"user 0x12 totalDeposited", "", "", cli.Usage, "responded with 400"},
-		"no such user":     {"user " + readtest.Unknown.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
-		"no such block":    {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
-		"too many logs":    {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "consists of 100001 logs"},
-		"invalid JSON":     {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "did not send a response of navlog"},
-		"another API":      {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
-		"malformed events": {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed, "read an event"},
+		"no such number":  {"user " + alice + " nonsense", "", "", cli.Usage, "has no number /nonsense"},
+		"an object":       {"user " + alice + " holdings", "", "", cli.Usage, "it is not a number"},
+		"below a number":  {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
+		"no such element": {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
+		"no such vault":   {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
+		"not a number":    {"user " + alice + " address", "", "", cli.Usage, "responded with 400"},
+		"invalid address": {"user 0x12 totalDeposited", "", "", cli.Usage, "responded with 400"},
+		"no such user": {"user " + readtest.Unknown.Hex() + " totalDeposited", "", "", cli.Failed,
+			"There is no such user."},
+		"no such block": {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
+		"too many logs": {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed,
+			"consists of 100001 logs"},
+		"invalid JSON": {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed,
+			"did not send a response of navlog"},
+		"another API": {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
+		"malformed events": {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed,
+			"read an event"},
 	} {
 		api.spoil = func(_, body string) string { return strings.Replace(body, c.from, c.to, 1) }
-		if out, err := api.explain(t, strings.Fields(c.args)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.part) {
+		if out, err := api.explain(t, strings.Fields(c.args)...); cli.CodeOf(err) != c.want ||
+			!strings.Contains(fmt.Sprint(err), c.part) {
 			t.Errorf("%s: exit code %d: %v\n%s", name, cli.CodeOf(err), err, out)
 		}
 	}
-	for url, want := range map[string]cli.Code{"navlog.example": cli.Usage, "http://" + closedAddress(t): cli.Unreachable} {
+	for url, want := range map[string]cli.Code{"navlog.example": cli.Usage,
+		"http://" + closedAddress(t): cli.Unreachable} {
 		var out bytes.Buffer
-		if err := run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--url", url}, &out, &out); cli.CodeOf(err) != want {
+		if err := run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--url", url}, &out,
+			&out); cli.CodeOf(err) != want {
 			t.Errorf("--url %s: exit code %d: %v", url, cli.CodeOf(err), err)
 		}
 	}
@@ -255,12 +273,15 @@ func TestExplainEscapesUntrustedText(t *testing.T) {
 		api.spoil = func(_, body string) string { return strings.ReplaceAll(body, c.from, c.to) }
 		out, err := api.explain(t, "user", alice, "totalDeposited")
 		output := out + fmt.Sprint(err)
-		if cli.CodeOf(err) != c.want || strings.ContainsAny(output, "\x1b\u009b") || strings.Contains(output, "\n9") || strings.Count(out, "\n") > 5 { // with the headings
+		if cli.CodeOf(err) != c.want || strings.ContainsAny(output, "\x1b\u009b") || strings.Contains(output, "\n9") ||
+			strings.Count(out, "\n") > 5 {
+			// with the headings
 			t.Errorf("%s: exit code %d: %q, %q", name, cli.CodeOf(err), err, out)
 		}
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, "There is no such user.", `\u001b[2J\n`) }
-	if _, err := api.explain(t, "user", readtest.Unknown.Hex(), "totalDeposited"); err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
+	if _, err := api.explain(t, "user", readtest.Unknown.Hex(), "totalDeposited"); err == nil ||
+		strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("the error: %q", err)
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, `"kind":`, "\n\"kind\":") }
@@ -276,7 +297,8 @@ func TestExplainWithInconsistentPages(t *testing.T) {
 	api.spoil = func(_, body string) string {
 		return strings.Replace(body, `"hasNextPage":false`, `"hasNextPage":true`, 1)
 	}
-	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil || !strings.Contains(out, "the sum of 2 logs, 0 retracted shown: adds up") {
+	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil ||
+		!strings.Contains(out, "the sum of 2 logs, 0 retracted shown: adds up") {
 		t.Errorf("empty pages: %v\n%s", err, out)
 	}
 	first := ""
@@ -285,12 +307,14 @@ func TestExplainWithInconsistentPages(t *testing.T) {
 			return body
 		}
 		if first == "" {
-			first = regexp.MustCompile(`"change":"\d+"`).ReplaceAllString(strings.ReplaceAll(body, `"state":"live"`, `"state":"retracted"`), `"change":"0"`)
+			first = regexp.MustCompile(`"change":"\d+"`).ReplaceAllString(strings.ReplaceAll(body, `"state":"live"`,
+				`"state":"retracted"`), `"change":"0"`)
 			first = strings.Replace(first, `"hasNextPage":false`, `"hasNextPage":true`, 1)
 		}
 		return first
 	}
-	if out, err := api.explain(t, "user", alice, "totalDeposited", "--retracted"); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "the API reports 2 logs, but shows 4") {
+	if out, err := api.explain(t, "user", alice, "totalDeposited", "--retracted"); cli.CodeOf(err) != cli.Different ||
+		!strings.Contains(err.Error(), "the API reports 2 logs, but shows 4") {
 		t.Errorf("a repeated page: %v\n%s", err, out)
 	}
 	api.spoil = func(_, body string) string { return body }
@@ -304,8 +328,10 @@ func TestExplainWithInconsistentPages(t *testing.T) {
 	}})
 	defer ignoring.Close()
 	var out bytes.Buffer
-	err = run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--as-of", "5", "--url", ignoring.URL}, &out, &out)
-	if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "was requested as of block 5, but the response is as of block 11") {
+	err = run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--as-of", "5", "--url", ignoring.URL},
+		&out, &out)
+	if cli.CodeOf(err) != cli.Different ||
+		!strings.Contains(err.Error(), "was requested as of block 5, but the response is as of block 11") {
 		t.Errorf("a response as of another block: %v\n%s", err, out.String())
 	}
 }

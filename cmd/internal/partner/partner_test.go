@@ -40,10 +40,12 @@ func TestPartnersNeedNoProgram(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	const own = "github.com/navlog/navlog/"
-	for _, foreign := range []string{own + "cmd/internal/config", own + "ingest", own + "projections", own + "query", own + "dispatch",
+	for _, foreign := range []string{own + "cmd/internal/config", own + "ingest", own + "projections", own + "query",
+		own + "dispatch",
 		"github.com/twmb/franz-go/pkg/kgo"} {
 		for name := range strings.Lines(string(out)) {
-			if name = strings.TrimSpace(name); (name == foreign || strings.HasPrefix(name, foreign+"/")) && name != own+"query/files" {
+			if name = strings.TrimSpace(name); (name == foreign || strings.HasPrefix(name, foreign+"/")) &&
+				name != own+"query/files" {
 				t.Errorf("depends on %s", name)
 			}
 		}
@@ -58,7 +60,8 @@ func TestNothingForgesALine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	totals := json.RawMessage(`[{"vaultAddress":` + string(address) + `,"deposits":1,"assets":"1","withdrawals":0,"assetsEstimate":"0"}]`)
+	totals := json.RawMessage(`[{"vaultAddress":` + string(address) +
+		`,"deposits":1,"assets":"1","withdrawals":0,"assetsEstimate":"0"}]`)
 	v := &verified{From: forged, To: forged, Vaults: []statement.Vault{{}}, Totals: totals, Unproven: []string{forged}}
 	for _, asJSON := range []bool{false, true} {
 		var text bytes.Buffer

@@ -131,7 +131,8 @@ func (cmd statementGetCmd) keep(screen io.Writer, text []byte) error {
 // the estimate.
 func writeCSV(out io.Writer, d *statement.Document) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"id", "type", "vaultAddress", "userAddress", "assets", "shares", "requestIndex", "blockNumber", "blockHash", "txHash", "logIndex", "timestamp"})
+	_ = w.Write([]string{"id", "type", "vaultAddress", "userAddress", "assets", "shares", "requestIndex", "blockNumber",
+		"blockHash", "txHash", "logIndex", "timestamp"})
 	for _, e := range d.Events {
 		var one struct {
 			webhook.WithdrawalData
@@ -212,7 +213,8 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Different.With(fmt.Errorf("%s is not what navlog signs: %w", cmd.File, err))
 	}
 	if !d.Signed() {
-		return cli.Different.With(fmt.Errorf("the signature of %s is not valid: it was changed after it was signed", cmd.File))
+		return cli.Different.With(fmt.Errorf("the signature of %s is not valid: it was changed after it was signed",
+			cmd.File))
 	}
 	signer, err := cmd.signer(ctx, d)
 	if err != nil {
@@ -233,7 +235,8 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	h := d.Header
 	v := &verified{ChainID: h.ChainID, PartnerID: h.PartnerID, From: h.From, To: h.To, Vaults: h.Vaults,
-		LeftOut: []statement.LeftOut{}, Block: h.Block, Events: len(d.Events), PublicKey: base64.StdEncoding.EncodeToString(d.PublicKey), Totals: d.Totals}
+		LeftOut: []statement.LeftOut{}, Block: h.Block, Events: len(d.Events),
+		PublicKey: base64.StdEncoding.EncodeToString(d.PublicKey), Totals: d.Totals}
 	if signer != nil {
 		v.KeyKnown, v.KeyRetiredAt = true, signer.retiredAt
 	}
@@ -336,7 +339,8 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 		out = append(out, "no block is in its range")
 	}
 	if found.Pending {
-		out = append(out, fmt.Sprintf("block %s, at which it was made, is not final yet according to the node", v.Block.Number))
+		out = append(out, fmt.Sprintf("block %s, at which it was made, is not final yet according to the node",
+			v.Block.Number))
 	}
 	return out
 }
@@ -398,12 +402,14 @@ func (v *verified) write(w io.Writer, totals []total) {
 	cli.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
 	for _, vault := range v.Vaults {
 		for _, value := range vault.Aliases {
-			cli.Fprintf(w, "claimed\t%s names the partner in vault %s, according to the signer\n", mapping.AttributionText(value), vault.Address)
+			cli.Fprintf(w, "claimed\t%s names the partner in vault %s, according to the signer\n",
+				mapping.AttributionText(value), vault.Address)
 		}
 	}
 	fmt.Fprintln(w, "\nVAULT\tFROM BLOCK\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
 	for i, t := range totals {
-		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
+		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets,
+			t.Withdrawals, t.AssetsEstimate)
 	}
 }
 

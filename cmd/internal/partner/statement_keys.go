@@ -95,7 +95,8 @@ func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, giv
 			err = errors.New("it is not a key")
 		}
 		if err != nil {
-			return nil, true, cli.Usage.With(fmt.Errorf("--key is %q, which is not the base64 of a public key: %w", cmd.Key, err))
+			return nil, true, cli.Usage.With(fmt.Errorf("--key is %q, which is not the base64 of a public key: %w", cmd.Key,
+				err))
 		}
 	case cmd.KeysFrom != "":
 		text, err := os.ReadFile(cmd.KeysFrom)
@@ -142,7 +143,8 @@ func (cmd statementVerifyCmd) signer(ctx context.Context, d *statement.Document)
 		made, err := time.Parse(time.RFC3339Nano, d.Header.Block.Timestamp)
 		if err != nil || !made.Before(*retired) {
 			return nil, cli.Different.With(fmt.Errorf(
-				"%s is signed by the key %s, which was retired at %s, before the block of %s at which it was made", cmd.File, name, retired.UTC().Format(time.RFC3339), d.Header.Block.Timestamp))
+				"%s is signed by the key %s, which was retired at %s, before the block of %s at which it was made", cmd.File, name,
+				retired.UTC().Format(time.RFC3339), d.Header.Block.Timestamp))
 		}
 	}
 	return &keys[i], nil

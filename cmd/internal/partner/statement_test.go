@@ -38,11 +38,16 @@ func aStatement(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	const vault = "0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1"
-	w := statement.NewWriter(&b, statement.Header{ChainID: 5, PartnerID: 7, From: "2026-01-01T00:00:00.000Z", To: "2026-01-31T00:00:00.000Z",
-		Vaults: []statement.Vault{{Address: vault, StartBlock: "1"}}, Block: statement.Block{Number: "9", Hash: "0x01", Timestamp: "2026-02-01T00:00:00.000Z"}})
+	w := statement.NewWriter(&b,
+		statement.Header{ChainID: 5, PartnerID: 7, From: "2026-01-01T00:00:00.000Z", To: "2026-01-31T00:00:00.000Z",
+			Vaults: []statement.Vault{{Address: vault, StartBlock: "1"}},
+			Block:  statement.Block{Number: "9", Hash: "0x01", Timestamp: "2026-02-01T00:00:00.000Z"}})
 	for _, e := range []statement.Event{
-		{Type: webhook.DepositReferral, BlockHash: "0x05", Data: webhook.DepositData{VaultAddress: vault, Assets: "100", Shares: "99", BlockNumber: "5", LogIndex: 2}},
-		{Type: webhook.WithdrawalReferral, BlockHash: "0x06", Data: webhook.WithdrawalData{VaultAddress: vault, AssetsEstimate: "44", Shares: "40", RequestIndex: "3", BlockNumber: "6"}},
+		{Type: webhook.DepositReferral, BlockHash: "0x05",
+			Data: webhook.DepositData{VaultAddress: vault, Assets: "100", Shares: "99", BlockNumber: "5", LogIndex: 2}},
+		{Type: webhook.WithdrawalReferral, BlockHash: "0x06",
+			Data: webhook.WithdrawalData{VaultAddress: vault, AssetsEstimate: "44", Shares: "40", RequestIndex: "3",
+				BlockNumber: "6"}},
 	} {
 		if err := w.Add(e); err != nil {
 			t.Fatal(err)
@@ -59,7 +64,8 @@ func TestStatementGet(t *testing.T) {
 	whole := aStatement(t)
 	answer, status := whole, http.StatusOK
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/partner/statement" || r.Header.Get("x-api-key") != "nk_test_key" || r.URL.Query().Get("to") != "2026-01-31" {
+		if r.URL.Path != "/api/v1/partner/statement" || r.Header.Get("x-api-key") != "nk_test_key" ||
+			r.URL.Query().Get("to") != "2026-01-31" {
 			t.Errorf("requested %s with %v", r.URL, r.Header)
 		}
 		w.WriteHeader(status)
@@ -70,7 +76,8 @@ func TestStatementGet(t *testing.T) {
 	t.Setenv("NAVLOG_API_KEY", "nk_test_key")
 	get := func(args ...string) (string, error) {
 		var out bytes.Buffer
-		err := run(t.Context(), append([]string{"statement", "--url", api.URL, "--from", "2026-01-01", "--to", "2026-01-31"}, args...), &out, &out)
+		err := run(t.Context(), append([]string{"statement", "--url", api.URL, "--from", "2026-01-01", "--to", "2026-01-31"},
+			args...), &out, &out)
 		return out.String(), err
 	}
 	if out, err := get(); err != nil || out != string(whole) {
@@ -78,7 +85,8 @@ func TestStatementGet(t *testing.T) {
 	}
 	out, err := get("--csv")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if err != nil || len(lines) != 3 || !strings.Contains(lines[1], ",100,99,,5,0x05,") || !strings.Contains(lines[2], ",44,40,3,6,0x06,") {
+	if err != nil || len(lines) != 3 || !strings.Contains(lines[1], ",100,99,,5,0x05,") ||
+		!strings.Contains(lines[2], ",44,40,3,6,0x06,") {
 		t.Errorf("as CSV: %v\n%s", err, out)
 	}
 	if _, err := get("-o", "kept.json"); err != nil {
@@ -93,7 +101,8 @@ func TestStatementGet(t *testing.T) {
 	digest := sha256.Sum256(body)
 	encode := base64.StdEncoding.EncodeToString
 	signature := ed25519.Sign(statementKey, append([]byte(statement.Context), digest[:]...))
-	answer = fmt.Appendf(body, ",\n\"publicKey\":%q,\"signature\":%q}\n", encode(statementKey.Public().(ed25519.PublicKey)), encode(signature))
+	answer = fmt.Appendf(body, ",\n\"publicKey\":%q,\"signature\":%q}\n",
+		encode(statementKey.Public().(ed25519.PublicKey)), encode(signature))
 	if _, err := get("-o", "events.csv", "--csv"); err == nil || !strings.Contains(err.Error(), "of the statement") {
 		t.Errorf("invalid events, as CSV: %v", err)
 	}
@@ -102,7 +111,8 @@ func TestStatementGet(t *testing.T) {
 	}
 	fails := func(what, part string, code cli.Code, args ...string) {
 		t.Helper()
-		if out, err := get(args...); err == nil || !strings.Contains(err.Error(), part) || cli.CodeOf(err) != code || strings.Contains(out, "navlog/1") {
+		if out, err := get(args...); err == nil || !strings.Contains(err.Error(), part) || cli.CodeOf(err) != code ||
+			strings.Contains(out, "navlog/1") {
 			t.Errorf("%s: %v (%d)\n%s", what, err, cli.CodeOf(err), out)
 		}
 	}
@@ -110,15 +120,18 @@ func TestStatementGet(t *testing.T) {
 	fails("cut off", "is not complete", cli.Failed)
 	answer = bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1)
 	fails("changed in transit", "its signature is not valid", cli.Failed)
-	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A parameter is not valid.","details":[{"field":"to"}]}}`), 400
+	answer,
+		status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A parameter is not valid.","details":[{"field":"to"}]}}`), 400
 	fails("rejected", `responded with 400: A parameter is not valid. [{"field":"to"}]`, cli.Usage)
 	answer = []byte("<html>")
 	fails("another server", "is that the API of navlog?", cli.Failed)
 	fails("a missing key file", "none.txt", cli.Usage, "--key-file", "none.txt")
 	t.Setenv("NAVLOG_API_KEY", "")
 	fails("no key", "there is no API key", cli.Usage)
-	fails("no URL", "must be the address of the API", cli.Usage, "--key-file", secretFile(t, "nk_test_key"), "--url", "navlog.example")
-	fails("a key file with other content", "the API key has a character that cannot be seen", cli.Usage, "--key-file", "kept.json")
+	fails("no URL", "must be the address of the API", cli.Usage, "--key-file", secretFile(t, "nk_test_key"), "--url",
+		"navlog.example")
+	fails("a key file with other content", "the API key has a character that cannot be seen", cli.Usage, "--key-file",
+		"kept.json")
 }
 
 // A statement that was changed, or signed by another key, ends with the code of a difference, and an unreachable node
@@ -150,10 +163,13 @@ func TestStatementVerify(t *testing.T) {
 	}
 	rpc := []string{"--rpc", node.URL}
 	verify([]byte("{}"), "is not what navlog signs", cli.Different, rpc...)
-	verify(bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1), "it was changed after it was signed", cli.Different, rpc...)
-	verify(bytes.Replace(whole, []byte("\"}\n"), []byte(`","totals":[]}`+"\n"), 1), "has more after its signed part", cli.Different, rpc...)
+	verify(bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1),
+		"it was changed after it was signed", cli.Different, rpc...)
+	verify(bytes.Replace(whole, []byte("\"}\n"), []byte(`","totals":[]}`+"\n"), 1), "has more after its signed part",
+		cli.Different, rpc...)
 	verify(whole, "it is of chain 5, but the node serves chain 6", cli.Different, append(rpc, "--url", api.URL)...)
-	verify(whole, "which is not an accepted key", cli.Different, append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
+	verify(whole, "which is not an accepted key", cli.Different,
+		append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
 	verify(whole, "not the base64", cli.Usage, append(rpc, "--key", "!")...)
 	keys = base64.StdEncoding.EncodeToString(make([]byte, 32))
 	verify(whole, "which is not an accepted key", cli.Different, append(rpc, "--url", api.URL)...)
@@ -162,7 +178,8 @@ func TestStatementVerify(t *testing.T) {
 	if _, err := same.Write([]byte("one\n")); err != nil {
 		t.Error(err)
 	}
-	if _, err := same.Write([]byte("three\n")); err == nil || err.Error() != `the statement differs: it has "two", but the chain has "three"` {
+	if _, err := same.Write([]byte("three\n")); err == nil ||
+		err.Error() != `the statement differs: it has "two", but the chain has "three"` {
 		t.Error(err)
 	}
 }
@@ -213,14 +230,18 @@ type statementWorld struct {
 func newStatementWorld(t *testing.T) *statementWorld {
 	t.Helper()
 	w := &statementWorld{t: t, vault: common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")}
-	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: w.vault, Sender: w.vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(5)})
+	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: w.vault,
+		Sender: w.vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(5)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.rpc = statementNode(t, types.Log{Address: w.vault, Topics: topics, Data: data, BlockNumber: 11, BlockHash: statementBlock(11).Hash()})
+	w.rpc = statementNode(t, types.Log{Address: w.vault, Topics: topics, Data: data, BlockNumber: 11,
+		BlockHash: statementBlock(11).Hash()})
 	at := statementBlock(32)
-	w.header = statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(statementBlock(10).Time), To: webhook.FormatTime(statementBlock(30).Time),
-		Vaults: []statement.Vault{{Address: w.vault.Hex(), StartBlock: "11"}}, Block: statement.Block{Number: "32", Hash: at.Hash().Hex(), Timestamp: webhook.FormatTime(at.Time)}}
+	w.header = statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(statementBlock(10).Time),
+		To:     webhook.FormatTime(statementBlock(30).Time),
+		Vaults: []statement.Vault{{Address: w.vault.Hex(), StartBlock: "11"}},
+		Block:  statement.Block{Number: "32", Hash: at.Hash().Hex(), Timestamp: webhook.FormatTime(at.Time)}}
 	return w
 }
 
@@ -230,10 +251,12 @@ func (w *statementWorld) sign(h statement.Header, key ed25519.PrivateKey) string
 	var b bytes.Buffer
 	out := statement.NewWriter(&b, h)
 	start, _ := strconv.ParseUint(append(h.Vaults, statement.Vault{StartBlock: "99"})[0].StartBlock, 10, 64)
-	if len(h.Vaults) > 0 && h.Vaults[0].Address == w.vault.Hex() && start <= 11 && h.From < webhook.FormatTime(statementBlock(11).Time) && h.To > h.From && h.PartnerID == 7 {
-		e := statement.Event{ID: webhook.EventID(5, common.Hash{}, 0, webhook.DepositReferral, 7), Type: webhook.DepositReferral, BlockHash: statementBlock(11).Hash().Hex(),
-			Data: webhook.DepositData{VaultAddress: w.vault.Hex(), UserAddress: w.vault.Hex(), Assets: "5", Shares: "5", TxHash: common.Hash{}.Hex(),
-				BlockNumber: "11", Timestamp: webhook.FormatTime(statementBlock(11).Time)}}
+	if len(h.Vaults) > 0 && h.Vaults[0].Address == w.vault.Hex() && start <= 11 &&
+		h.From < webhook.FormatTime(statementBlock(11).Time) && h.To > h.From && h.PartnerID == 7 {
+		e := statement.Event{ID: webhook.EventID(5, common.Hash{}, 0, webhook.DepositReferral, 7),
+			Type: webhook.DepositReferral, BlockHash: statementBlock(11).Hash().Hex(),
+			Data: webhook.DepositData{VaultAddress: w.vault.Hex(), UserAddress: w.vault.Hex(), Assets: "5", Shares: "5",
+				TxHash: common.Hash{}.Hex(), BlockNumber: "11", Timestamp: webhook.FormatTime(statementBlock(11).Time)}}
 		if err := out.Add(e); err != nil {
 			w.t.Fatal(err)
 		}
@@ -278,45 +301,67 @@ func TestStatementVerifyReportsWhatIsProven(t *testing.T) {
 		code   cli.Code
 		part   string // in the error, or in the first line
 	}{
-		"by a known key":                      {args: []string{"--key", public}, part: "VERIFIED: the statement matches the chain"},
-		"for the right partner":               {args: []string{"--key", public, "--partner", "7", "--vault", strings.ToLower(w.vault.Hex())}, part: "VERIFIED:"},
-		"by a key from a file":                {args: []string{"--keys-from", w.file("# of navlog.example\n" + otherPublic + "\n" + public + "\n")}, part: "VERIFIED:"},
-		"by a key from a saved response":      {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q]}}`, public))}, part: "VERIFIED:"},
-		"by a key that was retired later":     {args: []string{"--keys-from", w.file(retired(33))}, part: "VERIFIED:"},
-		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, part: "was retired at"},
+		"by a known key": {args: []string{"--key", public},
+			part: "VERIFIED: the statement matches the chain"},
+		"for the right partner": {args: []string{"--key", public, "--partner", "7", "--vault",
+			strings.ToLower(w.vault.Hex())}, part: "VERIFIED:"},
+		"by a key from a file": {args: []string{"--keys-from",
+			w.file("# of navlog.example\n" + otherPublic + "\n" + public + "\n")}, part: "VERIFIED:"},
+		"by a key from a saved response": {args: []string{"--keys-from",
+			w.file(fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q]}}`, public))}, part: "VERIFIED:"},
+		"by a key that was retired later": {args: []string{"--keys-from", w.file(retired(33))}, part: "VERIFIED:"},
+		"by a key that was retired before": {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different,
+			part: "was retired at"},
 		"without a key":                       {code: cli.Unproven, part: "the signer is unknown"},
 		"by an unknown signer, without a key": {by: otherKey, code: cli.Unproven, part: "the signer is unknown"},
 		"with an unknown mapping": {change: func(h *statement.Header) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
-		}, args: []string{"--key", public}, code: cli.Usage, part: "is not a preset of this version of navlog: give its file as --mapping"},
-		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
+		}, args: []string{"--key", public}, code: cli.Usage,
+			part: "is not a preset of this version of navlog: give its file as --mapping"},
+		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")},
+			code: cli.Usage,
 			part: ":1:1: the key `sources` is missing"},
-		"with a superfluous mapping":          {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, part: "VERIFIED:"},
-		"by an unknown signer":                {by: otherKey, args: []string{"--key", public}, code: cli.Different, part: "not an accepted key"},
-		"by a signer that the key file lacks": {args: []string{"--keys-from", w.file(otherPublic)}, code: cli.Different, part: "not an accepted key"},
-		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} }, args: []string{"--key", public},
+		"with a superfluous mapping": {args: []string{"--key", public, "--mapping",
+			"../../../docs/mappings/susds.yaml"}, part: "VERIFIED:"},
+		"by an unknown signer": {by: otherKey, args: []string{"--key", public}, code: cli.Different,
+			part: "not an accepted key"},
+		"by a signer that the key file lacks": {args: []string{"--keys-from", w.file(otherPublic)}, code: cli.Different,
+			part: "not an accepted key"},
+		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} },
+			args: []string{"--key", public},
 			code: cli.Unproven, part: "it names no vault"},
-		"without the vault that has the events": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public},
-			code: cli.Unproven, part: "it does not have contract " + w.vault.Hex() + ", which has 1 event for"},
+		"without the vault that has the events": {change: func(h *statement.Header) { h.Vaults[0].Address = other },
+			args: []string{"--key", public}, code: cli.Unproven,
+			part: "it does not have contract " + w.vault.Hex() + ", which has 1 event for"},
 		"without an ignored contract": {change: func(h *statement.Header) { h.Vaults[0].Address = other },
 			args: []string{"--key", public, "--ignore", w.vault.Hex()}, part: "VERIFIED:"},
-		"without a required vault": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public, "--vault", w.vault.Hex()},
+		"without a required vault": {change: func(h *statement.Header) { h.Vaults[0].Address = other },
+			args: []string{"--key", public, "--vault", w.vault.Hex()},
 			code: cli.Different, part: "does not have vault " + w.vault.Hex()},
-		"with a start block after the event": {change: func(h *statement.Header) { h.Vaults[0].StartBlock = "12" }, args: []string{"--key", public},
-			code: cli.Unproven, part: "from block 12 on, and the chain has 1 event for the partner before it"},
-		"for another partner": {args: []string{"--key", public, "--partner", "8"}, code: cli.Different, part: "is for partner 7, and must be for partner 8"},
+		"with a start block after the event": {change: func(h *statement.Header) { h.Vaults[0].StartBlock = "12" },
+			args: []string{"--key", public}, code: cli.Unproven,
+			part: "from block 12 on, and the chain has 1 event for the partner before it"},
+		"for another partner": {args: []string{"--key", public, "--partner", "8"}, code: cli.Different,
+			part: "is for partner 7, and must be for partner 8"},
 		"for another chain": {change: func(h *statement.Header) { h.ChainID = 6 }, args: []string{"--key", public},
 			code: cli.Different, part: "it is of chain 6, but the node serves chain 5"},
-		"for a range without blocks": {change: func(h *statement.Header) { h.From, h.To = "2023-11-14T22:15:21.000Z", "2023-11-14T22:15:21.000Z" }, args: []string{"--key", public},
+		"for a range without blocks": {change: func(h *statement.Header) {
+			h.From, h.To = "2023-11-14T22:15:21.000Z",
+				"2023-11-14T22:15:21.000Z"
+		}, args: []string{"--key", public},
 			code: cli.Unproven, part: "no block is in its range"},
-		"for a range that ends before it begins": {change: func(h *statement.Header) { h.From, h.To = h.To, h.From }, args: []string{"--key", public},
+		"for a range that ends before it begins": {change: func(h *statement.Header) { h.From, h.To = h.To, h.From },
+			args: []string{"--key", public},
 			code: cli.Different, part: "not a time after its from"},
-		"with a vault listed twice": {change: func(h *statement.Header) { h.Vaults = append(h.Vaults, h.Vaults[0]) }, args: []string{"--key", public},
+		"with a vault listed twice": {change: func(h *statement.Header) { h.Vaults = append(h.Vaults, h.Vaults[0]) },
+			args: []string{"--key", public},
 			code: cli.Different, part: "twice"},
-		"with a file without keys":    {args: []string{"--keys-from", w.file("\n")}, code: cli.Usage, part: "it has no key"},
-		"with a key that is too long": {args: []string{"--keys-from", w.file(public[:40] + "AAAA" + public[40:])}, code: cli.Usage, part: "bytes and must have 32"},
-		"with keys for another algorithm": {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"algorithm":"RSA","publicKeys":[%q]}`, public))},
+		"with a file without keys": {args: []string{"--keys-from", w.file("\n")}, code: cli.Usage, part: "it has no key"},
+		"with a key that is too long": {args: []string{"--keys-from", w.file(public[:40] + "AAAA" + public[40:])},
+			code: cli.Usage, part: "bytes and must have 32"},
+		"with keys for another algorithm": {args: []string{"--keys-from",
+			w.file(fmt.Sprintf(`{"algorithm":"RSA","publicKeys":[%q]}`, public))},
 			code: cli.Usage, part: `of the algorithm "RSA"`},
 		"with an invalid vault address": {args: []string{"--vault", "0x1"}, code: cli.Usage, part: "must be an address"},
 	} {
@@ -341,10 +386,12 @@ func TestStatementVerifyReportsWhatIsProven(t *testing.T) {
 				t.Errorf("%s: the first line is %q", name, first)
 			}
 		case cli.Unproven:
-			if !strings.HasPrefix(first, "NOT VERIFIED: ") || !strings.Contains(first, c.part) || !strings.Contains(err.Error(), c.part) {
+			if !strings.HasPrefix(first, "NOT VERIFIED: ") || !strings.Contains(first, c.part) ||
+				!strings.Contains(err.Error(), c.part) {
 				t.Errorf("%s: the first line is %q, the error %v", name, first, err)
 			}
-			if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, "proven its events, totals and root") || !strings.Contains(words, "not proven ") {
+			if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, "proven its events, totals and root") ||
+				!strings.Contains(words, "not proven ") {
 				t.Errorf("%s: the output lacks what is proven and what is not:\n%s", name, out)
 			}
 		default:
@@ -353,12 +400,14 @@ func TestStatementVerifyReportsWhatIsProven(t *testing.T) {
 			}
 		}
 	}
-	for args, want := range map[string]string{"--key": `"verified":true,"unproven":[]`, "": `"verified":false,"unproven":["the signer is unknown`} {
+	for args, want := range map[string]string{"--key": `"verified":true,"unproven":[]`,
+		"": `"verified":false,"unproven":["the signer is unknown`} {
 		all := []string{"--json"}
 		if args != "" {
 			all = append(all, args, public)
 		}
-		if out, err := w.verify(w.sign(w.header, statementKey), all...); !strings.Contains(out, want) || (err == nil) != (args != "") {
+		if out, err := w.verify(w.sign(w.header, statementKey), all...); !strings.Contains(out, want) ||
+			(err == nil) != (args != "") {
 			t.Errorf("as JSON: %v\n%s", err, out)
 		}
 	}
@@ -370,11 +419,13 @@ func TestStatementVerifyShowsUnprovenClaims(t *testing.T) {
 	w.header.Vaults[0].StartBlock = "12"
 	file := w.sign(w.header, statementKey)
 	out, _ := w.verify(file)
-	if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, "VAULT FROM BLOCK DEPOSITS ASSETS WITHDRAWALS ESTIMATE "+w.vault.Hex()+" 12 0 0 0 0") {
+	if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words,
+		"VAULT FROM BLOCK DEPOSITS ASSETS WITHDRAWALS ESTIMATE "+w.vault.Hex()+" 12 0 0 0 0") {
 		t.Errorf("%s", out)
 	}
 	out, _ = w.verify(file, "--json")
-	for _, want := range []string{`"vaults":[{"address":"` + w.vault.Hex() + `","startBlock":"12"}]`, `"leftOut":[{"address":"` + w.vault.Hex() + `","events":1,"startBlock":"12"}]`} {
+	for _, want := range []string{`"vaults":[{"address":"` + w.vault.Hex() + `","startBlock":"12"}]`,
+		`"leftOut":[{"address":"` + w.vault.Hex() + `","events":1,"startBlock":"12"}]`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("as JSON: %s", out)
 		}
@@ -405,7 +456,8 @@ func TestStatementVerifyIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := run(ctx, []string{"statement", "verify", file, "--rpc", node.URL}, &out, &out); cli.CodeOf(err) != cli.Failed || !errors.Is(ctx.Err(), context.Canceled) {
+	if err := run(ctx, []string{"statement", "verify", file, "--rpc", node.URL}, &out,
+		&out); cli.CodeOf(err) != cli.Failed || !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("exit code %d: %v", cli.CodeOf(err), err)
 	}
 }
@@ -414,13 +466,15 @@ func TestStatementVerifyIsInterrupted(t *testing.T) {
 // error without a URL names all three.
 func TestStatementVerifyReadsItsNode(t *testing.T) {
 	w := newStatementWorld(t)
-	file, public := w.sign(w.header, statementKey), base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
+	file, public := w.sign(w.header, statementKey),
+		base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
 	verify := func(args ...string) error {
 		var out bytes.Buffer
 		return run(t.Context(), append([]string{"statement", "verify", file, "--key", public}, args...), &out, &out)
 	}
 	if err := verify(); cli.CodeOf(err) != cli.Usage ||
-		!strings.Contains(err.Error(), "there is no node of the chain: name a file with its URL as --rpc-file, set NAVLOG_STATEMENT_RPC") {
+		!strings.Contains(err.Error(),
+			"there is no node of the chain: name a file with its URL as --rpc-file, set NAVLOG_STATEMENT_RPC") {
 		t.Errorf("without a node: %v", err)
 	}
 	if err := verify("--rpc-file", secretFile(t, w.rpc)); err != nil {

@@ -246,10 +246,13 @@ const metricsIntroduction = `# Metrics
 
 <!-- Generated from the code: go test ./cmd/internal/wiring -run TestMetricsPage -update -->
 
-These are the metrics of the four programs, at ` + "`/metrics` on `ops.listen`" + ` ([operations.md](operations.md#see-how-it-is)). Each also has the
+These are the metrics of the four programs, at ` + "`/metrics` on `ops.listen`" +
+	` ([operations.md](operations.md#see-how-it-is)). Each also has the
 label ` + "`chain`" + `, the id of the chain. A metric without a unit is a count, or 1 for yes and 0 for no. A histogram has the series ` + "`_bucket`" + `
-(with the label ` + "`le`), `_sum` and `_count`" + `. A metric with labels may have no series before the first event. The programs also export the
-metrics of the Go runtime and of the process (` + "`go_...`, `process_...`" + `). Each alert links to its section, which explains what to do.
+(with the label ` + "`le`), `_sum` and `_count`" +
+	`. A metric with labels may have no series before the first event. The programs also export the
+metrics of the Go runtime and of the process (` + "`go_...`, `process_...`" +
+	`). Each alert links to its section, which explains what to do.
 
 | metric | program | type | labels | unit | meaning | alerts |
 |---|---|---|---|---|---|---|

@@ -19,7 +19,8 @@ import (
 func ListenOps(listen string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on ops.listen %q: %w; give each program on a host its own port (NAVLOG_OPS_LISTEN)", listen, err)
+		return nil, fmt.Errorf("listen on ops.listen %q: %w; give each program on a host its own port (NAVLOG_OPS_LISTEN)",
+			listen, err)
 	}
 	return listener, nil
 }
@@ -37,7 +38,8 @@ func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Ga
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, opsAnswer{OK: true}) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, readiness.answer()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+		MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() {
 		bound, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -57,8 +59,8 @@ type opsAnswer struct {
 	Unreachable []string `json:"unreachable,omitempty"`
 }
 
-// answer returns the body of /readyz. The reason begins with the engines that do not respond: what the program cannot do
-// is mostly their consequence.
+// answer returns the body of /readyz. The reason begins with the engines that do not respond: what the program cannot
+// do is mostly their consequence.
 func (r Readiness) answer() opsAnswer {
 	a := opsAnswer{OK: true, Unreachable: r.Outages()}
 	if r.Role != nil {

@@ -58,7 +58,8 @@ func TestOpsServer(t *testing.T) {
 		if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode != status || got.OK != ok || got.Reason != reason || got.Role != role || !slices.Equal(got.Unreachable, unreachable) {
+		if response.StatusCode != status || got.OK != ok || got.Reason != reason || got.Role != role ||
+			!slices.Equal(got.Unreachable, unreachable) {
 			t.Errorf("%s responds with %d, %+v", path, response.StatusCode, got)
 		}
 	}
@@ -73,12 +74,13 @@ func TestOpsServer(t *testing.T) {
 	fault.Store(&trouble)
 	answers("/healthz", http.StatusOK, true, "", "")
 	answers("/readyz", http.StatusServiceUnavailable, false, "the chain is down", "standby")
-	if err := probe("/readyz"); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the chain is down") {
+	if err := probe("/readyz"); err == nil || !strings.Contains(err.Error(), "503") ||
+		!strings.Contains(err.Error(), "the chain is down") {
 		t.Errorf("the probe returns %v", err)
 	}
 	outages.Store(&[]string{"Kafka is down", "PostgreSQL is down"})
-	answers("/readyz", http.StatusServiceUnavailable, false, "Kafka is down; PostgreSQL is down; the chain is down", "standby",
-		"Kafka is down", "PostgreSQL is down")
+	answers("/readyz", http.StatusServiceUnavailable, false, "Kafka is down; PostgreSQL is down; the chain is down",
+		"standby", "Kafka is down", "PostgreSQL is down")
 	fault.Store(nil)
 	answers("/readyz", http.StatusOK, true, "", "standby", "Kafka is down", "PostgreSQL is down")
 	response, err := http.Get("http://" + addr + "/metrics")

@@ -60,7 +60,8 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Deps, error) 
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d := &Deps{c, pool, metrics, log, prometheus.WrapRegistererWith(prometheus.Labels{"chain": strconv.FormatUint(c.Chain.ID, 10)}, metrics)}
+	d := &Deps{c, pool, metrics, log,
+		prometheus.WrapRegistererWith(prometheus.Labels{"chain": strconv.FormatUint(c.Chain.ID, 10)}, metrics)}
 	d.showBuild()
 	return d, nil
 }
@@ -80,7 +81,8 @@ func (d *Deps) Ingest() *ingest.Ingest {
 
 // Project returns the program project.
 func (d *Deps) Project() *projections.Projections {
-	return projections.New(d.Config.Projections, d.Config.Chain.ID, d.Config.Kafka, d.Config.ClickHouse, d.Pool, d.registerer, d.Log.With("program", "project"))
+	return projections.New(d.Config.Projections, d.Config.Chain.ID, d.Config.Kafka, d.Config.ClickHouse, d.Pool,
+		d.registerer, d.Log.With("program", "project"))
 }
 
 // Serve returns the program serve, or an error if the networks of guard are invalid.
@@ -116,7 +118,8 @@ func (d *Deps) Dispatch() (*dispatch.Dispatch, error) {
 // the work. While the program is not ready, its other gauges keep their last values.
 func (d *Deps) ShowReady(name string, p Program) {
 	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "navlog_standby", Help: "1 while the program stands by for another instance that does the work.", ConstLabels: prometheus.Labels{"program": name},
+		Name: "navlog_standby", Help: "1 while the program stands by for another instance that does the work.",
+		ConstLabels: prometheus.Labels{"program": name},
 	}, func() float64 {
 		if RoleOf(p) == Standby {
 			return 1
@@ -124,7 +127,8 @@ func (d *Deps) ShowReady(name string, p Program) {
 		return 0
 	}))
 	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "navlog_ready", Help: "1 while the program is ready, as on /readyz.", ConstLabels: prometheus.Labels{"program": name},
+		Name: "navlog_ready", Help: "1 while the program is ready, as on /readyz.",
+		ConstLabels: prometheus.Labels{"program": name},
 	}, func() float64 {
 		if p.Ready() != nil {
 			return 0

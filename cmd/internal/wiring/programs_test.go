@@ -32,11 +32,15 @@ func TestReadinessIsAlerted(t *testing.T) {
 	const metric = `# HELP navlog_ready 1 while the program is ready, as on /readyz.
 # TYPE navlog_ready gauge
 `
-	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n"), "navlog_ready"); err != nil {
+	if err := testutil.GatherAndCompare(d.Metrics,
+		strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n"),
+		"navlog_ready"); err != nil {
 		t.Error(err)
 	}
 	works.fault, waits.fault = waits.fault, nil
-	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n"), "navlog_ready"); err != nil {
+	if err := testutil.GatherAndCompare(d.Metrics,
+		strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n"),
+		"navlog_ready"); err != nil {
 		t.Error(err)
 	}
 
@@ -59,7 +63,9 @@ navlog_standby{program="serve"} 0
 		"max by (chain, program) (navlog_ready * (1 - navlog_standby)) == 0", "(navlog_standby * (1 - navlog_ready)) == 1",
 		`absent(navlog_ready{program="ingest"})`, `absent(navlog_ready{program="project"})`,
 		`absent(navlog_ready{program="serve"})`, `absent(navlog_ready{program="dispatch"})`,
-		"max by (chain) (navlog_projections_open_transaction_seconds) > 90", "max by (chain) (navlog_dispatch_open_transaction_seconds) > 90", // chainlog.HangingAfter
+		// chainlog.HangingAfter
+		"max by (chain) (navlog_projections_open_transaction_seconds) > 90",
+		"max by (chain) (navlog_dispatch_open_transaction_seconds) > 90",
 	} {
 		if !strings.Contains(string(alerts), rule) {
 			t.Errorf("no alert has %q", rule)

@@ -65,12 +65,13 @@ func (d *Deps) NewReach(programs map[string]Program) (*Reach, error) {
 		r.close = append(r.close, client.Close)
 		// Each broker by itself: without most of them nothing is written, although one still responds.
 		for i, broker := range client.SeedBrokers() {
-			r.add("Kafka", d.Config.Kafka.Brokers[i], "check kafka.brokers and that the broker is up", func(ctx context.Context) error {
-				request := kmsg.NewPtrMetadataRequest()
-				request.Topics = []kmsg.MetadataRequestTopic{} // none
-				_, err := broker.Request(ctx, request)
-				return err
-			})
+			r.add("Kafka", d.Config.Kafka.Brokers[i], "check kafka.brokers and that the broker is up",
+				func(ctx context.Context) error {
+					request := kmsg.NewPtrMetadataRequest()
+					request.Topics = []kmsg.MetadataRequestTopic{} // none
+					_, err := broker.Request(ctx, request)
+					return err
+				})
 		}
 	}
 	if needs[config.NeedClickHouse] {
@@ -155,7 +156,8 @@ func (r *Reach) Outages() (outages []string) {
 	for _, n := range r.nodes() {
 		if n.FailingSince != nil {
 			outages = append(outages,
-				outage("the node", n.Name, "has been failing", *n.FailingSince, n.LastError, "check chain.rpc and that the node is up"))
+				outage("the node", n.Name, "has been failing", *n.FailingSince, n.LastError,
+					"check chain.rpc and that the node is up"))
 		}
 	}
 	return outages

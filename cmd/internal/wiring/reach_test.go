@@ -26,9 +26,11 @@ func TestOutages(t *testing.T) {
 	})
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	r.nodes = func() []registry.EndpointStatus {
-		return []registry.EndpointStatus{{Name: "https://a", LastError: "over"}, {Name: "https://b", LastError: "no route", FailingSince: &since}}
+		return []registry.EndpointStatus{{Name: "https://a", LastError: "over"},
+			{Name: "https://b", LastError: "no route", FailingSince: &since}}
 	}
-	node := "the node at https://b has been failing since 2026-01-02T03:04:05Z (no route): check chain.rpc and that the node is up"
+	node := "the node at https://b has been failing since 2026-01-02T03:04:05Z (no route): check chain.rpc and that " +
+		"the node is up"
 	if got := r.Outages(); !slices.Equal(got, []string{node}) {
 		t.Errorf("before the first ping: %q", got)
 	}

@@ -55,7 +55,8 @@ func (b *benchmark) run(ctx context.Context) error {
 		return fmt.Errorf("--dispatchers is %d and must be 1 or more", b.Dispatchers)
 	}
 	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
-		return fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
+		return fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each "+
+			"partner", b.Partners, b.Rate, b.Events)
 	}
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
@@ -69,7 +70,8 @@ func (b *benchmark) run(ctx context.Context) error {
 		return err
 	}
 	defer b.receiver.close()
-	return bench.Run(ctx, parts, b.Only, map[string]bench.Part{"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked})
+	return bench.Run(ctx, parts, b.Only,
+		map[string]bench.Part{"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked})
 }
 
 // dispatching calls do while a dispatcher runs. It returns an error if the dispatcher exits by itself.

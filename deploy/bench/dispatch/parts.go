@@ -60,7 +60,8 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	rate := float64(b.Events) / b.receiver.spread().Seconds()
-	bench.Say("rate: %.0f deliveries a second with %d dispatchers, at most %d MiB each, %d microseconds of processor time a delivery",
+	bench.Say("rate: %.0f deliveries a second with %d dispatchers, at most %d MiB each, %d microseconds of processor "+
+		"time a delivery",
 		rate, b.Dispatchers, peak>>20, (used / time.Duration(b.Events)).Microseconds())
 	return []bench.Bar{{Name: "deliveries-per-s", Value: rate, Bound: 5000, Least: true}}, nil
 }
@@ -70,7 +71,8 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 func (b *benchmark) latency(ctx context.Context) ([]bench.Bar, error) {
 	var bars []bench.Bar
 	var baseline float64
-	for _, dead := range []int{0, 10, 20, 50, 30} { // percent; 30 comes after 50 because the machine slows down as it gets warm
+	for _, dead := range []int{0, 10, 20, 50, 30} {
+		// percent; 30 comes after 50 because the machine slows down as it gets warm
 		p99, err := b.trickle(ctx, dead)
 		if err != nil {
 			return nil, fmt.Errorf("with %d of 100 partners dead: %w", dead, err)
@@ -80,7 +82,8 @@ func (b *benchmark) latency(ctx context.Context) ([]bench.Bar, error) {
 			bars = append(bars, bench.Bar{Name: "append-to-receipt-p99-ms", Value: p99, Bound: 50})
 			continue
 		}
-		bars = append(bars, bench.Bar{Name: fmt.Sprintf("healthy-p99-ratio-%d-dead", dead), Value: p99 / baseline, Bound: 1.5})
+		bars = append(bars, bench.Bar{Name: fmt.Sprintf("healthy-p99-ratio-%d-dead", dead), Value: p99 / baseline,
+			Bound: 1.5})
 	}
 	return bars, nil
 }
@@ -158,7 +161,8 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	bench.Say("drain: %d parked events in %.1f s, at most %d at a time", b.Outage, time.Since(started).Seconds(), b.receiver.mostAtOnce())
+	bench.Say("drain: %d parked events in %.1f s, at most %d at a time", b.Outage, time.Since(started).Seconds(),
+		b.receiver.mostAtOnce())
 	return []bench.Bar{{Name: "drain-most-at-once", Value: float64(b.receiver.mostAtOnce()), Bound: 4}}, nil
 }
 
@@ -192,15 +196,20 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 // park writes what a ten-minute outage leaves behind, with bodies of 700 bytes: parked deliveries, and a breaker that
 // is open until openUntil.
 func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil string) error {
-	_, err := b.world.Pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, due_at, created_at)
-		SELECT gen_random_uuid(), $1, n, 'withdrawal.referral', convert_to(rpad('{"n":' || n, 699, ' ') || '}', 'UTF8'), 'parked',
-			now() - interval '10 minutes', now() - interval '10 minutes' FROM generate_series(1, $2::integer) n`, int64(partner), n)
+	_, err := b.world.Pool.Exec(ctx,
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, due_at, created_at)
+		SELECT gen_random_uuid(), $1, n, 'withdrawal.referral',
+			convert_to(rpad('{"n":' || n, 699, ' ') || '}', 'UTF8'), 'parked',
+			now() - interval '10 minutes', now() - interval '10 minutes' FROM generate_series(1, $2::integer) n`, int64(partner),
+		n)
 	if err == nil {
 		_, err = b.world.Pool.Exec(ctx, "INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", int64(partner), n)
 	}
 	if err == nil {
-		_, err = b.world.Pool.Exec(ctx, `INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
-			SELECT partner_id, version, url, 'open', now() - interval '10 minutes', `+openUntil+`, 320000 FROM endpoint WHERE partner_id = $1`, int64(partner))
+		_, err = b.world.Pool.Exec(ctx,
+			`INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+			SELECT partner_id, version, url, 'open', now() - interval '10 minutes', `+openUntil+
+				`, 320000 FROM endpoint WHERE partner_id = $1`, int64(partner))
 	}
 	if err == nil {
 		_, err = b.world.Pool.Exec(ctx, "ANALYZE delivery")
@@ -213,7 +222,8 @@ func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil s
 
 // expectParked registers a partner's parked events with the receiver.
 func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
-	rows, err := b.world.Pool.Query(ctx, "SELECT event_id, body FROM delivery WHERE partner_id = $1 AND state = 'parked'", int64(partner))
+	rows, err := b.world.Pool.Query(ctx, "SELECT event_id, body FROM delivery WHERE partner_id = $1 AND state = 'parked'",
+		int64(partner))
 	var parked []partners.Referral
 	if err == nil {
 		parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r partners.Referral, err error) {
@@ -232,14 +242,17 @@ func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
 func (b *benchmark) delivered(ctx context.Context, partner uint32, n int) error {
 	err := wait.Poll(ctx, 200*time.Millisecond, func() (bool, error) {
 		var waiting bool
-		err := b.world.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))", int64(partner)).Scan(&waiting)
+		err := b.world.Pool.QueryRow(ctx,
+			"SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))",
+			int64(partner)).Scan(&waiting)
 		return !waiting, errors.Join(err, b.receiver.wrong())
 	})
 	if err != nil {
 		return err
 	}
 	var delivered int
-	if err := b.world.Pool.QueryRow(ctx, "SELECT count(*) FROM delivery WHERE partner_id = $1 AND state = 'delivered'", int64(partner)).Scan(&delivered); err != nil {
+	if err := b.world.Pool.QueryRow(ctx, "SELECT count(*) FROM delivery WHERE partner_id = $1 AND state = 'delivered'",
+		int64(partner)).Scan(&delivered); err != nil {
 		return err
 	}
 	if arrived := b.receiver.arrivals(); delivered != n || arrived != n {

@@ -25,7 +25,8 @@ func TestDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	b := &benchmark{world: &partners.World{Stack: stack.Stack{Pool: pool}}, receiver: &receiver{expected: map[uuid.UUID]*expectation{}}}
+	b := &benchmark{world: &partners.World{Stack: stack.Stack{Pool: pool}},
+		receiver: &receiver{expected: map[uuid.UUID]*expectation{}}}
 	const id, n = 1, 3
 	if _, err := partners.Make(t.Context(), pool, id, "partner", "https://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,8 @@ func TestDelivered(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), wait.Patience)
 		defer cancel()
-		if err := b.delivered(ctx, id, n); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+		if err := b.delivered(ctx, id, n); (want == "") != (err == nil) || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("all are %s: %v, want %q", state, err, want)
 		}
 	}

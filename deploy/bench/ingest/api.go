@@ -23,7 +23,8 @@ func newestBlock(ctx context.Context, api string, vault common.Address) uint64 {
 			Block string `json:"blockNumber"`
 		} `json:"data"`
 	}
-	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?pageSize=1", &answer); err != nil || len(answer.Data) == 0 {
+	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?pageSize=1", &answer); err != nil ||
+		len(answer.Data) == 0 {
 		return 0
 	}
 	block, _ := strconv.ParseUint(answer.Data[0].Block, 10, 64) // not a number: not visible yet
@@ -71,12 +72,14 @@ func wholeLog(ctx context.Context, s *system, c *chain) error {
 	}
 	defer conn.Close()
 	var logs uint64
-	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), record = 'log' AND sign = 1) * (count() = uniqExact(seq, sub)) FROM "+config.Database(1)+".events").Scan(&logs)
+	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), record = 'log' AND sign = 1) * (count() = "+
+		"uniqExact(seq, sub)) FROM "+config.Database(1)+".events").Scan(&logs)
 	if err != nil {
 		return fmt.Errorf("count the logs in the read models: %w", err)
 	}
 	if logs != c.logs {
-		return fmt.Errorf("the read models hold %d different logs and the chain has %d: this run does not count", logs, c.logs)
+		return fmt.Errorf("the read models hold %d different logs and the chain has %d: this run does not count", logs,
+			c.logs)
 	}
 	return nil
 }

@@ -68,8 +68,10 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	logs, seconds, http := float64(c.logs), run.visible.Seconds(), median(plains)
 	fmt.Printf("dense: %d logs in %d blocks\n", c.logs, b.Blocks)
 	row("chain", "built in %.1f s, node's peak %d MiB", built.Seconds(), stack.Peak(c.Pid)/mib)
-	row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", http, logs/http, len(ranges), float64(plainBytes)/mib, plains)
-	row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", len(ranges), len(asked.ranges)-len(ranges))
+	row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", http, logs/http, len(ranges),
+		float64(plainBytes)/mib, plains)
+	row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", len(ranges),
+		len(asked.ranges)-len(ranges))
 	row("navlog", "%.2f s, %.0f logs/s; all in the log after %.2f s", seconds, logs/seconds, run.ingested.Seconds())
 	row("CPU seconds", "%s", each(run.cpu, "%s %.1f"))
 	row("ratio to plain HTTP", "%.2f", seconds/http)
@@ -88,7 +90,8 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		took = 0
 		row("Ponder", "not measured: %v", err)
 	} else {
-		row("Ponder", "%.1f s, %.0f logs/s; navlog is %.1f times as fast", took.Seconds(), logs/took.Seconds(), took.Seconds()/seconds)
+		row("Ponder", "%.1f s, %.0f logs/s; navlog is %.1f times as fast", took.Seconds(), logs/took.Seconds(),
+			took.Seconds()/seconds)
 	}
 	return append(bars, bench.Bar{Name: "ponder-speedup", Value: took.Seconds() / seconds, Bound: 15, Least: true}), nil
 }

@@ -46,9 +46,10 @@ func fast(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
 	return []bench.Bar{{Name: "fast-chain-lag-blocks", Value: behind(0.99), Bound: 2}}, nil
 }
 
-// follow runs navlog with a chain profile at the head of a chain and mines blocks, one in about each interval, whether or
-// not the earlier ones are visible in the API. It returns how long each took to become visible.
-func (b *benchmark) follow(ctx context.Context, blocks int, interval time.Duration, profile string) (lags []time.Duration, err error) {
+// follow runs navlog with a chain profile at the head of a chain and mines blocks, one in about each interval, whether
+// or not the earlier ones are visible in the API. It returns how long each took to become visible.
+func (b *benchmark) follow(ctx context.Context, blocks int, interval time.Duration,
+	profile string) (lags []time.Duration, err error) {
 	c, err := b.chain(ctx)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,8 @@ func (b *benchmark) follow(ctx context.Context, blocks int, interval time.Durati
 	}
 	defer run.stop()
 	bench.Say("navlog reaches the head")
-	if err := run.until(ctx, visibleEvery, func(ctx context.Context) bool { return complete(ctx, s.api, c.vault) >= c.last }); err != nil {
+	if err := run.until(ctx, visibleEvery,
+		func(ctx context.Context) bool { return complete(ctx, s.api, c.vault) >= c.last }); err != nil {
 		return nil, fmt.Errorf("run navlog: %w", err)
 	}
 	bench.Say("mining %d blocks, one in about %s", blocks, interval)

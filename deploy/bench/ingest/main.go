@@ -59,7 +59,8 @@ func (b *benchmark) run(ctx context.Context) error {
 		return func(ctx context.Context) ([]bench.Bar, error) { return measure(ctx, b) }
 	}
 	return bench.Run(ctx, []string{"dense", "receipts", "sparse", "head", "fast"}, b.Only,
-		map[string]bench.Part{"dense": of(dense), "receipts": of(receipts), "sparse": of(sparse), "head": of(head), "fast": of(fast)})
+		map[string]bench.Part{"dense": of(dense), "receipts": of(receipts), "sparse": of(sparse), "head": of(head),
+			"fast": of(fast)})
 }
 
 // check reports all invalid flags at once.

@@ -31,7 +31,8 @@ const (
 // ponder lets Ponder index the chain, and returns how long that took.
 func ponder(ctx context.Context, b *benchmark, c *chain) (_ time.Duration, err error) {
 	// Not npm ci, which also demands the packages that the lock file lists for every other platform.
-	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts",
+		"--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
 	}
 	dir, err := engines.RunDir(b.Data, b.Keep)
@@ -56,7 +57,8 @@ func ponder(ctx context.Context, b *benchmark, c *chain) (_ time.Duration, err e
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
+	cmd := exec.Command(filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port",
+		port, "--hostname", "127.0.0.1", "--log-level", "warn")
 	cmd.Dir, cmd.Env = home, stack.Environment(
 		"DATABASE_URL="+db.URL, "BENCH_RPC="+c.URL, "BENCH_VAULT="+c.vault.Hex(),
 		"BENCH_START="+strconv.FormatUint(c.start, 10), "BENCH_END="+strconv.FormatUint(c.last, 10),
@@ -74,7 +76,8 @@ func ponder(ctx context.Context, b *benchmark, c *chain) (_ time.Duration, err e
 	defer run.stop()
 	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
 	defer cancel()
-	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return wait.Answers(ctx, "http://"+addr+"/ready") == nil }); err != nil {
+	if err := run.until(bounded, visibleEvery,
+		func(ctx context.Context) bool { return wait.Answers(ctx, "http://"+addr+"/ready") == nil }); err != nil {
 		return 0, fmt.Errorf("run Ponder: %w", err)
 	}
 	took := time.Since(began)

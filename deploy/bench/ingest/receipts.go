@@ -120,7 +120,8 @@ func (r *changedLog) verify(ctx context.Context, b *benchmark, s *system, logs u
 		}
 	}
 	if decoding := json.Unmarshal(text, &report); decoding != nil {
-		return nil, fmt.Errorf("navlog verify --receipts reports nothing (%w): %s", errors.Join(err, decoding), fault.String())
+		return nil, fmt.Errorf("navlog verify --receipts reports nothing (%w): %s", errors.Join(err, decoding),
+			fault.String())
 	}
 	found, why := 0, ""
 	for _, f := range report.Findings {
@@ -130,7 +131,8 @@ func (r *changedLog) verify(ctx context.Context, b *benchmark, s *system, logs u
 		}
 	}
 	if report.Wrong != 1 || report.Unprovable != 0 || report.Proven != report.Chosen-1 {
-		return nil, fmt.Errorf("log %d of block %d was changed, and of %d blocks %d are proven, %d unprovable and %d wrong: %s", r.index, r.block, report.Chosen, report.Proven, report.Unprovable, report.Wrong, why)
+		return nil, fmt.Errorf("log %d of block %d was changed, and of %d blocks %d are proven, %d unprovable and %d "+
+			"wrong: %s", r.index, r.block, report.Chosen, report.Proven, report.Unprovable, report.Wrong, why)
 	}
 	fmt.Printf("receipts: one amount changed among %d logs\n", logs)
 	row("proven", "%d of %d blocks in %.1f s, %.0f logs/s", report.Proven, report.Chosen, seconds, float64(logs)/seconds)

@@ -28,7 +28,8 @@ type traffic struct {
 }
 
 func (t traffic) String() string {
-	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", each(t.Calls, "%s %d"), t.Bodies, float64(t.Sent)/mib, float64(t.Got)/mib)
+	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", each(t.Calls, "%s %d"), t.Bodies,
+		float64(t.Sent)/mib, float64(t.Got)/mib)
 }
 
 // askedRange is one call of eth_getLogs for a block range.
@@ -124,7 +125,8 @@ func (c call) logRange() (asked askedRange, ok bool) {
 		From *hexutil.Uint64 `json:"fromBlock"`
 		To   *hexutil.Uint64 `json:"toBlock"`
 	}
-	if err := json.Unmarshal(c.Params, &filters); err != nil || len(filters) != 1 || filters[0].From == nil || filters[0].To == nil {
+	if err := json.Unmarshal(c.Params, &filters); err != nil || len(filters) != 1 || filters[0].From == nil ||
+		filters[0].To == nil {
 		return asked, false
 	}
 	return askedRange{uint64(*filters[0].From), uint64(*filters[0].To), c.Params}, true
@@ -173,7 +175,8 @@ func (t traffic) once(from, last uint64) (chosen []askedRange, err error) {
 	for from <= last {
 		r, ok := shortest[from]
 		if !ok {
-			return nil, fmt.Errorf("no recorded range begins at block %d: the ranges do not follow each other, so plain HTTP cannot be measured", from)
+			return nil, fmt.Errorf("no recorded range begins at block %d: the ranges do not follow each other, so plain HTTP "+
+				"cannot be measured", from)
 		}
 		chosen, from = append(chosen, r), r.to+1
 	}

@@ -49,13 +49,17 @@ func sparse(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		return nil, err
 	}
 	ingested := run.ingested.Seconds()
-	headers := asked.Calls["eth_getBlockByNumber"] + asked.Calls["eth_getBlockByHash"] + asked.Calls["eth_getHeaderByNumber"]
+	headers := asked.Calls["eth_getBlockByNumber"] + asked.Calls["eth_getBlockByHash"] +
+		asked.Calls["eth_getHeaderByNumber"]
 	fmt.Printf("sparse: %d logs in %d blocks\n", c.logs, c.tip)
 	row("chain", "built in %.1f s, node's peak %d MiB", c.took.Seconds(), stack.Peak(c.Pid)/mib)
-	row("navlog", "all in the log after %.2f s, %.0f blocks/s; in an answer after %.2f s", ingested, float64(c.tip)/ingested, run.visible.Seconds())
-	row("headers", "%d asked for, %.0f headers/s, %d spared", headers, float64(headers)/ingested, max(0, int(c.tip)-headers))
+	row("navlog", "all in the log after %.2f s, %.0f blocks/s; in an answer after %.2f s", ingested,
+		float64(c.tip)/ingested, run.visible.Seconds())
+	row("headers", "%d asked for, %.0f headers/s, %d spared", headers, float64(headers)/ingested,
+		max(0, int(c.tip)-headers))
 	row("calls of the node", "%s", asked)
-	row("of the history", "%d, and %.0f for a million blocks; the window costs %d headers beside that", history, perMillion, window)
+	row("of the history", "%d, and %.0f for a million blocks; the window costs %d headers beside that", history,
+		perMillion, window)
 	return []bench.Bar{
 		{Name: "calls-per-million-sparse-blocks", Value: perMillion, Bound: 120},
 		{Name: "sparse-blocks-s", Value: float64(c.tip) / ingested, Bound: 200_000, Least: true},
@@ -73,7 +77,8 @@ const (
 // name the block. It also extrapolates the count to a million blocks, because a longer history adds only ranges of the
 // maximum length and the headers of their commits. numberOf returns the number of a block by its hash, or 0 if the hash
 // is not a block's, for example a transaction's: such calls count too.
-func (t traffic) history(first, tip uint64, numberOf func(common.Hash) (uint64, error)) (calls int, perMillion float64, err error) {
+func (t traffic) history(first, tip uint64, numberOf func(common.Hash) (uint64, error)) (calls int, perMillion float64,
+	err error) {
 	if tip < first+window {
 		return 0, 0, fmt.Errorf("count the calls of the history: %d blocks are all in the window", tip-first+1)
 	}

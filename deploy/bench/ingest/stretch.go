@@ -113,7 +113,8 @@ func (w *longChain) add(b *dumpedBlock) {
 	}
 	w.print(string(text))
 	header := b.header
-	w.parent, w.hashes[old] = header.Hash(), &header // inserted blocks share the hash of the last block, which is added after all of them
+	// inserted blocks share the hash of the last block, which is added after all of them
+	w.parent, w.hashes[old] = header.Hash(), &header
 	w.next++
 }
 
@@ -121,7 +122,8 @@ func (w *longChain) add(b *dumpedBlock) {
 func (w *longChain) finish(state map[string]json.RawMessage) error {
 	var transactions []map[string]json.RawMessage
 	var current map[string]json.RawMessage
-	if err := errors.Join(w.err, json.Unmarshal(state["transactions"], &transactions), json.Unmarshal(state["block"], &current)); err != nil {
+	if err := errors.Join(w.err, json.Unmarshal(state["transactions"], &transactions),
+		json.Unmarshal(state["block"], &current)); err != nil {
 		return err
 	}
 	for _, tx := range transactions {

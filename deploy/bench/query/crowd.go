@@ -91,7 +91,8 @@ func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error)
 	if answered == 0 {
 		answered = cutOffAfter
 	}
-	fmt.Printf("\n%d clients that read nothing, and %d that leave: another one is answered after %.1f s; after %.1f s the program still holds %d of them\n",
+	fmt.Printf("\n%d clients that read nothing, and %d that leave: another one is answered after %.1f s; after %.1f s "+
+		"the program still holds %d of them\n",
 		slowClients, slowClients, answered.Seconds(), time.Since(start).Seconds(), held)
 	return []bench.Bar{
 		{Name: "slow-readers-hold-up-s", Value: answered.Seconds(), Bound: 10},
@@ -161,8 +162,10 @@ func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]
 	for _, n := range out.other {
 		others += n
 	}
-	fmt.Printf("\n%d clients at once: %d answered, %d sent away with 503 and Retry-After, %d something else %v; health endpoints: %d answers, p50 %.1f ms, p99 %.1f ms, %d not 200; normal again after %.2f s\n",
-		crowdSize, out.served, out.refused, others, out.other, len(out.health), bench.Quantile(out.health, 0.5), bench.Quantile(out.health, 0.99), out.sickness, recovery)
+	fmt.Printf("\n%d clients at once: %d answered, %d sent away with 503 and Retry-After, %d something else %v; health "+
+		"endpoints: %d answers, p50 %.1f ms, p99 %.1f ms, %d not 200; normal again after %.2f s\n",
+		crowdSize, out.served, out.refused, others, out.other, len(out.health), bench.Quantile(out.health, 0.5),
+		bench.Quantile(out.health, 0.99), out.sickness, recovery)
 	return []bench.Bar{
 		{Name: "overload-refused", Value: float64(out.refused), Bound: 1, Least: true},
 		{Name: "overload-answered", Value: float64(out.served), Bound: 1, Least: true},
@@ -197,7 +200,8 @@ func (o *outcome) healthy(status int, _ string, took time.Duration, err error) {
 }
 
 // once connects for each request, as different clients do.
-var once = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+var once = &http.Client{Timeout: 30 * time.Second,
+	Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 
 // getOnce sends a request over a new connection and reads the whole response.
 func getOnce(addr, path string) (status int, retryAfter string, took time.Duration, err error) {

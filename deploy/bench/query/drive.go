@@ -49,7 +49,8 @@ func (t *times) print(w io.Writer, title string) {
 	fmt.Fprintf(w, "\n%s\n%-36s %7s %9s %9s %9s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "failed")
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {
 		d := t.of[name]
-		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99), bench.Quantile(d, 1), t.failed[name])
+		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
+			bench.Quantile(d, 1), t.failed[name])
 	}
 	if t.first != nil {
 		fmt.Fprintf(w, "the first that failed: %v\n", t.first)
@@ -68,7 +69,8 @@ func printBoth(w io.Writer, title string, newest, past *times) {
 		fmt.Fprintf(w, "%-36s", name)
 		for _, t := range []*times{newest, past} {
 			d := t.of[name]
-			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99), bench.Milliseconds(t.spent[name])/float64(max(1, len(d))))
+			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
+				bench.Milliseconds(t.spent[name])/float64(max(1, len(d))))
 		}
 		fmt.Fprintf(w, " %7d\n", newest.failed[name]+past.failed[name])
 	}
@@ -104,7 +106,8 @@ type asker struct {
 func newAsker(base string, keys map[uint32]string, others ...string) *asker {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.DisableCompression = 256, true
-	return &asker{client: &http.Client{Transport: transport, Timeout: 30 * time.Second}, bases: append([]string{base}, others...), keys: keys}
+	return &asker{client: &http.Client{Transport: transport, Timeout: 30 * time.Second},
+		bases: append([]string{base}, others...), keys: keys}
 }
 
 func (a *asker) ask(ctx context.Context, q question, path string) error {
@@ -154,7 +157,8 @@ func saturate(ctx context.Context, a *asker, questions []question, clients int, 
 }
 
 // inTurns asks all questions in turn, repeatedly, until the time is over. spent returns the engine's CPU time so far.
-func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Duration, change func(string, *rand.Rand) string, spent func() (time.Duration, error)) (*times, error) {
+func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Duration,
+	change func(string, *rand.Rand) string, spent func() (time.Duration, error)) (*times, error) {
 	t, rng := newTimes(), rand.New(rand.NewPCG(3, 9))
 	for end := time.Now().Add(for_); time.Now().Before(end) && ctx.Err() == nil; {
 		for _, q := range questions {
@@ -255,7 +259,8 @@ func discardAnswer(in *bufio.Reader) error {
 		if len(line) <= 2 {
 			break
 		}
-		if name, value, ok := strings.Cut(string(line), ":"); ok && len(name) == len("Content-Length") && strings.EqualFold(name, "Content-Length") {
+		if name, value, ok := strings.Cut(string(line), ":"); ok && len(name) == len("Content-Length") &&
+			strings.EqualFold(name, "Content-Length") {
 			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
 				return err
 			}

@@ -32,8 +32,10 @@ func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 	vault := api + "/vaults/" + workload.VaultAddress(0).Hex()
 	user := api + "/users/" + workload.Router.Hex()
 	lists := []string{
-		api + "/events", vault + "/events", vault + "/deposits", vault + "/withdrawals", vault + "/nav", user + "/deposits", user + "/withdrawals",
-		api + "/queues/withdrawals", api + "/queues/deposits", api + "/users", api + "/users?sortBy=totalDeposited", vault + "/users",
+		api + "/events", vault + "/events", vault + "/deposits", vault + "/withdrawals", vault + "/nav", user + "/deposits",
+		user + "/withdrawals",
+		api + "/queues/withdrawals", api + "/queues/deposits", api + "/users", api + "/users?sortBy=totalDeposited",
+		vault + "/users",
 		api + "/partner/deposits",
 	}
 	fmt.Println("\nexport, one at a time: rows, rows/s, MiB/s, and the engine's processor time of a row in microseconds")
@@ -52,7 +54,8 @@ func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 			return nil, err
 		}
 		rate := float64(rows) / took.Seconds()
-		fmt.Printf("%-70s %9d %9.0f %7.1f %9.1f\n", list, rows, rate, float64(bytes)/(1<<20)/took.Seconds(), float64((after-before).Microseconds())/float64(max(rows, 1)))
+		fmt.Printf("%-70s %9d %9.0f %7.1f %9.1f\n", list, rows, rate, float64(bytes)/(1<<20)/took.Seconds(),
+			float64((after-before).Microseconds())/float64(max(rows, 1)))
 		if rows >= leastRows {
 			least = min(least, rate)
 		}
@@ -74,7 +77,8 @@ func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 func (w *world) newestKnown() uint64 { return w.block.Load() - 2*8 }
 
 // take reads a list as of a block, to its end or up to the maximum number of rows.
-func (w *world) take(ctx context.Context, addr, list string, block uint64) (rows, bytes int, took time.Duration, err error) {
+func (w *world) take(ctx context.Context, addr, list string, block uint64) (rows, bytes int, took time.Duration,
+	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()
@@ -82,7 +86,8 @@ func (w *world) take(ctx context.Context, addr, list string, block uint64) (rows
 	if strings.Contains(list, mark) {
 		mark = "&"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s%sformat=csv&asOfBlock=%d", addr, list, mark, block), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://%s%s%sformat=csv&asOfBlock=%d", addr, list, mark, block), nil)
 	if err != nil {
 		return 0, 0, 0, err
 	}

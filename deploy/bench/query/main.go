@@ -42,7 +42,8 @@ type options struct {
 
 func main() {
 	var o options
-	bench.Main("bench-query", "Measure navlog's HTTP API.", &o, parts, func(ctx context.Context) error { return run(ctx, o) })
+	bench.Main("bench-query", "Measure navlog's HTTP API.", &o, parts,
+		func(ctx context.Context) error { return run(ctx, o) })
 }
 
 func run(ctx context.Context, o options) (err error) {
@@ -69,7 +70,8 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	measures := map[string]bench.Part{}
 	for part, measure := range map[string]measurement{
-		"alone": w.alone, "mix": w.mix, "cold": w.cold, "people": w.people, "stream": w.stream, "start": w.start, "hot": w.hot,
+		"alone": w.alone, "mix": w.mix, "cold": w.cold, "people": w.people, "stream": w.stream, "start": w.start,
+		"hot":   w.hot,
 		"crowd": w.crowd, "export": w.export,
 	} {
 		measures[part] = w.part(o, measure)
@@ -113,7 +115,8 @@ func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
 // millisecond.
 func (w *world) spent() (time.Duration, error) {
 	var micros uint64
-	err := w.Conn.QueryRow(context.Background(), "SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
+	err := w.Conn.QueryRow(context.Background(),
+		"SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
 	return time.Duration(micros) * time.Microsecond, err
 }
 
@@ -187,8 +190,10 @@ func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
 	}
 	slices.Sort(rates)
 	slices.Sort(bares)
-	fmt.Printf("\nhot, %d connections, %d bytes: %.0f requests/s (p50 %.2f ms, p99 %.2f ms); a bare handler %.0f requests/s (p50 %.2f ms, p99 %.2f ms)\n",
-		connections, len(body), rates[rounds/2], bench.Quantile(took, 0.5), bench.Quantile(took, 0.99), bares[rounds/2], bench.Quantile(bareTook, 0.5), bench.Quantile(bareTook, 0.99))
+	fmt.Printf("\nhot, %d connections, %d bytes: %.0f requests/s (p50 %.2f ms, p99 %.2f ms); a bare handler %.0f "+
+		"requests/s (p50 %.2f ms, p99 %.2f ms)\n",
+		connections, len(body), rates[rounds/2], bench.Quantile(took, 0.5), bench.Quantile(took, 0.99), bares[rounds/2],
+		bench.Quantile(bareTook, 0.5), bench.Quantile(bareTook, 0.99))
 	memory, err := s.memory()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ import (
 func TestPartWithoutItsChain(t *testing.T) {
 	w := &world{failed: make(chan error, 1)}
 	gone := errors.New("the chain is gone")
-	part := w.part(options{}, func(context.Context, options) ([]bench.Bar, error) { return []bench.Bar{{Name: "figure"}}, nil })
+	part := w.part(options{},
+		func(context.Context, options) ([]bench.Bar, error) { return []bench.Bar{{Name: "figure"}}, nil })
 	if bars, err := part(t.Context()); err != nil || len(bars) != 1 {
 		t.Errorf("while the chain advances: %v, %v", bars, err)
 	}

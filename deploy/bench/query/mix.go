@@ -35,16 +35,20 @@ func (w *world) traffic(rng *rand.Rand) []weighted {
 			question{name: "partner-stats", partner: id, path: fixed(api + "/partner/stats")},
 			question{name: "partner-deposits", partner: id, path: fixed(api + "/partner/deposits")})
 	}
-	past := []question{of("user-past", page("?")), of("vault-past", ofVault("?")), of("settlement-past", fixed(api+"/settlement/summary?"))}
+	past := []question{of("user-past", page("?")), of("vault-past", ofVault("?")),
+		of("settlement-past", fixed(api+"/settlement/summary?"))}
 	for i := range past {
 		path := past[i].path
 		past[i].path = func(r *rand.Rand) string { return w.past(path(r), r) }
 	}
 	return []weighted{
-		{28, []question{of("user", page("")), of("user-deposits", page("/deposits")), of("user-withdrawals", page("/withdrawals"))}},
-		{24, []question{of("vaults", fixed(api+"/vaults")), of("vault", ofVault("")), of("vault-nav", ofVault("/nav")), of("vault-deposits", ofVault("/deposits"))}},
+		{28, []question{of("user", page("")), of("user-deposits", page("/deposits")),
+			of("user-withdrawals", page("/withdrawals"))}},
+		{24, []question{of("vaults", fixed(api+"/vaults")), of("vault", ofVault("")), of("vault-nav", ofVault("/nav")),
+			of("vault-deposits", ofVault("/deposits"))}},
 		{20, partners},
-		{16, []question{of("queue-withdrawals", fixed(api+"/queues/withdrawals")), of("queue-deposits", fixed(api+"/queues/deposits")),
+		{16, []question{of("queue-withdrawals", fixed(api+"/queues/withdrawals")),
+			of("queue-deposits", fixed(api+"/queues/deposits")),
 			of("settlement", fixed(api+"/settlement/summary"))}},
 		{9, []question{of("users", fixed(api+"/users")), of("users-by-deposits", fixed(api+"/users?sortBy=totalDeposited")),
 			of("vault-users", ofVault("/users"))}},
@@ -64,8 +68,8 @@ func pick(all []weighted, rng *rand.Rand) question {
 }
 
 // mix sends realistic traffic, with the default cache, while blocks of ten logs arrive and one in twenty is
-// reorganised. It runs 1, 8 and 64 clients that ask as fast as they are answered, and sends their requests to all instances
-// in turn.
+// reorganised. It runs 1, 8 and 64 clients that ask as fast as they are answered, and sends their requests to all
+// instances in turn.
 func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error) {
 	s, err := w.serve(ctx, o.Navlog, mixCacheBytes)
 	if err != nil {
@@ -92,7 +96,8 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 		}
 		failed, rate := sum(t.failed), float64(len(all))/o.Each.Seconds()
 		t.print(os.Stdout, fmt.Sprintf("mix, clients: %d", clients))
-		fmt.Printf("%d clients: %.0f requests/s, p50 %.2f ms, p99 %.1f ms, %d failed\n", clients, rate, bench.Quantile(all, 0.5), bench.Quantile(all, 0.99), failed)
+		fmt.Printf("%d clients: %.0f requests/s, p50 %.2f ms, p99 %.1f ms, %d failed\n", clients, rate,
+			bench.Quantile(all, 0.5), bench.Quantile(all, 0.99), failed)
 		name := fmt.Sprintf("mix-%d-", clients)
 		switch clients {
 		case 1:

@@ -27,16 +27,17 @@ func fixed(path string) func(*rand.Rand) string { return func(*rand.Rand) string
 
 func vault(r *rand.Rand) string { return workload.VaultAddress(r.IntN(workload.Vaults)).Hex() }
 
-// questions returns questions to all read endpoints, with every sort and depth of the users list, and with and without each
-// filter. Questions about one user are asked about a random user and about the router, those about partners about the
-// big one and about a small one.
+// questions returns questions to all read endpoints, with every sort and depth of the users list, and with and without
+// each filter. Questions about one user are asked about a random user and about the router, those about partners about
+// the big one and about a small one.
 func (w *world) questions() []question {
 	user := func(r *rand.Rand) common.Address { return workload.UserAddress(r.IntN(int(w.known.Load()))) }
 	all := []question{
 		{name: "vaults", path: fixed(api + "/vaults?")},
 		{name: "vault", path: func(r *rand.Rand) string { return api + "/vaults/" + vault(r) + "?" }},
 		{name: "nav", path: func(r *rand.Rand) string { return api + w.navs(r) }},
-		{name: "queue-withdrawals", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/queues/withdrawals?page=%d", api, 1+r.IntN(100)) }},
+		{name: "queue-withdrawals",
+			path: func(r *rand.Rand) string { return fmt.Sprintf("%s/queues/withdrawals?page=%d", api, 1+r.IntN(100)) }},
 		{name: "queue-withdrawals-filtered", path: func(r *rand.Rand) string {
 			return fmt.Sprintf("%s/queues/withdrawals?page=%d&vault=%s", api, 1+r.IntN(20), vault(r))
 		}},
@@ -44,7 +45,8 @@ func (w *world) questions() []question {
 			return fmt.Sprintf("%s/queues/withdrawals?pageSize=100&page=%d", api, 1+r.IntN(300))
 		}},
 		{name: "queue-deposits", path: fixed(api + "/queues/deposits?")},
-		{name: "queue-deposits-filtered", path: func(r *rand.Rand) string { return api + "/queues/deposits?vault=" + vault(r) }},
+		{name: "queue-deposits-filtered",
+			path: func(r *rand.Rand) string { return api + "/queues/deposits?vault=" + vault(r) }},
 		{name: "settlement", path: fixed(api + "/settlement/summary?")},
 	}
 	all = append(all, w.ofUser("user", user, 2)...)
@@ -69,12 +71,15 @@ func (w *world) ofUser(name string, who func(*rand.Rand) common.Address, pages i
 	path := func(r *rand.Rand) string { return api + "/users/" + who(r).Hex() }
 	return []question{
 		{name: name, path: func(r *rand.Rand) string { return path(r) + "?" }},
-		{name: name + "-deposits", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/deposits?page=%d", path(r), 1+r.IntN(pages)) }},
+		{name: name + "-deposits",
+			path: func(r *rand.Rand) string { return fmt.Sprintf("%s/deposits?page=%d", path(r), 1+r.IntN(pages)) }},
 		{name: name + "-deposits-filtered", path: func(r *rand.Rand) string {
 			from := w.time(r)
-			return fmt.Sprintf("%s/deposits?vault=%s&from=%d&to=%d", path(r), vault(r), from, from+r.Uint64N(w.block.Load()*workload.SecondsABlock))
+			return fmt.Sprintf("%s/deposits?vault=%s&from=%d&to=%d", path(r), vault(r), from,
+				from+r.Uint64N(w.block.Load()*workload.SecondsABlock))
 		}},
-		{name: name + "-withdrawals", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/withdrawals?page=%d", path(r), 1+r.IntN(pages)) }},
+		{name: name + "-withdrawals",
+			path: func(r *rand.Rand) string { return fmt.Sprintf("%s/withdrawals?page=%d", path(r), 1+r.IntN(pages)) }},
 		{name: name + "-withdrawals-filtered", path: func(r *rand.Rand) string {
 			return fmt.Sprintf("%s/withdrawals?vault=%s&status=%s", path(r), vault(r), statuses[r.IntN(len(statuses))])
 		}},
@@ -85,7 +90,8 @@ func (w *world) ofUser(name string, who func(*rand.Rand) common.Address, pages i
 func (w *world) ofPartner(name string, id uint32, pages int) []question {
 	all := []question{
 		{name: name + "-stats", path: fixed(api + "/partner/stats?")},
-		{name: name + "-deposits", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/partner/deposits?page=%d", api, 1+r.IntN(pages)) }},
+		{name: name + "-deposits",
+			path: func(r *rand.Rand) string { return fmt.Sprintf("%s/partner/deposits?page=%d", api, 1+r.IntN(pages)) }},
 	}
 	if id == workload.BigPartner {
 		all = append(all, []question{

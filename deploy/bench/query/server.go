@@ -36,13 +36,15 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more .
 	}
 	cmd := exec.Command(binary, "serve")
 	cmd.Dir = w.dir
-	cmd.Env = append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(),
-		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0", "NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
+	cmd.Env = append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_HTTP_LISTEN="+addr,
+		"NAVLOG_HTTP_ROUTER="+workload.Router.Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
+		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
 	return start(ctx, cmd, addr, "/readyz")
 }
 
 // serveLive is serve with the cache off while the chain grows. stop ends ctx and the chain.
-func (w *world) serveLive(ctx context.Context, binary string, more ...string) (_ context.Context, s *server, stop func(), err error) {
+func (w *world) serveLive(ctx context.Context, binary string, more ...string) (_ context.Context, s *server,
+	stop func(), err error) {
 	if s, err = w.serve(ctx, binary, 0, more...); err != nil {
 		return nil, nil, nil, err
 	}
@@ -99,7 +101,8 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 		return unready == nil, s.Running()
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("it is not ready after %s: %w; if the data set was made by a newer version, build it again (make build)", readyWithin, unready)
+		err = fmt.Errorf("it is not ready after %s: %w; if the data set was made by a newer version, build it again (make "+
+			"build)", readyWithin, unready)
 	}
 	if err != nil {
 		s.stop()

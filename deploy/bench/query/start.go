@@ -41,7 +41,8 @@ func (w *world) start(ctx context.Context, o options) ([]bench.Bar, error) {
 	}
 	full := slices.Sorted(slices.Values(medians[startRounds*2/3:]))[startRounds/6]
 	first := slices.IndexFunc(medians, func(d time.Duration) bool { return 2*d <= 3*full })
-	fmt.Printf("\nafter a start: ready after %.2f s; the median question about a past block takes %.1f ms in the first round, %.1f ms at full speed, which is there after %.2f s\n",
+	fmt.Printf("\nafter a start: ready after %.2f s; the median question about a past block takes %.1f ms in the first "+
+		"round, %.1f ms at full speed, which is there after %.2f s\n",
 		ready.Seconds(), bench.Milliseconds(medians[0]), bench.Milliseconds(full), began[first].Seconds())
 	return []bench.Bar{{Name: "start-to-full-speed-at-past-blocks-s", Value: began[first].Seconds(), Bound: 1}}, nil
 }

@@ -35,7 +35,8 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 		return nil, err
 	}
 	defer s.stop()
-	if _, err := fetch("http://" + s.addr + api + "/events?pageSize=1"); err != nil { // what is allocated only once is allocated now
+	if _, err := fetch("http://" + s.addr + api + "/events?pageSize=1"); err != nil {
+		// what is allocated only once is allocated now
 		return nil, err
 	}
 	before, err := s.memory()
@@ -99,7 +100,8 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 		least, most = min(least, units[i].Load()), max(most, units[i].Load())
 	}
 	share := 100 * (after - spent).Seconds() / took.Seconds()
-	fmt.Printf("\nstream, %d of them, %d blocks in %.0f s: %d to %d units heard, %d cut off; %.1f %% of a core, %.1f MiB more\n",
+	fmt.Printf("\nstream, %d of them, %d blocks in %.0f s: %d to %d units heard, %d cut off; %.1f %% of a core, %.1f "+
+		"MiB more\n",
 		openStreams, blocks, took.Seconds(), least, most, failed.Load(), share, memory-before)
 	if least < blocks || failed.Load() > 0 {
 		return nil, errors.New("a stream did not receive every unit")
@@ -150,7 +152,8 @@ func (w *world) people(ctx context.Context, o options) ([]bench.Bar, error) {
 	questions := []question{
 		{name: series, path: func(r *rand.Rand) string {
 			to := time.Unix(int64(w.time(r)), 0).UTC()
-			return fmt.Sprintf("%s/vaults/%s/series?interval=day&from=%d&to=%d", api, vault(r), to.AddDate(-1, 0, 0).Unix(), to.Unix())
+			return fmt.Sprintf("%s/vaults/%s/series?interval=day&from=%d&to=%d", api, vault(r), to.AddDate(-1, 0, 0).Unix(),
+				to.Unix())
 		}},
 		{name: "explain-router-deposited", path: explain("/users/"+workload.Router.Hex(), "/totalDeposited")},
 		{name: "explain-users-of-a-vault", path: explain("/vaults/"+workload.VaultAddress(0).Hex(), "/stats/userCount")},

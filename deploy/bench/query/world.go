@@ -101,14 +101,17 @@ func (w *world) deliveries(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt CASCADE"); err != nil { // left by an interrupted run
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, created_at, due_at, finished_at)
-			SELECT gen_random_uuid(), 1, n, 'deposit.referral', convert_to('{"id":"' || n || '","padding":"' || repeat('x', 500) || '"}', 'UTF8'), 'delivered',
+		if _, err := tx.Exec(ctx,
+			`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, created_at, due_at, finished_at)
+			SELECT gen_random_uuid(), 1, n, 'deposit.referral',
+			  convert_to('{"id":"' || n || '","padding":"' || repeat('x', 500) || '"}', 'UTF8'), 'delivered',
 			  1 + (n % 100 = 0)::int, to_timestamp($1::bigint + n), to_timestamp($1::bigint + n), to_timestamp($1::bigint + n)
 			FROM generate_series(1, $2::bigint) n`, workload.GenesisTime, deliveryCount); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
-			SELECT event_id, number, 'https://partner.example/hook', 1, created_at, 20, CASE WHEN number < attempts THEN 500 ELSE 200 END
+			SELECT event_id, number, 'https://partner.example/hook', 1, created_at, 20,
+			  CASE WHEN number < attempts THEN 500 ELSE 200 END
 			FROM delivery, generate_series(1, attempts) number`)
 		return err
 	})
@@ -130,8 +133,10 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 	}
 	w.known.Store(int64(w.chain.Users))
 	w.block.Store(w.chain.Block)
-	w.log.Info("log", "records", w.chain.Seq, "of them new", w.chain.Written, "users", w.chain.Users, "took", time.Since(start).Round(time.Second))
-	p := projections.New(projections.DefaultConfig(), workload.ChainID, w.Chainlog(), w.ReadModel(), w.Pool, prometheus.NewRegistry(), w.log.With("program", "project"))
+	w.log.Info("log", "records", w.chain.Seq, "of them new", w.chain.Written, "users", w.chain.Users, "took",
+		time.Since(start).Round(time.Second))
+	p := projections.New(projections.DefaultConfig(), workload.ChainID, w.Chainlog(), w.ReadModel(), w.Pool,
+		prometheus.NewRegistry(), w.log.With("program", "project"))
 	w.projector.Go(func() {
 		if err := p.Run(ctx); err != nil {
 			w.fail(err)

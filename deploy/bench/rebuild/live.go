@@ -127,11 +127,13 @@ func (h *hearing) next(ctx context.Context) error {
 // untouched checks that each live block is present exactly once.
 func (e *system) untouched(ctx context.Context, last uint64) error {
 	var rows, seqs uint64
-	if err := e.Conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".events").Scan(&rows, &seqs); err != nil {
+	if err := e.Conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".events").Scan(&rows,
+		&seqs); err != nil {
 		return err
 	}
 	if rows != last || seqs != last {
-		return fmt.Errorf("the live generation has %d rows of %d seqs and must have %d: the measurement does not count", rows, seqs, last)
+		return fmt.Errorf("the live generation has %d rows of %d seqs and must have %d: the measurement does not count", rows,
+			seqs, last)
 	}
 	return nil
 }
@@ -161,5 +163,6 @@ func (m *meter) read() (spent, error) {
 // each returns the CPU time per event as text.
 func (s spent) each(events uint64) string {
 	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(events) }
-	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project), micro(s.clickHouse))
+	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project),
+		micro(s.clickHouse))
 }

@@ -1,5 +1,5 @@
-// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog rebuilds its read models from a log, and how soon
-// a new block is visible.
+// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog rebuilds its read models from a log, and how
+// soon a new block is visible.
 //
 //	log (embedded Kafka, cached) ─┬─ `navlog project`: builds the first generation
 //	                              ├─ `navlog projection rebuild`: the next one, to the switch   ◀─ timed
@@ -64,7 +64,8 @@ func (b *benchmark) start(ctx context.Context) (_ *system, err error) {
 	}
 	e.ch = e.ReadModel()
 	bench.Say("making the log of %d events and %d users", b.Events, b.Users)
-	e.log, err = workload.OpenLog(ctx, e.Chainlog(), workload.Options{Events: b.Events, Users: b.Users, LiveLogs: liveLogs})
+	e.log, err = workload.OpenLog(ctx, e.Chainlog(),
+		workload.Options{Events: b.Events, Users: b.Users, LiveLogs: liveLogs})
 	if err == nil {
 		err = e.Connect(ctx)
 	}
@@ -111,7 +112,8 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return err
 	}
 	memory := stack.Peak(project.Pid)
-	fmt.Printf("%d users; the peak of navlog project is of building, rebuilding beside the live generation, and following\n", e.log.Users)
+	fmt.Printf("%d users; the peak of navlog project is of building, rebuilding beside the live generation, and "+
+		"following\n", e.log.Users)
 	bench.Print(os.Stdout,
 		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 70_000, Least: true},
 		bench.Bar{Name: "engine-microseconds-per-event", Value: micros, Bound: 5},
@@ -161,13 +163,15 @@ func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, las
 	if err != nil {
 		return err
 	}
-	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(), rate(logs, took), merging.Seconds(), building.each(logs))
+	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(),
+		rate(logs, took), merging.Seconds(), building.each(logs))
 	return nil
 }
 
 // rebuild times a second generation next to the first, up to the switch, the comparison included, and returns the
 // engine's CPU time per event in microseconds, up to the end of the merges.
-func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs uint64) (took time.Duration, micros float64, err error) {
+func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs uint64) (took time.Duration,
+	micros float64, err error) {
 	bench.Say("rebuilding beside it")
 	if _, err := spent.read(); err != nil { // start measuring here
 		return 0, 0, err
@@ -185,7 +189,8 @@ func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs u
 	if err != nil {
 		return 0, 0, err
 	}
-	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(), rate(logs, took), merging.Seconds(), rebuilding.each(logs))
+	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(), rate(logs, took),
+		merging.Seconds(), rebuilding.each(logs))
 	return took, rebuilding.clickHouse.Seconds() * 1e6 / float64(logs), nil
 }
 

@@ -305,8 +305,8 @@ func (b *block) log(i int) (*event.Log, error) {
 		raw[i] = topics[i][:]
 	}
 	a, tx := VaultAddress(b.said[i].vault), hash(uint64(b.said[i].number), 0, 2)
-	return &event.Log{Address: a[:], Topics: raw, Data: data, BlockNumber: b.number, BlockHash: b.hash.Bytes(), BlockTime: timeOf(b.number),
-		TxHash: tx[:], TxIndex: uint32(i), LogIndex: uint32(i)}, nil
+	return &event.Log{Address: a[:], Topics: raw, Data: data, BlockNumber: b.number, BlockHash: b.hash.Bytes(),
+		BlockTime: timeOf(b.number), TxHash: tx[:], TxIndex: uint32(i), LogIndex: uint32(i)}, nil
 }
 
 // event generates the next event of a vault. While enough requests are open, they are funded and closed slightly faster
@@ -317,7 +317,8 @@ func (c *Chain) event(v *ledger) contracts.Event {
 		v.swept = v.deposits - c.rng.Uint64N(20)
 		v.sweeps++
 		v.limit = c.nextLimit()
-		return contracts.DepositsSwept{SweepID: n(v.sweeps), Custodian: numbered(0xdd, 0), FromDepositID: n(from), ToDepositID: n(v.swept), Assets: n(1)}
+		return contracts.DepositsSwept{SweepID: n(v.sweeps), Custodian: numbered(0xdd, 0), FromDepositID: n(from),
+			ToDepositID: n(v.swept), Assets: n(1)}
 	}
 	switch kind := c.rng.IntN(1000); {
 	case kind < 130:
@@ -325,10 +326,12 @@ func (c *Chain) event(v *ledger) contracts.Event {
 	case kind < 270 && len(v.open) > c.open:
 		r := take(c.rng, &v.open)
 		v.funded = append(v.funded, r)
-		return contracts.WithdrawalFunded{RequestIndex: n(r.index), Owner: r.owner, SettlementID: n(1), Shares: r.amount, Assets: r.amount}
+		return contracts.WithdrawalFunded{RequestIndex: n(r.index), Owner: r.owner, SettlementID: n(1), Shares: r.amount,
+			Assets: r.amount}
 	case kind < 410 && len(v.funded) > c.funded:
 		r := take(c.rng, &v.funded)
-		return contracts.WithdrawalClaimed{RequestIndex: n(r.index), Owner: r.owner, Receiver: r.owner, Shares: r.amount, Assets: r.amount}
+		return contracts.WithdrawalClaimed{RequestIndex: n(r.index), Owner: r.owner, Receiver: r.owner, Shares: r.amount,
+			Assets: r.amount}
 	case kind < 416 && len(v.open) > c.open:
 		r := take(c.rng, &v.open)
 		return contracts.WithdrawalCancelled{RequestIndex: n(r.index), Owner: r.owner, Shares: r.amount}
@@ -338,7 +341,8 @@ func (c *Chain) event(v *ledger) contracts.Event {
 	case kind >= 420 && kind < 430:
 		v.navs++
 		price := new(big.Int).Add(big.NewInt(1e18), big.NewInt(int64(v.navs)*1e11))
-		return contracts.NavUpdated{NavID: n(v.navs), Updater: numbered(0xdd, 1), NavPerShare: price, TotalAssets: c.amount(), TotalSupply: c.amount()}
+		return contracts.NavUpdated{NavID: n(v.navs), Updater: numbered(0xdd, 1), NavPerShare: price, TotalAssets: c.amount(),
+			TotalSupply: c.amount()}
 	}
 	v.deposits++
 	owner := Router
@@ -346,7 +350,8 @@ func (c *Chain) event(v *ledger) contracts.Event {
 		owner = c.user()
 	}
 	amount := c.amount()
-	return contracts.DepositAccepted{DepositID: n(v.deposits), Owner: owner, PartnerID: c.partner(), Sender: owner, Assets: amount, Shares: amount}
+	return contracts.DepositAccepted{DepositID: n(v.deposits), Owner: owner, PartnerID: c.partner(), Sender: owner,
+		Assets: amount, Shares: amount}
 }
 
 // request generates a request that will be funded and claimed, cancelled, or expire, or that never closes. Some are
@@ -358,7 +363,8 @@ func (c *Chain) request(v *ledger) contracts.Event {
 	}
 	r := request{index: v.requests, owner: owner, amount: c.amount()}
 	v.requests++
-	e := contracts.WithdrawalRequested{RequestIndex: n(r.index), Owner: r.owner, PartnerID: c.partner(), Receiver: r.owner, Shares: r.amount, AssetsEstimate: r.amount}
+	e := contracts.WithdrawalRequested{RequestIndex: n(r.index), Owner: r.owner, PartnerID: c.partner(), Receiver: r.owner,
+		Shares: r.amount, AssetsEstimate: r.amount}
 	if c.rng.IntN(neverClosing) == 0 {
 		return e
 	}

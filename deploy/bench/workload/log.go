@@ -33,8 +33,9 @@ type Log struct {
 // OpenLog creates the topics and generates the chain up to the end of its history: first, without writing, the part
 // that the log already has, then the missing part. It continues an interrupted run.
 func OpenLog(ctx context.Context, kafka chainlog.Config, o Options) (*Log, error) {
-	client, err := kgo.NewClient(append(kafka.Options(), kgo.TransactionalID("workload"), kgo.ProducerBatchMaxBytes(chainlog.MaxBatchBytes),
-		kgo.MaxBufferedRecords(2*recordsATransaction), kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(append(kafka.Options(), kgo.TransactionalID("workload"),
+		kgo.ProducerBatchMaxBytes(chainlog.MaxBatchBytes), kgo.MaxBufferedRecords(2*recordsATransaction),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kafka producer: %w", err)
 	}

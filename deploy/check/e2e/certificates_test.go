@@ -45,7 +45,8 @@ func TestCertificatesThatAPartnerSets(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, serve.API+"/api/v1/partner/webhooks"+path, bytes.NewReader(body))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, serve.API+"/api/v1/partner/webhooks"+path,
+			bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -61,7 +62,8 @@ func TestCertificatesThatAPartnerSets(t *testing.T) {
 		}
 		return nil
 	}
-	if err := f.Until(t.Context(), func() error { return post("", map[string]string{"url": server.URL + "/hook"}) }); err != nil {
+	if err := f.Until(t.Context(),
+		func() error { return post("", map[string]string{"url": server.URL + "/hook"}) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, program := range []string{"ingest", "dispatch"} {
@@ -71,7 +73,8 @@ func TestCertificatesThatAPartnerSets(t *testing.T) {
 	}
 	for _, name := range []string{"first", "renewed"} {
 		texts := ca.Texts(ca.Client(name))
-		if err := post("/certificates", map[string]string{"authorities": texts.Authorities, "certificate": texts.Client, "key": texts.Key}); err != nil {
+		if err := post("/certificates",
+			map[string]string{"authorities": texts.Authorities, "certificate": texts.Client, "key": texts.Key}); err != nil {
 			t.Fatal(err)
 		}
 		err := f.Until(t.Context(), func() error {

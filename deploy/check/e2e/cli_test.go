@@ -47,7 +47,8 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 	warning := func(line string) bool { return strings.HasPrefix(line, program+": warning: ") }
 	lines := slices.DeleteFunc(strings.Split(said, "\n"), warning)
 	_, sentence, found := strings.Cut("\n"+strings.Join(lines, "\n"), "\n"+program+": ")
-	if !found || strings.Contains(sentence, "\n"+program+": ") || strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
+	if !found || strings.Contains(sentence, "\n"+program+": ") || strings.Contains(said, "panic") ||
+		strings.Contains(said, "goroutine ") {
 		t.Errorf("navlog %s does not say one sentence:\n%s", strings.Join(args, " "), said)
 	}
 	sentence = strings.TrimSuffix(sentence, "\n")
@@ -89,10 +90,14 @@ postgres: {url: "http://127.0.0.1"}
 http: {listen: "nowhere", router: "0x12"}
 `)
 	fails(t, []string{secretKey}, []string{"config", "check", "--config", file},
-		"chain.id", "chain.rpc[0]", "chain.vaults[0].address", "kafka.brokers", "clickhouse.addr", "postgres.url", "http.listen", "http.router")
-	fails(t, []string{secretKey}, []string{"config", "check", "--config", settings(t, "chain: {idd: 1}\nnothing: {}\n")}, "idd", "nothing")
-	fails(t, []string{secretKey}, []string{"config", "check", "--config", filepath.Join(t.TempDir(), "none.yaml")}, "none.yaml")
-	fails(t, []string{secretKey, "NAVLOG_CHAIN_IDD=1"}, []string{"config", "check", "--config", settings(t, "")}, "NAVLOG_CHAIN_IDD")
+		"chain.id", "chain.rpc[0]", "chain.vaults[0].address", "kafka.brokers", "clickhouse.addr", "postgres.url",
+		"http.listen", "http.router")
+	fails(t, []string{secretKey}, []string{"config", "check", "--config", settings(t, "chain: {idd: 1}\nnothing: {}\n")},
+		"idd", "nothing")
+	fails(t, []string{secretKey}, []string{"config", "check", "--config", filepath.Join(t.TempDir(), "none.yaml")},
+		"none.yaml")
+	fails(t, []string{secretKey, "NAVLOG_CHAIN_IDD=1"}, []string{"config", "check", "--config", settings(t, "")},
+		"NAVLOG_CHAIN_IDD")
 	fails(t, nil, []string{"nothing"}, "nothing")
 }
 
@@ -163,7 +168,8 @@ func TestIngestSaysThatAVaultHasNoCode(t *testing.T) {
 chain: {id: %d, rpc: [%q], vaults: [{address: %q, startBlock: %d}, {address: %q, startBlock: 1}]}
 kafka: {brokers: [%q]}
 postgres: {url: %q}
-`, deployed.ChainID, anvil.URL, deployed.Vaults[0].Address, deployed.Vaults[0].StartBlock, nowhere, enginetest.Kafka(t)[0], enginetest.Postgres(t)))
+`, deployed.ChainID, anvil.URL, deployed.Vaults[0].Address, deployed.Vaults[0].StartBlock, nowhere,
+		enginetest.Kafka(t)[0], enginetest.Postgres(t)))
 	fails(t, nil, []string{"ingest", "--config", file}, nowhere, "no code")
 }
 

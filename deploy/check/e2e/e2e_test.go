@@ -107,7 +107,8 @@ func statements(t *testing.T, w *world) {
 			Events   int
 			KeyKnown bool
 		}
-		if out := run("verify", file, "--rpc", w.RPC, "--url", w.API, "--json"); json.Unmarshal(out, &found) != nil || !found.KeyKnown {
+		if out := run("verify", file, "--rpc", w.RPC, "--url", w.API, "--json"); json.Unmarshal(out, &found) != nil ||
+			!found.KeyKnown {
 			t.Errorf("partner %d: %s", p.ID, out)
 		}
 		events += found.Events
@@ -167,7 +168,8 @@ func emptied(t *testing.T, w *world) {
 		}
 		after := w.read(t)
 		if len(since(after, depth)) != 0 || after.Head() != before.Head() {
-			t.Fatalf("the reorganisation left %d facts in the newest blocks, and block %d instead of %d", len(since(after, depth)), after.Head(), before.Head())
+			t.Fatalf("the reorganisation left %d facts in the newest blocks, and block %d instead of %d",
+				len(since(after, depth)), after.Head(), before.Head())
 		}
 		for _, f := range since(before, depth) {
 			t.Logf("block %d is gone, and with it %T", f.Block, f.Event)
@@ -263,8 +265,10 @@ func kill(t *testing.T, w *world) {
 	w.killed = true
 
 	w.start(t)
-	if again := w.read(t); again.Head() != h.Head() || again.Times[h.Head()] != h.Times[h.Head()] || len(again.Facts) != len(h.Facts) {
-		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.Head(), len(again.Facts), h.Head(), len(h.Facts))
+	if again := w.read(t); again.Head() != h.Head() || again.Times[h.Head()] != h.Times[h.Head()] ||
+		len(again.Facts) != len(h.Facts) {
+		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.Head(),
+			len(again.Facts), h.Head(), len(h.Facts))
 	}
 	for _, line := range oracle.Diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
 		t.Errorf("the contracts after the restart: %s", line)

@@ -59,7 +59,8 @@ func metrics(t *testing.T, w *world) {
 	}
 	// A dispatcher that cannot measure keeps exporting its last figures, and one that is down exports none, so no
 	// comparison of these figures would ever fire.
-	for _, rule := range []string{"time() - max by (chain) (navlog_dispatch_measured_timestamp_seconds) > ", "absent(navlog_dispatch_oldest_seconds)"} {
+	for _, rule := range []string{"time() - max by (chain) (navlog_dispatch_measured_timestamp_seconds) > ",
+		"absent(navlog_dispatch_oldest_seconds)"} {
 		if !slices.ContainsFunc(alerts, func(e expression) bool { return strings.HasPrefix(e.text, rule) }) {
 			t.Errorf("no alert is %q", rule)
 		}
@@ -214,7 +215,8 @@ func (p page) faults(name string, all []map[string]string) (faults []string) {
 	}
 	for _, one := range all {
 		for l := range one {
-			if fault := fmt.Sprintf("docs/metrics.md does not list the label %s of %s", l, name); !slices.Contains(labels, l) && !slices.Contains(faults, fault) {
+			if fault := fmt.Sprintf("docs/metrics.md does not list the label %s of %s", l, name); !slices.Contains(labels, l) &&
+				!slices.Contains(faults, fault) {
 				faults = append(faults, fault)
 			}
 		}
@@ -330,10 +332,11 @@ func TestPageFaults(t *testing.T) {
 	for name, want := range map[string]string{
 		`navlog_ready{chain="1",program="serve"} 1`:                         "",
 		`navlog_query_request_seconds_bucket{chain="1",route="/",le="1"} 1`: "",
-		`go_goroutines 1`:                              "",
-		`navlog_readiness{chain="1"} 1`:                "docs/metrics.md lacks navlog_readiness",
-		`navlog_ready{chain="1",instrument="a"} 1`:     "docs/metrics.md does not list the label instrument of navlog_ready",
-		`navlog_ingest_head_block{chain="1",le="1"} 1`: "docs/metrics.md does not list the label le of navlog_ingest_head_block",
+		`go_goroutines 1`:                          "",
+		`navlog_readiness{chain="1"} 1`:            "docs/metrics.md lacks navlog_readiness",
+		`navlog_ready{chain="1",instrument="a"} 1`: "docs/metrics.md does not list the label instrument of navlog_ready",
+		`navlog_ingest_head_block{chain="1",le="1"} 1`: "docs/metrics.md does not list the label le of " +
+			"navlog_ingest_head_block",
 	} {
 		for metric, all := range readMetrics(t, name+"\n") {
 			if got := strings.Join(listed.faults(metric, all), "; "); got != want {
@@ -358,7 +361,8 @@ cpu_total 4.5
 		{text: `max by (program) (ready) == 0`, shown: "{{ $labels.program }}"},
 		{text: `absent(ready{program="ingest"})`, shown: "{{ $labels.program }}"},
 		{text: `label_replace(ready{program="ingest"}, "program", "none", "", "")`, shown: "{{ $labels.program }}"},
-		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`, shown: "{{route}}"},
+		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`,
+			shown: "{{route}}"},
 		{text: `max by (program, instance) (rate(cpu_total[5m]) * on (job, instance) group_right () (ready >= bool 0)) or vector(-1)`, shown: "{{program}} {{instance}}"},
 		{text: `deriv(max(cpu > 0)[5m:15s])`, want: "no program shows cpu"},
 		{text: `absent(ready{program="serve"})`, want: `no program shows ready with program="serve"`},

@@ -62,7 +62,8 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	t.Helper()
 	scratch := t.TempDir()
 	ready := filepath.Join(scratch, "ready.json")
-	cmd := exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
+	cmd := exec.Command(binary(t, "navlog-dev"),
+		append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
 	cmd.Env = stack.Environment(settings...)
 	started, err := stack.Launch(cmd, filepath.Join(scratch, "output"))
 	if err != nil {

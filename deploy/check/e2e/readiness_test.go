@@ -12,8 +12,8 @@ import (
 )
 
 // TestUnreachableEngines stops one engine after the other. Each program names on /readyz every engine that it uses and
-// that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also not
-// ready.
+// that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also
+// not ready.
 func TestUnreachableEngines(t *testing.T) {
 	f, err := fleet.New(t.Context(), fleet.Options{Partners: 1, SlotsInEpoch: 1}, nil)
 	if err != nil {
@@ -44,7 +44,8 @@ func TestUnreachableEngines(t *testing.T) {
 			if parts == nil {
 				return nil, fmt.Errorf("%s: an outage is described as %q", p.Name, outage)
 			}
-			if at, err := time.Parse(time.RFC3339, parts[2]); err != nil || at.Before(began.Truncate(time.Second)) || at.After(time.Now()) {
+			if at, err := time.Parse(time.RFC3339, parts[2]); err != nil || at.Before(began.Truncate(time.Second)) ||
+				at.After(time.Now()) {
 				return nil, fmt.Errorf("%s: the outage began at another time: %q", p.Name, outage)
 			}
 			engines = append(engines, parts[1]+" "+parts[3])
@@ -67,9 +68,12 @@ func TestUnreachableEngines(t *testing.T) {
 		stop            func() error
 		users, needers  []string // those that use the engine, and those whose role needs it
 	}{
-		{"ClickHouse", "clickhouse.addr", func() error { f.ClickHouse.Kill(); return nil }, []string{"project", "serve"}, []string{"project", "serve"}},
-		{"Kafka", "kafka.brokers", f.Kafka.Close, []string{"ingest", "project", "dispatch"}, []string{"ingest", "project", "dispatch"}},
-		{"PostgreSQL", "postgres.url", func() error { f.Postgres.Kill(); return nil }, []string{"ingest", "project", "serve", "dispatch"}, []string{"serve", "dispatch"}},
+		{"ClickHouse", "clickhouse.addr", func() error { f.ClickHouse.Kill(); return nil }, []string{"project", "serve"},
+			[]string{"project", "serve"}},
+		{"Kafka", "kafka.brokers", f.Kafka.Close, []string{"ingest", "project", "dispatch"},
+			[]string{"ingest", "project", "dispatch"}},
+		{"PostgreSQL", "postgres.url", func() error { f.Postgres.Kill(); return nil },
+			[]string{"ingest", "project", "serve", "dispatch"}, []string{"serve", "dispatch"}},
 		{"the node", "chain.rpc", func() error { f.KillChain(); return nil }, []string{"ingest"}, []string{"ingest"}},
 	} {
 		if err := c.stop(); err != nil {
@@ -88,7 +92,8 @@ func TestUnreachableEngines(t *testing.T) {
 			if engines, err := named(p); err != nil || !slices.Equal(engines, want[p.Name]) {
 				return fmt.Errorf("without %s, %s names %q, want %q: %w", c.engine, p.Name, engines, want[p.Name], err)
 			}
-			if fault := p.Ready(t.Context()); slices.Contains(c.needers, p.Name) && (fault == nil || !strings.Contains(fault.Error(), c.engine+" at ")) {
+			if fault := p.Ready(t.Context()); slices.Contains(c.needers, p.Name) &&
+				(fault == nil || !strings.Contains(fault.Error(), c.engine+" at ")) {
 				return fmt.Errorf("without %s, %s is not ready because %w", c.engine, p.Name, fault)
 			}
 			return nil

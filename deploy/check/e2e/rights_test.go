@@ -67,12 +67,14 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.settings = []string{"NAVLOG_CONFIG=" + writeConfiguration(t, "composed", chain.URL, contracts, receiver.CAFile, map[string]any{
-		"http": map[string]any{"router": contracts.Router.Hex(), "listen": api},
-	}), secretKey}
+	c.settings = []string{"NAVLOG_CONFIG=" + writeConfiguration(t, "composed", chain.URL, contracts, receiver.CAFile,
+		map[string]any{
+			"http": map[string]any{"router": contracts.Router.Hex(), "listen": api},
+		}), secretKey}
 
 	c.healthy()
-	if said, err := c.run("ingest"); err == nil || strings.Count(said, "give the user and the password that the brokers know") != 1 {
+	if said, err := c.run("ingest"); err == nil ||
+		strings.Count(said, "give the user and the password that the brokers know") != 1 {
 		t.Errorf("ingest without a user on the broker: %v\n%s", err, said)
 	}
 	for range 2 { // each `docker compose up` runs it again
@@ -92,11 +94,14 @@ func TestProgramsOfCompose(t *testing.T) {
 	}
 	base := "http://" + api
 	wait.Until(t, func() error { return wait.Answers(t.Context(), base+"/readyz") })
-	w := &world{run: &run{document: document{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
+	w := &world{run: &run{document: document{API: base}},
+		client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
 	receiver.Expect(acme)
-	w.post(t, acme.APIKey, "", "application/json", `{"url":"`+receiver.URL(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.URL(acme)}})
+	w.post(t, acme.APIKey, "", "application/json", `{"url":"`+receiver.URL(acme)+`"}`, http.StatusOK,
+		oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.URL(acme)}})
 
-	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
+	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(),
+		30); err != nil {
 		t.Fatal(err)
 	}
 	if err := devchain.Mine(t.Context(), chain.URL, 10); err != nil {
@@ -117,12 +122,14 @@ func TestProgramsOfCompose(t *testing.T) {
 		return nil
 	})
 
-	for _, command := range []string{"operate log stats", "operate log tail -n 3", "project verify", "project partner aliases list --unknown", "ingest doctor", "project doctor", "dispatch doctor", "operate doctor"} {
+	for _, command := range []string{"operate log stats", "operate log tail -n 3", "project verify",
+		"project partner aliases list --unknown", "ingest doctor", "project doctor", "dispatch doctor", "operate doctor"} {
 		service, rest, _ := strings.Cut(command, " ")
 		said, err := c.run(service, strings.Fields(rest)...)
 		user := strings.TrimPrefix(c.services[service].Environment["NAVLOG_KAFKA_SASL_USER"], "navlog_")
 		if rest == "doctor" { // it may have other problems to report
-			if !strings.Contains(said, fmt.Sprintf("User:navlog_%s may do what %s does", user, user)) || strings.Contains(said, "FAIL     Kafka") {
+			if !strings.Contains(said, fmt.Sprintf("User:navlog_%s may do what %s does", user, user)) ||
+				strings.Contains(said, "FAIL     Kafka") {
 				t.Errorf("%s: %s", command, said)
 			}
 		} else if err != nil {
@@ -144,7 +151,8 @@ func (c *composed) healthy() {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "admin.properties")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(b), ":/run/secrets:", ":"+c.kafka.Secrets+":")), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(b), ":/run/secrets:", ":"+c.kafka.Secrets+":")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	check := strings.Join(c.services["kafka"].Healthcheck.Test, "\n")
@@ -165,11 +173,13 @@ func (c *composed) healthy() {
 		if !strings.Contains(line, "User:sa-3 ") {
 			continue // one user is enough: the tool takes seconds
 		}
-		if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.AclCommand", append(slices.Clone(args), words[1:]...)...); err != nil {
+		if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.AclCommand",
+			append(slices.Clone(args), words[1:]...)...); err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
 	}
-	found, err := c.kafka.AdminAs(t, "admin").DescribeACLs(t.Context(), kadm.NewACLs().AnyResource().Allow("User:sa-3").AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternLiteral))
+	found, err := c.kafka.AdminAs(t, "admin").DescribeACLs(t.Context(),
+		kadm.NewACLs().AnyResource().Allow("User:sa-3").AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternLiteral))
 	if err != nil || len(found) != 1 || len(found[0].Described) != 2 {
 		t.Errorf("kafka-acls gave %v (%v)", found, err)
 	}
@@ -180,23 +190,28 @@ func (c *composed) withoutARight(chainID uint64) {
 	t := c.t
 	t.Helper()
 	cursor := fmt.Sprintf("chain.%d.cursor", chainID)
-	deleted, err := c.kafka.AdminAs(t, "admin").DeleteACLs(t.Context(), kadm.NewACLs().Topics(cursor).Operations(kadm.OpDescribeConfigs, kadm.OpRead).
-		Allow("User:navlog_operator", "User:navlog_ingest").AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral))
+	deleted, err := c.kafka.AdminAs(t, "admin").DeleteACLs(t.Context(),
+		kadm.NewACLs().Topics(cursor).Operations(kadm.OpDescribeConfigs, kadm.OpRead).
+			Allow("User:navlog_operator", "User:navlog_ingest").AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral))
 	if err != nil || len(deleted) != 4 {
 		t.Fatalf("%v: %v", deleted, err)
 	}
 	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // other problems are still reported
 	wait.Until(t, func() error {
 		said, err := c.run("operate", "doctor")
-		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not report the rights on topic "+cursor) {
+		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") &&
+			strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") &&
+			strings.Contains(said, "does not report the rights on topic "+cursor) {
 			return nil
 		}
 		return errors.New(said)
 	})
-	if said, err := c.run("operate", "doctor", "--kafka-user", "ingest"); err == nil || !strings.Contains(said, "which ingest needs") {
+	if said, err := c.run("operate", "doctor", "--kafka-user", "ingest"); err == nil ||
+		!strings.Contains(said, "which ingest needs") {
 		t.Errorf("the operator may do what ingest does: %s", said)
 	}
-	if said, err := c.run("operate", "log", "tail", "-n", "1"); err == nil || !strings.Contains(said, "`navlog doctor` says what this user of Kafka lacks") {
+	if said, err := c.run("operate", "log", "tail", "-n", "1"); err == nil ||
+		!strings.Contains(said, "`navlog doctor` says what this user of Kafka lacks") {
 		t.Errorf("log tail: %v\n%s", err, said)
 	}
 	if said, err := c.run("grant"); err != nil {
@@ -228,14 +243,16 @@ func startChain(t *testing.T) (*engines.Anvil, *devchain.Contracts) {
 
 // writeConfiguration writes the configuration file that all programs share, with further sections, and returns its
 // path. The prefix is that of the databases of ClickHouse.
-func writeConfiguration(t *testing.T, prefix, rpc string, contracts *devchain.Contracts, caFile string, more map[string]any) string {
+func writeConfiguration(t *testing.T, prefix, rpc string, contracts *devchain.Contracts, caFile string,
+	more map[string]any) string {
 	t.Helper()
 	var vaults []map[string]any
 	for _, v := range contracts.Vaults {
 		vaults = append(vaults, map[string]any{"address": v.Address.Hex(), "startBlock": v.StartBlock})
 	}
 	sections := map[string]any{
-		"chain":      map[string]any{"id": contracts.ChainID, "rpc": []string{rpc}, "vaults": vaults, "pollInterval": "100ms"},
+		"chain": map[string]any{"id": contracts.ChainID, "rpc": []string{rpc}, "vaults": vaults,
+			"pollInterval": "100ms"},
 		"clickhouse": map[string]any{"addr": enginetest.ClickHouse(t), "prefix": fmt.Sprintf("%s%d", prefix, os.Getpid())},
 		"postgres":   map[string]any{"url": enginetest.Postgres(t)},
 		"http":       map[string]any{"router": contracts.Router.Hex()},
@@ -256,7 +273,8 @@ func writeConfiguration(t *testing.T, prefix, rpc string, contracts *devchain.Co
 
 // command returns a service's command, or another one in its place, with the service's Kafka settings.
 func (c *composed) command(service string, args ...string) *exec.Cmd {
-	here := strings.NewReplacer("kafka:9092", c.kafka.Addr, "127.0.0.1:9094", c.kafka.Admin, "/run/secrets", c.kafka.Secrets)
+	here := strings.NewReplacer("kafka:9092", c.kafka.Addr, "127.0.0.1:9094", c.kafka.Admin, "/run/secrets",
+		c.kafka.Secrets)
 	settings := slices.Clone(c.settings)
 	for _, key := range slices.Sorted(maps.Keys(c.services[service].Environment)) {
 		if strings.HasPrefix(key, "NAVLOG_KAFKA_") {

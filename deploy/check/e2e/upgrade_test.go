@@ -315,7 +315,8 @@ func (u *upgrade) live(t *testing.T) (live struct{ State, Schema string }) {
 	return live
 }
 
-// moves lets the chain move and be reorganised, and waits until the API has the head and every event was delivered once.
+// moves lets the chain move and be reorganised, and waits until the API has the head and every event was delivered
+// once.
 func (u *upgrade) moves(t *testing.T) {
 	t.Helper()
 	u.steps(t, 6)

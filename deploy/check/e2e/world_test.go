@@ -88,7 +88,8 @@ func (w *world) start(t *testing.T) {
 	if len(w.Partners) != 2 || len(w.Contracts.Vaults) == 0 {
 		t.Fatalf("the ready file holds %d partners and %d vaults", len(w.Partners), len(w.Contracts.Vaults))
 	}
-	w.traffic = devchain.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
+	w.traffic = devchain.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID},
+		slog.New(slog.DiscardHandler))
 }
 
 // register gives each partner the receiver's URL, after trying requests that must be rejected and a URL that is
@@ -104,13 +105,15 @@ func (w *world) register(t *testing.T) {
 			w.post(t, p.APIKey, "", kind, body, status, oracle.Object{"ok": false, "error": refusal})
 		}
 		accepted := func(target string) {
-			w.post(t, p.APIKey, "", "application/json", `{"url":"`+target+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": target}})
+			w.post(t, p.APIKey, "", "application/json", `{"url":"`+target+`"}`, http.StatusOK,
+				oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": target}})
 		}
 		reason := func(r string) any { return oracle.Object{"reason": r} }
 		refused(400, "INVALID_BODY", nil, "application/json", `{"url":`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("scheme"), "application/json", `{"url":"http://127.0.0.1/"}`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("forbidden_address"), "application/json", `{"url":"https://10.0.0.1/"}`)
-		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json", `{"url":"https://me:secret@127.0.0.1/"}`)
+		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json",
+			`{"url":"https://me:secret@127.0.0.1/"}`)
 		refused(415, "UNSUPPORTED_MEDIA_TYPE", nil, "text/plain", `{"url":"https://127.0.0.1/"}`)
 		w.receiver.Expect(p)
 		accepted(w.receiver.Replaced(p))
@@ -119,7 +122,9 @@ func (w *world) register(t *testing.T) {
 	for _, p := range w.Partners {
 		w.reached(t, p)
 	}
-	w.post(t, "", "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
+	w.post(t, "", "", "application/json", `{"url":"https://127.0.0.1/"}`, 401,
+		oracle.Object{"ok": false,
+			"error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
 }
 
 // reached waits until the dispatcher uses a partner's newest URL, which it may read a second late: until a test event
@@ -141,7 +146,8 @@ func (w *world) reached(t *testing.T, p oracle.Partner) {
 // post sends a request to a path below the partner's webhooks, "" to register one, and compares the response.
 func (w *world) post(t *testing.T, key, path, kind, body string, status int, want any) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.API+api+"/partner/webhooks"+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.API+api+"/partner/webhooks"+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +287,8 @@ func (w *world) past(t *testing.T, now present) {
 		blocks = blocks[:3]
 	}
 	for i, block := range blocks {
-		at := oracle.Moment{Block: block, Seq: now.seq, AsOf: url.Values{"asOfBlock": {fmt.Sprint(block)}}, Brief: i > 0 || !first}
+		at := oracle.Moment{Block: block, Seq: now.seq, AsOf: url.Values{"asOfBlock": {fmt.Sprint(block)}}, Brief: i > 0 ||
+			!first}
 		w.same(t, fmt.Sprint("as of block ", block), w.questions(t, now.history, at))
 	}
 }

@@ -119,7 +119,8 @@ func (h *history) vaults(of knowledge) (vaults []*event.Vault, later uint64) {
 		if n < of.created {
 			removed[a] = v.GetRemoved()
 		}
-		if n++; !slices.ContainsFunc(vaults, func(known *event.Vault) bool { return common.Address(known.GetAddress()) == a }) {
+		if n++; !slices.ContainsFunc(vaults,
+			func(known *event.Vault) bool { return common.Address(known.GetAddress()) == a }) {
 			vaults = append(vaults, v)
 		}
 	}

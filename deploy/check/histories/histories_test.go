@@ -75,9 +75,11 @@ func TestRandomHistories(t *testing.T) {
 	_ = group.Wait() // a history that fails reports it itself
 	t.Logf("%d histories, %.0f a minute: %s", all.played, float64(all.played)/time.Since(began).Minutes(), all.tally)
 	if all.content < compared*all.played {
-		t.Errorf("%d answers of status 200 were compared, fewer than %d for each history, so the test is incomplete", all.content, compared)
+		t.Errorf("%d answers of status 200 were compared, fewer than %d for each history, so the test is incomplete",
+			all.content, compared)
 	}
-	for what, n := range map[string]int{"no projector crashed": all.crashes, "nobody asked while units were written": all.asked, "no number was explained": all.explained,
+	for what, n := range map[string]int{"no projector crashed": all.crashes,
+		"nobody asked while units were written": all.asked, "no number was explained": all.explained,
 		"no projector died at a reorganisation": all.inside, "no vault joined late": all.joined} {
 		if n == 0 && *plays >= 50 {
 			t.Errorf("%s, so the test is incomplete", what)
@@ -108,6 +110,7 @@ func play(t *testing.T, l *lane, number uint64) {
 	if h.differing > 0 || err != nil {
 		report := append(h.lines, h.said.lines()...)
 		// The differences come last, where they are visible even if the report is cut.
-		t.Errorf("\n%s\nhistory %d: %d of %d answers differ, error: %v\nagain: make property HISTORIES=1 SEED=%d", strings.Join(report, "\n"), number, h.differing, h.answers, err, number)
+		t.Errorf("\n%s\nhistory %d: %d of %d answers differ, error: %v\nagain: make property HISTORIES=1 SEED=%d",
+			strings.Join(report, "\n"), number, h.differing, h.answers, err, number)
 	}
 }

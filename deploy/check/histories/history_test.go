@@ -85,17 +85,21 @@ func (t *tally) add(of tally) {
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("answers=%d of-status-200=%d numbers-explained=%d differing=%d asked-while-written=%d of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
-		t.answers, t.content, t.explained, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes, t.inside, t.joined)
+	return fmt.Sprintf("answers=%d of-status-200=%d numbers-explained=%d differing=%d asked-while-written=%d "+
+		"of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
+		t.answers, t.content, t.explained, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes,
+		t.inside, t.joined)
 }
 
 func newHistory(l *lane, number uint64) *history {
 	h := &history{lane: l, chainID: 1 + number%1_000_000_000, rng: rand.New(rand.NewPCG(number, 2)),
-		clickhouse: readmodel.DefaultConfig(), known: map[moment][]oracle.Question{}, generations: map[string][]knowledge{}, said: &tail{}}
+		clickhouse: readmodel.DefaultConfig(), known: map[moment][]oracle.Question{}, generations: map[string][]knowledge{},
+		said: &tail{}}
 	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units, "erc4626", "erc7540")
 	h.units, h.late = unitsOf(h.script)
 	h.clickhouse.Addr, h.clickhouse.QueryUser = l.clickHouse, "navlog_query"
-	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID) // the reader has rights on databases that begin with navlog_g
+	// the reader has rights on databases that begin with navlog_g
+	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID)
 	return h
 }
 
@@ -292,7 +296,8 @@ func (h *history) serve(ctx context.Context) error {
 		}
 		addr := h.server.it.Addr()
 		if addr != "" {
-			h.client = &oracle.Client{Base: "http://" + addr, HTTP: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}}}
+			h.client = &oracle.Client{Base: "http://" + addr,
+				HTTP: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}}}
 		}
 		return addr != "", nil
 	})
@@ -301,7 +306,8 @@ func (h *history) serve(ctx context.Context) error {
 // startServer starts a server with or without a cache.
 func (h *history) startServer() {
 	config := query.DefaultConfig()
-	config.Listen, config.Router, config.PublicRateLimit, config.PartnerRateLimit = "127.0.0.1:0", router.Hex(), 0, 1_000_000
+	config.Listen, config.Router, config.PublicRateLimit, config.PartnerRateLimit = "127.0.0.1:0", router.Hex(), 0,
+		1_000_000
 	config.PublicEngineTime = 0 // a busy machine uses it up
 	if h.rng.IntN(2) == 0 {
 		config.CacheBytes = 0

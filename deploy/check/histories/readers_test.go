@@ -114,12 +114,15 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	}
 	switch {
 	case !ends || u.last > h.written:
-		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status(), about.seq))
+		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status(),
+			about.seq))
 		return nil
 	case u.head == 0: // a reorganisation has left no block, so there is no answer
 		return nil
-	case asked.past && (about.block != asked.block || about.block > u.head), !asked.past && about.block != u.head && !h.rewritten(about):
-		h.differs(fmt.Sprintf("%s: the answer is of seq %d, where the newest block is %d, and of block %d", q, about.seq, u.head, about.block))
+	case asked.past && (about.block != asked.block || about.block > u.head), !asked.past && about.block != u.head &&
+		!h.rewritten(about):
+		h.differs(fmt.Sprintf("%s: the answer is of seq %d, where the newest block is %d, and of block %d", q, about.seq,
+			u.head, about.block))
 		return nil
 	}
 	if !asked.past && about.block < u.head {
@@ -128,8 +131,8 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	return h.compareWith(q, about, u.vaults, got)
 }
 
-// routerSetting has a setting, which exists before any read model: it is answered while a generation is not built yet, so
-// its answer says nothing about what the generation has.
+// routerSetting has a setting, which exists before any read model: it is answered while a generation is not built yet,
+// so its answer says nothing about what the generation has.
 const routerSetting = "/api/v1/partner/router"
 
 // compareWith compares an answer with the expected answer for each knowledge that its generation may have after that
@@ -167,7 +170,8 @@ func (h *history) compareWith(q oracle.Question, about moment, records int, got 
 	}
 	h.count(got)
 	if len(left) == 0 {
-		h.differs(append(found, fmt.Sprintf("(generation %s, seq %d, block %d)", got.Generation(), about.seq, about.block))...)
+		h.differs(append(found, fmt.Sprintf("(generation %s, seq %d, block %d)", got.Generation(), about.seq,
+			about.block))...)
 		return nil
 	}
 	if q.Endpoint() != routerSetting {

@@ -38,7 +38,8 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	l := &lane{clickHouse: enginetest.ClickHouse(t), kafka: chainlog.DefaultConfig()}
 	l.kafka.Brokers = brokers
 	var err error
-	l.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID(fmt.Sprint("lane-", n)), kgo.RecordPartitioner(kgo.ManualPartitioner())}, l.kafka.Options()...)...)
+	l.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID(fmt.Sprint("lane-", n)),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}, l.kafka.Options()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,8 @@ func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.C
 		return err
 	}
 	chainID := cursor.GetChainId()
-	all = append(all, &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: strconv.AppendUint(nil, chainID, 10), Value: value})
+	all = append(all, &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: strconv.AppendUint(nil, chainID, 10),
+		Value: value})
 	if err := l.producer.BeginTransaction(); err != nil {
 		return err
 	}

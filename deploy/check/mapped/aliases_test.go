@@ -30,7 +30,8 @@ func (s *system) order(kind string, vault common.Address, a vaults.Alias) {
 	argument, err := a.Encode()
 	must(s.t, err)
 	q := db.New(s.pool)
-	id, err := q.AddVaultCommand(s.t.Context(), db.AddVaultCommandParams{ChainID: chainID, Kind: kind, Vault: vault[:], Argument: []byte(argument)})
+	id, err := q.AddVaultCommand(s.t.Context(),
+		db.AddVaultCommandParams{ChainID: chainID, Kind: kind, Vault: vault[:], Argument: []byte(argument)})
 	must(s.t, err)
 	wait.Until(s.t, func() error {
 		c, err := q.VaultCommand(s.t.Context(), id)
@@ -82,7 +83,8 @@ func (s *system) brought(vault common.Address, want string) {
 // events returns the ids of the partner's deliveries, oldest first.
 func (s *system) events() (ids []string) {
 	s.t.Helper()
-	rows, err := s.pool.Query(s.t.Context(), "SELECT event_id::text FROM delivery WHERE partner_id = $1 ORDER BY sequence", partnerID)
+	rows, err := s.pool.Query(s.t.Context(), "SELECT event_id::text FROM delivery WHERE partner_id = $1 ORDER BY sequence",
+		partnerID)
 	must(s.t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -186,7 +188,8 @@ func TestAliases(t *testing.T) {
 	if ids := s.events(); len(ids) != 1 {
 		t.Errorf("the deliveries are %v: want that of the deposit after the alias", ids)
 	}
-	s.says("/explain?of="+url.QueryEscape("/api/v1/partner/stats")+"&field="+url.QueryEscape("/byVault/"+s.vault.Hex()+"/totalVolume"), `"value":"8000000"`)
+	s.says("/explain?of="+url.QueryEscape("/api/v1/partner/stats")+"&field="+
+		url.QueryEscape("/byVault/"+s.vault.Hex()+"/totalVolume"), `"value":"8000000"`)
 	s.statement(s.vault, 2)
 	s.provenStatement(s.vault)
 
@@ -200,7 +203,8 @@ func TestAliases(t *testing.T) {
 	mine(20)
 	s.webhook("deposit.referral", carol.Hex())
 	ids := s.events()
-	if distinct := slices.Compact(slices.Sorted(slices.Values(ids))); len(ids) != 3+int(fromLagoon) || len(distinct) != len(ids) {
+	if distinct := slices.Compact(slices.Sorted(slices.Values(ids))); len(ids) != 3+int(fromLagoon) ||
+		len(distinct) != len(ids) {
 		t.Errorf("%d deliveries, %d of them distinct, want %d", len(ids), len(distinct), 3+fromLagoon)
 	}
 	s.agree()

@@ -81,7 +81,8 @@ nav: {from: valuation}
 `
 
 // emitter is a contract that emits its input as a log: four topics, and then the data.
-var emitter = hexutil.MustDecode("0x601b600c600039601b6000f3" + "6080360380608060003760603560403560203560003584" + "6000a400")
+var emitter = hexutil.MustDecode("0x601b600c600039601b6000f3" + "6080360380608060003760603560403560203560003584" +
+	"6000a400")
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -320,7 +321,8 @@ func (s *system) noRouter() {
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
 	must(s.t, err)
-	if r.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "NOT_FOUND") || !strings.Contains(string(body), "no deposit router") {
+	if r.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "NOT_FOUND") ||
+		!strings.Contains(string(body), "no deposit router") {
 		s.t.Errorf("the router is %s: %s", r.Status, body)
 	}
 }
@@ -389,8 +391,10 @@ func TestMappedVault(t *testing.T) {
 	}
 	// Given a history that is backfilled, in which one deposit lacks its companion.
 	s.transact(bought(alice, 1, partnerID, 5_000_000, 4_000_000)...)
-	s.transact(emits(s.desk, "Bought(address,uint256,uint32,uint256)", bob, 9, partnerID, 1), emits(s.vault, "Unheard(uint256)", 1, 2, 3))
-	s.transact(emits(s.vault, "Marked(uint256,uint256,uint256,uint256,uint256,uint256)", 1, 2, 3, 1_250_000_000_000_000_000, 5_000_000, 4_000_000))
+	s.transact(emits(s.desk, "Bought(address,uint256,uint32,uint256)", bob, 9, partnerID, 1),
+		emits(s.vault, "Unheard(uint256)", 1, 2, 3))
+	s.transact(emits(s.vault, "Marked(uint256,uint256,uint256,uint256,uint256,uint256)", 1, 2, 3,
+		1_250_000_000_000_000_000, 5_000_000, 4_000_000))
 	must(t, devchain.Mine(t.Context(), s.node, 20))
 	s.start()
 	s.says("/users/"+alice.Hex(), `"totalDeposited":"5000000"`)
@@ -404,8 +408,10 @@ func TestMappedVault(t *testing.T) {
 	s.says("/vaults", `"Shop"`, `"SHOP"`, `"USD"`, `"navPerShare":"1250000000000000000"`)
 	s.kinds("Bought", "Bought", "Marked", "Bought", "Bought", "Asked", "Paid", "Paid")
 
-	s.says("/vaults/"+s.vault.Hex(), `"capabilities":{"deposits":true,"expiry":false,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":false}`)
-	s.says("/settlement/summary", `"depositsToSweep":{"count":null,"totalAmount":null}`, `"withdrawalsToFund":{"count":0,"totalAmount":"0"}`)
+	s.says("/vaults/"+s.vault.Hex(),
+		`"capabilities":{"deposits":true,"expiry":false,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":false}`)
+	s.says("/settlement/summary", `"depositsToSweep":{"count":null,"totalAmount":null}`,
+		`"withdrawalsToFund":{"count":0,"totalAmount":"0"}`)
 	s.noRouter()
 
 	// And the newest blocks are replaced by others.

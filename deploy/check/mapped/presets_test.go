@@ -48,7 +48,8 @@ func TestPresets(t *testing.T) {
 		plays[preset] = play
 		t.Logf("a vault of %s is deployed", preset)
 		must(t, play.Steps(t.Context(), 14))
-		v := vaults.Config{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: oftenSampled(t, preset), Sources: map[string]vaults.SourceConfig{}}
+		v := vaults.Config{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock,
+			Mapping: oftenSampled(t, preset), Sources: map[string]vaults.SourceConfig{}}
 		for role, address := range play.Sources {
 			if role != "vault" {
 				v.Sources[role] = vaults.SourceConfig{Address: address.Hex()}
@@ -110,8 +111,8 @@ func oftenSampled(t *testing.T, preset string) string {
 	return file
 }
 
-// values waits until the newest NAV in the API, of a vault whose NAV is sampled, is of the newest sampled block or a later
-// log, and equals what the contract returns there.
+// values waits until the newest NAV in the API, of a vault whose NAV is sampled, is of the newest sampled block or a
+// later log, and equals what the contract returns there.
 func (s *system) values(play *devchain.Play) {
 	s.t.Helper()
 	vault := play.Sources["vault"]
@@ -141,7 +142,8 @@ func (s *system) values(play *devchain.Play) {
 		if at == nil || at.Uint64() < head-head%every {
 			return fmt.Errorf("%s: the newest NAV is before block %d: %v", play.Preset, head-head%every, nav)
 		}
-		if said, err = s.client.CallContract(s.t.Context(), ethereum.CallMsg{To: &vault, Data: mapping.SampleCall(digits)}, at); err != nil {
+		if said, err = s.client.CallContract(s.t.Context(), ethereum.CallMsg{To: &vault, Data: mapping.SampleCall(digits)},
+			at); err != nil {
 			return err
 		}
 		if want := new(big.Int).SetBytes(said); nav["navPerShare"] != want.String() {
@@ -183,7 +185,8 @@ func (s *system) provenStatement(vault common.Address) {
 			must(s.t, err)
 		}
 		at := func(h *types.Header) string { return time.Unix(int64(h.Time), 0).UTC().Format(time.RFC3339) }
-		q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+"/partner/statement?from="+at(begin)+"&to="+at(end), nil)
+		q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
+			s.api+"/partner/statement?from="+at(begin)+"&to="+at(end), nil)
 		must(s.t, err)
 		q.Header.Set("X-Api-Key", s.key)
 		r, err := http.DefaultClient.Do(q)
@@ -201,13 +204,15 @@ func (s *system) provenStatement(vault common.Address) {
 		return err
 	})
 	var again bytes.Buffer
-	if _, err := statement.Rebuild(s.t.Context(), &again, d.Header, s.client, texts, nil); err != nil || !bytes.Equal(again.Bytes(), d.Body) {
+	if _, err := statement.Rebuild(s.t.Context(), &again, d.Header, s.client, texts, nil); err != nil ||
+		!bytes.Equal(again.Bytes(), d.Body) {
 		s.t.Errorf("the statement is\n%s\nand by the chain, %v\n%s", d.Body, err, again.Bytes())
 	}
 	presets, err := statement.BuiltIn()
 	must(s.t, err)
 	var unknown *statement.UnknownMapping
-	if _, err := statement.Rebuild(s.t.Context(), io.Discard, d.Header, s.client, presets, nil); statedFile != "" && !errors.As(err, &unknown) {
+	if _, err := statement.Rebuild(s.t.Context(), io.Discard, d.Header, s.client, presets, nil); statedFile != "" &&
+		!errors.As(err, &unknown) {
 		s.t.Errorf("without the text of a mapping: %v", err)
 	}
 }
@@ -221,9 +226,10 @@ func (s *system) leavesOut(play *devchain.Play) {
 		except             string // the kind of events that contain them nevertheless
 	}
 	want := map[string]absent{"erc7540": {requests: []string{"assetsEstimate", "receiverAddress"}},
-		"lagoon-v0.6": {requests: []string{"assetsEstimate", "receiverAddress"}}, "yo": {requests: []string{"receiverAddress"}},
-		"veda":  {requests: []string{"receiverAddress"}, deposits: []string{"senderAddress"}, except: "BulkDeposit"},
-		"midas": {requests: []string{"assetsEstimate"}}}[play.Preset]
+		"lagoon-v0.6": {requests: []string{"assetsEstimate", "receiverAddress"}},
+		"yo":          {requests: []string{"receiverAddress"}},
+		"veda":        {requests: []string{"receiverAddress"}, deposits: []string{"senderAddress"}, except: "BulkDeposit"},
+		"midas":       {requests: []string{"assetsEstimate"}}}[play.Preset]
 	vault := play.Sources["vault"].Hex()
 	complete := map[any]bool{} // the ids of events that contain all fields
 	if want.except != "" {
@@ -255,7 +261,8 @@ func (s *system) leavesOut(play *devchain.Play) {
 	must(s.t, err)
 	for _, e := range queued(entries) {
 		unknown := slices.Contains(want.requests, "assetsEstimate") || play.Preset == "erc4626" // erc4626 has no queue
-		if amount := e["withdrawalsToFund"].(map[string]any)["totalAmount"]; e["vaultAddress"] == vault && (amount == nil) != unknown {
+		if amount := e["withdrawalsToFund"].(map[string]any)["totalAmount"]; e["vaultAddress"] == vault &&
+			(amount == nil) != unknown {
 			s.t.Errorf("%s: to fund are %v", play.Preset, amount)
 		}
 	}
@@ -311,7 +318,8 @@ func (s *system) explains(play *devchain.Play) {
 			return err
 		}
 		for _, u := range queued(users) {
-			for field, explained := range map[string]bool{"totalDeposited": single.Deposits, "totalWithdrawn": single.Claims, "firstSeen": true} {
+			for field, explained := range map[string]bool{"totalDeposited": single.Deposits, "totalWithdrawn": single.Claims,
+				"firstSeen": true} {
 				if err := compare(of+"/users", fmt.Sprintf("/%s/%s", u["address"], field), u[field], explained); err != nil {
 					return err
 				}
@@ -393,7 +401,8 @@ func (s *system) agrees(play *devchain.Play) {
 	s.t.Helper()
 	var want big.Int
 	for _, u := range play.Users() {
-		for _, method := range map[string][]string{"lagoon-v0.6": {"pendingRedeemRequest"}, "midas": {"pendingShares"}}[play.Preset] {
+		for _, method := range map[string][]string{"lagoon-v0.6": {"pendingRedeemRequest"},
+			"midas": {"pendingShares"}}[play.Preset] {
 			n, err := play.Number(s.t.Context(), method, u)
 			must(s.t, err)
 			want.Add(&want, n)

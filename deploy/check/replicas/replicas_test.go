@@ -1,7 +1,7 @@
-// Package replicas checks navlog's use of a ClickHouse cluster as far as the embedded engine allows it: two servers of the
-// present version and a ZooKeeper. The engine rejects ON CLUSTER and cannot fetch parts from another replica, so its
-// replicated tables accept no insert: the test runs each statement ON CLUSTER on every server, and checks what a writer
-// and a reader do with such tables.
+// Package replicas checks navlog's use of a ClickHouse cluster as far as the embedded engine allows it: two servers of
+// the present version and a ZooKeeper. The engine rejects ON CLUSTER and cannot fetch parts from another replica, so
+// its replicated tables accept no insert: the test runs each statement ON CLUSTER on every server, and checks what a
+// writer and a reader do with such tables.
 package replicas
 
 import (
@@ -46,7 +46,8 @@ func (c *cluster) Exec(ctx context.Context, statement string, args ...any) error
 	if !on {
 		return c.Conn.Exec(ctx, statement, args...)
 	}
-	if strings.HasPrefix(before, "CREATE TABLE") { // the path of a table in ZooKeeper has its UUID, which ON CLUSTER chooses
+	if strings.HasPrefix(before, "CREATE TABLE") {
+		// the path of a table in ZooKeeper has its UUID, which ON CLUSTER chooses
 		before += fmt.Sprintf(" UUID '%s'", uuid.New())
 	}
 	for _, server := range c.all {
@@ -97,12 +98,14 @@ func TestReplicas(t *testing.T) {
 	paths := map[string]string{}
 	for i, server := range c.all {
 		var found []replica
-		must(t, server.Select(t.Context(), &found, "SELECT table, zookeeper_path, replica_name, total_replicas FROM system.replicas ORDER BY table"))
+		must(t, server.Select(t.Context(), &found,
+			"SELECT table, zookeeper_path, replica_name, total_replicas FROM system.replicas ORDER BY table"))
 		if len(found) != 2 {
 			t.Fatalf("server %d has the replicated tables %+v, want events and lists", i+1, found)
 		}
 		for _, r := range found {
-			if r.Total != 2 || r.Name != fmt.Sprint(i+1) || !strings.HasPrefix(r.Path, "/clickhouse/tables/") || !strings.HasSuffix(r.Path, "/1") {
+			if r.Total != 2 || r.Name != fmt.Sprint(i+1) || !strings.HasPrefix(r.Path, "/clickhouse/tables/") ||
+				!strings.HasSuffix(r.Path, "/1") {
 				t.Errorf("server %d: %+v", i+1, r)
 			}
 			if before := paths[r.Table]; before != "" && before != r.Path {
@@ -127,7 +130,8 @@ func TestReplicas(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	counts := write.Counts{
-		Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(int) {},
+		Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {},
+		Quarantined: func(int) {},
 	}
 	w, err := write.Open(t.Context(), conn, ch, database, false, nil, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)

@@ -54,8 +54,8 @@ func limitOf(what string) float64 {
 const samplesNeeded = 10
 
 // judge compares each series of the last quarter of the blocks with the second quarter: the first is for warming up. It
-// compares lower quartiles. Work that is in progress only adds to a value, for at most a part of the time, and a leak adds
-// to all values after it.
+// compares lower quartiles. Work that is in progress only adds to a value, for at most a part of the time, and a leak
+// adds to all values after it.
 func judge(samples []sample, blocks uint64) (table string, faults []string) {
 	quarters := func(of series) (early, late []float64) {
 		for _, s := range samples {
@@ -91,7 +91,8 @@ func judge(samples []sample, blocks uint64) (table string, faults []string) {
 		before, after, limit := lowerQuartile(early), lowerQuartile(late), limitOf(of.what)
 		fmt.Fprintf(w, "%s\t%s\t%.4g\t%.4g\t%g\t%d, %d\n", of.of, of.what, before, after, limit, len(early), len(late))
 		if after > before+limit {
-			faults = append(faults, fmt.Sprintf("%s: %s grew from %.4g to %.4g, and may grow by %g", of.of, of.what, before, after, limit))
+			faults = append(faults, fmt.Sprintf("%s: %s grew from %.4g to %.4g, and may grow by %g", of.of, of.what, before,
+				after, limit))
 		}
 	}
 	if len(all) == 0 {
@@ -167,7 +168,8 @@ func (s *sampler) start(ctx context.Context, fail func(error)) (stop func()) {
 // take takes a sample unless there were several generations a short time ago.
 func (s *sampler) take(ctx context.Context, several *time.Time) error {
 	var generations int
-	if err := s.Pool.QueryRow(ctx, "SELECT count(*) FROM generation WHERE state <> 'dropped'").Scan(&generations); err != nil {
+	if err := s.Pool.QueryRow(ctx,
+		"SELECT count(*) FROM generation WHERE state <> 'dropped'").Scan(&generations); err != nil {
 		return err
 	}
 	if generations != 1 {
@@ -211,7 +213,8 @@ func (s *sampler) read(ctx context.Context, p *fleet.Program, values map[series]
 	}
 	values[series{p.Name, "goroutines"}] = metrics["go_goroutines"]
 	// The next collection begins when the heap has grown by GOGC percent since the last one.
-	values[series{p.Name, "live heap, MiB"}] = metrics["go_memstats_next_gc_bytes"] / (1 + metrics["go_gc_gogc_percent"]/100) / mib
+	values[series{p.Name,
+		"live heap, MiB"}] = metrics["go_memstats_next_gc_bytes"] / (1 + metrics["go_gc_gogc_percent"]/100) / mib
 	values[series{p.Name, "resident, MiB"}] = float64(resident) / mib
 	values[series{p.Name, "files"}] = float64(open.Files)
 	others := open.Sockets
@@ -226,11 +229,13 @@ func (s *sampler) read(ctx context.Context, p *fleet.Program, values map[series]
 // readEngines counts the sessions at the engines, those of this process and of commands included.
 func (s *sampler) readEngines(ctx context.Context, values map[series]float64) error {
 	var sessions int64
-	if err := s.Pool.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").Scan(&sessions); err != nil {
+	if err := s.Pool.QueryRow(ctx,
+		"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").Scan(&sessions); err != nil {
 		return err
 	}
 	values[series{"PostgreSQL", "connections"}] = float64(sessions)
-	if err := s.Conn.QueryRow(ctx, "SELECT value FROM system.metrics WHERE metric = 'TCPConnection'").Scan(&sessions); err != nil {
+	if err := s.Conn.QueryRow(ctx,
+		"SELECT value FROM system.metrics WHERE metric = 'TCPConnection'").Scan(&sessions); err != nil {
 		return err
 	}
 	values[series{"ClickHouse", "connections"}] = float64(sessions)
@@ -254,15 +259,17 @@ func TestJudge(t *testing.T) {
 		value func(uint64) float64
 		fails bool
 	}{
-		"constant":                     {"goroutines", func(uint64) float64 { return 90 }, false},
-		"one goroutine a block":        {"goroutines", func(b uint64) float64 { return 90 + float64(b) }, true},
-		"one goroutine a rebuild":      {"goroutines", func(b uint64) float64 { return 90 + rebuilds(b) }, true},
-		"one connection a rebuild":     {"connections to Kafka", func(b uint64) float64 { return 4 + rebuilds(b) }, true},
-		"one file a rebuild":           {"files", func(b uint64) float64 { return 7 + rebuilds(b) }, true},
-		"2 kB a block":                 {"live heap, MiB", func(b uint64) float64 { return 5 + float64(b)*2/1024 }, true},
-		"grows until the first day":    {"goroutines", func(b uint64) float64 { return 90 + float64(min(b, blocks/4)) }, false},
-		"falls":                        {"goroutines", func(b uint64) float64 { return 9000 - float64(b) }, false},
-		"bursts half of the late time": {"goroutines", func(b uint64) float64 { return 90 + 50*float64(b/30%2)*float64(b/(blocks/2)) }, false},
+		"constant":                 {"goroutines", func(uint64) float64 { return 90 }, false},
+		"one goroutine a block":    {"goroutines", func(b uint64) float64 { return 90 + float64(b) }, true},
+		"one goroutine a rebuild":  {"goroutines", func(b uint64) float64 { return 90 + rebuilds(b) }, true},
+		"one connection a rebuild": {"connections to Kafka", func(b uint64) float64 { return 4 + rebuilds(b) }, true},
+		"one file a rebuild":       {"files", func(b uint64) float64 { return 7 + rebuilds(b) }, true},
+		"2 kB a block":             {"live heap, MiB", func(b uint64) float64 { return 5 + float64(b)*2/1024 }, true},
+		"grows until the first day": {"goroutines", func(b uint64) float64 { return 90 + float64(min(b, blocks/4)) },
+			false},
+		"falls": {"goroutines", func(b uint64) float64 { return 9000 - float64(b) }, false},
+		"bursts half of the late time": {"goroutines",
+			func(b uint64) float64 { return 90 + 50*float64(b/30%2)*float64(b/(blocks/2)) }, false},
 	} {
 		if faults := run(c.what, c.value); (len(faults) > 0) != c.fails {
 			t.Errorf("%s: %q, want a fault: %v", name, faults, c.fails)
@@ -271,7 +278,8 @@ func TestJudge(t *testing.T) {
 	if _, faults := judge(nil, blocks); len(faults) == 0 {
 		t.Error("a run without samples succeeds")
 	}
-	few := []sample{{blocks / 4, map[series]float64{{"project", "files"}: 7}}, {blocks, map[series]float64{{"project", "files"}: 7}}}
+	few := []sample{{blocks / 4, map[series]float64{{"project", "files"}: 7}},
+		{blocks, map[series]float64{{"project", "files"}: 7}}}
 	if _, faults := judge(few, blocks); len(faults) != 1 {
 		t.Errorf("a run with a sample in each quarter: %q", faults)
 	}

@@ -39,7 +39,8 @@ const (
 )
 
 func newReaders(s *system) *readers {
-	r := &readers{api: s.serve().API, key: s.Partners[0].APIKey, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
+	r := &readers{api: s.serve().API, key: s.Partners[0].APIKey,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	for _, v := range s.Contracts.Vaults {
 		r.vaults = append(r.vaults, v.Address.Hex())
 	}
@@ -90,8 +91,10 @@ func (r *readers) start(ctx context.Context, fail func(error)) (stop func()) {
 // newest returns requests about the newest block: lists, a file, and those of a partner.
 func (r *readers) newest() []string {
 	paths := []string{
-		"/api/v1/users", "/api/v1/events", "/api/v1/events?format=csv", "/api/v1/reorganisations", "/api/v1/queues/withdrawals",
-		"/api/v1/settlement/summary", "/api/v1/partner/stats", "/api/v1/partner/deposits", "/api/v1/partner/webhooks/deliveries", "/status",
+		"/api/v1/users", "/api/v1/events", "/api/v1/events?format=csv", "/api/v1/reorganisations",
+		"/api/v1/queues/withdrawals",
+		"/api/v1/settlement/summary", "/api/v1/partner/stats", "/api/v1/partner/deposits",
+		"/api/v1/partner/webhooks/deliveries", "/status",
 	}
 	for _, v := range r.vaults {
 		paths = append(paths, "/api/v1/vaults/"+v, "/api/v1/vaults/"+v+"/nav", "/api/v1/vaults/"+v+"/users")

@@ -1,5 +1,5 @@
-// Package soak lets all programs follow a day of a chain, compressed into minutes, and checks that no process grows: its
-// memory, goroutines, open files and connections.
+// Package soak lets all programs follow a day of a chain, compressed into minutes, and checks that no process grows:
+// its memory, goroutines, open files and connections.
 //
 //	miner ──▶ anvil ──▶ ingest ──▶ Kafka ──▶ project ──▶ ClickHouse ──▶ serve ◀── readers
 //	                                 │          ▲
@@ -116,7 +116,8 @@ func (s *system) mine(ctx context.Context) error {
 	rebuilt <- nil
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	var nextUse, nextReorganisation, nextRebuild, nextOutage uint64 = usedEvery, reorganisedEvery, day / rebuildsADay, day / outagesADay
+	var nextUse, nextReorganisation, nextRebuild, nextOutage uint64 = usedEvery, reorganisedEvery, day / rebuildsADay,
+		day / outagesADay
 	for first, head := uint64(0), uint64(0); ; {
 		at, err := s.Head(ctx)
 		if err != nil {
@@ -257,7 +258,8 @@ func TestSoak(t *testing.T) {
 	must(t, errors.Join(err, verdict.Err()))
 
 	hours := (time.Duration(s.blocks) * blockTime).Hours()
-	t.Logf("%d blocks (%.0f h) in %.0f s, of which the miner waited %.0f s for the programs: %d steps of traffic, %d reorganisations, %d rebuilds",
+	t.Logf("%d blocks (%.0f h) in %.0f s, of which the miner waited %.0f s for the programs: %d steps of traffic, %d "+
+		"reorganisations, %d rebuilds",
 		s.blocks, hours, mined.Seconds(), s.waited.Seconds(), s.used, s.reorganisations, s.rebuilds)
 	requests, late := s.readers.requests.Load(), s.readers.late.Load()
 	t.Logf("%d requests of readers, %d of them not served in time, %d streams; %d requests with webhooks were refused",

@@ -72,7 +72,8 @@ func composeFiles(t *testing.T) []string {
 }
 
 // kafkaUsers is the Kafka user of each service.
-var kafkaUsers = map[string]string{"ingest": chainlog.Ingest, "project": chainlog.Project, "dispatch": chainlog.Dispatch, "operate": chainlog.Operator, "verify": chainlog.Project}
+var kafkaUsers = map[string]string{"ingest": chainlog.Ingest, "project": chainlog.Project,
+	"dispatch": chainlog.Dispatch, "operate": chainlog.Operator, "verify": chainlog.Project}
 
 // Every service has a health check, and starts only after the services that it cannot work without are
 // healthy.
@@ -102,10 +103,12 @@ func TestComposeOrder(t *testing.T) {
 		if len(s.Healthcheck.Test) < 2 && !slices.Contains(end, name) {
 			t.Errorf("service %s has no health check", name)
 		}
-		if _, comes := kafkaUsers[name]; comes && name != "operate" && s.DependsOn["grant"].Condition != "service_completed_successfully" {
+		if _, comes := kafkaUsers[name]; comes && name != "operate" &&
+			s.DependsOn["grant"].Condition != "service_completed_successfully" {
 			t.Errorf("service %s does not wait until Kafka knows its user", name)
 		}
-		if slices.Contains([]string{"ingest", "project", "serve", "dispatch", "operate", "grant", "verify"}, name) && s.DependsOn["migrate"].Condition != "service_completed_successfully" {
+		if slices.Contains([]string{"ingest", "project", "serve", "dispatch", "operate", "grant", "verify"}, name) &&
+			s.DependsOn["migrate"].Condition != "service_completed_successfully" {
 			t.Errorf("service %s does not wait until the tables are up to date", name)
 		}
 		for _, engine := range engines {
@@ -128,7 +131,8 @@ func TestComposeIsSafe(t *testing.T) {
 		if name == "verify" {
 			login = "navlog_project" // it reads what project wrote
 		}
-		if at := s.Environment["NAVLOG_POSTGRES_URL"]; !strings.HasPrefix(at, "postgres://"+login+"@") || s.Environment["NAVLOG_POSTGRES_SKIP_MIGRATIONS"] != "true" {
+		if at := s.Environment["NAVLOG_POSTGRES_URL"]; !strings.HasPrefix(at, "postgres://"+login+"@") ||
+			s.Environment["NAVLOG_POSTGRES_SKIP_MIGRATIONS"] != "true" {
 			t.Errorf("service %s uses PostgreSQL as %s, or migrates by itself", name, at)
 		}
 		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") {
@@ -141,7 +145,8 @@ func TestComposeIsSafe(t *testing.T) {
 			name = "kafka"
 		}
 		if s.Image != built || s.PullPolicy != "${NAVLOG_PULL:-never}" || len(s.Command) == 0 || s.Command[0] != name {
-			t.Errorf("service %s does not run `navlog %s` of the image that is built here, or of the released one in .env", name, name)
+			t.Errorf("service %s does not run `navlog %s` of the image that is built here, or of the released one in .env", name,
+				name)
 		}
 		// Several services that build the same tag would race for it.
 		if builds := s.Build.Dockerfile == "deploy/docker/Dockerfile"; builds != (name == "migrate") {
@@ -193,10 +198,15 @@ func TestComposeIsSafe(t *testing.T) {
 	// Each program has only its own secrets, so that an intruder in one of them gains no more than these.
 	for secret, holders := range map[string][]string{
 		"secret_key": {"dispatch", "operate"}, "statement_key": {"serve"},
-		"postgres": {"postgres"}, "postgres_migrate": {"migrate", "postgres"}, "postgres_ingest": {"ingest", "postgres"}, "postgres_project": {"postgres", "project", "verify"},
-		"postgres_serve": {"postgres", "serve"}, "postgres_dispatch": {"dispatch", "postgres"}, "postgres_operator": {"grant", "operate", "postgres"},
-		"clickhouse": {"clickhouse"}, "clickhouse_project": {"clickhouse", "project", "verify"}, "chain_rpc": {"ingest", "verify"}, "clickhouse_query": {"clickhouse", "serve"},
-		"kafka_admin": {"grant", "kafka"}, "kafka_ingest": {"grant", "ingest"}, "kafka_project": {"grant", "project", "verify"}, "kafka_dispatch": {"dispatch", "grant"}, "kafka_operator": {"grant", "operate"},
+		"postgres": {"postgres"}, "postgres_migrate": {"migrate", "postgres"}, "postgres_ingest": {"ingest", "postgres"},
+		"postgres_project": {"postgres", "project", "verify"},
+		"postgres_serve":   {"postgres", "serve"}, "postgres_dispatch": {"dispatch", "postgres"},
+		"postgres_operator": {"grant", "operate", "postgres"},
+		"clickhouse":        {"clickhouse"}, "clickhouse_project": {"clickhouse", "project", "verify"},
+		"chain_rpc": {"ingest", "verify"}, "clickhouse_query": {"clickhouse", "serve"},
+		"kafka_admin": {"grant", "kafka"}, "kafka_ingest": {"grant", "ingest"},
+		"kafka_project": {"grant", "project", "verify"}, "kafka_dispatch": {"dispatch", "grant"},
+		"kafka_operator": {"grant", "operate"},
 	} {
 		var have []string
 		for name, s := range c.Services {
@@ -248,7 +258,8 @@ func TestComposeClickHouseRights(t *testing.T) {
 			t.Errorf("service %s writes to ClickHouse as %q", name, user)
 		}
 	}
-	if !slices.Contains(c.Services["clickhouse"].Volumes, "./clickhouse-project-user.xml:/etc/clickhouse-server/users.d/navlog-project.xml:ro") {
+	if !slices.Contains(c.Services["clickhouse"].Volumes,
+		"./clickhouse-project-user.xml:/etc/clickhouse-server/users.d/navlog-project.xml:ro") {
 		t.Error("ClickHouse does not know the login of project")
 	}
 	var file struct {
@@ -294,7 +305,8 @@ var pinnable = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:-[a-z/-]+:v?[0-9]+(\.[0-9]+
 func mounted(t *testing.T, s service) (texts []string) {
 	t.Helper()
 	for _, v := range s.Volumes {
-		if file, _, _ := strings.Cut(v, ":"); strings.HasPrefix(file, "./") && file != "./files" { // whose files are the operator's
+		if file, _, _ := strings.Cut(v, ":"); strings.HasPrefix(file, "./") && file != "./files" {
+			// whose files are the operator's
 			b, err := os.ReadFile("../../docker/" + file)
 			if err != nil {
 				t.Fatal(err)
@@ -315,10 +327,12 @@ func TestComposeUsersOfKafka(t *testing.T) {
 		user, comes := kafkaUsers[name]
 		want := map[string]string{}
 		if comes {
-			want = map[string]string{"BROKERS": "kafka:9092", "SASL_MECHANISM": "SCRAM-SHA-512", "SASL_USER": chainlog.UserName(user), "SASL_PASSWORD_FILE": "/run/secrets/kafka_" + user}
+			want = map[string]string{"BROKERS": "kafka:9092", "SASL_MECHANISM": "SCRAM-SHA-512",
+				"SASL_USER": chainlog.UserName(user), "SASL_PASSWORD_FILE": "/run/secrets/kafka_" + user}
 		}
 		if name == "grant" {
-			want = map[string]string{"BROKERS": "127.0.0.1:9094", "SASL_MECHANISM": "PLAIN", "SASL_USER": "admin", "SASL_PASSWORD_FILE": "/run/secrets/kafka_admin"}
+			want = map[string]string{"BROKERS": "127.0.0.1:9094", "SASL_MECHANISM": "PLAIN", "SASL_USER": "admin",
+				"SASL_PASSWORD_FILE": "/run/secrets/kafka_admin"}
 		}
 		got := map[string]string{}
 		for key, value := range s.Environment {
@@ -330,10 +344,12 @@ func TestComposeUsersOfKafka(t *testing.T) {
 			t.Errorf("service %s connects to Kafka as %v, want %v", name, got, want)
 		}
 	}
-	if s := c.Services["grant"]; !slices.Equal(s.Command, []string{"kafka", "grant", "--passwords", "/run/secrets"}) || s.NetworkMode != "service:kafka" {
+	if s := c.Services["grant"]; !slices.Equal(s.Command, []string{"kafka", "grant", "--passwords", "/run/secrets"}) ||
+		s.NetworkMode != "service:kafka" {
 		t.Errorf("the users of Kafka get their rights by %v in network %q", s.Command, s.NetworkMode)
 	}
-	if s := c.Services["kafka"]; !slices.Contains(s.Volumes, "./kafka/server.properties:/mnt/shared/config/server.properties:ro") || len(s.Environment) > 0 || len(s.Ports) > 0 {
+	if s := c.Services["kafka"]; !slices.Contains(s.Volumes,
+		"./kafka/server.properties:/mnt/shared/config/server.properties:ro") || len(s.Environment) > 0 || len(s.Ports) > 0 {
 		t.Error("the broker does not run with kafka/server.properties only, which the tests run with")
 	}
 }
@@ -362,7 +378,9 @@ func inDocker(t *testing.T, dir, script, path string) (string, error) {
 func TestComposeSecrets(t *testing.T) {
 	dir := t.TempDir()
 	before := map[string]string{"postgres_serve": "an earlier password", "secret_key": "AAAA//BBBB+CCCC="}
-	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("POSTGRES_SERVE_PASSWORD=an earlier password\n# a comment\nNAVLOG_SECRET_KEY=AAAA//BBBB+CCCC=\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ".env"),
+		[]byte("POSTGRES_SERVE_PASSWORD=an earlier password\n# a comment\nNAVLOG_SECRET_KEY=AAAA//BBBB+CCCC=\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	read := func() map[string]string {
@@ -433,7 +451,9 @@ func TestComposeSecrets(t *testing.T) {
 func TestComposePins(t *testing.T) {
 	dir := t.TempDir()
 	docker := func(answer string) {
-		if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\nfor last; do :; done\ncase $1 in pull) echo $last ;; image) "+answer+" ;; esac\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "docker"),
+			[]byte("#!/bin/sh\nfor last; do :; done\ncase $1 in pull) echo $last ;; image) "+answer+" ;; esac\n"),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -460,7 +480,8 @@ func TestComposePins(t *testing.T) {
 		t.Errorf("the failed script leaves an .env of %q: %v", b, err)
 	}
 	docker("echo some/where@sha256:$(echo $last | sha256sum | cut -d' ' -f1)")
-	others := []string{"BLACKBOX_EXPORTER", "CADDY", "CLICKHOUSE", "GO", "GRAFANA", "KAFKA", "NODE_EXPORTER", "POSTGRES", "PROMETHEUS"}
+	others := []string{"BLACKBOX_EXPORTER", "CADDY", "CLICKHOUSE", "GO", "GRAFANA", "KAFKA", "NODE_EXPORTER", "POSTGRES",
+		"PROMETHEUS"}
 	for i, released := range []string{"", "", "registry.example/navlog:v1.2.0", "registry.example/navlog:v1.2.0"} {
 		if i == 2 {
 			write(kept + "NAVLOG_IMAGE=" + released + "\n")
@@ -486,7 +507,8 @@ func TestComposePins(t *testing.T) {
 		}
 		slices.Sort(want)
 		slices.Sort(pinned)
-		if !found || !slices.Equal(pinned, want) || released != "" && !strings.Contains(rest, "NAVLOG_IMAGE="+released+"@sha256:") {
+		if !found || !slices.Equal(pinned, want) || released != "" &&
+			!strings.Contains(rest, "NAVLOG_IMAGE="+released+"@sha256:") {
 			t.Errorf(".env is\n%s", b)
 		}
 		if got := namesIn(t, dir); !slices.Equal(got, there) {
@@ -519,8 +541,10 @@ func TestComposeBehindAProxy(t *testing.T) {
 		}
 		networks = append(networks, network)
 	}
-	for peer, trusted := range map[string]bool{"172.17.0.1": true, "172.18.0.1": true, "172.31.255.254": true, "192.168.16.1": true, "8.8.8.8": false, "172.32.0.1": false} {
-		if got := slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(peer)) }); got != trusted {
+	for peer, trusted := range map[string]bool{"172.17.0.1": true, "172.18.0.1": true, "172.31.255.254": true,
+		"192.168.16.1": true, "8.8.8.8": false, "172.32.0.1": false} {
+		if got := slices.ContainsFunc(networks,
+			func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(peer)) }); got != trusted {
 			t.Errorf("X-Forwarded-For from %s is trusted: %v", peer, got)
 		}
 	}
@@ -530,15 +554,18 @@ func TestComposeBehindAProxy(t *testing.T) {
 // take is over.
 func TestComposeLetsProgramsStop(t *testing.T) {
 	longest := map[string]time.Duration{
-		"ingest":   chainlog.CommitTimeout,
-		"project":  seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../../projections/write/swap.go", "cursorAge"),
-		"serve":    query.DefaultConfig().ShutdownTimeout,
-		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),
+		"ingest": chainlog.CommitTimeout,
+		"project": seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t,
+			"../../../projections/write/swap.go", "cursorAge"),
+		"serve": query.DefaultConfig().ShutdownTimeout,
+		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go",
+			"writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),
 	}
 	c := loadCompose(t)
 	for name, takes := range longest {
 		if grace := c.Services[name].StopGrace; grace < takes+takes/2 {
-			t.Errorf("service %s is killed after %s (0 means 10s), but a commit may take %s: give it one and a half times that", name, grace, takes)
+			t.Errorf("service %s is killed after %s (0 means 10s), but a commit may take %s: give it one and a half times that",
+				name, grace, takes)
 		}
 	}
 }
@@ -569,12 +596,14 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored := strings.Split(string(b), "\n")
-	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/engines/kafka/lib", "/deploy/docker/.env*", "/deploy/docker/secrets"} {
+	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules",
+		"/deploy/engines/kafka/lib", "/deploy/docker/.env*", "/deploy/docker/secrets"} {
 		if !slices.Contains(ignored, path) {
 			t.Errorf(".dockerignore lacks %s, so the builder gets it", path)
 		}
 	}
-	if slices.ContainsFunc(ignored, func(line string) bool { return strings.HasPrefix(strings.Trim(line, "*/"), ".git") }) {
+	if slices.ContainsFunc(ignored,
+		func(line string) bool { return strings.HasPrefix(strings.Trim(line, "*/"), ".git") }) {
 		t.Error(".dockerignore has .git, without which `navlog version` prints no version")
 	}
 }

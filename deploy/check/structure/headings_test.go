@@ -42,7 +42,8 @@ func TestHeadingsExist(t *testing.T) {
 				return err
 			}
 			if place[2] == "" || !regexp.MustCompile(`(?m)^#+ `+regexp.QuoteMeta(place[2])+`$`).Match(page) {
-				t.Errorf("%s points to %s, which %s does not have as a heading: write it as it is there, in quotation marks", file, place[0], place[1])
+				t.Errorf("%s points to %s, which %s does not have as a heading: write it as it is there, in quotation marks", file,
+					place[0], place[1])
 			}
 		}
 		return nil

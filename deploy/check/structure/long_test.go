@@ -39,7 +39,8 @@ func TestLongTestsAreFound(t *testing.T) {
 			}
 			found++
 			if name := f.Name.Name; !strings.HasPrefix(name, "Test") && !(f.Recv == nil && slices.Contains(shorteners, name)) {
-				t.Errorf("%s: %s calls testing.Short for a test, but make test-long does not know it: call it in the test, or add the function here and to SHORTENS of the Makefile", path, name)
+				t.Errorf("%s: %s calls testing.Short for a test, but make test-long does not know it: call it in the test, or "+
+					"add the function here and to SHORTENS of the Makefile", path, name)
 			}
 		}
 		return nil

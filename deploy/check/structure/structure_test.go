@@ -43,7 +43,8 @@ func TestEveryRoomHasARule(t *testing.T) {
 	has := func(pattern, denied string) bool {
 		for _, r := range c.Linters.Settings.Depguard.Rules {
 			if r.Mode == "lax" && slices.Contains(r.Files, pattern) &&
-				slices.ContainsFunc(r.Deny, func(d struct{ Pkg string }) bool { return d.Pkg == "github.com/navlog/navlog/"+denied }) {
+				slices.ContainsFunc(r.Deny,
+					func(d struct{ Pkg string }) bool { return d.Pkg == "github.com/navlog/navlog/"+denied }) {
 				return true
 			}
 		}
@@ -63,7 +64,8 @@ func TestEveryRoomHasARule(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			room := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), filepath.Clean("../../..")+string(filepath.Separator)))
+			room := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file),
+				filepath.Clean("../../..")+string(filepath.Separator)))
 			if rooms++; !has("${base-path}/"+room+"/*.go", program) {
 				t.Errorf("no rule lists which rooms of its program %s may import: add one to .golangci.yaml", room)
 			}

@@ -33,7 +33,8 @@ var words = []struct{ find, write string }{
 	{`(?:is|are|was|were) to be`, "must be, or the verb"},
 	{`(?:believe|believes|believed|believing|beliefs?)`, "accept, unproven, trust"},
 	{`(?:answer|answers|answered) (?:with )?(?:2xx|[2-5][0-9][0-9])`, "respond with"},
-	{`(?:ask|asks|asked|asking) (?:a|the|an|another|one|each|any|every) (?:nodes?|endpoints?|API|chain|registry)`, "call, request"},
+	{`(?:ask|asks|asked|asking) (?:a|the|an|another|one|each|any|every) (?:nodes?|endpoints?|API|chain|registry)`,
+		"call, request"},
 	{`(?:say|says|said|saying) so`, "report this"},
 	{`(?:says|said|saying) nothing`, "unknown, silent, no heartbeat"},
 	{`of ours`, "of navlog, of a vault, known"},
@@ -49,8 +50,10 @@ var words = []struct{ find, write string }{
 
 // plainPages are the pages to which the list applies.
 var plainPages = []string{
-	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/architecture.md", "docs/api.md", "docs/webhooks.md",
-	"docs/upgrading.md", "docs/sql.md", "docs/mappings.md", "docs/operations.md", "docs/ingest-cost.md", "docs/benchmarks.md", "docs/sizing.md", "docs/operations-dispatch.md",
+	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/architecture.md", "docs/api.md",
+	"docs/webhooks.md",
+	"docs/upgrading.md", "docs/sql.md", "docs/mappings.md", "docs/operations.md", "docs/ingest-cost.md",
+	"docs/benchmarks.md", "docs/sizing.md", "docs/operations-dispatch.md",
 	"docs/metrics.md", "docs/adr/*.md", "schemas/webhook/samples/README.md", "schemas/chainproof/testdata/README.md",
 	".github/pull_request_template.md",
 }
@@ -58,16 +61,22 @@ var plainPages = []string{
 // plainFolders are the folders to whose Go comments and strings the list applies. Add a folder when its words are
 // plain.
 var plainFolders = []string{
-	"cmd/internal/api", "cmd/internal/cli", "cmd/internal/config", "cmd/internal/config/configtest", "cmd/internal/console",
+	"cmd/internal/api", "cmd/internal/cli", "cmd/internal/config", "cmd/internal/config/configtest",
+	"cmd/internal/console",
 	"cmd/internal/operate", "cmd/internal/partner", "cmd/internal/wiring", "cmd/navlog", "cmd/navlog-dev",
 	"deploy/check/conformance/clients", "deploy/check/deployfiles/alerts", "deploy/check/deployfiles/chart",
-	"deploy/check/deployfiles/compose", "deploy/check/deployfiles/grafana", "deploy/check/deployfiles/packages", "deploy/check/mapped",
-	"deploy/check/structure", "deploy/check/underload", "deploy/testkit/partners", "deploy/testkit/stack", "deploy/testkit/wait",
+	"deploy/check/deployfiles/compose", "deploy/check/deployfiles/grafana", "deploy/check/deployfiles/packages",
+	"deploy/check/mapped",
+	"deploy/check/structure", "deploy/check/underload", "deploy/testkit/partners", "deploy/testkit/stack",
+	"deploy/testkit/wait",
 	"dispatch/lane", "projections/fold", "query/deposits", "query/docs", "query/explain", "query/health", "query/partner",
-	"query/users", "query/vaults", "query/web", "schemas/certs", "schemas/certs/certstest", "schemas/chainlog", "schemas/chainproof",
+	"query/users", "query/vaults", "query/web", "schemas/certs", "schemas/certs/certstest", "schemas/chainlog",
+	"schemas/chainproof",
 	"schemas/client", "schemas/contracts", "schemas/contracts/abi", "schemas/event", "schemas/input",
-	"schemas/mapping", "schemas/openapi", "schemas/printable", "schemas/readmodel", "schemas/readmodel/expect", "schemas/statement",
-	"schemas/telemetry", "schemas/telemetry/telemetrytest", "schemas/webhook", "schemas/webhook/guard", "schemas/webhook/samples/go",
+	"schemas/mapping", "schemas/openapi", "schemas/printable", "schemas/readmodel", "schemas/readmodel/expect",
+	"schemas/statement",
+	"schemas/telemetry", "schemas/telemetry/telemetrytest", "schemas/webhook", "schemas/webhook/guard",
+	"schemas/webhook/samples/go",
 }
 
 var wordPatterns = func() (patterns []*regexp.Regexp) {
@@ -77,8 +86,8 @@ var wordPatterns = func() (patterns []*regexp.Regexp) {
 	return patterns
 }()
 
-// exception allows a word on its line. It names the word and the reason: <!-- words: "alone": the name of a flag --> in a
-// page, // words: "alone": the name of a flag in Go.
+// exception allows a word on its line. It names the word and the reason: <!-- words: "alone": the name of a flag --> in
+// a page, // words: "alone": the name of a flag in Go.
 var exception = regexp.MustCompile(`words: "([^"]+)": \S+`)
 
 // TestPlainWords checks pages, comments and strings against the list of words.
@@ -238,8 +247,10 @@ func TestPlainWordsAreFound(t *testing.T) {
 			want: []string{`1: "alone": write only`},
 		},
 		"a Go file": {
-			text: "// Package p → is what it\n// takes\n// back.\npackage p\n\nvar anew = \"nobody\"\n\nconst x = \"alone\" // words: \"alone\": a name\n",
-			want: []string{`2: "takes back": write retract (a log), orphan (a block), revoke (a right)`, `6: "nobody": write the actor: no program, no partner, a caller`},
+			text: "// Package p → is what it\n// takes\n// back.\npackage p\n\nvar anew = \"nobody\"\n\nconst x = \"alone\" " +
+				"// words: \"alone\": a name\n",
+			want: []string{`2: "takes back": write retract (a log), orphan (a block), revoke (a right)`,
+				`6: "nobody": write the actor: no program, no partner, a caller`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,8 @@ func (j workflowJob) publishes() bool {
 				all += " " + text
 			}
 		}
-		for _, word := range []string{"goreleaser", "build-push-action", "login-action", "docker push", "npm publish", "gh release"} {
+		for _, word := range []string{"goreleaser", "build-push-action", "login-action", "docker push", "npm publish",
+			"gh release"} {
 			if strings.Contains(all, word) {
 				return true
 			}

@@ -73,7 +73,8 @@ func start(t *testing.T, collector string) *system {
 	s := &system{bin: filepath.Join(dir, "bin"), data: filepath.Join(dir, "data")}
 	root, err := filepath.Abs("../../..")
 	must(t, err)
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", s.bin+"/", "./cmd/navlog", "./cmd/navlog-dev")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", s.bin+"/", "./cmd/navlog",
+		"./cmd/navlog-dev")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	must(t, err, string(out))

@@ -167,7 +167,8 @@ func (l *load) stop() {
 func TestRebuildUnderLoad(t *testing.T) {
 	s := newSystem(t)
 	vault := s.Contracts.Vaults[0].Address.Hex()
-	hot := []string{"/api/v1/vaults", "/api/v1/vaults/" + vault, "/api/v1/users", "/api/v1/settlement/summary", "/api/v1/queues/withdrawals"}
+	hot := []string{"/api/v1/vaults", "/api/v1/vaults/" + vault, "/api/v1/users", "/api/v1/settlement/summary",
+		"/api/v1/queues/withdrawals"}
 	first, err := s.ask(t.Context(), hot[0])
 	must(t, err)
 	cold := func(i int) string { return fmt.Sprintf("/api/v1/users?asOfBlock=%s&pageSize=%d", first.block, 1+i%100) }
@@ -242,7 +243,8 @@ func (l *load) judge(t *testing.T, equal bool) {
 			same++
 		}
 	}
-	t.Logf("answers by generation: %v, failed: %d; %d answers of two generations at one seq, %d of them the same", l.asked, len(l.faults), both, same)
+	t.Logf("answers by generation: %v, failed: %d; %d answers of two generations at one seq, %d of them the same", l.asked,
+		len(l.faults), both, same)
 	if equal && same != both || !equal && same != 0 || both == 0 {
 		t.Errorf("%d of %d answers of two generations at one seq are the same", same, both)
 	}
@@ -251,8 +253,10 @@ func (l *load) judge(t *testing.T, equal bool) {
 // spoil changes every valuation of a generation, also in the totals of vaults.
 func (s *system) spoil(t *testing.T, id int32) {
 	t.Helper()
-	for table, valuations := range map[string]string{"events": "effect = 'valuation'", "lists": "kind = 'valuation' OR list = 'totals' AND valued_block > 0"} {
-		ask := "ALTER TABLE " + s.ReadModel().Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
+	for table, valuations := range map[string]string{"events": "effect = 'valuation'",
+		"lists": "kind = 'valuation' OR list = 'totals' AND valued_block > 0"} {
+		ask := "ALTER TABLE " + s.ReadModel().Database(id) + "." + table +
+			" UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
 		must(t, s.Conn.Exec(t.Context(), ask))
 	}
 }

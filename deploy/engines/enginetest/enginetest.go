@@ -21,8 +21,8 @@ import (
 const startWait = 2 * time.Minute
 
 // ClickHouse returns the native address of the shared engine, whose user is default without a password. Tests must use
-// their own databases, created with ENGINE = Atomic. The environment variable NAVLOG_TEST_CLICKHOUSE names another server
-// to use, with the same user.
+// their own databases, created with ENGINE = Atomic. The environment variable NAVLOG_TEST_CLICKHOUSE names another
+// server to use, with the same user.
 func ClickHouse(t testing.TB) string {
 	t.Helper()
 	if addr := os.Getenv("NAVLOG_TEST_CLICKHOUSE"); addr != "" {
@@ -64,8 +64,8 @@ var sharedApacheKafka = sync.OnceValues(func() (*engines.ApacheKafka, error) {
 	})
 })
 
-// ClickHouseCluster returns n servers, the replicas of a shard, that live as long as the test. If this machine cannot run
-// ZooKeeper, the test is skipped, or fails if the environment says CI=true.
+// ClickHouseCluster returns n servers, the replicas of a shard, that live as long as the test. If this machine cannot
+// run ZooKeeper, the test is skipped, or fails if the environment says CI=true.
 func ClickHouseCluster(t testing.TB, n int) *engines.ClickHouseCluster {
 	t.Helper()
 	if err := engines.ZooKeeperAvailable(); err != nil {

@@ -37,14 +37,16 @@ func StartGuardedKafka(t testing.TB, docker string) *GuardedKafka {
 	for _, user := range append([]string{"admin"}, chainlog.Users...) {
 		password := make([]byte, 24)
 		rand.Read(password) // never fails
-		if err := os.WriteFile(filepath.Join(k.Secrets, "kafka_"+user), []byte(hex.EncodeToString(password)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(k.Secrets, "kafka_"+user), []byte(hex.EncodeToString(password)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*startWait) // two programs in Java
 	defer cancel()
 	login := k.Config(t, "admin").Options()
-	k.ApacheKafka, err = engines.StartGuardedApacheKafka(ctx, t.TempDir(), engines.Guarded{Properties: string(properties), Secrets: k.Secrets, Login: login[len(login)-1]})
+	k.ApacheKafka, err = engines.StartGuardedApacheKafka(ctx, t.TempDir(),
+		engines.Guarded{Properties: string(properties), Secrets: k.Secrets, Login: login[len(login)-1]})
 	if err != nil {
 		t.Fatal(err)
 	}

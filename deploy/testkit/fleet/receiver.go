@@ -134,7 +134,8 @@ func check(partner oracle.Partner, request *http.Request, body []byte) string {
 	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); h.Get("X-Service-Signature") != want {
 		return "X-Service-Signature should be " + want
 	}
-	for _, name := range []string{"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Timestamp", "X-Service-Signature"} {
+	for _, name := range []string{"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Timestamp",
+		"X-Service-Signature"} {
 		if len(h.Values(name)) != 1 {
 			return fmt.Sprintf("%s is there %d times", name, len(h.Values(name)))
 		}

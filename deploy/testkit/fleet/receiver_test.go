@@ -22,7 +22,8 @@ import (
 func threeEvents() map[string]oracle.Object {
 	events := map[string]oracle.Object{}
 	for id, partner := range map[string]uint32{"a": 1, "b": 1, "c": 2} {
-		events[id] = oracle.Object{"id": id, "type": "deposit.referral", "createdAt": "2026-01-01T00:03:00.000Z", "partnerId": json.Number(fmt.Sprint(partner)), "data": oracle.Object{"shares": "45"}}
+		events[id] = oracle.Object{"id": id, "type": "deposit.referral", "createdAt": "2026-01-01T00:03:00.000Z",
+			"partnerId": json.Number(fmt.Sprint(partner)), "data": oracle.Object{"shares": "45"}}
 	}
 	return events
 }
@@ -131,14 +132,19 @@ func TestReceiverReportsEvents(t *testing.T) {
 		repeats bool
 		want    string
 	}{
-		"a missing event": {sent: func(e map[string]oracle.Object) { delete(e, some) }, want: "event " + some + " never came"},
-		"another field":   {sent: func(e map[string]oracle.Object) { e[some]["createdAt"] = "2027" }, want: "event " + some + `: createdAt: expected `},
-		"a missing field": {sent: func(e map[string]oracle.Object) { delete(e[some]["data"].(oracle.Object), "shares") }, want: "event " + some + ": data.shares: expected"},
-		"an extra field":  {sent: func(e map[string]oracle.Object) { e[some]["data"].(oracle.Object)["x"] = "y" }, want: "event " + some + ": data.x: expected no such field"},
+		"a missing event": {sent: func(e map[string]oracle.Object) { delete(e, some) },
+			want: "event " + some + " never came"},
+		"another field": {sent: func(e map[string]oracle.Object) { e[some]["createdAt"] = "2027" },
+			want: "event " + some + `: createdAt: expected `},
+		"a missing field": {sent: func(e map[string]oracle.Object) { delete(e[some]["data"].(oracle.Object), "shares") },
+			want: "event " + some + ": data.shares: expected"},
+		"an extra field": {sent: func(e map[string]oracle.Object) { e[some]["data"].(oracle.Object)["x"] = "y" },
+			want: "event " + some + ": data.x: expected no such field"},
 		"an event too many": {sent: func(e map[string]oracle.Object) {
 			e["other"] = oracle.Object{"id": "other", "type": "deposit.referral", "partnerId": json.Number("1")}
 		}, want: "event other does not belong to a final block"},
-		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) }, want: "event " + some + " was accepted 2 times"},
+		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) },
+			want: "event " + some + " was accepted 2 times"},
 		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]oracle.Object) {
 			e[some]["createdAt"] = "2027"
 			p.send(partner(e[some]), e[some], asIs)
@@ -173,17 +179,22 @@ func TestReceiverReportsRequests(t *testing.T) {
 		change  func(http.Header)
 		want    string
 	}{
-		"another partner's path":   {2, asIs, "the event is another partner's"},
-		"a path of nobody":         {3, asIs, "no partner has this URL"},
-		"a wrong signature":        {1, set("X-Service-Signature", "sha256="+strings.Repeat("0", 64)), "X-Service-Signature should be"},
-		"a signature in capitals":  {1, func(h http.Header) { h.Set("X-Service-Signature", strings.ToUpper(h.Get("X-Service-Signature"))) }, "X-Service-Signature should be"},
+		"another partner's path": {2, asIs, "the event is another partner's"},
+		"a path of nobody":       {3, asIs, "no partner has this URL"},
+		"a wrong signature": {1, set("X-Service-Signature", "sha256="+strings.Repeat("0", 64)),
+			"X-Service-Signature should be"},
+		"a signature in capitals": {1,
+			func(h http.Header) { h.Set("X-Service-Signature", strings.ToUpper(h.Get("X-Service-Signature"))) },
+			"X-Service-Signature should be"},
 		"an old timestamp":         {1, set("X-Service-Timestamp", "1"), "too far from the clock"},
 		"a timestamp that is none": {1, set("X-Service-Timestamp", "now"), "too far from the clock"},
-		"another timestamp":        {1, set("X-Service-Timestamp", strconv.FormatInt(time.Now().Unix()-9, 10)), "X-Service-Signature should be"},
-		"another id":               {1, set("X-Service-Event-Id", "x"), "are not those of the body"},
-		"another type":             {1, set("X-Service-Event-Type", "x"), "are not those of the body"},
-		"another content type":     {1, set("Content-Type", "text/plain"), "the content type is text/plain"},
-		"two signatures":           {1, func(h http.Header) { h.Add("X-Service-Signature", "x") }, "X-Service-Signature is there 2 times"},
+		"another timestamp": {1, set("X-Service-Timestamp", strconv.FormatInt(time.Now().Unix()-9, 10)),
+			"X-Service-Signature should be"},
+		"another id":           {1, set("X-Service-Event-Id", "x"), "are not those of the body"},
+		"another type":         {1, set("X-Service-Event-Type", "x"), "are not those of the body"},
+		"another content type": {1, set("Content-Type", "text/plain"), "the content type is text/plain"},
+		"two signatures": {1, func(h http.Header) { h.Add("X-Service-Signature", "x") },
+			"X-Service-Signature is there 2 times"},
 	} {
 		p := newPupil(t)
 		event := oracle.Object{"id": "a", "type": "deposit.referral", "partnerId": json.Number("1")}

@@ -27,7 +27,8 @@ type Log struct {
 
 // Presets are the mappings that navlog ships, and some of which one follows another.
 func Presets() []string {
-	return append(mapping.Presets(), "reference,veda", "lagoon-v0.6,midas", "erc7540,lagoon-v0.6", "yo,reference", "erc4626,erc7540")
+	return append(mapping.Presets(), "reference,veda", "lagoon-v0.6,midas", "erc7540,lagoon-v0.6", "yo,reference",
+		"erc4626,erc7540")
 }
 
 // SampledEvery is the number of blocks between the NAV samples of a vault whose preset has any: the presets' own
@@ -232,6 +233,6 @@ func (s *Script) sample(vault common.Address, number uint64) {
 	case draw == 1:
 		value = Power(191, 0)
 	}
-	s.put(&event.Record{Fact: &event.Record_Sample{Sample: &event.Sample{Vault: vault.Bytes(), BlockNumber: number, BlockHash: h.hash.Bytes(),
-		BlockTime: h.time, NavDigits: p.navDigits, Assets: common.BigToHash(value).Bytes()}}})
+	s.put(&event.Record{Fact: &event.Record_Sample{Sample: &event.Sample{Vault: vault.Bytes(), BlockNumber: number,
+		BlockHash: h.hash.Bytes(), BlockTime: h.time, NavDigits: p.navDigits, Assets: common.BigToHash(value).Bytes()}}})
 }

@@ -88,25 +88,32 @@ func anyEvent(rng *rand.Rand, owner, other common.Address) contracts.Event {
 	index, partner := number(6), uint32(rng.IntN(4))
 	switch rng.IntN(10) {
 	case 0, 1, 2:
-		return contracts.DepositAccepted{DepositID: number(13), Owner: owner, PartnerID: partner, Sender: other, Assets: amount(), Shares: amount()}
+		return contracts.DepositAccepted{DepositID: number(13), Owner: owner, PartnerID: partner, Sender: other,
+			Assets: amount(), Shares: amount()}
 	case 3, 4:
-		return contracts.WithdrawalRequested{RequestIndex: index, Owner: owner, PartnerID: partner, Receiver: other, Shares: amount(), AssetsEstimate: amount(), ExpiresAt: anyExpiry(rng)}
+		return contracts.WithdrawalRequested{RequestIndex: index, Owner: owner, PartnerID: partner, Receiver: other,
+			Shares: amount(), AssetsEstimate: amount(), ExpiresAt: anyExpiry(rng)}
 	case 5:
-		return contracts.WithdrawalFunded{RequestIndex: index, Owner: owner, SettlementID: number(2), Shares: amount(), Assets: amount()}
+		return contracts.WithdrawalFunded{RequestIndex: index, Owner: owner, SettlementID: number(2), Shares: amount(),
+			Assets: amount()}
 	case 6:
-		return contracts.WithdrawalClaimed{RequestIndex: index, Owner: owner, Receiver: other, Shares: amount(), Assets: amount()}
+		return contracts.WithdrawalClaimed{RequestIndex: index, Owner: owner, Receiver: other, Shares: amount(),
+			Assets: amount()}
 	case 7:
 		if rng.IntN(2) == 0 {
 			return contracts.WithdrawalCancelled{RequestIndex: index, Owner: owner, Shares: amount()}
 		}
 		return contracts.WithdrawalExpired{RequestIndex: index, Owner: owner, Shares: amount()}
 	case 8:
-		return contracts.NavUpdated{NavID: number(2), Updater: other, NavPerShare: amount(), TotalAssets: amount(), TotalSupply: amount()}
+		return contracts.NavUpdated{NavID: number(2), Updater: other, NavPerShare: amount(), TotalAssets: amount(),
+			TotalSupply: amount()}
 	default:
 		if rng.IntN(4) == 0 {
-			return contracts.WithdrawalsSettled{SettlementID: number(2), Funder: other, RequestCount: number(2), Shares: amount(), Assets: amount(), NavPerShare: amount()}
+			return contracts.WithdrawalsSettled{SettlementID: number(2), Funder: other, RequestCount: number(2),
+				Shares: amount(), Assets: amount(), NavPerShare: amount()}
 		}
-		return contracts.DepositsSwept{SweepID: number(2), Custodian: other, FromDepositID: number(5), ToDepositID: number(9), Assets: amount()}
+		return contracts.DepositsSwept{SweepID: number(2), Custodian: other, FromDepositID: number(5), ToDepositID: number(9),
+			Assets: amount()}
 	}
 }
 
@@ -201,7 +208,8 @@ func (r *randomly) read(b Block) Block {
 
 // lateVault returns a vault that the head does not have yet, or nil.
 func (r *randomly) lateVault() *event.Coverage {
-	i := slices.IndexFunc(r.covered, func(v *event.Coverage) bool { return r.absent[common.Address(v.GetAddress())] && !v.GetRemoved() })
+	i := slices.IndexFunc(r.covered,
+		func(v *event.Coverage) bool { return r.absent[common.Address(v.GetAddress())] && !v.GetRemoved() })
 	if i < 0 {
 		return nil
 	}

@@ -70,8 +70,8 @@ const began = 1_700_000_000
 
 // New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
-	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{}, absent: map[common.Address]bool{},
-		mapped: map[common.Address]*protocol{}, cursors: map[uint64]*event.Cursor{}}
+	return &Script{chainID: chainID, First: 1, Time: began, headers: map[uint64]header{},
+		absent: map[common.Address]bool{}, mapped: map[common.Address]*protocol{}, cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start sets the number of the first block. It must be called before anything is appended.
@@ -162,8 +162,9 @@ func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.L
 		}
 		log = &Log{Contract: l.Vault, Topics: topics, Data: data}
 	}
-	raw := &event.Log{Address: log.Contract.Bytes(), Data: log.Data, BlockNumber: number, BlockHash: hash.Bytes(), BlockTime: time,
-		TxHash: hashOf(number, uint64(index), binary.BigEndian.Uint64(hash[:8])).Bytes(), TxIndex: index, LogIndex: index}
+	raw := &event.Log{Address: log.Contract.Bytes(), Data: log.Data, BlockNumber: number, BlockHash: hash.Bytes(),
+		BlockTime: time, TxHash: hashOf(number, uint64(index), binary.BigEndian.Uint64(hash[:8])).Bytes(), TxIndex: index,
+		LogIndex: index}
 	for _, t := range log.Topics {
 		raw.Topics = append(raw.Topics, t.Bytes())
 	}
@@ -207,7 +208,8 @@ func (s *Script) record(number uint64) {
 	h := s.headers[number]
 	h.recorded = true
 	s.headers[number] = h
-	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}}})
+	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Hash: h.hash.Bytes(),
+		ParentHash: make([]byte, 32), Time: h.time}}})
 }
 
 // Range appends consecutive blocks as ingest reads old ones: in one unit, with only the last block recorded. All of
@@ -364,8 +366,8 @@ func (s *Script) Vault(a common.Address) {
 	}
 	v.Removed = false
 	s.late(v)
-	described := &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
-		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}
+	described := &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Name: "Vault " + a.Hex()[38:],
+		Symbol: "V", Decimals: 18, Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}
 	if p := s.mapped[a]; p != nil {
 		p.describe(described)
 	}
@@ -377,7 +379,8 @@ func (s *Script) Vault(a common.Address) {
 func (s *Script) Removed(a common.Address) {
 	v := s.coverage(a)
 	v.Removed, s.absent[a] = true, true
-	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(), Removed: true}}})
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: v.GetStartBlock(),
+		Removed: true}}})
 	s.Boundary()
 }
 

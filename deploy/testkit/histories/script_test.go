@@ -105,7 +105,8 @@ func TestRandomHasEveryKind(t *testing.T) {
 						found["an old block that is recorded for a late vault"]++
 					}
 					known[b.GetNumber()] = true
-					if blocks[b.GetNumber()] = true; newest != nil && newest.GetNumber()+1 == b.GetNumber() && newest.GetTime() == b.GetTime() {
+					if blocks[b.GetNumber()] = true; newest != nil && newest.GetNumber()+1 == b.GetNumber() &&
+						newest.GetTime() == b.GetTime() {
 						found["blocks with equal times"]++
 					}
 					newest = b
@@ -122,9 +123,11 @@ func TestRandomHasEveryKind(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range []string{"logs of one transaction", "a request that expires at the time of a block", "blocks with equal times",
-		"an accepted reorganisation", "every block retracted", "blocks of which only the last is recorded", "a vault that is removed",
-		"a vault that is restored", "a late vault that begins before all blocks", "an old block that is recorded for a late vault"} {
+	for _, what := range []string{"logs of one transaction", "a request that expires at the time of a block",
+		"blocks with equal times", "an accepted reorganisation", "every block retracted",
+		"blocks of which only the last is recorded", "a vault that is removed",
+		"a vault that is restored", "a late vault that begins before all blocks",
+		"an old block that is recorded for a late vault"} {
 		if found[what] < 10 {
 			t.Errorf("%s: %d times", what, found[what])
 		}
@@ -177,7 +180,8 @@ func TestPresets(t *testing.T) {
 				}
 				for _, e := range effects {
 					found[e.Kind.String()]++
-					if e.Kind == mapping.Deposit && e.Present(mapping.Attribution) && e.Present(mapping.Group) && e.Attribution != (common.Hash{}) {
+					if e.Kind == mapping.Deposit && e.Present(mapping.Attribution) && e.Present(mapping.Group) &&
+						e.Attribution != (common.Hash{}) {
 						found["a deposit in a group with an attribution"]++
 					}
 				}

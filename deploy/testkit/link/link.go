@@ -1,11 +1,11 @@
-// Package link connects a network namespace with this machine by a link that a test controls: it can drop the packets of
-// single ports, delay packets, and lose some of them.
+// Package link connects a network namespace with this machine by a link that a test controls: it can drop the packets
+// of single ports, delay packets, and lose some of them.
 //
 //	namespace                         this machine
 //	program ── tun device ── Link ── tun device ── 127.0.0.1: engines
 //
-// A program in the namespace reaches what listens on 127.0.0.1 of this machine at that same address, so that it needs no
-// other configuration than outside. (Both sides accept packets of the loopback network on the link, with
+// A program in the namespace reaches what listens on 127.0.0.1 of this machine at that same address, so that it needs
+// no other configuration than outside. (Both sides accept packets of the loopback network on the link, with
 // route_localnet, and the namespace has no such address of its own.) This machine reaches the program at Host.
 //
 // The link copies packets between two tun devices, because not every kernel has the modules for tc netem and filters. A
@@ -63,8 +63,8 @@ func Available() error {
 	return f.Close()
 }
 
-// New creates the n-th link of this process, 0 to 99, with a namespace. Packets are lost at random, by a seed. The caller
-// closes the link.
+// New creates the n-th link of this process, 0 to 99, with a namespace. Packets are lost at random, by a seed. The
+// caller closes the link.
 func New(n int) (*Link, error) {
 	name := fmt.Sprintf("nl%d-%d", os.Getpid()%100_000, n)
 	// Addresses of Network that another process is unlikely to use.
@@ -187,7 +187,8 @@ type delayed struct {
 	at     time.Time
 }
 
-// read reads packets until the link is closed. port returns the port of this machine that a packet comes from or goes to.
+// read reads packets until the link is closed. port returns the port of this machine that a packet comes from or goes
+// to.
 func (l *Link) read(from *os.File, port func([]byte) uint16, packets chan<- delayed) {
 	defer close(packets)
 	buffer := make([]byte, 1<<16)

@@ -87,7 +87,8 @@ func (l *Log) checkUnit(unit []*event.Record) {
 		if original := r.GetRetracts(); original != 0 {
 			kind = "-"
 			if original >= before {
-				l.Fault("record %d retracts record %d after a later one of the same unit: the newest comes first", r.GetSeq(), original)
+				l.Fault("record %d retracts record %d after a later one of the same unit: the newest comes first", r.GetSeq(),
+					original)
 			}
 			before = original
 		}
@@ -103,7 +104,8 @@ func (l *Log) checkUnit(unit []*event.Record) {
 	if shape[0] == '-' {
 		for seq, r := range l.Live {
 			if n, _, ofBlock := BlockOf(r); ofBlock && seq < first && n >= lowest {
-				l.Fault("the retractions from record %d on begin with block %d, and leave record %d of block %d live", first, lowest, seq, n)
+				l.Fault("the retractions from record %d on begin with block %d, and leave record %d of block %d live", first,
+					lowest, seq, n)
 			}
 		}
 	}
@@ -114,7 +116,8 @@ func (l *Log) checkUnit(unit []*event.Record) {
 
 // Sorted returns the live records in the order of the log.
 func (l *Log) Sorted() []*event.Record {
-	return slices.SortedFunc(maps.Values(l.Live), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+	return slices.SortedFunc(maps.Values(l.Live),
+		func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
 }
 
 // BlockOf returns the block that a record belongs to.

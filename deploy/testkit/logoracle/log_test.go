@@ -33,13 +33,17 @@ func TestFaults(t *testing.T) {
 		return records
 	}
 	for want, change := range map[string]func(r []*event.Record) []*event.Record{
-		"":                            func(r []*event.Record) []*event.Record { return r },
-		"has seq 4":                   func(r []*event.Record) []*event.Record { return append(r[:2:2], r[3:]...) },
-		"and chain 2":                 func(r []*event.Record) []*event.Record { r[1].ChainId = 2; return r },
-		"has the origin":              func(r []*event.Record) []*event.Record { r[0].Origin = nil; return r },
-		"is not live":                 func(r []*event.Record) []*event.Record { r[4].Retracts = 40; return r },
-		"with another fact":           func(r []*event.Record) []*event.Record { r[4].Fact = r[1].Fact; return r },
-		"the newest comes first":      func(r []*event.Record) []*event.Record { r[4].Retracts, r[5].Retracts = 3, 4; return r },
+		"":                  func(r []*event.Record) []*event.Record { return r },
+		"has seq 4":         func(r []*event.Record) []*event.Record { return append(r[:2:2], r[3:]...) },
+		"and chain 2":       func(r []*event.Record) []*event.Record { r[1].ChainId = 2; return r },
+		"has the origin":    func(r []*event.Record) []*event.Record { r[0].Origin = nil; return r },
+		"is not live":       func(r []*event.Record) []*event.Record { r[4].Retracts = 40; return r },
+		"with another fact": func(r []*event.Record) []*event.Record { r[4].Fact = r[1].Fact; return r },
+		"the newest comes first": func(r []*event.Record) []*event.Record {
+			r[4].Retracts, r[5].Retracts = 3,
+				4
+			return r
+		},
 		"leave record 2 of block 1":   func(r []*event.Record) []*event.Record { r[6].GetBlock().Number = 1; return r },
 		"has the shape l":             func(r []*event.Record) []*event.Record { r[2].Boundary = true; return r },
 		"in the middle of a unit":     func(r []*event.Record) []*event.Record { return r[:6] },

@@ -82,13 +82,15 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 		}
 		return s.userWithHoldingsJSON(s.users[of])
 	case "users/{address}/deposits":
-		return items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == of && inVault(d.Fact) })), s.depositJSON)
+		return items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == of && inVault(d.Fact) })),
+			s.depositJSON)
 	case "users/{address}/withdrawals":
 		return items(newestFirst(keep(s.requests, func(r *requestState) bool {
 			return r.Owner == of && inVault(r.Fact) && (status == "" || status == s.status(r))
 		})), s.requestJSON)
 	case "queues/withdrawals":
-		return items(keep(s.requests, func(r *requestState) bool { return s.status(r) == "queued" && inVault(r.Fact) }), s.requestJSON)
+		return items(keep(s.requests, func(r *requestState) bool { return s.status(r) == "queued" && inVault(r.Fact) }),
+			s.requestJSON)
 	case "queues/deposits":
 		return items(keep(s.ordered(), func(v *vaultState) bool {
 			return inVault(Fact{Vault: v.address}) && len(v.unswept()) > 0

@@ -128,10 +128,13 @@ func TestEveryEndpointIsAsked(t *testing.T) {
 		}
 	}
 	for _, endpoint := range []string{
-		"/vaults", "/vaults/{address}", "/vaults/{address}/nav", "/vaults/{address}/deposits", "/vaults/{address}/withdrawals",
-		"/vaults/{address}/users", "/vaults/{address}/series", "/users", "/users/{address}", "/users/{address}/deposits", "/users/{address}/withdrawals",
+		"/vaults", "/vaults/{address}", "/vaults/{address}/nav", "/vaults/{address}/deposits",
+		"/vaults/{address}/withdrawals",
+		"/vaults/{address}/users", "/vaults/{address}/series", "/users", "/users/{address}", "/users/{address}/deposits",
+		"/users/{address}/withdrawals",
 		"/queues/withdrawals", "/queues/deposits", "/settlement/summary",
-		"/partner/vaults with key", "/partner/vaults/{address}/nav with key", "/partner/stats with key", "/partner/deposits with key", "/partner/router with key",
+		"/partner/vaults with key", "/partner/vaults/{address}/nav with key", "/partner/stats with key",
+		"/partner/deposits with key", "/partner/router with key",
 	} {
 		if !asked[endpoint] {
 			t.Errorf("%s is never asked", endpoint)
@@ -159,22 +162,29 @@ func TestASpoiltAnswerIsReported(t *testing.T) {
 		spoil func(*sent)
 		want  string
 	}{
-		"a changed field":    {replace(`"assetAmount":"50"`, `"assetAmount":"51"`), `data[1].assetAmount: expected "50", got "51"`},
-		"a missing field":    {replace(`"sweptAt":null,`, ``), `data[0].sweptAt: expected null, got no such field`},
-		"an extra field":     {replace(`"logIndex":4`, `"logIndex":4,"new":1`), `data[0].new: expected no such field, got 1`},
-		"an item too many":   {replace(`"data":[`, `"data":[7,`), `data[2]: expected no more items`},
-		"meta":               {replace(`"total":2`, `"total":3`), `meta.total: expected 2, got 3`},
-		"ok":                 {replace(`"ok":true`, `"ok":false`), `ok: expected true, got false`},
-		"no JSON":            {func(s *sent) { s.body = "<html>" }, `the whole: expected {`},
-		"the status":         {func(s *sent) { s.status = 203 }, `expected status 200, got 203`},
-		"the content type":   {header("Content-Type", "text/plain"), `got "Content-Type \"text/plain\"`},
-		"the request id":     {header("X-Request-Id", "mine"), `got "X-Request-Id \"mine\" in answer to`},
-		"the block":          {header("X-Indexed-Block", "8"), `header X-Indexed-Block: expected 9, got "8"`},
-		"the seq":            {header("X-Indexed-Seq", "45"), `header X-Indexed-Seq: expected 44, got "45"`},
-		"no links":           {func(s *sent) { s.header.Del("Link") }, `header Link: the whole: expected {"first":1,"last":1}, got null`},
-		"a link too many":    {func(s *sent) { s.header["Link"][0] += `, <` + deposits + `?asOfBlock=9&page=2>; rel="next"` }, `header Link: next: expected no such field, got 2`},
-		"a link out of view": {header("Link", `<`+deposits+`?page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`), `header Link: first: expected 1, got -1`},
-		"a link elsewhere":   {header("Link", `<`+api+`/users?asOfBlock=9&page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`), `header Link: first: expected 1, got -1`},
+		"a changed field": {replace(`"assetAmount":"50"`, `"assetAmount":"51"`),
+			`data[1].assetAmount: expected "50", got "51"`},
+		"a missing field":  {replace(`"sweptAt":null,`, ``), `data[0].sweptAt: expected null, got no such field`},
+		"an extra field":   {replace(`"logIndex":4`, `"logIndex":4,"new":1`), `data[0].new: expected no such field, got 1`},
+		"an item too many": {replace(`"data":[`, `"data":[7,`), `data[2]: expected no more items`},
+		"meta":             {replace(`"total":2`, `"total":3`), `meta.total: expected 2, got 3`},
+		"ok":               {replace(`"ok":true`, `"ok":false`), `ok: expected true, got false`},
+		"no JSON":          {func(s *sent) { s.body = "<html>" }, `the whole: expected {`},
+		"the status":       {func(s *sent) { s.status = 203 }, `expected status 200, got 203`},
+		"the content type": {header("Content-Type", "text/plain"), `got "Content-Type \"text/plain\"`},
+		"the request id":   {header("X-Request-Id", "mine"), `got "X-Request-Id \"mine\" in answer to`},
+		"the block":        {header("X-Indexed-Block", "8"), `header X-Indexed-Block: expected 9, got "8"`},
+		"the seq":          {header("X-Indexed-Seq", "45"), `header X-Indexed-Seq: expected 44, got "45"`},
+		"no links": {func(s *sent) { s.header.Del("Link") },
+			`header Link: the whole: expected {"first":1,"last":1}, got null`},
+		"a link too many": {func(s *sent) { s.header["Link"][0] += `, <` + deposits + `?asOfBlock=9&page=2>; rel="next"` },
+			`header Link: next: expected no such field, got 2`},
+		"a link out of view": {header("Link",
+			`<`+deposits+`?page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`),
+			`header Link: first: expected 1, got -1`},
+		"a link elsewhere": {header("Link",
+			`<`+api+`/users?asOfBlock=9&page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`),
+			`header Link: first: expected 1, got -1`},
 	} {
 		v := writtenView(t)
 		q := &questions{view: v}
@@ -204,7 +214,8 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 	} {
 		q := &questions{view: writtenView(t)}
 		q.fails("", api+"/users", 400, "INVALID_PARAMETER", []string{"sortBy"}, "sortBy", "address")
-		outcome, err := pretend(t, q.list, func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).Ask(t.Context(), q.list)
+		outcome, err := pretend(t, q.list,
+			func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).Ask(t.Context(), q.list)
 		if err != nil {
 			t.Fatal(err)
 		}

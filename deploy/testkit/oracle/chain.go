@@ -74,7 +74,8 @@ func (c *Chain) At(block uint64) (*State, error) {
 func (c *Chain) history() (*History, error) {
 	h := &History{chainID: c.ID, router: c.Router, Times: c.Times, contradictory: true}
 	for _, v := range c.Vaults {
-		described := vault{address: common.Address(v.GetAddress()), startBlock: v.GetStartBlock(), name: v.GetName(), symbol: v.GetSymbol(), decimals: uint8(v.GetDecimals())}
+		described := vault{address: common.Address(v.GetAddress()), startBlock: v.GetStartBlock(), name: v.GetName(),
+			symbol: v.GetSymbol(), decimals: uint8(v.GetDecimals())}
 		described.asset.address = common.Address(v.GetAsset().GetAddress())
 		described.asset.symbol, described.asset.decimals = v.GetAsset().GetSymbol(), uint8(v.GetAsset().GetDecimals())
 		if m := v.GetMappings(); len(m) > 0 {
@@ -92,7 +93,8 @@ func (c *Chain) history() (*History, error) {
 		h.Facts = append(h.Facts, Fact{Vault: common.Address(s.GetVault()), Block: s.GetBlockNumber(), Time: s.GetBlockTime(),
 			Index: sampleIndex, Event: s})
 	}
-	slices.SortStableFunc(h.Facts, func(a, b Fact) int { return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Index, b.Index)) })
+	slices.SortStableFunc(h.Facts,
+		func(a, b Fact) int { return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Index, b.Index)) })
 	return h, nil
 }
 

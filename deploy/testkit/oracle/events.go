@@ -40,7 +40,8 @@ func (h *History) Events(partners []Partner) map[string]Object {
 		}
 		id := eventID(fmt.Sprintf("%d:%s:%d:%s:%d", h.chainID, strings.ToLower(f.Tx.Hex()), f.Index, kind, partner))
 		found[id] = Object{
-			"id": id, "version": integer(uint(1)), "type": kind, "createdAt": instant(f.Time), "partnerId": integer(partner), "data": data,
+			"id": id, "version": integer(uint(1)), "type": kind, "createdAt": instant(f.Time), "partnerId": integer(partner),
+			"data": data,
 		}
 	}
 	return found

@@ -33,11 +33,13 @@ func TestEventsOfAHistory(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	id := eventID("7:0x0000000000000000000000000000000000000000000000000000000000000005:0:withdrawal.referral:2")
-	wantJSON(t, "the request", events[id], `{"id":"`+id+`","version":1,"type":"withdrawal.referral","createdAt":"2026-01-01T00:05:00.000Z","partnerId":2,"data":{
+	wantJSON(t, "the request", events[id],
+		`{"id":"`+id+`","version":1,"type":"withdrawal.referral","createdAt":"2026-01-01T00:05:00.000Z","partnerId":2,"data":{
 		"vaultAddress":"0x1000000000000000000000000000000000000001","userAddress":"0x3000000000000000000000000000000000000003","shares":"10","assetsEstimate":"11",
 		"requestIndex":"0","txHash":"0x0000000000000000000000000000000000000000000000000000000000000005","blockNumber":"5","logIndex":0,"timestamp":"2026-01-01T00:05:00.000Z"}}`)
 	id = eventID("7:0x0000000000000000000000000000000000000000000000000000000000000003:0:deposit.referral:1")
-	wantJSON(t, "the deposit", events[id], `{"id":"`+id+`","version":1,"type":"deposit.referral","createdAt":"2026-01-01T00:03:00.000Z","partnerId":1,"data":{
+	wantJSON(t, "the deposit", events[id],
+		`{"id":"`+id+`","version":1,"type":"deposit.referral","createdAt":"2026-01-01T00:03:00.000Z","partnerId":1,"data":{
 		"vaultAddress":"0x1000000000000000000000000000000000000001","userAddress":"0x4000000000000000000000000000000000000004","assets":"50","shares":"45",
 		"txHash":"0x0000000000000000000000000000000000000000000000000000000000000003","blockNumber":"3","logIndex":0,"timestamp":"2026-01-01T00:03:00.000Z"}}`)
 	for _, try := range []struct {

@@ -220,14 +220,16 @@ func refusals(v view, p Partner) []Question {
 	parameter := func(path, name, value string) {
 		q.fails("", path, 400, "INVALID_PARAMETER", []string{name}, name, value)
 	}
-	for _, address := range []string{"0x12", known + "0", strings.Replace(known, "0x", "0X", 1), known[2:], "0x" + strings.Repeat("g", 40)} {
+	for _, address := range []string{"0x12", known + "0", strings.Replace(known, "0x", "0X", 1), known[2:],
+		"0x" + strings.Repeat("g", 40)} {
 		q.fails("", api+"/vaults/"+address, 400, "INVALID_ADDRESS", []string{"address"})
 		q.fails("", api+"/vaults/"+address+"/nav", 400, "INVALID_ADDRESS", []string{"address"})
 		q.fails("", api+"/users/"+address, 400, "INVALID_ADDRESS", []string{"address"})
 		q.fails("", user+"/deposits", 400, "INVALID_ADDRESS", []string{"vault"}, "vault", address)
 		q.fails("", api+"/queues/deposits", 400, "INVALID_ADDRESS", []string{"vault"}, "vault", address)
 	}
-	for _, list := range []string{api + "/users", api + "/vaults/" + known + "/nav", user + "/deposits", user + "/withdrawals", api + "/queues/withdrawals"} {
+	for _, list := range []string{api + "/users", api + "/vaults/" + known + "/nav", user + "/deposits",
+		user + "/withdrawals", api + "/queues/withdrawals"} {
 		for _, number := range []string{"0", "-1", "1.0", "x", "1e3"} {
 			parameter(list, "page", number)
 			parameter(list, "pageSize", number)

@@ -12,7 +12,8 @@ import (
 // Explain asks which events produced the numbers of an expected answer, reads the logs that the API names, and adds
 // them up. It returns every difference, and how many numbers there were. get is Get or a wrapper of it, whose errors
 // are returned.
-func Explain(ctx context.Context, get func(context.Context, Question) (Answer, error), q Question) (differences []string, numbers int, err error) {
+func Explain(ctx context.Context, get func(context.Context, Question) (Answer, error),
+	q Question) (differences []string, numbers int, err error) {
 	whole, _ := q.want.body.(Object)
 	if q.want.status != http.StatusOK {
 		return nil, 0, nil
@@ -31,14 +32,17 @@ func Explain(ctx context.Context, get func(context.Context, Question) (Answer, e
 const explained = 3
 
 // walk reads the explanation of one number, page by page.
-func walk(ctx context.Context, get func(context.Context, Question) (Answer, error), q Question, n Number) (differences []string, err error) {
+func walk(ctx context.Context, get func(context.Context, Question) (Answer, error), q Question,
+	n Number) (differences []string, err error) {
 	of, vault := q.path, q.query.Get("vault")
 	if vault != "" {
 		of += "?" + url.Values{"vault": {vault}}.Encode()
 	}
 	sum, last, events := new(big.Int), "0", 0
 	for page := 1; ; page++ {
-		ask := Question{path: api + "/explain", key: q.key, query: url.Values{"of": {of}, "field": {n.Field}, "page": {strconv.Itoa(page)}, "pageSize": {strconv.Itoa(explained)}}}
+		ask := Question{path: api + "/explain", key: q.key,
+			query: url.Values{"of": {of}, "field": {n.Field}, "page": {strconv.Itoa(page)},
+				"pageSize": {strconv.Itoa(explained)}}}
 		if block := q.query.Get("asOfBlock"); block != "" {
 			ask.query.Set("asOfBlock", block)
 		}
@@ -56,7 +60,8 @@ func walk(ctx context.Context, get func(context.Context, Question) (Answer, erro
 			return differences, nil
 		}
 		if got.status != http.StatusOK || got.seq != q.want.seq || got.block != q.want.block {
-			differ("expected status 200 of seq %s and block %s, got %d of %s and %s: %v", q.want.seq, q.want.block, got.status, got.seq, got.block, got.body)
+			differ("expected status 200 of seq %s and block %s, got %d of %s and %s: %v", q.want.seq, q.want.block, got.status,
+				got.seq, got.block, got.body)
 			return differences, nil
 		}
 		data, meta := got.body.(Object)["data"].(Object), got.body.(Object)["meta"].(Object)

@@ -125,7 +125,8 @@ func (h *History) read(ctx context.Context, client *ethclient.Client, deployed *
 	return h.append(logs)
 }
 
-func readVault(ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64) (vault, error) {
+func readVault(ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64) (vault,
+	error) {
 	v := vault{address: address, startBlock: startBlock}
 	call := &bind.CallOpts{Context: ctx}
 	contract := devchain.At(client, "ReferenceVault", address)
@@ -166,7 +167,8 @@ func (h *History) append(logs []types.Log) error {
 		if l.BlockNumber > h.Head() {
 			return fmt.Errorf("log %d of block %d is beyond the newest block %d", l.Index, l.BlockNumber, h.Head())
 		}
-		h.Facts = append(h.Facts, Fact{l.Address, l.BlockNumber, cmp.Or(l.BlockTimestamp, h.Times[l.BlockNumber]), l.TxHash, l.Index, event})
+		h.Facts = append(h.Facts,
+			Fact{l.Address, l.BlockNumber, cmp.Or(l.BlockTimestamp, h.Times[l.BlockNumber]), l.TxHash, l.Index, event})
 	}
 	return nil
 }
@@ -200,7 +202,8 @@ func decodeShares(l types.Log) (any, error) {
 			Assets, Shares *big.Int
 		}
 		err := standard.UnpackLog(&d, event.Name, l)
-		return contracts.DepositAccepted{DepositID: place, Owner: d.Owner, Sender: d.Sender, Assets: d.Assets, Shares: d.Shares}, err
+		return contracts.DepositAccepted{DepositID: place, Owner: d.Owner, Sender: d.Sender, Assets: d.Assets,
+			Shares: d.Shares}, err
 	case event.Name == "Withdraw":
 		var w withdraw
 		err := standard.UnpackLog(&w, event.Name, l)

@@ -21,15 +21,17 @@ const ofMembers = "/vaults/*/users"
 // numberFields lists the explainable fields of an answer by the last part of its path, or by the part before that. A *
 // stands for every element of a list, an @ for the same addressed by the elements' addresses.
 var numberFields = map[string][]string{
-	"/users/": {"/totalDeposited", "/totalWithdrawn", "/firstSeen", "/holdings/deposits/*/_sum/assetAmount", "/holdings/deposits/*/_count",
-		"/holdings/withdrawals/*/_sum/assetsEstimate", "/holdings/withdrawals/*/_sum/assetsClaimed", "/holdings/withdrawals/*/_count"},
+	"/users/": {"/totalDeposited", "/totalWithdrawn", "/firstSeen", "/holdings/deposits/*/_sum/assetAmount",
+		"/holdings/deposits/*/_count", "/holdings/withdrawals/*/_sum/assetsEstimate",
+		"/holdings/withdrawals/*/_sum/assetsClaimed", "/holdings/withdrawals/*/_count"},
 	"/vaults/": {"/navPerShare", "/totalAssets", "/totalSupply", "/stats/userCount", "/stats/pendingWithdrawals"},
 	ofMembers:  {"/@/totalDeposited", "/@/totalWithdrawn", "/@/firstSeen"},
 	"/settlement/summary": {"/*/depositsToSweep/count", "/*/depositsToSweep/totalAmount",
 		"/*/withdrawalsToFund/count", "/*/withdrawalsToFund/totalAmount"},
 	"/queues/deposits":    {"/*/count"},
 	"/queues/withdrawals": {"/meta/total"},
-	"/partner/stats":      {"/totalDeposits", "/totalVolume", "/uniqueUsers", "/byVault/*/depositCount", "/byVault/*/totalVolume"},
+	"/partner/stats": {"/totalDeposits", "/totalVolume", "/uniqueUsers", "/byVault/*/depositCount",
+		"/byVault/*/totalVolume"},
 }
 
 // Explained reports whether the answer at a path, which may have a query, has numbers that can be explained according

@@ -95,11 +95,13 @@ func (h *History) at(block uint64) (*State, error) {
 	}
 	s := &State{
 		history: h, block: block, now: h.Times[block],
-		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, paid: map[[2]common.Address]*big.Int{},
+		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{},
+		paid: map[[2]common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
-		s.vaults[v.address] = &vaultState{vault: v, supply: new(big.Int), requests: map[uint64]*requestState{}, users: map[common.Address]*userState{},
-			requested: map[common.Address]*big.Int{}, claimed: map[common.Address]*big.Int{}}
+		s.vaults[v.address] = &vaultState{vault: v, supply: new(big.Int), requests: map[uint64]*requestState{},
+			users: map[common.Address]*userState{}, requested: map[common.Address]*big.Int{},
+			claimed: map[common.Address]*big.Int{}}
 	}
 	for _, f := range h.Facts {
 		if f.Block > block {
@@ -271,7 +273,8 @@ func (s *State) seen(v *vaultState, owner common.Address, at Fact, deposited *bi
 	for in, users := range map[common.Address]map[common.Address]*userState{v.address: v.users, {}: s.users} {
 		u := users[owner]
 		if u == nil {
-			u = &userState{address: owner, firstBlock: at.Block, firstSeen: at.Time, deposited: new(big.Int), withdrawn: s.paidIn(in, owner)}
+			u = &userState{address: owner, firstBlock: at.Block, firstSeen: at.Time, deposited: new(big.Int),
+				withdrawn: s.paidIn(in, owner)}
 			users[owner] = u
 		}
 		u.deposited.Add(u.deposited, deposited)

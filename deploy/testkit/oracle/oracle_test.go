@@ -38,7 +38,8 @@ func written() *History {
 		h.Times = append(h.Times, blockTime(block))
 	}
 	for i, address := range []common.Address{vaultA, vaultB} {
-		v := vault{address: address, startBlock: uint64(2 - i), name: []string{"A vault", "B vault"}[i], symbol: []string{"vA", "vB"}[i], decimals: 6}
+		v := vault{address: address, startBlock: uint64(2 - i), name: []string{"A vault", "B vault"}[i],
+			symbol: []string{"vA", "vB"}[i], decimals: 6}
 		v.asset.address, v.asset.symbol, v.asset.decimals = router, "USD", 18
 		h.vaults = append(h.vaults, v)
 	}
@@ -47,15 +48,22 @@ func written() *History {
 		h.Facts = append(h.Facts, Fact{v, block, blockTime(block), common.BigToHash(n(int64(block))), index, event})
 	}
 	add(vaultA, 2, 1, contracts.DepositAccepted{DepositID: n(1), Owner: anna, Sender: anna, Assets: n(100), Shares: n(90)})
-	add(vaultA, 3, 0, contracts.DepositAccepted{DepositID: n(2), Owner: bert, PartnerID: 1, Sender: router, Assets: n(50), Shares: n(45)})
-	add(vaultB, 3, 4, contracts.DepositAccepted{DepositID: n(1), Owner: bert, PartnerID: 1, Sender: bert, Assets: n(7), Shares: n(7)})
+	add(vaultA, 3, 0, contracts.DepositAccepted{DepositID: n(2), Owner: bert, PartnerID: 1, Sender: router, Assets: n(50),
+		Shares: n(45)})
+	add(vaultB, 3, 4, contracts.DepositAccepted{DepositID: n(1), Owner: bert, PartnerID: 1, Sender: bert, Assets: n(7),
+		Shares: n(7)})
 	add(vaultA, 4, 0, contracts.NavUpdated{NavID: n(1), NavPerShare: n(11), TotalAssets: n(12), TotalSupply: n(13)})
 	add(vaultA, 4, 1, contracts.DepositsSwept{SweepID: n(1), FromDepositID: n(1), ToDepositID: n(1), Assets: n(100)})
-	add(vaultA, 5, 0, contracts.WithdrawalRequested{RequestIndex: n(0), Owner: anna, PartnerID: 2, Receiver: bert, Shares: n(10), AssetsEstimate: n(11)})
-	add(vaultA, 5, 1, contracts.WithdrawalRequested{RequestIndex: n(1), Owner: anna, Receiver: anna, Shares: n(20), AssetsEstimate: n(22), ExpiresAt: blockTime(7)})
-	add(vaultA, 5, 2, contracts.WithdrawalRequested{RequestIndex: n(2), Owner: bert, Receiver: bert, Shares: n(5), AssetsEstimate: n(6)})
-	add(vaultA, 6, 0, contracts.WithdrawalFunded{RequestIndex: n(0), Owner: anna, SettlementID: n(1), Shares: n(10), Assets: n(12)})
-	add(vaultA, 8, 0, contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: bert, Shares: n(10), Assets: n(12)})
+	add(vaultA, 5, 0, contracts.WithdrawalRequested{RequestIndex: n(0), Owner: anna, PartnerID: 2, Receiver: bert,
+		Shares: n(10), AssetsEstimate: n(11)})
+	add(vaultA, 5, 1, contracts.WithdrawalRequested{RequestIndex: n(1), Owner: anna, Receiver: anna, Shares: n(20),
+		AssetsEstimate: n(22), ExpiresAt: blockTime(7)})
+	add(vaultA, 5, 2, contracts.WithdrawalRequested{RequestIndex: n(2), Owner: bert, Receiver: bert, Shares: n(5),
+		AssetsEstimate: n(6)})
+	add(vaultA, 6, 0, contracts.WithdrawalFunded{RequestIndex: n(0), Owner: anna, SettlementID: n(1), Shares: n(10),
+		Assets: n(12)})
+	add(vaultA, 8, 0, contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: bert, Shares: n(10),
+		Assets: n(12)})
 	add(vaultA, 9, 0, contracts.WithdrawalExpired{RequestIndex: n(1), Owner: anna, Shares: n(20)})
 	add(vaultA, 10, 0, contracts.WithdrawalCancelled{RequestIndex: n(2), Owner: bert, Shares: n(5)})
 	return h
@@ -115,7 +123,8 @@ func TestOracleOnDeposits(t *testing.T) {
 		"userAddress":"0x3000000000000000000000000000000000000003","senderAddress":"0x3000000000000000000000000000000000000003",
 		"assetAmount":"100","shares":"90","sweptAt":"2026-01-01T00:04:00.000Z","txHash":"0x0000000000000000000000000000000000000000000000000000000000000002",
 		"blockNumber":"2","logIndex":1,"timestamp":"2026-01-01T00:02:00.000Z"}`)
-	wantJSON(t, "bert's deposits", items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
+	wantJSON(t, "bert's deposits",
+		items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
 		"id":"0x0000000000000000000000000000000000000000000000000000000000000003-4",
 		"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault",
 		"userAddress":"0x4000000000000000000000000000000000000004","senderAddress":"0x4000000000000000000000000000000000000004",
@@ -155,7 +164,8 @@ func TestOracleOnUsers(t *testing.T) {
 		{10, "totalDeposited", "desc", []common.Address{anna, bert}},
 		{10, "totalDeposited", "asc", []common.Address{bert, anna}},
 		{10, "totalWithdrawn", "desc", []common.Address{anna, bert}},
-		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // no withdrawals yet: ties by address, in the direction of the order
+		// no withdrawals yet: ties by address, in the direction of the order
+		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}},
 		{7, "totalWithdrawn", "asc", []common.Address{anna, bert}},
 	} {
 		var got []common.Address
@@ -188,8 +198,10 @@ func TestOracleOnListsOfAVault(t *testing.T) {
 	n := big.NewInt
 	// Vault B's deposit 2 comes before deposit 1 of another block, and bert claims there without a request.
 	h.Facts = append(h.Facts,
-		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 7, contracts.DepositAccepted{DepositID: n(0), Owner: anna, Sender: anna, Assets: n(9), Shares: n(9)}},
-		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 8, contracts.WithdrawalClaimed{RequestIndex: n(5), Owner: bert, Receiver: bert, Shares: n(1), Assets: n(4)}})
+		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 7,
+			contracts.DepositAccepted{DepositID: n(0), Owner: anna, Sender: anna, Assets: n(9), Shares: n(9)}},
+		Fact{vaultB, 10, blockTime(10), common.BigToHash(n(10)), 8,
+			contracts.WithdrawalClaimed{RequestIndex: n(5), Owner: bert, Receiver: bert, Shares: n(1), Assets: n(4)}})
 	h.contradictory = true
 	s := mustAt(t, h, 10)
 	a, b := api+"/vaults/"+vaultA.Hex(), api+"/vaults/"+vaultB.Hex()
@@ -212,7 +224,8 @@ func TestOracleOnListsOfAVault(t *testing.T) {
 			t.Errorf("%s: %s is %q, want %q", try.target, try.field, got, try.want)
 		}
 	}
-	for _, unknown := range []string{"/vaults/" + anna.Hex(), "/vaults/" + anna.Hex() + "/users", "/users/" + vaultA.Hex()} {
+	for _, unknown := range []string{"/vaults/" + anna.Hex(), "/vaults/" + anna.Hex() + "/users",
+		"/users/" + vaultA.Hex()} {
 		if data, err := s.Answer(api+unknown, Partner{}); data != nil || err != nil {
 			t.Errorf("%s: %v, %v", unknown, data, err)
 		}
@@ -225,7 +238,8 @@ func TestOracleOnListsOfAVault(t *testing.T) {
 func TestOracleOnASeries(t *testing.T) {
 	h := written()
 	n := big.NewInt
-	for block, at := range map[uint64]uint64{4: 1767225600 - 86400, 10: 1767225600 + 86400 + 60} { // a NAV on the day before, and the head on the day after
+	for block, at := range map[uint64]uint64{4: 1767225600 - 86400, 10: 1767225600 + 86400 + 60} {
+		// a NAV on the day before, and the head on the day after
 		h.Times[block] = at
 		for i := range h.Facts {
 			if h.Facts[i].Block == block {
@@ -233,7 +247,9 @@ func TestOracleOnASeries(t *testing.T) {
 			}
 		}
 	}
-	h.Facts = append(h.Facts, Fact{vaultA, 10, h.Times[10], common.BigToHash(n(10)), 1, contracts.NavUpdated{NavID: n(2), NavPerShare: n(10), TotalAssets: n(14), TotalSupply: n(15)}})
+	h.Facts = append(h.Facts,
+		Fact{vaultA, 10, h.Times[10], common.BigToHash(n(10)), 1,
+			contracts.NavUpdated{NavID: n(2), NavPerShare: n(10), TotalAssets: n(14), TotalSupply: n(15)}})
 	data, err := mustAt(t, h, 10).Answer(api+"/vaults/"+vaultA.Hex()+"/series", Partner{})
 	if err != nil {
 		t.Fatal(err)
@@ -242,15 +258,18 @@ func TestOracleOnASeries(t *testing.T) {
 	const none = `{"count":0,"assets":"0"}`
 	wantJSON(t, "points", series["points"], `[
 		{"start":"2025-12-31T00:00:00.000Z","end":"2026-01-01T00:00:00.000Z","complete":true,"nav":{"open":"11","high":"11","low":"11","close":"11","updates":1},
-			"totalAssets":"12","totalSupply":"13","deposits":`+none+`,"requested":`+none+`,"claimed":`+none+`,"newUsers":0,"users":0},
+			"totalAssets":"12","totalSupply":"13","deposits":`+none+`,"requested":`+none+`,"claimed":`+none+
+		`,"newUsers":0,"users":0},
 		{"start":"2026-01-01T00:00:00.000Z","end":"2026-01-02T00:00:00.000Z","complete":true,"nav":{"open":"11","high":"11","low":"11","close":"11","updates":0},
 			"totalAssets":"12","totalSupply":"13","deposits":{"count":2,"assets":"150"},"requested":{"count":3,"assets":"39"},"claimed":{"count":1,"assets":"12"},"newUsers":2,"users":2},
 		{"start":"2026-01-02T00:00:00.000Z","end":"2026-01-03T00:00:00.000Z","complete":false,"nav":{"open":"11","high":"11","low":"10","close":"10","updates":1},
-			"totalAssets":"14","totalSupply":"15","deposits":`+none+`,"requested":`+none+`,"claimed":`+none+`,"newUsers":0,"users":2}]`)
+			"totalAssets":"14","totalSupply":"15","deposits":`+none+`,"requested":`+none+`,"claimed":`+none+
+		`,"newUsers":0,"users":2}]`)
 	var yields []string
 	for _, one := range append(series["yields"].([]any), series["sinceFirst"]) {
 		y := one.(Object)
-		yields = append(yields, fmt.Sprint(y["days"], " ", y["numerator"], "/", y["denominator"], " ", y["percent"], " ", y["annualPercent"]))
+		yields = append(yields, fmt.Sprint(y["days"], " ", y["numerator"], "/", y["denominator"], " ", y["percent"], " ",
+			y["annualPercent"]))
 	}
 	// -1/11 is -9.09090909...%, rounded down; over 1 day 365 times that, and over 172860 seconds 31536000/172860 times.
 	if got := strings.Join(yields, ", "); got != "1 -1/11 -9.090910 -3318.181819, 2 -1/11 -9.090910 -1658.515036" {
@@ -295,8 +314,10 @@ func TestOracleOnRequests(t *testing.T) {
 // TestOracleOnImpossibleRequests checks the results of request logs that no reference contract emits.
 func TestOracleOnImpossibleRequests(t *testing.T) {
 	n := big.NewInt
-	asked := contracts.WithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
-	again := contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bert, Receiver: bert, Shares: n(7), AssetsEstimate: n(8)}
+	asked := contracts.WithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1),
+		AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
+	again := contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bert, Receiver: bert, Shares: n(7),
+		AssetsEstimate: n(8)}
 	funded := contracts.WithdrawalFunded{RequestIndex: n(0), Owner: anna, Shares: n(1), Assets: n(3)}
 	claimed := contracts.WithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), Assets: n(3)}
 	cancelled := contracts.WithdrawalCancelled{RequestIndex: n(0), Owner: anna, Shares: n(1)}
@@ -361,10 +382,11 @@ func TestOracleOnImpossibleSweeps(t *testing.T) {
 		swept  []uint64 // for each deposit in chain order: the block that sweeps it, 0 for none
 	}{
 		"a sweep that begins late takes all before it": {[]any{deposit(1), deposit(2), sweep(2, 2)}, []uint64{3, 3}},
-		"the first sweep that is far enough counts":    {[]any{deposit(2), sweep(1, 1), sweep(2, 3), sweep(1, 4)}, []uint64{3}},
-		"a deposit comes after its sweep":              {[]any{sweep(1, 3), deposit(2), sweep(1, 4)}, []uint64{2}},
-		"a smaller sweep takes nothing back":           {[]any{deposit(3), sweep(1, 4), sweep(1, 2), deposit(5)}, []uint64{2, 0}},
-		"a sweep to nothing sweeps nothing":            {[]any{deposit(0), sweep(0, 0), deposit(0)}, []uint64{0, 0}},
+		"the first sweep that is far enough counts": {[]any{deposit(2), sweep(1, 1), sweep(2, 3), sweep(1, 4)},
+			[]uint64{3}},
+		"a deposit comes after its sweep":    {[]any{sweep(1, 3), deposit(2), sweep(1, 4)}, []uint64{2}},
+		"a smaller sweep takes nothing back": {[]any{deposit(3), sweep(1, 4), sweep(1, 2), deposit(5)}, []uint64{2, 0}},
+		"a sweep to nothing sweeps nothing":  {[]any{deposit(0), sweep(0, 0), deposit(0)}, []uint64{0, 0}},
 	} {
 		h := written()
 		h.contradictory, h.Facts = true, nil
@@ -400,7 +422,8 @@ func TestOracleOnQueuesAndSettlement(t *testing.T) {
 		t.Errorf("%v withdrawals are pending at block 7", pending)
 	}
 	group := s.queueGroupJSON(s.vaults[vaultA])
-	if unswept := s.vaults[vaultA].unswept(); len(unswept) != 1 || unswept[0].Owner != bert || group["count"] != json.Number("1") {
+	if unswept := s.vaults[vaultA].unswept(); len(unswept) != 1 || unswept[0].Owner != bert ||
+		group["count"] != json.Number("1") {
 		t.Errorf("the deposit queue at block 7 is %s", Show(group))
 	}
 }
@@ -422,9 +445,11 @@ func TestOracleRefusesContradictions(t *testing.T) {
 		event any
 		want  string
 	}{
-		"a deposit id is left out":   {contracts.DepositAccepted{DepositID: n(4), Assets: n(1)}, "3-th"},
-		"a sweep begins late":        {contracts.DepositsSwept{FromDepositID: n(3), ToDepositID: n(3), Assets: n(1)}, "swept after 1"},
-		"a sweep has another sum":    {contracts.DepositsSwept{FromDepositID: n(2), ToDepositID: n(2), Assets: n(1)}, "sum to 50"},
+		"a deposit id is left out": {contracts.DepositAccepted{DepositID: n(4), Assets: n(1)}, "3-th"},
+		"a sweep begins late": {contracts.DepositsSwept{FromDepositID: n(3), ToDepositID: n(3), Assets: n(1)},
+			"swept after 1"},
+		"a sweep has another sum": {contracts.DepositsSwept{FromDepositID: n(2), ToDepositID: n(2), Assets: n(1)},
+			"sum to 50"},
 		"a sweep goes too far":       {contracts.DepositsSwept{FromDepositID: n(2), ToDepositID: n(3), Assets: n(1)}, "of 2"},
 		"a request index is reused":  {contracts.WithdrawalRequested{RequestIndex: n(1)}, "after 3 requests"},
 		"a claim of no request":      {contracts.WithdrawalClaimed{RequestIndex: n(9), Assets: n(1)}, "no request 9"},
@@ -447,7 +472,8 @@ func TestOracleRefusesContradictions(t *testing.T) {
 }
 
 func TestSpans(t *testing.T) {
-	times := []uint64{blockTime(0), blockTime(1), blockTime(1), blockTime(24 * 60), blockTime(48 * 60)} // three days, the first at midnight
+	// three days, the first at midnight
+	times := []uint64{blockTime(0), blockTime(1), blockTime(1), blockTime(24 * 60), blockTime(48 * 60)}
 	held := func(s span) (in []int) {
 		for i, at := range times {
 			if s.holds(at) {
@@ -506,7 +532,8 @@ func TestOracleAgreesWithTheContracts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := devchain.New(anvil.URL, deployed, 3, []uint32{1, 2, 7}, slog.New(slog.DiscardHandler)).Steps(ctx, 70); err != nil {
+	if err := devchain.New(anvil.URL, deployed, 3, []uint32{1, 2, 7}, slog.New(slog.DiscardHandler)).Steps(ctx,
+		70); err != nil {
 		t.Fatal(err)
 	}
 	h, err := Read(ctx, anvil.URL, deployed)
@@ -558,8 +585,10 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *State, v *va
 		if got.Status == 0 && got.ExpiresAt != 0 && s.now >= got.ExpiresAt {
 			want = "expired" // the contract changes the status only when it is called
 		}
-		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerID != r.PartnerID {
-			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, Show(s.requestJSON(r)))
+		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner ||
+			got.PartnerID != r.PartnerID {
+			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got,
+				Show(s.requestJSON(r)))
 		}
 	}
 }

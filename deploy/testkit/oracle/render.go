@@ -99,15 +99,16 @@ func (s *State) vaultJSON(v *vaultState) Object {
 		"navUpdatedAt": nil,
 		"startBlock":   decimal(v.startBlock),
 		// The reference contracts emit all events.
-		"capabilities": Object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
+		"capabilities": Object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true,
+			"settlement": true, "sweeps": true},
 		"kinds": []any{
 			"DepositAccepted", "WithdrawalRequested", "WithdrawalFunded", "WithdrawalClaimed", "WithdrawalCancelled",
 			"WithdrawalExpired", "NavUpdated", "DepositsSwept", "WithdrawalsSettled",
 		},
 	}
 	if v.preset != "" {
-		o["capabilities"] = Object{"deposits": true, "expiry": false, "nav": true, "partners": false, "queue": v.preset == erc7540,
-			"settlement": false, "sweeps": false}
+		o["capabilities"] = Object{"deposits": true, "expiry": false, "nav": true, "partners": false,
+			"queue": v.preset == erc7540, "settlement": false, "sweeps": false}
 		o["kinds"] = []any{"Deposit", "Withdraw", "Transfer"}
 	}
 	if v.preset == erc7540 {
@@ -228,7 +229,8 @@ func (s *State) userWithHoldingsJSON(u *userState) Object {
 	o := s.userJSON(u)
 	deposits, withdrawals := []any{}, []any{}
 	for _, v := range s.ordered() {
-		if of := keep(s.deposits, func(d *depositState) bool { return d.Owner == u.address && d.Vault == v.address }); len(of) > 0 {
+		if of := keep(s.deposits,
+			func(d *depositState) bool { return d.Owner == u.address && d.Vault == v.address }); len(of) > 0 {
 			assets := sum(of, func(d *depositState) *big.Int { return d.Assets })
 			deposits = append(deposits, Object{
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetAmount": assets.String()}, "_count": integer(len(of)),
@@ -240,7 +242,9 @@ func (s *State) userWithHoldingsJSON(u *userState) Object {
 			paid := s.paidIn(v.address, u.address)
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, Object{
-				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String(), "assetsClaimed": paid.String()}, "_count": integer(len(of)),
+				"vaultAddress": v.address.Hex(),
+				"_sum":         Object{"assetsEstimate": estimate.String(), "assetsClaimed": paid.String()},
+				"_count":       integer(len(of)),
 			})
 		}
 	}
@@ -268,7 +272,8 @@ func (s *State) settlementJSON(v *vaultState) Object {
 		if v.preset == erc7540 { // no log says what they are worth
 			unfunded = Object{"count": integer(len(toFund)), "totalAmount": nil}
 		}
-		return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "depositsToSweep": none, "withdrawalsToFund": unfunded}
+		return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "depositsToSweep": none,
+			"withdrawalsToFund": unfunded}
 	}
 	return Object{
 		"vaultAddress": v.address.Hex(),
@@ -293,7 +298,8 @@ func (s *State) partnerStatsJSON(p Partner) Object {
 	}
 	byVault := []any{}
 	for _, v := range s.ordered() {
-		if of := keep(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID && d.Vault == v.address }); len(of) > 0 {
+		if of := keep(s.deposits,
+			func(d *depositState) bool { return d.PartnerID == p.ID && d.Vault == v.address }); len(of) > 0 {
 			byVault = append(byVault, Object{
 				"vaultAddress": v.address.Hex(),
 				"depositCount": integer(len(of)),

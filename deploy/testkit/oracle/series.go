@@ -76,8 +76,8 @@ func inForce(navs []navState, moment int64) *navState {
 const never = 1 << 40
 
 func (s *State) seriesJSON(v *vaultState, interval string, in span) Object {
-	return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "interval": interval, "points": s.points(v, interval, in),
-		"yields": s.yields(v), "sinceFirst": s.sinceFirst(v)}
+	return Object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "interval": interval,
+		"points": s.points(v, interval, in), "yields": s.yields(v), "sinceFirst": s.sinceFirst(v)}
 }
 
 // points returns the intervals from the first one that shows something to that of the newest block, or of the last
@@ -128,8 +128,9 @@ func (s *State) point(v *vaultState, navs []navState, flows []flow, start, end t
 			fresh++
 		}
 	}
-	out := Object{"start": instant(uint64(start.Unix())), "end": instant(uint64(end.Unix())), "complete": end.Unix() <= int64(s.now),
-		"nav": nil, "totalAssets": nil, "totalSupply": nil, "newUsers": integer(fresh), "users": integer(users)}
+	out := Object{"start": instant(uint64(start.Unix())), "end": instant(uint64(end.Unix())),
+		"complete": end.Unix() <= int64(s.now), "nav": nil, "totalAssets": nil, "totalSupply": nil,
+		"newUsers": integer(fresh), "users": integer(users)}
 	for _, field := range []string{"deposits", "requested", "claimed"} {
 		of := keep(flows, func(f flow) bool { return f.field == field && within(f.at) })
 		out[field] = Object{"count": integer(len(of)), "assets": sum(of, func(f flow) *big.Int { return f.assets }).String()}
@@ -141,8 +142,10 @@ func (s *State) point(v *vaultState, navs []navState, flows []flow, start, end t
 	}
 	if closing := inForce(navs, end.Unix()); closing != nil {
 		byPrice := func(a, b navState) int { return a.NavPerShare.Cmp(b.NavPerShare) }
-		out["nav"] = Object{"open": shown[0].NavPerShare.String(), "high": slices.MaxFunc(shown, byPrice).NavPerShare.String(),
-			"low": slices.MinFunc(shown, byPrice).NavPerShare.String(), "close": closing.NavPerShare.String(), "updates": integer(len(updates))}
+		out["nav"] = Object{"open": shown[0].NavPerShare.String(),
+			"high": slices.MaxFunc(shown, byPrice).NavPerShare.String(),
+			"low":  slices.MinFunc(shown, byPrice).NavPerShare.String(), "close": closing.NavPerShare.String(),
+			"updates": integer(len(updates))}
 		out["totalAssets"], out["totalSupply"] = closing.TotalAssets.String(), closing.TotalSupply.String()
 	}
 	return out
@@ -173,8 +176,9 @@ func (s *State) sinceFirst(v *vaultState) any {
 func (s *State) yieldJSON(seconds int64, from, to navState) Object {
 	gain := new(big.Int).Sub(to.NavPerShare, from.NavPerShare)
 	fraction := new(big.Rat).SetFrac(gain, from.NavPerShare)
-	out := Object{"days": integer(uint64(seconds / day)), "from": s.navJSON(from), "to": s.navJSON(to), "numerator": gain.String(),
-		"denominator": from.NavPerShare.String(), "percent": percent(fraction), "annualPercent": nil}
+	out := Object{"days": integer(uint64(seconds / day)), "from": s.navJSON(from), "to": s.navJSON(to),
+		"numerator": gain.String(), "denominator": from.NavPerShare.String(), "percent": percent(fraction),
+		"annualPercent": nil}
 	if seconds >= day {
 		out["annualPercent"] = percent(new(big.Rat).Mul(fraction, big.NewRat(365*day, seconds)))
 	}

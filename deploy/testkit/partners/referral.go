@@ -36,18 +36,20 @@ type Referral struct {
 
 // Withdrawal returns the n-th withdrawal request of a partner's user. The same arguments give the same bytes.
 func Withdrawal(partner uint32, n int) (Referral, error) {
-	return referralOf(chainlog.ReferralWithdrawals(ChainID), event.Referral_KIND_WITHDRAWAL, partner, n, contracts.WithdrawalRequested{
-		RequestIndex: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
-		Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
-	})
+	return referralOf(chainlog.ReferralWithdrawals(ChainID), event.Referral_KIND_WITHDRAWAL, partner, n,
+		contracts.WithdrawalRequested{
+			RequestIndex: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
+			Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
+		})
 }
 
 // Deposit returns the n-th deposit of a partner's user. The same arguments give the same bytes.
 func Deposit(partner uint32, n int) (Referral, error) {
-	return referralOf(chainlog.ReferralDeposits(ChainID), event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{
-		DepositID: big.NewInt(int64(n) + 1), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
-		Sender: common.BigToAddress(big.NewInt(0xdef)), Assets: large, Shares: large,
-	})
+	return referralOf(chainlog.ReferralDeposits(ChainID), event.Referral_KIND_DEPOSIT, partner, n,
+		contracts.DepositAccepted{
+			DepositID: big.NewInt(int64(n) + 1), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
+			Sender: common.BigToAddress(big.NewInt(0xdef)), Assets: large, Shares: large,
+		})
 }
 
 // referralOf returns the referral of a log with this event.
@@ -58,7 +60,8 @@ func referralOf(topic string, kind event.Referral_Kind, partner uint32, n int, w
 	}
 	tx := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(int64(partner)), 64), big.NewInt(int64(n)))
 	log := &event.Log{
-		Address: common.BigToAddress(big.NewInt(0x5fbdb)).Bytes(), Data: data, BlockNumber: 1000 + uint64(n), BlockHash: make([]byte, 32),
+		Address: common.BigToAddress(big.NewInt(0x5fbdb)).Bytes(), Data: data, BlockNumber: 1000 + uint64(n),
+		BlockHash: make([]byte, 32),
 		BlockTime: 1_700_000_000 + uint64(n), TxHash: common.BigToHash(tx).Bytes(), LogIndex: 3,
 	}
 	for _, topic := range topics {

@@ -6,6 +6,6 @@
 //	                                                                                              ▼
 //	                                              200, "new" ◀── id never seen ── or ──▶ 200, "repeat"
 //
-// The server's certificate is signed by an authority of its own, which a sender must trust (CAFile). It remembers the ids
-// of all events that were signed correctly.
+// The server's certificate is signed by an authority of its own, which a sender must trust (CAFile). It remembers the
+// ids of all events that were signed correctly.
 package receiver

@@ -30,8 +30,8 @@ type Receiver struct {
 	seen map[uuid.UUID]bool
 }
 
-// Start starts a receiver on a free port of 127.0.0.1. It writes the certificate of its authority to dir. secrets are the
-// signing secrets by partner id. Each event becomes one line on out.
+// Start starts a receiver on a free port of 127.0.0.1. It writes the certificate of its authority to dir. secrets are
+// the signing secrets by partner id. Each event becomes one line on out.
 func Start(dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
 	r := &Receiver{secrets: secrets, log: log, out: out, seen: map[uuid.UUID]bool{}}
 	mux := http.NewServeMux()
@@ -59,7 +59,8 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	h := request.Header
-	if err := webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, time.Now()); err != nil {
+	if err := webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body,
+		time.Now()); err != nil {
 		r.log.Warn("a webhook was refused", "partner", partner, "error", err)
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
@@ -103,7 +104,8 @@ func parse(partner int64, h http.Header, body []byte) (*delivery, error) {
 	case h.Get(webhook.HeaderEventID) != d.ID.String():
 		return nil, fmt.Errorf("%s is %q and the event's id %s", webhook.HeaderEventID, h.Get(webhook.HeaderEventID), d.ID)
 	case h.Get(webhook.HeaderEventType) != d.Type:
-		return nil, fmt.Errorf("%s is %q and the event's type %q", webhook.HeaderEventType, h.Get(webhook.HeaderEventType), d.Type)
+		return nil, fmt.Errorf("%s is %q and the event's type %q", webhook.HeaderEventType, h.Get(webhook.HeaderEventType),
+			d.Type)
 	case d.PartnerID != partner:
 		return nil, fmt.Errorf("the event is for partner %d and came to partner %d", d.PartnerID, partner)
 	}
@@ -130,7 +132,8 @@ func (d *delivery) line() string {
 	case webhook.DepositReferral:
 		return fmt.Sprintf("%s  %s native units by %s  tx %s", head, d.Data.Assets, d.Data.UserAddress, d.Data.TxHash)
 	case webhook.WithdrawalReferral:
-		return fmt.Sprintf("%s  request %s, about %s native units by %s  tx %s", head, d.Data.RequestIndex, d.Data.AssetsEstimate, d.Data.UserAddress, d.Data.TxHash)
+		return fmt.Sprintf("%s  request %s, about %s native units by %s  tx %s", head, d.Data.RequestIndex,
+			d.Data.AssetsEstimate, d.Data.UserAddress, d.Data.TxHash)
 	default:
 		return fmt.Sprintf("%s  id %s", head, d.ID)
 	}

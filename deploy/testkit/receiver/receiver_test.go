@@ -101,11 +101,13 @@ func TestPrintsEachEvent(t *testing.T) {
 	r, client, out := start(t)
 	deposit := depositOf(r, "11111111-1111-4111-8111-111111111111")
 	request := post{
-		url: r.URL(2), method: http.MethodPost, id: "22222222-2222-4222-8222-222222222222", kind: "withdrawal.referral", secret: secretTwo, at: time.Now(),
+		url: r.URL(2), method: http.MethodPost, id: "22222222-2222-4222-8222-222222222222", kind: "withdrawal.referral",
+		secret: secretTwo, at: time.Now(),
 		body: `{"id":"22222222-2222-4222-8222-222222222222","version":1,"type":"withdrawal.referral","partnerId":2,"data":{"userAddress":"0xCd","requestIndex":"4","assetsEstimate":"99","txHash":"0xaa"}}`,
 	}
 	test := post{
-		url: r.URL(1), method: http.MethodPost, id: "33333333-3333-4333-8333-333333333333", kind: "webhook.test", secret: secretOne, at: time.Now(),
+		url: r.URL(1), method: http.MethodPost, id: "33333333-3333-4333-8333-333333333333", kind: "webhook.test",
+		secret: secretOne, at: time.Now(),
 		body: `{"id":"33333333-3333-4333-8333-333333333333","version":1,"type":"webhook.test","partnerId":1,"data":{}}`,
 	}
 	for _, p := range []post{deposit, request, deposit, test} {
@@ -130,9 +132,11 @@ func TestRefuses(t *testing.T) {
 		status int
 		answer string
 	}{
-		"another partner's secret":    {func(p *post) { p.secret = secretTwo }, 401, "does not match the body"},
-		"an old timestamp":            {func(p *post) { p.at = p.at.Add(-webhook.Tolerance - 10*time.Second) }, 401, "away from the clock"},
-		"a future timestamp":          {func(p *post) { p.at = p.at.Add(webhook.Tolerance + 10*time.Second) }, 401, "away from the clock"},
+		"another partner's secret": {func(p *post) { p.secret = secretTwo }, 401, "does not match the body"},
+		"an old timestamp": {func(p *post) { p.at = p.at.Add(-webhook.Tolerance - 10*time.Second) }, 401,
+			"away from the clock"},
+		"a future timestamp": {func(p *post) { p.at = p.at.Add(webhook.Tolerance + 10*time.Second) }, 401,
+			"away from the clock"},
 		"an unknown partner":          {func(p *post) { p.url = r.URL(3) }, 404, "no such partner"},
 		"a partner that is not an id": {func(p *post) { p.url = r.URL(1) + "x" }, 404, "no such partner"},
 		"another path":                {func(p *post) { p.url = strings.TrimSuffix(r.URL(1), "/partners/1") }, 404, ""},
@@ -140,12 +144,16 @@ func TestRefuses(t *testing.T) {
 		"a large body":                {func(p *post) { p.body += strings.Repeat(" ", maxBody) }, 413, "too large"},
 		"no JSON":                     {func(p *post) { p.body = "hello" }, 400, "not an event"},
 		"no id":                       {func(p *post) { p.body = `{"version":1}` }, 400, "has no id"},
-		"another version":             {func(p *post) { p.body = strings.Replace(p.body, `"version":1`, `"version":2`, 1) }, 400, "version 2"},
-		"another id in the header":    {func(p *post) { p.id = strings.Replace(id, "1", "2", 1) }, 400, "X-Service-Event-Id"},
+		"another version": {func(p *post) { p.body = strings.Replace(p.body, `"version":1`, `"version":2`, 1) },
+			400, "version 2"},
+		"another id in the header": {func(p *post) { p.id = strings.Replace(id, "1", "2", 1) }, 400, "X-Service-Event-Id"},
 		"another type in the header": {
 			func(p *post) { p.kind = "withdrawal.referral" }, 400, "X-Service-Event-Type",
 		},
-		"another partner in the body": {func(p *post) { p.body = strings.Replace(p.body, `"partnerId":1`, `"partnerId":2`, 1) }, 400, "for partner 2"},
+		"another partner in the body": {func(p *post) {
+			p.body = strings.Replace(p.body, `"partnerId":1`, `"partnerId":2`,
+				1)
+		}, 400, "for partner 2"},
 	} {
 		p := depositOf(r, id)
 		try.change(&p)
@@ -168,7 +176,8 @@ func TestRefuses(t *testing.T) {
 func TestASignatureIsOverTheRawBytes(t *testing.T) {
 	r, client, _ := start(t)
 	p := depositOf(r, "11111111-1111-4111-8111-111111111111")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader(p.body+" ")) // the same JSON
+	// the same JSON
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader(p.body+" "))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ func Serve(dir string, handler http.Handler) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: handler, TLSConfig: trust, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	server := &http.Server{Handler: handler, TLSConfig: trust,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go server.ServeTLS(listener, "", "")
 	return &Server{listener.Addr().String(), caFile, server}, nil
 }

@@ -30,7 +30,8 @@ func Build(program string) (path string, err error) {
 	if built.programs[program] {
 		return path, nil
 	}
-	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, "github.com/navlog/navlog/cmd/"+program).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", path,
+		"github.com/navlog/navlog/cmd/"+program).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
 	built.programs[program] = true

@@ -33,7 +33,9 @@ func TestStop(t *testing.T) {
 	if err := orderly.Stop(); err != nil || !strings.Contains(orderly.Said(), "bye") {
 		t.Errorf("it said %q: %v", orderly.Said(), err)
 	}
-	if err := says(t, "here", "trap 'echo broken; exit 7' INT; echo here; while :; do sleep 0.1; done").Stop(); err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "broken") {
+	if err := says(t, "here",
+		"trap 'echo broken; exit 7' INT; echo here; while :; do sleep 0.1; done").Stop(); err == nil ||
+		!strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("a faulty end is %v", err)
 	}
 	gone := says(t, "enough", "echo enough; exit 3")
@@ -57,7 +59,8 @@ func TestLaunchFails(t *testing.T) {
 	if _, err := Launch(exec.Command("sh"), filepath.Join(t.TempDir(), "none", "said")); err == nil {
 		t.Error("a program was started whose output cannot be written")
 	}
-	if _, err := Launch(exec.Command("/nowhere/navlog"), filepath.Join(t.TempDir(), "said")); err == nil || !strings.Contains(err.Error(), "start /nowhere/navlog") {
+	if _, err := Launch(exec.Command("/nowhere/navlog"), filepath.Join(t.TempDir(), "said")); err == nil ||
+		!strings.Contains(err.Error(), "start /nowhere/navlog") {
 		t.Errorf("a missing program: %v", err)
 	}
 }

@@ -56,8 +56,8 @@ func Start(ctx context.Context, in Folders) (*Stack, error) {
 	return s, nil
 }
 
-// Connect connects to ClickHouse and PostgreSQL, if they were started, and creates the tables of PostgreSQL. Measurements
-// that begin with empty engines do not call it.
+// Connect connects to ClickHouse and PostgreSQL, if they were started, and creates the tables of PostgreSQL.
+// Measurements that begin with empty engines do not call it.
 func (s *Stack) Connect(ctx context.Context) (err error) {
 	if s.ClickHouse != nil {
 		if s.Conn, err = s.ReadModel().Open(""); err != nil {

@@ -28,14 +28,17 @@ func TestStack(t *testing.T) {
 			t.Fatal(err)
 		}
 		var partners int
-		if err := s.Pool.QueryRow(t.Context(), "WITH made AS (INSERT INTO partner (id, name) VALUES ($1, 'Acme')) SELECT count(*) FROM partner", round+1).Scan(&partners); err != nil || partners != round {
+		if err := s.Pool.QueryRow(t.Context(),
+			"WITH made AS (INSERT INTO partner (id, name) VALUES ($1, 'Acme')) SELECT count(*) FROM partner",
+			round+1).Scan(&partners); err != nil || partners != round {
 			t.Errorf("round %d begins with %d partners: %v", round, partners, err)
 		}
 		if err := s.Conn.Ping(t.Context()); err != nil {
 			t.Error(err)
 		}
 		env := s.Environment("NAVLOG_CHAIN_ID=7")
-		for _, want := range []string{"NAVLOG_KAFKA_BROKERS=" + s.Chainlog().Brokers[0], "NAVLOG_CLICKHOUSE_ADDR=" + s.ReadModel().Addr, "NAVLOG_POSTGRES_URL=" + s.Postgres.URL, "NAVLOG_CHAIN_ID=7"} {
+		for _, want := range []string{"NAVLOG_KAFKA_BROKERS=" + s.Chainlog().Brokers[0],
+			"NAVLOG_CLICKHOUSE_ADDR=" + s.ReadModel().Addr, "NAVLOG_POSTGRES_URL=" + s.Postgres.URL, "NAVLOG_CHAIN_ID=7"} {
 			if !slices.Contains(env, want) {
 				t.Errorf("the environment lacks %s", want)
 			}

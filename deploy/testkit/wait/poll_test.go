@@ -31,8 +31,12 @@ func TestPoll(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	status := http.StatusServiceUnavailable
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no tables", status) }))
-	if err := Answers(t.Context(), server.URL); err == nil || !strings.HasSuffix(err.Error(), "responds with 503 Service Unavailable: no tables") {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		http.Error(w, "no tables", status)
+	}))
+	if err := Answers(t.Context(), server.URL); err == nil ||
+		!strings.HasSuffix(err.Error(), "responds with 503 Service Unavailable: no tables") {
 		t.Errorf("503 is an answer, or it says no reason: %v", err)
 	}
 	status = http.StatusOK

@@ -23,7 +23,8 @@ type T interface {
 // Until checks repeatedly until a condition holds, or fails the test with the last error.
 func Until(t T, holds func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience) // not the test's context, which has ended when a cleanup waits
+	// not the test's context, which has ended when a cleanup waits
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	var last error
 	if Poll(ctx, every, func() (bool, error) { last = holds(); return last == nil, nil }) != nil {

@@ -73,7 +73,8 @@ func Live(t testing.TB, conn driver.Conn) map[string][]readmodel.TouchedKey {
 	out := map[string][]readmodel.TouchedKey{}
 	line := readmodel.ListsTable.LineSQL("sign", "writer")
 	rows, err := conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), toInt8(kind), owner, vault, user, "+
-		"toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' GROUP BY line, list, kind, owner, vault, user HAVING n != 0")
+		"toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' GROUP BY line, list, kind, owner, vault, user HAVING "+
+		"n != 0")
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {

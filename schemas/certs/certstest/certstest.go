@@ -38,7 +38,8 @@ func New(t testing.TB) *Authority {
 		}
 		return file
 	}
-	a.files = certs.Files{CA: write("ca.pem", a.PEM()), Cert: write("cert.pem", texts.Client), Key: write("key.pem", texts.Key)}
+	a.files = certs.Files{CA: write("ca.pem", a.PEM()), Cert: write("cert.pem", texts.Client),
+		Key: write("key.pem", texts.Key)}
 	return a
 }
 

@@ -76,7 +76,8 @@ func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 		of = l.deposits[row.Vault]
 	}
 	for _, d := range of {
-		waits := d.Grouped && d.PricedBlock == readmodel.Never && d.ClosedBlock == readmodel.Never && d.GroupID >= from && d.GroupID <= to
+		waits := d.Grouped && d.PricedBlock == readmodel.Never && d.ClosedBlock == readmodel.Never && d.GroupID >= from &&
+			d.GroupID <= to
 		switch {
 		case waits && d.Kind == readmodel.Deposit:
 			d.PricedBlock, d.Shares = row.Block, times(d.Assets, row.Shares, row.Assets)
@@ -98,7 +99,8 @@ func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 		}
 		d.ClosedBlock, d.ClosedTS, d.ClosedBy = row.Block, row.TS, readmodel.Void
 		for _, owner := range owners(*d) {
-			l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Deposits--; t.Deposited.Sub(&t.Deposited, &d.Assets) })
+			l.step(owner, row.Block, row.TS,
+				func(t *readmodel.ListRow) { t.Deposits--; t.Deposited.Sub(&t.Deposited, &d.Assets) })
 		}
 		for _, owner := range []common.Address{everything, row.Vault} {
 			m := l.member(member{scope{owner: owner}, true, d.User})
@@ -113,7 +115,8 @@ func (l *lists) queueUp(q *readmodel.ListRow, at readmodel.ListRow) {
 	q.CumFrom = line.funded
 	line.funded.Add(&line.funded, &q.Shares)
 	q.CumTo = line.funded
-	l.step(owned{readmodel.UserTotals, scope{q.User, q.Vault}}, at.Block, at.TS, func(t *readmodel.ListRow) { t.FundedShares = line.funded })
+	l.step(owned{readmodel.UserTotals, scope{q.User, q.Vault}}, at.Block, at.TS,
+		func(t *readmodel.ListRow) { t.FundedShares = line.funded })
 }
 
 // take removes shares from the queue of an owner.
@@ -127,7 +130,8 @@ func (l *lists) take(row readmodel.ListRow) {
 	if line.claimed == before {
 		return
 	}
-	l.step(owned{readmodel.UserTotals, scope{row.User, row.Vault}}, row.Block, row.TS, func(t *readmodel.ListRow) { t.ClaimedShares = line.claimed })
+	l.step(owned{readmodel.UserTotals, scope{row.User, row.Vault}}, row.Block, row.TS,
+		func(t *readmodel.ListRow) { t.ClaimedShares = line.claimed })
 	for _, q := range g.requests {
 		if q.User != row.User || q.ClosedBlock != readmodel.Never || q.CumTo.IsZero() || q.CumTo.Gt(&line.claimed) {
 			continue

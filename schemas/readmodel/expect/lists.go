@@ -1,5 +1,5 @@
-// Package expect computes the expected content of the table lists from effects: in Go, slowly and simply, without SQL and
-// without the code of the programs. `navlog verify` compares lists with it, and tests fill tables from it.
+// Package expect computes the expected content of the table lists from effects: in Go, slowly and simply, without SQL
+// and without the code of the programs. `navlog verify` compares lists with it, and tests fill tables from it.
 //
 //	effects, in chain order ─▶ Lists, the rows ─▶ Table, the changes from what a table has
 package expect
@@ -14,8 +14,10 @@ import (
 // the cursor.
 func Lists(effects []readmodel.EventRow) []readmodel.ListRow {
 	l := lists{
-		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{}, requests: map[requestKey]*readmodel.ListRow{},
-		members: map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{}, vaults: map[common.Address]*groups{},
+		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{},
+		requests: map[requestKey]*readmodel.ListRow{},
+		members:  map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{},
+		vaults: map[common.Address]*groups{},
 	}
 	for _, e := range effects {
 		l.add(e)
@@ -166,7 +168,8 @@ func (l *lists) deposit(row readmodel.ListRow) {
 	}
 	l.deposits[row.Vault] = append(l.deposits[row.Vault], &row)
 	for _, owner := range owners(row) {
-		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Deposits++; t.Deposited.Add(&t.Deposited, &row.Assets) })
+		l.step(owner, row.Block, row.TS,
+			func(t *readmodel.ListRow) { t.Deposits++; t.Deposited.Add(&t.Deposited, &row.Assets) })
 	}
 	l.seen(row)
 	if to := l.reached[row.Vault]; !row.Grouped && to > 0 && row.ID <= to {
@@ -176,7 +179,8 @@ func (l *lists) deposit(row readmodel.ListRow) {
 
 // sweep closes the deposits that a sweep reaches.
 func (l *lists) sweep(row readmodel.ListRow) {
-	l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.SweptBlock, t.SweptTS = row.Block, row.TS })
+	l.step(ofVault(row.Vault), row.Block, row.TS,
+		func(t *readmodel.ListRow) { t.SweptBlock, t.SweptTS = row.Block, row.TS })
 	if row.IDTo <= l.reached[row.Vault] {
 		return
 	}
@@ -192,7 +196,8 @@ func (l *lists) sweep(row readmodel.ListRow) {
 // close marks a deposit as swept in the block of a row.
 func (l *lists) close(d *readmodel.ListRow, in readmodel.ListRow) {
 	d.ClosedBlock, d.ClosedTS, d.ClosedBy = in.Block, in.TS, readmodel.Sweep
-	l.step(ofVault(d.Vault), in.Block, in.TS, func(t *readmodel.ListRow) { t.Swept++; t.SweptAssets.Add(&t.SweptAssets, &d.Assets) })
+	l.step(ofVault(d.Vault), in.Block, in.TS,
+		func(t *readmodel.ListRow) { t.Swept++; t.SweptAssets.Add(&t.SweptAssets, &d.Assets) })
 }
 
 func (l *lists) request(row readmodel.ListRow) {
@@ -212,7 +217,8 @@ func (l *lists) request(row readmodel.ListRow) {
 	g := l.groups(row.Vault)
 	g.requests = append(g.requests, &row)
 	for _, owner := range owners(row) {
-		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Requests++; t.Estimated.Add(&t.Estimated, &row.Assets) })
+		l.step(owner, row.Block, row.TS,
+			func(t *readmodel.ListRow) { t.Requests++; t.Estimated.Add(&t.Estimated, &row.Assets) })
 	}
 	if row.By == readmodel.FifoUnfunded {
 		l.queueUp(&row, row)

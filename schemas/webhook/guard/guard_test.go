@@ -79,14 +79,16 @@ func TestForbiddenAddresses(t *testing.T) {
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("name with %s: %q", addr, reason(err))
 		}
-		if _, err := g.Dialer().DialContext(t.Context(), "tcp", "partner.example:443"); reason(err) != guard.ForbiddenAddress {
+		if _, err := g.Dialer().DialContext(t.Context(), "tcp",
+			"partner.example:443"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("dial of a name that is now %s: %v", addr, err)
 		}
 		names.Say("8.8.8.8", "2606:4700:4700::1111", addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("mixed response with %s: %q", addr, reason(err))
 		}
-		if err := g.Control(t.Context(), network(addr), net.JoinHostPort(addr, "443"), nil); reason(err) != guard.ForbiddenAddress {
+		if err := g.Control(t.Context(), network(addr), net.JoinHostPort(addr, "443"),
+			nil); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("connection to %s: %q", addr, reason(err))
 		}
 	}
@@ -118,7 +120,8 @@ func TestURLs(t *testing.T) {
 	longest := strings.Repeat(long+".", 3) + strings.Repeat("b", 253-3*64-len(".example")) + ".example"
 	names, public := enginetest.NameServer(t), []string{"8.8.8.8"}
 	names.Know(map[string][]string{
-		"partner.example": public, "xn--bcher-kva.example": public, "a_b.partner.example": public, longest: public, "empty.example": {},
+		"partner.example": public, "xn--bcher-kva.example": public, "a_b.partner.example": public, longest: public,
+		"empty.example": {},
 	})
 	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	for _, c := range []struct{ url, want, reason string }{
@@ -165,9 +168,11 @@ func TestURLs(t *testing.T) {
 
 		{"https:///hook", "", guard.Syntax},
 		{"https:partner.example", "", guard.Syntax},
-		{"https://partner.example/" + strings.Repeat("x", 2048-24), "https://partner.example/" + strings.Repeat("x", 2048-24), ""},
+		{"https://partner.example/" + strings.Repeat("x", 2048-24), "https://partner.example/" + strings.Repeat("x", 2048-24),
+			""},
 		{"https://partner.example/" + strings.Repeat("x", 2048-23), "", guard.Syntax},
-		{"https://partner.example/" + strings.Repeat("é", 337) + "xx", "https://partner.example/" + strings.Repeat("%C3%A9", 337) + "xx", ""},
+		{"https://partner.example/" + strings.Repeat("é", 337) + "xx",
+			"https://partner.example/" + strings.Repeat("%C3%A9", 337) + "xx", ""},
 		{"https://partner.example/" + strings.Repeat("é", 338), "", guard.Syntax},
 		{"https://partner.example/?À", "https://partner.example/?%C3%80", ""},
 		{"https://" + longest + "/", "https://" + longest + "/", ""},
@@ -221,7 +226,8 @@ func TestURLs(t *testing.T) {
 		}
 		// Without a look-up the form is the same; rejections then do not depend on the address or the port.
 		lookedUp := c.reason == guard.Unresolvable || c.reason == guard.ForbiddenAddress
-		if text, err := guard.Canonical(c.url); c.want != "" && text != c.want || c.want == "" && err == nil && !lookedUp && c.reason != guard.Port {
+		if text, err := guard.Canonical(c.url); c.want != "" && text != c.want || c.want == "" && err == nil && !lookedUp &&
+			c.reason != guard.Port {
 			t.Errorf("%q without a look-up: %q, %v; want %q", c.url, text, err, c.want)
 		}
 	}
@@ -263,7 +269,8 @@ func TestNamesAreAbsolute(t *testing.T) {
 
 func TestControlRejectsOtherProtocols(t *testing.T) {
 	g := newGuard(t, guard.Config{})
-	for _, c := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/docker.sock"}, {"tcp4", "partner.example:443"}, {"tcp6", "[2606:4700::1%lo]:443"}, {"tcp4", ""}} {
+	for _, c := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/docker.sock"}, {"tcp4", "partner.example:443"},
+		{"tcp6", "[2606:4700::1%lo]:443"}, {"tcp4", ""}} {
 		if err := g.Control(t.Context(), c[0], c[1], nil); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("%v: %v", c, err)
 		}

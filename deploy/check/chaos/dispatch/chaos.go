@@ -8,12 +8,14 @@
 // one whose receiver is down, and of one without a URL; some events are refused every time. At the end of each seed
 // every event must
 //
-//   - have been acknowledged by its receiver, with the id and the bytes that follow from the event alone, or be undelivered for
-//     a visible reason: an open breaker, no endpoint, or attempts that ran out, each of them refused (lost in oracle.go);
-//   - have arrived no more often than its responses explain, except for what was in flight when its partner changed hands
-//     (extra and bound);
-//   - have been refused at most 1 + 3 times, at least 1, 5 and 15 s apart, except for a POST of a dispatcher that lost its
-//     partner meanwhile (schedule). The last events of each seed arrive after the faults have ended, so nothing excuses them.
+//   - have been acknowledged by its receiver, with the id and the bytes that follow from the event only, or be
+//     undelivered for a visible reason: an open breaker, no endpoint, or attempts that ran out, each of them refused
+//     (lost in oracle.go);
+//   - have arrived no more often than its responses explain, except for what was in flight when its partner changed
+//     hands (extra and bound);
+//   - have been refused at most 1 + 3 times, at least 1, 5 and 15 s apart, except for a POST of a dispatcher that lost
+//     its partner meanwhile (schedule). The last events of each seed arrive after the faults have ended, so nothing
+//     excuses them.
 //
 // The line of each seed is
 //
@@ -87,7 +89,8 @@ func (c *chaos) run(ctx context.Context, data string) error {
 	for i := range c.seeds {
 		seed, started := c.first+uint64(i), time.Now()
 		one, err := c.seed(ctx, seed)
-		c.log("seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s", seed, one.events, one.lost, one.extra, one.bound, time.Since(started).Seconds())
+		c.log("seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s", seed, one.events, one.lost, one.extra,
+			one.bound, time.Since(started).Seconds())
 		if err != nil {
 			return fmt.Errorf("seed %d: %w; logs are in %s", seed, err, dir)
 		}

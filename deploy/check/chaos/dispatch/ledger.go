@@ -23,13 +23,15 @@ const writing = 150 * time.Millisecond
 const witness = `
 CREATE TABLE chaos_recorded (event_id uuid PRIMARY KEY, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_recorded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-	INSERT INTO chaos_recorded VALUES (NEW.event_id, clock_timestamp()) ON CONFLICT (event_id) DO UPDATE SET at = excluded.at; RETURN NULL; END $$;
+	INSERT INTO chaos_recorded VALUES (NEW.event_id, clock_timestamp())
+		ON CONFLICT (event_id) DO UPDATE SET at = excluded.at; RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER chaos_recorded AFTER UPDATE ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 	WHEN (NEW.state = 'delivered' AND OLD.state <> 'delivered') EXECUTE FUNCTION chaos_recorded();
 CREATE TABLE chaos_handover (partner_id bigint NOT NULL, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_handover() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	INSERT INTO chaos_handover VALUES (NEW.key, clock_timestamp()); RETURN NULL; END $$;
-CREATE TRIGGER chaos_handover AFTER UPDATE ON job_lease FOR EACH ROW WHEN (OLD.fence <> NEW.fence AND NEW.kind = 'partner') EXECUTE FUNCTION chaos_handover()`
+CREATE TRIGGER chaos_handover AFTER UPDATE ON job_lease FOR EACH ROW
+	WHEN (OLD.fence <> NEW.fence AND NEW.kind = 'partner') EXECUTE FUNCTION chaos_handover()`
 
 type window struct{ from, to time.Time }
 
@@ -72,12 +74,15 @@ type standing struct {
 }
 
 func (r *run) ledger(ctx context.Context) (*ledger, error) {
-	l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{}, recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{}, thefts: r.thefts}
+	l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{}, recorded: map[uuid.UUID]time.Time{},
+		handovers: map[uint32][]window{}, thefts: r.thefts}
 	var id uuid.UUID
 	var at time.Time
 	var partner uint32
 	var now standing
-	rows, err := r.world.Pool.Query(ctx, "SELECT event_id, state, attempts, coalesce(at, finished_at, now()) FROM delivery LEFT JOIN chaos_recorded USING (event_id) WHERE partner_id >= $1", r.base)
+	rows, err := r.world.Pool.Query(ctx,
+		"SELECT event_id, state, attempts, coalesce(at, finished_at, now()) FROM delivery LEFT JOIN chaos_recorded USING "+
+			"(event_id) WHERE partner_id >= $1", r.base)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&id, &now.state, &now.attempts, &at}, func() error {
 			l.states[id] = now

@@ -16,18 +16,21 @@ func TestUnderWay(t *testing.T) {
 		posts    []post
 		want     int
 	}{
-		"recorded before":            {9, []post{{at: second(8)}}, 0},
-		"being recorded":             {9.99, []post{{at: second(8)}}, 1},
-		"recorded after":             {11, []post{{at: second(8)}}, 1},
-		"never recorded":             {0, []post{{at: second(8)}}, 1},
-		"sent again":                 {12, []post{{at: second(8)}, {at: second(11)}}, 1},
-		"refused":                    {12, []post{{at: second(8), refused: true}, {at: second(11)}}, 0},
-		"arrived after":              {12, []post{{at: second(10.5)}}, 0},
-		"begun while stolen":         {20.9, []post{{at: second(20.5)}}, 1},
-		"more than can be begun":     {0, []post{{at: second(20.1)}, {at: second(20.2)}, {at: second(20.3)}, {at: second(20.4)}, {at: second(20.5)}}, concurrency},
-		"more than a kill can leave": {0, []post{{at: second(9.1)}, {at: second(9.2)}, {at: second(9.3)}, {at: second(9.4)}, {at: second(9.5)}}, concurrency},
-		"begun long after it":        {23, []post{{at: second(22)}}, 0},
-		"repeated without reason":    {16, []post{{at: second(15)}, {at: second(15)}}, 0},
+		"recorded before":    {9, []post{{at: second(8)}}, 0},
+		"being recorded":     {9.99, []post{{at: second(8)}}, 1},
+		"recorded after":     {11, []post{{at: second(8)}}, 1},
+		"never recorded":     {0, []post{{at: second(8)}}, 1},
+		"sent again":         {12, []post{{at: second(8)}, {at: second(11)}}, 1},
+		"refused":            {12, []post{{at: second(8), refused: true}, {at: second(11)}}, 0},
+		"arrived after":      {12, []post{{at: second(10.5)}}, 0},
+		"begun while stolen": {20.9, []post{{at: second(20.5)}}, 1},
+		"more than can be begun": {0,
+			[]post{{at: second(20.1)}, {at: second(20.2)}, {at: second(20.3)}, {at: second(20.4)}, {at: second(20.5)}},
+			concurrency},
+		"more than a kill can leave": {0,
+			[]post{{at: second(9.1)}, {at: second(9.2)}, {at: second(9.3)}, {at: second(9.4)}, {at: second(9.5)}}, concurrency},
+		"begun long after it":     {23, []post{{at: second(22)}}, 0},
+		"repeated without reason": {16, []post{{at: second(15)}, {at: second(15)}}, 0},
 	} {
 		id := uuid.New()
 		l := &ledger{

@@ -47,7 +47,8 @@ func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
 			why = "it is to be sent and is not"
 		}
 		if why != "" {
-			lost = append(lost, fmt.Errorf("event %s of partner %d is %q after %d attempts: %s", id, s.referral.Partner, now.state, now.attempts, why))
+			lost = append(lost, fmt.Errorf("event %s of partner %d is %q after %d attempts: %s", id, s.referral.Partner,
+				now.state, now.attempts, why))
 		}
 	}
 	return lost
@@ -99,11 +100,14 @@ func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int,
 				before := attempts[i-1]
 				switch gap := p.at.Sub(before.at); {
 				case !before.refused:
-					faults = append(faults, fmt.Errorf("event %s came again although it was accepted and its partner was not taken away", id))
+					faults = append(faults, fmt.Errorf("event %s came again although it was accepted and its partner was not taken "+
+						"away", id))
 				case i > len(waits):
-					faults = append(faults, fmt.Errorf("event %s came %d times, and no more than 1 + %d are promised", id, i+1, len(waits)))
+					faults = append(faults, fmt.Errorf("event %s came %d times, and no more than 1 + %d are promised", id, i+1,
+						len(waits)))
 				case gap < waits[i-1]-rounding:
-					faults = append(faults, fmt.Errorf("event %s came again %s after POST %d was refused, and %s are promised", id, gap, i, waits[i-1]))
+					faults = append(faults, fmt.Errorf("event %s came again %s after POST %d was refused, and %s are promised", id,
+						gap, i, waits[i-1]))
 				}
 			}
 			if p.refused {
@@ -111,7 +115,8 @@ func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int,
 			}
 		}
 		if refused > 1+len(waits)+excuses {
-			faults = append(faults, fmt.Errorf("event %s was refused %d times, and its partner changed hands %d times meanwhile", id, refused, excuses))
+			faults = append(faults, fmt.Errorf("event %s was refused %d times, and its partner changed hands %d times meanwhile",
+				id, refused, excuses))
 		}
 		if refused > 0 && excuses == 0 {
 			judged++

@@ -75,9 +75,11 @@ func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 		"after a new connection":     {[]post{own(all[0]), own(all[1])}, "1s are promised"},
 		"after an answer":            {[]post{all[0], own(all[1])}, "1s are promised"},
 		"on a connection that stays": {[]post{hungUp(all[0]), all[1]}, "1s are promised"},
-		"five attempts":              {append([]post{hungUp(all[0]), own(all[1])}, posts(2.1, 7.2, 22.3, 40)...), "no more than 1 + 3"},
+		"five attempts": {append([]post{hungUp(all[0]), own(all[1])}, posts(2.1, 7.2, 22.3, 40)...),
+			"no more than 1 + 3"},
 	} {
-		_, err := (&ledger{}).schedule(map[uuid.UUID]story{uuid.New(): {referral: partners.Referral{Partner: 7}, posts: c.posts}}, 99)
+		_, err := (&ledger{}).schedule(map[uuid.UUID]story{uuid.New(): {referral: partners.Referral{Partner: 7},
+			posts: c.posts}}, 99)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
@@ -94,18 +96,23 @@ func TestLost(t *testing.T) {
 		opened  bool
 		ok      bool
 	}{
-		"delivered":                        {7, &standing{registry.Delivered, 1}, story{accepted: true, posts: posts(-1)}, false, true},
+		"delivered": {7, &standing{registry.Delivered, 1}, story{accepted: true, posts: posts(-1)},
+			false, true},
 		"delivered, and none came":         {7, &standing{registry.Delivered, 1}, story{}, false, false},
 		"pending":                          {7, &standing{registry.Pending, 1}, story{posts: posts(1)}, false, false},
 		"unknown":                          {7, nil, story{}, false, false},
 		"parked":                           {8, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, true, true},
 		"parked, and no breaker is open":   {8, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, false, false},
 		"parked, and its receiver is well": {7, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, true, false},
-		"given up":                         {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four}, false, true},
-		"given up by one that is down":     {8, &standing{registry.Failed, 4}, story{posts: four}, true, true},
-		"given up too early":               {7, &standing{registry.Failed, 3}, story{stubborn: true, posts: four[:3]}, false, false},
-		"given up unsent":                  {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four[:3]}, false, false},
-		"given up, but it was accepted":    {7, &standing{registry.Failed, 4}, story{stubborn: true, accepted: true, posts: four}, false, false},
+		"given up": {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four}, false,
+			true},
+		"given up by one that is down": {8, &standing{registry.Failed, 4}, story{posts: four}, true, true},
+		"given up too early": {7, &standing{registry.Failed, 3}, story{stubborn: true, posts: four[:3]}, false,
+			false},
+		"given up unsent": {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four[:3]}, false,
+			false},
+		"given up, but it was accepted": {7, &standing{registry.Failed, 4},
+			story{stubborn: true, accepted: true, posts: four}, false, false},
 		"given up, but it was not refused": {7, &standing{registry.Failed, 4}, story{posts: four}, false, false},
 		"no endpoint":                      {9, &standing{registry.NoEndpoint, 0}, story{}, false, true},
 		"no endpoint, but there is one":    {7, &standing{registry.NoEndpoint, 0}, story{}, false, false},

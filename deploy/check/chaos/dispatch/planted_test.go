@@ -33,12 +33,14 @@ func build(t *testing.T, file, before, after string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{changed: []byte(strings.Replace(string(source), before, after, 1)), overlaid: overlay} {
+	for name, content := range map[string][]byte{changed: []byte(strings.Replace(string(source), before, after, 1)),
+		overlaid: overlay} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("go", "build", "-ldflags=-w", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"), "./cmd/navlog")
+	command := exec.Command("go", "build", "-ldflags=-w", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"),
+		"./cmd/navlog")
 	command.Dir = "../../../.."
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build navlog: %v\n%s", err, out)
@@ -58,8 +60,12 @@ func TestPlantedFaults(t *testing.T) {
 		// to a partner that changed hands meanwhile, which excuses one additional POST but not two.
 		want []string
 	}{
-		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
-		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = f.poster.post(", "	f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)\n	a.Result = f.poster.post(", []string{"posts came too often", "came again although it was accepted"}},
+		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}",
+			"5 * time.Second, 15 * time.Second, time.Second}",
+			[]string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
+		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = f.poster.post(",
+			"	f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)\n	a.Result = f.poster.post(",
+			[]string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel() // mostly waiting, so they can run in parallel
@@ -67,8 +73,10 @@ func TestPlantedFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run := chaos{navlog: build(t, c.file, c.before, c.after), seeds: 1, first: 1, events: 70, settleWithin: 30 * time.Second, log: t.Logf}
-			if err := run.run(t.Context(), data); err == nil || !slices.ContainsFunc(c.want, func(w string) bool { return strings.Contains(err.Error(), w) }) {
+			run := chaos{navlog: build(t, c.file, c.before, c.after), seeds: 1, first: 1, events: 70,
+				settleWithin: 30 * time.Second, log: t.Logf}
+			if err := run.run(t.Context(), data); err == nil ||
+				!slices.ContainsFunc(c.want, func(w string) bool { return strings.Contains(err.Error(), w) }) {
 				t.Errorf("the fault is not found: %v", err)
 			}
 		})

@@ -108,10 +108,12 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 	judged, final := r.final(l, stories)
 	faults := append(lost, r.receiver.wrong(), sequences(stories, r.down(), r.mute()), final)
 	if final == nil && judged == 0 {
-		faults = append(faults, errors.New("something happened to every event that was refused, so that no waits were judged"))
+		faults = append(faults, errors.New("something happened to every event that was refused, so that no waits were "+
+			"judged"))
 	}
 	// Later seeds must not see pending events of this one.
-	return t, errors.Join(append(faults, r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
+	return t, errors.Join(append(faults,
+		r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
 }
 
 // final checks what waiting cannot fix: POSTs that arrived too often, too early or once too many. It also returns the
@@ -121,7 +123,8 @@ func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err err
 	bound := l.bound(stories)
 	for partner, n := range extra(stories) {
 		if n > bound[partner] {
-			faults = append(faults, fmt.Errorf("partner %d: %d posts came too often, and only %d were under way when it changed hands:%s", partner, n, bound[partner], l.repeats(partner, stories)))
+			faults = append(faults, fmt.Errorf("partner %d: %d posts came too often, and only %d were under way when it "+
+				"changed hands:%s", partner, n, bound[partner], l.repeats(partner, stories)))
 		}
 	}
 	judged, err = l.schedule(stories, r.down())
@@ -130,7 +133,8 @@ func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err err
 
 func (r *run) start(i int) (err error) {
 	r.begun[i] = time.Now()
-	r.dispatchers[i], err = r.world.Dispatch(r.navlog, r.receiver.CAFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
+	r.dispatchers[i], err = r.world.Dispatch(r.navlog, r.receiver.CAFile, fmt.Sprintf("dispatch%d.log", i+1),
+		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
 	return err
 }
 
@@ -214,7 +218,8 @@ func (r *run) strike(ctx context.Context) error {
 		if err := r.world.RemakeTopic(ctx, topic); err != nil {
 			return err
 		}
-		return r.world.Produce(ctx, slices.DeleteFunc(slices.Clone(r.appended), func(e partners.Referral) bool { return e.Topic != topic })...)
+		return r.world.Produce(ctx,
+			slices.DeleteFunc(slices.Clone(r.appended), func(e partners.Referral) bool { return e.Topic != topic })...)
 	}
 	return nil
 }
@@ -284,7 +289,8 @@ func missedPostgres(d *stack.Process) bool {
 	}
 	said := strings.TrimSpace(d.Said())
 	last := said[strings.LastIndexByte(said, '\n')+1:]
-	return strings.HasPrefix(last, "navlog: reach PostgreSQL") || strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
+	return strings.HasPrefix(last, "navlog: reach PostgreSQL") ||
+		strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
 }
 
 // settle waits until every event has reached its final state, or until there is no more progress: how long that takes

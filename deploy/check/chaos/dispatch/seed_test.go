@@ -51,7 +51,8 @@ func ended(t *testing.T, script string) *run {
 	t.Helper()
 	dir := t.TempDir()
 	// The command that is started is `sh dispatch`, in this folder.
-	if err := os.WriteFile(filepath.Join(dir, "dispatch"), []byte("[ -e again ] && exec sleep 600\ntouch again\n"+script), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "dispatch"), []byte("[ -e again ] && exec sleep 600\ntouch again\n"+script),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := &run{
@@ -98,12 +99,14 @@ func TestAttend(t *testing.T) {
 		back   func(begun time.Time) time.Time
 		want   string // expected error; "": none
 	}{
-		"began without PostgreSQL":          {unreachable, after, ""},
-		"lost it before it had begun":       {"echo 'navlog: read the version of the tables in PostgreSQL: EOF'; exit 1", after, ""},
-		"began when it was back":            {unreachable, before, "exit status 4"},
-		"nobody killed PostgreSQL":          {unreachable, never, "exit status 4"},
-		"a panic while there was none":      {"echo 'panic: no rows'; exit 2", after, "panic: no rows"},
-		"an end of one that had begun":      {"echo 'navlog: dispatch: PostgreSQL is gone'; exit 1", after, "PostgreSQL is gone"},
+		"began without PostgreSQL": {unreachable, after, ""},
+		"lost it before it had begun": {"echo 'navlog: read the version of the tables in PostgreSQL: EOF'; exit 1",
+			after, ""},
+		"began when it was back":       {unreachable, before, "exit status 4"},
+		"nobody killed PostgreSQL":     {unreachable, never, "exit status 4"},
+		"a panic while there was none": {"echo 'panic: no rows'; exit 2", after, "panic: no rows"},
+		"an end of one that had begun": {"echo 'navlog: dispatch: PostgreSQL is gone'; exit 1", after,
+			"PostgreSQL is gone"},
 		"an end in good order":              {"exit 0", after, "exit status 0"},
 		"a panic after it has missed it":    {"echo 'navlog: reach PostgreSQL'; exit 2", after, "exit status 2"},
 		"killed by somebody that we aren't": {"kill -KILL $$", after, "signal: killed"},

@@ -165,7 +165,8 @@ func TestRestoredPostgres(t *testing.T) {
 	s := newSystem(t, stack.Folders{Postgres: data}, nil)
 	var schema string
 	must(t, s.Pool.QueryRow(t.Context(), "SELECT schema FROM generation WHERE id = 1").Scan(&schema))
-	must(t, db.New(s.Pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: 2, LogID: s.logID(), Schema: schema, State: registry.Building}))
+	must(t, db.New(s.Pool).CreateGeneration(t.Context(),
+		db.CreateGenerationParams{ID: 2, LogID: s.logID(), Schema: schema, State: registry.Building}))
 	off := func() {
 		s.stop(false)
 		s.Pool.Close()

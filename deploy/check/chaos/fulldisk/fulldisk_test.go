@@ -173,7 +173,9 @@ func TestClickHouseDiskFull(t *testing.T) {
 	s := newSystem(t, stack.Folders{ClickHouse: filepath.Join(d.dir, "data")}, nil)
 	var kept uint64
 	var refusedBelow string
-	must(t, s.Conn.QueryRow(t.Context(), "SELECT any(keep_free_space), (SELECT value FROM system.merge_tree_settings WHERE name = 'min_free_disk_bytes_to_perform_insert') FROM system.disks").Scan(&kept, &refusedBelow))
+	must(t, s.Conn.QueryRow(t.Context(),
+		"SELECT any(keep_free_space), (SELECT value FROM system.merge_tree_settings WHERE name = "+
+			"'min_free_disk_bytes_to_perform_insert') FROM system.disks").Scan(&kept, &refusedBelow))
 	if kept == 0 || refusedBelow == "0" {
 		t.Errorf("the engine keeps %d bytes free, and refuses inserts below %s", kept, refusedBelow)
 	}

@@ -60,9 +60,11 @@ func TestSeeds(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			r := Try(t.Context(), PlanOf(seed), filepath.Join(t.TempDir(), "seed"), brokers)
-			summary := fmt.Sprintf("%d logs, %d records, %d cases, lost %d, doubled %d", r.Logs, r.Records, r.Cases(), r.Lost, r.Doubled)
+			summary := fmt.Sprintf("%d logs, %d records, %d cases, lost %d, doubled %d", r.Logs, r.Records, r.Cases(), r.Lost,
+				r.Doubled)
 			if r.First != "" || r.Lost != 0 || r.Doubled != 0 || r.Logs == 0 || r.Cases() == 0 {
-				t.Errorf("%s: %s\n%s\nagain with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s", summary, r.First, r.Story, seed, *kafka)
+				t.Errorf("%s: %s\n%s\nagain with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s", summary, r.First, r.Story, seed,
+					*kafka)
 			} else {
 				t.Log(summary)
 			}
@@ -101,7 +103,8 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range append([]string{opTraffic, opMine, opReorg, opAgain, opRewind, opComeback, opSettle, opKill, opOffline, opRival, opPair, opBroker,
+	for _, what := range append([]string{opTraffic, opMine, opReorg, opAgain, opRewind, opComeback, opSettle, opKill,
+		opOffline, opRival, opPair, opBroker,
 		opVault, opConfirm, opFinality, opRate, ""}, steps...) {
 		if !tried[what] {
 			t.Errorf("no seed tries %q", what)

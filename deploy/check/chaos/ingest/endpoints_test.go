@@ -40,7 +40,8 @@ func (r Result) survived(t *testing.T, faults ...faultproxy.Fault) {
 			t.Errorf("%s was not injected", f)
 		}
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(r.Counts)), func(what string) bool { return strings.HasPrefix(what, "fault ") }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(r.Counts)),
+		func(what string) bool { return strings.HasPrefix(what, "fault ") }) {
 		t.Error("no fault was injected")
 	}
 }
@@ -95,8 +96,10 @@ func TestEndpointWithAllFaults(t *testing.T) {
 // complete.
 func TestDetectableFaults(t *testing.T) {
 	for _, f := range []faultproxy.Fault{
-		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.BlockOverLimit, faultproxy.RangeResults,
-		faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum, faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,
+		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead,
+		faultproxy.BlockOverLimit, faultproxy.RangeResults,
+		faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+		faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
@@ -118,10 +121,12 @@ func TestLostLogsAreDisproven(t *testing.T) {
 			t.Run(string(f), func(t *testing.T) {
 				t.Parallel()
 				r := chosen(t, Plan{
-					Window: 4, Finality: 4, BatchBlocks: 7, Before: []Op{{Name: opTraffic, N: 40}}, Proven: true, Script: []Op{{Name: opFault, N: 3}},
+					Window: 4, Finality: 4, BatchBlocks: 7, Before: []Op{{Name: opTraffic, N: 40}}, Proven: true,
+					Script:    []Op{{Name: opFault, N: 3}},
 					Endpoints: []Endpoint{{Seed: 1, Faults: []faultproxy.Fault{f}, Rate: 1, RangeLimit: 4, ResultLimit: 10}},
 				})
-				if found := strings.Contains(r.Story, "ingest has disproven its own log"); found != (r.Lost > 0) || found == (r.First == "") {
+				if found := strings.Contains(r.Story, "ingest has disproven its own log"); found != (r.Lost > 0) ||
+					found == (r.First == "") {
 					t.Errorf("the log lacks %d logs, disproven: %t, %s\n%s", r.Lost, found, r.First, r.Story)
 				}
 				lost.Add(int64(r.Lost))
@@ -147,7 +152,8 @@ func TestLimitedProvider(t *testing.T) {
 	for range 4 {
 		history = append(history, Op{Name: opTraffic, N: 20}, Op{Name: opMine, N: 150})
 	}
-	r := chosen(t, Plan{Window: 150, Before: history, Endpoints: []Endpoint{{Seed: 1, PerSecond: 60, Via: long, Endless: true}}})
+	r := chosen(t, Plan{Window: 150, Before: history,
+		Endpoints: []Endpoint{{Seed: 1, PerSecond: 60, Via: long, Endless: true}}})
 	r.survived(t, faultproxy.RangeLimited, faultproxy.TooManyRequests)
 	if r.Counts["fault "+string(faultproxy.RangeResults)]+r.Counts["fault "+string(faultproxy.ResponseSize)] == 0 {
 		t.Error("no limit of long responses was met") // which of the two is met first depends on chance
@@ -176,7 +182,8 @@ func TestOddNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chosen(t, Plan{Finality: c.finality, Proof: c.level, Endpoints: []Endpoint{{Seed: 1, Faults: c.faults, Rate: c.rate}}, Script: life(4)}).survived(t)
+			chosen(t, Plan{Finality: c.finality, Proof: c.level,
+				Endpoints: []Endpoint{{Seed: 1, Faults: c.faults, Rate: c.rate}}, Script: life(4)}).survived(t)
 		})
 	}
 }
@@ -218,16 +225,18 @@ func TestSamplesBesideALiar(t *testing.T) {
 		faults    []faultproxy.Fault
 		agreement int // as many honest endpoints
 	}{
-		"wrong values":                   {[]faultproxy.Fault{faultproxy.SampleWrong}, 2},
-		"answers that a contract gives":  {[]faultproxy.Fault{faultproxy.SampleReverted, faultproxy.SampleEmpty}, 2},
-		"everything":                     {faultproxy.Samples(), 2},
-		"what no contract would give":    {[]faultproxy.Fault{faultproxy.SampleNull, faultproxy.SampleTimeout}, 1},
-		"no state, beside an archive":    {[]faultproxy.Fault{faultproxy.SampleNoState}, 1},
-		"failures that befall all calls": {[]faultproxy.Fault{faultproxy.TooManyRequests, faultproxy.Reset, faultproxy.BrokenBody}, 1},
+		"wrong values":                  {[]faultproxy.Fault{faultproxy.SampleWrong}, 2},
+		"answers that a contract gives": {[]faultproxy.Fault{faultproxy.SampleReverted, faultproxy.SampleEmpty}, 2},
+		"everything":                    {faultproxy.Samples(), 2},
+		"what no contract would give":   {[]faultproxy.Fault{faultproxy.SampleNull, faultproxy.SampleTimeout}, 1},
+		"no state, beside an archive":   {[]faultproxy.Fault{faultproxy.SampleNoState}, 1},
+		"failures that befall all calls": {[]faultproxy.Fault{faultproxy.TooManyRequests, faultproxy.Reset,
+			faultproxy.BrokenBody}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			endpoints := append([]Endpoint{{Seed: 5, Faults: c.faults, Rate: 0.6, Liar: true, Endless: true}}, make([]Endpoint, c.agreement)...)
+			endpoints := append([]Endpoint{{Seed: 5, Faults: c.faults, Rate: 0.6, Liar: true, Endless: true}},
+				make([]Endpoint, c.agreement)...)
 			r := chosen(t, Plan{Agreement: c.agreement, SampleEvery: 3, Endpoints: endpoints, Script: threeReorgs()})
 			r.survived(t)
 			if r.Samples < 20 {

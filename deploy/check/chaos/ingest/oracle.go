@@ -140,7 +140,8 @@ func (f *fold) same(vault common.Address, got, want []*event.Log) {
 			}
 			return "nothing"
 		}
-		f.differs("vault %s has %d live logs and the chain %d; at %d the log has %s, the chain %s", vault, len(got), len(want), i, at(got), at(want))
+		f.differs("vault %s has %d live logs and the chain %d; at %d the log has %s, the chain %s", vault, len(got),
+			len(want), i, at(got), at(want))
 	}
 }
 
@@ -169,7 +170,8 @@ func (f *fold) liveBlocks(live []*event.Record, blocks []*fact) {
 		f.differs("the cursor has the final block %d, and the chain never had one above %d", f.cursor.GetFinalBlock(), f.sure)
 	}
 	if newest != head.number || !sameBlock(f.cursor.GetHead(), head) {
-		f.differs("the newest live block is %d and the cursor's %d, the head of the chain is %d", newest, f.cursor.GetHead().GetNumber(), head.number)
+		f.differs("the newest live block is %d and the cursor's %d, the head of the chain is %d", newest,
+			f.cursor.GetHead().GetNumber(), head.number)
 	}
 	for n := f.cursor.GetFinalBlock() + 1; n <= newest; n++ {
 		if !there[n] {
@@ -184,5 +186,6 @@ func (f *fold) liveBlocks(live []*event.Record, blocks []*fact) {
 }
 
 func sameBlock(b *event.Block, f *fact) bool {
-	return b.GetNumber() == f.number && bytes.Equal(b.GetHash(), f.hash[:]) && bytes.Equal(b.GetParentHash(), f.parent[:]) && b.GetTime() == f.time
+	return b.GetNumber() == f.number && bytes.Equal(b.GetHash(), f.hash[:]) &&
+		bytes.Equal(b.GetParentHash(), f.parent[:]) && b.GetTime() == f.time
 }

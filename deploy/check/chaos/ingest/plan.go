@@ -81,9 +81,10 @@ type Op struct {
 
 // The operations, each with the meaning of N and Flag.
 const (
-	opTraffic  = "traffic"       // N steps of the scenario
-	opMine     = "mine"          // N empty blocks
-	opReorg    = "reorg"         // N blocks, at most down to the final one; Flag: wait first until everything before it is indexed
+	opTraffic = "traffic" // N steps of the scenario
+	opMine    = "mine"    // N empty blocks
+	// N blocks, at most down to the final one; Flag: wait first until everything before it is indexed
+	opReorg    = "reorg"
 	opAgain    = "reorg-again"   // a reorganisation of N blocks, then one of the branch that it created
 	opRewind   = "rewind"        // a branch of N blocks, discarded, and a longer one; Flag: the first was indexed
 	opComeback = "a-b-a"         // A, another branch, and A again, N blocks each; Flag: each is indexed
@@ -174,7 +175,9 @@ func PlanOf(seed uint64) Plan {
 	case 1: // finality is decided by the nodes' tag
 		p.Finality = 0
 		d.besideALiar(&p, append(aboutFinality, faultproxy.FutureHead, faultproxy.ShortLogs, faultproxy.BeyondHead))
-	case 2: // nothing is final, so that agreement is required for every block: it does not apply to a history that is read as ranges
+	case 2:
+		// nothing is final, so that agreement is required for every block: it does not apply to a history that is read as
+		// ranges
 		p.Finality, p.Window = nothingFinal, max(p.Window, nothingFinal)
 		d.besideALiar(&p, []faultproxy.Fault{faultproxy.FutureHead, faultproxy.ZeroBloom, faultproxy.ChangedHeader})
 	}
@@ -189,8 +192,8 @@ var aboutFinality = []faultproxy.Fault{faultproxy.FinalHead, faultproxy.FinalFut
 // besideALiar replaces the endpoints with one that lies and two whose responses are true, although they may be slow or
 // broken. Ingest only promises to survive this with chain.agreement 2 and with the plan's rule of finality.
 func (d dice) besideALiar(p *Plan, lies []faultproxy.Fault) {
-	honest := faultproxy.Except(faultproxy.Stale, faultproxy.OldHead, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs,
-		faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead)
+	honest := faultproxy.Except(faultproxy.Stale, faultproxy.OldHead, faultproxy.EmptyLogs, faultproxy.PartialLogs,
+		faultproxy.TruncatedLogs, faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead)
 	liar := d.endpoint(nil)
 	liar.Faults, liar.Rate, liar.Liar = lies, pick(d, 0.5, 1), true
 	p.Agreement, p.Endpoints = 2, []Endpoint{d.endpoint(honest), d.endpoint(honest)}
@@ -209,12 +212,14 @@ func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 // requests for logs are few.
 func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 	e := Endpoint{
-		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20), Ahead: pick[uint64](d, 2, 50, 1_000_000),
+		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20),
+		Ahead:      pick[uint64](d, 2, 50, 1_000_000),
 		RangeLimit: pick[uint64](d, 1, 3, 10), ResultLimit: pick(d, 2, 5, 20),
 	}
 	if d.one(2) {
 		e.Rate = pick(d, 0.1, 0.3, 0.5)
-		faults = slices.DeleteFunc(slices.Clone(faults), func(f faultproxy.Fault) bool { return !slices.Contains(aboutLogs, f) })
+		faults = slices.DeleteFunc(slices.Clone(faults),
+			func(f faultproxy.Fault) bool { return !slices.Contains(aboutLogs, f) })
 	}
 	share := pick(d, 3, 6, 10)
 	for _, f := range faults {
@@ -226,8 +231,10 @@ func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 }
 
 var aboutLogs = []faultproxy.Fault{
-	faultproxy.Stale, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead,
-	faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+	faultproxy.Stale, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.WrongHash,
+	faultproxy.ShortLogs, faultproxy.BeyondHead,
+	faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited,
+	faultproxy.RangeMaximum,
 	faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413, faultproxy.BlockOverLimit,
 }
 
@@ -243,7 +250,8 @@ func (d dice) death() Death {
 func (d dice) script(p *Plan) []Op {
 	ops := []Op{d.op(opReorg), d.op(opAgain), d.op(opComeback)}
 	for range 3 + d.IntN(3) {
-		ops = append(ops, d.op(pick(d, opReorg, opRewind, opKill, opOffline, opOffline, opRival, opPair, opBroker, opConfirm, opFinality, opRate, opMine)))
+		ops = append(ops, d.op(pick(d, opReorg, opRewind, opKill, opOffline, opOffline, opRival, opPair, opBroker, opConfirm,
+			opFinality, opRate, opMine)))
 	}
 	if p.Late {
 		ops = append(ops, Op{Name: opVault})
@@ -291,10 +299,13 @@ func (d dice) op(name string) Op {
 // String describes the whole plan, to help find out why a seed failed.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, agreement %d, poll %s, standby %s, late vault %v, early start %v, fresh end %v\n",
-		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.FreshEnd)
+	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, "+
+		"window %d, agreement %d, poll %s, standby %s, late vault %v, early start %v, fresh end %v\n",
+		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Agreement, p.Poll,
+		p.Standby, p.Late, p.EarlyStart, p.FreshEnd)
 	for i, e := range p.Endpoints {
-		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ahead %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, e.Faults)
+		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ahead %d, ranges of %d blocks, %d results, faults %v\n", i+1,
+			e.Rate, e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, e.Faults)
 	}
 	fmt.Fprintf(&b, "deaths: %s\nbefore the start: %s\nscript: %s", join(p.Deaths), join(p.Before), join(p.Script))
 	return b.String()

@@ -20,10 +20,12 @@ func ofShell(t *testing.T, script string) *process {
 }
 
 // ends lists unrequested ends of an ingest, and whether a supervisor can recover from them.
-var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exit 2": false, "exit 3": false, "exit 4": false}
+var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exit 2": false, "exit 3": false,
+	"exit 4": false}
 
 func TestStopsItself(t *testing.T) {
-	if stopped, err := ofShell(t, "echo '"+announcement+"'; exec sleep 600").stopsItself(t.Context()); !stopped || err != nil {
+	if stopped, err := ofShell(t, "echo '"+announcement+"'; exec sleep 600").stopsItself(t.Context()); !stopped ||
+		err != nil {
 		t.Errorf("a process that stopped itself has not ended: %v", err)
 	}
 	for script, cured := range ends {
@@ -33,7 +35,8 @@ func TestStopsItself(t *testing.T) {
 		if stopped || cured != (err == nil) {
 			t.Errorf("%s: it has stopped itself: %t, %v", script, stopped, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "exit status") || strings.Contains(script, "crash") && !strings.Contains(err.Error(), "crash") {
+		if err != nil && !strings.Contains(err.Error(), "exit status") || strings.Contains(script, "crash") &&
+			!strings.Contains(err.Error(), "crash") {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
@@ -69,7 +72,8 @@ func TestStopByKill(t *testing.T) {
 func TestLeft(t *testing.T) {
 	for script, fault := range map[string]bool{
 		"exit 3": false, "exit 1": false, "exit 2": true, "exit 4": true,
-		"echo 'another ingest is there: this one stands by' >&2; exit 2": true, "echo 'another ingest took over' >&2; exit 2": true,
+		"echo 'another ingest is there: this one stands by' >&2; exit 2": true,
+		"echo 'another ingest took over' >&2; exit 2":                    true,
 	} {
 		gone, stays := ofShell(t, script), ofShell(t, "exec sleep 600")
 		<-gone.Ended()

@@ -84,16 +84,19 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		newest[order] = max(newest[order], r.GetSeq())
 		if n := s.log.GetBlockNumber(); s.dead && (f.least == 0 || s.head+1 < n+f.least) {
 			f.Doubled++
-			f.differs("%s has %s, which was retracted before it had %d confirmations: the head was at most %d", topic, name(s.log), f.least, s.head)
+			f.differs("%s has %s, which was retracted before it had %d confirmations: the head was at most %d", topic,
+				name(s.log), f.least, s.head)
 		}
 	}
 	for seq, s := range f.attributed {
 		if s.topic == topic && !s.dead && s.published == 0 && s.log.GetBlockNumber() <= f.cursor.GetReferralBlock() {
 			f.Lost++
-			f.differs("%s lacks %s (record %d) although referrals up to block %d are written", topic, name(s.log), seq, f.cursor.GetReferralBlock())
+			f.differs("%s lacks %s (record %d) although referrals up to block %d are written", topic, name(s.log), seq,
+				f.cursor.GetReferralBlock())
 		}
 		if s.topic == topic && !s.dead && s.published > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
-			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, name(s.log), seq, f.cursor.GetReferralBlock())
+			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, name(s.log), seq,
+				f.cursor.GetReferralBlock())
 		}
 	}
 }

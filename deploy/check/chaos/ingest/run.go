@@ -62,7 +62,8 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.Counts = w.counts
-	r.Story = fmt.Sprintf("%s\ninjected:\n%s\nthe last ingest said:\n%s", plan, strings.Join(w.injections, "\n"), w.sup.lastWords())
+	r.Story = fmt.Sprintf("%s\ninjected:\n%s\nthe last ingest said:\n%s", plan, strings.Join(w.injections, "\n"),
+		w.sup.lastWords())
 	return r
 }
 

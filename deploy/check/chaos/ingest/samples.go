@@ -19,7 +19,8 @@ func writeSampled(dir string, every uint64) (file string, err error) {
 	if err != nil {
 		return "", err
 	}
-	changed := strings.Replace(string(text), "nav: {from: valuation}", fmt.Sprintf("nav: {sample: convertToAssets, every: %d}", every), 1)
+	changed := strings.Replace(string(text), "nav: {from: valuation}",
+		fmt.Sprintf("nav: {sample: convertToAssets, every: %d}", every), 1)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -47,7 +48,8 @@ func (f *fold) samples(blocks []*fact) error {
 			f.differs("record %d is a second sample of vault %s at block %d", seq, at.vault, at.block)
 		}
 		there[at] = true
-		if at.block >= uint64(len(blocks)) || common.Hash(s.GetBlockHash()) != blocks[at.block].hash || s.GetBlockTime() != blocks[at.block].time {
+		if at.block >= uint64(len(blocks)) || common.Hash(s.GetBlockHash()) != blocks[at.block].hash ||
+			s.GetBlockTime() != blocks[at.block].time {
 			f.differs("record %d is a sample of block %d (0x%x), which is not in the chain", seq, at.block, s.GetBlockHash())
 			continue
 		}
@@ -57,7 +59,8 @@ func (f *fold) samples(blocks []*fact) error {
 			return fmt.Errorf("call vault %s at block %d: %w", at.vault, at.block, err)
 		}
 		if !bytes.Equal(said, s.GetAssets()) {
-			f.differs("the sample of vault %s at block %d is 0x%x, the contract returns %s", at.vault, at.block, s.GetAssets(), said)
+			f.differs("the sample of vault %s at block %d is 0x%x, the contract returns %s", at.vault, at.block, s.GetAssets(),
+				said)
 		}
 	}
 	for _, v := range f.cursor.GetVaults() {

@@ -82,7 +82,8 @@ func (f *fold) checkFacts(added []*event.Record) {
 			f.differs("record %d is another block than the chain's block %s", r.GetSeq(), block.hash)
 		}
 		if want := len(block.of(f.vaults()...)); !f.plan.Late && len(logs[block.hash]) != want {
-			f.differs("record %d is block %d (%s) with %d logs, the chain has %d in it", r.GetSeq(), block.number, block.hash, len(logs[block.hash]), want)
+			f.differs("record %d is block %d (%s) with %d logs, the chain has %d in it", r.GetSeq(), block.number, block.hash,
+				len(logs[block.hash]), want)
 		}
 	}
 }

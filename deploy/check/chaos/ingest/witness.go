@@ -94,7 +94,8 @@ func (w *witness) read(ctx context.Context, h *types.Header) (*fact, error) {
 	}
 	for i := range max(len(logs), len(f.logs)) {
 		if i >= len(logs) || i >= len(f.logs) || !proto.Equal(logs[i], f.logs[i]) {
-			return nil, fmt.Errorf("the chain contradicts itself: block %d (%s) has %d logs in its receipts and %d by its hash, the first difference is log %d", f.number, f.hash, len(f.logs), len(logs), i)
+			return nil, fmt.Errorf("the chain contradicts itself: block %d (%s) has %d logs in its receipts and %d by its "+
+				"hash, the first difference is log %d", f.number, f.hash, len(f.logs), len(logs), i)
 		}
 	}
 	return f, nil

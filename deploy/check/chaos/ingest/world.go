@@ -87,7 +87,8 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 		}
 	}()
 	id := firstChainID + plan.Seed
-	w.anvil, err = engines.StartAnvil(ctx, filepath.Join(dir, "anvil"), engines.AnvilOptions{ChainID: id, SlotsInEpoch: plan.SlotsInEpoch, Timestamp: genesisTime})
+	w.anvil, err = engines.StartAnvil(ctx, filepath.Join(dir, "anvil"),
+		engines.AnvilOptions{ChainID: id, SlotsInEpoch: plan.SlotsInEpoch, Timestamp: genesisTime})
 	if err != nil {
 		return w, err
 	}
@@ -172,7 +173,8 @@ func (w *world) startProxy(number int, e Endpoint) (proxy *faultproxy.Proxy, url
 	config := faultproxy.DefaultConfig()
 	config.Seed, config.Upstreams, config.Faults, config.Rate = e.Seed, []string{upstream}, e.Faults, e.Rate
 	config.Behind, config.Ahead = cmp.Or(e.Behind, config.Behind), cmp.Or(e.Ahead, config.Ahead)
-	config.RangeLimit, config.ResultLimit = cmp.Or(e.RangeLimit, config.RangeLimit), cmp.Or(e.ResultLimit, config.ResultLimit)
+	config.RangeLimit, config.ResultLimit = cmp.Or(e.RangeLimit, config.RangeLimit),
+		cmp.Or(e.ResultLimit, config.ResultLimit)
 	config.CallsPerSecond, config.Pause = e.PerSecond, time.Millisecond
 	proxy, err = faultproxy.New(config, func(injected faultproxy.Injection) {
 		w.mu.Lock()
@@ -230,7 +232,8 @@ func (w *world) reconfigure(change func(*ingest.Config)) {
 // newTraffic creates traffic that knows nothing about an orphaned branch.
 func (w *world) newTraffic() {
 	w.draws++
-	w.traffic = devchain.New(w.anvil.URL, w.contracts, int64(w.plan.Seed)*1000+w.draws, partners, slog.New(slog.DiscardHandler))
+	w.traffic = devchain.New(w.anvil.URL, w.contracts, int64(w.plan.Seed)*1000+w.draws, partners,
+		slog.New(slog.DiscardHandler))
 }
 
 type header struct {
@@ -416,7 +419,8 @@ func (w *world) judged() error {
 	done, err := w.eventually(patience, func() (bool, error) {
 		c := w.cursor()
 		unproven := func(v *event.Coverage) bool { return v.GetProvenTo() < c.GetFinalBlock() }
-		return strings.Contains(w.sup.lastWords(), "the log contradicts the chain") || c != nil && !slices.ContainsFunc(c.GetVaults(), unproven), nil
+		return strings.Contains(w.sup.lastWords(), "the log contradicts the chain") || c != nil &&
+			!slices.ContainsFunc(c.GetVaults(), unproven), nil
 	})
 	if err == nil && !done {
 		err = fmt.Errorf("ingest has neither proven nor disproven the log within %s", patience)
@@ -441,7 +445,8 @@ func (w *world) short() (string, error) {
 	case c.GetFrozen() != "":
 		return "", errors.New("ingest is frozen: " + c.GetFrozen())
 	case !bytes.Equal(c.GetHead().GetHash(), head.Hash[:]):
-		return fmt.Sprintf("the log is at block %d (0x%x), the chain at block %d (%s)", c.GetHead().GetNumber(), c.GetHead().GetHash(), n, head.Hash), nil
+		return fmt.Sprintf("the log is at block %d (0x%x), the chain at block %d (%s)", c.GetHead().GetNumber(),
+			c.GetHead().GetHash(), n, head.Hash), nil
 	case c.GetFinalBlock() < final:
 		return fmt.Sprintf("the final block is %d in the log and %d in the chain", c.GetFinalBlock(), final), nil
 	case c.GetReferralBlock() < due:

@@ -92,7 +92,8 @@ func TestAlerts(t *testing.T) {
 			})
 		}
 		if fired == 0 || silent == 0 {
-			t.Errorf("the trials of alert %s expect it to fire %d times and to be silent %d times: each must be at least once", name, fired, silent)
+			t.Errorf("the trials of alert %s expect it to fire %d times and to be silent %d times: each must be at least once",
+				name, fired, silent)
 		}
 	}
 }
@@ -100,7 +101,8 @@ func TestAlerts(t *testing.T) {
 // run evaluates an alert from the start to the time of the trial, and returns what fires then, sorted.
 func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
 	t.Helper()
-	suite, err := promqltest.NewLazyLoader(fmt.Sprintf("load %s\n  ", cmp.Or(try.every, time.Minute))+strings.Join(try.series, "\n  ")+"\n",
+	suite, err := promqltest.NewLazyLoader(fmt.Sprintf("load %s\n  ",
+		cmp.Or(try.every, time.Minute))+strings.Join(try.series, "\n  ")+"\n",
 		promqltest.LazyLoaderOpts{EnableAtModifier: true, EnableNegativeOffset: true})
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +150,8 @@ func TestPrometheusAcceptsItsConfiguration(t *testing.T) {
 	if err != nil || len(scrapes) != 4 {
 		t.Fatalf("%d jobs: %v", len(scrapes), err)
 	}
-	if len(c.RuleFiles) != 2 || !strings.HasSuffix(c.RuleFiles[0], "/alerts/*.yaml") || !strings.HasSuffix(c.RuleFiles[1], "/alerts/exporters/*.yaml") {
+	if len(c.RuleFiles) != 2 || !strings.HasSuffix(c.RuleFiles[0], "/alerts/*.yaml") ||
+		!strings.HasSuffix(c.RuleFiles[1], "/alerts/exporters/*.yaml") {
 		t.Errorf("the rules are %v", c.RuleFiles)
 	}
 }

@@ -211,7 +211,8 @@ func place(t *testing.T, from string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = bytes.ReplaceAll(b, []byte(`"/api/_definitions.json`), []byte(`"file://`+filepath.ToSlash(to)+`/_definitions.json`))
+		b = bytes.ReplaceAll(b, []byte(`"/api/_definitions.json`),
+			[]byte(`"file://`+filepath.ToSlash(to)+`/_definitions.json`))
 		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -255,16 +256,19 @@ func TestPodsAreSafe(t *testing.T) {
 			if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
 				t.Errorf("%s: %s gets NAVLOG_ variables that are not settings", name, component)
 			}
-			if slices.Contains(programs, component) && (spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
+			if slices.Contains(programs, component) &&
+				(spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
 				t.Errorf("%s: %s is killed while it commits", name, component)
 			}
 			for _, c := range spec.Containers {
 				s := c.SecurityContext
 				if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
-					s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
+					s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+					!slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
 					t.Errorf("%s: the container of %s has rights", name, component)
 				}
-				if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
+				if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().IsZero() ||
+					c.Resources.Requests.Cpu().IsZero() {
 					t.Errorf("%s: the container of %s has no bounds", name, component)
 				}
 			}
@@ -275,11 +279,15 @@ func TestPodsAreSafe(t *testing.T) {
 // Each program gets only its own secrets, each value as a file, and only ingest gets the nodes' URLs.
 func TestSecretsPerProgram(t *testing.T) {
 	want := map[string][]string{
-		"migrate":  {"NAVLOG_POSTGRES_URL_FILE=postgres-url"},
-		"ingest":   {"NAVLOG_CHAIN_RPC_FILE=chain-rpc", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
-		"project":  {"NAVLOG_CLICKHOUSE_PASSWORD_FILE=clickhouse-password", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
-		"serve":    {"NAVLOG_CLICKHOUSE_QUERY_PASSWORD_FILE=clickhouse-password", "NAVLOG_HTTP_STATEMENT_KEY_FILE=statement-key", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
-		"dispatch": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url", "NAVLOG_SECRET_KEY_FILE=secret-key"},
+		"migrate": {"NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"ingest": {"NAVLOG_CHAIN_RPC_FILE=chain-rpc", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password",
+			"NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"project": {"NAVLOG_CLICKHOUSE_PASSWORD_FILE=clickhouse-password", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password",
+			"NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"serve": {"NAVLOG_CLICKHOUSE_QUERY_PASSWORD_FILE=clickhouse-password",
+			"NAVLOG_HTTP_STATEMENT_KEY_FILE=statement-key", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"dispatch": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url",
+			"NAVLOG_SECRET_KEY_FILE=secret-key"},
 	}
 	r := mustRender(t, "minimal")
 	found := pods(t, r)
@@ -366,7 +374,8 @@ func TestSecretsInConfigurationAreRejected(t *testing.T) {
 	// A value of the chart determines whether a login has a password.
 	for _, setting := range []string{"mechanism", "user"} {
 		config := map[string]any{"kafka": map[string]any{"sasl": map[string]any{setting: "a"}}}
-		if _, err := render(t, map[string]any{"config": config}); err == nil || !strings.Contains(err.Error(), "set kafka.mechanism and kafka.users") {
+		if _, err := render(t, map[string]any{"config": config}); err == nil ||
+			!strings.Contains(err.Error(), "set kafka.mechanism and kafka.users") {
 			t.Errorf("%v: %v", config, err)
 		}
 	}
@@ -390,7 +399,8 @@ func TestRolloutsComplete(t *testing.T) {
 		if !slices.Equal(c.Args, []string{program, "--log-json"}) {
 			t.Errorf("%s runs %v", program, c.Args)
 		}
-		for kind, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/healthz ": c.StartupProbe, "/readyz": c.ReadinessProbe} {
+		for kind, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/healthz ": c.StartupProbe,
+			"/readyz": c.ReadinessProbe} {
 			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != strings.TrimSpace(kind) {
 				t.Fatalf("%s: probe %s is %v", program, kind, probe)
 			}
@@ -403,11 +413,13 @@ func TestRolloutsComplete(t *testing.T) {
 		}
 		// When a generation of another schema is made live, old pods of serve respond for 30 s: they leave well before,
 		// but later than new ones come.
-		if probe := c.ReadinessProbe; program == "serve" && (probe.PeriodSeconds != 1 || probe.FailureThreshold < 5 || probe.FailureThreshold > 15) {
+		if probe := c.ReadinessProbe; program == "serve" &&
+			(probe.PeriodSeconds != 1 || probe.FailureThreshold < 5 || probe.FailureThreshold > 15) {
 			t.Errorf("pods of serve come within %d s and leave after %d failures", probe.PeriodSeconds, probe.FailureThreshold)
 		}
 		// Kubernetes stops a pod and takes it out of the Service at the same time.
-		if config := get[*core.ConfigMap](t, r, "ConfigMap", "navlog").Data["navlog.yaml"]; !strings.Contains(config, "\n  drain: 5s\n") {
+		if config := get[*core.ConfigMap](t, r, "ConfigMap", "navlog").Data["navlog.yaml"]; !strings.Contains(config,
+			"\n  drain: 5s\n") {
 			t.Errorf("serve rejects requests that Kubernetes still sends to a pod that ends:\n%s", config)
 		}
 		// A change of the configuration restarts the pods.
@@ -415,7 +427,8 @@ func TestRolloutsComplete(t *testing.T) {
 			t.Errorf("%s continues with an old configuration", program)
 		}
 		budget := get[*policy.PodDisruptionBudget](t, r, "PodDisruptionBudget", "navlog-"+program)
-		if budget.Spec.MaxUnavailable == nil || *budget.Spec.MaxUnavailable != intstr.FromInt32(1) || budget.Spec.MinAvailable != nil {
+		if budget.Spec.MaxUnavailable == nil || *budget.Spec.MaxUnavailable != intstr.FromInt32(1) ||
+			budget.Spec.MinAvailable != nil {
 			t.Errorf("the budget of %s is %v: with one pod it must not keep a machine from being drained", program, budget.Spec)
 		}
 	}
@@ -489,7 +502,8 @@ func TestNetworkPolicies(t *testing.T) {
 	// Webhooks cannot be sent to internal addresses.
 	for _, rule := range get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-dispatch").Spec.Egress {
 		for _, peer := range rule.To {
-			if peer.IPBlock != nil && peer.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(peer.IPBlock.Except, "169.254.0.0/16") {
+			if peer.IPBlock != nil && peer.IPBlock.CIDR == "0.0.0.0/0" &&
+				!slices.Contains(peer.IPBlock.Except, "169.254.0.0/16") {
 				t.Errorf("webhooks reach %v", peer.IPBlock)
 			}
 		}
@@ -573,7 +587,8 @@ func TestKafkaLogins(t *testing.T) {
 			_, user := variables["NAVLOG_KAFKA_SASL_USER"]
 			_, password := variables["NAVLOG_KAFKA_SASL_PASSWORD_FILE"]
 			key := slices.ContainsFunc(pod.Spec.Volumes, func(v core.Volume) bool {
-				return v.Secret != nil && slices.ContainsFunc(v.Secret.Items, func(i core.KeyToPath) bool { return i.Key == "kafka-password" })
+				return v.Secret != nil &&
+					slices.ContainsFunc(v.Secret.Items, func(i core.KeyToPath) bool { return i.Key == "kafka-password" })
 			})
 			if want := uses && hasPassword; user != want || password != want || key != want {
 				t.Errorf("%q: %s has a user: %t, a password: %t, its key: %t", mechanism, component, user, password, key)
@@ -656,7 +671,8 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		spec := pods(t, r)["ingest"].Spec
-		mounted := slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(m core.VolumeMount) bool { return m.MountPath == "/run/kafka" })
+		mounted := slices.ContainsFunc(spec.Containers[0].VolumeMounts,
+			func(m core.VolumeMount) bool { return m.MountPath == "/run/kafka" })
 		server := len(slices.DeleteFunc(egress(t, r, "ingest"), func(port string) bool { return port != "443" })) == 2
 		if spec.ServiceAccountName != "navlog-ingest" || mounted == server {
 			t.Errorf("ingest is %q, has a token: %t, or may ask for one: %t\n%s", spec.ServiceAccountName, mounted, server, text)
@@ -669,7 +685,8 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 func TestServiceAccounts(t *testing.T) {
 	r := mustRender(t, "aws")
 	for component, want := range map[string]string{
-		"ingest": "navlog-ingest", "project": "vaults-project", "dispatch": "vaults-dispatch", "serve": "", "migrate": "navlog-migrate",
+		"ingest": "navlog-ingest", "project": "vaults-project", "dispatch": "vaults-dispatch", "serve": "",
+		"migrate": "navlog-migrate",
 	} {
 		if got := pods(t, r)[component].Spec.ServiceAccountName; got != want {
 			t.Errorf("%s is the account %q, want %q", component, got, want)
@@ -678,7 +695,8 @@ func TestServiceAccounts(t *testing.T) {
 	var made []string
 	for name, object := range r.objects["ServiceAccount"] {
 		made = append(made, name)
-		if account := object.(*core.ServiceAccount); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+		if account := object.(*core.ServiceAccount); account.AutomountServiceAccountToken == nil ||
+			*account.AutomountServiceAccountToken {
 			t.Errorf("pods of %s get its token", name)
 		}
 	}
@@ -686,10 +704,12 @@ func TestServiceAccounts(t *testing.T) {
 	if !slices.Equal(made, []string{"navlog-ingest", "navlog-migrate", "vaults-dispatch"}) {
 		t.Errorf("the chart makes the accounts %v", made)
 	}
-	if role := get[*core.ServiceAccount](t, r, "ServiceAccount", "navlog-ingest").Annotations["eks.amazonaws.com/role-arn"]; !strings.HasSuffix(role, ":role/navlog-ingest") {
+	if role := get[*core.ServiceAccount](t, r, "ServiceAccount",
+		"navlog-ingest").Annotations["eks.amazonaws.com/role-arn"]; !strings.HasSuffix(role, ":role/navlog-ingest") {
 		t.Errorf("the account of ingest has the role %q", role)
 	}
-	if hook := get[*core.ServiceAccount](t, r, "ServiceAccount", "navlog-migrate").Annotations["helm.sh/hook"]; hook != "pre-install,pre-upgrade" {
+	if hook := get[*core.ServiceAccount](t, r, "ServiceAccount",
+		"navlog-migrate").Annotations["helm.sh/hook"]; hook != "pre-install,pre-upgrade" {
 		t.Errorf("the account of migrate is made with the hook %q", hook)
 	}
 	if len(mustRender(t, "minimal").objects["ServiceAccount"]) > 0 {
@@ -703,11 +723,15 @@ var operators = map[string]struct {
 	secret, user string
 	files, ports []string
 }{
-	"operate": {"navlog-operate", "navlog_operator", []string{"NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL", "NAVLOG_SECRET_KEY"}, []string{"53", "53", "5432", "9092"}},
-	"verify": {"navlog-verify", "navlog_project", []string{"NAVLOG_CHAIN_RPC", "NAVLOG_CLICKHOUSE_PASSWORD", "NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL"},
+	"operate": {"navlog-operate", "navlog_operator",
+		[]string{"NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL", "NAVLOG_SECRET_KEY"},
+		[]string{"53", "53", "5432", "9092"}},
+	"verify": {"navlog-verify", "navlog_project",
+		[]string{"NAVLOG_CHAIN_RPC", "NAVLOG_CLICKHOUSE_PASSWORD", "NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL"},
 		[]string{"443", "53", "53", "5432", "9000", "9092"}},
-	"backup":  {"navlog-operate", "navlog_operator", []string{"NAVLOG_KAFKA_SASL_PASSWORD"}, []string{"53", "53", "9092"}},
-	"restore": {"navlog-ingest", "navlog_ingest", []string{"NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL"}, []string{"53", "53", "5432", "9092"}},
+	"backup": {"navlog-operate", "navlog_operator", []string{"NAVLOG_KAFKA_SASL_PASSWORD"}, []string{"53", "53", "9092"}},
+	"restore": {"navlog-ingest", "navlog_ingest", []string{"NAVLOG_KAFKA_SASL_PASSWORD", "NAVLOG_POSTGRES_URL"},
+		[]string{"53", "53", "5432", "9092"}},
 }
 
 func TestOperatorsPods(t *testing.T) {
@@ -715,7 +739,8 @@ func TestOperatorsPods(t *testing.T) {
 	for component := range operators {
 		values[component] = map[string]any{"enabled": true}
 	}
-	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "backup.volume is where the backup is kept") {
+	if _, err := render(t, values); err == nil ||
+		!strings.Contains(err.Error(), "backup.volume is where the backup is kept") {
 		t.Errorf("a backup without a volume: %v", err)
 	}
 	values["backup"].(map[string]any)["volume"] = map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "kept"}}
@@ -757,13 +782,15 @@ func TestOperatorsPods(t *testing.T) {
 			t.Errorf("%s may connect to %v, want %v", component, got, want.ports)
 		}
 		p := get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-"+component)
-		if len(p.Spec.Ingress) > 0 || len(p.Spec.PolicyTypes) != 2 || p.Spec.PodSelector.MatchLabels["app.kubernetes.io/component"] != component ||
+		if len(p.Spec.Ingress) > 0 || len(p.Spec.PolicyTypes) != 2 ||
+			p.Spec.PodSelector.MatchLabels["app.kubernetes.io/component"] != component ||
 			found[component].Labels["app.kubernetes.io/component"] != component {
 			t.Errorf("others may connect to %s, or its policy is about no pod: %v", component, p.Spec)
 		}
 	}
 	// The pod for `kubectl exec` waits; the others run a command, and only at a schedule by themselves.
-	if got := found["operate"].Spec.Containers[0].Args; !slices.Equal(got, []string{"status", "--watch", "--every", "1h"}) {
+	if got := found["operate"].Spec.Containers[0].Args; !slices.Equal(got,
+		[]string{"status", "--watch", "--every", "1h"}) {
 		t.Errorf("operate runs %v", got)
 	}
 	scheduled := mustRender(t, "token")
@@ -775,8 +802,10 @@ func TestOperatorsPods(t *testing.T) {
 		"backup":  {[]string{"backup", "/backup/navlog"}, "30 * * * *"},
 		"restore": {[]string{"restore", "/backup/navlog"}, ""},
 	} {
-		on, off := get[*batch.CronJob](t, scheduled, "CronJob", "navlog-"+component), get[*batch.CronJob](t, r, "CronJob", "navlog-"+component)
-		if !*off.Spec.Suspend || *on.Spec.Suspend != (want.schedule == "") || want.schedule != "" && on.Spec.Schedule != want.schedule {
+		on, off := get[*batch.CronJob](t, scheduled, "CronJob", "navlog-"+component),
+			get[*batch.CronJob](t, r, "CronJob", "navlog-"+component)
+		if !*off.Spec.Suspend || *on.Spec.Suspend != (want.schedule == "") || want.schedule != "" &&
+			on.Spec.Schedule != want.schedule {
 			t.Errorf("%s runs at %q: %t", component, on.Spec.Schedule, !*on.Spec.Suspend)
 		}
 		if got := pods(t, scheduled)[component].Spec.Containers[0].Args; !slices.Equal(got, want.args) {
@@ -802,7 +831,8 @@ func TestOperatorsPods(t *testing.T) {
 func TestImageIsNamed(t *testing.T) {
 	values := valuesOf(t, "minimal")
 	delete(values, "image")
-	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "image.repository is the name of the image") {
+	if _, err := render(t, values); err == nil ||
+		!strings.Contains(err.Error(), "image.repository is the name of the image") {
 		t.Errorf("without an image: %v", err)
 	}
 }
@@ -911,7 +941,8 @@ func TestMonitoring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := get[*core.ConfigMap](t, r, "ConfigMap", "navlog-dashboard").Data["navlog.json"]; strings.TrimSpace(text) != strings.TrimSpace(string(dashboard)) {
+	if text := get[*core.ConfigMap](t, r, "ConfigMap",
+		"navlog-dashboard").Data["navlog.json"]; strings.TrimSpace(text) != strings.TrimSpace(string(dashboard)) {
 		t.Error("the dashboard is not that of deploy/dashboards")
 	}
 }
@@ -939,8 +970,10 @@ func TestServicesFindPods(t *testing.T) {
 				}
 			}
 			for _, port := range service.Spec.Ports {
-				if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
-					t.Errorf("%s: service %s leads to port %s, which the pod does not have", name, service.Name, port.TargetPort.StrVal)
+				if !slices.ContainsFunc(pod.Spec.Containers[0].Ports,
+					func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
+					t.Errorf("%s: service %s leads to port %s, which the pod does not have", name, service.Name,
+						port.TargetPort.StrVal)
 				}
 			}
 		}
@@ -988,7 +1021,8 @@ func TestMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, program := range programs {
-		if a, b := pods(t, r)[program].Annotations, pods(t, other)[program].Annotations; a["checksum/config"] == b["checksum/config"] {
+		if a, b := pods(t, r)[program].Annotations,
+			pods(t, other)[program].Annotations; a["checksum/config"] == b["checksum/config"] {
 			t.Errorf("%s continues with an old mapping", program)
 		}
 	}

@@ -32,7 +32,8 @@ func load(t *testing.T, variables []string, files ...string) (*types.Project, er
 	for _, file := range files {
 		paths = append(paths, filepath.Join(folder, file))
 	}
-	options, err := cli.NewProjectOptions(paths, cli.WithEnv(variables), cli.WithProfiles([]string{"operate"}), cli.WithInterpolation(true))
+	options, err := cli.NewProjectOptions(paths, cli.WithEnv(variables), cli.WithProfiles([]string{"operate"}),
+		cli.WithInterpolation(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestComposeAcceptsEachSetOfFiles(t *testing.T) {
 		}
 	}
 	// Without a host name there is no certificate, and the error names the variable.
-	if _, err := load(t, nil, "compose.yaml", "compose.tls.yaml"); err == nil || !strings.Contains(err.Error(), "deploy/docker/.env") {
+	if _, err := load(t, nil, "compose.yaml", "compose.tls.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "deploy/docker/.env") {
 		t.Errorf("a proxy without a domain: %v", err)
 	}
 }
@@ -115,8 +117,8 @@ func TestEachServiceIsBounded(t *testing.T) {
 	}
 }
 
-// Starting one program starts no other: after the brokers were restored from a snapshot, an ingest that starts together with
-// dispatch costs partners their webhooks (docs/operations-dispatch.md).
+// Starting one program starts no other: after the brokers were restored from a snapshot, an ingest that starts together
+// with dispatch costs partners their webhooks (docs/operations-dispatch.md).
 func TestProgramsStartOneByOne(t *testing.T) {
 	programs := []string{"ingest", "project", "serve", "dispatch"}
 	for _, program := range programs {
@@ -216,7 +218,8 @@ func TestMountedFilesExist(t *testing.T) {
 // and have no privileges.
 func TestOverlaysAreSafe(t *testing.T) {
 	project := mustLoad(t, domain, sets[len(sets)-1]...)
-	secrets := map[string][]string{"prometheus": nil, "node": nil, "blackbox": nil, "grafana": {"grafana_admin"}, "proxy": nil}
+	secrets := map[string][]string{"prometheus": nil, "node": nil, "blackbox": nil, "grafana": {"grafana_admin"},
+		"proxy": nil}
 	for name, want := range secrets {
 		s := project.Services[name]
 		var got []string
@@ -237,12 +240,13 @@ func TestOverlaysAreSafe(t *testing.T) {
 	}
 }
 
-// The overlay of rotations gives serve the key of the signing secrets, as a file, and changes nothing else; without it only
-// dispatch and operators have the key.
+// The overlay of rotations gives serve the key of the signing secrets, as a file, and changes nothing else; without it
+// only dispatch and operators have the key.
 func TestRotationByPartners(t *testing.T) {
 	keyHolders := func(p *types.Project) (found []string) {
 		for name, s := range p.Services {
-			if slices.ContainsFunc(s.Secrets, func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" }) {
+			if slices.ContainsFunc(s.Secrets,
+				func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" }) {
 				found = append(found, name)
 			}
 		}
@@ -258,13 +262,15 @@ func TestRotationByPartners(t *testing.T) {
 		t.Errorf("with rotation %v have the key", got)
 	}
 	serve := project.Services["serve"]
-	for name, want := range map[string]string{"NAVLOG_HTTP_PARTNER_ROTATION": "true", "NAVLOG_SECRET_KEY_FILE": "/run/secrets/secret_key"} {
+	for name, want := range map[string]string{"NAVLOG_HTTP_PARTNER_ROTATION": "true",
+		"NAVLOG_SECRET_KEY_FILE": "/run/secrets/secret_key"} {
 		if got := serve.Environment[name]; got == nil || *got != want {
 			t.Errorf("%s of serve is %v, want %q", name, got, want)
 		}
 		delete(serve.Environment, name)
 	}
-	serve.Secrets = slices.DeleteFunc(serve.Secrets, func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" })
+	serve.Secrets = slices.DeleteFunc(serve.Secrets,
+		func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" })
 	project.Services["serve"] = serve
 	if !slices.Equal(base.ServiceNames(), project.ServiceNames()) {
 		t.Errorf("the services are %v", project.ServiceNames())
@@ -282,7 +288,8 @@ func TestCaddyAcceptsItsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Skip("caddy is not installed: apt-get install caddy")
 	}
-	cmd := exec.Command(caddy, "adapt", "--validate", "--adapter", "caddyfile", "--config", filepath.Join(folder, "tls", "Caddyfile"))
+	cmd := exec.Command(caddy, "adapt", "--validate", "--adapter", "caddyfile", "--config",
+		filepath.Join(folder, "tls", "Caddyfile"))
 	home := t.TempDir() // where Caddy would store certificates
 	cmd.Env = append(os.Environ(), domain[0], "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
 	var faults bytes.Buffer

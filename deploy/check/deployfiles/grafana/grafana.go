@@ -1,6 +1,6 @@
-// Package grafana builds deploy/dashboards/navlog.json from the panels of panels.go, with Grafana's own SDK. It is here and
-// not in deploy/dashboards because the chart and Compose take that whole folder, and because navlog itself must not depend
-// on the SDK.
+// Package grafana builds deploy/dashboards/navlog.json from the panels of panels.go, with Grafana's own SDK. It is here
+// and not in deploy/dashboards because the chart and Compose take that whole folder, and because navlog itself must not
+// depend on the SDK.
 package grafana
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// row is a heading with its panels, from left to right. Panels that do not fit beside each other continue below: the grid is
-// 24 columns wide.
+// row is a heading with its panels, from left to right. Panels that do not fit beside each other continue below: the
+// grid is 24 columns wide.
 type row struct {
 	id     uint32
 	title  string
@@ -85,7 +85,7 @@ func Text() ([]byte, error) {
 }
 
 // board is a dashboard in the schema that every version of Grafana imports.
-type board = dashboard.Dashboard //nolint:staticcheck // its successor, dashboardv2, cannot be imported into older versions
+type board = dashboard.Dashboard //nolint:staticcheck // its successor, dashboardv2, is not for older versions
 
 var newBoard = dashboard.NewDashboardBuilder //nolint:staticcheck // for the same reason
 
@@ -155,7 +155,8 @@ func (p panel) status() *stat.PanelBuilder {
 	}
 	return fill(stat.NewPanelBuilder(), p).ColorScheme(color(dashboard.FieldColorModeIdThresholds)).
 		Thresholds(thresholds(*shown["0"].Color, *shown["1"].Color, 1)).
-		Mappings([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: shown}}}).
+		Mappings([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText,
+			Options: shown}}}).
 		ColorMode(common.BigValueColorModeBackground).GraphMode(common.BigValueGraphModeNone).
 		TextMode(common.BigValueTextModeValueAndName).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("").Values(false))
@@ -228,7 +229,8 @@ func color(mode dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 
 // fixed overrides the colour of a series.
 func fixed(name string) dashboard.DynamicConfigValue {
-	return dashboard.DynamicConfigValue{Id: "color", Value: dashboard.FieldColor{Mode: dashboard.FieldColorModeIdFixed, FixedColor: &name}}
+	return dashboard.DynamicConfigValue{Id: "color",
+		Value: dashboard.FieldColor{Mode: dashboard.FieldColorModeIdFixed, FixedColor: &name}}
 }
 
 // thresholds are the colour of values below one value, and from it.

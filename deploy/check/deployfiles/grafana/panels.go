@@ -21,7 +21,8 @@ func lastHour(counter string) string {
 
 // ofPrograms selects the series of navlog's programs from a metric of any process.
 func ofPrograms(metric string) string {
-	return `max by (program, instance) (` + metric + ` * on (job, instance) group_right () (navlog_ready{chain=~"$chain"} >= bool 0))`
+	return `max by (program, instance) (` + metric +
+		` * on (job, instance) group_right () (navlog_ready{chain=~"$chain"} >= bool 0))`
 }
 
 // rows are the rows of the dashboard, from top to bottom.
@@ -71,8 +72,10 @@ var rows = []row{
 				queries: []query{
 					{"log", logBehind + inSeconds},
 					{"answers of {{instance}}", answersBehind + inSeconds},
-					{"read models last seen by {{instance}}", `max by (instance) (navlog_query_snapshot_age_seconds{chain=~"$chain"})`},
-					{"answers of {{instance}}, by the time of blocks", `max by (instance) (navlog_query_lag_seconds{chain=~"$chain"})`},
+					{"read models last seen by {{instance}}",
+						`max by (instance) (navlog_query_snapshot_age_seconds{chain=~"$chain"})`},
+					{"answers of {{instance}}, by the time of blocks",
+						`max by (instance) (navlog_query_lag_seconds{chain=~"$chain"})`},
 				},
 			},
 		},
@@ -105,9 +108,12 @@ var rows = []row{
 				description: "A node that fails or delays more than a few calls costs time: add another endpoint to " +
 					"`chain.rpc`, or lower `requestsPerSecond`. Contradicted: two nodes returned different blocks.",
 				queries: []query{
-					{"{{endpoint}}: {{method}} failed", `sum by (endpoint, method) (rate(navlog_ingest_rpc_errors_total{chain=~"$chain"}[$__rate_interval]))`},
-					{"{{endpoint}}: rate limited", `sum by (endpoint) (rate(navlog_ingest_rpc_limited_total{chain=~"$chain"}[$__rate_interval]))`},
-					{"{{endpoint}}: contradicted", `sum by (endpoint) (rate(navlog_ingest_disagreements_total{chain=~"$chain"}[$__rate_interval]))`},
+					{"{{endpoint}}: {{method}} failed",
+						`sum by (endpoint, method) (rate(navlog_ingest_rpc_errors_total{chain=~"$chain"}[$__rate_interval]))`},
+					{"{{endpoint}}: rate limited",
+						`sum by (endpoint) (rate(navlog_ingest_rpc_limited_total{chain=~"$chain"}[$__rate_interval]))`},
+					{"{{endpoint}}: contradicted",
+						`sum by (endpoint) (rate(navlog_ingest_disagreements_total{chain=~"$chain"}[$__rate_interval]))`},
 				},
 			},
 			{
@@ -115,7 +121,8 @@ var rows = []row{
 				description: "Calls to the provider by method. A method that increases at the head, while no history is " +
 					"read, needs an explanation.",
 				queries: []query{
-					{"{{endpoint}}: {{method}}", `sum by (endpoint, method) (rate(navlog_ingest_rpc_calls_total{chain=~"$chain"}[$__rate_interval])) > 0`},
+					{"{{endpoint}}: {{method}}",
+						`sum by (endpoint, method) (rate(navlog_ingest_rpc_calls_total{chain=~"$chain"}[$__rate_interval])) > 0`},
 				},
 			},
 			{
@@ -131,8 +138,10 @@ var rows = []row{
 				description: "If the slowest calls take seconds, the log falls behind: put a faster endpoint first in " +
 					"`chain.rpc`.",
 				queries: []query{
-					{"{{endpoint}}: p50", `histogram_quantile(0.5, sum by (le, endpoint) (rate(navlog_ingest_rpc_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
-					{"{{endpoint}}: p99", `histogram_quantile(0.99, sum by (le, endpoint) (rate(navlog_ingest_rpc_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
+					{"{{endpoint}}: p50",
+						`histogram_quantile(0.5, sum by (le, endpoint) (rate(navlog_ingest_rpc_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
+					{"{{endpoint}}: p99",
+						`histogram_quantile(0.99, sum by (le, endpoint) (rate(navlog_ingest_rpc_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
 				},
 			},
 			{
@@ -153,8 +162,10 @@ var rows = []row{
 				description: "Partners are notified of a block once it is final (`chain.confirmations`). If both lines " +
 					"rise, the node's final block does not advance, and no webhooks are sent.",
 				queries: []query{
-					{"not final", `clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_final_block{chain=~"$chain"}), 0)`},
-					{"not notified to partners", `clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_referral_block{chain=~"$chain"}), 0)`},
+					{"not final",
+						`clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_final_block{chain=~"$chain"}), 0)`},
+					{"not notified to partners",
+						`clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_referral_block{chain=~"$chain"}), 0)`},
 				},
 			},
 			{
@@ -164,7 +175,8 @@ var rows = []row{
 				alerts: "NavlogNotReady",
 				queries: []query{
 					{"reorganisations", `sum(increase(navlog_ingest_reorgs_total{chain=~"$chain"}[1h]))`},
-					{"blocks of the deepest one", `histogram_quantile(1, sum by (le) (increase(navlog_ingest_reorg_depth_blocks_bucket{chain=~"$chain"}[1h]))) > 0`},
+					{"blocks of the deepest one",
+						`histogram_quantile(1, sum by (le) (increase(navlog_ingest_reorg_depth_blocks_bucket{chain=~"$chain"}[1h]))) > 0`},
 				},
 			},
 		},
@@ -180,7 +192,8 @@ var rows = []row{
 				alerts: "NavlogNotReady, AnswersStalled, ProjectionBehind",
 				queries: []query{
 					{"generation {{generation}}", `max by (generation) (navlog_projections_lag_records{chain=~"$chain"})`},
-					{"answers of {{instance}}", `max by (instance) (clamp_min(scalar(max(navlog_ingest_seq{chain=~"$chain"})) - navlog_query_indexed_seq{chain=~"$chain"}, 0))`},
+					{"answers of {{instance}}",
+						`max by (instance) (clamp_min(scalar(max(navlog_ingest_seq{chain=~"$chain"})) - navlog_query_indexed_seq{chain=~"$chain"}, 0))`},
 					{"stalled", `max(navlog_query_chain_state{chain=~"$chain",state="stalled"})`},
 				},
 			},
@@ -201,9 +214,11 @@ var rows = []row{
 				alerts: "ReadModelsNotAudited, LogsQuarantined, InsertsAbsent, BrokenPartsNotRepaired",
 				queries: []query{
 					{"inserts: {{outcome}}", `sum by (outcome) (navlog_projections_inserts_total{chain=~"$chain",outcome!="ok"})`},
-					{"failed audits of generation {{generation}}", `sum by (generation) (navlog_projections_audits_total{chain=~"$chain",outcome="failed"})`},
+					{"failed audits of generation {{generation}}",
+						`sum by (generation) (navlog_projections_audits_total{chain=~"$chain",outcome="failed"})`},
 					{"quarantined logs", `sum(navlog_projections_quarantined_logs_total{chain=~"$chain"})`},
-					{"repairs of parts: {{outcome}}", `sum by (outcome) (navlog_projections_repairs_total{chain=~"$chain",outcome=~"lost|failed"})`},
+					{"repairs of parts: {{outcome}}",
+						`sum by (outcome) (navlog_projections_repairs_total{chain=~"$chain",outcome=~"lost|failed"})`},
 				},
 			},
 			{
@@ -223,7 +238,8 @@ var rows = []row{
 					"contract may have been upgraded: compare `navlog log tail` with the mapping.",
 				alerts: "VaultEventMissing",
 				queries: []query{
-					{"{{vault}}: {{event}}", `sum by (vault, event) (increase(navlog_ingest_logs_total{chain=~"$chain",event!="Unknown"}[1d]))`},
+					{"{{vault}}: {{event}}",
+						`sum by (vault, event) (increase(navlog_ingest_logs_total{chain=~"$chain",event!="Unknown"}[1d]))`},
 					{"{{vault}}: others", `sum by (vault) (increase(navlog_ingest_logs_total{chain=~"$chain",event="Unknown"}[1d]))`},
 				},
 			},
@@ -256,7 +272,8 @@ var rows = []row{
 				description: "Half of the requests of a route take longer. If all routes slow down together, check the " +
 					"processors and ClickHouse.",
 				queries: []query{
-					{"{{route}}", `histogram_quantile(0.5, sum by (le, route) (rate(navlog_query_request_seconds_bucket{chain=~"$chain",route=~"/api/v1/.*|/status",route!="/api/v1/stream"}[$__rate_interval]))) > 0`},
+					{"{{route}}",
+						`histogram_quantile(0.5, sum by (le, route) (rate(navlog_query_request_seconds_bucket{chain=~"$chain",route=~"/api/v1/.*|/status",route!="/api/v1/stream"}[$__rate_interval]))) > 0`},
 				},
 			},
 			{
@@ -264,7 +281,8 @@ var rows = []row{
 				description: "One request in a hundred takes longer (10 s stands for anything longer too). If only one " +
 					"route is slow, one kind of question is slow: see the log of serve.",
 				queries: []query{
-					{"{{route}}", `histogram_quantile(0.99, sum by (le, route) (rate(navlog_query_request_seconds_bucket{chain=~"$chain",route=~"/api/v1/.*|/status",route!="/api/v1/stream"}[$__rate_interval]))) > 0`},
+					{"{{route}}",
+						`histogram_quantile(0.99, sum by (le, route) (rate(navlog_query_request_seconds_bucket{chain=~"$chain",route=~"/api/v1/.*|/status",route!="/api/v1/stream"}[$__rate_interval]))) > 0`},
 				},
 			},
 			{
@@ -285,7 +303,8 @@ var rows = []row{
 				description: "A mean that includes queued requests. Near `http.concurrency` further requests are queued, " +
 					"and then rejected.",
 				queries: []query{
-					{"{{instance}}", `sum by (instance) (rate(navlog_query_request_seconds_sum{chain=~"$chain",route!="/api/v1/stream"}[$__rate_interval]))`},
+					{"{{instance}}",
+						`sum by (instance) (rate(navlog_query_request_seconds_sum{chain=~"$chain",route!="/api/v1/stream"}[$__rate_interval]))`},
 				},
 			},
 			{
@@ -345,8 +364,10 @@ var rows = []row{
 				description: "Slow partners do not delay other partners. If all are slow, check your own connection to the " +
 					"internet.",
 				queries: []query{
-					{"p50", `histogram_quantile(0.5, sum by (le) (rate(navlog_dispatch_attempt_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
-					{"p99", `histogram_quantile(0.99, sum by (le) (rate(navlog_dispatch_attempt_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
+					{"p50",
+						`histogram_quantile(0.5, sum by (le) (rate(navlog_dispatch_attempt_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
+					{"p99",
+						`histogram_quantile(0.99, sum by (le) (rate(navlog_dispatch_attempt_seconds_bucket{chain=~"$chain"}[$__rate_interval])))`},
 				},
 			},
 			{
@@ -364,9 +385,11 @@ var rows = []row{
 					"retention. The log of dispatch has failed results and commands.",
 				alerts: "WebhookRecordRefused, WebhookRecordsLost, WebhookResultsNotWritten, WebhookCommandFails",
 				queries: []query{
-					{"dead records: {{result}}", `sum by (result) (` + lastHour(`navlog_dispatch_records_total{chain=~"$chain",result=~"poison|conflict|quarantined"}`) + `)`},
+					{"dead records: {{result}}",
+						`sum by (result) (` + lastHour(`navlog_dispatch_records_total{chain=~"$chain",result=~"poison|conflict|quarantined"}`) + `)`},
 					{"lost records", `sum(` + lastHour(`navlog_dispatch_lost_records_total{chain=~"$chain"}`) + `)`},
-					{"results not written at once", `sum(` + lastHour(`navlog_dispatch_result_write_retries_total{chain=~"$chain"}`) + `)`},
+					{"results not written at once",
+						`sum(` + lastHour(`navlog_dispatch_result_write_retries_total{chain=~"$chain"}`) + `)`},
 					{"failed tests and replays", `sum(` + lastHour(`navlog_dispatch_command_failures_total{chain=~"$chain"}`) + `)`},
 				},
 			},
@@ -376,7 +399,8 @@ var rows = []row{
 					"webhook URLs. `navlog doctor` names the partner.",
 				alerts: "PartnerCertificateExpires",
 				queries: []query{
-					{"{{certificate}}", `min by (certificate) (navlog_dispatch_certificate_expiry_timestamp_seconds{chain=~"$chain"}) - time()`},
+					{"{{certificate}}",
+						`min by (certificate) (navlog_dispatch_certificate_expiry_timestamp_seconds{chain=~"$chain"}) - time()`},
 				},
 			},
 		},

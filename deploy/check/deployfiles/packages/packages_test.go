@@ -60,9 +60,11 @@ func build(t *testing.T, format string) map[string]file {
 		t.Fatal(err)
 	}
 	// Add what goreleaser adds, and remove the keys that only goreleaser knows.
-	config["name"], config["arch"], config["platform"], config["version"] = config["package_name"], "amd64", "linux", "1.2.3"
+	config["name"], config["arch"], config["platform"], config["version"] = config["package_name"], "amd64", "linux",
+		"1.2.3"
 	config["contents"] = append(config["contents"].([]any),
-		map[string]any{"src": binary, "dst": config["bindir"].(string) + "/navlog", "file_info": map[string]any{"mode": 0o755}})
+		map[string]any{"src": binary, "dst": config["bindir"].(string) + "/navlog",
+			"file_info": map[string]any{"mode": 0o755}})
 	for _, key := range []string{"id", "ids", "package_name", "formats", "bindir"} {
 		delete(config, key)
 	}
@@ -150,7 +152,8 @@ func readRPM(t *testing.T, b []byte) map[string]file {
 	}
 	found := map[string]file{}
 	for _, info := range infos {
-		found[strings.TrimSuffix(info.Name(), "/")] = file{mode: os.FileMode(info.Mode()) & os.ModePerm, dir: info.Mode()&0o040000 != 0 && info.Mode()&0o100000 == 0}
+		found[strings.TrimSuffix(info.Name(), "/")] = file{mode: os.FileMode(info.Mode()) & os.ModePerm,
+			dir: info.Mode()&0o040000 != 0 && info.Mode()&0o100000 == 0}
 	}
 	return found
 }
@@ -168,13 +171,19 @@ func TestPackages(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			found := build(t, format)
 			want := map[string]os.FileMode{
-				"/usr/bin/navlog": 0o755, "/usr/share/doc/navlog/navlog.example.yaml": 0o644, "/usr/share/doc/navlog/copyright": 0o644,
-				"/usr/share/doc/navlog/NOTICE": 0o644, "/usr/share/doc/navlog/operations.md": 0o644, "/usr/share/doc/navlog/alerts/programs.yaml": 0o644,
-				"/usr/lib/systemd/system/navlog-.service.d/10-navlog.conf": 0o644, "/usr/lib/systemd/system/navlog-migrate.service": 0o644,
-				"/usr/share/doc/navlog/navlog-serve-rotation.conf": 0o644, "/usr/share/doc/navlog/postgres-logins.sql": 0o644,
-				"/usr/share/doc/navlog/clickhouse-project-user.xml": 0o644, "/usr/share/doc/navlog/clickhouse-query-user.xml": 0o644,
-				"/usr/share/doc/navlog/alerts/exporters/machine.yaml": 0o644,
-				"/usr/share/doc/navlog/dashboards/navlog.json":        0o644, "/etc/navlog/secrets": 0o700, "/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
+				"/usr/bin/navlog": 0o755, "/usr/share/doc/navlog/navlog.example.yaml": 0o644,
+				"/usr/share/doc/navlog/copyright": 0o644,
+				"/usr/share/doc/navlog/NOTICE":    0o644, "/usr/share/doc/navlog/operations.md": 0o644,
+				"/usr/share/doc/navlog/alerts/programs.yaml":               0o644,
+				"/usr/lib/systemd/system/navlog-.service.d/10-navlog.conf": 0o644,
+				"/usr/lib/systemd/system/navlog-migrate.service":           0o644,
+				"/usr/share/doc/navlog/navlog-serve-rotation.conf":         0o644,
+				"/usr/share/doc/navlog/postgres-logins.sql":                0o644,
+				"/usr/share/doc/navlog/clickhouse-project-user.xml":        0o644,
+				"/usr/share/doc/navlog/clickhouse-query-user.xml":          0o644,
+				"/usr/share/doc/navlog/alerts/exporters/machine.yaml":      0o644,
+				"/usr/share/doc/navlog/dashboards/navlog.json":             0o644, "/etc/navlog/secrets": 0o700,
+				"/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
 			}
 			for _, program := range programs {
 				want["/usr/lib/systemd/system/navlog-"+program+".service"] = 0o644
@@ -200,7 +209,8 @@ func TestPackages(t *testing.T) {
 				}
 			}
 			if format == "deb" {
-				if control := found["DEBIAN/control"].text; !strings.Contains(control, "Package: navlog\nVersion: 1.2.3\n") || !strings.Contains(control, "Architecture: amd64") {
+				if control := found["DEBIAN/control"].text; !strings.Contains(control, "Package: navlog\nVersion: 1.2.3\n") ||
+					!strings.Contains(control, "Architecture: amd64") {
 					t.Errorf("the package is\n%s", control)
 				}
 				for _, script := range []string{"postinst", "prerm"} {
@@ -294,7 +304,8 @@ func TestUnits(t *testing.T) {
 // The login by a password is a separate drop-in, and nothing else of a unit names it: an operator who masks it has a
 // unit without a user, a password and its file, which navlog rejects for a token or a role.
 func TestKafkaPasswordCanBeMasked(t *testing.T) {
-	users := map[string]string{"ingest": "navlog_ingest", "project": "navlog_project", "dispatch": "navlog_dispatch", "verify": "navlog_project", "backup": "navlog_operator"}
+	users := map[string]string{"ingest": "navlog_ingest", "project": "navlog_project", "dispatch": "navlog_dispatch",
+		"verify": "navlog_project", "backup": "navlog_operator"}
 	for _, unit := range append(slices.Clone(withPassword), "serve", "migrate") {
 		b, err := os.ReadFile(fmt.Sprintf("%s/deploy/systemd/navlog-%s.service", root, unit))
 		if err != nil {
@@ -328,11 +339,13 @@ func TestKafkaPasswordCanBeMasked(t *testing.T) {
 	dir, etc := units(t), t.TempDir()
 	for _, unit := range withPassword {
 		name := "navlog-" + unit + ".service"
-		if err := errors.Join(os.Mkdir(filepath.Join(etc, name+".d"), 0o700), os.Symlink("/dev/null", filepath.Join(etc, name+".d", "20-kafka-password.conf"))); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(etc, name+".d"), 0o700),
+			os.Symlink("/dev/null", filepath.Join(etc, name+".d", "20-kafka-password.conf"))); err != nil {
 			t.Fatal(err)
 		}
 		// A fault in the masked file is not seen.
-		if err := os.WriteFile(filepath.Join(dir, name+".d", "20-kafka-password.conf"), []byte("[Service]\nNonsense=navlog\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name+".d", "20-kafka-password.conf"),
+			[]byte("[Service]\nNonsense=navlog\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range []string{etc + ":" + dir + ":", dir + ":"} {
@@ -352,7 +365,8 @@ func TestBackupUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"ExecStart=/usr/bin/navlog backup %S/navlog-backup", "StateDirectory=navlog-backup", "Type=oneshot"} {
+	for _, line := range []string{"ExecStart=/usr/bin/navlog backup %S/navlog-backup", "StateDirectory=navlog-backup",
+		"Type=oneshot"} {
 		if !strings.Contains(string(b), "\n"+line+"\n") {
 			t.Errorf("there is no line %s", line)
 		}
@@ -394,7 +408,8 @@ func TestRotationByPartners(t *testing.T) {
 	for _, arguments := range [][]string{{"verify", "--man=no"}, {"security", "--offline=true", "--threshold=20"}} {
 		cmd := exec.Command(analyze, append(arguments, "navlog-serve.service")...)
 		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_COLORS=0")
-		if out, err := cmd.CombinedOutput(); err != nil || arguments[0] == "verify" && strings.Contains(string(out), "navlog") {
+		if out, err := cmd.CombinedOutput(); err != nil || arguments[0] == "verify" &&
+			strings.Contains(string(out), "navlog") {
 			t.Errorf("systemd-analyze %v: %v\n%s", arguments, err, out)
 		}
 	}
@@ -414,8 +429,9 @@ func TestUnitsSecrets(t *testing.T) {
 		"serve":    {"NAVLOG_CLICKHOUSE_QUERY_PASSWORD_FILE", "NAVLOG_HTTP_STATEMENT_KEY_FILE", "NAVLOG_POSTGRES_URL_FILE"},
 		"dispatch": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE", "NAVLOG_SECRET_KEY_FILE"},
 		"migrate":  {"NAVLOG_POSTGRES_URL_FILE"},
-		"verify":   {"NAVLOG_CHAIN_RPC_FILE", "NAVLOG_CLICKHOUSE_PASSWORD_FILE", "NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE"},
-		"backup":   {"NAVLOG_KAFKA_SASL_PASSWORD_FILE"},
+		"verify": {"NAVLOG_CHAIN_RPC_FILE", "NAVLOG_CLICKHOUSE_PASSWORD_FILE", "NAVLOG_KAFKA_SASL_PASSWORD_FILE",
+			"NAVLOG_POSTGRES_URL_FILE"},
+		"backup": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE"},
 	}
 	ports := map[string]string{}
 	for program, settings := range want {
