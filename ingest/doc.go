@@ -29,8 +29,10 @@
 // One call of advance takes the first of these steps that is due; of the last three, it takes each in turn:
 //
 //	follow   head at the node is lower than ours ...... nothing: a lagging node proves nothing
-//	follow   another hash at our height, read twice ... nothing while another endpoint has ours; else reorganise, or freeze
-//	vaults   an operator's command about a vault ...... a vault record, or earlier referrals, which are read between steps
+//	follow   another hash at our height, read twice ... nothing while another endpoint has ours; else reorganise,
+//	                                                    or freeze
+//	vaults   an operator's command about a vault ...... a vault record, or earlier referrals, which are read
+//	                                                    between steps
 //	vaults   a new vault, another name or mapping ..... vault records, from eth_call
 //	                                                    while a node fails here, the steps below go on
 //	catchup  the head is below the final block ........ ranges of final blocks of the vaults at the head or, if there is

@@ -9,7 +9,8 @@
 // A segment is the binary magic "navlog segment 1\n" and records, one after the other. Numbers are varints as in
 // encoding/binary; bytes are preceded by their length plus one, where 0 stands for null:
 //
-//	record    topic (1 log, 2 referral deposits, 3 referral withdrawals), partition, offset, timestamp, key, value, headers
+//	record    topic (1 log, 2 referral deposits, 3 referral withdrawals), partition, offset, timestamp, key, value,
+//	          headers
 //	timestamp signed, Unix milliseconds
 //	headers   their number, then for each its key and its value, both as bytes
 //

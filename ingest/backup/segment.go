@@ -90,8 +90,6 @@ func newWriter(dir string, number int, lastSeq uint64) (*writer, error) {
 
 func (w *writer) path() string { return filepath.Join(w.dir, w.File) }
 
-func (w *writer) records() uint64 { return w.Log + w.Deposits + w.Withdrawals }
-
 // write adds a record.
 func (w *writer) write(topic uint64, r *kgo.Record) error {
 	b := binary.AppendUvarint(w.buffer[:0], topic)

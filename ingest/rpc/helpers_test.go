@@ -6,19 +6,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // patience is how long a test waits for a condition.
 const patience = 60 * time.Second
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
-
-// counterValue returns the value of a counter or gauge.
-func counterValue(t *testing.T, c prometheus.Collector) float64 {
-	t.Helper()
-	return testutil.ToFloat64(c)
-}
 
 // contextDone returns a context that has ended.
 func contextDone(t *testing.T) (context.Context, context.CancelFunc) {

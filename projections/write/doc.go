@@ -2,8 +2,8 @@
 //
 // # A unit
 //
-//	units ──▶ rows of events ───────────────────▶ insert into events ──┐
-//	  └─────▶ named keys ──look-ups in lists──▶ rows of lists ─────────┴──▶ insert into lists with the cursor row ──▶ it counts
+//	units ──▶ rows of events ───────────────▶ insert into events ──┐
+//	  └─────▶ named keys ──look-ups in lists──▶ rows of lists ─────┴──▶ insert into lists with the cursor row: it counts
 //
 // The cursor row of lists is the commit point. The rows of a unit are in events before they are in lists, and readers
 // see the unit that the cursor names. A writer that crashes between the two inserts leaves events one batch ahead. The

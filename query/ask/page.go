@@ -72,7 +72,7 @@ type entry interface{ entry() *Entry }
 //
 //	SELECT {columns} FROM lists
 //	WHERE (list = {list} AND owner = ...
-//	    AND (key, block, log_index, sub, user) {beyond} ({after_key:Int256}, ..., {after_user:FixedString(20)}) -- if after
+//	    AND (key, block, log_index, sub, user) {beyond} ({after_key:Int256}, ..., {after_user:FixedString(20)}) -- if any
 //	  ) OR list = {cursor}
 //	ORDER BY {order} LIMIT {rows:UInt64}
 //
