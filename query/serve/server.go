@@ -435,15 +435,12 @@ func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
 // statusClientGone appears only in metrics.
 const statusClientGone = 499
 
-// fail sends an error response, and logs the error if it is the server's. If the client has left, whatever its request
-// met follows from that. It may still read the response: net/http also reports a client that only closed its own side.
+// fail sends an error response, and logs the error if it is the server's. A client that has left may still read the
+// response: net/http also ends the context of a client that only closed its own side.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f, h := failure(err), w.Header()
-	if f.Status >= http.StatusInternalServerError && r.Context().Err() != nil {
-		f = clientLeft(r.Context())
-		if rec, ok := w.(*statusRecorder); ok {
-			rec.left = true
-		}
+	if rec, ok := w.(*statusRecorder); ok {
+		rec.left = errors.Is(f, errClientLeft)
 	}
 	maps.Copy(h, f.position)
 	id := h.Get(headerRequestID)

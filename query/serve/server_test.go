@@ -543,14 +543,21 @@ func TestHalfClosedConnection(t *testing.T) {
 		<-r.Context.Done()
 		return nil, r.Context.Err()
 	}
-	c := readtest.ServeBy(t, serve.New(4, 0, reg), g, serve.Route{Path: "/slow", Get: slow, Post: slow})
+	// A change is completed, whether or not its client has left, and its client must know whether it may repeat it.
+	change := func(r *serve.Request) (*serve.Answer, error) {
+		<-r.HTTP.Context().Done()
+		return nil, &serve.Failure{Status: http.StatusServiceUnavailable, Code: serve.CodeUnavailable, Message: "It may have happened."}
+	}
+	c := readtest.ServeBy(t, serve.New(4, 0, reg), g, serve.Route{Path: "/slow", Get: slow, Post: change})
 	var logged bytes.Buffer
 	c.Server.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	server := httptest.NewServer(c.Handler)
 	t.Cleanup(server.Close)
+	const post = "POST /slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
 	for request, want := range map[string]string{
-		"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n":                        "503 UNAVAILABLE",
-		"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{": "400 INVALID_BODY",
+		"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n": "503 1 The client closed its side of the connection before the response was made.",
+		post + "{":                              "400  The body could not be read to its end.",
+		post + "{}":                             "503  It may have happened.",
 	} {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
@@ -566,10 +573,10 @@ func TestHalfClosedConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var answer struct{ Error struct{ Code string } }
-		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil ||
-			fmt.Sprint(r.StatusCode, " ", answer.Error.Code) != want {
-			t.Errorf("%q: %s %+v, %v; want %s", request, r.Status, answer, err, want)
+		var answer struct{ Error struct{ Message string } }
+		err = json.NewDecoder(r.Body).Decode(&answer)
+		if got := fmt.Sprint(r.StatusCode, " ", r.Header.Get("Retry-After"), " ", answer.Error.Message); err != nil || got != want {
+			t.Errorf("%q: %s, %v; want %s", request, got, err, want)
 		}
 		conn.Close()
 	}
@@ -578,7 +585,9 @@ func TestHalfClosedConnection(t *testing.T) {
 # TYPE navlog_query_requests_total counter
 navlog_query_requests_total{method="GET",route="/slow",status="499"} 1
 navlog_query_requests_total{method="POST",route="/slow",status="400"} 1
-`), "navlog_query_requests_total"); err != nil || logged.Len() > 0 {
+navlog_query_requests_total{method="POST",route="/slow",status="503"} 1
+`), "navlog_query_requests_total"); err != nil || strings.Count(logged.String(), "\n") != 1 ||
+		!strings.Contains(logged.String(), "It may have happened.") {
 		t.Errorf("counted: %v; logged: %s", err, &logged)
 	}
 }
