@@ -18,72 +18,95 @@ var (
 
 type ofHashes struct {
 	Blocks []uint64 `ask:"blocks"`
-	Seqs   []uint64 `ask:"seqs,optional"`
-	_      struct{} `reads:"-"` // a record never changes, and the question that read the places declares their lists
+	Seqs   []uint64 `ask:"seqs"`
+	_      struct{} `reads:"-"` // a record never changes
 }
 
 type hashRow struct {
-	Seq      uint64      `ch:"seq"`
+	Seq  uint64      `ch:"seq"`
+	Hash common.Hash `ch:"hash"`
+}
+
+var hashes = New[ofHashes, hashRow](sqlHashes)
+
+// Log identifies a log by its seq, together with the number of its block.
+type Log struct{ Seq, Block uint64 }
+
+// BlockHashes returns the block hash of each event, in order; of returns the log of an event. A missing hash is an
+// internal error.
+func BlockHashes[E any](ctx context.Context, p *Pin, events []E, of func(*E) Log) ([]common.Hash, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	logs := make([]Log, len(events))
+	var args ofHashes
+	for i := range events {
+		logs[i] = of(&events[i])
+		if i == 0 || logs[i].Block != logs[i-1].Block {
+			args.Blocks = append(args.Blocks, logs[i].Block)
+		}
+		args.Seqs = append(args.Seqs, logs[i].Seq)
+	}
+	rows, err := hashes.Rows(ctx, p, args)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[uint64]common.Hash, len(rows))
+	for _, r := range rows {
+		known[r.Seq] = r.Hash
+	}
+	out := make([]common.Hash, len(logs))
+	for i, l := range logs {
+		hash, ok := known[l.Seq]
+		if !ok {
+			return nil, state.Wrong("the table events has no record %d of a log", l.Seq)
+		}
+		out[i] = hash
+	}
+	return out, nil
+}
+
+type ofHeights struct {
+	Blocks []uint64 `ask:"blocks"`
+	_      struct{} `reads:"-"` // the question that read the places already declares the lists
+}
+
+type placeHash struct {
 	Block    uint64      `ch:"block"`
 	LogIndex uint32      `ch:"log_index"`
 	Hash     common.Hash `ch:"hash"`
 }
 
-var (
-	hashes     = New[ofHashes, hashRow](sqlHashes)
-	liveHashes = New[ofHashes, hashRow](sqlLiveHashes)
-)
-
-// Log identifies a log by its seq, together with the number of its block.
-type Log struct{ Seq, Block uint64 }
-
-// BlockHashes returns the block hash of each event, in order; of returns the log of an event.
-func BlockHashes[E any](ctx context.Context, p *Pin, events []E, of func(*E) Log) ([]common.Hash, error) {
-	logs, seqs := make([]hashRow, len(events)), make([]uint64, len(events))
-	for i := range events {
-		log := of(&events[i])
-		logs[i], seqs[i] = hashRow{Seq: log.Seq, Block: log.Block}, log.Seq
-	}
-	return hashesOf(ctx, p, hashes, seqs, logs, func(r hashRow) hashRow { return hashRow{Seq: r.Seq, Block: r.Block} })
-}
+var liveHashes = New[ofHeights, placeHash](sqlLiveHashes)
 
 // LiveBlockHashes returns the block hashes of entries of a list, in order.
 func LiveBlockHashes(ctx context.Context, p *Pin, places []Place) ([]common.Hash, error) {
-	logs := make([]hashRow, len(places))
-	for i, at := range places {
-		logs[i] = hashRow{Block: at.Block, LogIndex: at.LogIndex}
-	}
-	return hashesOf(ctx, p, liveHashes, nil, logs,
-		func(r hashRow) hashRow { return hashRow{Block: r.Block, LogIndex: r.LogIndex} })
-}
-
-// hashesOf returns the block hashes of logs, in order; named returns the fields of a row by which they are named. A
-// missing row is an internal error.
-func hashesOf(ctx context.Context, p *Pin, question *Question[ofHashes, hashRow], seqs []uint64, logs []hashRow,
-	named func(hashRow) hashRow) ([]common.Hash, error) {
-	if len(logs) == 0 {
+	if len(places) == 0 {
 		return nil, nil
 	}
-	args := ofHashes{Seqs: seqs}
-	for i, log := range logs {
-		if i == 0 || log.Block != logs[i-1].Block {
-			args.Blocks = append(args.Blocks, log.Block)
+	var args ofHeights
+	for i := range places {
+		if i == 0 || places[i].Block != places[i-1].Block {
+			args.Blocks = append(args.Blocks, places[i].Block)
 		}
 	}
-	rows, err := question.Rows(ctx, p, args)
+	rows, err := liveHashes.Rows(ctx, p, args)
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[hashRow]common.Hash, len(rows))
-	for _, r := range rows {
-		known[named(r)] = r.Hash
+	type at struct {
+		block uint64
+		log   uint32
 	}
-	out := make([]common.Hash, len(logs))
-	for i, log := range logs {
-		hash, ok := known[log]
+	known := make(map[at]common.Hash, len(rows))
+	for _, r := range rows {
+		known[at{r.Block, r.LogIndex}] = r.Hash
+	}
+	out := make([]common.Hash, len(places))
+	for i, place := range places {
+		hash, ok := known[at{place.Block, place.LogIndex}]
 		if !ok {
-			return nil, state.Wrong("the table events has no record %d, or log %d, of block %d", log.Seq, log.LogIndex,
-				log.Block)
+			return nil, state.Wrong("the table events has no log %d of block %d", place.LogIndex, place.Block)
 		}
 		out[i] = hash
 	}

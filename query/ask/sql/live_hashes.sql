@@ -1,8 +1,8 @@
 -- The block hashes of the live logs in some blocks: of the rows at one place, the newest one shows which log is
 -- there.
-SELECT seq, block, log_index, hash
+SELECT block, log_index, hash
 FROM (
-  SELECT seq, block, log_index, hash, sign
+  SELECT block, log_index, hash, sign
   FROM events
   WHERE record = 'log' AND sub = 0 AND block IN ({blocks}) AND seq <= {seq:UInt64}
   ORDER BY block, log_index, seq DESC
