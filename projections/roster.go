@@ -96,7 +96,7 @@ func (p *Projections) supervise(ctx context.Context) {
 		}
 		s := p.roster.none.get()
 		if s.Reason != logged && s.Reason != "" { // once, not every second
-			p.log.Warn("the live generation cannot be written", "state", s.State, "error", s.Reason)
+			p.log.Warn("a generation cannot be written or created", "state", s.State, "error", s.Reason)
 		}
 		logged = s.Reason
 		if s.State == Bad { // the next generation is built from the log that exists by then
@@ -183,10 +183,13 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 			return false, nil // one is being built and cannot be written here, or is broken
 		}
 		id := l.newest + 1
-		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation",
-			id)
-		if _, err := p.creator().create(ctx, id, origin); err != nil {
+		made, err := p.creator().create(ctx, id, origin)
+		if err != nil {
 			return false, fmt.Errorf("create generation %d, the successor of the live one: %w", id, err)
+		}
+		if made {
+			p.log.Info("vaults of the live generation are outdated, another generation was created", "live", l.live,
+				"generation", id)
 		}
 		return true, nil
 	}

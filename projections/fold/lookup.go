@@ -3,7 +3,9 @@ package fold
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +21,8 @@ import (
 var (
 	//go:embed sql/rows.sql
 	sqlRows string
+	//go:embed sql/newest_block.sql
+	sqlNewestBlock string
 	//go:embed sql/skipped_block.sql
 	sqlSkippedBlock string
 )
@@ -376,14 +380,13 @@ func (s *state) listedUpTo(
 ) (number uint64, ts uint32, err error) {
 	for back := uint64(1000); ; back *= 64 {
 		from := ancestor - min(back, ancestor)
-		listed, err := readBlocks(ctx, conn, fmt.Sprintf("key >= %d AND key <= %d", from, ancestor))
-		if err != nil || len(listed) > 0 || from == 0 {
-			for _, row := range listed {
-				if row.Block >= number {
-					number, ts = row.Block, row.TS
-				}
-			}
-			return number, ts, err
+		within := readmodel.Parameters(ctx, map[string]uint64{"from": from, "to": ancestor})
+		err = conn.QueryRow(within, sqlNewestBlock).Scan(&number, &ts)
+		if err == nil || from == 0 && errors.Is(err, sql.ErrNoRows) {
+			return number, ts, nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return 0, 0, fmt.Errorf("read the newest listed block up to %d: %w", ancestor, err)
 		}
 	}
 }

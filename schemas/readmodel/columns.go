@@ -73,7 +73,7 @@ func newTable[T any](name, tail string) *Table[T] {
 		if before, ok := strings.CutSuffix(declared, ",Delta"); ok {
 			c.Type, c.Codec = before, "Delta, LZ4"
 		}
-		if field.Type.Kind() == reflect.String || field.Type.Kind() == reflect.Slice {
+		if field.Type.Kind() == reflect.String {
 			c.width = 0
 		}
 		t.Columns = append(t.Columns, c)
@@ -222,7 +222,7 @@ func (r *Rows[T]) fill(c column.Interface, i int) (err error) {
 	return err
 }
 
-// Reader scans rows with some columns of a table.
+// Reader scans rows with some columns of a table, but not touched.
 type Reader[T any] struct {
 	SQL     string // the columns, for SELECT
 	Row     T      // the row that was scanned last
