@@ -47,9 +47,15 @@ func (p *Play) referral() common.Address {
 	return []common.Address{{}, custodian.address}[p.rng.IntN(2)]
 }
 
-// gain gives the vault some newly minted assets.
+// gain mints up to 0.1 % more assets for the vault. A fixed amount would raise the price of a share without limit while
+// few shares are left.
 func gain(ctx context.Context, p *Play, _ account) error {
-	return p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], big.NewInt(1+p.rng.Int64N(50_000_000)))
+	total, err := read[*big.Int](ctx, p.at["vault"], "totalAssets")
+	if err != nil {
+		return err
+	}
+	gained := new(big.Int).Quo(new(big.Int).Mul(total, big.NewInt(p.rng.Int64N(1001))), big.NewInt(1_000_000))
+	return p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], gained.Add(gained, common.Big1))
 }
 
 var plainTurns = []turn{
