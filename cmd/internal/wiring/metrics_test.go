@@ -147,10 +147,10 @@ func (r *recorder) metrics(t *testing.T, program string) (all []metric) {
 			if m.kind == "" { // a collector of several metrics, some of which have series
 				i := slices.IndexFunc(found, func(other metric) bool { return other.kind != "" })
 				switch {
+				case strings.HasSuffix(m.name, "_total"): // no call yet, or hidden by the label of the generation
+					m.kind = "counter"
 				case i >= 0:
 					m.kind = found[i].kind
-				case strings.HasSuffix(m.name, "_total"): // the type is hidden by the label of the generation
-					m.kind = "counter"
 				case strings.HasSuffix(m.name, "_timestamp_seconds"): // a separate collector, which has no value yet
 					m.kind = "gauge"
 				default:
