@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -92,7 +91,7 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	}
 	if err == nil {
 		var plain bool
-		h.Sealed, plain = sealed(result, h.Hash)
+		h.Sealed, plain = chainproof.Seals(result, h.Hash)
 		err = n.seals.check(h, plain)
 	}
 	if err != nil {
@@ -168,23 +167,9 @@ func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 }
 
 // A header is sealed if its fields hash to its hash by Ethereum's rule: then the block's hash covers its bloom, which
-// otherwise rests on the node's word. A chain that hashes its headers in another way has no sealed headers.
-
-// sealed reports whether the fields of a header hash to its hash, and whether it is plain: it has the fields that
-// Ethereum's headers have in all forks, and no unknown ones. A plain header that is not sealed belongs to a chain with
-// another hashing rule, or was changed, or lacks a field of a later fork.
-func sealed(result []byte, hash common.Hash) (seals, plain bool) {
-	var h types.Header
-	if json.Unmarshal(result, &h) != nil {
-		return false, false
-	}
-	plain = true
-	err := object(result, "a block", func(name, value []byte) error {
-		plain = plain && (none(value) || chainproof.Known(string(name)))
-		return nil
-	})
-	return err == nil && h.Hash() == hash, err == nil && plain
-}
+// otherwise rests on the node's word. A chain that hashes its headers in another way has no sealed headers. A plain
+// header (chainproof.Seals) that is not sealed belongs to such a chain, or was changed, or lacks a field of a later
+// fork.
 
 // seals is what is known about the rule by which a chain hashes its headers. All endpoints of a pool share it.
 type seals struct {

@@ -11,52 +11,36 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// A header is sealed if its fields hash to its hash, with the fields of any fork. With a changed field it is not, but
-// it is still plain unless a field is missing or unknown.
-func TestSealed(t *testing.T) {
-	one, root := uint64(1), common.Hash{1}
-	header := func(change func(*types.Header)) *types.Header {
-		h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int),
-			Extra: []byte("extra"), MixDigest: root}
-		change(h)
-		return h
+// A node cannot have one value of a field hashed and another one used, by a second member whose name differs in case.
+// A member that only looks like a field does not unseal a genuine header.
+func TestMemberNamesAreExact(t *testing.T) {
+	n := newOddNode(t)
+	h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int), Time: 5,
+		Extra: []byte{}, ParentHash: common.Hash{1}, Bloom: types.BytesToBloom([]byte{1})}
+	genuine := string(mustJSON(t, h))
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(genuine), &members); err != nil {
+		t.Fatal(err)
 	}
-	given := func(h *types.Header, members string) []byte {
-		raw, err := json.Marshal(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Appendf(nil, `{"transactions":["0x01"],"size":"0x1",%s%s`, members, raw[1:])
-	}
-	london := func(h *types.Header) { h.BaseFee = big.NewInt(7) }
-	prague := func(h *types.Header) {
-		london(h)
-		h.WithdrawalsHash, h.BlobGasUsed, h.ExcessBlobGas, h.ParentBeaconRoot, h.RequestsHash = &root, &one, &one, &root,
-			&root
-	}
-	for name, h := range map[string]*types.Header{"frontier": header(func(*types.Header) {}), "london": header(london),
-		"prague": header(prague)} {
-		if seals, plain := sealed(given(h, ""), h.Hash()); !seals || !plain {
-			t.Errorf("%s: sealed %v, plain %v", name, seals, plain)
-		}
-		if seals, plain := sealed(given(h, ""), common.Hash{2}); seals || !plain {
-			t.Errorf("%s of another hash: sealed %v, plain %v", name, seals, plain)
-		}
-		bare := strings.Replace(string(given(h, "")), `"stateRoot"`, `"noRoot"`, 1)
-		for what, text := range map[string]string{"an unknown field": string(given(h, `"extDataHash":"0x01",`)),
-			"a missing field": bare} {
-			changed := *h
-			changed.GasUsed++
-			if seals, plain := sealed([]byte(text), changed.Hash()); seals || plain {
-				t.Errorf("%s with %s: sealed %v, plain %v", name, what, seals, plain)
+	for name, forged := range map[string]any{"timestamp": "0x99", "number": "0x8", "parentHash": common.Hash{2},
+		"logsBloom": types.Bloom{}} {
+		own := fmt.Sprintf("%q:%s", name, members[name])
+		other := fmt.Sprintf("%q:%s", strings.ToUpper(name[:1])+name[1:], members[name])
+		lie := fmt.Sprintf("%q:%s", name, mustJSON(t, forged))
+		for _, both := range []string{lie + "," + other, other + "," + lie} {
+			got, err := n.headerAt([]byte(strings.Replace(genuine, own, both, 1)), "latest")
+			if err == nil && got.Sealed {
+				t.Errorf("a header with %.60s… is sealed", both)
 			}
 		}
-		if seals, _ := sealed(given(h, `"unknown":null,`), h.Hash()); !seals {
-			t.Errorf("%s with an unknown field that is null is not sealed", name)
-		}
 	}
-	if seals, plain := sealed([]byte(`{"number":"0x1"`), common.Hash{}); seals || plain {
-		t.Errorf("a truncated header: sealed %v, plain %v", seals, plain)
+	for _, extra := range []string{`"Nonce":5,`, `"TIMESTAMP":"0x99",`, `"gaslimit":null,`} {
+		for _, raw := range []string{"{" + extra + genuine[1:], strings.TrimSuffix(genuine, "}") + "," +
+			strings.TrimSuffix(extra, ",") + "}"} {
+			if got, err := n.headerAt([]byte(raw), "latest"); err != nil || !got.Sealed || got.Time != h.Time {
+				t.Errorf("a genuine header with %s is %+v, %v", extra, got, err)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -164,6 +166,90 @@ func TestReadHeader(t *testing.T) {
 	}
 	if _, err := ReadHeader([]byte(`[]`)); err == nil || errors.As(err, &unprovable) {
 		t.Errorf("garbage: %v", err)
+	}
+}
+
+// A header is sealed if its fields hash to its hash, with the fields of any fork. With a changed field it is not, but
+// it is still plain unless a field is missing or unknown.
+func TestSeals(t *testing.T) {
+	one, root := uint64(1), common.Hash{1}
+	header := func(change func(*types.Header)) *types.Header {
+		h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int),
+			Extra: []byte("extra"), MixDigest: root}
+		change(h)
+		return h
+	}
+	given := func(h *types.Header, members string) []byte {
+		raw, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, `{"transactions":["0x01"],"size":"0x1",%s%s`, members, raw[1:])
+	}
+	london := func(h *types.Header) { h.BaseFee = big.NewInt(7) }
+	prague := func(h *types.Header) {
+		london(h)
+		h.WithdrawalsHash, h.BlobGasUsed, h.ExcessBlobGas, h.ParentBeaconRoot, h.RequestsHash = &root, &one, &one, &root,
+			&root
+	}
+	for name, h := range map[string]*types.Header{"frontier": header(func(*types.Header) {}), "london": header(london),
+		"prague": header(prague)} {
+		if seals, plain := Seals(given(h, ""), h.Hash()); !seals || !plain {
+			t.Errorf("%s: sealed %v, plain %v", name, seals, plain)
+		}
+		if seals, plain := Seals(given(h, ""), common.Hash{2}); seals || !plain {
+			t.Errorf("%s of another hash: sealed %v, plain %v", name, seals, plain)
+		}
+		bare := strings.Replace(string(given(h, "")), `"stateRoot"`, `"noRoot"`, 1)
+		for what, text := range map[string]string{"an unknown field": string(given(h, `"extDataHash":"0x01",`)),
+			"a missing field": bare} {
+			changed := *h
+			changed.GasUsed++
+			if seals, plain := Seals([]byte(text), changed.Hash()); seals || plain {
+				t.Errorf("%s with %s: sealed %v, plain %v", name, what, seals, plain)
+			}
+		}
+		if seals, _ := Seals(given(h, `"unknown":null,`), h.Hash()); !seals {
+			t.Errorf("%s with an unknown field that is null is not sealed", name)
+		}
+	}
+	if seals, plain := Seals([]byte(`{"number":"0x1"`), common.Hash{}); seals || plain {
+		t.Errorf("a truncated header: sealed %v, plain %v", seals, plain)
+	}
+}
+
+// Only members with the exact names of fields are read. A member that only looks like one changes nothing, wherever it
+// stands.
+func TestExactNames(t *testing.T) {
+	header, receipts := someBlock(allTypes...)
+	text, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{`{"Nonce":5,` + string(text[1:]), string(text[:len(text)-1]) + `,"Nonce":5}`,
+		string(text[:len(text)-1]) + `,"Number":null,"Hash":7,"receiptsroot":null}`} {
+		if h, err := ReadHeader([]byte(raw)); err != nil || h == nil || h.Hash() != header.Hash() {
+			t.Errorf("a header: %v, %v", h, err)
+		}
+		if h, err := ReadHeader([]byte(strings.Replace(raw, `"gasLimit"`, `"GasLimit"`, 1))); err == nil {
+			t.Errorf("a header with another name of a field is read as %v", h)
+		}
+	}
+	if text, err = json.Marshal(receipts); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"status": `"0x7"`, "logs": "[]", "data": `"0x07"`, "topics": "[]"} {
+		extra := fmt.Sprintf("%q:%s", strings.ToUpper(name), value)
+		own := fmt.Sprintf("%q:", name)
+		raw := strings.ReplaceAll(string(text), own, extra+","+own)
+		raw = strings.ReplaceAll(strings.ReplaceAll(raw, "}]", ","+extra+"}]"), "},{", ","+extra+"},{")
+		got, err := ReadReceipts([]byte(raw))
+		if err == nil {
+			err = proof(header.Hash(), header, got)
+		}
+		if err != nil {
+			t.Errorf("receipts with %s: %v", extra, err)
+		}
 	}
 }
 

@@ -2,8 +2,10 @@ package chainproof
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,33 +19,69 @@ import (
 // It returns an *UnprovableError for a header that cannot prove anything: it has no receipts root, a field is missing,
 // or it only hashes to its claimed hash with fields that Ethereum's headers do not have.
 func ReadHeader(raw []byte) (*types.Header, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, fmt.Errorf("the header cannot be read: %w", err)
-	}
-	var named struct {
-		Hash         common.Hash  `json:"hash"`
-		ReceiptsRoot *common.Hash `json:"receiptsRoot"`
-		Number       any          `json:"number"`
-	}
-	if err := json.Unmarshal(raw, &named); err != nil {
-		return nil, fmt.Errorf("the header cannot be read: %w", err)
-	}
-	if named.Number == nil {
+	var members members
+	err := json.Unmarshal(raw, &members)
+	if err == nil && members.none("number") {
 		return nil, nil
 	}
-	if named.ReceiptsRoot == nil {
+	var hash common.Hash
+	if err == nil && !members.none("hash") {
+		err = json.Unmarshal(members["hash"], &hash)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the header cannot be read: %w", err)
+	}
+	if members.none("receiptsRoot") {
 		return nil, &UnprovableError{"its header has no receipts root"}
 	}
-	var h *types.Header
-	if err := json.Unmarshal(raw, &h); err != nil {
+	h, err := exactly[types.Header](members)
+	if err != nil {
 		return nil, &UnprovableError{fmt.Sprintf("its header does not have the fields of a header of Ethereum: %v", err)}
 	}
-	if more := foreign(members); h.Hash() != named.Hash && len(more) > 0 {
+	if more := members.foreign(); h.Hash() != hash && len(more) > 0 {
 		return nil, &UnprovableError{fmt.Sprintf("its header has %s, which no header of Ethereum has, and does not hash "+
-			"to its hash without", strings.Join(more, ", "))}
+			"to its hash without", strings.Join(more[:min(len(more), 3)], ", "))}
 	}
 	return h, nil
+}
+
+// Seals reports whether the fields of a header, as a node returns it, hash to a hash by Ethereum's rule, and whether
+// the header is plain: it has all fields that headers have in all forks, and no unknown members. A chain with its own
+// rule may hash an unknown member.
+func Seals(raw []byte, hash common.Hash) (seals, plain bool) {
+	var members members
+	if json.Unmarshal(raw, &members) != nil {
+		return false, false
+	}
+	h, err := exactly[types.Header](members)
+	return err == nil && h.Hash() == hash, err == nil && len(members.foreign()) == 0
+}
+
+// members are the members of a JSON object by their exact names.
+type members map[string]json.RawMessage
+
+func (m members) none(name string) bool { return len(m[name]) == 0 || string(m[name]) == "null" }
+
+// exactly decodes a type of go-ethereum from the members that have the names of its fields. encoding/json also accepts
+// names in another case, and uses the last one: a node could prove one value of a field and show another one to a
+// reader of exact names.
+func exactly[T any](all members) (*T, error) {
+	if all == nil {
+		return nil, errors.New("it is null")
+	}
+	own := members{}
+	for f := range reflect.TypeFor[T]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if value, has := all[name]; has {
+			own[name] = value
+		}
+	}
+	text, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	out := new(T)
+	return out, json.Unmarshal(text, out)
 }
 
 // known are the JSON members of a block that are fields of Ethereum's header, which the block's hash covers, and
@@ -53,13 +91,10 @@ var known = strings.Fields(`parentHash sha3Uncles miner stateRoot transactionsRo
 	parentBeaconBlockRoot requestsHash blockAccessListHash slotNumber
 	hash transactions uncles withdrawals size totalDifficulty author sealFields l1BlockNumber sendRoot sendCount`)
 
-// Known reports whether a JSON member of a block is known: an unknown one may be hashed by a chain with its own rule.
-func Known(name string) bool { return slices.Contains(known, name) }
-
-// foreign returns at most three other members that are not null.
-func foreign(members map[string]json.RawMessage) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !Known(name) && string(members[name]) != "null" && len(names) < 3 {
+// foreign returns the names of the other members that are not null.
+func (m members) foreign() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if !m.none(name) && !slices.Contains(known, name) {
 			names = append(names, fmt.Sprintf("%.40q", name))
 		}
 	}

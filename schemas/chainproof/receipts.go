@@ -21,15 +21,39 @@ type Receipt struct {
 
 // UnmarshalJSON reads a receipt as a node sends it.
 func (r *Receipt) UnmarshalJSON(text []byte) error {
-	if err := json.Unmarshal(text, &r.Receipt); err != nil || r.Type != opDeposit {
+	var all members
+	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
-	var deposit struct {
+	logs := all["logs"]
+	if !all.none("logs") {
+		all["logs"] = json.RawMessage("[]") // they are decoded below, each by the exact names
+	}
+	receipt, err := exactly[types.Receipt](all)
+	if err != nil {
+		return err
+	}
+	var each []members
+	if err := json.Unmarshal(logs, &each); err != nil {
+		return fmt.Errorf("logs: %w", err)
+	}
+	receipt.Logs = make([]*types.Log, len(each))
+	for i, l := range each {
+		if receipt.Logs[i], err = exactly[types.Log](l); err != nil {
+			return fmt.Errorf("log %d: %w", i, err)
+		}
+	}
+	*r = Receipt{Receipt: *receipt}
+	if r.Type != opDeposit {
+		return nil
+	}
+	deposit, err := exactly[struct {
 		Nonce   *hexutil.Uint64 `json:"depositNonce"`
 		Version *hexutil.Uint64 `json:"depositReceiptVersion"`
+	}](all)
+	if err == nil {
+		r.depositNonce, r.depositReceiptVersion = (*uint64)(deposit.Nonce), (*uint64)(deposit.Version)
 	}
-	err := json.Unmarshal(text, &deposit)
-	r.depositNonce, r.depositReceiptVersion = (*uint64)(deposit.Nonce), (*uint64)(deposit.Version)
 	return err
 }
 
@@ -141,11 +165,6 @@ func ReadReceipts(raw []byte) (Receipts, error) {
 	for i, r := range receipts {
 		if r == nil {
 			return nil, fmt.Errorf("receipt %d is null", i)
-		}
-		for n, l := range r.Logs {
-			if l == nil {
-				return nil, fmt.Errorf("log %d of receipt %d is null", n, i)
-			}
 		}
 	}
 	return receipts, nil
