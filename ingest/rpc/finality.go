@@ -152,8 +152,9 @@ func NamesNone(err error) bool {
 // NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which
 // it says with null or one of several messages. It is false if the node merely failed.
 func NamesNoFinal(err error) bool {
+	answer, is := errors.AsType[*rpcError](err)
 	return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) ||
-		hasCode(err, invalidParams, methodNotSupported) || says(err, ofNoFinal)
+		hasCode(err, invalidParams, methodNotSupported) || is && ofNoFinal.MatchString(answer.message())
 }
 
 var ofNoFinal = regexp.MustCompile(`finali[sz]ed|not supported|unsupported|unknown block|block not found|invalid block|hex string`)

@@ -290,7 +290,7 @@ func limitOf(err error) (time.Duration, bool) {
 	if !is {
 		return 0, false
 	}
-	switch words := strings.ToLower(beginning(answer.Message)); {
+	switch words := answer.message(); {
 	case answer.Code == http.StatusTooManyRequests:
 		return 0, true
 	case reverted(err): // a contract reverts with any text it likes, such as "rate limit exceeded"

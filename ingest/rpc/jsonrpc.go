@@ -28,10 +28,12 @@ func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s (code %d)", printable.Text(e.Message, 300), e.Code)
 }
 
-// words returns the beginning of the message and of the data, in lower case, for comparisons.
-func (e *rpcError) words() string {
-	return strings.ToLower(beginning(e.Message) + " " + beginning(e.Data))
-}
+// message returns the beginning of the message in lower case, for comparisons.
+func (e *rpcError) message() string { return strings.ToLower(beginning(e.Message)) }
+
+// words returns the beginning of the message and of the data, in lower case, for comparisons. Some proxies write the
+// request into the data: a word that a request may contain must be looked for in the message.
+func (e *rpcError) words() string { return e.message() + " " + strings.ToLower(beginning(e.Data)) }
 
 // refused reports whether the node itself returned the error, so that the same call with less to return may succeed.
 func refused(err error) bool {

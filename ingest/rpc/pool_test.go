@@ -848,6 +848,27 @@ func TestFinalityFails(t *testing.T) {
 	}
 }
 
+// Only the message of an error says that a node knows no final block. Some proxies write the request, with its tag, into
+// the data of every error.
+func TestNamesNoFinal(t *testing.T) {
+	echo := json.RawMessage(`{"method":"eth_getBlockByNumber","params":["finalized",false]}`)
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&rpcError{Code: -32000, Message: "internal error", Data: echo}, false},
+		{&rpcError{Code: -32603, Message: "upstream failed", Data: json.RawMessage(`"method not supported"`)}, false},
+		{&rpcError{Code: -32000, Message: "'Finalized' tag not supported on pre-merge network"}, true},
+		{&rpcError{Code: -39001, Message: "Unknown block", Data: echo}, true},
+		{&rpcError{Code: invalidParams, Message: "invalid argument 0"}, true},
+		{ErrNoBlock, true}, {ErrNamesHead, true}, {errors.New("the finalized block: connection reset"), false},
+	} {
+		if got := NamesNoFinal(fmt.Errorf("at x: %w", c.err)); got != c.want {
+			t.Errorf("%#v names no final block: %t", c.err, got)
+		}
+	}
+}
+
 // A node that named its head as final, and then a block above its head, is not trusted for as long as if it had named
 // only its head: one of its backends names its head, and that looks like a final block if another one is ahead.
 func TestHeadAndThenHigherBlockAsFinal(t *testing.T) {
