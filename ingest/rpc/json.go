@@ -118,6 +118,9 @@ var null = []byte("null")
 func none(value []byte) bool { return value == nil || bytes.Equal(value, null) }
 
 func otherThan(value []byte, expected string) error {
+	if value == nil {
+		return fmt.Errorf("it is missing and must be %s", expected)
+	}
 	return fmt.Errorf("it is %s and not %s", printable.Text(string(value[:min(len(value), 60)]), 60), expected)
 }
 

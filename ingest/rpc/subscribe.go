@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -114,10 +113,15 @@ type announcement struct{ number uint64 }
 
 // UnmarshalJSON decodes the number from a header.
 func (a *announcement) UnmarshalJSON(b []byte) error {
-	var block struct{ Number json.RawMessage }
-	err := json.Unmarshal(b, &block)
+	var number []byte
+	err := object(b, "a block", func(name, value []byte) error {
+		if string(name) == "number" {
+			number = value
+		}
+		return nil
+	})
 	if err == nil {
-		a.number, err = quantity(block.Number)
+		a.number, err = quantity(number)
 	}
 	if err != nil {
 		return fmt.Errorf("the number of the announced block cannot be read: %w", err)

@@ -1,7 +1,9 @@
 package rpc
 
 import (
+	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -138,6 +140,23 @@ func TestEagerPausesGrow(t *testing.T) {
 		}
 		if looks > 9*blocks {
 			t.Errorf("with a block every %s there are %d polls for %d blocks", every, looks, blocks)
+		}
+	}
+}
+
+// The number of an announced block is the member of exactly this name.
+func TestAnnouncedNumber(t *testing.T) {
+	for _, raw := range []string{`{"number":"0x5","Number":"0x6"}`, `{"NUMBER":"0x6","hash":"0x1","number":"0x5"}`} {
+		var a announcement
+		if err := json.Unmarshal([]byte(raw), &a); err != nil || a.number != 5 {
+			t.Errorf("%s announces block %d, %v", raw, a.number, err)
+		}
+	}
+	for raw, says := range map[string]string{`{"Number":"0x6"}`: "it is missing and must be a number",
+		`{"number":null}`: "it is null and not a number", `{"number":"6"}`: "has no 0x", `[]`: "and not a block"} {
+		var a announcement
+		if err := json.Unmarshal([]byte(raw), &a); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s announces block %d, and the error is %v", raw, a.number, err)
 		}
 	}
 }
