@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -97,13 +99,20 @@ func (e Endpoint) Faults(key string, fault func(format string, a ...any)) {
 }
 
 // Canonical returns the URL in the form that different spellings of it share: two endpoints of one URL would agree with
-// each other.
+// each other. One server has HTTP and WebSocket at one URL, so their schemes count as the same.
 func (e Endpoint) Canonical() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {
 		return e.URL
 	}
-	u.Host, u.Path = strings.ToLower(u.Host), strings.TrimSuffix(u.Path, "/")
+	port := "80"
+	if u.Scheme = strings.Replace(u.Scheme, "ws", "http", 1); u.Scheme == "https" {
+		port = "443"
+	}
+	u.Host = net.JoinHostPort(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), cmp.Or(u.Port(), port))
+	u.Fragment, u.RawFragment, u.ForceQuery = "", "", false
+	u.RawPath = strings.TrimSuffix(u.EscapedPath(), "/")
+	u.Path, _ = url.PathUnescape(u.RawPath)
 	return u.String()
 }
 
