@@ -132,7 +132,7 @@ func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len
 func read(answer *rpcError) refusal {
 	text := answer.words()
 	switch {
-	case ofCalls.MatchString(strings.ToLower(beginning(answer.Message))):
+	case ofCalls.MatchString(answer.message()):
 		return refusal{kind: tooOften}
 	case lacks(answer.Code, text):
 		return refusal{kind: absent}
@@ -227,13 +227,47 @@ func (l *learned) refused(n, named uint64) uint64 {
 	return l.at
 }
 
+// hangs counts the timeouts of ranges of about one length. An endpoint may hang at any call, so one timeout reveals
+// nothing about the length. Several do if shorter ranges are answered between them, and no range of about this length.
+type hangs struct {
+	blocks   uint64 // the last of the ranges, the shortest since a response, or the bound set after them; 0 for none
+	times    int    // timeouts after each of which a shorter range was answered, and the last one
+	answered bool   // a shorter range was answered since the last timeout
+}
+
+// hangsEnough is the number of timeouts that count as a refusal. If every tenth call hangs at random, two of them often
+// meet the conditions of hangs.
+const hangsEnough = 3
+
+// gave notes a response.
+func (h *hangs) gave(blocks uint64) {
+	if 2*blocks > h.blocks {
+		*h = hangs{}
+	}
+	h.answered = true
+}
+
+// again notes a timeout, and reports whether it counts as a refusal.
+func (h *hangs) again(blocks uint64) bool {
+	switch {
+	case h.blocks == 0, h.answered && 2*blocks < h.blocks:
+		*h = hangs{blocks: blocks, times: 1}
+	case h.answered:
+		*h = hangs{blocks: blocks, times: h.times + 1}
+		return h.times >= hangsEnough
+	default: // so far nothing shows that it answers anything
+		h.blocks = min(h.blocks, blocks)
+	}
+	return false
+}
+
 // limits is what is known about the limits of one endpoint. The ranges in flight share it.
 type limits struct {
 	mu      sync.Mutex
 	width   uint64  // blocks of the next range, as far as the contents of the last one say
 	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
 	ranges  learned // blocks of a range that the endpoint accepts
-	hung    uint64  // blocks of the longest range that timed out since the last response; 0 for none
+	hung    hangs   // timeouts of ranges that may be too long
 	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
 	results int     // maximum logs of a response that the endpoint named; 0 for none
 
@@ -260,7 +294,11 @@ func newLimits() *limits {
 func (l *limits) next(most uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(1, min(l.width, l.ranges.at, most))
+	width := min(l.width, l.ranges.at, most)
+	if l.hung.blocks > 0 && !l.hung.answered {
+		width = min(width, afterTimeout(l.hung.blocks)) // another endpoint may continue the range that timed out
+	}
+	return max(1, width)
 }
 
 // settled reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
@@ -277,11 +315,8 @@ func (l *limits) settled(most uint64) bool {
 func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.hung > blocks {
-		l.known = true
-		l.ranges.refused(l.hung, 0)
-	}
-	if l.hung = 0; took > slow {
+	l.hung.gave(blocks)
+	if took > slow {
 		l.known = true
 		l.width = max(1, min(l.width, blocks/2))
 		return
@@ -327,14 +362,18 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 }
 
 // timedOut notes that no response to a range of 2 or more blocks came in time, and returns how many blocks to request
-// next: far fewer, since each timeout takes long. The endpoint may hang at any call. So the timeout counts as a refusal
-// only when the endpoint responds to a shorter range.
+// next: far fewer, since each timeout takes long.
 func (l *limits) timedOut(blocks uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hung = max(l.hung, blocks)
-	return max(1, blocks/16)
+	if l.hung.again(blocks) {
+		l.known = true
+		l.hung.blocks = l.ranges.refused(blocks, 0)
+	}
+	return afterTimeout(blocks)
 }
+
+func afterTimeout(blocks uint64) uint64 { return max(1, blocks/16) }
 
 // cut reports whether a response with this number of logs may have been truncated: the number is the maximum that the
 // endpoint named, or a round one.

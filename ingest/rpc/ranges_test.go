@@ -710,41 +710,94 @@ func TestNoAnswerInTime(t *testing.T) {
 	}
 }
 
+// timeouts reads blocks from a node that is silent at the calls for which hangs returns true, and counts the calls. The
+// error of those calls is silence.
+func (r *reading) timeouts(n *Node, blocks uint64, silence error, hangs func(asked uint64) bool) (calls, timeouts int) {
+	for j := (&job{at: 1, to: blocks}); !j.done(); calls++ {
+		asked := cmp.Or(j.step, n.limits.next(r.reader.most))
+		if hangs(asked) {
+			timeouts++
+			_, _ = r.reader.less(r.t.Context(), n, j, j.at+asked-1, silence)
+			continue
+		}
+		n.limits.gave(asked, 0, 0, r.reader.target, time.Millisecond)
+		j.at, j.step = j.at+asked, 0
+	}
+	return calls, timeouts
+}
+
+var errHung = fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
+
 // A node, or a proxy in front of it, never responds to ranges of more than 100 blocks, and at once to others. Each
 // timeout takes 30 s, so there may only be a few until the limit is found, and few afterwards. One outage has no
 // lasting effect.
 func TestRangesThatTimeOut(t *testing.T) {
-	chain := newFakeChain(t, 43, 1, sparse)
-	r, n := chain.reading(proof.None).reader, chain.dial()
-	hung := fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
-	read := func(blocks uint64, hangs func(asked uint64) bool) (timeouts int) {
-		for j := (&job{at: 1, to: blocks}); !j.done(); {
-			asked := cmp.Or(j.step, n.limits.next(r.most))
-			if hangs(asked) {
-				timeouts++
-				_, _ = r.less(t.Context(), n, j, j.at+asked-1, hung)
-				continue
-			}
-			n.limits.gave(asked, 0, 0, r.target, time.Millisecond)
-			j.at, j.step = j.at+asked, 0
-		}
-		return timeouts
-	}
+	r := newFakeChain(t, 43, 1, sparse).reading(proof.None)
+	n := r.dial()
 	tooLong := func(asked uint64) bool { return asked > 100 }
-	if timeouts := read(10_000, tooLong); timeouts > 8 {
+	if _, timeouts := r.timeouts(n, 10_000, errHung, tooLong); timeouts > 9 {
 		t.Errorf("%d ranges timed out in the first 10,000 blocks", timeouts)
 	}
-	if timeouts := read(100_000, tooLong); timeouts > 12 {
+	if _, timeouts := r.timeouts(n, 100_000, errHung, tooLong); timeouts > 12 {
 		t.Errorf("%d ranges timed out in the next 100,000 blocks", timeouts)
 	}
-	n = chain.dial()
-	read(100_000, func(uint64) bool { return false })
+	n = r.dial()
+	r.timeouts(n, 100_000, errHung, func(uint64) bool { return false })
 	outage := 4
-	if timeouts := read(1_000_000, func(asked uint64) bool { outage--; return outage >= 0 && asked > 1 }); timeouts > 4 {
+	hangs := func(asked uint64) bool { outage--; return outage >= 0 && asked > 1 }
+	if _, timeouts := r.timeouts(n, 1_000_000, errHung, hangs); timeouts > 4 {
 		t.Errorf("%d timeouts in an outage", timeouts)
 	}
-	if width := n.limits.next(r.most); width < r.most {
+	if width := n.limits.next(r.reader.most); width < r.reader.most {
 		t.Errorf("long after the outage a range has %d blocks", width)
+	}
+}
+
+// Another endpoint continues each range that timed out, so that the slow one gets a new one. Its limit is found all the
+// same.
+func TestRangesThatTimeOutAndGoOn(t *testing.T) {
+	l, timeouts := newLimits(), 0
+	for range 200 {
+		if asked := l.next(2000); asked > 100 {
+			timeouts++
+			l.timedOut(asked)
+		} else {
+			l.gave(asked, 0, 0, targetBytes, time.Millisecond)
+		}
+	}
+	if timeouts > 10 {
+		t.Errorf("%d of 200 ranges timed out", timeouts)
+	}
+}
+
+// A node that hangs at some calls, whatever their length, takes at most twice as many calls as one that fails at them
+// at once, which says nothing about the length.
+func TestHangsOfAnyLength(t *testing.T) {
+	every := func(n int) func() func(uint64) bool {
+		return func() func(uint64) bool {
+			calls := 0
+			return func(uint64) bool { calls++; return calls%n == 0 }
+		}
+	}
+	atRandom := func(n int) func() func(uint64) bool {
+		return func() func(uint64) bool {
+			rng := rand.New(rand.NewPCG(uint64(n), 7))
+			return func(uint64) bool { return rng.IntN(n) == 0 }
+		}
+	}
+	for name, hangs := range map[string]func() func(uint64) bool{
+		"every 10th call": every(10), "every 50th call": every(50), "every 100th call": every(100),
+		"every 200th call": every(200), "one call in 10, at random": atRandom(10), "one call in 50, at random": atRandom(50),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newFakeChain(t, 43, 1, sparse).reading(proof.None)
+			const blocks = 1_000_000
+			without, _ := r.timeouts(r.dial(), blocks, errors.New("connection reset"), hangs())
+			calls, timeouts := r.timeouts(r.dial(), blocks, errHung, hangs())
+			if calls > 2*without {
+				t.Errorf("%d calls, %d of them timeouts, but %d if they fail at once", calls, timeouts, without)
+			}
+		})
 	}
 }
 
