@@ -56,28 +56,18 @@ func startKafka(ctx context.Context, dir string, port int) (*Kafka, error) {
 	k := &Kafka{Addr: addr(port), dir: dir, port: port}
 	k.close = sync.OnceValue(func() error {
 		cluster.Close()
-		defer lock.Close()
-		return os.WriteFile(graceful(dir), nil, 0o644)
+		return lock.Close()
 	})
 	return k, nil
 }
 
-// graceful is a file that exists while no broker runs that could die, and the last one ended in good order.
-func graceful(dir string) string { return filepath.Join(dir, "graceful") }
-
-// healedCluster starts the broker, heals its log unless the last one ended in good order, and opens it to clients. If
-// healing completed a commit, the broker is restarted; then there is nothing left to heal. It listens on the given
-// port, or on a free one if that is 0.
+// healedCluster starts the broker, heals its log and opens it to clients. If healing completed a commit, the broker is
+// restarted; then there is nothing left to heal. It listens on the given port, or on a free one if that is 0.
 func healedCluster(ctx context.Context, dir string, given int) (*kfake.Cluster, int, error) {
 	port, err := claimPort(kafkaName, given)
 	if err != nil {
 		return nil, 0, err
 	}
-	err = os.Remove(graceful(dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, fmt.Errorf("start %s: %w", kafkaName, err)
-	}
-	sound := err == nil
 	for taken := 0; ; {
 		cluster, door, err := openCluster(dir, port)
 		if given == 0 && errors.Is(err, syscall.EADDRINUSE) && taken < portsTaken {
@@ -91,10 +81,7 @@ func healedCluster(ctx context.Context, dir string, given int) (*kfake.Cluster, 
 		if err != nil {
 			return nil, 0, fmt.Errorf("start %s on %s: %w", kafkaName, dir, err)
 		}
-		again := false
-		if !sound {
-			again, err = heal(ctx, addr(port), door.dial)
-		}
+		again, err := heal(ctx, addr(port), door.dial)
 		if err == nil && !again {
 			door.Open()
 			return cluster, port, nil
