@@ -310,7 +310,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		e.warn("topics", "none if navlog is new: `navlog ingest` creates them", "not all of chain %d are there", c.Chain.ID)
 	default:
-		e.fail(cli.Failed, "topics", "follow it before records are lost", "%v", oneLine(err))
+		e.fail(cli.CodeOf(err), "topics", "correct this before records are lost", "%v", oneLine(err))
 	}
 }
 
@@ -412,7 +412,7 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	}
 	e.clock(check, now)
 	if err := readmodel.CheckServer(ctx, conn); err != nil {
-		e.fail(cli.Failed, check, "follow it: `navlog project` does not start before", "%v", err)
+		e.fail(cli.CodeOf(err), check, "`navlog project` does not start until this is corrected", "%v", err)
 	}
 	e.disk(ctx, conn)
 }
@@ -526,7 +526,7 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 		// Rights on single columns count, because the roles have such rights.
 		if err := pool.QueryRow(ctx, "SELECT has_any_column_privilege(current_user, $1, $2)", table,
 			privilege).Scan(&may); err != nil {
-			e.fail(cli.Failed, check, "", "%v", err)
+			e.fail(cli.CodeOf(err), check, "", "%v", err)
 			return
 		}
 		if !may {
@@ -652,8 +652,8 @@ func (e *examination) states(rows []statusRow) {
 			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s",
 				st.Reason)
 		case r.Program == registry.Project && st.State == projections.Retrying:
-			e.warn(r.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong and what you "+
-				"will see\"", "retrying: %s", st.Reason)
+			e.warn(r.Program, "answers do not advance until it writes: "+
+				"docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(r.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:

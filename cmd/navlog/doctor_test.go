@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +18,10 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/config/configtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry"
@@ -134,6 +143,64 @@ func TestDoctorChecksProjectsOfTwoVersions(t *testing.T) {
 		e.states(c.rows)
 		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, "generation 1 has schema a") {
 			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// A ClickHouse that stops responding between two checks is unreachable, as one that did not respond to the first.
+func TestDoctorOfAServerThatGoesAway(t *testing.T) {
+	server := enginetest.ClickHouse(t)
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
+	go func() {
+		for {
+			client, err := relay.Accept()
+			if err != nil {
+				return
+			}
+			go relayUntil(client, server, "FROM system.settings WHERE name IN")
+		}
+	}()
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", relay.Addr().String())
+	c, err := config.Load(configtest.Write(t, configtest.Sound), os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &examination{config: c}
+	e.clickHouse(t.Context(), true)
+	found := slices.IndexFunc(e.findings, func(f finding) bool { return f.Verdict == failing })
+	if found < 0 {
+		t.Fatalf("no check failed: %+v", e.findings)
+	}
+	f := e.findings[found]
+	if f.code != cli.Unreachable || f.Advice != "`navlog project` does not start until this is corrected" {
+		t.Errorf("exit code %d, found %q, advice %q", f.code, f.Found, f.Advice)
+	}
+}
+
+// relayUntil connects a client with a server until the client sends the text.
+func relayUntil(client net.Conn, server, text string) {
+	defer client.Close()
+	upstream, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer upstream.Close()
+	go func() {
+		_, _ = io.Copy(client, upstream)
+		client.Close()
+	}()
+	sent := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(sent)
+		if err != nil || bytes.Contains(sent[:n], []byte(text)) {
+			return
+		}
+		if _, err := upstream.Write(sent[:n]); err != nil {
+			return
 		}
 	}
 }

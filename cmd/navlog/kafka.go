@@ -186,8 +186,9 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"
 	c, chainID := e.config.Kafka, e.config.Chain.ID
 	if c.SASL.Mechanism == "" {
-		e.warn(check, "none, if no other client can reach the brokers; otherwise docs/operations.md, \"Kafka: a user for "+
-			"each program\"", "there is no login: every client that reaches the brokers can write the log")
+		e.warn(check, "none, if no other client can reach the brokers; otherwise "+
+			"docs/operations.md, \"Kafka: a user for each program\"",
+			"there is no login: every client that reaches the brokers can write the log")
 		return
 	}
 	users := chainlog.Users
@@ -203,7 +204,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	for _, user := range users {
 		lacking, unknown, err := chainlog.Lacking(ctx, adm, user, chainID)
 		if err != nil {
-			e.fail(cli.Failed, check, "", "%v", oneLine(err))
+			e.fail(cli.CodeOf(err), check, "", "%v", oneLine(err))
 			return
 		}
 		for _, r := range unknown {
