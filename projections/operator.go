@@ -55,7 +55,7 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 }
 
 // Reach fails if ClickHouse does not respond, or is too old.
-func (o *Operator) Reach() error { return readmodel.Reach(o.conn) }
+func (o *Operator) Reach(ctx context.Context) error { return readmodel.Reach(ctx, o.conn) }
 
 // Close ends its connections to ClickHouse.
 func (o *Operator) Close() error { return o.conn.Close() }

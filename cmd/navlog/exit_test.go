@@ -122,9 +122,9 @@ func TestExitCodes(t *testing.T) {
 		"not Kafka": {map[string]string{"NAVLOG_KAFKA_BROKERS": failing.Listener.Addr().String()},
 			"log stats", cli.Unreachable},
 		"a node of another chain": {map[string]string{"NAVLOG_CHAIN_RPC": other.URL}, "ingest estimate", cli.Configuration},
-		"a certificate of no one": {map[string]string{"NAVLOG_CHAIN_RPC": secure.URL}, "verify --receipts",
+		"a self-signed certificate": {map[string]string{"NAVLOG_CHAIN_RPC": secure.URL}, "verify --receipts",
 			cli.Unreachable},
-		"no authority's file": {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed +
+		"no file of authorities": {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed +
 			"/navlog?sslmode=verify-full&sslrootcert=/nonexistent"}, "config check", cli.Configuration},
 		"a node by WebSocket": {nil, "vault detect 0x0000000000000000000000000000000000000001 --rpc ws://" + closed,
 			cli.Usage},
@@ -580,6 +580,33 @@ func TestInterruptedChecks(t *testing.T) {
 			strings.Contains(out.String(), failing) {
 			t.Errorf("navlog %s ends with %d: %v\n%s", command, cli.CodeOf(err), err, out.String())
 		}
+	}
+}
+
+// A server that accepts connections and never responds does not delay the end of a command by a signal.
+func TestInterruptedBySilence(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		conn, err := silent.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		cancel()
+		<-t.Context().Done()
+	}()
+	c := newCommands(t)
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", silent.Addr().String())
+	start := time.Now()
+	err = run(ctx, []string{"projection", "list", "--config", c.file}, io.Discard, io.Discard)
+	if err == nil || err.Error() != "interrupted: reach ClickHouse" || time.Since(start) > 3*time.Second {
+		t.Errorf("after %s: %v", time.Since(start), err)
 	}
 }
 

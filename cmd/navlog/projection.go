@@ -44,7 +44,7 @@ func (f projectionFlags) openOperator(ctx context.Context,
 			return err
 		}
 		defer o.Close()
-		if err := o.Reach(); err != nil {
+		if err := o.Reach(ctx); err != nil {
 			return err
 		}
 		return do(o, pool)

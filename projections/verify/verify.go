@@ -87,7 +87,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 		return nil, err
 	}
 	defer c.close()
-	if err := readmodel.Reach(c.conn); err != nil {
+	if err := readmodel.Reach(ctx, c.conn); err != nil {
 		return nil, err
 	}
 	whole := Check{Name: "tables: no row lost or doubled"}

@@ -285,8 +285,19 @@ func file(folder, name string) string {
 var ErrUnreachable = errors.New("reach ClickHouse")
 
 // Reach rejects a server that does not respond, or that is too old.
-func Reach(conn driver.Conn) error {
-	v, err := conn.ServerVersion()
+func Reach(ctx context.Context, conn driver.Conn) error {
+	var v *driver.ServerVersion
+	var err error
+	asked := make(chan struct{})
+	go func() { // it has no context, but the time limit of a connection
+		v, err = conn.ServerVersion()
+		close(asked)
+	}()
+	select {
+	case <-asked:
+	case <-ctx.Done():
+		return fmt.Errorf("reach ClickHouse: %w", ctx.Err())
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w; is clickhouse.addr right and the server up?", ErrUnreachable, err)
 	}
@@ -299,7 +310,7 @@ func Reach(conn driver.Conn) error {
 
 // CheckServer is Reach for the connections of Open, and rejects settings that would break exactly-once inserts.
 func CheckServer(ctx context.Context, conn driver.Conn) error {
-	if err := Reach(conn); err != nil {
+	if err := Reach(ctx, conn); err != nil {
 		return err
 	}
 	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1", sharedSnapshot: "1"}

@@ -105,7 +105,7 @@ func TestCheckServer(t *testing.T) {
 	for least, old := range map[[2]uint64]bool{{major + 10, 0}: true, {major, minor + 1}: true, {major, minor}: false,
 		{major - 1, minor + 1}: false} {
 		readmodel.MinVersion = least
-		for _, err := range []error{readmodel.Reach(conn), readmodel.CheckServer(t.Context(), conn)} {
+		for _, err := range []error{readmodel.Reach(t.Context(), conn), readmodel.CheckServer(t.Context(), conn)} {
 			if (err != nil) != old || old && !strings.Contains(err.Error(), "is too old") {
 				t.Errorf("a server of %d.%d, where %v is the oldest: %v", major, minor, least, err)
 			}
