@@ -37,13 +37,18 @@ type partnerCmd struct {
 }
 
 // once prints what is shown only once. If it cannot be written, the error says how to replace it: the registry has
-// stored it already. The lost key is revoked first, because another rotation would revoke the partner's own.
+// stored it already. The operator revokes the lost key first, because another rotation would revoke a key that the
+// partner uses. A lost secret is replaced without an overlap, because a rotation with one cannot begin before the last
+// one has ended.
 func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
 	signal.Ignore(syscall.SIGPIPE) // so that a closed pipe is an error, which does not end the process
 	err := f.Print(s.Out, p, func(w io.Writer) {
 		cli.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
 		if p.APIKey != "" {
 			cli.Fprintf(w, "  API key         %s\n", p.APIKey)
+		}
+		if len(p.Revoked) > 0 {
+			cli.Fprintf(w, "  revoked key     %s\n", registry.KeyNames(p.Revoked))
 		}
 		if p.SigningSecret != "" {
 			cli.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
@@ -57,18 +62,26 @@ func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
 		return nil
 	}
 	var issued, replace []string
+	revoked, effect := "", ""
 	if p.APIKey != "" {
 		last4 := p.APIKey[len(p.APIKey)-4:]
 		issued = append(issued, "API key ..."+last4)
 		replace = append(replace, fmt.Sprintf("`navlog partner revoke-key %d %s`", p.ID, last4),
 			fmt.Sprintf("`navlog partner rotate-key %d`", p.ID))
 	}
+	if len(p.Revoked) > 0 {
+		revoked = fmt.Sprintf(", and key %s was revoked", registry.KeyNames(p.Revoked))
+	}
 	if p.SigningSecret != "" {
 		issued = append(issued, "signing secret")
 		replace = append(replace, fmt.Sprintf("`navlog partner rotate-secret %d --overlap 0s`", p.ID))
 	}
-	return fmt.Errorf("partner %d has a new %s, but it could not be shown and is lost: run %s: %w",
-		p.ID, strings.Join(issued, " and "), strings.Join(replace, ", then "), err)
+	if p.TakesOverAt != nil && p.TakesOverAt.After(time.Now()) {
+		effect = fmt.Sprintf(" before %s, when the lost secret takes over; it ends the present secret at once, and the "+
+			"partner rejects webhooks until it has the new one", clock(p.TakesOverAt))
+	}
+	return fmt.Errorf("partner %d has a new %s, but it could not be shown and is lost%s: run %s%s: %w",
+		p.ID, strings.Join(issued, " and "), revoked, strings.Join(replace, ", then "), effect, err)
 }
 
 type partnerCreateCmd struct {

@@ -104,9 +104,21 @@ func TestSecretThatCannotBeShown(t *testing.T) {
 		"partner 7 has a new API key ...LAST4, but it could not be shown and is lost: "+
 			"run `navlog partner revoke-key 7 LAST4`, then `navlog partner rotate-key 7`")
 	if len(shown[1].Revoked) > 0 {
-		t.Errorf("the key in use ends with %s, and the rotation revoked %v", used[len(used)-4:], shown[1].Revoked)
+		t.Errorf("the key in use ends with %s, and the rotation revoked %v", last4(used), shown[1].Revoked)
 	}
-	follow(lost("partner", "rotate-secret", "7"),
+	if out := c.mustRun("partner", "rotate-key", "7"); !strings.Contains(out, "revoked key     ..."+last4(used)+"\n") {
+		t.Errorf("the third key revokes ...%s, and the output is\n%s", last4(used), out)
+	}
+	follow(lost("partner", "rotate-key", "7"),
+		"partner 7 has a new API key ...LAST4, but it could not be shown and is lost, and key ..."+
+			last4(shown[1].APIKey)+" was revoked: run `navlog partner revoke-key 7 LAST4`, then `navlog partner rotate-key 7`")
+	text := lost("partner", "rotate-secret", "7")
+	follow(text,
+		"partner 7 has a new signing secret, but it could not be shown and is lost: "+
+			"run `navlog partner rotate-secret 7 --overlap 0s` before "+
+			regexp.MustCompile(`20\d\d-\S+Z`).FindString(text)+", when the lost secret takes over; it ends the present secret "+
+			"at once, and the partner rejects webhooks until it has the new one")
+	follow(lost("partner", "rotate-secret", "7", "--overlap", "0s"),
 		"partner 7 has a new signing secret, but it could not be shown and is lost: "+
 			"run `navlog partner rotate-secret 7 --overlap 0s`")
 }
