@@ -180,13 +180,24 @@ func (o *outcome) add(status int, retryAfter string, _ time.Duration, err error)
 	defer o.mu.Unlock()
 	switch {
 	case err != nil:
-		o.other[err.Error()]++
+		o.other[innermost(err).Error()]++
 	case status == http.StatusOK || status == http.StatusNotFound:
 		o.served++
 	case status == http.StatusServiceUnavailable && retryAfter != "":
 		o.refused++
 	default:
 		o.other[fmt.Sprint(status)]++
+	}
+}
+
+// innermost returns the reason of an error, without the path and the ports of a connection.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
 	}
 }
 
@@ -208,7 +219,7 @@ func getOnce(addr, path string) (status int, retryAfter string, took time.Durati
 	start := time.Now()
 	answer, err := once.Get("http://" + addr + path)
 	if err != nil {
-		return 0, "", 0, errors.Unwrap(err) // what failed, without the path
+		return 0, "", 0, err
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)

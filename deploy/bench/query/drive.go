@@ -45,6 +45,14 @@ func (t *times) add(name string, took time.Duration, err error) {
 	}
 }
 
+// answered returns how many requests did not fail.
+func (t *times) answered() (n int) {
+	for name, all := range t.of {
+		n += len(all) - t.failed[name]
+	}
+	return n
+}
+
 func (t *times) print(w io.Writer, title string) {
 	fmt.Fprintf(w, "\n%s\n%-36s %7s %9s %9s %9s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "failed")
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {

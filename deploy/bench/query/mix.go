@@ -94,7 +94,7 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 		for _, took := range t.of {
 			all = append(all, took...)
 		}
-		failed, rate := sum(t.failed), float64(len(all))/o.Each.Seconds()
+		failed, rate := sum(t.failed), float64(t.answered())/o.Each.Seconds()
 		t.print(os.Stdout, fmt.Sprintf("mix, clients: %d", clients))
 		fmt.Printf("%d clients: %.0f requests/s, p50 %.2f ms, p99 %.1f ms, %d failed\n", clients, rate,
 			bench.Quantile(all, 0.5), bench.Quantile(all, 0.99), failed)
