@@ -136,6 +136,7 @@ func (w *world) reached(t *testing.T, p oracle.Partner) {
 		if time.Now().After(next) {
 			pause *= 2 // 10 a minute are allowed
 			next = time.Now().Add(pause)
+			w.receiver.ExpectTest(p)
 			w.post(t, p.APIKey, "/test", "application/json", "", http.StatusAccepted,
 				oracle.Object{"ok": true, "data": oracle.Object{"eventId": oracle.Text{}}})
 		}

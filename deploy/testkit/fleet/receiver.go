@@ -30,7 +30,7 @@ type Receiver struct {
 	mu       sync.Mutex
 	partners map[string]oracle.Partner // by path
 	came     map[string]*arrivals      // by event id
-	tests    map[string]bool           // paths at which a test event arrived
+	tests    map[uint32]*tests         // by partner id
 	refuse   func(partner uint32, event string, attempt int) bool
 	faults   []string
 }
@@ -41,9 +41,16 @@ type arrivals struct {
 	bodies            []string // that differ; the newest last
 }
 
+// tests are the test events of a partner.
+type tests struct {
+	requested int
+	came      map[string]int // how often each arrived, by event id
+	atNewest  bool           // one arrived at the URL for the partner's events
+}
+
 // NewReceiver starts a receiver, which writes its CA certificate to dir.
 func NewReceiver(dir string) (r *Receiver, err error) {
-	r = &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}, tests: map[string]bool{}}
+	r = &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}, tests: map[uint32]*tests{}}
 	r.Server, err = receiver.Serve(dir, http.HandlerFunc(r.receive))
 	return r, err
 }
@@ -61,7 +68,7 @@ func (r *Receiver) Replaced(p oracle.Partner) string { return r.URL(p) + "?repla
 func (r *Receiver) Tested(p oracle.Partner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tests[pathOf(p)]
+	return r.tests[p.ID].atNewest
 }
 
 // Expect makes the receiver know a partner.
@@ -69,6 +76,14 @@ func (r *Receiver) Expect(p oracle.Partner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.partners[pathOf(p)] = p
+	r.tests[p.ID] = &tests{came: map[string]int{}}
+}
+
+// ExpectTest makes the receiver expect another test event of a partner.
+func (r *Receiver) ExpectTest(p oracle.Partner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tests[p.ID].requested++
 }
 
 func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
@@ -94,11 +109,13 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, fault, http.StatusBadRequest)
 		return
 	}
+	id := request.Header.Get("X-Service-Event-Id")
 	if test {
-		r.tests[path] = true
+		t := r.tests[partner.ID]
+		t.came[id]++
+		t.atNewest = t.atNewest || path == pathOf(partner)
 		return
 	}
-	id := request.Header.Get("X-Service-Event-Id")
 	a := r.came[id]
 	if a == nil {
 		a = new(arrivals)
@@ -204,11 +221,18 @@ func (r *Receiver) Compare(expected map[string]oracle.Object, repeats bool) []st
 			v.differs("event %s was accepted %d times", id, n)
 		}
 	}
+	for _, t := range r.tests {
+		for id, n := range t.came {
+			if n > 1 && !repeats {
+				v.differs("test event %s was accepted %d times", id, n)
+			}
+		}
+	}
 	return v.Faults
 }
 
-// judge compares the accepted events with the expected ones. An event that was accepted more than once with the same
-// bytes is a repetition.
+// judge compares the accepted events with the expected ones, and counts the test events. An event that was accepted
+// more than once with the same bytes is a repetition.
 func (r *Receiver) judge(v *Verdict, expected map[string]oracle.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,6 +266,14 @@ func (r *Receiver) judge(v *Verdict, expected map[string]oracle.Object) {
 		if _, ok := expected[id]; !ok {
 			v.Doubled++
 			v.differs("event %s does not belong to a final block: %s", id, bodies[0])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.tests)) {
+		switch t := r.tests[id]; {
+		case len(t.came) < t.requested:
+			v.differs("%d of the %d test events of partner %d never came", t.requested-len(t.came), t.requested, id)
+		case len(t.came) > t.requested:
+			v.differs("%d test events of partner %d came, and %d were requested", len(t.came), id, t.requested)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func TestReceiverReportsRequests(t *testing.T) {
 		want    string
 	}{
 		"another partner's path": {2, asIs, "the event is another partner's"},
-		"a path of nobody":       {3, asIs, "no partner has this URL"},
+		"an unknown path":        {3, asIs, "no partner has this URL"},
 		"a wrong signature": {1, set("X-Service-Signature", "sha256="+strings.Repeat("0", 64)),
 			"X-Service-Signature should be"},
 		"a signature in capitals": {1,
@@ -214,11 +214,12 @@ func TestReceiverOfAReplacedURL(t *testing.T) {
 	event := func(id, kind string) oracle.Object {
 		return oracle.Object{"id": id, "type": kind, "partnerId": json.Number("1")}
 	}
-	test := event("t", "webhook.test")
-	if status := p.sendTo(p.r.Replaced(one), 1, test, asIs); status != http.StatusOK || p.r.Tested(one) {
+	p.r.ExpectTest(one)
+	p.r.ExpectTest(one)
+	if status := p.sendTo(p.r.Replaced(one), 1, event("s", "webhook.test"), asIs); status != http.StatusOK || p.r.Tested(one) {
 		t.Errorf("a test event at the replaced URL: status %d, at the newest one: %t", status, p.r.Tested(one))
 	}
-	if status := p.send(1, test, asIs); status != http.StatusOK || !p.r.Tested(one) {
+	if status := p.send(1, event("t", "webhook.test"), asIs); status != http.StatusOK || !p.r.Tested(one) {
 		t.Errorf("a test event at the newest URL: status %d, noticed: %t", status, p.r.Tested(one))
 	}
 	if found := p.r.Compare(nil, false); len(found) != 0 {
@@ -227,5 +228,37 @@ func TestReceiverOfAReplacedURL(t *testing.T) {
 	p.sendTo(p.r.Replaced(one), 1, event("a", "deposit.referral"), asIs)
 	if found := p.r.Compare(nil, false); len(found) != 1 || !strings.Contains(found[0], "no partner has this URL") {
 		t.Errorf("an event at the replaced URL: found %q", found)
+	}
+}
+
+// The test events that arrive are those that were requested.
+func TestReceiverCountsTestEvents(t *testing.T) {
+	one := oracle.Partner{ID: 1}
+	send := func(p *pupil, id string) {
+		p.send(1, oracle.Object{"id": id, "type": "webhook.test", "partnerId": json.Number("1")}, asIs)
+	}
+	for name, try := range map[string]struct {
+		requested int
+		came      []string
+		repeats   bool
+		want      string
+	}{
+		"not requested": {0, []string{"t"}, false, "1 test events of partner 1 came, and 0 were requested"},
+		"too many":      {1, []string{"s", "t"}, false, "2 test events of partner 1 came, and 1 were requested"},
+		"lost":          {2, []string{"t"}, false, "1 of the 2 test events of partner 1 never came"},
+		"repeated":      {1, []string{"t", "t"}, false, "test event t was accepted 2 times"},
+		"may repeat":    {1, []string{"t", "t"}, true, ""},
+		"as requested":  {2, []string{"s", "t"}, false, ""},
+	} {
+		p := newPupil(t)
+		for range try.requested {
+			p.r.ExpectTest(one)
+		}
+		for _, id := range try.came {
+			send(p, id)
+		}
+		if found := strings.Join(p.r.Compare(nil, try.repeats), "\n"); found != try.want {
+			t.Errorf("%s: found %q, want %q", name, found, try.want)
+		}
 	}
 }
