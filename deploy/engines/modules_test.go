@@ -7,6 +7,7 @@ import (
 )
 
 func TestEnginesDir(t *testing.T) {
+	t.Setenv(enginesEnv, "")
 	t.Run("of the checkout", func(t *testing.T) {
 		dir, err := enginesDir("node_modules", "engines")
 		if err != nil {
