@@ -24,7 +24,7 @@ func TestClickHouseKeepsData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.err != nil {
-				t.Errorf("it did not end in good order: %v: %s", c.err, c.lastWords())
+				t.Errorf("it did not end gracefully: %v: %s", c.err, c.lastWords())
 			}
 		},
 		(*ClickHouse).Kill,

@@ -150,7 +150,7 @@ func TestKafkaRaisesEpoch(t *testing.T) {
 	}
 }
 
-// A broker that dies after an earlier one ended in good order leaves the same faults as a first one.
+// A broker that dies after an earlier one ended gracefully leaves the same faults as a first one.
 func TestKafkaDiesAfterAGracefulStop(t *testing.T) {
 	dir := t.TempDir()
 	first := startKafkaFor(t, dir)

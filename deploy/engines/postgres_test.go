@@ -20,7 +20,7 @@ func TestPostgresKeepsData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.err != nil {
-				t.Errorf("it did not end in good order: %v: %s", p.err, p.lastWords())
+				t.Errorf("it did not end gracefully: %v: %s", p.err, p.lastWords())
 			}
 		},
 		(*Postgres).Kill,
@@ -100,7 +100,7 @@ func TestPostgresGoesWithItsParent(t *testing.T) {
 	p.kill()
 	wait.Until(t, func() error { return gone(p.Pid) })
 	if _, err := os.Stat(filepath.Join(dir, "data", "postmaster.pid")); err == nil {
-		t.Error("it did not end in good order: postmaster.pid is still there")
+		t.Error("it did not end gracefully: postmaster.pid is still there")
 	}
 }
 

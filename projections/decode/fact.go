@@ -7,9 +7,9 @@
 // rows do not depend on any contract's events. The vault records of the log contain the mapping of each vault. If a
 // vault's mapping has companions, its logs are mapped when their unit is complete.
 //
-// A rebuild decodes every record, so this package has its own decoder. proto.Unmarshal alone takes four times as long
-// as decoding and mapping take here (BenchmarkLibrary, BenchmarkAll), and it allocates ten objects for each record. A
-// test compares the results with those of proto.Unmarshal and the oracle.
+// A rebuild decodes every record, so this package has its own decoder. proto.Unmarshal on its own takes four times as
+// long as decoding and mapping take here (BenchmarkLibrary, BenchmarkAll), and it allocates ten objects for each
+// record. A test compares the results with those of proto.Unmarshal and the oracle.
 //
 // A log that has the topic of a mapped event but cannot be counted is quarantined: the mapping rejects it, or it is not
 // as the EVM emits logs. It keeps its raw bytes and counts in no total.

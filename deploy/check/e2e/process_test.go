@@ -111,7 +111,7 @@ func (r *run) interrupt(t *testing.T) {
 	}
 	for _, p := range r.family {
 		if alive(t, p) {
-			t.Errorf("process %d (%s) outlives navlog, which ended in good order", p.PID, p.Comm)
+			t.Errorf("process %d (%s) outlives navlog, which ended gracefully", p.PID, p.Comm)
 		}
 	}
 }

@@ -265,7 +265,7 @@ func freeAddr(t *testing.T) string {
 	return addr
 }
 
-// stop stops a program in good order.
+// stop stops a program gracefully.
 func (u *upgrade) stop(t *testing.T, p *program) {
 	t.Helper()
 	p.Interrupt()

@@ -79,7 +79,7 @@ func TestRandomHistories(t *testing.T) {
 			all.content, compared)
 	}
 	for what, n := range map[string]int{"no projector crashed": all.crashes,
-		"nobody asked while units were written": all.asked, "no number was explained": all.explained,
+		"no reader asked while units were written": all.asked, "no number was explained": all.explained,
 		"no projector died at a reorganisation": all.inside, "no vault joined late": all.joined} {
 		if n == 0 && *plays >= 50 {
 			t.Errorf("%s, so the test is incomplete", what)

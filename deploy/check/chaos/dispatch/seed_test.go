@@ -103,13 +103,13 @@ func TestAttend(t *testing.T) {
 		"lost it before it had begun": {"echo 'navlog: read the version of the tables in PostgreSQL: EOF'; exit 1",
 			after, ""},
 		"began when it was back":       {unreachable, before, "exit status 4"},
-		"nobody killed PostgreSQL":     {unreachable, never, "exit status 4"},
+		"PostgreSQL was not killed":    {unreachable, never, "exit status 4"},
 		"a panic while there was none": {"echo 'panic: no rows'; exit 2", after, "panic: no rows"},
 		"an end of one that had begun": {"echo 'navlog: dispatch: PostgreSQL is gone'; exit 1", after,
 			"PostgreSQL is gone"},
-		"an end in good order":              {"exit 0", after, "exit status 0"},
-		"a panic after it has missed it":    {"echo 'navlog: reach PostgreSQL'; exit 2", after, "exit status 2"},
-		"killed by somebody that we aren't": {"kill -KILL $$", after, "signal: killed"},
+		"a graceful end":                 {"exit 0", after, "exit status 0"},
+		"a panic after it has missed it": {"echo 'navlog: reach PostgreSQL'; exit 2", after, "exit status 2"},
+		"killed by another program":      {"kill -KILL $$", after, "signal: killed"},
 	} {
 		r := ended(t, c.script)
 		r.back = c.back(r.begun[0])

@@ -58,7 +58,7 @@ func TestStopByKill(t *testing.T) {
 	for _, orderly := range []bool{true, false} {
 		noticed := &supervisor{fatal: errors.New("it has crashed")}
 		if err := noticed.stop(orderly); err == nil {
-			t.Errorf("an earlier crash is forgotten when the process is stopped (in good order: %t)", orderly)
+			t.Errorf("an earlier crash is forgotten when the process is stopped (gracefully: %t)", orderly)
 		}
 	}
 	struck := ofShell(t, "echo '"+announcement+"'; kill -KILL $$")
