@@ -34,8 +34,8 @@ func plainly(method string) func(context.Context, *Play, account) error {
 
 func self(_ *Play, who account) []any { return []any{who.address} }
 
-// somebody returns the receiver as arguments: usually the user, sometimes another one.
-func somebody(p *Play, who account) []any {
+// toReceiver returns the receiver as arguments: usually the user, sometimes another one.
+func toReceiver(p *Play, who account) []any {
 	if p.rng.IntN(5) == 0 {
 		who = p.users[p.rng.IntN(len(p.users))]
 	}
@@ -59,13 +59,14 @@ func gain(ctx context.Context, p *Play, _ account) error {
 }
 
 var plainTurns = []turn{
-	{5, calling("deposit", somebody)},
-	{3, parting("balanceOf", "redeem", func(p *Play, who account) []any { return append(somebody(p, who), who.address) })},
+	{5, calling("deposit", toReceiver)},
+	{3, parting("balanceOf", "redeem",
+		func(p *Play, who account) []any { return append(toReceiver(p, who), who.address) })},
 	{1, gain},
 }
 
 var redeemTurns = []turn{
-	{4, calling("deposit", somebody)},
+	{4, calling("deposit", toReceiver)},
 	{4, parting("balanceOf", "requestRedeem",
 		func(_ *Play, who account) []any { return []any{who.address, who.address} })},
 	{3, func(ctx context.Context, p *Play, who account) error {
@@ -75,7 +76,7 @@ var redeemTurns = []turn{
 		}
 		return p.send(ctx, p.manager, p.at["vault"], "fulfill", who.address, some)
 	}},
-	{5, parting("claimable", "redeem", somebody)},
+	{5, parting("claimable", "redeem", toReceiver)},
 }
 
 var lagoonTurns = []turn{
@@ -84,9 +85,9 @@ var lagoonTurns = []turn{
 	{4, parting("claimableDepositRequest", "deposit", self)},
 	{5, parting("balanceOf", "requestRedeem", self)},
 	{2, plainly("cancelRequestRedeem")},
-	{5, parting("claimableRedeemRequest", "redeem", somebody)},
-	{1, calling("syncDeposit", func(p *Play, who account) []any { return append(somebody(p, who), p.referral()) })},
-	{1, parting("balanceOf", "syncRedeem", somebody)},
+	{5, parting("claimableRedeemRequest", "redeem", toReceiver)},
+	{1, calling("syncDeposit", func(p *Play, who account) []any { return append(toReceiver(p, who), p.referral()) })},
+	{1, parting("balanceOf", "syncRedeem", toReceiver)},
 	{3, valued("updateNewTotalAssets")},
 	{3, valued("settle")},
 }
@@ -110,13 +111,13 @@ func valued(method string) func(context.Context, *Play, account) error {
 }
 
 var yoTurns = []turn{
-	{3, calling("deposit", somebody)},
+	{3, calling("deposit", toReceiver)},
 	{3, func(ctx context.Context, p *Play, who account) error {
 		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address,
 			uint32(7+p.rng.IntN(3)))
 	}},
 	{3, parting("balanceOf", "requestRedeem", func(p *Play, who account) []any {
-		return append(somebody(p, who), who.address, p.rng.IntN(3) == 0)
+		return append(toReceiver(p, who), who.address, p.rng.IntN(3) == 0)
 	})},
 	{2, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "balanceOf", who.address)
@@ -158,14 +159,14 @@ var vedaTurns = []turn{
 		return p.send(ctx, who, p.at["teller"], "depositReferred", p.amount(), p.referral())
 	}},
 	{2, func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["teller"], "bulkDeposit", append([]any{p.amount()}, somebody(p, who)...)...)
+		return p.send(ctx, who, p.at["teller"], "bulkDeposit", append([]any{p.amount()}, toReceiver(p, who)...)...)
 	}},
 	{2, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "balanceOf", who.address)
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, who, p.at["teller"], "withdraw", append([]any{some}, somebody(p, who)...)...)
+		return p.send(ctx, who, p.at["teller"], "withdraw", append([]any{some}, toReceiver(p, who)...)...)
 	}},
 	{4, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "balanceOf", who.address)
@@ -217,7 +218,7 @@ func dollars(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		amount := new(big.Int).Mul(p.amount(), big.NewInt(1e12))
 		referrer := common.Hash{31: byte(p.rng.IntN(3))}
-		return p.send(ctx, who, p.at["deposits"], method, append([]any{amount, referrer}, somebody(p, who)...)...)
+		return p.send(ctx, who, p.at["deposits"], method, append([]any{amount, referrer}, toReceiver(p, who)...)...)
 	}
 }
 
@@ -228,7 +229,7 @@ func shares(method string) func(context.Context, *Play, account) error {
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, who, p.at["redemptions"], method, append([]any{some}, somebody(p, who)...)...)
+		return p.send(ctx, who, p.at["redemptions"], method, append([]any{some}, toReceiver(p, who)...)...)
 	}
 }
 

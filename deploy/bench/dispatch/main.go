@@ -123,4 +123,4 @@ func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) 
 	return ids, nil
 }
 
-func nobody(int) bool { return false }
+func noPartner(int) bool { return false }

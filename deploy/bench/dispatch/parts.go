@@ -17,7 +17,7 @@ import (
 
 // rate: all events are in the topic when the dispatchers start; they deliver as fast as the receiver responds.
 func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
-	ids, err := b.partners(ctx, b.Partners, nobody)
+	ids, err := b.partners(ctx, b.Partners, noPartner)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 
 // drain: a partner comes back after ten minutes, with its breaker open and all its deliveries parked.
 func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
-	ids, err := b.partners(ctx, 1, nobody)
+	ids, err := b.partners(ctx, 1, noPartner)
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func TestLost(t *testing.T) {
 		"given up, but it was not refused": {7, &standing{registry.Failed, 4}, story{posts: four}, false, false},
 		"no endpoint":                      {9, &standing{registry.NoEndpoint, 0}, story{}, false, true},
 		"no endpoint, but there is one":    {7, &standing{registry.NoEndpoint, 0}, story{}, false, false},
-		"sent to nobody":                   {9, &standing{registry.NoEndpoint, 0}, story{posts: posts(1)}, false, false},
+		"sent without a URL":               {9, &standing{registry.NoEndpoint, 0}, story{posts: posts(1)}, false, false},
 	} {
 		id := uuid.New()
 		l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{c.partner: c.opened}}
