@@ -330,8 +330,9 @@ type gatedConn struct {
 	reads *atomic.Int32
 }
 
-func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...driver.PrepareBatchOption) (driver.Batch,
-	error) {
+func (c *gatedConn) PrepareBatch(
+	ctx context.Context, query string, options ...driver.PrepareBatchOption,
+) (driver.Batch, error) {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 	return c.Conn.PrepareBatch(ctx, query, options...)

@@ -378,8 +378,9 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error
 	}, config.NeedSecretKey)
 }
 
-func (cmd partnerRotateSecretCmd) sealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registry.Sealer,
-	error) {
+func (cmd partnerRotateSecretCmd) sealer(
+	ctx context.Context, pool *pgxpool.Pool, key string,
+) (*registry.Sealer, error) {
 	if cmd.LostKey {
 		return registry.NewSealer(key)
 	}

@@ -89,8 +89,9 @@ func (cmd vaultDetectCmd) sameNode(url string) string {
 	return " --rpc URL"
 }
 
-func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client, address common.Address) (*detected,
-	error) {
+func (cmd vaultDetectCmd) look(
+	ctx context.Context, client *ethclient.Client, address common.Address,
+) (*detected, error) {
 	d := &detected{Address: address.Hex(), Presets: []candidate{}}
 	code, err := client.CodeAt(ctx, address, nil)
 	if err != nil {

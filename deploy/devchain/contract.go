@@ -49,8 +49,9 @@ func (c *Contract) call(method string, arguments ...any) transaction {
 }
 
 // create creates a contract, and returns it with the receipt.
-func (c *chain) create(ctx context.Context, from account, name string, arguments ...any) (*Contract, *types.Receipt,
-	error) {
+func (c *chain) create(
+	ctx context.Context, from account, name string, arguments ...any,
+) (*Contract, *types.Receipt, error) {
 	parsed, code := compiled.Contract(name)
 	receipt, err := c.send(ctx, from, func(o *bind.TransactOpts) (*types.Transaction, error) {
 		_, tx, _, err := bind.DeployContract(o, parsed, code, c, arguments...)

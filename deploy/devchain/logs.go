@@ -13,8 +13,9 @@ import (
 
 // Logs requests the logs of some vaults in one block, by the block's hash, and returns them as a record must contain
 // them: for oracles, which use nothing of the code that they judge.
-func Logs(ctx context.Context, node ethereum.LogFilterer, h *types.Header, vaults ...common.Address) (logs []*event.Log,
-	err error) {
+func Logs(
+	ctx context.Context, node ethereum.LogFilterer, h *types.Header, vaults ...common.Address,
+) (logs []*event.Log, err error) {
 	hash := h.Hash()
 	answer, err := node.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: vaults})
 	if err != nil {

@@ -16,8 +16,9 @@ func calling(method string, arguments func(p *Play, who account) []any) func(con
 }
 
 // parting returns a turn in which a user calls the vault with a part of their amount according to the function of.
-func parting(of, method string, arguments func(p *Play, who account) []any) func(context.Context, *Play,
-	account) error {
+func parting(
+	of, method string, arguments func(p *Play, who account) []any,
+) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, of, who.address)
 		if err != nil {

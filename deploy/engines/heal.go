@@ -24,8 +24,9 @@ import (
 //
 // A completed commit is correct on disk but not yet in the broker's memory, which still considers the transaction
 // aborted. heal reports this, and the broker must then be restarted to read its log again.
-func heal(ctx context.Context, addr string, dial func(context.Context, string, string) (net.Conn, error)) (again bool,
-	err error) {
+func heal(
+	ctx context.Context, addr string, dial func(context.Context, string, string) (net.Conn, error),
+) (again bool, err error) {
 	b, err := newBroker(addr, kgo.Dialer(dial))
 	if err != nil {
 		return false, err

@@ -56,8 +56,9 @@ type restore struct {
 // cursor is that of the backup, and ingest continues from it.
 //
 // Restore fences other writers as ingest does. A running ingest stays frozen until the restore ends.
-func Restore(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report,
-	error) {
+func Restore(
+	ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress,
+) (*Report, error) {
 	r := &restore{kafka: kafka, dir: dir, progress: progress}
 	return r.run(ctx, chainID)
 }

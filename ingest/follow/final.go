@@ -125,8 +125,9 @@ func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []nam
 // agreedFinal returns the highest of the named blocks that enough endpoints have in the chain below the block that they
 // name, and that does not contradict the log. If there is none above the current final block, it returns the current
 // one and the contradictions.
-func (f *Follower) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64,
-	[]error) {
+func (f *Follower) agreedFinal(
+	ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal,
+) (uint64, []error) {
 	slices.SortFunc(named, func(a, b namedFinal) int { return cmp.Compare(b.block.Number, a.block.Number) })
 	var faults []error
 	for _, c := range named {

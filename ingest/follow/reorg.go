@@ -164,8 +164,9 @@ func (f *Follower) cutBack(ancestor uint64) (cut []writer.Coverage) {
 
 // branch reads the blocks from the common ancestor, exclusive, to tip, lowest first. If the ancestor is below the final
 // block or the window, deep is the reason why ingest must freeze.
-func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string,
-	err error) {
+func (f *Follower) branch(
+	ctx context.Context, n *rpc.Node, tip *rpc.Header,
+) (branch []*rpc.Header, deep string, err error) {
 	ours := f.writer.State.Window.Hashes()
 	for h := tip; ; {
 		branch = append(branch, h)

@@ -45,8 +45,9 @@ func (f *Follower) Sampling(vaults []common.Address) *rpc.Sampling {
 
 // samplesOf measures the NAV of the sampled vaults at a block, at its hash. If no endpoint has the state of the block
 // any more, there is no sample, and the log continues.
-func (f *Follower) samplesOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) ([]*event.Record,
-	error) {
+func (f *Follower) samplesOf(
+	ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address,
+) ([]*event.Record, error) {
 	plan := f.Sampling(vaults)
 	if plan == nil {
 		return nil, nil

@@ -246,8 +246,9 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 }
 
 // blocks proves consecutive blocks at one endpoint. After an error, at is the block that is not proven.
-func (r *receiptsRun) blocks(ctx context.Context, n *rpc.Node, vaults []common.Address, from, to uint64) (at uint64,
-	err error) {
+func (r *receiptsRun) blocks(
+	ctx context.Context, n *rpc.Node, vaults []common.Address, from, to uint64,
+) (at uint64, err error) {
 	if err := r.pace.WaitN(ctx, int(to-from+1)); err != nil {
 		return from, err
 	}

@@ -85,8 +85,9 @@ func (n *Node) prove(
 // contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
 // called again, since one address may stand for several backends, and then for the receipts, which nodes do not take
 // from the same index.
-func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address, have []*event.Log) ([]*event.Log,
-	error) {
+func (n *Node) proveAll(
+	ctx context.Context, h *Header, vaults []common.Address, have []*event.Log,
+) ([]*event.Log, error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
 	}

@@ -25,8 +25,9 @@ func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answ
 
 // logsOfRange reads the logs of blocks from to to, from the given addresses or, if there are none, from all, in a
 // response of at most most bytes.
-func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addresses []common.Address) (*answer,
-	error) {
+func (n *Node) logsOfRange(
+	ctx context.Context, most int, from, to uint64, addresses []common.Address,
+) (*answer, error) {
 	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)}
 	if len(addresses) > 0 {
 		filter["address"] = addresses

@@ -458,8 +458,9 @@ func (b *blockRead) prove(ctx context.Context, n *Node, vaults []common.Address)
 
 // endOf returns the vaults' logs in the last block of a commit, whose header was read only now: the given ones or, if
 // its bloom shows that there are more, all. foreign is true if the logs belong to another chain than the header.
-func (r *Reader) endOf(ctx context.Context, n *Node, h *Header, logs []*event.Log) (_ []*event.Log, foreign bool,
-	err error) {
+func (r *Reader) endOf(
+	ctx context.Context, n *Node, h *Header, logs []*event.Log,
+) (_ []*event.Log, foreign bool, err error) {
 	if r.proof != proof.None {
 		if err := n.HasBloom(h); err != nil {
 			return nil, false, err

@@ -297,8 +297,9 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
 // covered.
-func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, tip *rpc.Header, address common.Address) (o Outcome,
-	err error) {
+func (r *Registrar) restoreVault(
+	ctx context.Context, n *rpc.Node, tip *rpc.Header, address common.Address,
+) (o Outcome, err error) {
 	have := r.writer.State.CoverageOf(address)
 	switch {
 	case have == nil:

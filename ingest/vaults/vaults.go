@@ -243,8 +243,9 @@ func (r *Registrar) apart(v vault) error {
 
 // describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
 // without decimals or an asset its amounts mean nothing.
-func (r *Registrar) describe(ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64) (*event.Vault,
-	error) {
+func (r *Registrar) describe(
+	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64,
+) (*event.Vault, error) {
 	q := questions{Registrar: r, ctx: ctx, node: n, at: tip, vault: v.Address}
 	given := r.specOf(v)
 	fact, err := given.record(v.Address, start, v.Name)

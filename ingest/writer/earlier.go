@@ -43,8 +43,9 @@ func (e *earlier) close() {
 // those of blocks that the referral topics have passed: the others are written when their blocks are deep enough. A
 // referral that is written twice has the same event id, so neither a crash before the command ended nor a second
 // command changes anything.
-func (w *Writer) SendEarlier(ctx context.Context, vault common.Address, partner uint32) (written int, ended bool,
-	err error) {
+func (w *Writer) SendEarlier(
+	ctx context.Context, vault common.Address, partner uint32,
+) (written int, ended bool, err error) {
 	record := w.State.CoverageOf(vault).record
 	if e := w.earlier; e != nil && (e.vault != vault || e.partner != partner || e.record != record) {
 		w.endEarlier()

@@ -43,8 +43,9 @@ func (l Log) Cursor(ctx context.Context) (*event.Cursor, error) {
 // Mapped reads the newest record of each vault, at which the cursor points: it determines how the vault's logs are read
 // and mapped, regardless of the configuration. A cursor of an earlier version has no such pointers; its vaults have the
 // mapping of the reference contracts.
-func (l Log) Mapped(ctx context.Context, cursor *event.Cursor) (*mapping.Vaults, map[common.Address]*event.Vault,
-	error) {
+func (l Log) Mapped(
+	ctx context.Context, cursor *event.Cursor,
+) (*mapping.Vaults, map[common.Address]*event.Vault, error) {
 	mapped, err := mapping.NewVaults()
 	if err != nil {
 		return nil, nil, err

@@ -245,8 +245,9 @@ const (
 )
 
 // readRows reads some columns of the live rows with some keys: those whose signs add up to 1.
-func readRows(ctx context.Context, conn driver.Conn, columns string, keys []string) (live []readmodel.ListRow,
-	err error) {
+func readRows(
+	ctx context.Context, conn driver.Conn, columns string, keys []string,
+) (live []readmodel.ListRow, err error) {
 	reader := readmodel.ListsTable.NewReader(columns)
 	signs := map[readmodel.ListRow]int{}
 	err = ask(ctx, conn, strings.Replace(sqlRows, "{columns}", reader.SQL, 1), keys, func(rows driver.Rows) error {

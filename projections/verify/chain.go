@@ -374,8 +374,9 @@ func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) 
 
 // replaced finds out why a node rejects a request about a block. The node may no longer have the block, which every
 // node reports differently, so the hash that it has at the height decides. Any other reason is an error.
-func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string,
-	err error) {
+func (c *chainCheck) replaced(
+	ctx context.Context, number uint64, hash common.Hash, fault error,
+) (difference string, err error) {
 	var refused rpc.Error
 	if !errors.As(fault, &refused) {
 		return "", fault

@@ -156,8 +156,9 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 
 // wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
 // its definition; nothing if a unit has corrected it since.
-func (d *definitions) wrongRows(ctx context.Context, conn driver.Conn, wrong map[string]uint64) (map[string]string,
-	error) {
+func (d *definitions) wrongRows(
+	ctx context.Context, conn driver.Conn, wrong map[string]uint64,
+) (map[string]string, error) {
 	held, given := lineCounts{}, lineCounts{}
 	seq, err := held.add(ctx, conn, wrong, d.pieces, "lists", "sign")
 	if err != nil {

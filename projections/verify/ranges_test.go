@@ -17,8 +17,9 @@ import (
 
 // loses removes a vault's third block with logs from a log, as if a backfill had lost it: both its logs and its
 // record.
-func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) (lost uint64, _ *event.Cursor,
-	_ []*event.Record) {
+func loses(
+	cursor *event.Cursor, records []*event.Record, vault common.Address,
+) (lost uint64, _ *event.Cursor, _ []*event.Record) {
 	var numbers []uint64
 	for _, r := range records {
 		if l := r.GetLog(); common.BytesToAddress(l.GetAddress()) == vault {

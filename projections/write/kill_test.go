@@ -286,8 +286,9 @@ func (c *crashingConn) Exec(ctx context.Context, query string, args ...any) erro
 	return c.Conn.Exec(ctx, query, args...)
 }
 
-func (c *crashingConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch,
-	error) {
+func (c *crashingConn) PrepareBatch(
+	ctx context.Context, query string, opts ...driver.PrepareBatchOption,
+) (driver.Batch, error) {
 	if !c.goesOn(query) {
 		return nil, errDied
 	}

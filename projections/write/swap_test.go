@@ -35,8 +35,9 @@ func newFaultyConn(conn driver.Conn,
 	return &faultyConn{Conn: conn, send: send, inserts: map[string]int{}, queried: make(chan struct{}, 1000)}
 }
 
-func (c *faultyConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch,
-	error) {
+func (c *faultyConn) PrepareBatch(
+	ctx context.Context, query string, opts ...driver.PrepareBatchOption,
+) (driver.Batch, error) {
 	batch, err := c.Conn.PrepareBatch(ctx, query, opts...)
 	if err != nil {
 		return nil, err

@@ -181,8 +181,9 @@ func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, si
 func (q *Page[A, R]) far(offset uint64) bool { return q.places != nil && offset >= deepFrom }
 
 // After returns the entries that follow a place, and the place of the last one; nil means the beginning of the list.
-func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) (rows []R, last *Place,
-	err error) {
+func (q *Page[A, R]) After(
+	ctx context.Context, p *Pin, args A, place *Place, size int,
+) (rows []R, last *Place, err error) {
 	rows, err = q.read(ctx, p, args, place, 0, size)
 	if len(rows) > 0 {
 		at := any(&rows[len(rows)-1]).(entry).entry().Place()

@@ -32,8 +32,9 @@ func usersAt(l *readtest.Log, seq, block uint64) uint64 {
 }
 
 // answer makes an answer that contains the number of users, and counts the attempts.
-func answer(w *readtest.World, t *testing.T, s *state.Snapshot, asOfBlock *uint64) (p *ask.Pin, n uint64, tries int,
-	err error) {
+func answer(
+	w *readtest.World, t *testing.T, s *state.Snapshot, asOfBlock *uint64,
+) (p *ask.Pin, n uint64, tries int, err error) {
 	t.Helper()
 	p, err = ask.Answer(t.Context(), w.Watcher, s, asOfBlock, func(ctx context.Context, p *ask.Pin) (err error) {
 		tries++

@@ -155,8 +155,9 @@ func countOfOwner(ctx context.Context, p *ask.Pin, in ofVoided) (int64, error) {
 
 // count returns how many deposits an owner has in a range of blocks, where number is that of some totals. Deposits from
 // before the range that became void within it are in the growth of the totals, but not in the list.
-func count(ctx context.Context, p *ask.Pin, whose ask.Whose, in ofVoided, number func(*ask.Sums) uint64) (int64,
-	error) {
+func count(
+	ctx context.Context, p *ask.Pin, whose ask.Whose, in ofVoided, number func(*ask.Sums) uint64,
+) (int64, error) {
 	total, err := ask.Growth(ctx, p, whose, in.Blocks, number)
 	if err != nil || in.First == 0 || in.Last < in.First || len(in.Scopes) == 0 {
 		return total, err

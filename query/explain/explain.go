@@ -289,8 +289,9 @@ func (t *target) listed(ctx context.Context, p *ask.Pin, partner *serve.Partner)
 
 // totals returns the totals in each vault of the user or partner whose number it is, or else those of each vault
 // itself. A vault without any is not included.
-func (t *target) totals(ctx context.Context, p *ask.Pin, partner *serve.Partner) (map[common.Address]*ask.Totals,
-	error) {
+func (t *target) totals(
+	ctx context.Context, p *ask.Pin, partner *serve.Partner,
+) (map[common.Address]*ask.Totals, error) {
 	var of ask.Whose
 	switch t.number.of {
 	case ofUser:

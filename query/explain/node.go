@@ -108,8 +108,9 @@ func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*
 // methodNotFound is the JSON-RPC error code for an unknown method.
 const methodNotFound = -32601
 
-func (n *Node) ask(ctx context.Context, pay func() error, method string, params ...any) (raw json.RawMessage,
-	err error) {
+func (n *Node) ask(
+	ctx context.Context, pay func() error, method string, params ...any,
+) (raw json.RawMessage, err error) {
 	if err := pay(); err != nil {
 		return nil, err
 	}

@@ -71,8 +71,9 @@ func (r *Request) AsFile() bool { return r.format != "" }
 // Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
 // rows are read at once, while an error can still be reported, and each later batch while the previous one is
 // written. If the file's block is rewritten meanwhile, the file is cut off.
-func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error)) (*Answer,
-	error) {
+func Whole[T any](
+	ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error),
+) (*Answer, error) {
 	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), next,
 		func(ctx context.Context) error { return r.Settled(ctx, p) })
 }

@@ -36,8 +36,9 @@ const (
 //
 // A response that is short, because the chain was reorganised since an earlier call of the handler, is returned and
 // not sent.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) (*finished,
-	error) {
+func (s *Server) stream(
+	w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration,
+) (*finished, error) {
 	end := time.Now().Add(limit)
 	r.readParams()
 	leave, err := of.acquire(r.Context, r.holder())

@@ -195,8 +195,9 @@ func (w *Watcher) look(ctx context.Context) error {
 }
 
 // snapshotOf reads the newest state of a generation; it returns was if nothing changed.
-func (w *Watcher) snapshotOf(ctx context.Context, source *Source, building bool, was *Snapshot) (s *Snapshot,
-	err error) {
+func (w *Watcher) snapshotOf(
+	ctx context.Context, source *Source, building bool, was *Snapshot,
+) (s *Snapshot, err error) {
 	known := was != nil && was.Generation == source.ID && was.Partial == building
 	if building {
 		s, err = lookBuilding(ctx, source)

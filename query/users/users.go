@@ -199,8 +199,9 @@ func (o order) beginning() place {
 
 // rank sorts all users by their values at the pin's block, and returns some of them after a place, and the place of
 // the last one.
-func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offset, rows uint64, after place) ([]addedUp,
-	place, error) {
+func (o order) rank(
+	ctx context.Context, p *ask.Pin, vault common.Address, offset, rows uint64, after place,
+) ([]addedUp, place, error) {
 	after.Offset, after.Rows = offset, rows
 	users, err := whole[o.of].Rows(ctx, p, ofWhole{lists[o.by], vault, o.by == firstSeen, after})
 	if len(users) > 0 {

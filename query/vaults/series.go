@@ -198,8 +198,9 @@ type found struct {
 }
 
 // points reads the buckets of a time range, and makes points of them.
-func points(ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span serve.Span, now int64) ([]pointJSON,
-	error) {
+func points(
+	ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span serve.Span, now int64,
+) ([]pointJSON, error) {
 	e := b.within(span)
 	f, err := find(ctx, p, v.Address, b, e)
 	if err != nil {

@@ -28,8 +28,9 @@ var yieldDays = [...]int64{1, 7, 30, 90}
 // in force now. There is none over more days than there are NAVs, and none from a NAV of zero. The number of days since
 // the first NAV counts complete days. The next block may change a yield if its first NAV is not the newest one, and may
 // add one if there was no NAV early enough; the time since the first NAV grows with each block.
-func gains(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (last []yieldJSON, sinceFirst *yieldJSON,
-	err error) {
+func gains(
+	ctx context.Context, p *ask.Pin, v *state.Vault, now int64,
+) (last []yieldJSON, sinceFirst *yieldJSON, err error) {
 	all := ask.OfVault{Vault: v.Address, Kind: ask.Valuation, Blocks: ask.Blocks{Last: p.Block}}
 	first := all
 	first.Oldest = true

@@ -113,8 +113,9 @@ func Rights(user string, chainID uint64) []Right {
 // exist has no rights yet, and if a topic may not be described, its other rights are not
 // reported. Lacking tries no operation; for a group or a transactional id it only learns
 // whether Describe is allowed, which the required right implies.
-func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, unreported []Right,
-	err error) {
+func Lacking(
+	ctx context.Context, adm *kadm.Client, user string, chainID uint64,
+) (lacking, unreported []Right, err error) {
 	for _, r := range Rights(user, chainID) {
 		var may, known bool
 		switch r.Kind {

@@ -65,8 +65,9 @@ func (c *Client) Post(ctx context.Context, path string, value any) (*http.Respon
 	return c.do(ctx, http.MethodPost, path, nil, body)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, parameters url.Values, body []byte) (*http.Response,
-	error) {
+func (c *Client) do(
+	ctx context.Context, method, path string, parameters url.Values, body []byte,
+) (*http.Response, error) {
 	to := c.base
 	to.Path = strings.TrimSuffix(to.Path, "/") + path
 	to.RawQuery = parameters.Encode()

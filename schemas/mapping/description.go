@@ -43,8 +43,9 @@ type Range struct {
 
 // ParseFile parses and checks a mapping, or the description of a vault, which has the key `presets`; the other one is
 // nil. preset returns a mapping that a description names; its error counts as a mistake. The error is Mistakes.
-func ParseFile(file string, text []byte, preset func(name string) (*Mapping, error)) (m *Mapping, d *Description,
-	err error) {
+func ParseFile(
+	file string, text []byte, preset func(name string) (*Mapping, error),
+) (m *Mapping, d *Description, err error) {
 	c := &checker{file: file}
 	if root := c.document(text); root != nil && describes(root) {
 		d = c.vault(root, preset)

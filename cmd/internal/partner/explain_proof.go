@@ -102,8 +102,9 @@ func (p *prover) proof(ctx context.Context, e *explainedEvent, proven *int64) (s
 var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
 
 // read maps a proven log with the other logs of its transaction, which can complete it.
-func (p *prover) read(vault common.Address, header *types.Header, tx []*types.Log, proven int) (known *mapping.Event,
-	effects []mapping.Effect, failed error) {
+func (p *prover) read(
+	vault common.Address, header *types.Header, tx []*types.Log, proven int,
+) (known *mapping.Event, effects []mapping.Effect, failed error) {
 	var logs []mapping.Log
 	target := 0
 	for i, l := range tx {

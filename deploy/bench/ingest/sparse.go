@@ -77,8 +77,9 @@ const (
 // name the block. It also extrapolates the count to a million blocks, because a longer history adds only ranges of the
 // maximum length and the headers of their commits. numberOf returns the number of a block by its hash, or 0 if the hash
 // is not a block's, for example a transaction's: such calls count too.
-func (t traffic) history(first, tip uint64, numberOf func(common.Hash) (uint64, error)) (calls int, perMillion float64,
-	err error) {
+func (t traffic) history(
+	first, tip uint64, numberOf func(common.Hash) (uint64, error),
+) (calls int, perMillion float64, err error) {
 	if tip < first+window {
 		return 0, 0, fmt.Errorf("count the calls of the history: %d blocks are all in the window", tip-first+1)
 	}

@@ -77,8 +77,9 @@ func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 func (w *world) newestKnown() uint64 { return w.block.Load() - 2*8 }
 
 // take reads a list as of a block, to its end or up to the maximum number of rows.
-func (w *world) take(ctx context.Context, addr, list string, block uint64) (rows, bytes int, took time.Duration,
-	err error) {
+func (w *world) take(
+	ctx context.Context, addr, list string, block uint64,
+) (rows, bytes int, took time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()

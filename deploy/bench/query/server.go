@@ -43,8 +43,9 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more .
 }
 
 // serveLive is serve with the cache off while the chain grows. stop ends ctx and the chain.
-func (w *world) serveLive(ctx context.Context, binary string, more ...string) (_ context.Context, s *server,
-	stop func(), err error) {
+func (w *world) serveLive(
+	ctx context.Context, binary string, more ...string,
+) (_ context.Context, s *server, stop func(), err error) {
 	if s, err = w.serve(ctx, binary, 0, more...); err != nil {
 		return nil, nil, nil, err
 	}

@@ -170,8 +170,9 @@ func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, las
 
 // rebuild times a second generation next to the first, up to the switch, the comparison included, and returns the
 // engine's CPU time per event in microseconds, up to the end of the merges.
-func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs uint64) (took time.Duration,
-	micros float64, err error) {
+func (b *benchmark) rebuild(
+	ctx context.Context, e *system, spent *meter, logs uint64,
+) (took time.Duration, micros float64, err error) {
 	bench.Say("rebuilding beside it")
 	if _, err := spent.read(); err != nil { // start measuring here
 		return 0, 0, err

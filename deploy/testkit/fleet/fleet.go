@@ -71,8 +71,9 @@ type Fleet struct {
 // New builds navlog and starts ClickHouse, PostgreSQL and the chain, with contracts and some traffic; it creates the
 // partners and starts their receiver. It starts no program. kafka starts the brokers in a folder at the same time, and
 // returns their addresses; the caller stops them after Close. With nil the fleet has the embedded Kafka.
-func New(ctx context.Context, o Options, kafka func(ctx context.Context, dir string) ([]string, error)) (_ *Fleet,
-	err error) {
+func New(
+	ctx context.Context, o Options, kafka func(ctx context.Context, dir string) ([]string, error),
+) (_ *Fleet, err error) {
 	f := &Fleet{options: o}
 	defer func() {
 		if err != nil {

@@ -125,8 +125,9 @@ func (h *History) read(ctx context.Context, client *ethclient.Client, deployed *
 	return h.append(logs)
 }
 
-func readVault(ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64) (vault,
-	error) {
+func readVault(
+	ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64,
+) (vault, error) {
 	v := vault{address: address, startBlock: startBlock}
 	call := &bind.CallOpts{Context: ctx}
 	contract := devchain.At(client, "ReferenceVault", address)

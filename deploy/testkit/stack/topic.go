@@ -11,8 +11,9 @@ import (
 
 // Records returns the records of a topic up to its committed end, each partition in its order. With
 // kgo.ReadUncommitted() those of aborted transactions are among them.
-func Records(ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel) (records []*kgo.Record,
-	err error) {
+func Records(
+	ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel,
+) (records []*kgo.Record, err error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
