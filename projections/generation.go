@@ -66,6 +66,8 @@ type list struct {
 	all    []generation
 	live   int32 // 0 if none is live
 	newest int32 // the highest existing id
+	// dropped are the ids of the generations that were dropped.
+	dropped []int32
 	// refusal is the reason why the live generation cannot be written.
 	refusal error
 }
@@ -97,6 +99,9 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 		}
 		if writable(g.State) {
 			l.all = append(l.all, g)
+		}
+		if g.State == registry.Dropped {
+			l.dropped = append(l.dropped, g.ID)
 		}
 		building = building || g.State == registry.Building
 	}

@@ -2,6 +2,8 @@ package projections
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -29,8 +31,8 @@ func (l *list) surplus(keep int) int32 {
 }
 
 // retire drops a surplus generation, in the background: its writer here releases the lease when a later call sees the
-// list. Nothing is dropped unless the live generation follows the log. Like `navlog projection drop`, it does not drop
-// a generation that is read.
+// list. If there is none, it completes a drop that was interrupted. Nothing is dropped unless the live generation
+// follows the log. Like `navlog projection drop`, it does not drop a generation that is read.
 func (p *Projections) retire(ctx context.Context, l *list) {
 	r := &p.roster
 	if r.retiring != nil {
@@ -41,24 +43,50 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 			return
 		}
 	}
-	live, id := r.keepers[l.live], l.surplus(p.config.Standbys)
-	if id == 0 || live == nil || live.fault() != nil || live.board.get().State != Following ||
+	live := r.keepers[l.live]
+	if live == nil || live.fault() != nil || live.board.get().State != Following ||
 		time.Since(r.retried) < retryRetiring {
 		return
 	}
 	r.retiring = make(chan struct{})
 	go func(ended chan struct{}) {
 		defer close(ended)
-		o, err := NewOperator(p.chainID, p.kafka, p.clickhouse, p.pool)
-		if err == nil {
-			err = o.Drop(ctx, id)
-			o.Close()
+		id, err := l.surplus(p.config.Standbys), error(nil)
+		if id == 0 {
+			id, err = p.interrupted(ctx, l)
+		}
+		if id != 0 && err == nil {
+			err = p.drop(ctx, id)
 		}
 		switch {
-		case err == nil:
+		case err == nil && id != 0:
 			p.log.Info("surplus generation dropped", "generation", id, "standbys", p.config.Standbys)
-		case ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil:
 			p.log.Warn("surplus generation not dropped, retrying", "generation", id, "error", err)
 		}
 	}(r.retiring)
+}
+
+// interrupted returns a dropped generation whose database still exists; 0 if there is none. The list shows the drop
+// first, so one that was interrupted, or that ClickHouse refused, leaves the database.
+func (p *Projections) interrupted(ctx context.Context, l *list) (int32, error) {
+	var databases []string
+	if err := p.conn.QueryRow(ctx, "SELECT groupArray(name) FROM system.databases").Scan(&databases); err != nil {
+		return 0, fmt.Errorf("list the databases of ClickHouse: %w", err)
+	}
+	for _, id := range l.dropped {
+		if slices.Contains(databases, p.clickhouse.Database(id)) {
+			return id, nil
+		}
+	}
+	return 0, nil
+}
+
+func (p *Projections) drop(ctx context.Context, id int32) error {
+	o, err := NewOperator(p.chainID, p.kafka, p.clickhouse, p.pool)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	return o.Drop(ctx, id)
 }

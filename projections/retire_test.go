@@ -54,6 +54,30 @@ func TestRetiringEnds(t *testing.T) {
 	<-p.roster.retiring
 }
 
+// TestInterruptedDropIsCompleted: a drop that ended between the list and the database, with the projector or because
+// ClickHouse refused it, is completed.
+func TestInterruptedDropIsCompleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	for id, state := range map[int32]string{1: registry.Dropped, 2: registry.Dropped, 3: registry.Live} {
+		w.registered(t, id, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), state)
+	}
+	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
+	p, _ := w.projector(t)
+	start(t, p)
+	wait.Until(t, func() error {
+		tables, err := readmodel.Tables(t.Context(), w.conn, w.ch.Database(2))
+		if err == nil && len(tables) > 0 {
+			err = fmt.Errorf("dropped generation 2 has tables: %v", tables)
+		}
+		return err
+	})
+	reaches(t, p, s.Seq())
+	wantStates(t, w.operator(t), "1 dropped, 2 dropped, 3 live")
+}
+
 // TestUnwritten: a generation that its projector cannot write any more has a note with the reason in the list, and no
 // other one does.
 func TestUnwritten(t *testing.T) {
