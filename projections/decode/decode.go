@@ -50,13 +50,13 @@ var errMangled = errors.New("it is not the protobuf of a record")
 // those that it is created with and then of those that it reads. Only one goroutine may use it. It reuses memory across
 // records: one slice for the effects of all, and the topics of the current log.
 type Decoder struct {
-	chainID uint64
-	vaults  *mapping.Vaults
-	last    *mapping.Sources // sources of the last log: most logs are of the same vault
-	effects []mapping.Effect
-	topics  [maxTopics]common.Hash
-	mapped  mapping.Log // the log that is being mapped
-	waiting []waiting   // logs of the current unit
+	chainID  uint64
+	vaults   *mapping.Vaults
+	last     *mapping.Sources // sources of the last log: most logs are of the same vault
+	effects  []mapping.Effect
+	topics   [maxTopics]common.Hash
+	mapped   mapping.Log // the log that is being mapped
+	deferred []deferred  // logs of the current unit
 }
 
 // NewDecoder returns a decoder for the log of a chain. vaults has the mappings that are known before the log is read.
@@ -64,9 +64,9 @@ func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
 	return &Decoder{chainID: chainID, vaults: vaults}
 }
 
-// waiting is a log that is mapped when its unit is complete, because its effects may depend on another log of its
+// deferred is a log that is mapped when its unit is complete, because its effects may depend on another log of its
 // transaction.
-type waiting struct {
+type deferred struct {
 	fact    *Fact
 	sources *mapping.Sources
 	log     mapping.Log
@@ -174,31 +174,31 @@ func (d *Decoder) sample(f *Fact, m []byte) error {
 
 // unit maps the logs of the completed unit: the logs of one transaction for one vault together, in chain order.
 func (d *Decoder) unit() {
-	if len(d.waiting) == 0 {
+	if len(d.deferred) == 0 {
 		return
 	}
-	apart := func(a, b waiting) int {
+	apart := func(a, b deferred) int {
 		x, y := a.fact, b.fact
 		return cmp.Or(x.Log.Vault.Cmp(y.Log.Vault), cmp.Compare(x.Log.Block, y.Log.Block), x.Hash.Cmp(y.Hash),
 			x.Log.Tx.Cmp(y.Log.Tx), cmp.Compare(x.Sign, y.Sign))
 	}
-	slices.SortStableFunc(d.waiting, func(a, b waiting) int {
+	slices.SortStableFunc(d.deferred, func(a, b deferred) int {
 		return cmp.Or(apart(a, b), cmp.Compare(a.fact.Log.Index, b.fact.Log.Index))
 	})
-	for start, i := 0, 1; i <= len(d.waiting); i++ {
-		if i == len(d.waiting) || apart(d.waiting[start], d.waiting[i]) != 0 {
-			transaction(d.waiting[start:i])
+	for start, i := 0, 1; i <= len(d.deferred); i++ {
+		if i == len(d.deferred) || apart(d.deferred[start], d.deferred[i]) != 0 {
+			transaction(d.deferred[start:i])
 			start = i
 		}
 	}
-	clear(d.waiting)
-	d.waiting = d.waiting[:0]
+	clear(d.deferred)
+	d.deferred = d.deferred[:0]
 }
 
 // transaction maps the logs of a transaction.
-func transaction(all []waiting) {
+func transaction(all []deferred) {
 	var logs []mapping.Log
-	var of []*waiting
+	var of []*deferred
 	for i := range all {
 		if w := &all[i]; w.odd {
 			w.fact.Quarantined = true
@@ -318,7 +318,7 @@ func (d *Decoder) log(f *Fact, m, record []byte) error {
 		}
 		f.Named = known.Name
 		d.mapped.Topics = slices.Clone(d.mapped.Topics)
-		d.waiting = append(d.waiting, waiting{f, sources, d.mapped, odd, record})
+		d.deferred = append(d.deferred, deferred{f, sources, d.mapped, odd, record})
 		return nil
 	}
 	before := len(d.effects)

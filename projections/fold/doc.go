@@ -1,6 +1,6 @@
 // Package fold computes the rows that units of the log add to the two tables of a generation.
 //
-// The rows of events follow from each record, without look-ups (Event). The rows of lists follow from the units and
+// The rows of events follow from each record, without look-ups (Events). The rows of lists follow from the units and
 // from the live rows of the keys that the units name (Lists):
 //
 //	named keys ──▶ live rows ──clip at the ancestor──▶ state before the unit ──fold──▶ state after it

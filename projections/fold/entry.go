@@ -89,11 +89,11 @@ func (e *entry) clip(ancestor uint64) bool {
 
 func (e *entry) open() bool { return e.ClosedBlock == readmodel.Never }
 
-// waits reports whether the entry is waiting for its group to be priced or funded.
-func (e *entry) waits() bool { return e.Grouped && e.left() == readmodel.Never }
+// pending reports whether the entry waits for its group to be priced or funded.
+func (e *entry) pending() bool { return e.Grouped && e.pendingUntil() == readmodel.Never }
 
-// left is the block in which a grouped entry stopped waiting for its group.
-func (e *entry) left() uint64 {
+// pendingUntil is the block in which a grouped entry stopped waiting for its group.
+func (e *entry) pendingUntil() uint64 {
 	if e.Kind == readmodel.Deposit {
 		return min(e.PricedBlock, e.ClosedBlock)
 	}
@@ -171,8 +171,8 @@ func (e *entry) groupRows(add func(readmodel.ListRow)) {
 	if !e.Grouped {
 		return
 	}
-	add(e.row(readmodel.Groups, e.Vault, e.left()))
-	row := e.row(readmodel.Groups, e.User, e.left())
+	add(e.row(readmodel.Groups, e.Vault, e.pendingUntil()))
+	row := e.row(readmodel.Groups, e.User, e.pendingUntil())
 	row.Scope = e.Vault
 	add(row)
 }

@@ -51,7 +51,7 @@ func (s *state) take(facts ...decode.Fact) {
 	for i := range facts {
 		for j := range facts[i].Effects {
 			e := entryOf(&facts[i], j)
-			s.name(&e)
+			s.addKeys(&e, facts[i].Sign)
 		}
 	}
 	s.fold(&decode.Unit{Facts: decode.Batch{facts}})
@@ -59,19 +59,19 @@ func (s *state) take(facts ...decode.Fact) {
 
 // settle makes the current state the previous one.
 func (s *state) settle() {
-	for _, all := range []map[entryKey]*story{s.requests, s.deposits} {
+	for _, all := range []map[entryKey]*pair[entry]{s.requests, s.deposits} {
 		for _, e := range all {
-			if e.old = nil; e.now != nil {
-				old := *e.now
-				e.old = &old
+			if e.before = nil; e.after != nil {
+				old := *e.after
+				e.before = &old
 			}
 		}
 	}
 	for _, t := range s.totals {
-		t.old = slices.Clone(t.now)
+		t.before = slices.Clone(t.after)
 	}
 	for _, m := range s.members {
-		m.old = m.now
+		m.before = m.after
 	}
 	clear(s.logs)
 }
@@ -80,19 +80,19 @@ func (s *state) settle() {
 func (s *state) lines() (out []string) {
 	fresh := *s
 	fresh.logs = nil
-	fresh.requests, fresh.deposits, fresh.totals, fresh.members = map[entryKey]*story{}, map[entryKey]*story{},
+	fresh.requests, fresh.deposits, fresh.totals, fresh.members = map[entryKey]*pair[entry]{}, map[entryKey]*pair[entry]{},
 		map[totalKey]*total{}, map[memberKey]*member{}
 	for k, e := range s.requests {
-		fresh.requests[k] = &story{now: e.now}
+		fresh.requests[k] = &pair[entry]{after: e.after}
 	}
 	for k, e := range s.deposits {
-		fresh.deposits[k] = &story{now: e.now}
+		fresh.deposits[k] = &pair[entry]{after: e.after}
 	}
 	for k, t := range s.totals {
-		fresh.totals[k] = &total{now: t.now}
+		fresh.totals[k] = &total{after: t.after}
 	}
 	for k, m := range s.members {
-		fresh.members[k] = &member{now: m.now}
+		fresh.members[k] = &member{pair: pair[first]{after: m.after}}
 	}
 	fresh.difference(func(_ int8, row readmodel.ListRow) { out = append(out, readmodel.ListsTable.Line(&row)) })
 	slices.Sort(out)
@@ -126,7 +126,7 @@ func TestRequests(t *testing.T) {
 		}
 		s := folded(facts...)
 		var got [3]uint64
-		if q := s.requests[entryKey{vault: vault, id: 5}].now; q != nil {
+		if q := s.requests[entryKey{vault: vault, id: 5}].after; q != nil {
 			got = [3]uint64{q.Block, q.FundedBlock, q.ClosedBlock}
 		}
 		if got != c.want || len(s.impossible) != c.impossible {
@@ -183,7 +183,7 @@ events:
 			must(t, err)
 			s.take(facts...)
 			in = nil
-			v := s.totals[totalsOf(vault, vault)].now.newest()
+			v := s.totals[totalsOf(vault, vault)].after.newest()
 			if v.Nav.ToBig().Cmp(nav) != 0 || v.Assets.ToBig().Cmp(assets) != 0 {
 				t.Errorf("%s, shares of %d decimals, an asset of %d: NAV %s and assets %s, want %s and %s",
 					what, c.shares, c.asset, v.Nav.Dec(), v.Assets.Dec(), nav, assets)
@@ -252,7 +252,7 @@ func TestClip(t *testing.T) {
 			t.Errorf("clipped at block %d the difference gives\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"),
 				strings.Join(want.lines(), "\n"))
 		}
-		s.waiting()
+		s.reindex()
 		s.take(all[ancestor:]...) // the same branch again
 		s.difference(func(sign int8, row readmodel.ListRow) {
 			if !slices.Contains([]readmodel.List{readmodel.PartnerEvents, readmodel.UserEvents, readmodel.VaultEvents},
@@ -296,11 +296,11 @@ func TestSweeps(t *testing.T) {
 		}
 		s := folded(c.facts...)
 		for k, d := range s.deposits {
-			if d.now.ClosedBlock != c.want[k.id] {
-				t.Errorf("%s: deposit %d is swept in block %d, want %d", name, k.id, d.now.ClosedBlock, c.want[k.id])
+			if d.after.ClosedBlock != c.want[k.id] {
+				t.Errorf("%s: deposit %d is swept in block %d, want %d", name, k.id, d.after.ClosedBlock, c.want[k.id])
 			}
 		}
-		n := s.totals[totalsOf(vault, vault)].now.newest()
+		n := s.totals[totalsOf(vault, vault)].after.newest()
 		if got := fmt.Sprint(n.Swept, n.SweptAssets.Uint64(), n.SweptTo); got != c.total {
 			t.Errorf("%s: swept are %s, want %s", name, got, c.total)
 		}
@@ -339,10 +339,10 @@ func TestChainOrder(t *testing.T) {
 	early.Log.Vault = other
 	s := newState([]common.Address{vault, other})
 	s.take(late, early)
-	if m := s.members[memberKey{user: alice}].now; m.block != 4 || m.ts != 40 {
+	if m := s.members[memberKey{user: alice}].after; m.block != 4 || m.ts != 40 {
 		t.Errorf("alice is seen in block %d, want 4", m.block)
 	}
-	if n := s.totals[totalsOf(common.Address{}, common.Address{})].now; len(n) != 1 || n[0].Block != 4 {
+	if n := s.totals[totalsOf(common.Address{}, common.Address{})].after; len(n) != 1 || n[0].Block != 4 {
 		t.Errorf("the number of users is %+v", n)
 	}
 }

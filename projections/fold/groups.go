@@ -39,24 +39,26 @@ type requestName struct {
 	source common.Hash
 }
 
-// named collects what effects refer to by other means than the numbers of requests.
-type named struct {
-	ids     map[entryKey]bool        // of voided deposits
-	unowned map[requestName][]uint64 // requests with claims that name no owner, and the blocks of these claims
-	sources map[requestName]bool
-	groups  map[groupedKey]bool
+// targets are the deposits and requests to which effects refer, except by the numbers of requests.
+type targets struct {
+	deposits map[entryKey]bool         // numbers of voided and retracted deposits
+	swept    map[common.Address]uint64 // the highest number that sweeps name, by vault; 0 if all of them are retracted
+	unowned  map[requestName][]uint64  // requests with claims that name no owner, and the blocks of these claims
+	sources  map[requestName]bool
+	groups   map[groupedKey]bool
 	// lines are users whose oldest requests are claimed, with the shares of all their claims, retracted ones included.
 	lines   map[totalKey]*readmodel.Amount
 	derived map[derivedKey]bool
 }
 
-func newNamed() named {
-	return named{ids: map[entryKey]bool{}, unowned: map[requestName][]uint64{}, sources: map[requestName]bool{},
-		groups: map[groupedKey]bool{}, lines: map[totalKey]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
+func newTargets() targets {
+	return targets{deposits: map[entryKey]bool{}, swept: map[common.Address]uint64{},
+		unowned: map[requestName][]uint64{}, sources: map[requestName]bool{}, groups: map[groupedKey]bool{},
+		lines: map[totalKey]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
 }
 
 // line records the shares that an effect takes out of the line of its user.
-func (n *named) line(e *entry) {
+func (n *targets) line(e *entry) {
 	k := userIn(e.User, e.Vault)
 	if n.lines[k] == nil {
 		n.lines[k] = new(readmodel.Amount)
@@ -64,67 +66,70 @@ func (n *named) line(e *entry) {
 	n.lines[k].Add(n.lines[k], &e.Shares)
 }
 
-// name1 records what an effect on deposits or requests refers to; byID records a number.
-func (s *state) name1(e *entry, byID func()) {
+// addTarget records the deposits or requests to which an effect refers.
+func (s *state) addTarget(e *entry) {
 	kind := readmodel.Requested
 	if e.Kind == readmodel.PricedDeposits || e.Kind == readmodel.Void {
 		kind = readmodel.Deposit
 	}
 	switch e.By {
 	case readmodel.ByID:
-		byID()
+		if kind == readmodel.Deposit {
+			s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
+		} else {
+			s.addRequest(e)
+		}
 	case readmodel.BySource:
-		s.named.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}] = true
+		s.targets.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}] = true
 	case readmodel.ByOwner:
 		if e.Kind == readmodel.Claimed {
-			s.named.line(e)
+			s.targets.line(e)
 		} else {
-			s.named.groups[groupsOfUser(kind, e.User, e.Vault)] = true
+			s.targets.groups[groupsOfUser(kind, e.User, e.Vault)] = true
 		}
 	case readmodel.Fifo:
-		s.named.line(e)
-		s.total(userIn(e.User, e.Vault))
+		s.targets.line(e)
+		s.addTotals(userIn(e.User, e.Vault))
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
-		s.named.groups[groupsOfVault(kind, e.Vault)] = true
-		s.total(totalsOf(e.Vault, e.Vault))
+		s.targets.groups[groupsOfVault(kind, e.Vault)] = true
+		s.addTotals(totalsOf(e.Vault, e.Vault))
 	}
 }
 
-// nameFound records the totals that the entries found by the look-up change.
-func (s *state) nameFound() {
+// addFound records the keys that follow from the entries that the look-up found.
+func (s *state) addFound() {
 	for k, d := range s.deposits {
-		for _, e := range []*entry{d.old, d.now} {
+		for _, e := range []*entry{d.before, d.after} {
 			if e == nil || !e.Grouped {
 				continue
 			}
-			if s.named.ids[entryKey{vault: k.vault, id: k.id}] || s.named.groups[groupsOfUser(e.Kind, e.User, e.Vault)] {
-				s.ranked(e)
-				for _, t := range e.totals() {
-					s.total(t)
-				}
+			if s.targets.deposits[entryKey{vault: k.vault, id: k.id}] ||
+				s.targets.groups[groupsOfUser(e.Kind, e.User, e.Vault)] {
+				s.addRank(e)
+				s.addTotals(e.totals()...)
 			}
 		}
 	}
 	for _, q := range s.requests {
-		for _, e := range []*entry{q.old, q.now} {
+		for _, e := range []*entry{q.before, q.after} {
 			if e == nil {
 				continue
 			}
 			if e.By == readmodel.Fifo || e.By == readmodel.FifoUnfunded {
-				s.total(userIn(e.User, e.Vault))
+				s.addTotals(userIn(e.User, e.Vault))
 			}
-			s.nameOwner(e)
+			s.addOwner(e)
 		}
 	}
 }
 
-// nameOwner records the keys of a request's owner if claims of the units name the request but no owner.
-func (s *state) nameOwner(q *entry) {
+// addOwner records the keys of a request's owner if claims of the units name the request but no owner.
+func (s *state) addOwner(q *entry) {
 	for _, name := range []requestName{{vault: q.Vault, by: readmodel.ByID, id: q.ID},
 		{vault: q.Vault, by: readmodel.BySource, source: q.SourceID}} {
-		for _, block := range s.named.unowned[name] {
-			s.ranked(q)
-			s.named.derived[derivedKey{q.Vault, q.User, readmodel.Claimed, block}] = true
+		for _, block := range s.targets.unowned[name] {
+			s.addRank(q)
+			s.targets.derived[derivedKey{q.Vault, q.User, readmodel.Claimed, block}] = true
 		}
 	}
 }
@@ -132,7 +137,7 @@ func (s *state) nameOwner(q *entry) {
 // index finds deposits and requests by the ways in which effects refer to them.
 type index struct {
 	sources map[requestName]*entry  // the first request with an id
-	waiting map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
+	pending map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
 	deposit map[entryKey][]*entry   // grouped deposits
 	lines   map[totalKey][]*entry   // requests with a place in the queue
 }
@@ -142,9 +147,9 @@ func newIndex() index {
 }
 
 func (x *index) add(e *entry) {
-	if e.waits() {
+	if e.pending() {
 		for _, k := range []groupedKey{groupsOfVault(e.Kind, e.Vault), groupsOfUser(e.Kind, e.User, e.Vault)} {
-			x.waiting[k] = append(x.waiting[k], e)
+			x.pending[k] = append(x.pending[k], e)
 		}
 	}
 	if e.Kind == readmodel.Deposit {
@@ -168,8 +173,8 @@ func (x *index) add(e *entry) {
 // inGroups returns the entries waiting for a group for which has is true, oldest first, and removes those that no
 // longer wait.
 func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entry) {
-	x.waiting[k] = slices.DeleteFunc(x.waiting[k], func(e *entry) bool {
-		if !e.waits() {
+	x.pending[k] = slices.DeleteFunc(x.pending[k], func(e *entry) bool {
+		if !e.pending() {
 			return true
 		}
 		if has(e.GroupID) {
@@ -186,7 +191,7 @@ func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entr
 func (s *state) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
 	k := totalsOf(e.Vault, e.Vault)
 	s.add(k, e, func(n *readmodel.ListRow) { *of(n) = max(*of(n), e.groupTo) })
-	n := s.totals[k].now.newest()
+	n := s.totals[k].after.newest()
 	return *of(&n)
 }
 
@@ -219,7 +224,7 @@ func (s *state) void(e *entry) bool {
 	var gone []*entry
 	if e.By == readmodel.ByID {
 		for _, d := range s.index.deposit[entryKey{vault: e.Vault, id: e.ID}] {
-			if d.waits() {
+			if d.pending() {
 				gone = append(gone, d)
 			}
 		}
@@ -237,12 +242,12 @@ func (s *state) void(e *entry) bool {
 	return len(gone) > 0
 }
 
-// request1 returns the request that an effect identifies by a number or by its 32-byte id; nil if there is none.
-func (s *state) request1(e *entry) *entry {
+// requestOf returns the request that an effect identifies by a number or by its 32-byte id; nil if there is none.
+func (s *state) requestOf(e *entry) *entry {
 	if e.By == readmodel.BySource {
 		return s.index.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}]
 	}
-	return s.requests[entryKey{vault: e.Vault, id: e.ID}].now
+	return s.requests[entryKey{vault: e.Vault, id: e.ID}].after
 }
 
 // funded applies the funding of one request, or of all requests up to a group.
@@ -255,7 +260,7 @@ func (s *state) funded(e *entry) bool {
 		}
 		return true
 	}
-	q := s.request1(e)
+	q := s.requestOf(e)
 	if q == nil || !q.open() || q.FundedBlock != readmodel.Never {
 		return false
 	}
@@ -306,7 +311,7 @@ func (s *state) claims(e *entry, assets *readmodel.Amount) {
 // nothing.
 func (s *state) claim(e *entry) bool {
 	if e.By != readmodel.ByOwner {
-		q := s.request1(e)
+		q := s.requestOf(e)
 		possible := q != nil && q.open()
 		if e.derived() {
 			paid := *e
@@ -376,7 +381,7 @@ func (s *state) cancelled(e *entry) bool {
 		}
 		return len(all) > 0
 	}
-	q := s.request1(e)
+	q := s.requestOf(e)
 	if q == nil || !q.open() {
 		return false
 	}
@@ -407,7 +412,7 @@ func (s *state) complete(e *entry) *entry {
 	if v.lacks.shares {
 		if !v.lacks.nav && !v.lacks.assets {
 			v.Shares = quotient(&v.Assets, unit, &v.Nav)
-		} else if supply := s.totals[totalsOf(v.Vault, v.Vault)].now.newest().Supply; supply.Sign() > 0 &&
+		} else if supply := s.totals[totalsOf(v.Vault, v.Vault)].after.newest().Supply; supply.Sign() > 0 &&
 			supply.BitLen() <= amountBits {
 			v.Shares = supply
 		}
@@ -425,7 +430,7 @@ func (s *state) complete(e *entry) *entry {
 func (s *state) derive(e *entry) {
 	row := *e
 	row.By, row.GroupID, row.groupTo, row.SourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
-	s.derived[entryKey{vault: e.Vault, place: e.place()}].now = &row
+	s.derived[entryKey{vault: e.Vault, place: e.place()}].after = &row
 }
 
 // quotient is a*b/c, rounded down; 0 if the result is not a valid amount.

@@ -69,37 +69,28 @@ func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, 
 // read looks up the rows of lists for the keys that the units name.
 func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit) error {
 	s := c.state
-	gone, sweeps := map[entryKey]bool{}, map[common.Address]uint64{}
 	for i := range units {
 		for f := range units[i].Facts.All() {
 			if f.Skipped {
 				continue
 			}
 			if f.Kind == readmodel.BlockRecord {
-				s.blocks[f.Log.Block] = new(struct{ old, now *block })
+				s.blocks[f.Log.Block] = new(pair[block])
 			}
 			for j := range f.Effects {
 				e := entryOf(f, j)
-				s.name(&e)
-				switch {
-				case e.Kind == readmodel.Deposit && f.Sign < 0:
-					gone[entryKey{vault: e.Vault, id: e.ID}] = true
-				case e.Kind == readmodel.Sweep && f.Sign > 0:
-					sweeps[e.Vault] = max(sweeps[e.Vault], e.IDTo)
-				case e.Kind == readmodel.Sweep:
-					sweeps[e.Vault] = max(sweeps[e.Vault], 0)
-				}
+				s.addKeys(&e, f.Sign)
 			}
 		}
 	}
-	if err := s.read(ctx, conn, c.ancestor, c.retracts, gone); err != nil {
+	if err := s.read(ctx, conn, c.ancestor, c.retracts); err != nil {
 		return err
 	}
-	if err := s.readSwept(ctx, conn, c.ancestor, sweeps); err != nil {
+	if err := s.readSwept(ctx, conn, c.ancestor); err != nil {
 		return err
 	}
-	s.waiting()
-	return s.known(ctx, conn, c.before.Block)
+	s.reindex()
+	return s.readBlocks(ctx, conn, c.before.Block)
 }
 
 // Rows appends the rows of the change to rows of lists, those with sign -1 first.

@@ -27,25 +27,23 @@ var (
 	sqlSkippedBlock string
 )
 
-// most is the maximum number of keys in a look-up. More keys need another look-up, because the engine parses queries
+// listedKeys is the maximum number of keys in one list of a look-up. More keys need another look-up, because the engine parses queries
 // of up to 256 KiB only (max_query_size).
-const most = 1000
+const listedKeys = 1000
 
 // read looks up the rows of lists for the keys that the state names, as far as a change above the ancestor can affect
 // them. The look-ups may see different units if another writer continues at the same time: then the resulting insert
 // is rejected.
-func (s *state) read(
-	ctx context.Context, conn driver.Conn, ancestor uint64, retracts bool, gone map[entryKey]bool,
-) error {
+func (s *state) read(ctx context.Context, conn driver.Conn, ancestor uint64, retracts bool) error {
 	group, limited := errgroup.WithContext(ctx)
-	places := append(s.placeKeys(gone), s.namedKeys(ancestor)...)
+	places := append(s.placeKeys(), s.targetKeys(ancestor)...)
 	group.Go(func() error { return s.readPlaces(limited, conn, places) })
 	numbers := s.numberKeys(ancestor)
 	group.Go(func() error { return s.readNumbers(limited, conn, numbers) })
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.nameFound()
+	s.addFound()
 	if err := s.readNumbers(ctx, conn, s.numberKeys(ancestor)); err != nil {
 		return err
 	}
@@ -56,8 +54,8 @@ func (s *state) read(
 	return s.readPlaces(ctx, conn, places)
 }
 
-// placeKeys returns conditions for the requests that the state names, and for retracted deposits.
-func (s *state) placeKeys(gone map[entryKey]bool) (out []string) {
+// placeKeys returns conditions for the requests and deposits that the state names by their numbers.
+func (s *state) placeKeys() (out []string) {
 	type list struct {
 		list, kind string
 		vault      common.Address
@@ -67,17 +65,13 @@ func (s *state) placeKeys(gone map[entryKey]bool) (out []string) {
 		l := list{"requests", "requested", k.vault}
 		ids[l] = append(ids[l], k.id)
 	}
-	for k := range gone {
-		l := list{"vault_events", "deposit", k.vault}
-		ids[l] = append(ids[l], k.id)
-	}
-	for k := range s.named.ids {
+	for k := range s.targets.deposits {
 		l := list{"vault_events", "deposit", k.vault}
 		ids[l] = append(ids[l], k.id)
 	}
 	for l, all := range ids {
 		slices.Sort(all)
-		for some := range slices.Chunk(slices.Compact(all), most) {
+		for some := range slices.Chunk(slices.Compact(all), listedKeys) {
 			keys := strings.Trim(strings.ReplaceAll(fmt.Sprint(some), " ", ", "), "[]")
 			out = append(out, fmt.Sprintf("(%s AND key IN (%s))", placesOf(l.list, l.kind, l.vault), keys))
 		}
@@ -90,22 +84,22 @@ func placesOf(list, kind string, vault common.Address) string {
 		list, quoted(vault), quoted(common.Address{}), kind)
 }
 
-// namedKeys returns conditions for what the state names by other means than numbers; for groups, the entries that
+// targetKeys returns conditions for what the state names by other means than numbers; for groups, the entries that
 // wait for their price or funding, or stopped waiting above the ancestor.
-func (s *state) namedKeys(ancestor uint64) (out []string) {
+func (s *state) targetKeys(ancestor uint64) (out []string) {
 	sources := map[common.Address][]string{}
-	for k := range s.named.sources {
+	for k := range s.targets.sources {
 		var key readmodel.Amount
 		key.SetBytes32(k.source[:])
 		sources[k.vault] = append(sources[k.vault], signed(key))
 	}
 	for vault, all := range sources {
-		for some := range slices.Chunk(all, most) {
+		for some := range slices.Chunk(all, listedKeys) {
 			out = append(out, fmt.Sprintf("(%s AND key IN (%s))",
 				placesOf("request_sources", "requested", vault), strings.Join(some, ", ")))
 		}
 	}
-	for k := range s.named.groups {
+	for k := range s.targets.groups {
 		owner, scope := k.vault, common.Address{}
 		if !k.whole {
 			owner, scope = k.user, k.vault
@@ -118,7 +112,7 @@ func (s *state) namedKeys(ancestor uint64) (out []string) {
 
 // derivedKeys returns conditions for the rows of valuations and claims whose logs do not contain all amounts.
 func (s *state) derivedKeys() (out []string) {
-	for k := range s.named.derived {
+	for k := range s.targets.derived {
 		list, owner := "vault_events", k.vault
 		if k.kind == readmodel.Claimed {
 			list, owner = "user_events", k.user
@@ -133,8 +127,8 @@ func (s *state) derivedKeys() (out []string) {
 // those that follow the shares claimed at the ancestor, as far as all these claims reach. A line may be long, and a
 // unit seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
-	for k, shares := range s.named.lines {
-		claimed := s.totals[k].old.clip(ancestor).newest().ClaimedShares
+	for k, shares := range s.targets.lines {
+		claimed := s.totals[k].before.clip(ancestor).newest().ClaimedShares
 		var last readmodel.Amount
 		last.Add(&claimed, shares)
 		out = append(out, fmt.Sprintf(
@@ -163,7 +157,7 @@ func (s *state) numberKeys(ancestor uint64) (out []string) {
 		totals[k.list] = append(totals[k.list], fmt.Sprintf("(%s, %s)", quoted(k.owner), quoted(k.scope)))
 	}
 	for list, name := range map[readmodel.List]string{readmodel.Totals: "totals", readmodel.UserTotals: "user_totals"} {
-		for some := range slices.Chunk(totals[list], most) {
+		for some := range slices.Chunk(totals[list], listedKeys) {
 			out = append(out, fmt.Sprintf("(list = '%s' AND (owner, scope) IN (%s) AND kind = 'none' AND key > %d)",
 				name, strings.Join(some, ", "), ancestor))
 		}
@@ -177,7 +171,7 @@ func (s *state) numberKeys(ancestor uint64) (out []string) {
 		key := addressKey(k.user)
 		members = append(members, fmt.Sprintf("(%s, %s, '%s')", quoted(k.owner), quoted(k.scope), key.Dec()))
 	}
-	for some := range slices.Chunk(members, most) {
+	for some := range slices.Chunk(members, listedKeys) {
 		out = append(out, fmt.Sprintf("(list = 'members' AND (owner, scope, key) IN (%s) AND kind = 'none')",
 			strings.Join(some, ", ")))
 	}
@@ -195,22 +189,22 @@ func quoted(a common.Address) string {
 	return b.String()
 }
 
-// maxKeys limits the text of the keys of a look-up, and querySize the whole query.
+// keyBytes limits the text of the keys of a look-up, and queryBytes the whole query.
 const (
-	maxKeys   = 256 << 10
-	querySize = 2 * maxKeys
+	keyBytes   = 256 << 10
+	queryBytes = 2 * keyBytes
 )
 
 // ask runs a query for some keys, in batches that fit into one query, and calls scan for each row.
 func ask(ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error) error {
 	settings := readmodel.SmallQuery()
-	settings["max_query_size"] = querySize
+	settings["max_query_size"] = queryBytes
 	// These take time to plan, and a look-up has no use for them: it names the keys of its rows.
 	settings["optimize_move_to_prewhere"], settings["use_skip_indexes"] = 0, 0
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	for len(keys) > 0 {
 		n, size := 0, 0
-		for ; n < len(keys) && (n == 0 || size+len(keys[n]) < maxKeys); n++ {
+		for ; n < len(keys) && (n == 0 || size+len(keys[n]) < keyBytes); n++ {
 			size += len(keys[n])
 		}
 		rows, err := conn.Query(ctx, strings.Replace(question, "{keys}", strings.Join(keys[:n], "\n  OR "), 1))
@@ -279,15 +273,15 @@ func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string)
 	live, err := readRows(ctx, conn, placeColumns, keys)
 	for _, row := range live {
 		row.List, row.Owner = 0, common.Address{}
-		old, now := &entry{ListRow: row}, &entry{ListRow: row}
+		found := pair[entry]{&entry{ListRow: row}, &entry{ListRow: row}}
 		switch row.Kind {
 		case readmodel.Requested:
-			s.requests[entryKey{vault: row.Vault, id: row.ID}] = &story{old, now}
+			s.requests[entryKey{vault: row.Vault, id: row.ID}] = &found
 		case readmodel.Deposit:
-			s.deposits[entryKey{row.Vault, row.ID, old.place()}] = &story{old, now}
+			s.deposits[entryKey{row.Vault, row.ID, found.after.place()}] = &found
 		default:
-			if d := s.derived[entryKey{vault: row.Vault, place: old.place()}]; d != nil {
-				d.old, d.now = old, now
+			if d := s.derived[entryKey{vault: row.Vault, place: found.after.place()}]; d != nil {
+				*d = found
 			}
 		}
 	}
@@ -301,25 +295,23 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 	for _, row := range live {
 		if row.List == readmodel.Members {
 			since := first{row.Block, row.TS}
-			s.members[memberKey{row.Owner, row.Scope, row.User}] = &member{&since, &since, true}
+			s.members[memberKey{row.Owner, row.Scope, row.User}] = &member{pair[first]{&since, &since}, true}
 			continue
 		}
 		t := s.totals[totalKey{row.List, row.Owner, row.Scope}]
-		t.old, t.now = append(t.old, row), append(t.now, row)
+		t.before, t.after = append(t.before, row), append(t.after, row)
 	}
 	return err
 }
 
 // readSwept reads the deposits that sweeps of the units may reach, or that retracted sweeps had reached: those after
 // the last number that was swept at the ancestor.
-func (s *state) readSwept(
-	ctx context.Context, conn driver.Conn, ancestor uint64, sweeps map[common.Address]uint64,
-) error {
+func (s *state) readSwept(ctx context.Context, conn driver.Conn, ancestor uint64) error {
 	var keys []string
-	for vault, to := range sweeps {
+	for vault, to := range s.targets.swept {
 		t := s.totals[totalsOf(vault, vault)]
-		from := t.old.clip(ancestor).newest().SweptTo
-		to = max(to, t.old.newest().SweptTo)
+		from := t.before.clip(ancestor).newest().SweptTo
+		to = max(to, t.before.newest().SweptTo)
 		if to > from {
 			above := fmt.Sprintf("key > %d", from)
 			if from == 0 {
@@ -331,29 +323,22 @@ func (s *state) readSwept(
 	return s.readPlaces(ctx, conn, keys)
 }
 
-// readBlocks reads the listed blocks that meet some conditions.
-func readBlocks(ctx context.Context, conn driver.Conn, conditions ...string) ([]readmodel.ListRow, error) {
-	for i, condition := range conditions {
-		conditions[i] = fmt.Sprintf("(%s AND %s)", placesOf("blocks", "none", common.Address{}), condition)
-	}
-	return readRows(ctx, conn, blockColumns, conditions)
-}
-
-// known reads the blocks of the units that are not newer than the newest block.
-func (s *state) known(ctx context.Context, conn driver.Conn, newest uint64) error {
-	var named, conditions []string
+// readBlocks reads the blocks of the units that are not newer than the newest block.
+func (s *state) readBlocks(ctx context.Context, conn driver.Conn, newest uint64) error {
+	var numbers, keys []string
 	for n := range s.blocks {
 		if n <= newest {
-			named = append(named, fmt.Sprint(n))
+			numbers = append(numbers, fmt.Sprint(n))
 		}
 	}
-	for some := range slices.Chunk(named, most) {
-		conditions = append(conditions, "key IN ("+strings.Join(some, ", ")+")")
+	for some := range slices.Chunk(numbers, listedKeys) {
+		keys = append(keys, fmt.Sprintf("(%s AND key IN (%s))", placesOf("blocks", "none", common.Address{}),
+			strings.Join(some, ", ")))
 	}
-	listed, err := readBlocks(ctx, conn, conditions...)
+	listed, err := readRows(ctx, conn, blockColumns, keys)
 	for _, row := range listed {
-		b := s.blocks[row.Block]
-		b.old, b.now = &block{row.Hash, row.TS}, &block{row.Hash, row.TS}
+		b := block{row.Hash, row.TS}
+		s.blocks[row.Block] = &pair[block]{&b, &b}
 	}
 	return err
 }

@@ -19,8 +19,8 @@ type first struct {
 
 // member is a user in a scope before and after the units.
 type member struct {
-	old, now *first
-	read     bool
+	pair[first]
+	read bool
 }
 
 func (k memberKey) row(list readmodel.List, key readmodel.Amount, block uint64, f *first) readmodel.ListRow {

@@ -1,7 +1,6 @@
 package fold
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -18,13 +17,13 @@ type entryKey struct {
 	place place
 }
 
-// story is a request or deposit before and after the units.
-type story struct{ old, now *entry }
+// pair is what the lists have of a key before and after the units; nil for nothing.
+type pair[T comparable] struct{ before, after *T }
 
 // total is running totals before and after the units.
 type total struct {
-	old, now steps
-	read     bool
+	before, after steps
+	read          bool
 }
 
 // block is a block in the list of blocks.
@@ -36,73 +35,73 @@ type block struct {
 // state is the content of the lists for the keys that units name, before and after the units.
 type state struct {
 	vaults   []common.Address
-	requests map[entryKey]*story
-	deposits map[entryKey]*story
+	requests map[entryKey]*pair[entry]
+	deposits map[entryKey]*pair[entry]
 	unswept  map[common.Address][]*entry // deposits that no sweep has reached
 	// derived are valuations and claims with amounts that their logs do not contain.
-	derived map[entryKey]*story
-	named   named
+	derived map[entryKey]*pair[entry]
+	targets targets
 	index   index
 	logs    map[entry]int // other effects with rows: added (1) and removed (-1)
 	totals  map[totalKey]*total
 	members map[memberKey]*member
 	ranks   map[memberKey]bool // users whose position in the lists by amount may change
-	blocks  map[uint64]*struct{ old, now *block }
+	blocks  map[uint64]*pair[block]
 	// impossible are the events of logs that contradict the state and change no request.
 	impossible []string
 }
 
 func newState(vaults []common.Address) *state {
 	return &state{
-		vaults: vaults, requests: map[entryKey]*story{}, deposits: map[entryKey]*story{},
-		unswept: map[common.Address][]*entry{}, derived: map[entryKey]*story{}, named: newNamed(), index: newIndex(),
-		logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{}, ranks: map[memberKey]bool{},
-		blocks: map[uint64]*struct{ old, now *block }{},
+		vaults: vaults, requests: map[entryKey]*pair[entry]{}, deposits: map[entryKey]*pair[entry]{},
+		unswept: map[common.Address][]*entry{}, derived: map[entryKey]*pair[entry]{}, targets: newTargets(),
+		index: newIndex(), logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{},
+		ranks: map[memberKey]bool{}, blocks: map[uint64]*pair[block]{},
 	}
 }
 
 // clip resets to an ancestor whatever the following unit may change.
 func (s *state) clip(ancestor uint64) {
-	for _, all := range []map[entryKey]*story{s.requests, s.deposits, s.derived} {
+	for _, all := range []map[entryKey]*pair[entry]{s.requests, s.deposits, s.derived} {
 		for _, e := range all {
-			if e.now != nil && !e.now.clip(ancestor) {
-				e.now = nil
+			if e.after != nil && !e.after.clip(ancestor) {
+				e.after = nil
 			}
 		}
 	}
 	for _, t := range s.totals {
-		t.now = t.now.clip(ancestor)
+		t.after = t.after.clip(ancestor)
 	}
 	for _, m := range s.members {
-		if m.now != nil && m.now.block > ancestor {
-			m.now = nil
+		if m.after != nil && m.after.block > ancestor {
+			m.after = nil
 		}
 	}
 	for n, b := range s.blocks {
 		if n > ancestor {
-			b.now = nil
+			b.after = nil
 		}
 	}
-	s.waiting()
+	s.reindex()
 }
 
-// waiting collects the deposits that no sweep has reached, and indexes the entries that effects refer to by other
+// reindex collects the deposits that no sweep has reached, and indexes the entries that effects refer to by other
 // means.
-func (s *state) waiting() {
+func (s *state) reindex() {
 	clear(s.unswept)
 	s.index = newIndex()
 	for k, d := range s.deposits {
-		if d.now == nil {
+		if d.after == nil {
 			continue
 		}
-		if d.now.open() && !d.now.Grouped {
-			s.unswept[k.vault] = append(s.unswept[k.vault], d.now)
+		if d.after.open() && !d.after.Grouped {
+			s.unswept[k.vault] = append(s.unswept[k.vault], d.after)
 		}
-		s.index.add(d.now)
+		s.index.add(d.after)
 	}
 	for _, q := range s.requests {
-		if q.now != nil {
-			s.index.add(q.now)
+		if q.after != nil {
+			s.index.add(q.after)
 		}
 	}
 }
@@ -145,13 +144,13 @@ type logged struct {
 func (s *state) block(f *decode.Fact) {
 	b := s.blocks[f.Log.Block]
 	if b == nil {
-		b = new(struct{ old, now *block })
+		b = new(pair[block])
 		s.blocks[f.Log.Block] = b
 	}
-	b.now = &block{f.Hash, f.Log.Time}
+	b.after = &block{f.Hash, f.Log.Time}
 }
 
-// log records the row that the effect itself has in some lists. The rows of deposits follow from their story.
+// log records the row that the effect itself has in some lists. The rows of deposits follow from their life.
 func (s *state) log(e *entry, sign int) {
 	if e.Kind == readmodel.Deposit || e.derived() {
 		return
@@ -179,10 +178,10 @@ func (s *state) effect(e *entry) bool {
 	case readmodel.Void:
 		return s.void(e)
 	case readmodel.Instant:
-		s.seen(e, false)
+		s.seen(e)
 		s.claims(e, &e.Assets)
 	case readmodel.Requested:
-		s.seen(e, false)
+		s.seen(e)
 		return s.request(e)
 	case readmodel.Claimed:
 		return s.claim(e)
@@ -203,7 +202,7 @@ func (s *state) count(e *entry, of []totalKey, change func(*readmodel.ListRow)) 
 
 func (s *state) add(k totalKey, e *entry, change func(*readmodel.ListRow)) {
 	t := s.totals[k]
-	t.now = t.now.add(e.Block, e.TS, change)
+	t.after = t.after.add(e.Block, e.TS, change)
 }
 
 // totals returns the keys of the totals of an effect's user, vault and partner.
@@ -216,7 +215,7 @@ func (e *entry) totals() []totalKey {
 }
 
 func (s *state) deposit(e *entry) {
-	s.seen(e, true)
+	s.seen(e)
 	s.count(e, e.totals(), func(n *readmodel.ListRow) {
 		n.Deposits++
 		n.Deposited.Add(&n.Deposited, &e.Assets)
@@ -224,13 +223,13 @@ func (s *state) deposit(e *entry) {
 	d := e.fresh()
 	k := entryKey{e.Vault, e.ID, e.place()}
 	if s.deposits[k] == nil {
-		s.deposits[k] = new(story)
+		s.deposits[k] = new(pair[entry])
 	}
-	s.deposits[k].now = d
+	s.deposits[k].after = d
 	if s.index.add(d); d.Grouped {
 		return
 	}
-	if to := s.totals[totalsOf(e.Vault, e.Vault)].now.newest().SweptTo; to == 0 || e.ID > to {
+	if to := s.totals[totalsOf(e.Vault, e.Vault)].after.newest().SweptTo; to == 0 || e.ID > to {
 		s.unswept[e.Vault] = append(s.unswept[e.Vault], d)
 		return
 	}
@@ -250,7 +249,7 @@ func (s *state) swept(d, by *entry) {
 // sweep applies a sweep: a deposit is swept by the first sweep whose last number is at least its own.
 func (s *state) sweep(e *entry) {
 	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.SweptBlock, n.SweptTS = e.Block, e.TS })
-	if e.IDTo <= s.totals[totalsOf(e.Vault, e.Vault)].now.newest().SweptTo {
+	if e.IDTo <= s.totals[totalsOf(e.Vault, e.Vault)].after.newest().SweptTo {
 		return
 	}
 	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.SweptTo = e.IDTo })
@@ -266,29 +265,29 @@ func (s *state) sweep(e *entry) {
 // request applies a request. The first one of an id wins.
 func (s *state) request(e *entry) bool {
 	q := s.requests[entryKey{vault: e.Vault, id: e.ID}]
-	if q.now != nil {
+	if q.after != nil {
 		return false
 	}
-	q.now = e.fresh()
+	q.after = e.fresh()
 	s.count(e, e.totals(), func(n *readmodel.ListRow) {
 		n.Requests++
 		n.Estimated.Add(&n.Estimated, &e.Assets)
 	})
 	if e.By == readmodel.FifoUnfunded {
-		s.queueUp(q.now, e)
+		s.queueUp(q.after, e)
 	}
-	s.index.add(q.now)
+	s.index.add(q.after)
 	return true
 }
 
 // membersOf returns the scopes of which a deposit or request makes its user a member, each with the totals that count
 // its users.
-func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
+func membersOf(e *entry) map[memberKey]totalKey {
 	out := map[memberKey]totalKey{
 		{user: e.User}:                 totalsOf(common.Address{}, common.Address{}),
 		{owner: e.Vault, user: e.User}: totalsOf(e.Vault, e.Vault),
 	}
-	if deposit && e.Partner > 0 {
+	if e.Kind == readmodel.Deposit && e.Partner > 0 {
 		p := readmodel.PartnerOwner(e.Partner)
 		out[memberKey{owner: p, user: e.User}] = totalsOf(p, common.Address{})
 		out[memberKey{owner: p, scope: e.Vault, user: e.User}] = totalsOf(p, e.Vault)
@@ -297,10 +296,10 @@ func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
 }
 
 // seen makes the user of an effect a member of its scopes.
-func (s *state) seen(e *entry, deposit bool) {
-	for k, counted := range membersOf(e, deposit) {
-		if m := s.members[k]; m.now == nil {
-			m.now = &first{e.Block, e.TS}
+func (s *state) seen(e *entry) {
+	for k, counted := range membersOf(e) {
+		if m := s.members[k]; m.after == nil {
+			m.after = &first{e.Block, e.TS}
 			s.add(counted, e, func(n *readmodel.ListRow) { n.Users++ })
 		}
 	}
@@ -336,9 +335,9 @@ func (s *state) difference(add func(sign int8, row readmodel.ListRow)) {
 
 // changed calls add for each row that is live only before (sign -1) or only after the units (sign 1).
 func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
-	entries := func(all map[entryKey]*story, rows func(*entry, func(readmodel.ListRow))) {
+	entries := func(all map[entryKey]*pair[entry], rows func(*entry, func(readmodel.ListRow))) {
 		for _, e := range all {
-			if one := only(sign, e.old, e.now); one != nil {
+			if one := e.only(sign); one != nil {
 				rows(one, add)
 			}
 		}
@@ -352,7 +351,7 @@ func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
 		}
 	}
 	for k, t := range s.totals {
-		rows, others := t.old.rows(k), t.now.rows(k)
+		rows, others := t.before.rows(k), t.after.rows(k)
 		if sign > 0 {
 			rows, others = others, rows
 		}
@@ -363,30 +362,30 @@ func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
 		}
 	}
 	for k, m := range s.members {
-		k.rows(only(sign, m.old, m.now), add)
+		k.rows(m.only(sign), add)
 	}
 	for k := range s.ranks {
 		m := s.members[k]
-		old := s.rank(k, m.old, func(t *total) steps { return t.old })
-		now := s.rank(k, m.now, func(t *total) steps { return t.now })
-		k.rankedRows(only(sign, old, now), add)
+		rank := pair[ranked]{s.rank(k, m.before, func(t *total) steps { return t.before }),
+			s.rank(k, m.after, func(t *total) steps { return t.after })}
+		k.rankedRows(rank.only(sign), add)
 	}
 	for n, b := range s.blocks {
-		if one := only(sign, b.old, b.now); one != nil {
+		if one := b.only(sign); one != nil {
 			add(one.row(n))
 		}
 	}
 }
 
 // only returns what is true only before (sign -1) or only after the units (sign 1); nil if both are equal.
-func only[T comparable](sign int8, old, now *T) *T {
+func (p pair[T]) only(sign int8) *T {
 	switch {
-	case old != nil && now != nil && *old == *now:
+	case p.before != nil && p.after != nil && *p.before == *p.after:
 		return nil
 	case sign < 0:
-		return old
+		return p.before
 	}
-	return now
+	return p.after
 }
 
 func (b *block) row(number uint64) readmodel.ListRow {
@@ -398,95 +397,88 @@ func (b *block) row(number uint64) readmodel.ListRow {
 // newest returns the newest of the blocks that the units name.
 func (s *state) newest() (number uint64, b *block) {
 	for n, x := range s.blocks {
-		if x.now != nil && (b == nil || n > number) {
-			number, b = n, x.now
+		if x.after != nil && (b == nil || n > number) {
+			number, b = n, x.after
 		}
 	}
 	return number, b
 }
 
-// userTotals returns the keys of a user's totals in each vault, from which the lists by amount follow.
-func (s *state) userTotals(user common.Address) (out []totalKey) {
-	for _, v := range s.vaults {
-		out = append(out, userIn(user, v))
-	}
-	return out
-}
-
-// ranked records the keys on which the position of an entry's user in the lists by amount depends.
-func (s *state) ranked(e *entry) {
-	for _, k := range s.userTotals(e.User) {
-		s.total(k)
-	}
-	for _, k := range []memberKey{{user: e.User}, {owner: e.Vault, user: e.User}} {
-		s.ranks[k] = true
-		if s.members[k] == nil {
-			s.members[k] = new(member)
-		}
-	}
-}
-
-// name records the keys that an effect touches.
-func (s *state) name(e *entry) {
-	request := func() {
-		k := entryKey{vault: e.Vault, id: e.ID}
-		if s.requests[k] == nil {
-			s.requests[k] = new(story)
-		}
-	}
-	totals := func(keys ...totalKey) {
-		for _, k := range keys {
-			s.total(k)
-		}
-	}
-	ranks := func() { s.ranked(e) }
+// addKeys records the keys that an effect of a log with this sign touches.
+func (s *state) addKeys(e *entry, sign int8) {
+	vault := totalsOf(e.Vault, e.Vault)
 	switch e.Kind {
-	case readmodel.Deposit, readmodel.Requested:
-		ranks()
-		totals(e.totals()...)
-		of := membersOf(e, e.Kind == readmodel.Deposit)
-		totals(slices.Collect(maps.Values(of))...)
-		for k := range of {
-			if s.members[k] == nil {
-				s.members[k] = new(member)
-			}
+	case readmodel.Deposit, readmodel.Requested, readmodel.Instant:
+		s.addRank(e)
+		s.addTotals(e.totals()...)
+		for k, counted := range membersOf(e) {
+			s.addMember(k)
+			s.addTotals(counted)
 		}
 		if e.Kind == readmodel.Requested {
-			request()
+			s.addRequest(e)
+		}
+		if e.Kind == readmodel.Deposit && sign < 0 {
+			s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
 		}
 	case readmodel.Claimed:
-		ranks()
-		totals(totalsOf(e.Vault, e.Vault))
-		s.name1(e, request)
-	case readmodel.Instant:
-		ranks()
-		totals(totalsOf(e.Vault, e.Vault))
-		for k, counted := range membersOf(e, false) {
-			totals(counted)
-			if s.members[k] == nil {
-				s.members[k] = new(member)
-			}
+		s.addRank(e)
+		s.addTotals(vault)
+		s.addTarget(e)
+	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired,
+		readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
+		s.addTarget(e)
+	case readmodel.Sweep:
+		s.addTotals(vault)
+		to := s.targets.swept[e.Vault]
+		if sign > 0 {
+			to = max(to, e.IDTo)
 		}
-	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
-		s.name1(e, request)
-	case readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
-		s.name1(e, func() { s.named.ids[entryKey{vault: e.Vault, id: e.ID}] = true })
-	case readmodel.Sweep, readmodel.Valuation, readmodel.Supply:
-		totals(totalsOf(e.Vault, e.Vault))
+		s.targets.swept[e.Vault] = to
+	case readmodel.Valuation, readmodel.Supply:
+		s.addTotals(vault)
 	}
 	if e.unowned() {
 		name := requestName{vault: e.Vault, by: e.By, id: e.ID, source: e.SourceID}
-		s.named.unowned[name] = append(s.named.unowned[name], e.Block)
+		s.targets.unowned[name] = append(s.targets.unowned[name], e.Block)
 	}
 	if e.derived() {
-		s.derived[entryKey{vault: e.Vault, place: e.place()}] = new(story)
-		s.named.derived[derivedKey{e.Vault, e.User, e.Kind, e.Block}] = true
+		s.derived[entryKey{vault: e.Vault, place: e.place()}] = new(pair[entry])
+		s.targets.derived[derivedKey{e.Vault, e.User, e.Kind, e.Block}] = true
 	}
 }
 
-// total records the key of running totals.
-func (s *state) total(k totalKey) {
-	if s.totals[k] == nil {
-		s.totals[k] = new(total)
+// addRequest records the number of a request.
+func (s *state) addRequest(e *entry) {
+	k := entryKey{vault: e.Vault, id: e.ID}
+	if s.requests[k] == nil {
+		s.requests[k] = new(pair[entry])
+	}
+}
+
+// addTotals records keys of running totals.
+func (s *state) addTotals(keys ...totalKey) {
+	for _, k := range keys {
+		if s.totals[k] == nil {
+			s.totals[k] = new(total)
+		}
+	}
+}
+
+// addMember records a user in a scope.
+func (s *state) addMember(k memberKey) {
+	if s.members[k] == nil {
+		s.members[k] = new(member)
+	}
+}
+
+// addRank records the keys on which the position of an entry's user in the lists by amount depends.
+func (s *state) addRank(e *entry) {
+	for _, v := range s.vaults {
+		s.addTotals(userIn(e.User, v))
+	}
+	for _, k := range []memberKey{{user: e.User}, {owner: e.Vault, user: e.User}} {
+		s.ranks[k] = true
+		s.addMember(k)
 	}
 }
