@@ -84,10 +84,10 @@ func (w *Writer) openLists(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.vaults, w.configured = map[common.Address]bool{}, map[common.Address]bool{}
+	w.vaults = map[common.Address]bool{}
 	for _, r := range records {
-		w.configured[r.address] = !r.vault.GetRemoved()
-		w.differs[r.address] = !r.vault.GetRemoved() && !w.mapped.Of(r.address).Matches(r.vault)
+		configured := !r.vault.GetRemoved()
+		w.states[r.address] = vaultState{configured, configured && !w.mapped.Of(r.address).Matches(r.vault)}
 		if !r.Passed {
 			w.vaults[r.address] = true
 		}

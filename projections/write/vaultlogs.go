@@ -16,25 +16,23 @@ import (
 //go:embed sql/vault_logs.sql
 var sqlVaultLogs string
 
-// VaultLogs counts the live logs of a vault: those of known events, and the others.
-type VaultLogs struct {
-	Known   int64 `ch:"known"`
-	Unknown int64 `ch:"unknown"`
-}
+// vaultLogs counts the live logs of a vault: those of known events, and the others.
+type vaultLogs struct{ known, unknown int64 }
 
 // CountLogs reads the counts of all vaults, over a connection with long timeouts. Without it, Foreign returns
 // nothing.
 func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
 	var rows []struct {
-		Vault common.Address `ch:"vault"`
-		VaultLogs
+		Vault   common.Address `ch:"vault"`
+		Known   int64          `ch:"known"`
+		Unknown int64          `ch:"unknown"`
 	}
 	if err := patient.Select(ctx, &rows, sqlVaultLogs); err != nil {
 		return fmt.Errorf("count the logs of the vaults in %s: %w", w.database, err)
 	}
-	w.logs = map[common.Address]*VaultLogs{}
-	for i := range rows {
-		w.logs[rows[i].Vault] = &rows[i].VaultLogs
+	w.logs = map[common.Address]*vaultLogs{}
+	for _, r := range rows {
+		w.logs[r.Vault] = &vaultLogs{r.Known, r.Unknown}
 	}
 	return nil
 }
@@ -50,13 +48,13 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 		}
 		n := w.logs[f.Log.Vault]
 		if n == nil {
-			n = new(VaultLogs)
+			n = new(vaultLogs)
 			w.logs[f.Log.Vault] = n
 		}
 		if f.Known() {
-			n.Known += int64(f.Sign)
+			n.known += int64(f.Sign)
 		} else {
-			n.Unknown += int64(f.Sign)
+			n.unknown += int64(f.Sign)
 		}
 	}
 }
@@ -65,13 +63,13 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 // It omits the vaults that the generation omits.
 func (w *Writer) Foreign() (vaults []common.Address, logs []int64) {
 	for v, n := range w.logs {
-		if n.Known == 0 && n.Unknown > 0 && !w.without[v] {
+		if n.known == 0 && n.unknown > 0 && !w.without[v] {
 			vaults = append(vaults, v)
 		}
 	}
 	slices.SortFunc(vaults, common.Address.Cmp)
 	for _, v := range vaults {
-		logs = append(logs, w.logs[v].Unknown)
+		logs = append(logs, w.logs[v].unknown)
 	}
 	return vaults, logs
 }

@@ -27,18 +27,21 @@ type Writer struct {
 	counts   Counts
 	log      *slog.Logger
 
-	events     *swapper
-	lists      *swapper                      // nil while the generation is being built
-	cursor     readmodel.ListsCursor         // of lists
-	without    map[common.Address]bool       // vaults that the generation omits
-	vaults     map[common.Address]bool       // vaults of the generation, known once lists is built
-	mapped     *mapping.Vaults               // how logs are mapped
-	differs    map[common.Address]bool       // whether the newest record of a vault names another mapping
-	configured map[common.Address]bool       // whether a vault is configured, by its newest record in the log
-	logs       map[common.Address]*VaultLogs // log counts of events; nil if not counted
-	spare      chan *encoded
-	changes    *readmodel.Rows[readmodel.ListRow]
+	events  *swapper
+	lists   *swapper                      // nil while the generation is being built
+	cursor  readmodel.ListsCursor         // of lists
+	without map[common.Address]bool       // vaults that the generation omits
+	vaults  map[common.Address]bool       // vaults of the generation, known once lists is built
+	mapped  *mapping.Vaults               // how logs are mapped
+	states  map[common.Address]vaultState // of a vault, by its newest record in the log
+	logs    map[common.Address]*vaultLogs // log counts of events; nil if not counted
+	spare   chan *encoded
+	changes *readmodel.Rows[readmodel.ListRow]
 }
+
+// vaultState is what a vault record of the log says: whether the vault is configured, and whether it names another
+// mapping than the generation's.
+type vaultState struct{ configured, differs bool }
 
 // Counts are callbacks about a writer's work, for metrics.
 type Counts struct {
@@ -75,10 +78,9 @@ func Open(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", database, err)
 	}
-	w := &Writer{mapped: mapped, differs: map[common.Address]bool{}, conn: conn, ch: ch, database: database,
-		id: rand.Uint64(), counts: counts, log: log, without: map[common.Address]bool{},
-		configured: map[common.Address]bool{},
-		spare:      make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
+	w := &Writer{mapped: mapped, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
+		without: map[common.Address]bool{}, states: map[common.Address]vaultState{}, spare: make(chan *encoded, 1),
+		changes: readmodel.ListsTable.NewRows()}
 	for _, v := range without {
 		w.without[common.BytesToAddress(v)] = true
 	}
@@ -122,13 +124,8 @@ func (w *Writer) Built() bool { return w.lists != nil }
 // configured, or maps their logs differently: a vault was added, removed or restored since then, or got another
 // mapping. Only a new generation can represent this.
 func (w *Writer) Outdated() bool {
-	for v, configured := range w.configured {
-		if w.vaults[v] != configured {
-			return true
-		}
-	}
-	for v, differs := range w.differs {
-		if differs && w.vaults[v] {
+	for v, s := range w.states {
+		if has := w.vaults[v]; has != s.configured || has && s.differs {
 			return true
 		}
 	}
@@ -139,7 +136,7 @@ func (w *Writer) Outdated() bool {
 // omits: it was restored after the generation had been created.
 func (w *Writer) Restored() bool {
 	for v := range w.without {
-		if w.configured[v] {
+		if w.states[v].configured {
 			return true
 		}
 	}
@@ -348,7 +345,7 @@ func (w *Writer) skip(units []decode.Unit) error {
 		u := &units[i]
 		for f := range u.Facts.All() {
 			if f.Kind == readmodel.VaultRecord && f.Sign > 0 {
-				w.configured[f.Log.Vault], w.differs[f.Log.Vault] = !f.Removed, f.Differs
+				w.states[f.Log.Vault] = vaultState{!f.Removed, f.Differs}
 			}
 			switch {
 			case f.OfVault() && !w.vaults[f.Log.Vault]:
