@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"google.golang.org/protobuf/proto"
 
@@ -72,19 +70,24 @@ type list struct {
 	refusal error
 }
 
-func (p *Projections) creator() creator {
-	return creator{p.chainID, p.kafka, p.clickhouse, p.conn, p.pool}
+// listed returns the list of generations, by id.
+func (s *stores) listed(ctx context.Context) ([]generation, error) {
+	all, err := db.New(s.pool).ListGenerations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+	}
+	return all, nil
 }
 
 // generations lists the generations that are kept up to date. It creates the very first one, which is built and goes
 // live by itself.
 func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*list, error) {
-	rows, err := db.New(p.pool).ListGenerations(ctx)
+	rows, err := p.listed(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		return nil, err
 	}
 	if len(rows) == 0 {
-		if _, err := p.creator().create(ctx, 1, origin); err != nil {
+		if _, err := p.create(ctx, 1, origin); err != nil {
 			return nil, err
 		}
 		return p.generations(ctx, origin)
@@ -111,15 +114,6 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 	return l, nil
 }
 
-// A creator adds generations to the list.
-type creator struct {
-	chainID    uint64
-	kafka      chainlog.Config
-	clickhouse readmodel.Config
-	conn       driver.Conn // without a database
-	pool       *pgxpool.Pool
-}
-
 // create adds a generation of a log to the list; made is false if another instance was faster. The generation omits the
 // vaults that are removed by the newest cursor of ingest, and maps the logs of the others by their newest records,
 // which are written together with it. Cursors of older versions do not locate the records; then there are no mappings.
@@ -127,16 +121,16 @@ type creator struct {
 // Its database must be new or empty: rows of a generation that the list does not have belong to something else, such as
 // a generation that was made after the backup from which PostgreSQL was restored. The database comes first, so that it
 // exists when serve sees the generation in the list.
-func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
-	database := c.clickhouse.Database(id)
-	at, err := readmodel.ReadPosition(ctx, c.conn, database)
+func (s *stores) create(ctx context.Context, id int32, origin *event.Origin) (made bool, err error) {
+	database := s.clickhouse.Database(id)
+	at, err := readmodel.ReadPosition(ctx, s.conn, database)
 	if err != nil {
 		return false, err
 	}
 	if at.Seq > 0 {
-		all, err := db.New(c.pool).ListGenerations(ctx)
+		all, err := s.listed(ctx)
 		if err != nil {
-			return false, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+			return false, err
 		}
 		if len(all) > 0 && all[len(all)-1].ID >= id {
 			return false, nil // another instance was faster and has begun to write
@@ -144,10 +138,10 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 		return false, &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL has no "+
 			"generation %d: restore PostgreSQL, or drop the database", database, at.Seq, id)}
 	}
-	if err := c.clickhouse.CreateEvents(ctx, c.conn, database); err != nil {
+	if err := s.clickhouse.CreateEvents(ctx, s.conn, database); err != nil {
 		return false, err
 	}
-	cursor, err := chainlog.ReadCursor(ctx, c.chainID, c.kafka.Options()...)
+	cursor, err := chainlog.ReadCursor(ctx, s.chainID, s.kafka.Options()...)
 	if err != nil {
 		return false, fmt.Errorf("read which vaults are configured: %w", err)
 	}
@@ -158,7 +152,7 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 			g.Without = append(g.Without, v.GetAddress())
 		}
 	}
-	records, err := chainlog.ReadVaults(ctx, c.chainID, cursor, c.kafka.Options()...)
+	records, err := chainlog.ReadVaults(ctx, s.chainID, cursor, s.kafka.Options()...)
 	if err != nil {
 		return false, err
 	}
@@ -169,7 +163,7 @@ func (c creator) create(ctx context.Context, id int32, origin *event.Origin) (ma
 		}
 		g.Vaults = append(g.Vaults, encoded)
 	}
-	err = db.New(c.pool).CreateGeneration(ctx, g)
+	err = db.New(s.pool).CreateGeneration(ctx, g)
 	var taken *pgconn.PgError
 	if errors.As(err, &taken) && taken.Code == "23505" {
 		return false, nil

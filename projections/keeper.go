@@ -149,9 +149,9 @@ func (k *keeper) term(ctx context.Context) error {
 // checkNeeded rejects a generation that was dropped or marked bad: its database may be gone, and must not be created
 // again. A drop takes the lease first, so the result holds as long as the lease.
 func (k *keeper) checkNeeded(ctx context.Context) error {
-	all, err := db.New(k.pool).ListGenerations(ctx)
+	all, err := k.listed(ctx)
 	if err != nil {
-		return fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		return err
 	}
 	for _, g := range all {
 		if g.ID == k.ID && writable(g.State) {
@@ -184,7 +184,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	}
 	defer patient.Close()
 	// First audit the generation: anything derived from incomplete rows would be wrong.
-	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
+	if err := verify.MarkIfBroken(ctx, k.pool, k.ID, k.audited(ctx, patient)); err != nil {
 		return err
 	}
 	w, err := write.Open(ctx, conn, k.clickhouse, k.database, built, k.Without, k.Vaults, k.counts(), k.log)
@@ -230,7 +230,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	group.Go(func() error { return k.write(ctx, w, f) })
 	group.Go(func() error { return k.announce(ctx) })
 	group.Go(func() error { return k.merge(ctx, patient) })
-	group.Go(func() error { return k.proveAgain(ctx, patient) })
+	group.Go(func() error { return k.auditAgain(ctx, patient) })
 	return group.Wait()
 }
 
@@ -295,7 +295,7 @@ const lookToBuild = 100 * time.Millisecond
 func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch) error {
 	look := time.NewTicker(lookToBuild)
 	defer look.Stop()
-	var known lookout
+	var known seenCursor
 	for {
 		if w.Built() {
 			look.Stop()
@@ -371,10 +371,10 @@ func (k *keeper) report(ctx context.Context, w *write.Writer, outdated bool) err
 	return nil
 }
 
-// lookout has the cursor of ingest that was last read, and when, to decide when the lists can be built. Reading
+// seenCursor has the cursor of ingest that was last read, and when, to decide when the lists can be built. Reading
 // it means reading the whole topic, so a cursor that does not cover every vault is reused for k.every, and until the
 // generation has all records up to it.
-type lookout struct {
+type seenCursor struct {
 	cursor *event.Cursor
 	read   time.Time
 }
@@ -382,7 +382,7 @@ type lookout struct {
 // build builds the lists as soon as the result is final: when the generation has all records up to a cursor of ingest
 // at which every vault was read up to the head. Anything that is appended later belongs to a newer block or is a
 // retraction, and both can be added unit by unit. known has what earlier calls have read.
-func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) error {
+func (k *keeper) build(ctx context.Context, w *write.Writer, known *seenCursor) error {
 	if w.Position() < known.cursor.GetSeq() {
 		return nil
 	}
@@ -473,14 +473,14 @@ func (k *keeper) audited(ctx context.Context, patient driver.Conn) error {
 	return verify.Audit(ctx, patient)
 }
 
-// proveAgain repeats the audit at intervals while the writer works, until ctx ends or the generation is broken. An
+// auditAgain repeats the audit at intervals while the writer works, until ctx ends or the generation is broken. An
 // audit that cannot run raises an alarm, no more: it does not make the rows wrong.
-func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
+func (k *keeper) auditAgain(ctx context.Context, patient driver.Conn) error {
 	for {
 		if err := write.Pause(ctx, k.audit); err != nil {
 			return err
 		}
-		err := k.audited(sparing(ctx), patient)
+		err := k.audited(oneThread(ctx), patient)
 		broken := new(verify.BrokenError)
 		switch {
 		case ctx.Err() != nil:
@@ -488,7 +488,7 @@ func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
 		case err == nil:
 			k.metrics.audits.WithLabelValues("sound").Inc()
 		case errors.As(err, &broken):
-			return k.judge(ctx, err)
+			return verify.MarkIfBroken(ctx, k.pool, k.ID, err)
 		default:
 			k.metrics.audits.WithLabelValues("failed").Inc()
 			k.log.Error("audit failed, retrying later", "error", err, "in", k.audit)
@@ -496,18 +496,9 @@ func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
 	}
 }
 
-// sparing limits queries to one thread, and leaves the others to the writer and to query.
-func sparing(ctx context.Context) context.Context {
+// oneThread limits queries to one thread, and leaves the others to the writer and to query.
+func oneThread(ctx context.Context) context.Context {
 	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
-}
-
-// judge applies an audit's verdict: a broken generation is marked bad and no longer written.
-func (k *keeper) judge(ctx context.Context, verdict error) error {
-	err := verify.Condemn(ctx, k.pool, k.ID, verdict)
-	if broken := new(verify.BrokenError); errors.As(err, &broken) {
-		return &permanentError{err}
-	}
-	return err
 }
 
 // permanentError is an error that a retry cannot fix.
@@ -516,14 +507,15 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// permanent reports whether err needs an operator or another generation: the log is broken, or the generation and the
-// log do not belong together.
+// permanent reports whether err needs an operator or another generation: the log is broken, the generation was
+// marked bad, or the two do not belong together.
 func permanent(err error) bool {
 	var p *permanentError
 	var corrupt *chainlog.CorruptError
 	var hole *chainlog.HoleError
 	var table *readmodel.TableError
 	var outdated *write.OutdatedError
+	var broken *verify.BrokenError
 	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) ||
-		errors.As(err, &outdated)
+		errors.As(err, &outdated) || errors.As(err, &broken)
 }

@@ -199,7 +199,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	s.Vault(vaultAt(2)) // its history is not read yet
 	w.append(t, s.Records)
 	writer := g.writer(t)
-	var known lookout
+	var known seenCursor
 	must(t, k.build(t.Context(), writer, &known))
 	if known.cursor.GetSeq() != s.Seq() || covered(known.cursor) {
 		t.Fatalf("the cursor is %v", known.cursor)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
@@ -35,13 +34,9 @@ type Operator struct {
 	// Progress is called often with what a command is waiting for or comparing; it may be nil.
 	Progress verify.Progress
 
-	chainID    uint64
-	kafka      chainlog.Config
-	clickhouse readmodel.Config
-	pool       *pgxpool.Pool
-	conn       driver.Conn   // without a database
-	every      time.Duration // between checks of a generation that is being built
-	patience   time.Duration // until a notice that no projector builds the generation
+	stores
+	every    time.Duration // between checks of a generation that is being built
+	patience time.Duration // until a notice that no projector builds the generation
 }
 
 // NewOperator returns an operator. The caller must close it.
@@ -50,7 +45,7 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool, conn: conn, every: 500 * time.Millisecond,
+	return &Operator{stores: stores{chainID, kafka, ch, conn, pool}, every: 500 * time.Millisecond,
 		patience: 10 * time.Second}, nil
 }
 
@@ -69,7 +64,7 @@ func (o *Operator) prove(ctx context.Context, id int32, database string) error {
 		return err
 	}
 	defer conn.Close()
-	return verify.Condemn(ctx, o.pool, id,
+	return verify.MarkIfBroken(ctx, o.pool, id,
 		verify.Audit(o.Progress.Asked(ctx, fmt.Sprintf("generation %d: no row lost or doubled", id)), conn))
 }
 
@@ -98,9 +93,9 @@ type Generation struct {
 
 // List returns the generations by id, including dropped ones.
 func (o *Operator) List(ctx context.Context) ([]Generation, error) {
-	rows, err := db.New(o.pool).ListGenerations(ctx)
+	rows, err := o.listed(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		return nil, err
 	}
 	reported, err := o.reports(ctx)
 	if err != nil {

@@ -30,14 +30,20 @@ func newLeases(pool *pgxpool.Pool) *registry.Leases {
 	}
 }
 
+// stores are the log, ClickHouse, and PostgreSQL with the list of generations.
+type stores struct {
+	chainID    uint64
+	kafka      chainlog.Config
+	clickhouse readmodel.Config
+	conn       driver.Conn // to ClickHouse, without a database
+	pool       *pgxpool.Pool
+}
+
 // Projections keeps every generation that it can write up to date with the log of one chain: the live one, standby
 // ones and those being built.
 type Projections struct {
+	stores
 	config      Config
-	chainID     uint64
-	kafka       chainlog.Config
-	clickhouse  readmodel.Config
-	pool        *pgxpool.Pool
 	leases      *registry.Leases
 	reg         prometheus.Registerer
 	log         *slog.Logger
@@ -46,7 +52,6 @@ type Projections struct {
 	audit       time.Duration // between audits of a generation that is being written
 	repairs     time.Duration // between searches for broken parts
 	merging     merging
-	conn        driver.Conn
 	open        func(database string) (driver.Conn, error)
 	openPatient func(database string) (driver.Conn, error)
 	roster      roster
@@ -55,7 +60,7 @@ type Projections struct {
 // New returns a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool,
 	reg prometheus.Registerer, log *slog.Logger) *Projections {
-	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
+	p := &Projections{stores: stores{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool}, config: cfg,
 		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
 		repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.none.set(Starting, nil)

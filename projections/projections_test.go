@@ -440,7 +440,7 @@ func TestDatabaseComesFirst(t *testing.T) {
 	conn, err := unreachable.Open("")
 	must(t, err)
 	defer conn.Close()
-	made, err := creator{chainID, w.kafka, unreachable, conn, w.pool}.create(t.Context(), 1, s.Records[0].GetOrigin())
+	made, err := (&stores{chainID, w.kafka, unreachable, conn, w.pool}).create(t.Context(), 1, s.Records[0].GetOrigin())
 	if made || err == nil {
 		t.Errorf("without ClickHouse: made %v, error %v", made, err)
 	}

@@ -78,9 +78,9 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	}
 	if live == nil {
 		options.Notice("no sound generation of this log and schema is live: comparing with the log itself")
-		err = o.judgeByLog(ctx, g, out)
+		err = o.compareWithLog(ctx, g, out)
 	} else {
-		err = o.judgeByLive(ctx, g, live, out, options.AcceptDiff)
+		err = o.compareWithLive(ctx, g, live, out, options.AcceptDiff)
 	}
 	if kept := o.keep(ctx, out); kept != nil {
 		return out, errors.Join(err, kept) // without a record, a difference is not accepted
@@ -133,9 +133,9 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 	return o.reaches(ctx, g, *seq)
 }
 
-// judgeByLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there is
+// compareWithLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there is
 // no other check before the switch, and equality must hold for all of them.
-func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
+func (o *Operator) compareWithLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
 	options := verify.Options{Progress: o.Progress}
 	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without,
 		options); err != nil {
@@ -152,7 +152,7 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 	return nil
 }
 
-func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Rebuilt, accept bool) (err error) {
+func (o *Operator) compareWithLive(ctx context.Context, g, live *Generation, out *Rebuilt, accept bool) (err error) {
 	if out.Parity, err = verify.Compare(ctx, o.clickhouse, live.ID, g.ID, o.Progress); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			}
 		}
 		id = all[len(all)-1].ID + 1
-		made, err := creator{o.chainID, o.kafka, o.clickhouse, o.conn, o.pool}.create(ctx, id, origin)
+		made, err := o.create(ctx, id, origin)
 		if made || err != nil {
 			return id, false, err
 		}

@@ -99,8 +99,7 @@ type part struct {
 // repair searches for broken parts if the keeper suspects some, and replaces each by the parts that it was merged
 // from, if these are still on the disk, as they are for about eight minutes after the merge. The caller has the
 // lease. Attaching a table again makes ClickHouse load it as at a start: it sets a broken part aside and loads the
-// parts that this one covers. If they do not have all of its rows, the generation is broken, and the error is the
-// verdict.
+// parts that this one covers. If they do not have all of its rows, the generation is broken, and marked bad.
 func (k *keeper) repair(ctx context.Context) error {
 	if k.clickhouse.Cluster != "" { // ClickHouse fetches a broken part from another replica
 		k.suspect = false
@@ -123,7 +122,7 @@ func (k *keeper) repair(ctx context.Context) error {
 		repaired, err := k.repairTable(ctx, conn, table)
 		if broken := new(verify.BrokenError); errors.As(err, &broken) {
 			k.metrics.repairs.WithLabelValues(repairLost).Inc()
-			return k.judge(ctx, err)
+			return verify.MarkIfBroken(ctx, k.pool, k.ID, err)
 		}
 		if denied(err) && len(k.broken) == 0 { // what was not detached is unchanged, and the writer may not need it
 			k.log.Error("broken parts not searched for: grant the login the rights in docs/operations.md", "error", err)

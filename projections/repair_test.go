@@ -205,7 +205,7 @@ func TestRepairWithoutRights(t *testing.T) {
 	k := p.roster.all()[0]
 	refusal := &clickhouse.Exception{Code: 497, Message: "Not enough privileges"}
 	conn := denyingConn{k.conn, refusal}
-	lookup := &Projections{chainID: p.chainID, clickhouse: p.clickhouse, pool: p.pool, log: p.log,
+	lookup := &Projections{stores: p.stores, log: p.log,
 		openPatient: func(string) (driver.Conn, error) { return conn, nil }}
 	other := &keeper{Projections: lookup, generation: k.generation, database: k.database,
 		metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, suspect: true}

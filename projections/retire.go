@@ -56,7 +56,7 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 			id, err = p.interrupted(ctx, l)
 		}
 		if id != 0 && err == nil {
-			err = p.drop(ctx, id)
+			err = (&Operator{stores: p.stores}).Drop(ctx, id)
 		}
 		switch {
 		case err == nil && id != 0:
@@ -80,13 +80,4 @@ func (p *Projections) interrupted(ctx context.Context, l *list) (int32, error) {
 		}
 	}
 	return 0, nil
-}
-
-func (p *Projections) drop(ctx context.Context, id int32) error {
-	o, err := NewOperator(p.chainID, p.kafka, p.clickhouse, p.pool)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	return o.Drop(ctx, id)
 }

@@ -43,7 +43,7 @@ func TestRetiringEnds(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), "postgres://127.0.0.1:1/none") // it does not connect
 	must(t, err)
 	defer pool.Close()
-	p := &Projections{config: Config{Standbys: 1}, clickhouse: readmodel.Config{Addr: "127.0.0.1:1"}, pool: pool}
+	p := &Projections{config: Config{Standbys: 1}, stores: stores{pool: pool}}
 	p.log = slog.New(whenLogged{sentence: "surplus generation dropped",
 		call: func() { t.Error("the generation was not dropped") }})
 	live := &keeper{done: make(chan struct{})}

@@ -84,7 +84,7 @@ func (p *Projections) supervise(ctx context.Context) {
 			origin, err = p.origin(ctx)
 		}
 		if err == nil {
-			err = p.muster(ctx, origin, ended)
+			err = p.reconcile(ctx, origin, ended)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -113,10 +113,10 @@ func (p *Projections) supervise(ctx context.Context) {
 	}
 }
 
-// muster reads the list, stops the keepers of generations that are out of service, starts missing ones, and starts a
+// reconcile reads the list, stops the keepers of generations that are out of service, starts missing ones, and starts a
 // successor if one is needed. If the live generation cannot be written, it only reports this: a rebuild fixes it, and
 // this projector builds the generation that the rebuild creates.
-func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
+func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
 	l, err := p.generations(ctx, origin)
 	if err != nil {
 		return err
@@ -131,11 +131,11 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 			refusal = err
 		}
 	}
-	p.dismiss(needed, l)
-	if err := p.hire(ctx, needed, l.live, ended); err != nil {
+	p.stopKeepers(needed, l)
+	if err := p.startKeepers(ctx, needed, l.live, ended); err != nil {
 		return err
 	}
-	if made, err := p.succeed(ctx, origin, l, needed); err != nil || made {
+	if made, err := p.replaceOutdated(ctx, origin, l, needed); err != nil || made {
 		return err // there is a new one to write
 	}
 	p.retire(ctx, l)
@@ -154,11 +154,11 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 	return nil
 }
 
-// succeed provides a generation that represents the whole log. It acts if no generation is live, or if the live one
+// replaceOutdated provides a generation that represents the whole log. It acts if no generation is live, or if the live one
 // is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside the
 // live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out of
 // the API that was restored meanwhile.
-func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list,
+func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin, l *list,
 	needed map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !needed[l.live].Outdated) {
@@ -183,7 +183,7 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 			return false, nil // one is being built and cannot be written here, or is broken
 		}
 		id := l.newest + 1
-		made, err := p.creator().create(ctx, id, origin)
+		made, err := p.create(ctx, id, origin)
 		if err != nil {
 			return false, fmt.Errorf("create generation %d, the successor of the live one: %w", id, err)
 		}
@@ -216,8 +216,8 @@ func omitsMore(g, than generation) bool {
 	})
 }
 
-// dismiss ends the keepers of generations that are no longer needed.
-func (p *Projections) dismiss(needed map[int32]generation, l *list) {
+// stopKeepers ends the keepers of generations that are no longer needed.
+func (p *Projections) stopKeepers(needed map[int32]generation, l *list) {
 	r := &p.roster
 	if l.live != 0 {
 		r.fault = nil
@@ -241,8 +241,8 @@ func (p *Projections) dismiss(needed map[int32]generation, l *list) {
 	}
 }
 
-// hire starts the missing keepers, and records which one has the live generation.
-func (p *Projections) hire(ctx context.Context, needed map[int32]generation, live int32, ended chan<- struct{}) error {
+// startKeepers starts the missing keepers, and records which one has the live generation.
+func (p *Projections) startKeepers(ctx context.Context, needed map[int32]generation, live int32, ended chan<- struct{}) error {
 	r := &p.roster
 	for id, g := range needed {
 		if r.keepers[id] != nil {

@@ -86,11 +86,19 @@ func (b *board) get() Status {
 	if b.failed != "" && (s.State == Starting || s.State == Building) {
 		s.State, s.Reason = Retrying, b.failed
 	}
-	if s.State == Building && s.Built && s.RecordsPerSecond > 0 {
-		eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
-		s.ETASeconds = &eta
+	if s.State == Building && s.Built {
+		s.ETASeconds = s.eta()
 	}
 	return s
+}
+
+// eta returns the seconds until the end of the log is reached; nil if unknown.
+func (s *Status) eta() *uint64 {
+	if s.RecordsPerSecond <= 0 {
+		return nil
+	}
+	eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
+	return &eta
 }
 
 // set changes the state; err may be nil.
@@ -150,9 +158,8 @@ func (b *board) building() *registry.BuildingStatus {
 	if b.listing || s.Built {
 		out.Phase = registry.PhaseDeriving
 	}
-	if s.RecordsPerSecond > 0 && !b.listing {
-		eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
-		out.ETASeconds = &eta
+	if !b.listing {
+		out.ETASeconds = s.eta()
 	}
 	return out
 }

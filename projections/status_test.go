@@ -307,7 +307,7 @@ func TestLiveGoesBad(t *testing.T) {
 		wantError(t, p.Ready(), "marked bad")
 	}})
 	wantError(t, p.Ready(), "marked bad")
-	p.dismiss(map[int32]generation{1: standby.generation}, new(list))
+	p.stopKeepers(map[int32]generation{1: standby.generation}, new(list))
 	wantError(t, p.Ready(), "marked bad")
 	if calls != 1 {
 		t.Errorf("%d generations were out of service, want 1", calls)

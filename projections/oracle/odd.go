@@ -18,7 +18,7 @@ func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
 	type request struct{ requested, funded, ended bool }
 	requests, swept := map[key]*request{}, map[common.Address]uint64{}
 	logs, quarantined := f.logs()
-	wonder := func(l *Log, what string, numbers ...any) {
+	report := func(l *Log, what string, numbers ...any) {
 		impossible = append(impossible, fmt.Sprintf("seq %d, block %d, log %d: vault %s: %s",
 			l.Seq, l.Block, l.Index, l.Vault, fmt.Sprintf(what, numbers...)))
 	}
@@ -26,7 +26,7 @@ func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
 		l := &logs[i]
 		if l.Kind == mapping.Sweep {
 			if l.Present(mapping.ID) && (l.ID != swept[l.Vault]+1 || l.To < l.ID) {
-				wonder(l, "sweeps deposits %d to %d after deposit %d", l.ID, l.To, swept[l.Vault])
+				report(l, "sweeps deposits %d to %d after deposit %d", l.ID, l.To, swept[l.Vault])
 			}
 			swept[l.Vault] = l.To
 		}
@@ -40,23 +40,23 @@ func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
 		switch l.Kind {
 		case mapping.Requested:
 			if q.requested {
-				wonder(l, "request %d is requested again", l.ID)
+				report(l, "request %d is requested again", l.ID)
 			}
 			q.requested = true
 			requests[key{l.Vault, l.ID}] = q
 		case mapping.Funded:
 			if !q.requested || q.funded || q.ended {
-				wonder(l, "request %d is funded, and is unknown, funded or over", l.ID)
+				report(l, "request %d is funded, and is unknown, funded or over", l.ID)
 			}
 			q.funded = q.funded || !q.ended
 		case mapping.Claimed:
 			if !q.requested || q.ended || !q.funded && f.vaults.Of(l.Vault).Description.FundsEach() {
-				wonder(l, "request %d is claimed, and is unknown, not funded or over", l.ID)
+				report(l, "request %d is claimed, and is unknown, not funded or over", l.ID)
 			}
 			q.ended = true
 		case mapping.Cancelled, mapping.Expired:
 			if !q.requested || q.funded || q.ended {
-				wonder(l, "request %d %s, and is unknown, funded or over", l.ID,
+				report(l, "request %d %s, and is unknown, funded or over", l.ID,
 					map[mapping.Kind]string{mapping.Cancelled: "is cancelled", mapping.Expired: "expires"}[l.Kind])
 			}
 			q.ended = true

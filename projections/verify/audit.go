@@ -21,30 +21,21 @@ func (e *BrokenError) Error() string { return e.what + ": rows were lost or doub
 // Broken returns the error that describes what is wrong with the rows.
 func Broken(what string) *BrokenError { return &BrokenError{what} }
 
-// Condemn marks a generation bad if an audit's verdict is that it is broken, even if it is in use: no response is
-// better than a wrong one. It then returns the *BrokenError, wrapped with what to do, and any other verdict
-// unchanged.
-func Condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) error {
-	if broken := new(BrokenError); !errors.As(verdict, &broken) {
-		return verdict
+// MarkIfBroken marks a generation bad if the result of an audit is that it is broken, in a single statement and even if
+// it is in use: no response is better than a wrong one. It then returns the *BrokenError, wrapped with what to do, and
+// any other error unchanged. A mark that failed is an error that is no *BrokenError.
+func MarkIfBroken(ctx context.Context, pool *pgxpool.Pool, id int32, audit error) error {
+	if broken := new(BrokenError); !errors.As(audit, &broken) {
+		return audit
 	}
-	if failed := markBad(ctx, pool, id); failed != nil {
-		return fmt.Errorf("%v, and generation %d is not marked bad yet, retry: %w", verdict, id, failed)
-	}
-	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", verdict, id)
-}
-
-// markBad takes a broken generation out of service, even if it is in use, in a single statement, because it may be
-// made live or standby at the same time.
-func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 	n, err := db.New(pool).MarkGenerationBad(ctx, id)
 	if err == nil && n != 1 {
 		err = errors.New("it was dropped, or PostgreSQL does not have it; check `navlog projection list`")
 	}
 	if err != nil {
-		return fmt.Errorf("mark generation %d bad: %w", id, err)
+		return fmt.Errorf("%v, and generation %d is not marked bad yet, retry: mark generation %d bad: %w", audit, id, id, err)
 	}
-	return nil
+	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", audit, id)
 }
 
 // Audit proves that the generation in the connection's database neither lost nor duplicated a row of events: up to

@@ -91,7 +91,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 		return nil, err
 	}
 	whole := Check{Name: "tables: no row lost or doubled"}
-	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), c.conn))
+	err = MarkIfBroken(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), c.conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {
 		whole.Difference = err.Error()
 	} else if err != nil {
