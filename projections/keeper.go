@@ -198,12 +198,17 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := locate(ctx, k.chainID, w.Position(), vaults, k.kafka.Options())
-	if err != nil {
-		return err
-	}
-	if err := endsWith(ctx, conn, k.database, w.Position(), &last); err != nil {
-		return err
+	var last decode.Fact
+	for _, seq := range []uint64{w.Written(), w.Position()} {
+		if last.Seq == seq && seq > 0 {
+			continue // the same record
+		}
+		if last, err = locate(ctx, k.chainID, seq, vaults, k.kafka.Options()); err != nil {
+			return err
+		}
+		if err := endsWith(ctx, conn, k.database, seq, &last); err != nil {
+			return err
+		}
 	}
 	// The reader starts with the last record again, so that the log is known to have responded even if it has no
 	// other record.
@@ -237,7 +242,7 @@ func (k *keeper) follow(ctx context.Context) error {
 //go:embed sql/record.sql
 var sqlRecord string
 
-// endsWith proves that the log's record at the position is the one from which events was written. A log that was
+// endsWith proves that the log's record at a seq is the one from which events was written. A log that was
 // restored from an older copy has the same id, and continues with other records under the same seqs.
 func endsWith(ctx context.Context, conn driver.Conn, database string, position uint64, last *decode.Fact) error {
 	if position == 0 {

@@ -242,6 +242,31 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	}
 }
 
+// TestRestoredLogBehindEvents: a writer crashed between its two inserts, so events is ahead of lists, and the log lost
+// just these records and continued with others. The rows of events cannot be those of the log any more.
+func TestRestoredLogBehindEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	parts := units(everyEvent().Records)
+	before := slices.Concat(parts[:len(parts)-1]...)
+	w.append(t, before)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	position := uint64(len(before))
+	reaches(t, p, position)
+	must(t, stop())
+	events := w.ch.Database(1) + ".events"
+	must(t, w.conn.Exec(t.Context(), fmt.Sprintf(
+		"INSERT INTO %[1]s SELECT * REPLACE (seq + 1 AS seq) FROM (SELECT * FROM %[1]s WHERE seq = %[2]d)", events, position)))
+
+	p, _ = w.projector(t)
+	stop = refuses(t, p, fmt.Sprintf("ends before seq %d", position+1), "`navlog projection rebuild`")
+	must(t, stop())
+	w.append(t, parts[len(parts)-1])
+	p, _ = w.projector(t)
+	refuses(t, p, fmt.Sprintf("at seq %d %s has", position+1, w.ch.Database(1)), "an older copy and then continued")
+}
+
 // TestEndsWith: the row of every kind of record is recognised, and any difference is a permanent error.
 func TestEndsWith(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func (w *Writer) openLists(ctx context.Context) (err error) {
 	}
 	w.lists = w.swapper(readmodel.ListsTable.Name, readmodel.ListsTable.Names(), read)
 	w.lists.cursor, w.lists.readAt = mark{w.cursor.Seq, w.cursor.Writer}, at
-	records, err := w.vaultRecords(ctx)
+	records, err := w.vaultRecords(ctx, w.Position())
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (w *Writer) fits(ctx context.Context) error {
 		Vault  common.Address `ch:"vault"`
 		Passed bool           `ch:"passed"`
 	}
-	if err := w.conn.Select(w.written(ctx), &rows, sqlPassed); err != nil {
+	if err := w.conn.Select(upTo(ctx, w.Position()), &rows, sqlPassed); err != nil {
 		return fmt.Errorf("read what %s.events has after seq %d: %w", w.database, w.Position(), err)
 	}
 	fits := true
@@ -130,9 +130,9 @@ func (w *Writer) fits(ctx context.Context) error {
 	return Pause(ctx, cursorAge)
 }
 
-// written sets the query parameter for the position, because another writer may have continued.
-func (w *Writer) written(ctx context.Context) context.Context {
-	return readmodel.Parameters(ctx, map[string]uint64{"seq": w.Position()})
+// upTo sets the query parameter for a seq, because another writer may have continued.
+func upTo(ctx context.Context, seq uint64) context.Context {
+	return readmodel.Parameters(ctx, map[string]uint64{"seq": seq})
 }
 
 // vaultRecord is a record about a vault.
@@ -147,8 +147,8 @@ type vaultRecord struct {
 //go:embed sql/vaults.sql
 var sqlVaults string
 
-func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err error) {
-	err = w.conn.Select(w.written(ctx), &records, sqlVaults)
+func (w *Writer) vaultRecords(ctx context.Context, seq uint64) (records []vaultRecord, err error) {
+	err = w.conn.Select(upTo(ctx, seq), &records, sqlVaults)
 	for i := 0; err == nil && i < len(records); i++ {
 		var record event.Record
 		err = proto.Unmarshal([]byte(records[i].Payload), &record)
@@ -164,9 +164,10 @@ func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err e
 	return records, nil
 }
 
-// Mapped returns how the generation maps logs, by the records of the log up to the position.
+// Mapped returns how the generation maps logs, by the vault records of events. The first record of a vault counts, so
+// those after the position change nothing for the logs before them.
 func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
-	if _, err := w.vaultRecords(ctx); err != nil {
+	if _, err := w.vaultRecords(ctx, w.Written()); err != nil {
 		return nil, err
 	}
 	return w.mapped.Clone(), nil
@@ -174,7 +175,7 @@ func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
 
 // LastVault returns the seq of the last record about a vault that the log has up to the position.
 func (w *Writer) LastVault(ctx context.Context) (seq uint64, err error) {
-	records, err := w.vaultRecords(ctx)
+	records, err := w.vaultRecords(ctx, w.Position())
 	for _, r := range records {
 		seq = r.Seq
 	}

@@ -114,8 +114,12 @@ func (w *Writer) Position() uint64 {
 	if w.Built() {
 		return w.cursor.Seq
 	}
-	return w.events.cursor.seq
+	return w.Written()
 }
+
+// Written is the last seq of events, which may be after the position: an earlier writer may have crashed between its two
+// inserts.
+func (w *Writer) Written() uint64 { return w.events.cursor.seq }
 
 // Built reports whether lists exists and is kept up to date.
 func (w *Writer) Built() bool { return w.lists != nil }
