@@ -162,7 +162,8 @@ func TestContractDetectsFaults(t *testing.T) {
 		t.Errorf("a valid response has %d faults", n)
 	}
 	for name, body := range map[string]string{"field": `{"ok":true,"data":{"status":"ok"},"more":1}`,
-		"value": `{"ok":true,"data":{"status":"fine"}}`, "missing": `{"ok":true}`, "no JSON": `ok`} {
+		"value": `{"ok":true,"data":{"status":"fine"}}`, "constant": `{"ok":false,"data":{"status":"ok"}}`,
+		"type": `{"ok":true,"data":[]}`, "null": `{"ok":true,"data":null}`, "missing": `{"ok":true}`, "no JSON": `ok`} {
 		rec := good()
 		rec.WriteString(body)
 		if judge("/healthz", rec) == 0 {
@@ -174,6 +175,12 @@ func TestContractDetectsFaults(t *testing.T) {
 	rec.WriteString(`{"ok":true,"data":{"status":"ok"}}`)
 	if judge("/healthz", rec) == 0 {
 		t.Error("a response without a documented header is accepted")
+	}
+	rec = good()
+	rec.Header().Set("X-Content-Type-Options", "sniff")
+	rec.WriteString(`{"ok":true,"data":{"status":"ok"}}`)
+	if judge("/healthz", rec) == 0 {
+		t.Error("a header with another value than the documented constant is accepted")
 	}
 	rec = good()
 	rec.Header().Set("X-More", "1")

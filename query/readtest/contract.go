@@ -3,6 +3,7 @@ package readtest
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,9 @@ var TheContract = sync.OnceValue(func() *Contract {
 	for _, s := range doc.Components.Schemas {
 		closeObjects(s)
 	}
+	if err := withoutJSONSchema(doc); err != nil {
+		panic(err)
+	}
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
 		panic(err)
@@ -62,6 +66,34 @@ func closeObjects(s *openapi3.SchemaRef) {
 		closeObjects(p)
 	}
 	closeObjects(v.Items)
+}
+
+// withoutJSONSchema makes openapi3filter use the validator of openapi3, as it does for a document of OpenAPI 3.0. For a
+// later one it compiles the JSON schema of each header, parameter and body for each response, which took a third of the
+// time of query's tests. The validator of openapi3 ignores some keywords of 3.1: a const becomes an enum of one value, and
+// any other is an error.
+func withoutJSONSchema(doc *openapi3.T) error {
+	doc.OpenAPI = "3.0.3"
+	return doc.WalkSchemas(func(pointer string, s *openapi3.SchemaRef) error {
+		if s.Value.Const != nil {
+			s.Value.Enum, s.Value.Const = []any{s.Value.Const}, nil
+		}
+		encoded, err := json.Marshal(s.Value)
+		if err != nil {
+			return err
+		}
+		var keywords map[string]any
+		if err := json.Unmarshal(encoded, &keywords); err != nil {
+			return fmt.Errorf("%s: %w", pointer, err)
+		}
+		for _, ignored := range []string{"prefixItems", "contains", "patternProperties", "dependentSchemas", "propertyNames",
+			"unevaluatedItems", "unevaluatedProperties", "if", "then", "else", "dependentRequired", "contentSchema"} {
+			if _, used := keywords[ignored]; used {
+				return fmt.Errorf("%s: responses are not checked against %s", pointer, ignored)
+			}
+		}
+		return nil
+	})
 }
 
 // Judge checks a response against the document: the status must be documented, and the headers and body must be those
