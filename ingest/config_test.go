@@ -100,29 +100,36 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	}
 }
 
+// fromYAML reads a configuration as the programs do: no unknown key is accepted.
+func fromYAML(text string, c *Config) error {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	decoder.KnownFields(true)
+	return decoder.Decode(c)
+}
+
 func TestConfigFromYAML(t *testing.T) {
 	for text, want := range map[string]Finality{
 		"finality: tag": {}, "finality: instant": {Instant: true}, "finality: 'depth: 64'": {Depth: 64},
-		"finality: 64":           {Depth: 64},
-		"x: &d 64\nfinality: *d": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64},
+		"finality: 64":                {Depth: 64},
+		"window: &d 64\nfinality: *d": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64},
 		"id: 1": {},
 	} {
 		c := DefaultConfig().Complete()
-		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Finality != want {
+		if err := fromYAML(text, &c); err != nil || c.Finality != want {
 			t.Errorf("%q gives %+v and %v, want %+v", text, c.Finality, err, want)
 		}
 	}
 	for text, want := range map[string]Confirmations{"confirmations: final": 0, "confirmations: 12": 12,
 		"confirmations: '3'": 3} {
 		c := DefaultConfig().Complete()
-		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Confirmations != want {
+		if err := fromYAML(text, &c); err != nil || c.Confirmations != want {
 			t.Errorf("%q gives %d and %v, want %d", text, c.Confirmations, err, want)
 		}
 	}
 	for text, want := range map[string]time.Duration{"id: 1": 0, "receiptsEvery: 24h": 24 * time.Hour,
 		"receiptsEvery: 0s": 0} {
 		c := DefaultConfig().Complete()
-		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.ReceiptsEvery != want || c.ReceiptsPerSecond != 50 {
+		if err := fromYAML(text, &c); err != nil || c.ReceiptsEvery != want || c.ReceiptsPerSecond != 50 {
 			t.Errorf("%q gives %v, %v a second and %v, want %v", text, c.ReceiptsEvery, c.ReceiptsPerSecond, err, want)
 		}
 	}
@@ -136,7 +143,7 @@ func TestConfigFromYAML(t *testing.T) {
 		"confirmations: {}", "confirmations: {n: 3}",
 	} {
 		c := DefaultConfig().Complete()
-		if err := yaml.Unmarshal([]byte(text), &c); err == nil {
+		if err := fromYAML(text, &c); err == nil {
 			t.Errorf("%q is accepted as %+v", text, c)
 		}
 	}
@@ -144,7 +151,7 @@ func TestConfigFromYAML(t *testing.T) {
 
 func TestEndpointsFromYAML(t *testing.T) {
 	c := DefaultConfig().Complete()
-	if err := yaml.Unmarshal([]byte(`
+	if err := fromYAML(`
 rpc:
   - https://a.example/key
   - url: https://b.example
@@ -153,7 +160,7 @@ rpc:
     burst: 40
     prices: {eth_getLogs: 75}
 agreement: 2
-`), &c); err != nil {
+`, &c); err != nil {
 		t.Fatal(err)
 	}
 	want := []rpc.Endpoint{{URL: "https://a.example/key"},
@@ -162,8 +169,8 @@ agreement: 2
 	if !reflect.DeepEqual(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the endpoints are %+v, want %+v", c.RPC, want)
 	}
-	err := yaml.Unmarshal([]byte("rpc:\n  - {url: https://a.example, speed: 4, burst: many}\n  - {uri: "+
-		"https://b.example}\n  - [1]\n"), &c)
+	err := fromYAML("rpc:\n  - {url: https://a.example, speed: 4, burst: many}\n  - {uri: "+
+		"https://b.example}\n  - [1]\n", &c)
 	for _, says := range []string{"field speed not found", "line 2", "many", "field uri not found", "line 3"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("the mistakes lack %q: %v", says, err)

@@ -2,14 +2,11 @@ package rpc
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Endpoint is one RPC endpoint of a node or provider. Its text form is just the URL.
@@ -41,42 +38,9 @@ func Endpoints(urls ...string) []Endpoint {
 	return endpoints
 }
 
-// UnmarshalText reads a URL.
+// UnmarshalText reads a URL, also in place of a mapping in YAML.
 func (e *Endpoint) UnmarshalText(text []byte) error {
 	*e = Endpoint{URL: strings.TrimSpace(string(text))}
-	return nil
-}
-
-// endpointKeys are the keys of the mapping form.
-var endpointKeys = []string{"url", "ws", "spare", "requestsPerSecond", "burst", "prices"}
-
-// UnmarshalYAML reads a URL, or a mapping with the keys of the fields.
-func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind != yaml.MappingNode {
-		var url string
-		if err := node.Decode(&url); err != nil {
-			return err
-		}
-		return e.UnmarshalText([]byte(url))
-	}
-	wrong := new(yaml.TypeError)
-	for i := 0; i < len(node.Content); i += 2 {
-		if key := node.Content[i]; !slices.Contains(endpointKeys, key.Value) {
-			wrong.Errors = append(wrong.Errors,
-				fmt.Sprintf("line %d: field %s not found in type rpc.Endpoint", key.Line, key.Value))
-		}
-	}
-	type plain Endpoint
-	var types *yaml.TypeError
-	switch err := node.Decode((*plain)(e)); {
-	case errors.As(err, &types):
-		wrong.Errors = append(wrong.Errors, types.Errors...)
-	case err != nil:
-		return err
-	}
-	if len(wrong.Errors) > 0 {
-		return wrong
-	}
 	return nil
 }
 

@@ -3,11 +3,8 @@ package vaults
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Max is the number of vaults that one deployment may index.
@@ -54,23 +51,10 @@ type SourceConfig struct {
 	Topic3  string `yaml:"topic3"`
 }
 
-// sourceKeys are the keys of the mapping form.
-var sourceKeys = []string{"address", "topic1", "topic2", "topic3"}
-
-// UnmarshalYAML also accepts just the address. It refuses other keys, since Decode accepts any.
-func (s *SourceConfig) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		*s = SourceConfig{Address: node.Value}
-		return nil
-	}
-	for i := 0; node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
-		if key := node.Content[i]; !slices.Contains(sourceKeys, key.Value) {
-			unknown := fmt.Sprintf("line %d: field %s not found in type vaults.SourceConfig", key.Line, key.Value)
-			return &yaml.TypeError{Errors: []string{unknown}}
-		}
-	}
-	type plain SourceConfig
-	return node.Decode((*plain)(s))
+// UnmarshalText reads just the address, in place of a mapping in YAML.
+func (s *SourceConfig) UnmarshalText(text []byte) error {
+	*s = SourceConfig{Address: string(text)}
+	return nil
 }
 
 // AssetConfig is the token that a vault holds.

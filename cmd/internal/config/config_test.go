@@ -79,8 +79,8 @@ func TestConfigCheckNamesEveryMistakeAtOnce(t *testing.T) {
 	file := configtest.Write(t, `
 chain:
   id: 0
-  rpc: [ftp://node]
-  vaults: [{address: "0x12"}]
+  rpc: [ftp://node, {url: "http://a.example", speed: 4}]
+  vaults: [{address: "0x12", sources: {queue: {address: x, topik1: y}}}]
   pollIntervall: 1s
 kafka: {brokers: [nohost], replicationFactor: 99}
 clickhouse: {addr: nowhere, prefix: Bad-Prefix}
@@ -97,7 +97,8 @@ surplus: true
 		text += "\n" + fault.Error()
 	}
 	for _, want := range []string{
-		"line 6: unknown key pollIntervall", "line 11: unknown key surplus",
+		"line 4: unknown key speed", "line 5: unknown key topik1", "line 6: unknown key pollIntervall",
+		"line 11: unknown key surplus",
 		"NAVLOG_KAFKA_BROKER is not a setting", `NAVLOG_CHAIN_WINDOW is "many" and must be a whole number, 0 or more`,
 		"chain.id", "chain.rpc[0]", "chain.vaults[0].address", `"nohost"`, "kafka.replicationFactor",
 		"clickhouse.addr", "clickhouse.prefix", "postgres.url", "http.listen", "http.router", "NAVLOG_SECRET_KEY",
