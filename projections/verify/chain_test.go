@@ -233,6 +233,8 @@ func TestOddLogsAreCompared(t *testing.T) {
 		"order":         "[" + log(`"0x7"`, `"0x1"`, "") + "," + log(`"0x7"`, `"0x0"`, "") + "]",
 		"more": "[" + log(`"0x7"`, `"0x0"`, `,"blockTimestamp":1700000000,"removed":null`) + "," + log(`"0x7"`,
 			`"0x1"`, `,"transactionIndex":{}`) + "]",
+		"other names": "[" + log(`"0x7"`, `"0x0"`, `,"Data":"0x99","LogIndex":"0x5"`) + "," + log(`"0x7"`, `"0x1"`,
+			`,"Removed":true`) + "]",
 		"removed": "[" + log(`"0x7"`, `"0x0"`, `,"removed":true`) + "," + log(`"0x7"`, `"0x0"`, "") + "," + log(`"0x7"`,
 			`"0x1"`, "") + "]",
 	} {

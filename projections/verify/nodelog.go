@@ -13,6 +13,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/chainproof"
 )
 
 // nodeLog has the fields of a node's log that are compared. Nodes differ in the other fields, such as blockTimestamp,
@@ -61,8 +63,8 @@ func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([
 	}
 	var logs []types.Log
 	for i, raw := range items {
-		var l nodeLog
-		if err := json.Unmarshal(raw, &l); err != nil {
+		l, err := chainproof.Exactly[nodeLog](raw)
+		if err != nil {
 			return nil, fmt.Errorf("log %d of the answer cannot be read: %w", i, err)
 		}
 		if l.Removed != nil && *l.Removed {

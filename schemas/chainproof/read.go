@@ -62,9 +62,18 @@ type members map[string]json.RawMessage
 
 func (m members) none(name string) bool { return len(m[name]) == 0 || string(m[name]) == "null" }
 
-// exactly decodes a type of go-ethereum from the members that have the names of its fields. encoding/json also accepts
-// names in another case, and uses the last one: a node could prove one value of a field and show another one to a
-// reader of exact names.
+// Exactly decodes a JSON object into a struct from the members that have the names of its fields. encoding/json also
+// accepts names in another case, and uses the last one: a node could prove one value of a field and show another one to
+// a reader of exact names.
+func Exactly[T any](raw []byte) (*T, error) {
+	var all members
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, err
+	}
+	return exactly[T](all)
+}
+
+// exactly is Exactly for members that were read before.
 func exactly[T any](all members) (*T, error) {
 	if all == nil {
 		return nil, errors.New("it is null")
