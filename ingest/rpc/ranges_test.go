@@ -787,13 +787,15 @@ func TestHangsOfAnyLength(t *testing.T) {
 	}
 	for name, hangs := range map[string]func() func(uint64) bool{
 		"every 10th call": every(10), "every 50th call": every(50), "every 100th call": every(100),
-		"every 200th call": every(200), "one call in 10, at random": atRandom(10), "one call in 50, at random": atRandom(50),
+		"every 200th call": every(200), "one call in 3, at random": atRandom(3), "one call in 5, at random": atRandom(5),
+		"one call in 10, at random": atRandom(10), "one call in 50, at random": atRandom(50),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newFakeChain(t, 43, 1, sparse).reading(proof.None)
 			const blocks = 1_000_000
 			without, _ := r.timeouts(r.dial(), blocks, errors.New("connection reset"), hangs())
 			calls, timeouts := r.timeouts(r.dial(), blocks, errHung, hangs())
+
 			if calls > 2*without {
 				t.Errorf("%d calls, %d of them timeouts, but %d if they fail at once", calls, timeouts, without)
 			}
