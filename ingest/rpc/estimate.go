@@ -58,7 +58,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	s.Ranges++
 	if err != nil {
 		refusal := refusalOf(ctx, err)
-		if asked == 1 || refusal.kind != tooMuch && refusal.kind != unclear {
+		if asked == 1 || !refusal.kind.splits() {
 			return false, err
 		}
 		n.limits.refused(asked, refusal)

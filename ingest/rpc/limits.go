@@ -368,11 +368,18 @@ func (l *limits) ideal(logs, bytes, target int) float64 {
 	return ideal
 }
 
-// refused updates the limits after a refusal of a range of 2 or more blocks, and returns how many blocks to request
-// instead: fewer.
+// refused updates the limits after a refusal of a range of 2 or more blocks, or after a timeout, and returns how many
+// blocks to request instead: fewer.
 func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if r.kind == unanswered {
+		if l.hung.again(blocks) {
+			l.known = true
+			l.hung.blocks = l.ranges.refused(blocks, 0)
+		}
+		return afterTimeout(blocks)
+	}
 	l.known = true
 	fewer := blocks / 2
 	if r.results > 0 {
@@ -387,18 +394,7 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	return max(1, fewer)
 }
 
-// timedOut notes that no response to a range of 2 or more blocks came in time, and returns how many blocks to request
-// next: far fewer, since each timeout takes long.
-func (l *limits) timedOut(blocks uint64) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.hung.again(blocks) {
-		l.known = true
-		l.hung.blocks = l.ranges.refused(blocks, 0)
-	}
-	return afterTimeout(blocks)
-}
-
+// afterTimeout returns how many blocks to request after a timeout: far fewer, since each timeout takes long.
 func afterTimeout(blocks uint64) uint64 { return max(1, blocks/16) }
 
 // cut reports whether a response with this number of logs may have been truncated: the number is the maximum that the

@@ -253,15 +253,14 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 		return nil, err // another endpoint has the blocks, or this one will: the range keeps its width
 	}
 	if asked > 1 {
-		switch {
-		case refusal.kind == unanswered:
-			j.step = n.limits.timedOut(asked)
-			return nil, err
-		case !refusal.kind.splits():
+		if !refusal.kind.splits() {
 			j.step = asked / 2
 			return nil, err
 		}
 		j.step = n.limits.refused(asked, refusal)
+		if refusal.kind == unanswered {
+			return nil, err
+		}
 		return nil, nil
 	}
 	if !refusal.kind.splits() {

@@ -760,7 +760,7 @@ func TestRangesThatTimeOutAndGoOn(t *testing.T) {
 	for range 200 {
 		if asked := l.next(2000); asked > 100 {
 			timeouts++
-			l.timedOut(asked)
+			l.refused(asked, refusal{kind: unanswered})
 		} else {
 			l.gave(asked, 0, 0, targetBytes, time.Millisecond)
 		}
