@@ -32,7 +32,7 @@ func (f *Follower) logsOfBlock(
 			return nil, n, true, nil
 		}
 		// No log at all, a chain that does not fill its blooms, or a bloom that proves nothing.
-		if logs, err = n.LogsByHash(ctx, h, addresses); err != nil {
+		if logs, _, err = n.OneBlock(ctx, h, addresses, proof.None); err != nil {
 			return nil, n, false, err
 		}
 		logs, err = n.Native(h, logs)

@@ -62,10 +62,11 @@ func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
 	return logs, nil
 }
 
-// ours returns the vaults' logs.
+// ours returns the logs of the given addresses or, if there are none, all.
 func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
-	return slices.DeleteFunc(logs,
-		func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
+	return slices.DeleteFunc(logs, func(l *event.Log) bool {
+		return len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address))
+	})
 }
 
 // prove returns the vaults' logs in a block as proveAll does. If the block has more logs than the node returns, they
@@ -110,18 +111,31 @@ func (n *Node) proveAll(
 	return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
 }
 
-// allLogs reads all logs of a block by its hash. If the node rejects that because there are too many, it takes them
-// from the receipts.
+// allLogs reads all logs of a block.
 func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
-	logs, err := n.LogsByHash(ctx, h, nil)
+	return n.logsIn(ctx, h, nil)
+}
+
+// logsIn reads the logs of a block by its hash, from the given addresses or, if there are none, from all. If the node
+// rejects that because there are too many, or does not respond, it takes them from the receipts. After a timeout it
+// reads the receipts first for a while: at the head, a node that is silent at eth_getLogs would cost 30 s a block.
+func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
+	silent := n.health.look().logs.until.After(n.health.now())
+	if silent {
+		if all, err := n.receipts(ctx, h); err == nil {
+			return ours(all, addresses), nil
+		}
+	}
+	logs, err := n.LogsByHash(ctx, h, addresses)
 	refusal := refusalOf(ctx, err).kind
-	if !refusal.splits() {
+	n.health.readLogs(refusal == unanswered, err)
+	if silent || !refusal.splits() {
 		return logs, err
 	}
-	fromReceipts, why := n.receipts(ctx, h)
+	all, why := n.receipts(ctx, h)
 	switch {
 	case why == nil:
-		return fromReceipts, nil
+		return ours(all, addresses), nil
 	case refusal == tooMuch:
 		return nil, n.overLimit(h, errors.Join(err, why))
 	}
@@ -144,14 +158,10 @@ func (n *Node) OneBlock(
 	if level == proof.Headers {
 		return n.prove(ctx, h, vaults, nil)
 	}
-	logs, err = n.LogsByHash(ctx, h, vaults)
-	if err == nil || !refusalOf(ctx, err).kind.splits() {
-		return logs, false, err
+	logs, err = n.logsIn(ctx, h, vaults)
+	if refusalOf(ctx, err).kind.splits() {
+		logs, err = n.vaultByVault(ctx, h, vaults, level)
 	}
-	if all, err := n.receipts(ctx, h); err == nil {
-		return ours(all, vaults), false, nil
-	}
-	logs, err = n.vaultByVault(ctx, h, vaults, level)
 	return logs, false, err
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// silentAbove makes a node never respond to ranges of more than this number of blocks. It returns the timeouts so far.
-func silentAbove(n *Node, most uint64) (timeouts func() int) {
+// silentAbove makes a node never respond to eth_getLogs for more than this number of blocks, or with 0 to any. It returns
+// the timeouts so far.
+func silentAbove(n *Node, most uint64, wait func()) (timeouts func() int) {
 	real, count := n.http.client.Transport, 0
 	n.http.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
@@ -29,6 +30,7 @@ func silentAbove(n *Node, most uint64) (timeouts func() int) {
 		if json.Unmarshal(body, &q) == nil && q.Method == "eth_getLogs" &&
 			uint64(q.Params[0].ToBlock-q.Params[0].FromBlock) >= most {
 			count++
+			wait()
 			return nil, context.DeadlineExceeded
 		}
 		return real.RoundTrip(r)
@@ -40,7 +42,7 @@ func silentAbove(n *Node, most uint64) (timeouts func() int) {
 func TestSamplesOfANodeThatIsSilentAboutLongRanges(t *testing.T) {
 	chain := newFakeChain(t, 43, 3000, sparse)
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
-	timeouts := silentAbove(n, 100)
+	timeouts := silentAbove(n, 100, func() {})
 	s, err := r.Sample(t.Context(), n, 1, 3000, 5, func(uint64, uint64) {})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,7 @@ func TestSamplesOfANodeThatIsSilentAboutLongRanges(t *testing.T) {
 func TestSamplesOfANodeThatIsSilent(t *testing.T) {
 	chain := newFakeChain(t, 43, 3000, sparse)
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
-	timeouts := silentAbove(n, 0)
+	timeouts := silentAbove(n, 0, func() {})
 	_, err := r.Sample(t.Context(), n, 1, 3000, 5, func(uint64, uint64) {})
 	if refusalOf(t.Context(), err).kind != unanswered || timeouts() > 3 {
 		t.Errorf("after %d timeouts the error is %v", timeouts(), err)

@@ -32,6 +32,7 @@ const (
 	// calls only. One that fails at one call in a hundred rests a second each time.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
+	longestSilence  = 10 * time.Minute // of an endpoint that is silent only at eth_getLogs
 	soundAfter      = 8
 	// A rate-limited endpoint that does not say for how long rests, too, twice as long each time until it responds.
 	firstLimitPause = 250 * time.Millisecond
@@ -100,6 +101,7 @@ type facts struct {
 	limits     rest      // rate limits
 	finality   rest      // suspends only calls for the final block
 	ranges     rest      // suspends only its share of a backfill
+	logs       rest      // suspends only eth_getLogs for single blocks, whose receipts are read instead
 	fault      time.Time // when the last fault occurred
 	lastError  string
 	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
@@ -266,6 +268,19 @@ func (h *health) readRange(ctx context.Context, some bool, err error) {
 	if now := h.now(); err != nil && ctx.Err() == nil && !h.ranges.until.After(now) {
 		// otherwise another job failed with it
 		h.ranges.begin(now, firstQuarantine, lastQuarantine, err)
+	}
+}
+
+// readLogs notes the outcome of a call for the logs of a block: whether the endpoint was silent. As a timeout takes 30 s,
+// the first pause is as long: then half of the time is left for other calls, and more later.
+func (h *health) readLogs(silent bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch now := h.now(); {
+	case err == nil:
+		h.logs = rest{}
+	case silent && !h.logs.until.After(now): // otherwise another call was silent with it
+		h.logs.begin(now, callTimeout, longestSilence, err)
 	}
 }
 

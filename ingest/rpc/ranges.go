@@ -220,7 +220,7 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	logs, err := n.LogsByHash(ctx, h, nil)
 	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
-	case refusal == unclear: // in any case, the range will show it
+	case refusal == unclear, refusal == unanswered: // in any case, the range will show it
 		l.vouches--
 		return nil
 	case err != nil:
