@@ -232,16 +232,18 @@ func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bo
 	return nil
 }
 
-// fromAny calls ask with an endpoint and, after an error, with the others, a few times each.
-func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
+// fromAny calls ask with an endpoint and, after an error, with the others, a few times each. last is true for the last
+// call.
+func (p *receiptsProof) fromAny(ctx context.Context, ask func(n *rpc.Node, last bool) error) error {
 	const each = 3
 	var wait rpc.Backoff
 	for try := 1; ; try++ {
+		last := try == each*p.Endpoints
 		n, err := p.Nodes.Current(ctx)
 		if err == nil {
-			err = ask(n)
+			err = ask(n, last)
 		}
-		if err == nil || ctx.Err() != nil || rpc.Refused(err) || try == each*p.Endpoints {
+		if err == nil || ctx.Err() != nil || rpc.Refused(err) || last {
 			return err
 		}
 		p.Nodes.Next()
@@ -255,42 +257,38 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 // wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried
 // again.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
-	var wrong *Finding // while an endpoint that failed may prove the block
-	err := p.fromAny(ctx, func(n *rpc.Node) error {
-		err := p.judge(ctx, n, b)
+	judge := func(n *rpc.Node) error { return p.judge(ctx, n, b) }
+	return p.fromAny(ctx, func(n *rpc.Node, last bool) error {
 		var found *Finding
-		if err != nil && !errors.As(err, &found) {
+		err := judge(n)
+		if err == nil {
+			confirmed := false
+			if confirm {
+				found, confirmed = p.confirm(ctx, n, b)
+			}
+			p.note(b, found, confirmed)
+			return nil
+		}
+		if !errors.As(err, &found) && !last {
 			return err
 		}
-		confirmed := false
-		if found == nil && confirm {
-			found, confirmed = p.confirm(ctx, n, b)
-		} else if found != nil { // if another endpoint proves the block, its hash rests only on that one
-			by, findings, open := p.byOthers(ctx, n, err, func(other *rpc.Node) error { return p.judge(ctx, other, b) })
-			if found = verdict(findings); by != nil {
-				p.mislead(findings)
-				found = nil
-			} else if open && found.Wrong {
-				wrong = found
-				return fmt.Errorf("an endpoint fails that may prove block %d", b.number)
-			}
+		_, refuted, err := p.settle(ctx, n, err, judge, func(f *Finding) bool { return f.Wrong && !last })
+		if found = nil; err != nil && !errors.As(err, &found) {
+			return err
 		}
-		p.note(b, found, confirmed)
+		p.mislead(refuted)
+		p.note(b, found, false) // if another endpoint proves the block, its hash rests only on that one
 		return nil
 	})
-	if err != nil && wrong != nil && ctx.Err() == nil {
-		p.note(b, wrong, false)
-		return nil
-	}
-	return err
 }
 
-// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have
-// answered. findings are the verdicts against the block, that of n included if it is one. open reports whether an
-// endpoint failed, and so may prove the block later.
-func (l Log) byOthers(
-	ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
-) (by *rpc.Node, findings []*Finding, open bool) {
+// settle decides about a block that n did not prove but returned err for. It calls the other endpoints until one proves
+// it, by; refuted are then the findings of those before it. Otherwise it returns the verdict of all as a *Finding, or
+// another error: if none has a finding, or if waits returns true for the verdict while an endpoint fails that may prove
+// the block later.
+func (l Log) settle(ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
+	waits func(*Finding) bool) (by *rpc.Node, refuted []*Finding, _ error) {
+	var findings []*Finding
 	judged := func(err error) {
 		var f *Finding
 		if errors.As(err, &f) {
@@ -304,17 +302,20 @@ func (l Log) byOthers(
 		}
 		err := prove(other)
 		if err == nil {
-			return other, findings, false
+			return other, findings, nil
 		}
 		judged(err)
 	}
-	return nil, findings, len(findings) < l.Nodes.Serving()
-}
-
-// verdict returns the first finding against the log, even if others cannot prove anything, or else the first one.
-func verdict(findings []*Finding) *Finding {
-	against := slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong })
-	return findings[max(0, against)]
+	if len(findings) == 0 || ctx.Err() != nil {
+		return nil, nil, err
+	}
+	// the first finding against the log, even if others cannot prove anything, or else the first one
+	verdict := findings[max(0, slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong }))]
+	if len(findings) < l.Nodes.Serving() && waits(verdict) {
+		// %v: no verdict yet
+		return nil, nil, fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", verdict.Block, verdict)
+	}
+	return nil, nil, verdict
 }
 
 // mislead notes the endpoints whose findings against the log another endpoint refutes.
@@ -474,7 +475,7 @@ func differs(ours []digest, chain []*event.Log) string {
 // blocks on the way. chosen are highest first.
 func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	var anchor *rpc.Header
-	err := p.fromAny(ctx, func(n *rpc.Node) error {
+	err := p.fromAny(ctx, func(n *rpc.Node, _ bool) error {
 		tip, err := n.Latest(ctx)
 		if err != nil {
 			return err
@@ -493,7 +494,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	for left := chosen; ; {
 		p.progress.Report("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
 		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
-		err := p.fromAny(ctx, func(n *rpc.Node) error {
+		err := p.fromAny(ctx, func(n *rpc.Node, _ bool) error {
 			headers, err := n.FullHeaders(ctx, first, number)
 			if err != nil {
 				return err
