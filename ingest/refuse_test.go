@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -97,6 +98,44 @@ func TestAnotherChainIsRefused(t *testing.T) {
 	if topic := chainlog.LogTopic(r.config.ID); topics.Has(topic) {
 		t.Errorf("%s was created", topic)
 	}
+}
+
+// The URL of the only endpoint may serve another chain without a failed call, as behind a load balancer with a wrong
+// backend. This ends ingest like such a configuration: nothing is appended, and the log is not frozen.
+func TestEndpointThatServesAnotherChainFromNowOn(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	node := r.through(honest)
+	for says, id := range map[string]uint64{"serves chain": 1 + r.config.ID, "genesis": r.config.ID} {
+		p := r.start()
+		p.caughtUp()
+		fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, Timestamp: 1_600_000_000})
+		r.must(devchain.Mine(r.ctx, fresh.URL, r.height()+10))
+		node.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+			var answer struct{ Result json.RawMessage }
+			err := json.Unmarshal(askedAt(fresh.URL, body), &answer)
+			return answer.Result, err, true
+		})
+		p.until("an end or a freeze", func(st status.Status) bool {
+			select {
+			case <-p.done:
+				return true
+			default:
+				return st.State == status.Frozen
+			}
+		})
+		if st := p.Status(); st.State == status.Frozen {
+			t.Fatalf("the log is frozen: %s", st.Reason)
+		}
+		if err := p.wait(); !rpc.Refused(err) || !strings.Contains(err.Error(), says) {
+			t.Errorf("ingest ends with %v", err)
+		}
+		node.use(honest)
+		r.verify()
+		r.steps(3)
+	}
+	r.index()
 }
 
 func TestVaultWithoutCodeIsRefused(t *testing.T) {

@@ -65,6 +65,10 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 		return err
 	}
 	if deep != "" {
+		// The endpoint may serve another chain by now, which no failed call shows: that is no reorganisation.
+		if err := f.nodes.IdentifiedNow(ctx, n); err != nil {
+			return err
+		}
 		return f.writer.Commit(ctx, &writer.Change{Frozen: deep})
 	}
 	ancestor := branch[0].Number - 1

@@ -149,12 +149,17 @@ func (p *Pool) identify(ctx context.Context, n *Node) error {
 	return p.judge(n, id, err)
 }
 
-// Identified verifies the chain of an endpoint if it is not known, as after a failure. If every endpoint serves another
-// chain, it returns a RefusedError, since waiting would not help.
+// Identified verifies the chain of an endpoint if it is not known, as after a failure.
 func (p *Pool) Identified(ctx context.Context, n *Node) error {
 	if !n.health.look().identified.IsZero() {
 		return nil
 	}
+	return p.IdentifiedNow(ctx, n)
+}
+
+// IdentifiedNow verifies the chain of an endpoint. If every endpoint serves another chain, it returns a RefusedError,
+// since waiting would not help.
+func (p *Pool) IdentifiedNow(ctx context.Context, n *Node) error {
 	err := p.identify(ctx, n)
 	var mistake *contracts.OtherChainError
 	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return !n.health.is(wrong) }) {
