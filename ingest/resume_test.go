@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
+	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -193,6 +194,9 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Confirmations, r.config.Window = 1, 4
+	for i := range r.config.Vaults { // logs are interpreted by the mapping of their block
+		r.config.Vaults[i].Mappings = []vaults.MappingConfig{{Mapping: "reference", From: 1}}
+	}
 	r.steps(20)
 	depositor := r.depositor()
 	p := r.start()

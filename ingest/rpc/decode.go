@@ -62,12 +62,18 @@ func decodeReceipts(result []byte) (*answer, error) {
 			if err != nil {
 				return err
 			}
-			logs, err := logsOfReceipt(receipt)
-			if err != nil || none(logs) {
-				return err
-			}
-			return d.logsIn(logs, a)
+			return d.receipt(receipt, a)
 		})
+	})
+}
+
+// decodeReceipt decodes the logs of one receipt. null has none.
+func decodeReceipt(result []byte) (*answer, error) {
+	return decodeInto(result, func(d *decoder, a *answer) error {
+		if none(result) {
+			return nil
+		}
+		return d.receipt(result, a)
 	})
 }
 
@@ -83,9 +89,10 @@ func decodeInto(result []byte, decode func(*decoder, *answer) error) (*answer, e
 	return a, a.order()
 }
 
-// logsOfReceipt returns the list of the logs of a receipt.
-func logsOfReceipt(receipt []byte) (logs []byte, err error) {
-	err = object(receipt, "a receipt", func(name, value []byte) error {
+// receipt decodes the logs of a receipt and adds them to an answer.
+func (d *decoder) receipt(text []byte, a *answer) error {
+	var logs []byte
+	err := object(text, "a receipt", func(name, value []byte) error {
 		switch {
 		case string(name) != "logs":
 		case logs != nil:
@@ -95,37 +102,21 @@ func logsOfReceipt(receipt []byte) (logs []byte, err error) {
 		}
 		return nil
 	})
-	if err == nil && logs == nil {
-		err = errors.New("a receipt has no logs")
+	switch {
+	case err != nil:
+		return err
+	case logs == nil:
+		return errors.New("a receipt has no logs")
+	case none(logs):
+		return nil
 	}
-	return logs, err
-}
-
-// decodeReceipt decodes the address, topics and data of the logs of one receipt. It returns no logs for null.
-func decodeReceipt(result []byte) (logs []*event.Log, err error) {
-	if none(result) {
-		return nil, nil
-	}
-	d := new(decoder)
-	all, err := logsOfReceipt(result)
-	if err == nil && !none(all) {
-		err = list(all, "a list of logs", func(text *jx.Decoder) error {
-			l, _, err := d.log(text, hasContent)
-			if err != nil {
-				return fmt.Errorf("log %d: %w", len(logs), err)
-			}
-			logs = append(logs, &event.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, DataLength: l.DataLength,
-				DataHash: l.DataHash})
-			return nil
-		})
-	}
-	return logs, err
+	return d.logsIn(logs, a)
 }
 
 // logsIn decodes a list of logs and adds them to an answer.
 func (d *decoder) logsIn(text []byte, a *answer) error {
 	return list(text, "a list of logs", func(text *jx.Decoder) error {
-		l, state, err := d.log(text, hasAll)
+		l, state, err := d.log(text)
 		if err != nil {
 			return fmt.Errorf("log %d: %w", a.given, err)
 		}
@@ -205,7 +196,7 @@ type member struct {
 	read   func(d *decoder, l *event.Log, value []byte) error
 }
 
-// logMembers are the members of a log. Those after hasAll may be missing: the header of the block has the time, and the
+// logMembers are the members of a log. Those after the first needed may be missing: the header of the block has the time, and the
 // transaction index affects no decision.
 var logMembers = [...]member{
 	{"address", false, func(d *decoder, l *event.Log, v []byte) (err error) {
@@ -234,11 +225,8 @@ var logMembers = [...]member{
 	{"removed", true, func(_ *decoder, _ *event.Log, v []byte) error { return flag(v) }},
 }
 
-// The number of members that a log must have: its contents, or also its place.
-const (
-	hasContent = 3
-	hasAll     = 7
-)
+// needed is the number of members that a log must have.
+const needed = 7
 
 // Positions of members.
 const (
@@ -264,8 +252,8 @@ const (
 	removed          // no longer in a block of the node's chain
 )
 
-// log decodes a log that must have the first must members.
-func (d *decoder) log(text *jx.Decoder, must int) (*event.Log, logState, error) {
+// log decodes a log.
+func (d *decoder) log(text *jx.Decoder) (*event.Log, logState, error) {
 	var values [len(logMembers)][]byte
 	err := members(text, "a log", func(name, value []byte) error {
 		i, known := memberByName[string(name)]
@@ -302,7 +290,7 @@ func (d *decoder) log(text *jx.Decoder, must int) (*event.Log, logState, error) 
 	case bytes.Equal(values[atNumber], null) && bytes.Equal(values[atBlockHash], null):
 		return l, pending, nil
 	}
-	for i := range must {
+	for i := range needed {
 		switch m := &logMembers[i]; {
 		case values[i] == nil:
 			return nil, mined, fmt.Errorf("it has no %s", m.name)

@@ -245,7 +245,7 @@ func TestDecodeLogsIsStrict(t *testing.T) {
 	if a, err := decodeLogs([]byte("null")); err != nil || len(a.logs) > 0 { // an empty list, as some nodes write it
 		t.Errorf("null: %v, %v", a, err)
 	}
-	for _, m := range logMembers[:hasAll] {
+	for _, m := range logMembers[:needed] {
 		name := m.name
 		l := someLog(rng, 7, 1, 32)
 		delete(l, name)

@@ -86,8 +86,17 @@ func receiptsOf(hash common.Hash) call {
 	return call{method: "eth_getBlockReceipts", params: []any{hash}, optional: true}
 }
 
-// LogsOf returns the address, topics and data of the logs of a transaction in their order, from whichever block of the
-// node's chain contains it; none if no block does.
+// LogsOf returns the logs of a transaction in their order, from whichever block of the node's chain contains it; none if
+// no block does. A log has no time if the node does not return it.
 func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
-	return asked(ctx, n, call{method: "eth_getTransactionReceipt", params: []any{tx}}, decodeReceipt)
+	a, err := asked(ctx, n, call{method: "eth_getTransactionReceipt", params: []any{tx}}, decodeReceipt)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range a.logs {
+		if l.BlockTime == noTime {
+			l.BlockTime = 0
+		}
+	}
+	return a.logs, nil
 }
