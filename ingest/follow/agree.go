@@ -22,8 +22,7 @@ func (f *Follower) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, va
 	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number,
 		from.Name, f.Agreement)
 	ours := func(logs []*event.Log) []*event.Log { return f.writer.State.Mapped.Belonging(vaults, logs) }
-	for _, other := range f.nodes.Others(from) {
-		err := f.nodes.Identified(ctx, other)
+	for other, err := range f.nodes.Others(ctx, from) {
 		if err == nil {
 			err = f.nodes.Confirms(ctx, other, h, f.writer.State.Mapped.Contracts(vaults), ours, logs)
 		}

@@ -104,8 +104,7 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 // finalsOfOthers calls all endpoints except n. failed reports whether one of them failed, and so may name a final block
 // later.
 func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
-	for _, other := range f.nodes.Others(n) {
-		err := f.nodes.Identified(ctx, other)
+	for other, err := range f.nodes.Others(ctx, n) {
 		var tip, block *rpc.Header
 		if err == nil {
 			tip, err = other.Latest(ctx)

@@ -296,8 +296,8 @@ func (l Log) settle(ctx context.Context, n *rpc.Node, err error, prove func(*rpc
 		}
 	}
 	judged(err)
-	for _, other := range l.Nodes.Others(n) {
-		if l.Nodes.Identified(ctx, other) != nil {
+	for other, err := range l.Nodes.Others(ctx, n) {
+		if err != nil {
 			continue
 		}
 		err := prove(other)
@@ -331,8 +331,8 @@ func (p *receiptsProof) mislead(findings []*Finding) {
 
 // confirm compares the hash of a block that n proved with that of another endpoint. confirmed is false if none has it.
 func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b blockInLog) (found *Finding, confirmed bool) {
-	for _, other := range p.Nodes.Others(n) {
-		if p.Nodes.Identified(ctx, other) != nil {
+	for other, err := range p.Nodes.Others(ctx, n) {
+		if err != nil {
 			continue
 		}
 		theirs, err := other.ByNumber(ctx, b.number)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -249,8 +250,8 @@ func (p *Pool) Accepted(h *Header) { p.seals.accepted(h) }
 // or is behind the block does not count, and neither does one whose head lags: it may have stopped at the block, which
 // left the chain of the others.
 func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
-	for _, other := range p.Others(n) {
-		if p.Identified(ctx, other) != nil {
+	for other, err := range p.Others(ctx, n) {
+		if err != nil {
 			continue
 		}
 		if tip, err := other.Latest(ctx); err != nil || tip.Number < block.Number || other.health.is(lagging) {
@@ -265,21 +266,37 @@ func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
 
 // Other returns the best endpoint except n, or an error if none can be called now.
 func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
-	others := p.Others(n)
-	if len(others) == 0 || others[0].health.is(limited) {
-		return nil, errors.New("there is no other endpoint that can be called now")
+	for other, err := range p.Others(ctx, n) {
+		if other.health.is(limited) {
+			break
+		}
+		return other, err
 	}
-	return others[0], p.Identified(ctx, others[0])
+	return nil, errors.New("there is no other endpoint that can be called now")
 }
 
-// Others returns all endpoints except n that are up and do not serve another chain, the best first.
-func (p *Pool) Others(n *Node) []*Node {
+// Others returns all endpoints except n that are up and do not serve another chain, the best first, each with the error
+// of the check of its chain if that is not known. Without an error it is usable.
+func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	now := p.clock.now()
-	return slices.DeleteFunc(p.ranked(n), func(o *Node) bool {
-		f := o.health.look()
-		s, until := f.state(now)
-		return s == wrong || s == failed && until.After(now)
-	})
+	return func(yield func(*Node, error) bool) {
+		for _, o := range p.ranked(n) {
+			f := o.health.look()
+			s, until := f.state(now)
+			if s != wrong && !(s == failed && until.After(now)) && !yield(o, p.Identified(ctx, o)) {
+				return
+			}
+		}
+	}
+}
+
+// andOthers returns n, and then the others.
+func (p *Pool) andOthers(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
+	return func(yield func(*Node, error) bool) {
+		if yield(n, nil) {
+			p.Others(ctx, n)(yield)
+		}
+	}
 }
 
 // Ready returns how many endpoints except n can be called at the moment: they neither rest nor serve another chain.

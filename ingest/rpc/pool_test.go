@@ -147,6 +147,14 @@ func (p *Pool) inUseNow(t *testing.T) int {
 	return -1
 }
 
+// others returns the endpoints that Others returns.
+func (p *Pool) others(t *testing.T, n *Node) (all []*Node) {
+	for o := range p.Others(t.Context(), n) {
+		all = append(all, o)
+	}
+	return all
+}
+
 // An endpoint that fails is left at once, gets no calls while it rests, and is found to be up again by a probe. As the
 // first of the list it is in use again once it has had no fault for a while.
 func TestEndpointFailsAndRecovers(t *testing.T) {
@@ -378,7 +386,7 @@ func TestSpareEndpoint(t *testing.T) {
 	inUse(1, "at the start")
 	fails(1, a)
 	inUse(2, "after a failure")
-	if others := p.Others(p.all[2]); len(others) != 1 || others[0] != p.all[0] {
+	if others := p.others(t, p.all[2]); len(others) != 1 || others[0] != p.all[0] {
 		t.Errorf("the others are %v", others)
 	}
 	fails(2, b)
@@ -416,7 +424,7 @@ func TestSpareEndpoint(t *testing.T) {
 	inUse(0, "after all of them again")
 	f.pass(2 * steadyAfter)
 	inUse(1, "a while later")
-	if others := p.Others(p.all[1]); len(others) != 2 || others[0] != p.all[2] {
+	if others := p.others(t, p.all[1]); len(others) != 2 || others[0] != p.all[2] {
 		t.Errorf("the spare endpoint is not the last of the others")
 	}
 
@@ -830,8 +838,8 @@ func TestFinalityFails(t *testing.T) {
 			}
 			for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 				asks(true, fmt.Sprintf("after %d failures", i))
-				if c.limit == 0 && (!n.health.is(usable) || len(p.Others(p.all[0])) != 1) {
-					t.Errorf("after %d failures it is usable: %t, and the others are %v", i+1, n.health.is(usable), p.Others(p.all[0]))
+				if c.limit == 0 && (!n.health.is(usable) || len(p.others(t, p.all[0])) != 1) {
+					t.Errorf("after %d failures it is usable: %t, and the others are %v", i+1, n.health.is(usable), p.others(t, p.all[0]))
 				}
 				f.pass(c.limit + pause - time.Millisecond)
 				asks(false, fmt.Sprintf("while it rests after %d failures", i+1))

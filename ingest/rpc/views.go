@@ -74,11 +74,8 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 	given := make([][]Sample, len(views)) // results so far, without noState
 	done := make([]bool, len(views))
 	var faults []error
-	for _, from := range append([]*Node{n}, p.Others(n)...) {
-		seen, err := slices.Clone(views), error(nil)
-		if from != n {
-			err = p.Identified(ctx, from)
-		}
+	for from, err := range p.andOthers(ctx, n) {
+		seen := slices.Clone(views)
 		if err == nil {
 			err = from.views(ctx, seen)
 		}
