@@ -100,11 +100,11 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	switch which := which.(type) {
 	case hexutil.Uint64:
 		if h.Number != uint64(which) {
-			return nil, fmt.Errorf("it is block %d when asked for block %d", h.Number, uint64(which))
+			return nil, fmt.Errorf("%w: it is block %d when asked for block %d", errWrongCall, h.Number, uint64(which))
 		}
 	case common.Hash:
 		if h.Hash != which {
-			return nil, fmt.Errorf("it is block %s when asked for block %s", h.Hash, which)
+			return nil, fmt.Errorf("%w: it is block %s when asked for block %s", errWrongCall, h.Hash, which)
 		}
 	}
 	return h, nil

@@ -125,7 +125,7 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 			if e.failed() && none(e.id) {
 				return nil, faultOf(e.fault)
 			}
-			return nil, fmt.Errorf("%w: id %.40q of no call in the batch", errWrongID, e.id)
+			return nil, fmt.Errorf("%w: id %.40q of no call in the batch", errWrongCall, e.id)
 		}
 		result, err := e.about(e.question())
 		if err != nil {
@@ -162,7 +162,7 @@ func excerpt(body []byte) string {
 var (
 	errNotJSON   = errors.New("the response is not JSON")
 	errForeign   = errors.New("the response is JSON but not a JSON-RPC response")
-	errWrongID   = errors.New("the response is to another call")
+	errWrongCall = errors.New("the response is to another call")
 	errTruncated = errors.New("the response is truncated")
 	// errAnswerTooLong means that the call must request less.
 	errAnswerTooLong = errors.New("the response is too long")
@@ -230,7 +230,7 @@ func readEnvelope(d *jx.Decoder) (e envelope, err error) {
 func (e envelope) about(id []byte) ([]byte, error) {
 	switch {
 	case !e.names(id) && !none(e.id):
-		return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongID, e.id, id)
+		return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongCall, e.id, id)
 	case e.failed():
 		return nil, faultOf(e.fault)
 	case e.result == nil:

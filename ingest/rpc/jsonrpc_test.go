@@ -41,9 +41,9 @@ func TestOpenEnvelope(t *testing.T) {
 		{`[]`, ``, errForeign},
 		{`{"id":7}`, ``, errForeign},
 		{`{"id":7,"error":[1]}`, ``, errForeign},
-		{`{"id":8,"result":1}`, ``, errWrongID},
-		{`{"id":"8","result":1}`, ``, errWrongID},
-		{`{"id":7.5,"result":1}`, ``, errWrongID},
+		{`{"id":8,"result":1}`, ``, errWrongCall},
+		{`{"id":"8","result":1}`, ``, errWrongCall},
+		{`{"id":7.5,"result":1}`, ``, errWrongCall},
 		{`{"result":1}`, `1`, nil},
 		{`{"id":null,"result":1}`, `1`, nil},
 		{`{"id":"7","result":1}`, `1`, nil},
@@ -51,7 +51,7 @@ func TestOpenEnvelope(t *testing.T) {
 		{`{"id":7,"error":"","result":1}`, `1`, nil},
 		{`{"id":7,"error":false,"result":1}`, `1`, nil},
 		{`{"id":7,"error":{},"result":1}`, `1`, nil},
-		{`{"id":8,"error":{"code":1,"message":"m"}}`, ``, errWrongID},
+		{`{"id":8,"error":{"code":1,"message":"m"}}`, ``, errWrongCall},
 	} {
 		e, err := openEnvelope([]byte(c.body))
 		var result []byte

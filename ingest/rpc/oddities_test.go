@@ -476,7 +476,7 @@ func oddDeliveries() []oddDelivery {
 		{"error null", answers(func(a map[string]any) { a["error"] = nil }), ""},
 		{"error empty", answers(func(a map[string]any) { a["error"] = "" }), ""},
 		{"no jsonrpc", answers(func(a map[string]any) { delete(a, "jsonrpc") }), ""},
-		{"another id", answers(func(a map[string]any) { a["id"] = 1_000_000 }), errWrongID.Error()},
+		{"another id", answers(func(a map[string]any) { a["id"] = 1_000_000 }), errWrongCall.Error()},
 		{"no result", answers(func(a map[string]any) { delete(a, "result") }), errForeign.Error()},
 		{"byte order mark", body(func(w http.ResponseWriter, body []byte) {
 			_,
@@ -610,6 +610,10 @@ func TestOddBatches(t *testing.T) {
 		}), false},
 		{"a response to an unknown call",
 			changed(func(a []map[string]any) []map[string]any { a[0]["id"] = 77_777; return a }), false},
+		{"ids of other calls", changed(func(a []map[string]any) []map[string]any {
+			a[0]["id"], a[1]["id"] = a[1]["id"], a[0]["id"]
+			return a
+		}), false},
 		{"two different responses to one call", changed(func(a []map[string]any) []map[string]any {
 			return append(a, map[string]any{"id": a[0]["id"], "result": nil})
 		}), false},

@@ -53,7 +53,7 @@ func TestWrongAnswers(t *testing.T) {
 			"block range is too wide", true, true},
 		"HTML in a 200":  {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
 		"foreign JSON":   {text(`{"message":"no such key"}`), errForeign, "no such key", false, false},
-		"another id":     {text(`{"id":99999,"result":1}`), errWrongID, "99999", false, false},
+		"another id":     {text(`{"id":99999,"result":1}`), errWrongCall, "99999", false, false},
 		"truncated JSON": {text(`{"id":ID,"result":[{"da`), errTruncated, "", false, false},
 		"empty body":     {text(``), errTruncated, "", false, false},
 		"closed connection": {func(w http.ResponseWriter,
@@ -193,7 +193,7 @@ func TestBatches(t *testing.T) {
 			true},
 		{`[{"id":A,"result":1}]`, "1 responses to a batch of 3", false},
 		{`[{"id":A,"result":1},{"id":A,"result":1},{"id":B,"result":1}]`, "3 responses to a batch of 3", false},
-		{`[{"id":123456,"result":1}]`, errWrongID.Error(), false},
+		{`[{"id":123456,"result":1}]`, errWrongCall.Error(), false},
 		{`[{"id":A,"result":1},`, errTruncated.Error(), false},
 		{`[1,2,3]`, errForeign.Error(), false},
 	} {
