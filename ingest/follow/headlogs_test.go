@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// A block whose bloom has nothing, on a chain that may not fill its blooms, is read like any other: from its receipts if
-// the node does not return its logs by its hash.
+// A block whose bloom has nothing, on a chain that may not fill its blooms, is read like any other: from its receipts
+// if the node does not return its logs by its hash.
 func TestBlockWithAnEmptyBloomFromItsReceipts(t *testing.T) {
 	h := &rpc.Header{Number: 7, Hash: common.Hash{7}, Time: 1}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

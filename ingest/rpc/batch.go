@@ -155,8 +155,8 @@ func oneByOne(done []bool, one func(i int) error) error {
 
 // shorten shortens the batches to an endpoint after one failed, and reports whether to repeat it: it was too much, or
 // its error may be about batches. Then the endpoint answers its first call on its own, even with an error. An error
-// about one of the calls or their results is none of these, unless the result is that of another call, nor is that of an
-// endpoint that cannot be reached.
+// about one of the calls or their results is none of these, unless the result is that of another call, nor is that of
+// an endpoint that cannot be reached.
 func (n *Node) shorten(ctx context.Context, first call, size int, err error) bool {
 	kind := refusalOf(ctx, err).kind
 	op, offline := errors.AsType[*net.OpError](err)

@@ -126,7 +126,7 @@ func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address
 			return ours(all, addresses), nil
 		}
 	}
-	logs, err := n.LogsByHash(ctx, h, addresses)
+	logs, err := n.logsByHash(ctx, h, addresses)
 	refusal := refusalOf(ctx, err).kind
 	n.health.readLogs(refusal == unanswered, err)
 	if silent || !refusal.splits() {
@@ -195,7 +195,7 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Addr
 // eachVault reads the logs of a block for one vault after the other, in their order in the block.
 func (n *Node) eachVault(ctx context.Context, h *Header, vaults []common.Address) (logs []*event.Log, err error) {
 	for _, address := range vaults {
-		some, err := n.LogsByHash(ctx, h, []common.Address{address})
+		some, err := n.logsByHash(ctx, h, []common.Address{address})
 		switch kind := refusalOf(ctx, err).kind; {
 		case kind == tooMuch, kind == unclear:
 			return nil, n.overLimit(h, err)

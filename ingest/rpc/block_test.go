@@ -9,8 +9,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// The logs of blocks at the head come from the receipts while the only endpoint is silent at eth_getLogs, which costs 30 s
-// each time: it is called again at longer and longer intervals, so that ingest keeps up with the chain.
+// The logs of blocks at the head come from the receipts while the only endpoint is silent at eth_getLogs, which costs
+// 30 s each time: it is called again at longer and longer intervals, so that ingest keeps up with the chain.
 func TestBlocksOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	const every, blocks = 2 * time.Second, 900
 	for level, most := range map[proof.Level]int{proof.Headers: 10, proof.None: 10} {

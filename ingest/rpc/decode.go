@@ -196,8 +196,8 @@ type member struct {
 	read   func(d *decoder, l *event.Log, value []byte) error
 }
 
-// logMembers are the members of a log. Those after the first needed may be missing: the header of the block has the time, and the
-// transaction index affects no decision.
+// logMembers are the members of a log. Those after the first needed may be missing: the header of the block has the
+// time, and the transaction index affects no decision.
 var logMembers = [...]member{
 	{"address", false, func(d *decoder, l *event.Log, v []byte) (err error) {
 		l.Address, err = d.again(&d.address, v, common.AddressLength)

@@ -13,8 +13,8 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// silentAbove makes a node never respond to eth_getLogs for more than this number of blocks, or with 0 to any. It returns
-// the timeouts so far.
+// silentAbove makes a node never respond to eth_getLogs for more than this number of blocks, or with 0 to any. It
+// returns the timeouts so far.
 func silentAbove(n *Node, most uint64, wait func()) (timeouts func() int) {
 	real, count := n.http.client.Transport, 0
 	n.http.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {

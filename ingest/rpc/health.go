@@ -271,8 +271,8 @@ func (h *health) readRange(ctx context.Context, some bool, err error) {
 	}
 }
 
-// readLogs notes the outcome of a call for the logs of a block: whether the endpoint was silent. As a timeout takes 30 s,
-// the first pause is as long: then half of the time is left for other calls, and more later.
+// readLogs notes the outcome of a call for the logs of a block: whether the endpoint was silent. As a timeout takes 30
+// s, the first pause is as long: then half of the time is left for other calls, and more later.
 func (h *health) readLogs(silent bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -45,9 +45,9 @@ func (n *Node) logsOfRange(
 	return a, n.plausible(a.logs, addresses)
 }
 
-// LogsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
+// logsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
 // or, if there are none, from all.
-func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
+func (n *Node) logsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	filter := map[string]any{"blockHash": h.Hash}
 	if len(addresses) > 0 {
 		filter["address"] = addresses

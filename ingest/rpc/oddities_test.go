@@ -176,7 +176,7 @@ func askings() []asking {
 			return a.logs, n.belong(a.logs, h)
 		}},
 		{"logs of a block", "eth_getLogs", oddLogs(),
-			func(n *oddNode, ctx context.Context) (any, error) { return n.LogsByHash(ctx, h, vault) }},
+			func(n *oddNode, ctx context.Context) (any, error) { return n.logsByHash(ctx, h, vault) }},
 		{"receipts of a block", "eth_getBlockReceipts", []any{map[string]any{"status": "0x1", "logs": oddLogs()}},
 			func(n *oddNode, ctx context.Context) (any, error) { return n.receipts(ctx, h) }},
 		{"a receipt", "eth_getTransactionReceipt", map[string]any{"status": "0x1", "logs": oddLogs()},

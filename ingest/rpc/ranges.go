@@ -217,7 +217,7 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 		l.vouches--
 		return nil
 	}
-	logs, err := n.LogsByHash(ctx, h, nil)
+	logs, err := n.logsByHash(ctx, h, nil)
 	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
 	case refusal == unclear, refusal == unanswered: // in any case, the range will show it

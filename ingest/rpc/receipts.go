@@ -86,8 +86,8 @@ func receiptsOf(hash common.Hash) call {
 	return call{method: "eth_getBlockReceipts", params: []any{hash}, optional: true}
 }
 
-// LogsOf returns the logs of a transaction in their order, from whichever block of the node's chain contains it; none if
-// no block does. A log has no time if the node does not return it.
+// LogsOf returns the logs of a transaction in their order, from whichever block of the node's chain contains it; none
+// if no block does. A log has no time if the node does not return it.
 func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
 	a, err := asked(ctx, n, call{method: "eth_getTransactionReceipt", params: []any{tx}}, decodeReceipt)
 	if err != nil {
