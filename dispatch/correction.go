@@ -18,6 +18,8 @@ import (
 //   - A transaction that is mined again emits the same logs in the same order. So its first
 //     referral of a partner and type is the same as before, and likewise the second: this
 //     is how the delivery is found. It keeps its id and sequence and gets the newest body.
+//     The body may be the same, on a chain whose blocks have fixed times; the delivery still
+//     gets the new block, or the second referral would be taken for it.
 //   - A delivery that is not acknowledged yet is sent with the newest body, unless its POST
 //     starts within a second of the correction (lane/due.go). An acknowledged one is not
 //     sent again: the delivery records when it was corrected, and the pull stream and
@@ -89,12 +91,12 @@ func (k *knownDeliveries) judge(a arrival) (what string, of *knownDelivery, body
 		return "", nil, nil, err
 	}
 	switch {
+	case of.mined.tx != "" && of.mined.block != a.mined.block:
+		return recordCorrected, of, body, nil
 	case bytes.Equal(body, of.body):
 		return recordKnown, of, nil, nil
-	case of.mined.tx == "" || of.mined.block == a.mined.block:
-		return recordConflict, of, nil, nil
 	}
-	return recordCorrected, of, body, nil
+	return recordConflict, of, nil, nil
 }
 
 // find returns the delivery that an arrival belongs to: the delivery of the same log, or
@@ -133,7 +135,7 @@ func (a arrival) bodyOf(event uuid.UUID) ([]byte, error) {
 	return body, nil
 }
 
-// correct replaces a delivery's body by that of a newer mining.
+// correct gives a delivery the place and the body of a newer mining.
 func correct(
 	ctx context.Context, q *db.Queries, of *knownDelivery, a arrival, body []byte, rows *db.InsertDeliveriesParams,
 ) error {

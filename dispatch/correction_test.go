@@ -206,6 +206,47 @@ func TestMinedAgainDifferently(t *testing.T) {
 	}
 }
 
+// elsewhere returns a referral that was mined again in a block with the same number and time, as on chains whose blocks
+// have fixed times: only the block's hash and the seq differ.
+func elsewhere(r *event.Referral) *event.Referral {
+	r = proto.Clone(r).(*event.Referral)
+	r.Log.BlockHash[1]++
+	r.Seq += 500
+	return r
+}
+
+// A transaction with three deposits is mined again in a block with the same number and time. Deposits whose log index
+// is the same too have the same body, which is not corrected; each of the others gets its own body, and no other one's.
+func TestMinedAgainWithTheSameBody(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	r := f.partner7(ok)
+	d := f.start(nil)
+	topic := chainlog.ReferralDeposits(testChain)
+	first := []*event.Referral{f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222), f.mined(7, 1, 1, 7, 333)}
+	f.produce(topic, f.encoded(first...)...)
+	f.eventually("delivered", f.in(registry.Delivered, 3))
+	again := []*event.Referral{elsewhere(first[0]), elsewhere(first[1]), elsewhere(f.mined(7, 1, 1, 8, 333))}
+	f.produce(topic, f.encoded(again[0])...) // in a batch of its own: what it changes is read from PostgreSQL
+	read := func() float64 { return d.recordsWere(recordKnown) + d.recordsWere(recordCorrected) }
+	f.eventually("the first is read", func() bool { return read() == 1 })
+	f.produce(topic, f.encoded(again[1:]...)...)
+	f.eventually("all are read", func() bool { return read() == 3 })
+	for sequence, want := range []string{`"111"%"logIndex":3,`, `"222"%"logIndex":5,`, `"333"%"logIndex":8,`} {
+		if f.number("SELECT count(*) FROM delivery WHERE sequence = $1 AND convert_from(body, 'UTF8') LIKE $2", sequence+1,
+			"%"+want+"%") != 1 {
+			t.Errorf("event %d is not %s: %s", sequence+1, want,
+				f.text("SELECT convert_from(body, 'UTF8') FROM delivery WHERE sequence = $1", sequence+1))
+		}
+	}
+	if n := f.number("SELECT count(*) FROM delivery WHERE corrected_at IS NOT NULL OR revision > 0"); n != 1 {
+		t.Errorf("%d events count as corrected, and one body was replaced", n)
+	}
+	if n := f.number("SELECT count(*) FROM correction"); n != 1 || len(r.got()) != 3 {
+		t.Errorf("%d bodies were replaced, and there were %d requests", n, len(r.got()))
+	}
+}
+
 // judge classifies an arrival by the known deliveries of its transaction and with its id.
 func TestJudge(t *testing.T) {
 	f := &fixture{T: t}
@@ -250,6 +291,10 @@ func TestJudge(t *testing.T) {
 			recordCorrected, 1},
 		{"mined again, and all are known", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false,
 			f.mined(7, 1, 2, 9, 333), recordInserted, -1},
+		{"mined again with the same body", of(f.mined(7, 1, 1, 3, 111)), false,
+			elsewhere(f.mined(7, 1, 1, 3, 111)), recordCorrected, 0},
+		{"mined again with the same body, the second", of(elsewhere(f.mined(7, 1, 1, 3, 111)), f.mined(7, 1, 1, 5, 222)),
+			false, elsewhere(f.mined(7, 1, 1, 5, 222)), recordCorrected, 1},
 		{"mined before", of(f.mined(7, 1, 2, 4, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
 		{"mined before, the second", of(f.mined(7, 1, 2, 4, 111), f.mined(7, 1, 2, 6, 222)), false, f.mined(7, 1, 1, 5, 222),
 			recordKnown, 0},

@@ -109,10 +109,12 @@ func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, 
 
 const correctDelivery = `-- name: CorrectDelivery :exec
 WITH replaced AS (
-  INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o WHERE o.event_id = $5
+  INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o
+  WHERE o.event_id = $5 AND o.body <> $1
 )
 UPDATE delivery d SET body = $1, block_hash = $2, log_index = $3::bigint, seq = $4::bigint,
-  revision = d.revision + 1, corrected_at = clock_timestamp()
+  revision = d.revision + (d.body <> $1)::integer,
+  corrected_at = CASE WHEN d.body <> $1 THEN clock_timestamp() ELSE d.corrected_at END
 WHERE d.event_id = $5
 `
 
@@ -124,8 +126,8 @@ type CorrectDeliveryParams struct {
 	EventID   uuid.UUID
 }
 
-// Replaces the body of a delivery whose transaction was mined again, and keeps the old
-// body.
+// Gives a delivery the place and the body of its transaction's newest mining, and keeps the old body. If the body is the
+// same, nothing is corrected for the partner.
 func (q *Queries) CorrectDelivery(ctx context.Context, arg CorrectDeliveryParams) error {
 	_, err := q.db.Exec(ctx, correctDelivery,
 		arg.Body,

@@ -56,13 +56,15 @@ FROM delivery d WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]) OR tx_hash = A
 ORDER BY d.partner_id, d.sequence;
 
 -- name: CorrectDelivery :exec
--- Replaces the body of a delivery whose transaction was mined again, and keeps the old
--- body.
+-- Gives a delivery the place and the body of its transaction's newest mining, and keeps the old body. If the body is the
+-- same, nothing is corrected for the partner.
 WITH replaced AS (
-  INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o WHERE o.event_id = sqlc.arg(event_id)
+  INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o
+  WHERE o.event_id = sqlc.arg(event_id) AND o.body <> sqlc.arg(body)
 )
 UPDATE delivery d SET body = sqlc.arg(body), block_hash = sqlc.arg(block_hash), log_index = sqlc.arg(log_index)::bigint, seq = sqlc.arg(seq)::bigint,
-  revision = d.revision + 1, corrected_at = clock_timestamp()
+  revision = d.revision + (d.body <> sqlc.arg(body))::integer,
+  corrected_at = CASE WHEN d.body <> sqlc.arg(body) THEN clock_timestamp() ELSE d.corrected_at END
 WHERE d.event_id = sqlc.arg(event_id);
 
 -- name: Corrections :many
