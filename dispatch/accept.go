@@ -155,11 +155,9 @@ func ofLog(logID [16]byte, batches []readBatch, arrivals []arrival, deadletters 
 	for _, a := range arrivals {
 		a.batch.log = a.log[:]
 	}
-	// Drop the batches that are now empty. (Do not compare to with from: a partition that is shorter than its position
-	// is read again and ends before from.)
-	left := make([]readBatch, 0, len(batches))
+	left := make([]readBatch, 0, len(batches)) // without those that are empty now
 	for _, p := range batches {
-		if len(p.records) == 0 || p.records[0].Offset < p.to {
+		if p.to > p.from {
 			left = append(left, p)
 		}
 	}

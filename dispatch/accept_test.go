@@ -91,6 +91,25 @@ func TestPositionPastTheEnd(t *testing.T) {
 	}
 }
 
+// The partitions are shorter than what was read of them, as after a restored backup, and empty. The position is moved
+// back at once, so that nothing is skipped if they grow past it before a dispatcher reads the next record.
+func TestPositionPastTheEndOfAnEmptyTopic(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	f.partner7(ok)
+	stop := f.run(f.dispatcher(nil))
+	f.eventually("the positions exist", func() bool { return f.number("SELECT count(*) FROM position") == 2 })
+	stop()
+	f.exec("UPDATE position SET next_offset = 8")
+	stop = f.run(f.dispatcher(nil))
+	f.eventually("both topics are noticed",
+		func() bool { return strings.Count(f.logged.String(), "shorter than what was read") == 2 })
+	stop()
+	f.deposits(7, 0, 5) // offsets: five aborted records, their marker, five records, their marker
+	f.start(nil)
+	f.eventually("all are delivered", f.in(registry.Delivered, 5))
+}
+
 func TestRecordsDeletedUnread(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
@@ -100,8 +119,16 @@ func TestRecordsDeletedUnread(t *testing.T) {
 	f.check(err)
 	_, err = f.admin().DeleteRecords(t.Context(), ends.Offsets())
 	f.check(err)
-	d := f.start(nil)
+	d := f.dispatcher(nil)
+	stop := f.run(d)
 	f.eventually("the loss is counted", func() bool { return testutil.ToFloat64(d.metrics.lostRecords) == 4 })
+	f.eventually("nothing is behind", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
+	stop()
+	d = f.start(nil)
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	if n := testutil.ToFloat64(d.metrics.lostRecords); n != 0 {
+		t.Errorf("the next dispatcher counts the loss of %v records again", n)
+	}
 	f.deposits(7, 1, 2)
 	f.eventually("later records are delivered", f.in(registry.Delivered, 1))
 }

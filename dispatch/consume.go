@@ -394,9 +394,10 @@ func (r *reader) lag() int64 {
 	return lag
 }
 
-// rewind reads a partition from its first record, because the position is out of
-// range. If the position is past the end, as after a restored backup, nothing is lost
-// and known events are skipped; if it is before the start, records were deleted unread.
+// rewind moves a position that is out of range to the first record of its partition. If the position is past the end,
+// as after a restored backup, nothing is lost and known events are skipped; if it is before the start, records were
+// deleted unread. The position is moved in PostgreSQL, because the partition may grow past the old position, and then
+// no reader could notice that it has to begin earlier.
 func (r *reader) rewind(ctx context.Context, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
@@ -409,6 +410,10 @@ func (r *reader) rewind(ctx context.Context, p place) error {
 	}
 	start, _ := starts.Lookup(p.topic, p.partition)
 	position := r.next[p]
+	batch := readBatch{place: p, id: r.topics[p.topic].id, from: position, to: start.Offset}
+	if err := movePositions(ctx, r.d.queries, []readBatch{batch}); err != nil {
+		return fmt.Errorf("move the position in partition %d of %s to its start: %w", p.partition, p.topic, err)
+	}
 	if lost := start.Offset - position; lost > 0 {
 		r.d.metrics.lostRecords.Add(float64(lost))
 		r.d.log.Error("referral records were deleted before they were read: "+
@@ -419,6 +424,7 @@ func (r *reader) rewind(ctx context.Context, p place) error {
 			"skipped",
 			"topic", p.topic, "partition", p.partition, "position", position)
 	}
+	r.next[p] = start.Offset
 	r.seek(map[place]int64{p: start.Offset})
 	return nil
 }

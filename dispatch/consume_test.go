@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -97,6 +98,21 @@ func TestRewindWithoutAStart(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "read the start of ") || refused() == before || rewound {
 			t.Errorf("the whole request is rejected: %v; %v\n%s", whole, err, f.logged)
 		}
+	}
+}
+
+// If another dispatcher has moved a position that is out of range, the position stays, and nothing counts as lost.
+func TestRewindOfAMovedPosition(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	r := f.reader(d)
+	f.exec("UPDATE position SET next_offset = 5")
+	at := place{chainlog.ReferralDeposits(testChain), 0}
+	if err := r.rewind(t.Context(), at); !errors.Is(err, errMoved) || r.next[at] != 0 {
+		t.Errorf("%v, and the reader continues at %d", err, r.next[at])
+	}
+	if n := f.number("SELECT count(*) FROM position WHERE next_offset <> 5"); n != 0 || f.logged.String() != "" {
+		t.Errorf("%d positions were moved\n%s", n, f.logged)
 	}
 }
 
