@@ -33,10 +33,7 @@ import (
 
 // backfill looks for the earlier referrals of new partners.
 func (d *Dispatch) backfill(ctx context.Context) {
-	err := d.backfillNew(ctx)
-	if ctx.Err() == nil {
-		d.health.note("backfill new partners", err)
-	}
+	d.health.note(ctx, "backfill new partners", d.backfillNew(ctx))
 }
 
 // backfillNew reads the topics again for the new partners, if there are any.

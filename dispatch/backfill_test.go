@@ -115,7 +115,7 @@ func TestBackfillThatFails(t *testing.T) {
 			adopted() != 0 {
 			t.Errorf("%v, want: %s; %d partners are backfilled", faults, want, adopted())
 		}
-		d.health.note(what, nil)
+		d.health.note(t.Context(), what, nil)
 	}
 	for want, column := range map[string]string{
 		"read the positions of the referral topics": "position next_offset",

@@ -20,10 +20,7 @@ import (
 // slow command does not delay other partners. A failed command is retried with growing
 // delays; the partner's other commands, which may fail as slowly, wait for the next round.
 func (d *Dispatch) runCommands(ctx context.Context) {
-	err := d.runDueCommands(ctx)
-	if ctx.Err() == nil {
-		d.health.set("run commands", err)
-	}
+	d.health.set(ctx, "run commands", d.runDueCommands(ctx))
 }
 
 // runDueCommands runs every command that is due. It returns an error if PostgreSQL

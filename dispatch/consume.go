@@ -75,7 +75,7 @@ func (d *Dispatch) consume(ctx context.Context) error {
 		case errors.Is(err, registry.ErrLeaseLost):
 			d.log.Info("no longer reading the referral topics", "error", err)
 		default:
-			d.health.set("read the referral topics", err)
+			d.health.set(ctx, "read the referral topics", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -114,10 +114,7 @@ func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch
 // standBy checks that this dispatcher could read the topics, and measures what the reading one has not read.
 func (r *reader) standBy(ctx context.Context) {
 	err := r.lookAround(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	r.d.health.set("read the referral topics", err)
+	r.d.health.set(ctx, "read the referral topics", err)
 	if err == nil {
 		r.d.health.prove(time.Now())
 	}
@@ -163,7 +160,7 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 			return fmt.Errorf("a read of the referral topics took %s: check Kafka and PostgreSQL", took.Round(time.Second))
 		}
 		proven = time.Now()
-		d.health.set("read the referral topics", nil)
+		d.health.set(ctx, "read the referral topics", nil)
 		d.health.prove(proven)
 		if time.Since(checked) < d.timing.topics {
 			continue
@@ -381,7 +378,7 @@ func (r *reader) lookAhead(ctx context.Context) error {
 	}
 	r.d.metrics.setLag(r.lag())
 	r.d.metrics.openTransaction.Set(r.watch.Open().Seconds())
-	r.d.health.set("read all of the referral topics", r.watch.Hanging())
+	r.d.health.set(ctx, "read all of the referral topics", r.watch.Hanging())
 	return nil
 }
 

@@ -21,10 +21,7 @@ import (
 func (d *Dispatch) retryDead(ctx context.Context) {
 	for {
 		tried, err := d.retryOneDead(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		d.health.set("retry dead records", err)
+		d.health.set(ctx, "retry dead records", err)
 		if err != nil || !tried {
 			return
 		}

@@ -176,9 +176,7 @@ func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
 // take takes the lease of a lane. If it returns false, the next scan retries.
 func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
 	taken, err := l.Take(ctx)
-	if ctx.Err() == nil {
-		d.health.setOf("take leases", strconv.FormatInt(l.Partner(), 10), err)
-	}
+	d.health.setOf(ctx, "take leases", strconv.FormatInt(l.Partner(), 10), err)
 	return taken
 }
 
@@ -210,16 +208,14 @@ func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, 
 // elsewhere, or left by a dispatcher that died. A dispatcher that cannot open any secret skips the scan.
 func (d *Dispatch) findWork(ctx context.Context) {
 	err := d.endpoints.check(ctx)
-	if ctx.Err() == nil {
-		d.health.set("read the endpoints", err)
-	}
+	d.health.set(ctx, "read the endpoints", err)
 	if err != nil {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	rows, err := d.queries.PartnersToSend(limited, d.owner)
-	d.health.set("look for deliveries to send", err)
+	d.health.set(ctx, "look for deliveries to send", err)
 	if err != nil {
 		return
 	}
@@ -255,9 +251,9 @@ func (d *Dispatch) allLanes() []*lane.Lane {
 
 // renew renews the leases of all lanes. It no longer fails once there is none, even if PostgreSQL cannot be reached.
 func (d *Dispatch) renew(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, d.shared.Leases.Period/3)
+	limited, cancel := context.WithTimeout(ctx, d.shared.Leases.Period/3)
 	defer cancel()
-	d.health.set("renew leases", d.shared.Leases.Renew(ctx))
+	d.health.set(ctx, "renew leases", d.shared.Leases.Renew(limited))
 }
 
 // listenRetry is the time between attempts to listen for new deliveries.
@@ -268,13 +264,11 @@ const listenRetry = 5 * time.Second
 func (d *Dispatch) listen(ctx context.Context) {
 	every(ctx, listenRetry, func(ctx context.Context) {
 		const what = "listen for new deliveries"
-		err := registry.ListenQueued(ctx, d.pool, func() { d.health.note(what, nil) }, func(partner int64) {
+		err := registry.ListenQueued(ctx, d.pool, func() { d.health.note(ctx, what, nil) }, func(partner int64) {
 			if l, ok := d.lane(partner); ok {
 				l.Wake()
 			}
 		})
-		if ctx.Err() == nil {
-			d.health.note(what, err)
-		}
+		d.health.note(ctx, what, err)
 	})
 }

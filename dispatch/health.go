@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,12 +30,17 @@ func newHealth(log *slog.Logger) *health {
 	return &health{log: log, faults: map[fault]error{}, noted: map[fault]error{}}
 }
 
-// set records the outcome of an attempt. err must not hold a secret.
-func (h *health) set(what string, err error) { h.put(h.faults, fault{what: what}, err) }
+// set records the outcome of an attempt under ctx. err must not hold a secret. An error after the end of ctx is no
+// fault: the attempt was cancelled.
+func (h *health) set(ctx context.Context, what string, err error) {
+	h.put(ctx, h.faults, fault{what: what}, err)
+}
 
 // setOf is set for something that several callers attempt at the same time, for instance lanes: the success of one does
 // not clear the failure of another.
-func (h *health) setOf(what, of string, err error) { h.put(h.faults, fault{what, of}, err) }
+func (h *health) setOf(ctx context.Context, what, of string, err error) {
+	h.put(ctx, h.faults, fault{what, of}, err)
+}
 
 // keepOnly drops the faults of all except these.
 func (h *health) keepOnly(what string, of map[string]bool) {
@@ -48,10 +54,15 @@ func (h *health) keepOnly(what string, of map[string]bool) {
 }
 
 // note is set for something that readiness does not depend on.
-func (h *health) note(what string, err error) { h.put(h.noted, fault{what: what}, err) }
+func (h *health) note(ctx context.Context, what string, err error) {
+	h.put(ctx, h.noted, fault{what: what}, err)
+}
 
 // put logs a failure that is not current yet, and the end of the last one.
-func (h *health) put(faults map[fault]error, f fault, err error) {
+func (h *health) put(ctx context.Context, faults map[fault]error, f fault, err error) {
+	if err != nil && ctx.Err() != nil {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -22,19 +23,19 @@ func TestFaultsOfSeveral(t *testing.T) {
 	h.prove(time.Now())
 	away := errors.New("PostgreSQL is down")
 	for _, partner := range []string{"7", "8", "9"} {
-		h.setOf("take leases", partner, away)
+		h.setOf(t.Context(), "take leases", partner, away)
 	}
-	h.setOf("take leases", "8", nil)
-	h.setOf("take leases", "10", nil)
+	h.setOf(t.Context(), "take leases", "8", nil)
+	h.setOf(t.Context(), "take leases", "10", nil)
 	if err := h.err(time.Minute); err == nil || err.Error() != "cannot take leases: PostgreSQL is down" {
 		t.Errorf("while two of three fail: %v", err)
 	}
 	h.keepOnly("take leases", map[string]bool{"9": true})
-	h.set("rebalance partners", nil)
+	h.set(t.Context(), "rebalance partners", nil)
 	if h.err(time.Minute) == nil || strings.Contains(out.String(), "works again") {
 		t.Errorf("while one of three fails: %v\n%s", h.err(time.Minute), out)
 	}
-	h.setOf("take leases", "9", errors.New("another reason"))
+	h.setOf(t.Context(), "take leases", "9", errors.New("another reason"))
 	h.keepOnly("take leases", nil)
 	if err := h.err(time.Minute); err != nil {
 		t.Errorf("when all succeed: %v", err)
@@ -43,6 +44,27 @@ func TestFaultsOfSeveral(t *testing.T) {
 		if strings.Count(out.String(), line) != 1 {
 			t.Errorf("%q is not exactly once in\n%s", line, out)
 		}
+	}
+}
+
+// Statements that are cancelled because the dispatcher stops are no faults: nothing in its log suggests that PostgreSQL
+// failed.
+func TestStopIsNoFault(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	stop := f.run(d)
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	tx, err := f.pool.Begin(t.Context())
+	f.check(err)
+	_, err = tx.Exec(t.Context(), "LOCK TABLE delivery, dispatcher, retention, command, dead_record, adopted, position")
+	f.check(err)
+	f.eventually("statements of all connections wait", func() bool {
+		return f.number("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IS NOT NULL") == 4
+	})
+	stop()
+	f.check(tx.Rollback(context.WithoutCancel(t.Context())))
+	if logged := f.logged.String(); strings.Contains(logged, "cannot") {
+		t.Errorf("in the log:\n%s", logged)
 	}
 }
 

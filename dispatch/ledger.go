@@ -96,7 +96,7 @@ func (l *ledger) record(ctx context.Context, a lane.Attempt) bool {
 		entries <- entry{attempt: a, written: written}
 		outcome := <-written
 		// setOf and not set: another lane's success does not clear this failure.
-		l.d.health.setOf("write results", of, outcome.err)
+		l.d.health.setOf(lasting, "write results", of, outcome.err)
 		if outcome.err == nil {
 			return !outcome.fenced
 		}

@@ -34,13 +34,13 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 		Owner: d.owner, Milliseconds: 3 * announceInterval.Milliseconds(), KeyIds: d.endpoints.sealer.KeyIDs(),
 	})
 	if err == nil {
-		d.health.set("sign with the right time", clockFault(before, time.Now(), announced.At))
+		d.health.set(ctx, "sign with the right time", clockFault(before, time.Now(), announced.At))
 	}
 	running, leases := announced.Running, int64(0)
 	if err == nil && running > 1 {
 		leases, err = d.queries.CountLeases(limited, registry.PartnerLease)
 	}
-	d.health.set("rebalance partners", err)
+	d.health.set(ctx, "rebalance partners", err)
 	if err != nil || running < 2 {
 		return
 	}

@@ -38,7 +38,7 @@ func (d *Dispatch) prune(ctx context.Context) {
 	if err == nil {
 		err = d.pruneUntil(ctx, before)
 	}
-	d.health.note("prune old details", err)
+	d.health.note(ctx, "prune old details", err)
 }
 
 func (d *Dispatch) retentionStart(ctx context.Context) (time.Time, error) {

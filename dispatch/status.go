@@ -56,22 +56,22 @@ func (d *Dispatch) Status() Status {
 // unready: MeasuredAt shows how old the gauges are, and other checks notice if
 // PostgreSQL is down.
 func (d *Dispatch) measure(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, statsInterval)
+	limited, cancel := context.WithTimeout(ctx, statsInterval)
 	defer cancel()
-	waiting, err := d.queries.WaitingByState(ctx)
+	waiting, err := d.queries.WaitingByState(limited)
 	var givenUp db.GivenUpRow
 	if err == nil {
-		givenUp, err = d.queries.GivenUp(ctx, GivenUpCounted)
+		givenUp, err = d.queries.GivenUp(limited, GivenUpCounted)
 	}
 	var breakers int64
 	if err == nil {
-		breakers, err = d.queries.CountBreakers(ctx)
+		breakers, err = d.queries.CountBreakers(limited)
 	}
 	var expiries []db.CertificateExpiriesRow
 	if err == nil {
-		expiries, err = d.queries.CertificateExpiries(ctx)
+		expiries, err = d.queries.CertificateExpiries(limited)
 	}
-	d.health.note("measure the queue", err)
+	d.health.note(ctx, "measure the queue", err)
 	if err != nil {
 		return
 	}
