@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // mined returns a deposit of a transaction as it was mined the n-th time: with another block
@@ -247,15 +250,81 @@ func TestMinedAgainWithTheSameBody(t *testing.T) {
 	}
 }
 
+// However often a transaction is mined, in whichever of three blocks, with equal or other numbers, times and log indexes,
+// and from wherever its referrals are read again: there is one event for each of its deposits, with the body of the
+// newest mining.
+func TestMinedAgainAtRandom(t *testing.T) {
+	f := &fixture{T: t}
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		deposits := 1 + random.IntN(3)
+		read, newest := f.randomMinings(random, deposits)
+		known := &knownDeliveries{byEvent: map[uuid.UUID]*knownDelivery{}, byTx: map[string][]*knownDelivery{}}
+		var rows db.InsertDeliveriesParams
+		for _, r := range read {
+			a := f.arrive(r)
+			what, of, body, err := known.judge(a)
+			f.check(err)
+			switch what {
+			case recordCorrected:
+				f.check(correct(t.Context(), nil, of, a, body, &rows))
+			case recordInserted:
+				known.add(&knownDelivery{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined,
+					row: len(rows.EventIds)})
+				appendDelivery(&rows, a, 0, registry.Pending, "")
+			}
+		}
+		if len(rows.EventIds) != deposits {
+			t.Fatalf("seed %d: %d events of %d deposits", seed, len(rows.EventIds), deposits)
+		}
+		for i, r := range newest {
+			if want, err := f.arrive(r).bodyOf(rows.EventIds[i]); err != nil || !bytes.Equal(rows.Bodies[i], want) {
+				t.Fatalf("seed %d: event %d is %s, want %s (%v)", seed, i, rows.Bodies[i], want, err)
+			}
+		}
+	}
+}
+
+// randomMinings returns the referrals of a transaction with some deposits, in the order in which they are read, and
+// those of its newest mining.
+func (f *fixture) randomMinings(random *rand.Rand, deposits int) (read, newest []*event.Referral) {
+	var written []*event.Referral
+	blocks := map[byte][]*event.Referral{}
+	for seq, minings := 0, 1+random.IntN(4); minings > 0; minings-- {
+		hash, number, index := byte(1+random.IntN(3)), 1+random.IntN(2), uint32(random.IntN(2))
+		if blocks[hash] == nil {
+			for i := range deposits {
+				blocks[hash] = append(blocks[hash], f.mined(7, 1, number, index+uint32(2*i), int64(100+i)))
+				blocks[hash][i].Log.BlockHash[0] = hash
+			}
+		}
+		newest = nil
+		for _, r := range blocks[hash] {
+			seq++
+			r = proto.Clone(r).(*event.Referral)
+			r.Seq = uint64(seq)
+			newest = append(newest, r)
+		}
+		written = append(written, newest...)
+	}
+	read = written
+	for range random.IntN(3) { // a part is read, and then everything from the start
+		read = slices.Concat(read[:random.IntN(len(read)+1)], written)
+	}
+	return read, newest
+}
+
+// arrive decodes a referral as if it had been read.
+func (f *fixture) arrive(r *event.Referral) arrival {
+	f.Helper()
+	a, err := decode(testChain, &kgo.Record{Value: encode(f.T, r)})
+	f.check(err)
+	return a
+}
+
 // judge classifies an arrival by the known deliveries of its transaction and with its id.
 func TestJudge(t *testing.T) {
 	f := &fixture{T: t}
-	arrive := func(r *event.Referral) arrival {
-		t.Helper()
-		a, err := decode(testChain, &kgo.Record{Value: encode(t, r)})
-		f.check(err)
-		return a
-	}
 	withdrawn := func(tx, n int, logIndex uint32) *event.Referral {
 		r, as := withdrawal(t, 7, tx), f.mined(7, tx, n, logIndex, 0)
 		r.Seq, r.Log.BlockNumber, r.Log.BlockTime, r.Log.BlockHash, r.Log.LogIndex = as.Seq, as.Log.BlockNumber,
@@ -313,7 +382,7 @@ func TestJudge(t *testing.T) {
 		known := &knownDeliveries{byEvent: map[uuid.UUID]*knownDelivery{}, byTx: map[string][]*knownDelivery{}}
 		var stored []*knownDelivery
 		for _, r := range c.known {
-			a := arrive(r)
+			a := f.arrive(r)
 			of := &knownDelivery{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: -1}
 			if c.old {
 				of.mined = mining{}
@@ -321,7 +390,7 @@ func TestJudge(t *testing.T) {
 			known.add(of)
 			stored = append(stored, of)
 		}
-		a := arrive(c.arrives)
+		a := f.arrive(c.arrives)
 		own := bytes.Clone(a.body)
 		what, is, body, err := known.judge(a)
 		if err != nil || what != c.want || (is == nil) != (c.which < 0) || is != nil && is != stored[c.which] {
