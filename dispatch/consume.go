@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -120,13 +121,10 @@ func (r *reader) standBy(ctx context.Context) {
 	}
 }
 
-func (r *reader) lookAround(ctx context.Context) (err error) {
+func (r *reader) lookAround(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database) // of all steps: less than timing.proof
 	defer cancel()
-	if r.topics, err = r.findTopics(ctx); err != nil {
-		return err
-	}
-	if r.next, err = r.positions(ctx); err != nil {
+	if err := r.locate(ctx); err != nil {
 		return err
 	}
 	return r.lookAhead(ctx)
@@ -141,10 +139,7 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 	}
 	defer client.Close()
 	r := &reader{d: d, admin: kadm.NewClient(client), watch: watch}
-	if r.topics, err = r.findTopics(ctx); err != nil {
-		return err
-	}
-	if r.next, err = r.positions(ctx); err != nil {
+	if err := r.locate(ctx); err != nil {
 		return err
 	}
 	if err := r.open(); err != nil {
@@ -168,17 +163,38 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 		if err := r.lookAhead(ctx); err != nil {
 			return err
 		}
-		topics, err := r.findTopics(ctx)
-		if err != nil {
+		if err := r.unchanged(ctx); err != nil {
 			return err
-		}
-		for name, t := range topics {
-			if r.topics[name] != t {
-				return fmt.Errorf("topic %s was recreated or got more partitions: restarting the reader", name)
-			}
 		}
 		checked = time.Now()
 	}
+}
+
+// unchanged returns an error if the topics or the positions are no longer those that are read. A position goes back if
+// PostgreSQL fails over to a replica that lacks the last commits; without new records, nothing else would show it.
+func (r *reader) unchanged(ctx context.Context) error {
+	now := &reader{d: r.d, admin: r.admin}
+	if err := now.locate(ctx); err != nil {
+		return err
+	}
+	for name, t := range now.topics {
+		if r.topics[name] != t {
+			return fmt.Errorf("topic %s was recreated or got more partitions: restarting the reader", name)
+		}
+	}
+	if !maps.Equal(now.next, r.next) {
+		return errors.New("the positions in PostgreSQL were moved, as by a failover that lost commits: reading again from " +
+			"there")
+	}
+	return nil
+}
+
+// locate looks up the topics and their positions.
+func (r *reader) locate(ctx context.Context) (err error) {
+	if r.topics, err = r.findTopics(ctx); err == nil {
+		r.next, err = r.positions(ctx)
+	}
+	return err
 }
 
 // findTopics looks up the two referral topics, which ingest creates.

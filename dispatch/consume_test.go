@@ -20,11 +20,7 @@ import (
 func (f *fixture) reader(d *Dispatch) *reader {
 	f.Helper()
 	r := &reader{d: d, admin: f.admin()}
-	var err error
-	r.topics, err = r.findTopics(f.Context())
-	f.check(err)
-	r.next, err = r.positions(f.Context())
-	f.check(err)
+	f.check(r.locate(f.Context()))
 	f.check(r.open())
 	f.Cleanup(r.client.Close)
 	return r

@@ -84,7 +84,7 @@ func TestMinedAgain(t *testing.T) {
 		t.Errorf("%d of 2 deliveries are marked as corrected after their delivery", n)
 	}
 
-	f.exec("UPDATE position SET next_offset = 0") // the next batch notices it
+	f.exec("UPDATE position SET next_offset = 0") // the reader notices it
 	f.produce(topic, f.encoded(f.mined(7, 1, 3, 0, 111), f.mined(7, 1, 3, 2, 222))...)
 	f.eventually("all is read again",
 		func() bool { return d.recordsWere(recordKnown) == 4 && d.recordsWere(recordCorrected) == 4 })

@@ -112,8 +112,8 @@ func (cmd dispatchRewindCmd) topics(chainID uint64) []string {
 	return []string{chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
 }
 
-// stopped fails while a dispatcher runs: the dispatcher has its position in memory, and would continue from there until
-// the next referral.
+// stopped fails while a dispatcher runs: the dispatcher has its position in memory, and would continue from there for
+// some seconds.
 func stopped(ctx context.Context, q *db.Queries) error {
 	n, err := q.RunningDispatchers(ctx)
 	if err != nil {
