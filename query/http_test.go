@@ -281,6 +281,26 @@ func TestValidation(t *testing.T) {
 	}
 }
 
+// TestMalformedQuery: a query string that cannot be parsed is an error of every request that may have parameters, even
+// if its route has none.
+func TestMalformedQuery(t *testing.T) {
+	withoutDetector(t)
+	w := newFixture(t)
+	key := w.partner(7, "Seven")
+	for _, route := range w.routes() {
+		if route.Get == nil {
+			continue
+		}
+		path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}", "00000000-0000-5000-8000-000000000001").Replace(
+			route.Path)
+		for _, query := range []string{"%zz", "x=1;y=2", "page=1&%"} {
+			details := w.get(path+"?"+query, "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
+			same(t, path, details, []any{object{"field": "query",
+				"reason": "must be name=value pairs joined by & and percent-encoded"}})
+		}
+	}
+}
+
 func TestTimeRangeFilters(t *testing.T) {
 	withoutDetector(t)
 	w := newFixture(t)

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -85,8 +84,8 @@ func New(n *Node) *Explainer {
 
 // NeedsKey reports whether a request needs a partner's key: for a partner's numbers, and for
 // proofs if the operator pays for those of partners only.
-func (e *Explainer) NeedsKey(r *http.Request) bool {
-	return NeedsKey(r) || e.ProofsForPartners && Proves(r.URL.Query())
+func (e *Explainer) NeedsKey(params url.Values) bool {
+	return NeedsKey(params) || e.ProofsForPartners && Proves(params)
 }
 
 // Proves reports whether a request asks for proofs, and so for calls of the node.

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -32,8 +31,8 @@ type target struct {
 
 // NeedsKey reports whether a request is about the numbers of a partner, which need the partner's key, even if the
 // request is otherwise invalid.
-func NeedsKey(r *http.Request) bool {
-	path, _, _ := strings.Cut(r.URL.Query().Get("of"), "?")
+func NeedsKey(params url.Values) bool {
+	path, _, _ := strings.Cut(params.Get("of"), "?")
 	return path == root+ofPartner
 }
 

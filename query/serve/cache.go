@@ -69,29 +69,21 @@ func (c *cache) len() int {
 func keyOf(r *Request) cacheKey {
 	key := cacheKey{generation: r.snapshot.Generation, vaults: r.snapshot.VaultsSeq,
 		path:  strings.Clone(r.HTTP.URL.EscapedPath()), // otherwise the cache would hold the whole request line
-		query: canonical(r.HTTP.URL.RawQuery)}
+		query: canonical(r.query)}
 	if r.Partner != nil {
 		key.partner, key.name = r.Partner.ID, r.Partner.Name
 	}
 	return key
 }
 
-func canonical(rawQuery string) string {
-	if rawQuery == "" {
-		return ""
-	}
-	values, err := url.ParseQuery(rawQuery)
-	if err != nil {
-		return rawQuery // which is rejected later
-	}
-	for name, all := range values {
-		if all[0] == "" {
-			delete(values, name)
-			continue
+func canonical(query url.Values) string {
+	counted := make(url.Values, len(query))
+	for name, all := range query {
+		if all[0] != "" {
+			counted[name] = all[:1]
 		}
-		values[name] = all[:1]
 	}
-	return values.Encode()
+	return counted.Encode()
 }
 
 // kept returns the cached response for a key if it still holds, otherwise nil.

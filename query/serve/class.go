@@ -30,13 +30,10 @@ func (e *Route) class(r *Request) class {
 	if e.Streamed || e.IsFile || r.format != "" {
 		return expensive
 	}
-	values, err := url.ParseQuery(r.HTTP.URL.RawQuery)
 	switch {
-	case err != nil: // rejected with 400
-		return cheap
-	case e.Proves != nil && e.Proves(values):
+	case e.Proves != nil && e.Proves(r.query):
 		return proving
-	case e.Expensive != nil && e.Expensive(values), reach(values) > deepReach:
+	case e.Expensive != nil && e.Expensive(r.query), reach(r.query) > deepReach:
 		return expensive
 	}
 	return cheap

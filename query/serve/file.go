@@ -26,14 +26,14 @@ const formatParam = "format"
 
 // formatOf returns the format of the requested file, or "" for JSON and for an unknown format, which readParams
 // reports.
-func formatOf(r *http.Request) files.Format {
-	if given := r.URL.Query().Get(formatParam); given != "" {
+func (r *Request) formatOf() files.Format {
+	if given := r.query.Get(formatParam); given != "" {
 		if _, ok := files.Kinds[files.Format(given)]; ok {
 			return files.Format(given)
 		}
 		return ""
 	}
-	return acceptedFormat(r.Header)
+	return acceptedFormat(r.HTTP.Header)
 }
 
 // acceptedFormat returns the format that Accept prefers to JSON, or "" if there is none. JSON wins a tie, and is the
@@ -50,7 +50,7 @@ func acceptedFormat(h http.Header) (format files.Format) {
 
 // readParams prepares the parameters of a request, and checks those of files.
 func (r *Request) readParams() {
-	r.Params = newParams(r.HTTP.URL.RawQuery)
+	r.Params = newParams(r.query)
 	if !r.asFile {
 		return
 	}

@@ -34,13 +34,8 @@ type Params struct {
 	whole      int // number of rows read at once if the list is requested as a file; 0: it is not
 }
 
-func newParams(rawQuery string) *Params {
-	values, err := url.ParseQuery(rawQuery)
-	p := &Params{values: values, known: make(map[string]string)}
-	if err != nil {
-		p.Fault("query", "must be name=value pairs joined by & and percent-encoded")
-	}
-	return p
+func newParams(values url.Values) *Params {
+	return &Params{values: values, known: make(map[string]string)}
 }
 
 // Get returns a parameter, and marks it as one that the route knows.

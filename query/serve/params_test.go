@@ -52,14 +52,17 @@ func TestPageParameters(t *testing.T) {
 		"pageSize=0":                {Page{1, 20}, "pageSize"},
 		"pageSize=101":              {Page{1, 20}, "pageSize"},
 		"pageSize=all&page=no":      {Page{1, 20}, "page pageSize"},
-		"page=%zz":                  {Page{1, 20}, "query"},
-		"page=1;pageSize=2":         {Page{1, 20}, "query"},
 	} {
-		p := newParams(query)
+		p := sent(query)
 		if got := p.Page(); got != want.page || fields(p) != want.faults {
 			t.Errorf("%q: page %v and faults %q, want %v and %q", query, got, fields(p), want.page, want.faults)
 		}
 	}
+}
+
+// sent returns the parameters of a query string.
+func sent(query string) *Params {
+	return newParams((&url.URL{RawQuery: query}).Query())
 }
 
 func TestTimeParameters(t *testing.T) {
@@ -76,7 +79,7 @@ func TestTimeParameters(t *testing.T) {
 		"0":                              {0, 0},
 		"":                               {0, math.MaxInt64},
 	} {
-		from, to := newParams("from="+url.QueryEscape(value)), newParams("to="+url.QueryEscape(value))
+		from, to := sent("from="+url.QueryEscape(value)), sent("to="+url.QueryEscape(value))
 		if got := from.Span().From; got != want[0] || len(from.faults) > 0 {
 			t.Errorf("from=%q: %d, faults %v; should be %d", value, got, from.faults, want[0])
 		}
@@ -90,7 +93,7 @@ func TestTimeParameters(t *testing.T) {
 		"2024-02-29T00:00:00,5Z", "2024-02-29T24:00:00Z", "2024-02-29T00:00:00.1234567890Z", "9999-12-31T23:59:59-00:01",
 		"0000-01-01T00:00:00+00:01", "12345678901", "123456789012", "12345678901234", "-1", "+1", "1e9", "now", "0x10", "１",
 	} {
-		p := newParams("from=" + url.QueryEscape(value) + "&to=" + url.QueryEscape(value))
+		p := sent("from=" + url.QueryEscape(value) + "&to=" + url.QueryEscape(value))
 		if p.Span(); fields(p) != "from to" {
 			t.Errorf("%q: faults %q, should be both", value, fields(p))
 		}
@@ -103,7 +106,7 @@ func TestTimeParameters(t *testing.T) {
 		"from=2024-02-29T00:00:00.2Z&to=2024-02-29T00:00:00Z": "from",
 		"from=x&to=1":                                         "from",
 	} {
-		p := newParams(query)
+		p := sent(query)
 		if p.Span(); fields(p) != faults {
 			t.Errorf("%s: faults %q, should be %q", query, fields(p), faults)
 		}
@@ -114,7 +117,7 @@ func TestAddresses(t *testing.T) {
 	want := common.HexToAddress("0xAbcdefABCDEF0123456789abcdef0123456789aB")
 	for _, good := range []string{"0xabcdefabcdef0123456789abcdef0123456789ab",
 		"0xABCDEFABCDEF0123456789ABCDEF0123456789AB", "0xAbcdefABCDEF0123456789abcdef0123456789aB"} {
-		p := newParams("vault=" + good)
+		p := sent("vault=" + good)
 		if got := p.Filter("vault"); got == nil || *got != want || p.Err() != nil {
 			t.Errorf("%s: %v, %v", good, got, p.Err())
 		}
@@ -123,20 +126,20 @@ func TestAddresses(t *testing.T) {
 		"0xabcdefabcdef0123456789abcdef0123456789a",
 		"0xabcdefabcdef0123456789abcdef0123456789abc", "0xabcdefabcdef0123456789abcdef0123456789ag", "0x", "vitalik.eth",
 		"%000"} {
-		p := newParams("vault=" + bad)
+		p := sent("vault=" + bad)
 		p.Filter("vault")
 		if f, ok := p.Err().(*Failure); !ok || f.Code != "INVALID_ADDRESS" || f.Status != 400 {
 			t.Errorf("%s: %v", bad, p.Err())
 		}
 	}
-	p := newParams("page=x&vault=y&status=z")
+	p := sent("page=x&vault=y&status=z")
 	p.Page()
 	p.Filter("vault")
 	p.OneOf("status", "", "queued", "claimed", "cancelled")
 	if f := p.Err().(*Failure); f.Code != "INVALID_ADDRESS" || fields(p) != "page vault status" {
 		t.Errorf("not all mistakes of a request are reported at once: %v %q", f, fields(p))
 	}
-	if newParams("vault=").Filter("vault") != nil {
+	if sent("vault=").Filter("vault") != nil {
 		t.Error("an empty vault is not a filter")
 	}
 }
@@ -146,7 +149,7 @@ func FuzzParams(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
-		p := newParams(query)
+		p := sent(query)
 		page, span := p.Page(), p.Span()
 		p.Filter("vault")
 		order := p.OneOf("sortOrder", "desc", "asc", "desc")
@@ -160,10 +163,7 @@ func FuzzParams(f *testing.F) {
 		if block != nil && p.Err() == nil && (*block < 5 || *block > 10) {
 			t.Errorf("block %d", *block)
 		}
-		values, err := url.ParseQuery(query)
-		if err != nil && p.Err() == nil {
-			t.Errorf("%q was accepted", query)
-		}
+		values, _ := url.ParseQuery(query)
 		if given := values.Get("page"); p.Err() == nil && given != "" && strings.Trim(given, "0123456789") != "" {
 			t.Errorf("page %q was accepted", given)
 		}
@@ -178,7 +178,7 @@ func FuzzPathAddress(f *testing.F) {
 	f.Add("%30xabcdefabcdef0123456789abcdef0123456789ab")
 	f.Add("%zz")
 	f.Fuzz(func(t *testing.T, raw string) {
-		p := newParams("")
+		p := sent("")
 		address := p.pathAddress(map[string]string{"address": raw})
 		plain, err := url.PathUnescape(raw)
 		accepted := p.Err() == nil
@@ -214,12 +214,12 @@ func TestSloppyParameters(t *testing.T) {
 		for _, value := range []string{
 			" " + c.value, c.value + " ", c.value + "\n", c.value + "\u00a0", "\u200b" + c.value, " ", "\t", "\u3000",
 		} {
-			p := newParams(field + "=" + url.QueryEscape(value))
+			p := sent(field + "=" + url.QueryEscape(value))
 			if c.read(p); p.Err() == nil || fields(p) != field {
 				t.Errorf("%s=%q is accepted: %v", field, value, p.Err())
 			}
 		}
-		p := newParams(field + "=" + url.QueryEscape(c.value))
+		p := sent(field + "=" + url.QueryEscape(c.value))
 		if c.read(p); p.Err() != nil {
 			t.Errorf("%s=%q: %v", field, c.value, p.Err())
 		}

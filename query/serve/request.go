@@ -30,6 +30,7 @@ type Request struct {
 
 	server   *Server
 	vars     map[string]string // of the path
+	query    url.Values        // the parameters as the client sent them
 	body     []byte
 	snapshot *state.Snapshot // nil: there is none yet
 	about    *ask.Validity   // of the answer, once it is pinned

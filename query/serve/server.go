@@ -31,9 +31,9 @@ type Route struct {
 	Get     Handler
 	Post    Handler
 	Partner bool // needs a key
-	// PartnerIf decides for each request whether the route is a partner route, if not all requests are the same; then
+	// PartnerIf decides from the parameters of each request whether the route is a partner route, if not all requests are the same; then
 	// everything works as on a partner route: key, limit, headers and cache. nil: never.
-	PartnerIf func(*http.Request) bool
+	PartnerIf func(url.Values) bool
 	// PostLimit is the limit that Post counts against, in addition to the limit of all the partner's requests; empty:
 	// none.
 	PostLimit Policy
@@ -256,7 +256,7 @@ func (s *Server) serve(e Route) http.HandlerFunc {
 	partner.Partner = true
 	forAll, forPartners := s.serveAll(e), s.serveAll(partner)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if e.PartnerIf(r) {
+		if e.PartnerIf(r.URL.Query()) {
 			forPartners(w, r)
 		} else {
 			forAll(w, r)
@@ -293,9 +293,11 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
 	end := time.Now().Add(s.WriteTimeout)
 	r := s.request(w, hr)
+	var malformed error // reported after the checks that come first
+	r.query, malformed = url.ParseQuery(hr.URL.RawQuery)
 	r.partial, r.asFile = e.FirstSync, e.AsFile
 	if e.AsFile {
-		r.format = formatOf(hr)
+		r.format = r.formatOf()
 	}
 	r.class = e.class(r)
 	// The queries of PostgreSQL, those of uncached partner routes, are not ended, and a POST is always completed.
@@ -317,6 +319,9 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	}
 	if err := r.readBody(cmp.Or(e.MaxBody, maxBody)); err != nil {
 		return err
+	}
+	if malformed != nil && hr.Method != http.MethodPost { // a POST has no parameters
+		return InvalidParameter(Fault{"query", "must be name=value pairs joined by & and percent-encoded"})
 	}
 	var f *finished
 	var err error

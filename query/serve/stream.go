@@ -140,7 +140,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *Request, f *finished, end tim
 func (r *Request) stateTag(a *Answer) string {
 	h := r.Header
 	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq),
-		h.Get(headerBlock), r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format),
+		h.Get(headerBlock), r.HTTP.URL.EscapedPath(), r.query.Encode(), string(r.format),
 		Decimal(uint64(r.holder().partner)), a.Input}, " ")))
 	return hex.EncodeToString(sum[:16])
 }

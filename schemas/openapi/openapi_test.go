@@ -103,7 +103,8 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 			resource = resource || strings.Contains(path, "/certificates") && method == "POST" // the same
 			want := map[int]bool{
 				304: method == "GET" && path != "/api/v1/stream", // whose response always differs
-				400: len(takes) > 0 || op.RequestBody != nil, 401: partner, 403: partner,
+				// without parameters, for a query string that cannot be parsed
+				400: len(takes) > 0 || op.RequestBody != nil || api && method == "GET", 401: partner, 403: partner,
 				404: resource || explain || method == "POST" && op.RequestBody == nil, 405: true,
 				413: method == "POST", 415: op.RequestBody != nil,
 				429: limited, 431: true, 500: true, 503: limited || path == "/readyz",
