@@ -443,6 +443,9 @@ const statusClientGone = 499
 // fail sends an error response, and logs the error if it is the server's. A client that has left may still read the
 // response: net/http also ends the context of a client that only closed its own side.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil { // whatever the request waited for
+		err = clientLeft(r.Context())
+	}
 	f, h := failure(err), w.Header()
 	if rec, ok := w.(*statusRecorder); ok {
 		rec.left = errors.Is(f, errClientLeft)

@@ -591,3 +591,72 @@ navlog_query_requests_total{method="POST",route="/slow",status="503"} 1
 		t.Errorf("counted: %v; logged: %s", err, &logged)
 	}
 }
+
+// TestClientLeavesWhileItWaits: a client that leaves while its request waits, for whatever, is no error of the server.
+func TestClientLeavesWhileItWaits(t *testing.T) {
+	g, reg := readtest.New(t, enginetest.ClickHouse(t)), prometheus.NewRegistry()
+	g.Write(readtest.SmallChain())
+	begun, release := make(chan struct{}), make(chan struct{})
+	slow := func(*serve.Request) (*serve.Answer, error) {
+		begun <- struct{}{}
+		<-release
+		return &serve.Answer{}, nil
+	}
+	quick := func(*serve.Request) (*serve.Answer, error) { return &serve.Answer{}, nil }
+	c := readtest.ServeBy(t, serve.New(1, 1<<20, reg), g, serve.Route{Path: "/slow", Get: slow},
+		serve.Route{Path: "/slot", Get: quick, Uncached: true}, serve.Route{Path: "/admission", Get: quick},
+		serve.Route{Path: "/partner/slow", Get: slow, Uncached: true, Partner: true})
+	admit := c.Server.Admit
+	c.Server.Admit = func(r *serve.Request, e *serve.Route) error {
+		if e.Path != "/admission" {
+			return admit(r, e)
+		}
+		<-r.Context.Done()
+		return serve.RegistryFailure(r.Context.Err())
+	}
+	var logged bytes.Buffer
+	c.Server.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	server := httptest.NewServer(c.Handler)
+	t.Cleanup(server.Close)
+	var holding sync.WaitGroup // the slots
+	for _, path := range []string{"/slow", "/partner/slow"} {
+		holding.Go(func() { c.Serve(path) })
+		<-begun
+	}
+	for path, times := range map[string]int{
+		"/slow":         1, // waits for the response to the equal request
+		"/slot":         20,
+		"/admission":    1,
+		"/partner/slow": 1, // waits for a slot
+	} {
+		for range times {
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(r.Body)
+			if err != nil || !strings.Contains(string(text), "The client closed its side of the connection") {
+				t.Errorf("%s: %s, %v", path, text, err)
+			}
+			conn.Close()
+		}
+		if n := c.Server.Counted(path, "GET", "499"); n != float64(times) {
+			t.Errorf("%s: %v of %d are counted as clients that left", path, n, times)
+		}
+	}
+	close(release)
+	holding.Wait()
+	if logged.Len() > 0 {
+		t.Errorf("logged: %s", &logged)
+	}
+}
