@@ -97,15 +97,12 @@ func (h *Health) unready() []reason {
 		reasons = append(reasons,
 			reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
 	}
-	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > state.TrustedFor {
-		r := reason{text: "PostgreSQL has not answered yet"}
-		if v != nil {
-			if v.Known {
-				r.text = "PostgreSQL has not answered since " + instant(v.Answered)
-			}
-			r.cause = v.Err
+	if v := h.Watcher.Registry(); !v.Known || now.Sub(v.Answered) > state.TrustedFor {
+		text := "PostgreSQL has not answered yet"
+		if v.Known {
+			text = "PostgreSQL has not answered since " + instant(v.Answered)
 		}
-		reasons = append(reasons, r)
+		reasons = append(reasons, reason{text, v.Err})
 	}
 	return reasons
 }

@@ -39,7 +39,7 @@ func (w *Watcher) Chain() Chain {
 	c.judgeProject()
 	seen, _ := w.Seen()
 	switch s := w.Snapshot(); {
-	case view == nil || !view.Known || now.Sub(view.Answered) > TrustedFor:
+	case !view.Known || now.Sub(view.Answered) > TrustedFor:
 		c.worse(registry.Unknown, "PostgreSQL, where the programs report, did not answer within 5 s")
 	case view.fault != "" && !now.Before(view.until):
 		c.worse(registry.Stalled, view.fault)
@@ -91,9 +91,6 @@ var projectStates = []string{registry.Following, registry.Building, registry.Ret
 
 // projector returns the report of the most advanced projector of the live generation.
 func (r *Registry) projector(now time.Time) (best *registry.ProgramStatus) {
-	if r == nil {
-		return nil
-	}
 	rank := func(s *registry.ProgramStatus) int {
 		if n := slices.Index(projectStates, s.State); n >= 0 {
 			return n

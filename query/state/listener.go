@@ -60,7 +60,7 @@ func (w *Watcher) listen(ctx context.Context) {
 			w.listener.listening.Store(true)
 			w.notify() // for notifications that were missed before
 		}, func(generation int32) {
-			if r := w.registry.Load(); r != nil && r.served == generation {
+			if w.registry.Load().served == generation {
 				w.notify()
 			}
 		})

@@ -50,7 +50,7 @@ type programStatus struct {
 	status  registry.ProgramStatus
 }
 
-// Registry returns what was last read, or nil before the first read.
+// Registry returns what was last read; it is empty before the first read.
 func (w *Watcher) Registry() *Registry { return w.registry.Load() }
 
 // watchRegistry keeps the registry's view up to date until ctx ends.
@@ -63,15 +63,15 @@ func (w *Watcher) watchRegistry(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if was != nil && (was.served != now.served || was.building != now.building) {
+		if was.Known && (was.served != now.served || was.building != now.building) {
 			w.notify()
 		}
-		if broken := was != nil && was.Err != nil; now.Err != nil && !broken {
+		if now.Err != nil && was.Err == nil {
 			w.log.Warn("registry not readable", "error", now.Err)
-		} else if now.Err == nil && broken {
+		} else if now.Err == nil && was.Err != nil {
 			w.log.Info("registry readable")
 		}
-		if now.uptimeErr != nil && (was == nil || was.uptimeErr == nil) {
+		if now.uptimeErr != nil && was.uptimeErr == nil {
 			w.log.Warn("uptime not readable", "error", now.uptimeErr)
 		}
 		select {
@@ -87,11 +87,7 @@ func (w *Watcher) watchRegistry(ctx context.Context) {
 func (w *Watcher) LookAtRegistry(ctx context.Context) *Registry {
 	asking, cancel := context.WithTimeout(ctx, w.LookTimeout)
 	defer cancel()
-	next := Registry{}
-	if was := w.registry.Load(); was != nil {
-		next = *was
-	}
-	now := w.Now()
+	next, now := *w.registry.Load(), w.Now()
 	next.Err = next.ask(asking, w.queries, now)
 	if age := now.Sub(next.uptimeAt); next.Err == nil && (age >= uptimeEvery || age < 0) {
 		next.askUptime(asking, w.queries, now)
@@ -139,12 +135,7 @@ func (r *Registry) askUptime(ctx context.Context, queries Queries, now time.Time
 }
 
 // Uptime returns the recorded uptime of the last 90 days, at most 10 s old. It must not be modified.
-func (r *Registry) Uptime() []db.ListUptimeRow {
-	if r == nil {
-		return nil
-	}
-	return r.uptime
-}
+func (r *Registry) Uptime() []db.ListUptimeRow { return r.uptime }
 
 // rememberIngest keeps the reports of ingest while they are trusted, and while ingest follows or backfills one log.
 // In any other state it drops all of them: when ingest is frozen, a final block is no longer part of the chain, and a
@@ -169,9 +160,6 @@ func (r *Registry) rememberIngest(now time.Time) {
 // hold for a read model that has the log up to seq. It returns nil if no report is trusted (Report), if ingest
 // neither follows nor backfills, or if all trusted reports cover more of the log.
 func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus {
-	if r == nil {
-		return nil
-	}
 	for i := len(r.ingest) - 1; i >= 0; i-- {
 		p := &r.ingest[i]
 		if age := now.Sub(p.at); p.status.Seq <= seq && age <= TrustedFor && age >= -TrustedFor {
@@ -217,28 +205,15 @@ func (r *Registry) choose(generations []db.ListGenerationsRow, now time.Time) {
 }
 
 // Fault returns why no generation can be served from now on, or "". The one that was live before may still be served.
-func (r *Registry) Fault() string {
-	if r == nil {
-		return ""
-	}
-	return r.fault
-}
+func (r *Registry) Fault() string { return r.fault }
 
 // LogOf returns the id of the log that a generation was built from, in hex, or "" if the registry does not have the
 // generation.
-func (r *Registry) LogOf(generation int32) string {
-	if r == nil {
-		return ""
-	}
-	return r.logs[generation]
-}
+func (r *Registry) LogOf(generation int32) string { return r.logs[generation] }
 
 // Report returns the newest report of a program, or nil if it is older than TrustedFor or that far in the future. A
 // report of a standby is used only if there is no other.
 func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus {
-	if r == nil {
-		return nil
-	}
 	if p := r.newest(program, now); p != nil {
 		return &p.status
 	}
@@ -262,7 +237,7 @@ func (r *Registry) newest(program string, now time.Time) (newest *programStatus)
 // FirstSync returns the progress of the first generation, or nil if one is live or project does not report progress.
 func (w *Watcher) FirstSync() *registry.BuildingStatus {
 	r := w.registry.Load()
-	if r == nil || !r.building {
+	if !r.building {
 		return nil
 	}
 	if report := r.Report(registry.Project, w.Now()); report != nil && report.Building != nil &&

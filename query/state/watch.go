@@ -72,6 +72,7 @@ func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readm
 	}
 	changed := make(chan struct{})
 	w.changed.Store(&changed)
+	w.registry.Store(new(Registry))
 	return w
 }
 
@@ -163,7 +164,7 @@ func (w *Watcher) lookOnce(ctx context.Context) error {
 func (w *Watcher) look(ctx context.Context) error {
 	w.forget()
 	registry := w.registry.Load()
-	if registry == nil || !registry.Known {
+	if !registry.Known {
 		return plainError("the registry has not reported yet which generation is live")
 	}
 	if registry.fault != "" && !w.Now().Before(registry.until) {
