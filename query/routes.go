@@ -35,7 +35,7 @@ func (q *Query) routes() []serve.Route {
 		{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser, AsFile: true},
 		{Path: "/api/v1/users/{address}/withdrawals", Get: withdrawals.OfUser, AsFile: true},
 		{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue, AsFile: true},
-		{Path: "/api/v1/queues/deposits", Get: deposits.Queue, AsFile: true, Streamed: true},
+		{Path: "/api/v1/queues/deposits", Get: deposits.Queue, AsFile: true, Expensive: serve.Always},
 		{Path: "/api/v1/settlement/summary", Get: vaults.Settlement, AsFile: true},
 		{Path: "/api/v1/explain", Get: q.explainer.Explain, PartnerIf: q.explainer.NeedsKey, Expensive: serve.Always,
 			Proves: explain.Proves},

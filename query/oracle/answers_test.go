@@ -41,7 +41,7 @@ var routes = []serve.Route{
 	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser, AsFile: true},
 	{Path: "/api/v1/users/{address}/withdrawals", Get: withdrawals.OfUser, AsFile: true},
 	{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue, AsFile: true},
-	{Path: "/api/v1/queues/deposits", Get: deposits.Queue, AsFile: true, Streamed: true},
+	{Path: "/api/v1/queues/deposits", Get: deposits.Queue, AsFile: true, Expensive: serve.Always},
 	{Path: "/api/v1/settlement/summary", Get: vaults.Settlement, AsFile: true},
 	{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey},
 	{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, AsFile: true},

@@ -127,7 +127,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	for i, cacheBytes := range []int{1 << 20, 0} {
 		var counted []serve.Route
 		for _, route := range routes {
-			if !route.Streamed {
+			if route.Path != "/api/v1/queues/deposits" { // which is streamed
 				handler := route.Get
 				route.Get = func(r *serve.Request) (*serve.Answer, error) { made[i]++; return handler(r) }
 			}

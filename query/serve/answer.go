@@ -30,9 +30,8 @@ type Answer struct {
 	Raw    []byte // the whole body, if its bytes are passed through unchanged
 	Kind   string // Content-Type; empty: JSON
 	Name   string // the file name under which a streamed body is saved; empty: none
-	// Stream writes the body piece by piece, on routes with long responses. It is called once the answer is known to
-	// be exact. It reads in turns (Request.Turn), and must check that what it reads belongs to the same state
-	// (Request.Settled).
+	// Stream writes a long body piece by piece. It is called once the answer is known to be exact. It reads in turns
+	// (Request.Turn), and must check that what it reads belongs to the same state (Request.Settled).
 	Stream func(context.Context, io.Writer) error
 	// Input is what the streamed bytes depend on besides the state, the request and the partner; empty: nothing. It is
 	// part of the ETag.

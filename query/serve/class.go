@@ -24,10 +24,10 @@ const (
 const deepReach = 2_000
 
 // class returns the cost class of a request that needs the engine, decided by its route and parameters only. A route's
-// Expensive decides for most requests; files, long responses and deep pages are always expensive. A stream is cheap
-// while it is at the end of the log, and uses expensive slots while it catches up (Live.Work).
+// Expensive decides for most requests; files and deep pages are always expensive. A stream is cheap while it is at the
+// end of the log, and uses expensive slots while it catches up (Live.Work).
 func (e *Route) class(r *Request) class {
-	if e.Streamed || e.IsFile || r.format != "" {
+	if e.IsFile || r.format != "" {
 		return expensive
 	}
 	switch {

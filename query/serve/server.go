@@ -41,8 +41,6 @@ type Route struct {
 	MaxBody int
 	// Uncached responses can change although the read models do not.
 	Uncached bool
-	// Streamed responses may be so long that they are sent while they are made (Answer.Stream).
-	Streamed bool
 	// Live responses continue until the client disconnects.
 	Live bool
 	// AsFile routes return lists that can also be downloaded whole, as CSV or Parquet: see Whole.
@@ -305,7 +303,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 		r.Context, h = withClient(r.Context, hr.Context()), whileConnected(h)
 	}
 	file := e.IsFile || r.format != ""
-	if e.Partner || e.Streamed || file { // the others only wait for their slot and for the work that create limits
+	if e.Partner || file { // the others only wait for their slot and for the work that create limits
 		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
 		defer cancel()
 		r.Context = ctx
@@ -337,7 +335,10 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	default:
 		f, err = s.cached(r, h)
 	}
-	if e.Streamed && errors.Is(err, errStreamed) {
+	if errors.Is(err, errStreamed) {
+		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
+		defer cancel()
+		r.Context = ctx
 		f, err = s.stream(w, r, h, s.streams, s.WriteTimeout)
 	}
 	if err != nil || f == nil { // nil: it is sent

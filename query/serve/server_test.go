@@ -152,7 +152,7 @@ func TestPanics(t *testing.T) {
 			return nil, ask.Together(func() error { return errors.New("another part") },
 				func() error { return ask.Together(brokenPart) })
 		}},
-		serve.Route{Path: "/begun", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+		serve.Route{Path: "/begun", Expensive: serve.Always, Get: func(r *serve.Request) (*serve.Answer, error) {
 			return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
 				return &serve.Answer{Stream: func(_ context.Context, w io.Writer) error {
 					if _, err := io.WriteString(w, `{"ok":true,`); err != nil {
@@ -214,8 +214,8 @@ func long(r *serve.Request) (*serve.Answer, error) {
 // TestStreams: the ETag of a long response is made from its inputs, because its bytes are not known before they are
 // sent.
 func TestStreams(t *testing.T) {
-	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true},
-		serve.Route{Path: "/cut", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Expensive: serve.Always},
+		serve.Route{Path: "/cut", Expensive: serve.Always, Get: func(r *serve.Request) (*serve.Answer, error) {
 			return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
 				return &serve.Answer{Stream: func(_ context.Context, w io.Writer) error {
 					if r.HTTP.URL.Query().Has("early") {
@@ -283,7 +283,7 @@ func TestLongAnswerBecomesShort(t *testing.T) {
 		})
 	}
 	c := readtest.ServeBy(t, serve.New(1, 1<<20, prometheus.NewRegistry()), g,
-		serve.Route{Path: "/queue", Get: queue, Streamed: true})
+		serve.Route{Path: "/queue", Get: queue, Expensive: serve.Always})
 	r := c.Serve("/queue")
 	if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries); got != "[2] 12 3\n" ||
 		r.Header().Get("ETag") == "" {
@@ -302,7 +302,7 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 			return &serve.Answer{Data: strings.Repeat("x", bytes)}, nil
 		}
 	}
-	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true},
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Expensive: serve.Always},
 		serve.Route{Path: "/finished", Get: finished(256 << 10)}, serve.Route{Path: "/short", Get: finished(255 << 10)})
 	var ip netip.Addr // the address of all clients in this test
 	var leave func()
@@ -391,7 +391,7 @@ func TestPostsHoldNoEngineSlot(t *testing.T) {
 
 // TestSlowReaderIsCutOff: a client requests a long response and reads nothing, or only a little now and then.
 func TestSlowReaderIsCutOff(t *testing.T) {
-	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true})
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Expensive: serve.Always})
 	cut := make(chan any, 1)
 	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer func() { v := recover(); cut <- v; panic(http.ErrAbortHandler) }()
@@ -479,7 +479,7 @@ func TestBodiesAreReadFirst(t *testing.T) {
 	c := startAPI(t, 1,
 		serve.Route{Path: "/post", Post: handled(post)},
 		serve.Route{Path: "/blocks", Get: handled(block)},
-		serve.Route{Path: "/long", Get: handled(long), Streamed: true},
+		serve.Route{Path: "/long", Get: handled(long), Expensive: serve.Always},
 		serve.Route{Path: "/file", Get: handled(long), IsFile: true},
 		serve.Route{Path: "/live", Get: handled(silent), Live: true},
 	)
