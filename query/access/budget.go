@@ -23,7 +23,7 @@ const (
 // requestsOf returns the limit of each prefix from that of one address.
 func requestsOf(perAddress int) func(netip.Prefix) int {
 	return func(prefix netip.Prefix) int {
-		return perAddress * serve.Multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock)
+		return perAddress * serve.ByWidth(prefix, 1, requestsOfSubnet, requestsOfSite, requestsOfBlock)
 	}
 }
 
@@ -56,7 +56,7 @@ func newBudget(perMinute time.Duration, now func() time.Time) *budget {
 }
 
 func (b *budget) of(prefix netip.Prefix) time.Duration {
-	return b.perMinute * time.Duration(serve.Multiple(prefix, timeOfSubnet, timeOfSite, timeOfBlock))
+	return b.perMinute * time.Duration(serve.ByWidth(prefix, 1, timeOfSubnet, timeOfSite, timeOfBlock))
 }
 
 // wait returns how long an address must wait until it has budget again, or 0 if it has some.

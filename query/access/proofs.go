@@ -48,8 +48,7 @@ func (p *ProofCalls) Spend(r *serve.Request) error {
 		}
 	} else {
 		of := func(prefix netip.Prefix) int {
-			return share(callsOfAddress / serve.Multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite,
-				callsOfAddress/callsOfBlock))
+			return share(serve.ByWidth(prefix, callsOfAddress, callsOfSite, callsOfSite, callsOfBlock))
 		}
 		if q := takeOf(p.address, r.Client, of, now); !q.ok {
 			return p.refuse(q, "This address has")

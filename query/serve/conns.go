@@ -191,7 +191,7 @@ func (c *Conns) counted(addr net.Addr) []netip.Prefix {
 }
 
 func (c *Conns) share(prefix netip.Prefix) int {
-	return c.perAddress * Multiple(prefix, connsOfSite, connsOfSite, connsOfBlock)
+	return c.perAddress * ByWidth(prefix, 1, connsOfSite, connsOfSite, connsOfBlock)
 }
 
 // oldest returns the connection to close first among those without a request being handled, or nil if there is none.

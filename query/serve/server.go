@@ -116,12 +116,12 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
 	s.slots = newEngine(orDefault(concurrency), s.metrics)
-	s.streams, s.files, s.lives = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused),
-		newSlots(maxLive, 0, refused)
+	s.streams, s.files = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused)
 	s.streams.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
+	s.files.share = s.streams.share
 	s.posts = newSlots(maxPosts, forPartners(maxPosts), refused)
 	s.posts.share.partner = postsPerPartner
-	s.files.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
+	s.lives = newSlots(maxLive, 0, refused)
 	s.lives.share = shares{address: livePerAddress, site: livePerSite, block: livePerBlock}
 	s.catchUps = newSlots(maxCatchUps, 0, refused)
 	s.catchUps.share = shares{address: catchUpPerAddress, site: catchUpPerSite, block: catchUpPerBlock}

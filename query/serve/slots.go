@@ -66,9 +66,9 @@ func Prefixes(ip netip.Addr) []netip.Prefix {
 	return prefixes
 }
 
-// Multiple returns the factor by which the limit of a prefix exceeds that of one address: an IPv6 /56 is a subnet, a
-// /48 a site, and an IPv4 /24 a block. For any other prefix it is 1.
-func Multiple(prefix netip.Prefix, subnet, site, block int) int {
+// ByWidth returns the limit of a prefix: an IPv6 /56 is a subnet, a /48 a site, and an IPv4 /24 a block. Any other
+// prefix is one address.
+func ByWidth(prefix netip.Prefix, address, subnet, site, block int) int {
 	switch prefix.Bits() {
 	case 56:
 		return subnet
@@ -77,7 +77,7 @@ func Multiple(prefix netip.Prefix, subnet, site, block int) int {
 	case 24:
 		return block
 	}
-	return 1
+	return address
 }
 
 // member takes turns with others: a partner, an address, or a prefix of addresses, or all live responses together.
@@ -112,15 +112,10 @@ type shares struct {
 }
 
 func (s shares) of(m member) int {
-	switch bits := m.prefix.Bits(); {
-	case m.partner != 0:
+	if m.partner != 0 {
 		return s.partner
-	case bits == 24:
-		return s.block
-	case bits == 48 || bits == 56:
-		return s.site
 	}
-	return s.address
+	return ByWidth(m.prefix, s.address, s.site, s.site, s.block)
 }
 
 // halves limits each member to half, and an IPv4 /24 to three quarters.
