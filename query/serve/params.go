@@ -183,18 +183,14 @@ type Span struct{ From, To int64 }
 // Span parses from and to.
 func (p *Params) Span() Span {
 	out := Span{0, math.MaxInt64}
-	from, fromGiven := p.instant("from", false)
-	to, toGiven := p.instant("to", true)
-	if fromGiven && toGiven && from.After(to) {
-		p.Fault("from", "must not be after to")
-	}
-	if fromGiven {
+	from, to := p.Times()
+	if from != nil {
 		out.From = from.Unix()
 		if from.Nanosecond() > 0 { // block times are whole seconds: the first one at or after from
 			out.From++
 		}
 	}
-	if toGiven {
+	if to != nil {
 		out.To = to.Unix()
 	}
 	return out
@@ -202,14 +198,7 @@ func (p *Params) Span() Span {
 
 // Times parses from and to, to the nanosecond; nil if absent.
 func (p *Params) Times() (from, to *time.Time) {
-	first, given := p.instant("from", false)
-	if given {
-		from = &first
-	}
-	last, given := p.instant("to", true)
-	if given {
-		to = &last
-	}
+	from, to = p.instant("from", false), p.instant("to", true)
 	if from != nil && to != nil && from.After(*to) {
 		p.Fault("from", "must not be after to")
 	}
@@ -219,40 +208,45 @@ func (p *Params) Times() (from, to *time.Time) {
 // Moment parses a time and returns it in Unix seconds; a date without a time means the end of that day. given is
 // false if absent.
 func (p *Params) Moment(field string) (seconds int64, given bool) {
-	at, given := p.instant(field, true)
-	return at.Unix(), given
+	at := p.instant(field, true)
+	if at == nil {
+		return 0, false
+	}
+	return at.Unix(), true
 }
 
 // rfc3339 is the syntax of RFC 3339, down to nanoseconds; time.Parse also accepts a one-digit hour and a comma.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// instant parses RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds. A date without a time means the start
-// of that day or, with endOfDay, its last nanosecond.
-func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
+// instant parses RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds; nil if absent or invalid. A date without
+// a time means the start of that day or, with endOfDay, its last nanosecond.
+func (p *Params) instant(field string, endOfDay bool) *time.Time {
 	value := p.Get(field)
 	if value == "" {
-		return time.Time{}, false
+		return nil
 	}
-	if n, ok := digits(value); ok && len(value) <= 10 {
-		return time.Unix(int64(n), 0), true
-	} else if ok && len(value) == 13 {
-		return time.UnixMilli(int64(n)), true
-	}
-	if day, err := time.Parse(time.DateOnly, value); err == nil {
-		if endOfDay {
-			day = day.AddDate(0, 0, 1).Add(-time.Nanosecond)
+	number, ok := digits(value)
+	at, err := time.Parse(time.DateOnly, value)
+	switch {
+	case ok && len(value) <= 10:
+		at = time.Unix(int64(number), 0)
+	case ok && len(value) == 13:
+		at = time.UnixMilli(int64(number))
+	case err == nil && endOfDay:
+		at = at.AddDate(0, 0, 1).Add(-time.Nanosecond)
+	case err == nil:
+	default:
+		at, err = time.Parse(time.RFC3339, value)
+		if err != nil || !rfc3339.MatchString(value) {
+			p.Fault(field, "must be RFC 3339, YYYY-MM-DD, Unix seconds (up to 10 digits) or Unix milliseconds (13 digits)")
+			return nil
 		}
-		return day, true
-	}
-	if t, err := time.Parse(time.RFC3339, value); err == nil && rfc3339.MatchString(value) {
-		if year := t.UTC().Year(); year < 0 || year > 9999 { // dates and times of responses have four digits
+		if year := at.UTC().Year(); year < 0 || year > 9999 { // dates and times of responses have four digits
 			p.Fault(field, "must be in the years 0000 to 9999 of UTC")
-			return time.Time{}, false
+			return nil
 		}
-		return t, true
 	}
-	p.Fault(field, "must be RFC 3339, YYYY-MM-DD, Unix seconds (up to 10 digits) or Unix milliseconds (13 digits)")
-	return time.Time{}, false
+	return &at
 }
 
 // asOfBlock is the parameter that requests the state at a past block.
