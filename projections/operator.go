@@ -145,7 +145,7 @@ func noteLeft(all []Generation) {
 		g := &all[i]
 		switch {
 		case g.State != registry.Building || g.Note != "":
-		case !bytes.Equal(g.logID, live.logID) || g.Schema != live.Schema:
+		case !alike(g, &live):
 			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with "+
 				"`navlog projection drop %d`", g.ID)
 		case g.Seq != nil && live.Seq != nil && *g.Seq >= *live.Seq:
@@ -221,7 +221,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 			return err
 		}
 	}
-	return promote(ctx, o.pool, id, registry.Standby)
+	return promote(ctx, o.pool, id, registry.Standby, idOf(live))
 }
 
 // reaches waits until a generation has reached the current position of the live one. A generation that is not written
@@ -251,11 +251,16 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 	}
 }
 
-// promote moves the pointer, in one transaction.
-func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string) error {
+// promote moves the pointer, in one transaction. over is the generation that was live when the caller decided; 0: none
+// was. If another one is live by now, a rollback, a rebuild or a projector decided later, and nothing is changed.
+func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string, over int32) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		live, err := q.LiveGeneration(ctx)
+		if err == nil && live.ID != over {
+			return fmt.Errorf("nothing was switched, because generation %d was made live meanwhile: check `navlog projection "+
+				"list`, and run this again", live.ID)
+		}
 		if err == nil {
 			err = move(ctx, q, live.ID, registry.Live, registry.Standby)
 		}
@@ -268,6 +273,14 @@ func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string) err
 		return fmt.Errorf("make generation %d the live one: %w", id, err)
 	}
 	return nil
+}
+
+// idOf returns the id of a generation; 0 for none.
+func idOf(g *Generation) int32 {
+	if g == nil {
+		return 0
+	}
+	return g.ID
 }
 
 // move changes a state, which must still be the expected one.

@@ -73,7 +73,8 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if err := o.prove(ctx, id, g.Database); err != nil {
 		return out, fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
-	if live, err = o.sound(ctx, live, options); err != nil {
+	over := idOf(live)
+	if live, err = o.sound(ctx, g, live, options); err != nil {
 		return out, err
 	}
 	if live == nil {
@@ -100,7 +101,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 			return out, err
 		}
 	}
-	err = promote(ctx, o.pool, id, registry.Building)
+	err = promote(ctx, o.pool, id, registry.Building, over)
 	if err != nil { // a projector may have made it live since
 		if g, _, failed := o.find(ctx, id); failed == nil && g.State == registry.Live {
 			err = nil
@@ -110,10 +111,10 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	return out, err
 }
 
-// sound returns the live generation if it can serve for comparison; nil if there is none, or if it lost or duplicated
-// a row, because nothing can be equal to it then.
-func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildOptions) (*Generation, error) {
-	if live == nil {
+// sound returns the live generation if it can serve for comparison with g; nil if there is none of this log and
+// schema, or if it lost or duplicated a row, because nothing can be equal to it then.
+func (o *Operator) sound(ctx context.Context, g, live *Generation, options RebuildOptions) (*Generation, error) {
+	if live == nil || !alike(g, live) {
 		return nil, nil
 	}
 	err := o.prove(ctx, live.ID, live.Database)
@@ -123,6 +124,9 @@ func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildO
 	}
 	return live, err
 }
+
+// alike reports whether two generations are of the same log and schema.
+func alike(g, other *Generation) bool { return bytes.Equal(g.logID, other.logID) && g.Schema == other.Schema }
 
 // follows waits until a generation has reached the current position of the live one.
 func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
@@ -241,7 +245,7 @@ func (o *Operator) ours(g *Generation, origin *event.Origin) bool {
 const near = 10_000
 
 // built waits until a projector has brought the generation to the end of the log, or to the position that the live
-// one had when the new one came near. It also returns the live generation if the two can be compared.
+// one had when the new one came near. It also returns the live generation, unless that is the new one.
 func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, noticed := time.Now(), false
 	var target *uint64
@@ -249,9 +253,6 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 		g, live, err = o.find(ctx, id)
 		if err != nil {
 			return nil, nil, err
-		}
-		if live != nil && (!bytes.Equal(live.logID, g.logID) || live.Schema != g.Schema) {
-			live = nil
 		}
 		if g.State == registry.Live {
 			return g, nil, nil // none was live, or the live one was outdated, so a projector made this one live
@@ -272,7 +273,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				"the next rebuild", id, s.Reason, id)
 		case g.Seq != nil:
 			atEnd := s.State == Following
-			if live != nil && live.Seq != nil {
+			if live != nil && live.Seq != nil && alike(g, live) {
 				if target == nil && (atEnd || *g.Seq+near >= *live.Seq) {
 					target = live.Seq
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -288,6 +289,38 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Errorf("the notices are %q", notices)
 	}
 	wantStates(t, o, "1 standby, 2 live")
+}
+
+// TestSwitchDuringRebuild: an operator makes another generation live while a rebuild compares. The rebuild does not undo
+// that decision, and the next one compares with that generation.
+func TestSwitchDuringRebuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds three times")
+	}
+	t.Parallel()
+	w, s, p, o := running(t)
+	_, err := o.Rebuild(t.Context(), RebuildOptions{NoSwitch: true})
+	must(t, err)
+	wantStates(t, o, "1 live, 2 standby")
+	other := w.operator(t)
+	var switched sync.Once
+	o.Progress = func(what string, _, _ uint64) {
+		if strings.HasPrefix(what, "generation 3: no row lost") { // the rebuild knows by now which one is live
+			switched.Do(func() { must(t, other.Switch(t.Context(), 2)) })
+		}
+	}
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
+	wantError(t, err, "make generation 3 the live one", "nothing was switched", "generation 2 was made live meanwhile")
+	if out == nil || out.Live || out.Parity.Err() != nil {
+		t.Errorf("rebuilt %+v", out)
+	}
+	wantStates(t, o, "1 standby, 2 live, 3 building")
+	out, err = o.Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || out.Generation != 3 || !out.Continued || !out.Live {
+		t.Errorf("continued %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 standby, 2 standby, 3 live")
+	follows(t, p, 3, s.Seq())
 }
 
 // TestRebuildOfBad: the only generation breaks, and the projector is stopped. A rebuild reports that no projector

@@ -202,7 +202,7 @@ func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin,
 			return false, err
 		}
 	}
-	if err := promote(ctx, p.pool, next.ID, registry.Building); err != nil {
+	if err := promote(ctx, p.pool, next.ID, registry.Building, l.live); err != nil {
 		return false, err
 	}
 	p.log.Info("generation is live", "generation", next.ID, "seq", next.board.get().Seq)
