@@ -3,8 +3,11 @@ package readmodel
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"syscall"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // dial connects to a server; with TLS if secure is not nil.
@@ -34,6 +37,35 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error
 		return nil, err
 	}
 	return encrypted, nil
+}
+
+// connect dials a server with options.DialContext and greets it. The driver greets without the context, for up to
+// dialTimeout, and leaves a connection open whose greeting fails (clickhouse-go 2.49, conn.go, dial): connect closes it
+// then, and as soon as the context is cancelled.
+func connect(
+	ctx context.Context, id int, options *clickhouse.Options, greet clickhouse.Dial,
+) (clickhouse.DialResult, error) {
+	own := *options
+	var conn net.Conn
+	watched := func() bool { return true }
+	own.DialContext = func(ctx context.Context, addr string) (_ net.Conn, err error) {
+		if conn, err = options.DialContext(ctx, addr); err == nil {
+			watched = context.AfterFunc(ctx, func() {
+				if errors.Is(ctx.Err(), context.Canceled) { // a deadline is the driver's own
+					conn.Close()
+				}
+			})
+		}
+		return conn, err
+	}
+	result, err := clickhouse.DefaultDialStrategy(ctx, id, &own, greet)
+	if !watched() && errors.Is(ctx.Err(), context.Canceled) {
+		err = ctx.Err()
+	}
+	if err != nil && conn != nil {
+		conn.Close()
+	}
+	return result, err
 }
 
 type plainConn struct{ *net.TCPConn }

@@ -102,6 +102,38 @@ func TestCancelledWhileConnectionIsReset(t *testing.T) {
 	}
 }
 
+// TestSilentServer checks that cancelling ends a query whose server accepted the connection and does not respond, and
+// its connection.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	c.Addr = listener.Addr().String()
+	conn, err := c.Open("")
+	must(t, err)
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error)
+	go func() { failed <- conn.Ping(ctx) }()
+	server, err := listener.Accept()
+	must(t, err)
+	defer server.Close()
+	_, err = server.Read(make([]byte, 1)) // the driver greets
+	must(t, err)
+	began := time.Now()
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) || time.Since(began) > 3*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	must(t, server.SetReadDeadline(time.Now().Add(3*time.Second)))
+	if _, err := io.Copy(io.Discard, server); err != nil {
+		t.Errorf("its connection is still open: %v", err)
+	}
+}
+
 // TestSecureConnection checks that TLS verifies the server's name, and that a server with an untrusted certificate is
 // rejected.
 func TestSecureConnection(t *testing.T) {

@@ -221,6 +221,7 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 		// The buffer of a large insert would otherwise stay with its connection, for each one in the pool.
 		FreeBufOnConnRelease: true,
 		MaxCompressionBuffer: sendBytes,
+		DialStrategy:         connect,
 	}
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
 		options.Compression = nil // on one machine it only costs CPU on both sides
