@@ -585,28 +585,37 @@ func TestInterruptedChecks(t *testing.T) {
 
 // A server that accepts connections and never responds does not delay the end of a command by a signal.
 func TestInterruptedBySilence(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() {
-		conn, err := silent.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		cancel()
-		<-t.Context().Done()
-	}()
 	c := newCommands(t)
-	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", silent.Addr().String())
-	start := time.Now()
-	err = run(ctx, []string{"projection", "list", "--config", c.file}, io.Discard, io.Discard)
-	if err == nil || err.Error() != "interrupted: reach ClickHouse" || time.Since(start) > 3*time.Second {
-		t.Errorf("after %s: %v", time.Since(start), err)
+	for command, want := range map[string]string{
+		"projection list":        "interrupted: reach ClickHouse",
+		"doctor":                 "interrupted: check the nodes and the engines",
+		"config check --connect": "interrupted: check the nodes and the engines",
+	} {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var start time.Time
+		go func() {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Read(make([]byte, 1)) // the driver greets
+			start = time.Now()
+			cancel()
+			<-t.Context().Done()
+		}()
+		t.Setenv("NAVLOG_CLICKHOUSE_ADDR", silent.Addr().String())
+		err = run(ctx, append(strings.Fields(command), "--config", c.file), io.Discard, io.Discard)
+		<-ctx.Done()
+		if err == nil || err.Error() != want || time.Since(start) > 3*time.Second {
+			t.Errorf("navlog %s, %s after the signal: %v", command, time.Since(start), err)
+		}
 	}
 }
 
