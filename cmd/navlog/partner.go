@@ -36,6 +36,23 @@ type partnerCmd struct {
 	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
 }
 
+// issue runs a command whose result is shown only once, and prints it. Without an output it changes nothing: the result
+// would be lost.
+func (f changeFlags) issue(ctx context.Context, s *cli.Streams,
+	do func(*pgxpool.Pool, config.Config) (registry.NewPartner, error), sections ...config.Section) error {
+	if s.Discards() {
+		return cli.Usage.With(errors.New("standard output is closed or /dev/null, and what this command prints is never " +
+			"shown again: nothing was changed"))
+	}
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+		issued, err := do(pool, c)
+		if err != nil {
+			return err
+		}
+		return f.once(s, issued)
+	}, sections...)
+}
+
 // once prints what is shown only once. If it cannot be written, the error says how to replace it: the registry has
 // stored it already. The operator revokes the lost key first, because another rotation would revoke a key that the
 // partner uses. A lost secret is replaced without an overlap, because a rotation with one cannot begin before the last
@@ -95,16 +112,12 @@ func (cmd partnerCreateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err := registry.CheckName(cmd.Name); err != nil {
 		return cli.Usage.With(err)
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+	return cmd.issue(ctx, s, func(pool *pgxpool.Pool, c config.Config) (registry.NewPartner, error) {
 		sealer, err := registry.ProvenSealer(ctx, pool, c.SecretKey)
 		if err != nil {
-			return err
+			return registry.NewPartner{}, err
 		}
-		created, err := registry.CreatePartner(ctx, pool, cmd.operator(), sealer, cmd.ID, cmd.Name, cmd.Test)
-		if err != nil {
-			return err
-		}
-		return cmd.once(s, created)
+		return registry.CreatePartner(ctx, pool, cmd.operator(), sealer, cmd.ID, cmd.Name, cmd.Test)
 	}, config.NeedSecretKey)
 }
 
@@ -289,12 +302,8 @@ type partnerRotateKeyCmd struct {
 
 // Run issues a key, and revokes the oldest one if there are more than two.
 func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		issued, err := registry.RotateKey(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, cmd.Test)
-		if err != nil {
-			return err
-		}
-		return cmd.once(s, issued)
+	return cmd.issue(ctx, s, func(pool *pgxpool.Pool, _ config.Config) (registry.NewPartner, error) {
+		return registry.RotateKey(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, cmd.Test)
 	})
 }
 
@@ -361,20 +370,16 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error
 	if cmd.Overlap < 0 || cmd.Overlap > registry.MaxOverlap {
 		return cli.Usage.With(fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap))
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+	return cmd.issue(ctx, s, func(pool *pgxpool.Pool, c config.Config) (registry.NewPartner, error) {
 		sealer, err := cmd.sealer(ctx, pool, c.SecretKey)
 		if err != nil {
-			return err
+			return registry.NewPartner{}, err
 		}
 		overlap := cmd.Overlap
 		if cmd.LostKey {
 			overlap = 0
 		}
-		p, err := registry.RotateSecret(ctx, pool, registry.Author{Name: cmd.operator()}, sealer, cmd.ID, overlap)
-		if err != nil {
-			return err
-		}
-		return cmd.once(s, p)
+		return registry.RotateSecret(ctx, pool, registry.Author{Name: cmd.operator()}, sealer, cmd.ID, overlap)
 	}, config.NeedSecretKey)
 }
 

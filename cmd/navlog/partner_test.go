@@ -151,6 +151,30 @@ func TestSecretIntoClosedPipe(t *testing.T) {
 	}
 }
 
+// Without an output nothing is issued or revoked. The runtime opens the null device for a stream that is closed.
+func TestSecretIntoNothing(t *testing.T) {
+	c := newCommands(t)
+	var before, after []map[string]any
+	if _, err := c.run("partner", "create", "Acme", "--id", "7"); err != nil {
+		t.Fatal(err)
+	}
+	c.json(&before, "audit")
+	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nothing.Close()
+	for _, command := range []string{"create Other", "rotate-key 7", "rotate-secret 7", "rotate-secret 7 --lost-key"} {
+		err := run(t.Context(), append(strings.Fields("partner "+command), "--config", c.file), nothing, io.Discard)
+		if cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "standard output is closed or /dev/null") {
+			t.Errorf("navlog partner %s: %v", command, err)
+		}
+	}
+	if c.json(&after, "audit"); len(after) != len(before) {
+		t.Errorf("the audit had %d rows and has %v", len(before), after)
+	}
+}
+
 func TestPartnerLife(t *testing.T) {
 	c := newCommands(t)
 	var created registry.NewPartner

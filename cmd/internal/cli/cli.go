@@ -60,6 +60,12 @@ func (s standard) Write(line []byte) (int, error) {
 // Streams are where a command writes: results to Out, everything else to Err. Both are Screens.
 type Streams struct{ Out, Err io.Writer }
 
+// Discards reports whether results are lost: standard output is closed, or it is the null device.
+func (s *Streams) Discards() bool {
+	screen, ok := s.Out.(*Screen)
+	return ok && screen.discards()
+}
+
 // Main runs the commands with the arguments of the process, until they end or a signal arrives, and then exits. A
 // second signal ends the process at once.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
