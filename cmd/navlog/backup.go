@@ -9,7 +9,6 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
@@ -27,10 +26,7 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {
 		var err error
-		if c, err = config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka); err != nil {
-			return err
-		}
-		if err := operate.ReachKafka(ctx, c.Kafka); err != nil {
+		if c, err = readReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka); err != nil {
 			return err
 		}
 	}
@@ -63,11 +59,8 @@ type restoreCmd struct {
 
 // Run restores. The audit records it, if the registry can be reached.
 func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
+	c, err := readReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
-		return err
-	}
-	if err := operate.ReachKafka(ctx, c.Kafka); err != nil {
 		return err
 	}
 	var r *backup.Report

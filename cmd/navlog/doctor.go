@@ -274,7 +274,7 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 
 func (e *examination) kafka(ctx context.Context, deep bool) {
 	check, c := "Kafka", e.config
-	client, err := kgo.NewClient(c.Kafka.Options()...)
+	client, err := kgo.NewClient(append(c.Kafka.Options(), kgo.WithContext(ctx))...)
 	if err != nil {
 		e.fail(cli.Configuration, check, "check the section kafka", "%v", err)
 		return

@@ -202,6 +202,11 @@ func TestUnreachableIsNamed(t *testing.T) {
 		"doctor --program serve":         {"reach PostgreSQL at " + closed, "dial tcp " + closed, "check postgres.url"},
 		"log tail":                       {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
 		"backup " + t.TempDir():          {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"verify --no-chain":              {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"verify --receipts":              {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"projection rebuild":             {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"ingest resume":                  {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
+		"kafka grant":                    {"reach Kafka at " + closed + " (kafka.brokers)", "dial tcp " + closed},
 		"status --url http://" + closed:  {"reach the API at http://" + closed + ": dial tcp", "check --url"},
 		"status --url https://" + closed: {"reach the API at https://" + closed + ": dial tcp", "check --url"},
 	} {
@@ -586,10 +591,14 @@ func TestInterruptedChecks(t *testing.T) {
 // A server that accepts connections and never responds does not delay the end of a command by a signal.
 func TestInterruptedBySilence(t *testing.T) {
 	c := newCommands(t)
-	for command, want := range map[string]string{
-		"projection list":        "interrupted: reach ClickHouse",
-		"doctor":                 "interrupted: check the nodes and the engines",
-		"config check --connect": "interrupted: check the nodes and the engines",
+	const engines, clickhouse, kafka = "check the nodes and the engines", "NAVLOG_CLICKHOUSE_ADDR", "NAVLOG_KAFKA_BROKERS"
+	for _, given := range []struct{ command, silent, want string }{
+		{"projection list", clickhouse, "reach ClickHouse"},
+		{"doctor", clickhouse, engines},
+		{"config check --connect", clickhouse, engines},
+		{"doctor", kafka, engines},
+		{"log tail", kafka, "reach Kafka at SILENT (kafka.brokers)"},
+		{"verify --no-chain", kafka, "reach Kafka at SILENT (kafka.brokers)"},
 	} {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -610,11 +619,14 @@ func TestInterruptedBySilence(t *testing.T) {
 			cancel()
 			<-t.Context().Done()
 		}()
-		t.Setenv("NAVLOG_CLICKHOUSE_ADDR", silent.Addr().String())
-		err = run(ctx, append(strings.Fields(command), "--config", c.file), io.Discard, io.Discard)
+		t.Setenv(clickhouse, "127.0.0.1:1")
+		t.Setenv(kafka, "127.0.0.1:1")
+		t.Setenv(given.silent, silent.Addr().String())
+		err = run(ctx, append(strings.Fields(given.command), "--config", c.file), io.Discard, io.Discard)
 		<-ctx.Done()
+		want := "interrupted: " + strings.ReplaceAll(given.want, "SILENT", silent.Addr().String())
 		if err == nil || err.Error() != want || time.Since(start) > 3*time.Second {
-			t.Errorf("navlog %s, %s after the signal: %v", command, time.Since(start), err)
+			t.Errorf("navlog %s with a silent %s, %s after the signal: %v", given.command, given.silent, time.Since(start), err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -142,6 +143,9 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if passwords[logins[user]], err = cli.ReadSecret(filepath.Join(cmd.Passwords, "kafka_"+user)); err != nil {
 			return cli.Configuration.With(fmt.Errorf("read the password of Kafka's user %s: %w", logins[user], err))
 		}
+	}
+	if err := operate.ReachKafka(ctx, c.Kafka); err != nil {
+		return err
 	}
 	d := registry.Deed{Command: "kafka grant",
 		Detail: fmt.Sprintf("chain %d, to %s, passwords set %t", c.Chain.ID,

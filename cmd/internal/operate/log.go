@@ -260,15 +260,18 @@ const kafkaPatience = 15 * time.Second
 
 // ReachKafka fails if the brokers do not respond in time; a Kafka client retries forever.
 func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
-	client, err := kgo.NewClient(kafka.Options()...)
+	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
+	defer cancel()
+	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
+	client, err := kgo.NewClient(append(kafka.Options(), kgo.WithContext(limited))...)
 	if err != nil {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
-	defer cancel()
 	err = client.Ping(limited)
-	if limited.Err() != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	} else if limited.Err() != nil {
 		err = fmt.Errorf("no answer within %s", kafkaPatience)
 	}
 	if err != nil {
