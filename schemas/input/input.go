@@ -51,7 +51,12 @@ func Any(value string) (string, error) {
 func Address(value string) bool {
 	host, port, err := net.SplitHostPort(value)
 	number, wrong := strconv.ParseUint(port, 10, 16)
-	return err == nil && wrong == nil && host != "" && number > 0
+	return err == nil && wrong == nil && host != "" && !strings.ContainsFunc(host, notOfHosts) && number > 0
+}
+
+// notOfHosts reports whether no host name or IP address has a character.
+func notOfHosts(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune("/@?#", r)
 }
 
 // Password returns a value unchanged, because its white space may be intended, but rejects control characters.

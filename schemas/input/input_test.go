@@ -9,7 +9,7 @@ func TestAddress(t *testing.T) {
 	for value, want := range map[string]bool{"kafka:9092": true, "[::1]:1": true, "127.0.0.1:65535": true, "": false,
 		"kafka":  false,
 		"kafka:": false, ":9092": false, "kafka:0": false, "kafka:65536": false, "kafka:-1": false, "kafka:kafka": false,
-		"::1:9092": false} {
+		"::1:9092": false, "kafka a:9092": false, "user@kafka:9092": false, "//kafka:9092": false} {
 		if got := Address(value); got != want {
 			t.Errorf("%q is an address: %v", value, got)
 		}

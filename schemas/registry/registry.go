@@ -107,17 +107,25 @@ func DefaultConfig() Config { return Config{MaxConns: 10} }
 // Validate returns every problem at once, and never repeats the password.
 func (c Config) Validate() error {
 	var faults []error
-	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		faults = append(
-			faults, errors.New("postgres.url must look like postgres://user:password@host:5432/navlog (NAVLOG_POSTGRES_URL)"),
-		)
-	} else if _, err := c.parsed(); err != nil {
-		faults = append(faults, err)
+	switch u, err := url.Parse(c.URL); {
+	case err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") || endsInPassword(u):
+		faults = append(faults, errors.New("postgres.url must look like postgres://user:password@host:5432/navlog "+
+			"(NAVLOG_POSTGRES_URL), with special characters of the password percent-encoded, such as %2F for /"))
+	default:
+		if _, err := c.parsed(); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		faults = append(faults, fmt.Errorf("postgres.maxConns is %d and must be 1 to 1000", c.MaxConns))
 	}
 	return errors.Join(faults...)
+}
+
+// endsInPassword reports whether a special character of the password ended the host: the rest of the password is then a
+// part of the database's name or the fragment, and its beginning would be printed as the host.
+func endsInPassword(u *url.URL) bool {
+	return u.Fragment != "" || strings.ContainsAny(strings.TrimPrefix(u.EscapedPath(), "/"), "/@")
 }
 
 // Open returns a pool after it has checked that the server responds and has migrated the

@@ -51,11 +51,16 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 	if err := (Config{URL: "postgres://u:p@h:5432/db", MaxConns: 10}).Validate(); err != nil {
 		t.Error(err)
 	}
-	if err := (Config{URL: "postgresql://h/db", MaxConns: 1}).Validate(); err != nil {
-		t.Error(err)
+	for _, sound := range []string{"postgresql://h/db", "postgres://u:a%2Fb%23c@h/db", "postgres://u:a@b@h/",
+		"postgres://u:p@h/of%40all%2Fchains?application_name=a@b"} {
+		if err := (Config{URL: sound, MaxConns: 1}).Validate(); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, bad := range []string{"", "mysql://u:geheim@h/db", "postgres://", "host=h password=geheim",
-		"postgres://u:geheim@h:port/db", "://geheim"} {
+		"postgres://u:geheim@h:port/db", "://geheim",
+		// An unescaped character ends the host.
+		"postgres://u:p@geheim/x@h/db", "postgres://u@geheim/x/db", "postgres://u:1#geheim@h/db"} {
 		err := Config{URL: bad, MaxConns: 0}.Validate()
 		if err == nil || !strings.Contains(err.Error(), "postgres.url") ||
 			!strings.Contains(err.Error(), "postgres.maxConns is 0") {

@@ -55,7 +55,7 @@ func cleanIn(v reflect.Value, key string, faults *[]error) {
 func below(key string, field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	if variable := field.Tag.Get("env"); name == "-" && variable != "" {
-		name = variable
+		name = envPrefix + variable
 	}
 	if key == "" {
 		return name

@@ -56,7 +56,7 @@ func TestInvisibleConfiguration(t *testing.T) {
 	for _, want := range []string{
 		"chain.rpc[0].url has white space in it", "chain.vaults[0].name has a character that cannot be seen, U+202E",
 		"clickhouse.addr has a character that cannot be seen, U+200B",
-		"SECRET_KEY has a character that cannot be seen, U+0000",
+		"NAVLOG_SECRET_KEY has a character that cannot be seen, U+0000",
 		"http.listen is only white space", "kafka.sasl.password has a line break", "line 6: 010 begins with 0",
 	} {
 		if !strings.Contains(err.Error(), want) {
