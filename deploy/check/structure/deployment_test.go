@@ -550,22 +550,48 @@ func TestComposeBehindAProxy(t *testing.T) {
 	}
 }
 
-// A program that receives a stop signal finishes its commit, and is not killed before the longest time that this may
-// take is over.
-func TestComposeLetsProgramsStop(t *testing.T) {
+// A program that receives a stop signal finishes its commit, and neither Compose nor systemd nor Kubernetes kills it
+// before the longest time that this may take is over.
+func TestProgramsCanStop(t *testing.T) {
+	var chart struct {
+		Grace  int `yaml:"terminationGracePeriodSeconds"`
+		Config struct{ HTTP struct{ Drain time.Duration } }
+	}
+	values, err := os.ReadFile("../../helm/navlog/values.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(values, &chart)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	units, err := os.ReadFile("../../systemd/navlog-.service.d/10-navlog.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(units)
+	if timeout == nil {
+		t.Fatal("no unit sets how long a program may take to end")
+	}
+	unit, err := strconv.Atoi(string(timeout[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
 	longest := map[string]time.Duration{
 		"ingest": chainlog.CommitTimeout,
 		"project": seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t,
 			"../../../projections/write/swap.go", "cursorAge"),
-		"serve": query.DefaultConfig().ShutdownTimeout,
+		"serve": chart.Config.HTTP.Drain + query.DefaultConfig().ShutdownTimeout,
 		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go",
 			"writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),
 	}
 	c := loadCompose(t)
 	for name, takes := range longest {
-		if grace := c.Services[name].StopGrace; grace < takes+takes/2 {
-			t.Errorf("service %s is killed after %s (0 means 10s), but a commit may take %s: give it one and a half times that",
-				name, grace, takes)
+		for where, grace := range map[string]time.Duration{"Compose": c.Services[name].StopGrace,
+			"systemd": time.Duration(unit) * time.Second, "the chart": time.Duration(chart.Grace) * time.Second} {
+			if grace < takes+takes/2 {
+				t.Errorf("%s kills %s after %s (0 means its default), but its end may take %s: give it one and a half times that",
+					where, name, grace, takes)
+			}
 		}
 	}
 }

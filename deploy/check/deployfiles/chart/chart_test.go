@@ -256,8 +256,7 @@ func TestPodsAreSafe(t *testing.T) {
 			if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
 				t.Errorf("%s: %s gets NAVLOG_ variables that are not settings", name, component)
 			}
-			if slices.Contains(programs, component) &&
-				(spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
+			if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90 {
 				t.Errorf("%s: %s is killed while it commits", name, component)
 			}
 			for _, c := range spec.Containers {
@@ -272,6 +271,21 @@ func TestPodsAreSafe(t *testing.T) {
 					t.Errorf("%s: the container of %s has no bounds", name, component)
 				}
 			}
+		}
+	}
+}
+
+// http.drain and http.shutdownTimeout may be minutes. Then an operator raises the time until the kill.
+func TestTimeToStopCanBeRaised(t *testing.T) {
+	values := valuesOf(t, "minimal")
+	values["terminationGracePeriodSeconds"] = 700
+	r, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for component, pod := range pods(t, r) {
+		if grace := pod.Spec.TerminationGracePeriodSeconds; grace == nil || *grace != 700 {
+			t.Errorf("%s is not given 700 seconds to end", component)
 		}
 	}
 }

@@ -74,6 +74,7 @@ capabilities: { drop: [ALL] }
 # Otherwise, for each Service whose name begins with navlog, pods get variables that begin with NAVLOG_ but are not settings.
 enableServiceLinks: false
 automountServiceAccountToken: false
+terminationGracePeriodSeconds: {{ .root.Values.terminationGracePeriodSeconds }}
 securityContext: {{- include "navlog.podSecurity" .root | nindent 2 }}
 {{- with include "navlog.account" . }}
 serviceAccountName: {{ . }}
