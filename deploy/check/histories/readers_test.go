@@ -41,7 +41,7 @@ func (h *history) read(ctx context.Context, rng *rand.Rand) error {
 			if err := h.judge(q, m, got); err != nil {
 				return err
 			}
-			if got.Unavailable() { // leave time for the writers
+			if got.Status == http.StatusServiceUnavailable { // leave time for the writers
 				pause(ctx, 20*time.Millisecond)
 			}
 		}
@@ -95,13 +95,13 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	defer h.mu.Unlock()
 	h.asked++
 	switch {
-	case got.Unavailable():
+	case got.Status == http.StatusServiceUnavailable:
 		h.unavailable++
-		if !got.Patient() {
+		if !got.Patient {
 			h.differs(fmt.Sprintf("%s: 503 without Retry-After", q))
 		}
 		return nil
-	case asked.past && got.Refused() && h.mayLack(asked.block):
+	case asked.past && got.Status == http.StatusBadRequest && h.mayLack(asked.block):
 		h.refused++
 		return nil
 	case got.Seq() == 0 && q.Endpoint() == routerSetting:
@@ -109,12 +109,12 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	}
 	u, ends := h.ending(got.Seq())
 	about := moment{seq: got.Seq(), block: got.Block(), past: asked.past}
-	if asked.past && got.Missing() { // that a vault does not exist can be answered without knowing the block
+	if asked.past && got.Status == http.StatusNotFound { // that a vault does not exist can be answered without knowing the block
 		about.block = asked.block
 	}
 	switch {
 	case !ends || u.last > h.written:
-		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status(),
+		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status,
 			about.seq))
 		return nil
 	case u.head == 0: // a reorganisation has left no block, so there is no answer
@@ -138,7 +138,7 @@ const routerSetting = "/api/v1/partner/router"
 // compareWith compares an answer with the expected answer for each knowledge that its generation may have after that
 // many vault records. Each answer rules out some of it, and one must remain.
 func (h *history) compareWith(q oracle.Question, about moment, records int, got oracle.Answer) error {
-	may := h.mayKnow(got.Generation())
+	may := h.mayKnow(got.Generation)
 	var left []knowledge
 	var found []string
 	judged := false
@@ -170,20 +170,20 @@ func (h *history) compareWith(q oracle.Question, about moment, records int, got 
 	}
 	h.count(got)
 	if len(left) == 0 {
-		h.differs(append(found, fmt.Sprintf("(generation %s, seq %d, block %d)", got.Generation(), about.seq,
+		h.differs(append(found, fmt.Sprintf("(generation %s, seq %d, block %d)", got.Generation, about.seq,
 			about.block))...)
 		return nil
 	}
 	if q.Endpoint() != routerSetting {
 		slices.Reverse(left)
-		h.generations[got.Generation()] = left
+		h.generations[got.Generation] = left
 	}
 	return nil
 }
 
 // count counts an answer that was compared.
 func (h *history) count(got oracle.Answer) {
-	if h.answers++; got.Status() == http.StatusOK {
+	if h.answers++; got.Status == http.StatusOK {
 		h.content++
 	}
 }
@@ -249,9 +249,9 @@ func (h *history) ask(ctx context.Context, about moment, list []oracle.Question)
 		lines := q.Compare(got)
 		h.mu.Lock()
 		switch {
-		case about.past && got.Refused() && h.mayLack(about.block):
+		case about.past && got.Status == http.StatusBadRequest && h.mayLack(about.block):
 			h.refused++
-		case got.Generation() == "": // a setting belongs to no generation
+		case got.Generation == "": // a setting belongs to no generation
 			h.count(got)
 			if len(lines) > 0 {
 				h.differs(lines...)
@@ -285,7 +285,7 @@ func (h *history) ask(ctx context.Context, about moment, list []oracle.Question)
 func (h *history) get(ctx context.Context, q oracle.Question) (oracle.Answer, error) {
 	for {
 		got, err := h.client.Get(ctx, q)
-		if err != nil || !got.Unavailable() {
+		if err != nil || got.Status != http.StatusServiceUnavailable {
 			return got, err
 		}
 		h.mu.Lock()

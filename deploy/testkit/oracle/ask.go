@@ -35,13 +35,13 @@ func (c *Client) Ask(ctx context.Context, list []Question) (Asked, error) {
 	group.SetLimit(4)
 	for i, q := range list {
 		group.Go(func() error {
-			got, id, err := c.get(ctx, q)
+			got, err := c.Get(ctx, q)
 			if err != nil {
 				return err
 			}
-			differences[i] = q.compare(got, id)
-			if got.status == http.StatusOK {
-				seqs[i] = number(got.seq)
+			differences[i] = q.Compare(got)
+			if got.Status == http.StatusOK {
+				seqs[i] = got.Seq()
 			}
 			return nil
 		})
@@ -59,12 +59,12 @@ func (c *Client) Ask(ctx context.Context, list []Question) (Asked, error) {
 	return outcome, nil
 }
 
-// get sends a question with a request id of its own.
-func (c *Client) get(ctx context.Context, q Question) (got answer, id string, err error) {
-	id = fmt.Sprintf("e2e-%d", c.Sent.Add(1))
+// Get sends a question with a request id of its own. It returns only connection errors.
+func (c *Client) Get(ctx context.Context, q Question) (got Answer, err error) {
+	id := fmt.Sprintf("e2e-%d", c.Sent.Add(1))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+q.path+"?"+q.query.Encode(), nil)
 	if err != nil {
-		return got, id, err
+		return got, err
 	}
 	request.Header.Set("X-Request-Id", id)
 	if q.key != "" {
@@ -72,16 +72,16 @@ func (c *Client) get(ctx context.Context, q Question) (got answer, id string, er
 	}
 	response, err := c.HTTP.Do(request)
 	if err != nil {
-		return got, id, err
+		return got, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return got, id, fmt.Errorf("%s: read the answer: %w", q, err)
+		return got, fmt.Errorf("%s: read the answer: %w", q, err)
 	}
 	h := response.Header
-	got = answer{status: response.StatusCode, block: h.Get("X-Indexed-Block"), seq: h.Get("X-Indexed-Seq"),
-		generation: h.Get("X-Generation"), retryAfter: h.Get("Retry-After")}
+	got = Answer{Status: response.StatusCode, block: h.Get("X-Indexed-Block"), seq: h.Get("X-Indexed-Seq"),
+		Generation: h.Get("X-Generation"), Patient: number(h.Get("Retry-After")) > 0, id: id}
 	if got.body, err = Tree(body); err != nil {
 		got.body = fmt.Sprintf("%v: %.300q", err, body)
 	}
@@ -92,17 +92,17 @@ func (c *Client) get(ctx context.Context, q Question) (got answer, id string, er
 		got.body = fmt.Sprintf("X-Request-Id %q in answer to %q", echo, id)
 	}
 	got.links = q.readLinks(h.Values("Link"))
-	return got, id, nil
+	return got, nil
 }
 
-// compare returns every difference between the expected answer and the one to the request with that id.
-func (q Question) compare(got answer, id string) []string {
+// Compare returns every difference between the expected answer and got, one per line.
+func (q Question) Compare(got Answer) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, q.String()+": "+fmt.Sprintf(format, args...)) }
-	if got.status != q.want.status {
-		add("expected status %d, got %d", q.want.status, got.status)
+	if got.Status != q.want.Status {
+		add("expected status %d, got %d", q.want.Status, got.Status)
 	}
-	for _, line := range Diff(q.want.bodyFor(id), got.body) {
+	for _, line := range Diff(q.want.bodyFor(got.id), got.body) {
 		add("%s", line)
 	}
 	for _, line := range Diff(linkTree(q.want.links), linkTree(got.links)) {
@@ -114,14 +114,14 @@ func (q Question) compare(got answer, id string) []string {
 	if q.want.seq != "" && q.want.seq != got.seq {
 		add("header X-Indexed-Seq: expected %s, got %q", q.want.seq, got.seq)
 	}
-	if seq, err := strconv.ParseUint(got.seq, 10, 64); q.want.status == http.StatusOK && (err != nil || seq == 0) {
+	if q.want.Status == http.StatusOK && got.Seq() == 0 {
 		add("header X-Indexed-Seq: expected a number from 1, got %q", got.seq)
 	}
 	return found
 }
 
 // bodyFor returns the expected body; an error repeats the request's id.
-func (a answer) bodyFor(id string) any {
+func (a Answer) bodyFor(id string) any {
 	whole, _ := a.body.(Object)
 	refusal, ok := whole["error"].(Object)
 	if !ok {

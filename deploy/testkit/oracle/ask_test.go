@@ -14,10 +14,11 @@ import (
 
 var twoPartners = []Partner{{ID: 1, Name: "One", APIKey: "nk_test_One"}, {ID: 2, Name: "Two", APIKey: "nk_test_Two"}}
 
-// writtenView is the hand-written history as of its block 9.
-func writtenView(t *testing.T) view {
+// aboutWritten asks about the hand-written history as of its block 9.
+func aboutWritten(t *testing.T) *questions {
 	t.Helper()
-	return view{state: mustAt(t, written(), 9), asOf: url.Values{"asOfBlock": {"9"}}, block: "9", seq: "44"}
+	return &questions{Moment: Moment{Block: 9, Seq: 44, AsOf: url.Values{"asOfBlock": {"9"}}},
+		state: mustAt(t, written(), 9)}
 }
 
 // sent is an answer of the simulated API before it is sent, for a test to corrupt.
@@ -44,7 +45,7 @@ func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Cl
 		if err != nil {
 			t.Error(err)
 		}
-		s := &sent{q.want.status, http.Header{}, string(body)}
+		s := &sent{q.want.Status, http.Header{}, string(body)}
 		s.header.Set("Content-Type", "application/json; charset=utf-8")
 		s.header.Set("X-Request-Id", id)
 		s.header.Set("X-Indexed-Block", q.want.block)
@@ -100,8 +101,7 @@ func speakable(tree any) any {
 }
 
 func TestAnAPIThatIsRightShowsNoDifference(t *testing.T) {
-	v := writtenView(t)
-	list := append(everything(v, twoPartners), refusals(v, twoPartners[0])...)
+	list := append(aboutWritten(t).everything(twoPartners), aboutWritten(t).refusals(twoPartners[0])...)
 	outcome, err := pretend(t, list, func(Question, *sent) {}).Ask(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
@@ -116,14 +116,14 @@ func TestAnAPIThatIsRightShowsNoDifference(t *testing.T) {
 }
 
 func TestEveryEndpointIsAsked(t *testing.T) {
-	v := view{state: mustAt(t, written(), 9)}
+	newest := &questions{state: mustAt(t, written(), 9)}
 	asked := map[string]bool{}
-	for _, q := range everything(v, twoPartners[:1]) {
+	for _, q := range newest.everything(twoPartners[:1]) {
 		path := q.path
 		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), stranger.Hex()} {
 			path = strings.ReplaceAll(path, address, "{address}")
 		}
-		if q.want.status == http.StatusOK {
+		if q.want.Status == http.StatusOK {
 			asked[strings.TrimPrefix(path, api)+map[bool]string{true: " with key"}[q.key != ""]] = true
 		}
 	}
@@ -186,8 +186,7 @@ func TestASpoiltAnswerIsReported(t *testing.T) {
 			`<`+api+`/users?asOfBlock=9&page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`),
 			`header Link: first: expected 1, got -1`},
 	} {
-		v := writtenView(t)
-		q := &questions{view: v}
+		q := aboutWritten(t)
 		q.askUser(bert)
 		list := slices.DeleteFunc(q.list, func(q Question) bool { return q.path != deposits })
 		outcome, err := pretend(t, list, func(_ Question, s *sent) { try.spoil(s) }).Ask(t.Context(), list)
@@ -212,7 +211,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 		"all is well":    {`"ok":false`, `"ok":true`, "ok: expected false"},
 		"beside it data": {`"ok":false`, `"ok":false,"data":[]`, "data: expected no such field"},
 	} {
-		q := &questions{view: writtenView(t)}
+		q := aboutWritten(t)
 		q.fails("", api+"/users", 400, "INVALID_PARAMETER", []string{"sortBy"}, "sortBy", "address")
 		outcome, err := pretend(t, q.list,
 			func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).Ask(t.Context(), q.list)
@@ -226,7 +225,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 }
 
 func TestAnAPIThatIsGoneIsAnError(t *testing.T) {
-	q := &questions{view: writtenView(t)}
+	q := aboutWritten(t)
 	q.askUsers(api + "/users")
 	c := pretend(t, q.list, func(Question, *sent) {})
 	c.Base = "http://127.0.0.1:1"

@@ -2,12 +2,9 @@ package oracle
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -105,11 +102,8 @@ func (h *History) Questions(at Moment, partners []Partner) ([]Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := view{state: s, asOf: at.AsOf, block: decimal(at.Block), brief: at.Brief}
-	if at.Seq != 0 {
-		v.seq = decimal(at.Seq)
-	}
-	return everything(v, partners), nil
+	q := &questions{Moment: at, state: s}
+	return q.everything(partners), nil
 }
 
 // Refusals returns questions that must be rejected in any state; some have a partner's key, corrupted.
@@ -118,7 +112,8 @@ func (h *History) Refusals(p Partner) ([]Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	return refusals(view{state: s}, p), nil
+	q := &questions{state: s}
+	return q.refusals(p), nil
 }
 
 // Pasts returns the blocks of a chain whose states are worth asking for: the middle, the ends, where a reorganisation
@@ -161,54 +156,6 @@ func (h *History) expiries() (blocks []uint64) {
 	}
 	return blocks[:min(2, len(blocks))]
 }
-
-// An Answer is the response to a question.
-type Answer struct {
-	answer
-	id string // of the request
-}
-
-// Get sends a question. It returns only connection errors.
-func (c *Client) Get(ctx context.Context, q Question) (Answer, error) {
-	got, id, err := c.get(ctx, q)
-	return Answer{got, id}, err
-}
-
-// Seq returns the seq of the log that the answer is about, or 0 if the answer has none.
-func (a Answer) Seq() uint64 { return number(a.seq) }
-
-// Block returns the block that the answer is about, or 0 if the answer has none.
-func (a Answer) Block() uint64 { return number(a.block) }
-
-// Generation returns the generation of the read models that produced the answer, or "" if the answer has none.
-func (a Answer) Generation() string { return a.generation }
-
-// number parses a header as a number; it returns 0 if it is not one.
-func number(header string) uint64 {
-	n, err := strconv.ParseUint(header, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// Unavailable reports whether the server responded with 503: it could not read in time.
-func (a Answer) Unavailable() bool { return a.status == http.StatusServiceUnavailable }
-
-// Patient reports whether the server also sent Retry-After.
-func (a Answer) Patient() bool { return number(a.retryAfter) > 0 }
-
-// Missing reports whether the server responded with 404.
-func (a Answer) Missing() bool { return a.status == http.StatusNotFound }
-
-// Status returns the HTTP status.
-func (a Answer) Status() int { return a.status }
-
-// Refused reports whether the server responded with 400.
-func (a Answer) Refused() bool { return a.status == http.StatusBadRequest }
-
-// Compare returns every difference between the expected answer and got, one per line.
-func (q Question) Compare(got Answer) []string { return q.compare(got.answer, got.id) }
 
 // Endpoint returns the path of a question with {address} for each address.
 func (q Question) Endpoint() string {

@@ -18,15 +18,14 @@ var stranger = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 // public stands for the questions that need no key.
 var public Partner
 
-// everything asks about everything in a view: every endpoint, page, order and filter.
-func everything(v view, partners []Partner) []Question {
-	q := &questions{view: v}
+// everything asks about everything in the state: every endpoint, page, order and filter.
+func (q *questions) everything(partners []Partner) []Question {
 	q.askVaults(public, api)
 	q.askLists()
 	q.askUsers(api + "/users")
-	users := sorted(v.state.users, "firstSeen", "asc")
+	users := sorted(q.state.users, "firstSeen", "asc")
 	for i, u := range users {
-		if every := 1 + len(users)/8; v.brief && i%every != int(v.state.block)%every {
+		if every := 1 + len(users)/8; q.Brief && i%every != int(q.state.block)%every {
 			continue // this one is asked about as of another block
 		}
 		q.askUser(u.address)
@@ -48,12 +47,12 @@ func (q *questions) askVaults(p Partner, prefix string) {
 		if p == public {
 			q.one(p, path)
 		}
-		if p == public && !q.brief {
+		if p == public && !q.Brief {
 			q.one(p, strings.ToLower(path))
 			q.one(p, prefix+"/vaults/0x"+strings.ToUpper(v.address.Hex()[2:]))
 		}
 		q.pages(p, path+"/nav", 3)
-		if navs := q.state.navsOf(v); i == 0 && len(navs) > 0 && !q.brief {
+		if navs := q.state.navsOf(v); i == 0 && len(navs) > 0 && !q.Brief {
 			q.askInTime(p, path+"/nav", times(navs, func(n navState) uint64 { return n.Time }))
 		}
 	}
@@ -79,7 +78,7 @@ func (q *questions) askLists() {
 		path := api + "/vaults/" + v.address.Hex()
 		q.pages(public, path+"/deposits", 5)
 		q.pages(public, path+"/withdrawals", 5)
-		if q.brief && !slices.Contains(q.vaultFilters(), v.address) {
+		if q.Brief && !slices.Contains(q.vaultFilters(), v.address) {
 			continue
 		}
 		q.askUsers(path + "/users")
@@ -157,7 +156,7 @@ func (q *questions) askDeposits(u *userState, inTime bool) {
 	for _, vault := range q.vaultFilters() {
 		q.whole(public, path, "vault", vault.Hex())
 	}
-	if all := keep(q.state.deposits, by(u)); inTime && len(all) > 0 && !q.brief {
+	if all := keep(q.state.deposits, by(u)); inTime && len(all) > 0 && !q.Brief {
 		at := times(all, func(d *depositState) uint64 { return d.Time })
 		q.askInTime(public, path, at)
 		q.askInTime(public, path, at, "vault", strings.ToLower(all[0].Vault.Hex()))
@@ -182,7 +181,7 @@ func (q *questions) askWithdrawals(u *userState) {
 // block.
 func (q *questions) vaultFilters() []common.Address {
 	vaults := q.state.ordered()
-	if q.brief {
+	if q.Brief {
 		return []common.Address{vaults[q.state.block%uint64(len(vaults))].address}
 	}
 	filters := []common.Address{stranger}
@@ -207,14 +206,13 @@ func (q *questions) askPartner(p Partner) {
 	q.askVaults(p, prefix)
 	q.one(p, prefix+"/stats")
 	q.pages(p, prefix+"/deposits", 4)
-	if len(q.asOf) == 0 { // the router is configuration and has no past
+	if len(q.AsOf) == 0 { // the router is configuration and has no past
 		q.one(p, prefix+"/router")
 	}
 }
 
 // refusals are the questions that must be rejected, whatever the state.
-func refusals(v view, p Partner) []Question {
-	q := &questions{view: v}
+func (q *questions) refusals(p Partner) []Question {
 	known := q.state.ordered()[0].address.Hex()
 	user := api + "/users/" + stranger.Hex()
 	parameter := func(path, name, value string) {

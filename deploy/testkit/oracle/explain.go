@@ -10,12 +10,12 @@ import (
 )
 
 // Explain asks which events produced the numbers of an expected answer, reads the logs that the API names, and adds
-// them up. It returns every difference, and how many numbers there were. get is Get or a wrapper of it, whose errors
+// them up. It returns every difference, and how many numbers there were. get is Client.Get or a wrapper of it, whose errors
 // are returned.
 func Explain(ctx context.Context, get func(context.Context, Question) (Answer, error),
 	q Question) (differences []string, numbers int, err error) {
 	whole, _ := q.want.body.(Object)
-	if q.want.status != http.StatusOK {
+	if q.want.Status != http.StatusOK {
 		return nil, 0, nil
 	}
 	for _, n := range Numbers(q.path, whole) {
@@ -54,13 +54,13 @@ func walk(ctx context.Context, get func(context.Context, Question) (Answer, erro
 			return nil, err
 		}
 		if !q.explains(n) {
-			if got.status != http.StatusNotFound {
-				differ("expected status 404, got %d: %v", got.status, got.body)
+			if got.Status != http.StatusNotFound {
+				differ("expected status 404, got %d: %v", got.Status, got.body)
 			}
 			return differences, nil
 		}
-		if got.status != http.StatusOK || got.seq != q.want.seq || got.block != q.want.block {
-			differ("expected status 200 of seq %s and block %s, got %d of %s and %s: %v", q.want.seq, q.want.block, got.status,
+		if got.Status != http.StatusOK || got.seq != q.want.seq || got.block != q.want.block {
+			differ("expected status 200 of seq %s and block %s, got %d of %s and %s: %v", q.want.seq, q.want.block, got.Status,
 				got.seq, got.block, got.body)
 			return differences, nil
 		}

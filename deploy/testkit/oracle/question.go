@@ -13,21 +13,42 @@ type Question struct {
 	path  string
 	query url.Values
 	key   string // x-api-key; empty: not sent
-	want  answer
+	want  Answer
 	state *State // that it is about
 }
 
-// An answer holds the parts of a response that are compared.
-type answer struct {
-	status int
+// An Answer is a response of the API, or what is expected of it.
+type Answer struct {
+	Status int
 	// body is the JSON; in an expected error, requestId is set to the one that was sent.
 	body any
 	// links are the page numbers of the header Link, by relation; nil: no such header.
 	links map[string]int
 	// Values of X-Indexed-Block and X-Indexed-Seq. Empty expected values are not compared.
 	block, seq string
-	// Values of X-Generation and Retry-After, which are not compared.
-	generation, retryAfter string
+
+	// The rest is not compared.
+
+	// Generation of the read models that produced it, or "".
+	Generation string
+	// Patient: it has Retry-After.
+	Patient bool
+	id      string // of the request
+}
+
+// Seq returns the seq of the log that the answer is about, or 0 if the answer has none.
+func (a Answer) Seq() uint64 { return number(a.seq) }
+
+// Block returns the block that the answer is about, or 0 if the answer has none.
+func (a Answer) Block() uint64 { return number(a.block) }
+
+// number parses a header as a number; it returns 0 if it is not one.
+func number(header string) uint64 {
+	n, err := strconv.ParseUint(header, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func (q Question) String() string {
@@ -37,33 +58,32 @@ func (q Question) String() string {
 	return "GET " + q.path + "?" + q.query.Encode()
 }
 
-// A view is a state of the chain and how to request it from the API.
-type view struct {
-	state *State
-	asOf  url.Values // asOfBlock, or empty
-	block string     // expected X-Indexed-Block
-	seq   string     // expected X-Indexed-Seq; empty: any
-	// brief requests lists in one page each, and fewer filters: enough if other views of the same chain are asked for
-	// everything.
-	brief bool
-}
-
-// questions collects what to ask about a view.
+// questions collects what to ask about a state.
 type questions struct {
-	view
-	list []Question
+	Moment
+	state *State
+	list  []Question
 }
 
-// with combines parameters, given as name, value, name, value, with those of the view.
+// with combines parameters, given as name, value, name, value, with those of the moment.
 func (q *questions) with(pairs ...string) url.Values {
 	values := url.Values{}
-	for name, value := range q.asOf {
+	for name, value := range q.AsOf {
 		values[name] = value
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		values.Set(pairs[i], pairs[i+1])
 	}
 	return values
+}
+
+// found is the answer about the moment with this body.
+func (q *questions) found(body Object) Answer {
+	a := Answer{Status: http.StatusOK, body: body, block: decimal(q.Block)}
+	if q.Seq != 0 {
+		a.seq = decimal(q.Seq)
+	}
+	return a
 }
 
 // one asks for something without pages. What does not exist is refused with 404.
@@ -75,9 +95,7 @@ func (q *questions) one(p Partner, path string, pairs ...string) {
 		return
 	}
 	q.list = append(q.list, Question{
-		path: path, query: query, key: p.APIKey,
-		want:  answer{status: http.StatusOK, body: Object{"ok": true, "data": data}, block: q.block, seq: q.seq},
-		state: q.state,
+		path: path, query: query, key: p.APIKey, want: q.found(Object{"ok": true, "data": data}), state: q.state,
 	})
 }
 
@@ -93,7 +111,7 @@ func (q *questions) fails(key, path string, status int, code string, fields []st
 	}
 	q.list = append(q.list, Question{
 		path: path, query: q.with(pairs...), key: key,
-		want: answer{status: status, body: Object{"ok": false, "error": refusal}},
+		want: Answer{Status: status, body: Object{"ok": false, "error": refusal}},
 	})
 }
 
@@ -126,24 +144,18 @@ func (q *questions) page(p Partner, path string, all []any, number, size int, pa
 	if number < pages {
 		links["next"] = number + 1
 	}
-	q.list = append(q.list, Question{
-		path: path, query: query, key: p.APIKey,
-		want: answer{
-			status: http.StatusOK,
-			body: Object{"ok": true, "data": append([]any{}, all[from:to]...), "meta": Object{
-				"page": integer(uint(number)), "pageSize": integer(uint(size)), "total": integer(len(all)),
-				"totalPages": integer(pages), "hasNextPage": number < pages,
-			}},
-			links: links, block: q.block, seq: q.seq,
-		},
-		state: q.state,
-	})
+	want := q.found(Object{"ok": true, "data": append([]any{}, all[from:to]...), "meta": Object{
+		"page": integer(uint(number)), "pageSize": integer(uint(size)), "total": integer(len(all)),
+		"totalPages": integer(pages), "hasNextPage": number < pages,
+	}})
+	want.links = links
+	q.list = append(q.list, Question{path: path, query: query, key: p.APIKey, want: want, state: q.state})
 }
 
 // pages asks for a list without any parameter, then for all its pages of a given size, and for the one after the last;
 // if brief, for the first page of the largest size.
 func (q *questions) pages(p Partner, path string, size int, pairs ...string) {
-	if q.brief {
+	if q.Brief {
 		q.whole(p, path, pairs...)
 		return
 	}
