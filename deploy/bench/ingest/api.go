@@ -4,63 +4,41 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/schemas/client"
 )
 
 // newestBlock returns the block of the vault's newest valuation according to the API, or 0 if there is none. A
 // valuation is the last log of every block that has logs, and a response never contains half a block, so when it is
 // visible, all logs of its block are.
-func newestBlock(ctx context.Context, api string, vault common.Address) uint64 {
-	var answer struct {
-		Data []struct {
-			Block string `json:"blockNumber"`
-		} `json:"data"`
-	}
-	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?pageSize=1", &answer); err != nil ||
-		len(answer.Data) == 0 {
+func newestBlock(ctx context.Context, api *client.Client, vault common.Address) uint64 {
+	navs, err := client.Read[[]struct{ BlockNumber string }](api.Get(ctx, "/api/v1/vaults/"+vault.Hex()+"/nav", oneItem))
+	if err != nil || len(navs.Data) == 0 {
 		return 0
 	}
-	block, _ := strconv.ParseUint(answer.Data[0].Block, 10, 64) // not a number: not visible yet
+	block, _ := strconv.ParseUint(navs.Data[0].BlockNumber, 10, 64) // not a number: not visible yet
 	return block
 }
 
+var oneItem = url.Values{"pageSize": {"1"}}
+
 // complete returns newestBlock, or 0 while the read models are built for the first time: valuations are visible by
 // then, but not what is derived from the whole log.
-func complete(ctx context.Context, api string, vault common.Address) uint64 {
-	if err := getJSON(ctx, api+"/api/v1/users?pageSize=1", new(struct{})); err != nil {
+func complete(ctx context.Context, api *client.Client, vault common.Address) uint64 {
+	if _, err := client.Read[json.RawMessage](api.Get(ctx, "/api/v1/users", oneItem)); err != nil {
 		return 0
 	}
 	return newestBlock(ctx, api, vault)
 }
 
 var apiClient = &http.Client{Timeout: 10 * time.Second}
-
-func getJSON(ctx context.Context, url string, into any) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := apiClient.Do(q)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, answer.Status)
-	}
-	return json.Unmarshal(text, into)
-}
 
 // wholeLog returns an error unless the read models, queried without the API, hold exactly the logs of the chain: a run
 // that lost or duplicated a log is not a result.

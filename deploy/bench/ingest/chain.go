@@ -27,10 +27,8 @@ var logSource string
 
 const (
 	chainID = 31337
-	// logsPerRound, depositsPerRound and so on are the numbers of logs that emitRounds emits per round.
-	logsPerRound     = 20
-	depositsPerRound = 10
-	requestsPerRound = 3
+	// logsPerRound is the number of logs that emitRounds emits per round.
+	logsPerRound = 20
 	// txsPerBlock is the number of transactions that share the logs of a block of the dense chain.
 	txsPerBlock = 5
 	// genesis and blockSeconds give the chain its own clock, so that it is identical in every run.
@@ -58,11 +56,7 @@ type chain struct {
 	nonce uint64
 }
 
-// startChain starts an empty chain in dir and creates the vault, whose logs name that many users.
-func startChain(ctx context.Context, dir string, users int) (*chain, error) {
-	return newChain(ctx, dir, users, true)
-}
-
+// newChain starts an empty chain in dir and creates the vault, whose logs name that many users.
 func newChain(ctx context.Context, dir string, users int, fleeting bool) (*chain, error) {
 	c := &chain{}
 	if err := c.open(ctx, dir, fleeting); err != nil {

@@ -109,7 +109,10 @@ func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err erro
 		return seen, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	proxy := startRecorder(c.URL)
+	proxy, err := startRecorder(c.URL)
+	if err != nil {
+		return seen, err
+	}
 	defer func() { seen = proxy.stop() }()
 	if err := s.configure(b.settings(c, proxy.URL)); err != nil {
 		return seen, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/schemas/client"
 )
 
 // A system is a set of embedded engines with empty data, and the configuration of a navlog that uses them.
@@ -18,8 +19,8 @@ type system struct {
 	dir  string
 	keep bool
 
-	config string // path of navlog.yaml
-	api    string // http://host:port of `navlog serve`
+	config string         // path of navlog.yaml
+	api    *client.Client // of `navlog serve`
 	ops    map[string]string
 }
 
@@ -64,7 +65,10 @@ func (s *system) configure(c settings) error {
 			return err
 		}
 	}
-	s.api = "http://" + ports[0]
+	var err error
+	if s.api, err = client.New("http://"+ports[0], "", apiClient); err != nil {
+		return err
+	}
 	s.ops = map[string]string{"ingest": ports[1], "project": ports[2]}
 	endpoint := map[string]any{"url": c.rpc}
 	if c.ws != "" {

@@ -90,7 +90,7 @@ func (b *benchmark) chain(ctx context.Context) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startChain(ctx, dir, b.Users)
+	return newChain(ctx, dir, b.Users, true)
 }
 
 func (b *benchmark) settings(c *chain, rpc string) settings {

@@ -9,10 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -86,20 +83,14 @@ func (r *changedLog) startLiar(ctx context.Context, c *chain) (*httptest.Server,
 	was := []byte(chosen.Data.String())
 	chosen.Data[len(chosen.Data)-1] ^= 1
 	is := []byte(chosen.Data.String())
-	node, err := url.Parse(c.URL)
+	proxy, err := proxyTo(c.URL)
 	if err != nil {
 		return nil, err
 	}
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(q *httputil.ProxyRequest) { q.SetURL(node); q.Out.Header.Set("Accept-Encoding", "identity") },
-		ModifyResponse: func(answer *http.Response) error {
-			body, err := io.ReadAll(answer.Body)
-			body = bytes.ReplaceAll(body, was, is) // of the same length
-			answer.Body = io.NopCloser(bytes.NewReader(body))
-			answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
-			answer.ContentLength = int64(len(body))
-			return err
-		},
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		body, err := io.ReadAll(answer.Body)
+		answer.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(body, was, is))) // of the same length
+		return err
 	}
 	return httptest.NewServer(proxy), nil
 }

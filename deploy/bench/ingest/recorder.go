@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -47,37 +49,41 @@ type recorder struct {
 	seen traffic
 }
 
-func startRecorder(upstream string) *recorder {
+func startRecorder(node string) (*recorder, error) {
+	proxy, err := proxyTo(node)
+	if err != nil {
+		return nil, err
+	}
 	r := &recorder{seen: traffic{Calls: map[string]int{}}}
-	r.Server = httptest.NewServer(r.handler(upstream))
-	return r
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		var body bytes.Buffer
+		counted := &countingWriter{ResponseWriter: w}
+		defer func() { r.note(body.Bytes(), counted.n) }() // if the client has gone, only what it received counts
+		q.Body = io.NopCloser(io.TeeReader(q.Body, &body))
+		proxy.ServeHTTP(counted, q)
+	}))
+	return r, nil
 }
 
-func (r *recorder) handler(upstream string) http.Handler {
-	client := &http.Client{}
-	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		body, err := io.ReadAll(q.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		forward, err := http.NewRequestWithContext(q.Context(), http.MethodPost, upstream, bytes.NewReader(body))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		forward.Header.Set("Content-Type", "application/json")
-		answer, err := client.Do(forward)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		defer answer.Body.Close()
-		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
-		w.WriteHeader(answer.StatusCode)
-		n, _ := io.Copy(w, answer.Body) // if the client has gone, only what it received counts
-		r.note(body, n)
-	})
+// proxyTo returns a proxy in front of a node, whose responses are not compressed.
+func proxyTo(node string) (*httputil.ReverseProxy, error) {
+	to, err := url.Parse(node)
+	return &httputil.ReverseProxy{Rewrite: func(q *httputil.ProxyRequest) {
+		q.SetURL(to)
+		q.Out.Header.Set("Accept-Encoding", "identity")
+	}}, err
+}
+
+// countingWriter counts the bytes of a response's body.
+type countingWriter struct {
+	http.ResponseWriter
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b)
+	c.n += int64(n)
+	return n, err
 }
 
 func (r *recorder) note(body []byte, answered int64) {
