@@ -45,6 +45,9 @@ func (t *times) add(name string, took time.Duration, err error) {
 	}
 }
 
+// all returns the latencies of all kinds.
+func (t *times) all() []time.Duration { return slices.Concat(slices.Collect(maps.Values(t.of))...) }
+
 // answered returns how many requests did not fail.
 func (t *times) answered() (n int) {
 	for name, all := range t.of {
@@ -141,22 +144,23 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 	return nil
 }
 
-// together is the kind under which saturate counts all questions.
-const together = "all"
-
-// saturate keeps the clients busy: each sends its next request as soon as it has a response.
-func saturate(ctx context.Context, a *asker, questions []question, clients int, for_ time.Duration) *times {
+// saturate keeps the clients busy: each sends its next request as soon as it has a response. choose returns what
+// chooses the questions of a client, which has random numbers of its own.
+func saturate(
+	ctx context.Context, a *asker, clients int, for_ time.Duration, choose func(*rand.Rand) func() question,
+) *times {
 	t := newTimes()
 	var group sync.WaitGroup
 	end := time.Now().Add(for_)
 	for c := range clients {
 		group.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(c), 9))
+			next := choose(rng)
 			for time.Now().Before(end) && ctx.Err() == nil {
-				q := questions[rng.IntN(len(questions))]
-				start := time.Now()
-				err := a.ask(ctx, q, q.path(rng))
-				t.add(together, time.Since(start), err)
+				q := next()
+				path, start := q.path(rng), time.Now()
+				err := a.ask(ctx, q, path)
+				t.add(q.name, time.Since(start), err)
 			}
 		})
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"sync"
-	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
@@ -56,15 +54,18 @@ func (w *world) traffic(rng *rand.Rand) []weighted {
 	}
 }
 
-// pick chooses a question at random, according to the weights.
-func pick(all []weighted, rng *rand.Rand) question {
-	n := rng.IntN(100)
-	for _, w := range all {
-		if n -= w.share; n < 0 {
-			return w.questions[rng.IntN(len(w.questions))]
+// mixture chooses questions of the traffic at random, according to the weights.
+func (w *world) mixture(rng *rand.Rand) func() question {
+	all := w.traffic(rng)
+	return func() question {
+		n := rng.IntN(100)
+		for _, w := range all {
+			if n -= w.share; n < 0 {
+				return w.questions[rng.IntN(len(w.questions))]
+			}
 		}
+		panic("the shares are less than a hundred")
 	}
-	panic("the shares are less than a hundred")
 }
 
 // mix sends realistic traffic, with the default cache, while blocks of ten logs arrive and one in twenty is
@@ -89,11 +90,8 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 	defer end()
 	go w.live(ctx)
 	for _, clients := range []int{1, 8, 64} {
-		t := w.mixed(ctx, newAsker("http://"+s.addr, w.keys, others...), clients, o.Each)
-		var all []time.Duration
-		for _, took := range t.of {
-			all = append(all, took...)
-		}
+		t := saturate(ctx, newAsker("http://"+s.addr, w.keys, others...), clients, o.Each, w.mixture)
+		all := t.all()
 		failed, rate := sum(t.failed), float64(t.answered())/o.Each.Seconds()
 		t.print(os.Stdout, fmt.Sprintf("mix, clients: %d", clients))
 		fmt.Printf("%d clients: %.0f requests/s, p50 %.2f ms, p99 %.1f ms, %d failed\n", clients, rate,
@@ -110,25 +108,4 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 	}
 	memory, err := s.memory()
 	return append(bars, bench.Bar{Name: "mix-memory-mib", Value: memory, Bound: mostMemory}), err
-}
-
-// mixed runs the clients for the given time.
-func (w *world) mixed(ctx context.Context, a *asker, clients int, for_ time.Duration) *times {
-	t := newTimes()
-	var group sync.WaitGroup
-	end := time.Now().Add(for_)
-	for c := range clients {
-		group.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(c), 11))
-			all := w.traffic(rng)
-			for time.Now().Before(end) && ctx.Err() == nil {
-				q := pick(all, rng)
-				path, start := q.path(rng), time.Now()
-				err := a.ask(ctx, q, path)
-				t.add(q.name, time.Since(start), err)
-			}
-		})
-	}
-	group.Wait()
-	return t
 }
