@@ -34,22 +34,24 @@ func Main(name, description string, options any, parts []string, run func(contex
 // A Part measures one part of a benchmark.
 type Part func(context.Context) ([]Bar, error)
 
-// Run runs the parts whose names are in only, in the order of names, and prints what they measured.
-func Run(ctx context.Context, names, only []string, parts map[string]Part) error {
+// Run runs the parts whose names are in only, in the order of names, until one fails, and prints what the others
+// measured.
+func Run(ctx context.Context, names, only []string, parts map[string]Part) (err error) {
 	var bars []Bar
 	for _, name := range names {
 		if !slices.Contains(only, name) {
 			continue
 		}
-		more, err := parts[name](ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		more, failed := parts[name](ctx)
+		if failed != nil {
+			err = fmt.Errorf("%s: %w", name, failed)
+			break
 		}
 		bars = append(bars, more...)
 	}
 	fmt.Println()
 	Print(os.Stdout, bars...)
-	return nil
+	return err
 }
 
 // Milliseconds returns d in milliseconds, as the figures show it.

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +25,16 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// Parts run in their order, those that are requested; an error names its part, and no later part runs.
+// Parts run in their order, those that are requested; an error names its part, no later part runs, and what the earlier
+// ones measured is printed.
 func TestRun(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	defer func(terminal *os.File) { os.Stdout = terminal }(os.Stdout)
+	os.Stdout = out
 	var ran []string
 	gone := errors.New("gone")
 	part := func(name string, err error) Part {
@@ -40,6 +50,14 @@ func TestRun(t *testing.T) {
 	if err := Run(t.Context(), names, names, parts); !errors.Is(err, gone) ||
 		!strings.HasPrefix(err.Error(), "second: ") || len(ran) != 2 {
 		t.Errorf("%v ran: %v", ran, err)
+	}
+	printed, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first, third = "bar first 0 0 ok\n", "bar third 0 0 ok\n"
+	if want := "\n" + first + third + "\n" + first; string(printed) != want {
+		t.Errorf("%q is printed, want %q", printed, want)
 	}
 }
 
