@@ -112,10 +112,7 @@ func shortLogs(ctx context.Context, p *Proxy, c *call, truth reply) (reply, stri
 
 // Error messages of nodes that do not have the end of a range, or a block. %[1]d is that block, %[2]d the node's head.
 var (
-	beyondRange = []struct {
-		code    int
-		message string
-	}{
+	beyondRange = []refusal{
 		{-32602, "block range extends beyond current head block"}, // go-ethereum, reth
 		{-32000, "request beyond head block: requested %[1]d, head %[2]d"},
 		// OpenEthereum, Nethermind
@@ -125,10 +122,7 @@ var (
 		{-32603, "block %[1]d is beyond the latest block %[2]d of this node"},
 		{-32005, "upstream does not have the requested block yet"},
 	}
-	beyondBlock = []struct {
-		code    int
-		message string
-	}{{-32000, "unknown block"}, {-32001, "block %[1]d not found"}, {-32000, "header not found"}}
+	beyondBlock = []refusal{{-32000, "unknown block"}, {-32001, "block %[1]d not found"}, {-32000, "header not found"}}
 )
 
 // beyondHead rejects requests for logs of blocks that a lagging backend does not have.
@@ -172,18 +166,13 @@ func oldHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply,
 }
 
 // Errors of providers that have nothing to do with the request.
-var passing = []struct {
-	code    int
-	message string
-}{{-32603, "internal error"}, {-32000, "header not found"}, {-32005, "request rate exceeded"},
+var passing = []refusal{{-32603, "internal error"}, {-32000, "header not found"}, {-32005, "request rate exceeded"},
 	{-32001, "resource not found"}}
 
 func errorBody(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 	e := passing[c.rng.IntN(len(passing))]
 	return truth.refuse(e.code, e.message), fmt.Sprintf("%d %s", e.code, e.message), nil
 }
-
-type alteration = func(context.Context, *Proxy, *call, reply) (reply, string, error)
 
 // overRange rejects ranges of more blocks than the limit. A %d in the wording is the limit.
 func overRange(code int, wording string) alteration {

@@ -9,10 +9,8 @@ import (
 	"time"
 )
 
-type sender = func(http.ResponseWriter)
-
 // status responds with an HTTP status and body from the provider's front end, without calling a backend.
-func status(code int, retryAfter, body string) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+func status(code int, retryAfter, body string) delivery {
 	return func(context.Context, *Proxy, *exchange) (string, sender, error) {
 		detail := fmt.Sprintf("HTTP %d %s", code, http.StatusText(code))
 		if retryAfter != "" {

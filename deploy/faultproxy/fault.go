@@ -57,8 +57,20 @@ const (
 type kind struct {
 	fault   Fault
 	methods []string // to which it can apply; nil: all
-	alter   func(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error)
-	deliver func(ctx context.Context, p *Proxy, x *exchange) (detail string, send func(http.ResponseWriter), err error)
+	alter   alteration
+	deliver delivery
+}
+
+type (
+	alteration = func(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error)
+	delivery   = func(ctx context.Context, p *Proxy, x *exchange) (detail string, send sender, err error)
+	sender     = func(http.ResponseWriter)
+)
+
+// A refusal is an error of a node.
+type refusal struct {
+	code    int
+	message string
 }
 
 var (

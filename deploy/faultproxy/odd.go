@@ -249,9 +249,7 @@ func oddError(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string,
 }
 
 // rebuilt sends the upstream's response, or responses, with some change.
-func rebuilt(
-	change func(rng *rand.Rand, answers []map[string]any) []map[string]any,
-) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) delivery {
 	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 		code, body, err := p.post(ctx, x.backend, x.body)
 		if err != nil || code != http.StatusOK {
@@ -310,9 +308,7 @@ func noBatches(ctx context.Context, p *Proxy, x *exchange) (string, sender, erro
 }
 
 // asBytes sends the upstream's response in a different encoding.
-func asBytes(
-	detail string, send func(w http.ResponseWriter, code int, body []byte),
-) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+func asBytes(detail string, send func(w http.ResponseWriter, code int, body []byte)) delivery {
 	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 		code, body, err := p.post(ctx, x.backend, x.body)
 		if err != nil || code != http.StatusOK {

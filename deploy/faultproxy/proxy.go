@@ -60,18 +60,6 @@ func New(config Config, report func(Injection)) (*Proxy, error) {
 	}, err
 }
 
-// Use replaces the faults that may be drawn. Without faults the proxy is honest, except for what Next has scripted.
-func (p *Proxy) Use(faults ...Fault) error {
-	enabled, err := groupsOf(faults)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.enabled = enabled
-	return nil
-}
-
 // SetRate replaces the probability, 0 to 1, that a fault is drawn.
 func (p *Proxy) SetRate(rate float64) error {
 	if err := checkRate(rate); err != nil {
@@ -118,13 +106,6 @@ func (p *Proxy) Counts() map[Fault]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
-}
-
-// Calls returns the number of calls of a method.
-func (p *Proxy) Calls(method string) uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.calls[method]
 }
 
 // Serve serves on a listener until ctx ends, and then returns nil.
