@@ -45,7 +45,7 @@ func TestDelivered(t *testing.T) {
 	if len(b.receiver.expected) != n {
 		t.Errorf("%d events are expected, want %d", len(b.receiver.expected), n)
 	}
-	b.receiver.arrived = n
+	b.receiver.seen.n = n
 	is := func(state, want string) {
 		t.Helper()
 		if _, err := pool.Exec(t.Context(), "UPDATE delivery SET state = $1", state); err != nil {
@@ -61,9 +61,9 @@ func TestDelivered(t *testing.T) {
 	is(registry.Delivered, "")
 	is(registry.Failed, "of 3 events that waited 0 are delivered")
 	is(registry.NoEndpoint, "of 3 events that waited 0 are delivered")
-	b.receiver.arrived = n - 1
+	b.receiver.seen.n = n - 1
 	is(registry.Delivered, "2 arrived")
-	b.receiver.arrived, b.receiver.fault = n, errors.New("it has another body")
+	b.receiver.seen.n, b.receiver.fault = n, errors.New("it has another body")
 	is(registry.Delivered, "it has another body")
 	is(registry.Parked, "it has another body")
 }

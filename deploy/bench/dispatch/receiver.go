@@ -27,12 +27,16 @@ type receiver struct {
 
 	mu       sync.Mutex
 	expected map[uuid.UUID]*expectation
-	arrived  int // expected events, each counted once
-	first    time.Time
-	last     time.Time
+	seen     arrivals
 	fault    error
 	now      int // POSTs in the handler
-	most     int
+}
+
+// arrivals is what a receiver has seen of the expected events.
+type arrivals struct {
+	n           int // events, each counted once
+	first, last time.Time
+	most        int // POSTs in the handler at a time
 }
 
 // expectation is an expected event and, once it has arrived, its latency.
@@ -94,7 +98,7 @@ func (r *receiver) enter(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now += n
-	r.most = max(r.most, r.now)
+	r.seen.most = max(r.seen.most, r.now)
 }
 
 // take checks a delivery and records its latency.
@@ -118,10 +122,10 @@ func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte
 	}
 	if e.took == 0 {
 		e.took = max(at.Sub(e.appended), 1)
-		r.arrived++
-		r.last = at
-		if r.first.IsZero() {
-			r.first = at
+		r.seen.n++
+		r.seen.last = at
+		if r.seen.first.IsZero() {
+			r.seen.first = at
 		}
 	}
 	return nil
@@ -131,7 +135,7 @@ func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.expected, r.arrived, r.first, r.last, r.most = map[uuid.UUID]*expectation{}, 0, time.Time{}, time.Time{}, r.now
+	r.expected, r.seen = map[uuid.UUID]*expectation{}, arrivals{most: r.now}
 }
 
 // expect registers events that are about to be appended.
@@ -147,31 +151,16 @@ func (r *receiver) expect(events ...partners.Referral) {
 // all waits until n of the expected events have arrived.
 func (r *receiver) all(ctx context.Context, n int) error {
 	return wait.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.arrived >= n, r.fault
+		seen, err := r.soFar()
+		return seen.n >= n, err
 	})
 }
 
-// wrong returns an error for deliveries that were not as expected.
-func (r *receiver) wrong() error {
+// soFar returns what has arrived, and an error if a delivery was not as expected.
+func (r *receiver) soFar() (arrivals, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.fault
-}
-
-// arrivals returns how many of the expected events have arrived.
-func (r *receiver) arrivals() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.arrived
-}
-
-// spread returns the time between the first and the last arrival.
-func (r *receiver) spread() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last.Sub(r.first)
+	return r.seen, r.fault
 }
 
 // took returns the latency of each of these events, measured from its append.
@@ -185,10 +174,4 @@ func (r *receiver) took(events []uuid.UUID) []time.Duration {
 		}
 	}
 	return all
-}
-
-func (r *receiver) mostAtOnce() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.most
 }
