@@ -144,8 +144,8 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 	return nil
 }
 
-// saturate keeps the clients busy: each sends its next request as soon as it has a response. choose returns what
-// chooses the questions of a client, which has random numbers of its own.
+// saturate keeps the clients busy: each sends its next request as soon as it has a response. choose returns, for the
+// random numbers of a client, the function that chooses its next question.
 func saturate(
 	ctx context.Context, a *asker, clients int, for_ time.Duration, choose func(*rand.Rand) func() question,
 ) *times {

@@ -73,9 +73,6 @@ func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 	}, nil
 }
 
-// newestKnown returns a block that is too old for any reorganisation of the workload.
-func (w *world) newestKnown() uint64 { return w.block.Load() - 2*8 }
-
 // take reads a list as of a block, to its end or up to the maximum number of rows.
 func (w *world) take(
 	ctx context.Context, addr, list string, block uint64,

@@ -136,6 +136,8 @@ func withPast(questions []question) []question {
 // past turns a question into one about a past block, chosen uniformly at random. The newest blocks are excluded,
 // because they may not be indexed yet or may be orphaned meanwhile.
 func (w *world) past(path string, r *rand.Rand) string {
-	const unsure = 2 * 8
-	return fmt.Sprintf("%s&asOfBlock=%d", path, 1+r.Uint64N(w.block.Load()-unsure))
+	return fmt.Sprintf("%s&asOfBlock=%d", path, 1+r.Uint64N(w.newestKnown()))
 }
+
+// newestKnown returns a block that is too old for any reorganisation of the workload.
+func (w *world) newestKnown() uint64 { return w.block.Load() - 2*workload.Deepest }

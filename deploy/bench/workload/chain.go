@@ -25,9 +25,9 @@ const (
 	GenesisTime   = 1_700_000_000
 	SecondsABlock = 12
 	MaxUnswept    = 500 // unswept deposits of one vault
+	Deepest       = 8   // maximum number of blocks in a reorganisation
 
 	logsABlock   = 10
-	deepest      = 8  // maximum number of blocks in a reorganisation
 	finalAfter   = 64 // in blocks
 	neverClosing = 200
 )
@@ -206,7 +206,7 @@ func (c *Chain) Next() error {
 		}
 	}
 	if c.Block >= c.reorged+every {
-		return c.Reorganise(1 + c.rng.IntN(deepest))
+		return c.Reorganise(1 + c.rng.IntN(Deepest))
 	}
 	return c.Mine(logsABlock)
 }
@@ -281,7 +281,7 @@ func (c *Chain) enter(all []said, boundary bool) error {
 			return err
 		}
 	}
-	if len(c.recent) == deepest {
+	if len(c.recent) == Deepest {
 		c.recent = append(c.recent[:0], c.recent[1:]...)
 	}
 	c.recent = append(c.recent, b)

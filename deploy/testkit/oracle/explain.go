@@ -10,8 +10,8 @@ import (
 )
 
 // Explain asks which events produced the numbers of an expected answer, reads the logs that the API names, and adds
-// them up. It returns every difference, and how many numbers there were. get is Client.Get or a wrapper of it, whose errors
-// are returned.
+// them up. It returns every difference, and how many numbers there were. get is Client.Get or a wrapper of it, whose
+// errors are returned.
 func Explain(ctx context.Context, get func(context.Context, Question) (Answer, error),
 	q Question) (differences []string, numbers int, err error) {
 	whole, _ := q.want.body.(Object)
