@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -392,6 +393,35 @@ func TestSecretsInConfigurationAreRejected(t *testing.T) {
 			!strings.Contains(err.Error(), "set kafka.mechanism and kafka.users") {
 			t.Errorf("%v: %v", config, err)
 		}
+	}
+}
+
+// The containers have the ports on which the programs listen: services, probes and policies name them.
+func TestPortsFollowTheConfiguration(t *testing.T) {
+	values := valuesOf(t, "minimal")
+	values["config"] = map[string]any{"http": map[string]any{"listen": "0.0.0.0:9000"},
+		"ops": map[string]any{"listen": "[::]:9100"}}
+	r, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := pods(t, r)
+	for _, program := range programs {
+		want := map[string]int32{"ops": 9100}
+		if program == "serve" {
+			want["http"] = 9000
+		}
+		got := map[string]int32{}
+		for _, p := range found[program].Spec.Containers[0].Ports {
+			got[p.Name] = p.ContainerPort
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s listens on %v, and its container has %v", program, want, got)
+		}
+	}
+	values["config"] = map[string]any{"ops": map[string]any{"listen": ""}}
+	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "config.ops.listen must name a port") {
+		t.Errorf("without a port for probes: %v", err)
 	}
 }
 

@@ -55,6 +55,12 @@ navlog.yaml: |
 {{- end }}
 {{- end }}
 
+{{/* The port on which a program listens: dict "root" "section", which is http or ops. */}}
+{{- define "navlog.port" -}}
+{{- $port := regexFind "[1-9][0-9]*$" (dig .section "listen" "" .root.Values.config) }}
+{{- required (printf "config.%s.listen must name a port: services and probes use it" .section) $port }}
+{{- end }}
+
 {{- define "navlog.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
