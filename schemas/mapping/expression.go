@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -124,7 +125,9 @@ func (e *expressions) parameter(at int, name string) (value, bool) {
 	var names []string
 	for i := range e.of.parameters {
 		if p := &e.of.parameters[i]; p.name != "" {
-			if p.name == name {
+			if p.name == name && found != nil {
+				return e.wrong(at, "the struct of `$%s` has two members with this name", name)
+			} else if p.name == name {
 				found = p
 			}
 			names = append(names, "$"+p.name)
@@ -140,6 +143,11 @@ func (e *expressions) parameter(at int, name string) (value, bool) {
 		return counted("$time", func(l *Log) uint64 { return l.Time }), true
 	}
 	if found == nil {
+		if of, _, member := strings.Cut(name, "."); member &&
+			!slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "$"+of+".") }) {
+			return e.wrong(at, "`$%s` cannot be read: that needs a parameter `%s` with a struct of named members, not indexed, "+
+				"no list, and without strings, bytes and lists of any length", name, of)
+		}
 		if names == nil {
 			return e.wrong(at, "unknown parameter `$%s`: %s has no parameter with a name", name, e.of.Name)
 		}
@@ -148,6 +156,7 @@ func (e *expressions) parameter(at int, name string) (value, bool) {
 	if found.typ.base == baseOther {
 		return e.wrong(at, "`$%s` is of the type %s, and only a value of one word can be used", name, found.typ.text)
 	}
+	found.unread = false
 	v := value{typ: found.typ, parameter: found}
 	if v.numeric() {
 		v.number = read(found)

@@ -17,6 +17,9 @@ const bought = "  - on: Bought(address indexed who, uint256 assets, uint128 shar
 const requested = "  - on: Asked(address who, uint256 id, bytes32 code, uint256 epoch, uint256 shares)\n    emit: " +
 	"requested\n    set: {key: $id, owner: $who, shares: $shares"
 
+const noMember = "6:16: `$a.id` cannot be read: that needs a parameter `a` with a struct of named members, not " +
+	"indexed, no list, and without strings, bytes and lists of any length"
+
 // TestMistakes checks that each mistake is reported in one sentence with file, line and column, and no other with it.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -166,6 +169,18 @@ func TestMistakes(t *testing.T) {
 			"    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}, {expired: {key: 1}}]\n"),
 			"7:9: requests that are claimed by their owner and never funded cannot be expired: whose turn it is would be " +
 				"unknown"},
+		"a member of a struct with a string": {rules("  - on: A((uint256 id, string note) a)\n    emit: void\n    set: " +
+			"{key: $a.id}\n"), noMember},
+		"a member of a list": {rules("  - on: A((uint256 id)[1] a)\n    emit: void\n    set: {key: $a.id}\n"), noMember},
+		"a member of a topic": {rules("  - on: A((uint256 id) indexed a)\n    emit: void\n    set: {key: $a.id}\n"),
+			noMember},
+		"a member of no parameter": {rules("  - on: A(uint256 b)\n    emit: void\n    set: {key: $a.id}\n"), noMember},
+		"another member": {rules("  - on: A((uint256 id, uint8) a)\n    emit: void\n    set: {key: $a.x}\n"),
+			"6:16: unknown parameter `$a.x`: A has $a and $a.id"},
+		"a struct": {rules("  - on: A((uint256 id) a)\n    emit: void\n    set: {key: $a}\n"),
+			"6:16: `$a` is of the type (uint256), and only a value of one word can be used"},
+		"two members": {rules("  - on: A((uint256 id, uint8 id) a)\n    emit: void\n    set: {key: $a.id}\n"),
+			"6:16: the struct of `$a.id` has two members with this name"},
 		"a reserved name": {rules("  - on: A(uint256 time)\n    emit: supply\n    set: {shares: $time}\n"),
 			"6:19: `$time` can be the block's or the event's: give the parameter another name in `on`"},
 		"no companion": {rules(bought +

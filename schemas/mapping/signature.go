@@ -41,11 +41,13 @@ type signature struct {
 	dynamic    bool
 }
 
-// parameter is a parameter of an event, and the position of its word.
+// parameter is a parameter of an event, or a member of one that is a struct, and the position of its word.
 type parameter struct {
 	place
 	name string
 	typ  valueType
+	// unread is set for a member that no expression reads: its word is not checked.
+	unread bool
 }
 
 // valueType is the type of a word.
@@ -72,6 +74,7 @@ const (
 	maxParameters = 64
 	maxWords      = 1024
 	maxDepth      = 8
+	maxName       = 256 // of a struct's member, in bytes
 )
 
 var (
@@ -152,11 +155,29 @@ func parseSignature(text string) (s *signature, at int, err error) {
 			return nil, p.from, fmt.Errorf("the event has more than %d words of data", maxWords)
 		}
 		s.parameters = append(s.parameters, param)
+		if !indexed && !parsed.dynamic {
+			s.members(param, &typ, parsed.members)
+		}
 		arguments = append(arguments, abi.Argument{Name: param.name, Type: typ, Indexed: indexed})
 	}
 	event := abi.NewEvent(name, name, false, arguments)
 	s.Name, s.Signature, s.Topic = name, event.Sig, event.ID
 	return s, 0, nil
+}
+
+// members adds the members of a struct. Without a value of dynamic length in it, their words are in the log as those of
+// parameters would be.
+func (s *signature) members(of parameter, typ *abi.Type, members []member) {
+	at := of.at
+	for i, m := range members {
+		p := parameter{place: place{at: at}, typ: typeOf(*typ.TupleElems[i]), unread: true}
+		if of.name != "" && m.name != "" && len(of.name)+len(m.name) < maxName {
+			p.name = of.name + "." + m.name
+		}
+		s.parameters = append(s.parameters, p)
+		s.members(p, typ.TupleElems[i], m.members)
+		at += m.words
+	}
 }
 
 // maxTopics is the maximum number of topics of a log on the EVM.
@@ -236,14 +257,22 @@ func typeAndWords(text string) (string, []string) {
 	return text[:end], strings.Fields(text[end:])
 }
 
-// shape is a parsed type in go-ethereum's notation, with the components of a tuple. words is the number of words of its
-// head, cells the number of values if every list has one element.
+// shape is a parsed type in go-ethereum's notation, with the components of a tuple. members are the same if the type is
+// the tuple itself and not a list of it. words is the number of words of its head, cells the number of values if every
+// list has one element.
 type shape struct {
 	text       string
 	components []abi.ArgumentMarshaling
+	members    []member
 	words      int
 	cells      int
 	dynamic    bool
+}
+
+// member is a member of a struct; its name is empty if the declaration has none.
+type member struct {
+	name string
+	shape
 }
 
 // parseType parses a Solidity type.
@@ -256,7 +285,7 @@ func parseType(text string, depth int) (out shape, err error) {
 		if out, err = parseType(strings.TrimSuffix(text, m[0]), depth+1); err != nil {
 			return out, err
 		}
-		out.text += m[0]
+		out.text, out.members = out.text+m[0], nil
 		if m[1] == "" {
 			out.words, out.dynamic = 1, true
 			return out, nil
@@ -282,11 +311,16 @@ func parseType(text string, depth int) (out shape, err error) {
 		}
 		out.text = "tuple"
 		for i, p := range pieces {
-			component, _ := typeAndWords(inner[p.from:p.to])
+			component, words := typeAndWords(inner[p.from:p.to])
 			part, err := parseType(component, depth+1)
 			if err != nil {
 				return out, err
 			}
+			name := ""
+			if len(words) == 1 && identifier.MatchString(words[0]) {
+				name = words[0]
+			}
+			out.members = append(out.members, member{name, part})
 			out.components = append(out.components, abi.ArgumentMarshaling{
 				Name: fmt.Sprintf("field%d", i), Type: part.text, Components: part.components})
 			out.words, out.cells, out.dynamic = out.words+part.words, out.cells+part.cells, out.dynamic || part.dynamic

@@ -300,12 +300,13 @@ func compileRule(r *rule, event *Event) compiled {
 	return out
 }
 
-// checks returns the parameters shorter than a word that no assignment checks.
+// checks returns the parameters shorter than a word that no assignment checks. Of the members of structs, those that no
+// expression reads are not checked either.
 func checks(of *signature, read []assignment) (out []check) {
 	for i := range of.parameters {
 		p := &of.parameters[i]
 		checked := slices.ContainsFunc(read, func(a assignment) bool { return a.value.parameter == p && a.step().checks() })
-		if p.typ.base != baseOther && p.typ.bits < 256 && !checked {
+		if p.typ.base != baseOther && p.typ.bits < 256 && !p.unread && !checked {
 			out = append(out, check{place: p.place, base: p.typ.base, bits: p.typ.bits,
 				why: fmt.Sprintf("the word of `%s` is not a valid %s", p.name, p.typ.text)})
 		}

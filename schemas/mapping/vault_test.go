@@ -280,6 +280,45 @@ func TestCopiedDeclarations(t *testing.T) {
 	}
 }
 
+// TestStructMembers checks that a rule reads the members of a struct whose words are in the log one after the other.
+// Those that no rule reads can have any value.
+func TestStructMembers(t *testing.T) {
+	t.Parallel()
+	const struct4 = "(address token, (uint64 id, int128) inner, uint256[2] list, uint128 paid)"
+	v := compile(t, "  - on: event Claimed(uint256 index, "+struct4+" request, bool indexed last, uint256 shares);\n"+
+		"    when: {request.token: 0x00000000000000000000000000000000000000b2}\n    emit: instant\n"+
+		"    set: {owner: $request.token, assets: \"sub($request.paid, $index)\", shares: $shares}\n"+
+		"  - on: Claimed(uint256, "+struct4+" request, bool indexed, uint256)\n    emit: void\n    set: {key: "+
+		"$request.inner.id}\n")
+	token := common.Address{19: 0xb2}
+	claimed := func(words ...any) Log {
+		return emitted("Claimed(uint256,(address,(uint64,int128),uint256[2],uint128),bool,uint256)", 1, words...)
+	}
+	out := mapped(t, v, claimed(1, 2, token, 7, -8, 9, 10, 102, 11), claimed(1, 2, alice, 7, -8, 9, 10, 102, 11))
+	want := []Effect{
+		{Kind: Instant, Has: Owner | Assets | Shares, Owner: token, Assets: amountOf(n(100)), Shares: amountOf(n(11))},
+		{Kind: Void, Log: 1, Has: ID, ID: 7},
+	}
+	if !slices.Equal(out, want) {
+		t.Errorf("the effects are\n%+v, want\n%+v", out, want)
+	}
+	long := new(big.Int).Lsh(big.NewInt(1), 200)
+	for name, test := range map[string]struct {
+		log  Log
+		want int
+	}{
+		"a token that is no address and not read":       {claimed(1, 2, long, 7, -8, 9, 10, 102, 11), 1},
+		"a paid amount of more than 128 bits":           {claimed(1, 2, token, 7, -8, 9, 10, long, 11), 0},
+		"a paid amount of more than 128 bits, not read": {claimed(1, 2, alice, 7, -8, 9, 10, long, 11), 1},
+		"an id of more than 64 bits":                    {claimed(1, 2, alice, long, -8, 9, 10, 102, 11), 0},
+		"an id of more than 64 bits, not read":          {claimed(1, 2, token, long, -8, 9, 10, 102, 11), 1},
+	} {
+		if out, err := v.Map([]Log{test.log}, nil); len(out) != test.want || (err != nil) != (test.want == 0) {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+}
+
 // TestVoidWithCompanion: a deposit whose shares come from an optional companion may wait for its price, so it can be
 // void.
 func TestVoidWithCompanion(t *testing.T) {
@@ -466,7 +505,9 @@ func TestManyLogs(t *testing.T) {
 func FuzzMap(f *testing.F) {
 	mappings := []*Vault{Reference(), compile(f, withReferral),
 		compile(f, "  - on: A(int128 a, bool b, bytes4 c, string d)\n    emit: supply\n    set: {shares: \"add($a, "+
-			"mulDiv($block, $time, 7))\"}\n")}
+			"mulDiv($block, $time, 7))\"}\n"),
+		compile(f, "  - on: A((int128 x, bool y, (uint8 z, bytes4 w) v) a, bytes b)\n    when: {a.y: true}\n    emit: "+
+			"supply\n    set: {shares: \"add($a.x, $a.v.z)\"}\n")}
 	for i, vector := range vectors {
 		l := logOf(f, vector.event)
 		f.Add(uint8(0), uint8(i), uint8(len(l.Topics)), uint8(0), l.Data)
