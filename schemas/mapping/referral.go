@@ -1,6 +1,8 @@
 package mapping
 
 import (
+	"errors"
+
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/event"
@@ -80,7 +82,13 @@ func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
 			logs, at = append(logs, log), append(at, i)
 		}
 	}
-	effects, _ := s.Map(logs, nil) // a quarantined log names no partner
+	effects, err := s.Map(logs, nil)
+	quarantine, _ := errors.AsType[Quarantine](err)
+	for _, fault := range quarantine {
+		if fault.Large != nil { // a log with a wrong layout names no partner
+			out[at[fault.Log]] = record(&fault.Large.Effect, fault.Large.Numbers, fault.Why)
+		}
+	}
 	for i := range effects {
 		if e := record(&effects[i], nil, ""); e != nil && out[at[effects[i].Log]] == nil {
 			out[at[effects[i].Log]] = e

@@ -132,3 +132,62 @@ func sourcesOf(t *testing.T, text string) *Sources {
 	d := &Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
 	return &Sources{Vault: d.Compile(), Description: d}
 }
+
+// TestLargeReferrals checks that a log with a number that cannot be counted is a referral also in a vault whose mapping
+// has companions, whether it has one, and whichever of the two logs has the number.
+func TestLargeReferrals(t *testing.T) {
+	t.Parallel()
+	s := sourcesOf(t, `preset: x
+sources: {vault: required}
+events:
+  - on: Bought(uint256 id, address who, uint256 assets)
+    emit: deposit
+    set: {key: $id, owner: $who, assets: $assets, group: 1}
+    with: {on: "Referred(address who, uint256 shares, uint32 partner)", match: {who: $who}, set: {shares: $shares, partner: $partner}}
+  - on: Asked(uint256 id, address who, uint256 shares, uint32 partner)
+    emit: requested
+    set: {key: $id, owner: $who, shares: $shares, partner: $partner}
+  - on: Priced(uint256 assets, uint256 shares)
+    emit: priced
+    set: {side: deposit, group: 1, assets: $assets, shares: $shares}
+`)
+	long := new(big.Int).Lsh(n(1), 64)
+	const bought, referred, asked = "Bought(uint256,address,uint256)", "Referred(address,uint256,uint32)",
+		"Asked(uint256,address,uint256,uint32)"
+	for what, test := range map[string]struct {
+		logs []Log
+		want []*event.Effect
+	}{
+		"a large key, without a companion": {[]Log{emitted(asked, 0, long, alice, 2, 7)},
+			[]*event.Effect{{Kind: event.Effect_KIND_REQUESTED, Key: long.Bytes(), Owner: alice[:], Shares: []byte{2},
+				PartnerId: 7, NoAssets: true,
+				Quarantined: fmt.Sprintf("id is %s, and the read models hold 64 bits of it", long)}}},
+		"a large amount, with a companion": {[]Log{emitted(bought, 0, 1, alice, MaxAmount),
+			emitted(referred, 0, alice, 5, 8)},
+			[]*event.Effect{{Kind: event.Effect_KIND_DEPOSIT, Key: []byte{1}, Owner: alice[:], Assets: MaxAmount.Bytes(),
+				Shares: []byte{5}, PartnerId: 8,
+				Quarantined: fmt.Sprintf("assets is %s, and an amount of 2^191 or more cannot be summed", MaxAmount)}, nil}},
+		"a large amount in the companion": {[]Log{emitted(referred, 0, alice, MaxAmount, 8),
+			emitted(bought, 0, 1, alice, 6)},
+			[]*event.Effect{nil, {Kind: event.Effect_KIND_DEPOSIT, Key: []byte{1}, Owner: alice[:], Assets: []byte{6},
+				Shares: MaxAmount.Bytes(), PartnerId: 8, Quarantined: fmt.Sprintf(
+					"Referred: shares is %s, and an amount of 2^191 or more cannot be summed", MaxAmount)}}},
+		"no partner": {[]Log{emitted(bought, 0, 1, alice, MaxAmount)}, []*event.Effect{nil}},
+	} {
+		var logs []*event.Log
+		for i, l := range test.logs {
+			r := &event.Log{Address: make([]byte, 20), TxHash: make([]byte, 32), Data: l.Data, BlockNumber: 5,
+				LogIndex: uint32(i)}
+			for _, topic := range l.Topics {
+				r.Topics = append(r.Topics, topic.Bytes())
+			}
+			logs = append(logs, r)
+		}
+		got := s.Referrals(logs)
+		for i := range logs {
+			if !proto.Equal(got[i], test.want[i]) {
+				t.Errorf("%s: log %d is %v, want %v", what, i, got[i], test.want[i])
+			}
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package mapping
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -537,11 +536,7 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 		e.Kind, e.Side, e.Log, e.Sub, e.Has = p.kind, p.side, uint32(index), uint32(len(out)-1-before), p.has
 		e.NavDigits = p.navDigits
 		if s := e.run(p.steps, l); s != nil {
-			fault := &Fault{Log: index, Event: r.event, Why: s.reason(l)}
-			if len(r.effects) == 1 && r.with == nil {
-				fault.Large = p.large(l, index)
-			}
-			return out[:before], fault
+			return out[:before], r.uncounted(l, companion, index, s.reason(l))
 		}
 		if p.groupIsKey {
 			e.Group, e.Has = e.ID, e.Has|Group
@@ -550,7 +545,10 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 			return out[:before], &Fault{Log: index, Event: r.event, Missing: &r.with.of.Event,
 				Why: "the transaction has no companion for it: " + r.with.of.Name}
 		}
-		if why := cmp.Or(r.with.complete(e, companion), e.wrongGroups()); why != "" {
+		if why := r.with.complete(e, companion); why != "" {
+			return out[:before], r.uncounted(l, companion, index, why)
+		}
+		if why := e.wrongGroups(); why != "" {
 			return out[:before], &Fault{Log: index, Event: r.event, Why: why}
 		}
 		if e.changesNothing() {
@@ -570,7 +568,7 @@ func (w *compiledWith) complete(e *Effect, companion *Log) (why string) {
 		e.Has |= w.steps[i].field
 	}
 	if s := e.run(w.steps, companion); s != nil {
-		return w.of.Name + ": " + s.why
+		return w.of.Name + ": " + s.reason(companion)
 	}
 	return ""
 }
@@ -657,22 +655,44 @@ func (s *step) reason(l *Log) string {
 	return fmt.Sprintf("%s is %s, and the read models hold %d bits of it", s.name, v.Dec(), s.bits)
 }
 
-// large returns the effect of a log with a number that is too large; nil if anything else is wrong with the log.
-func (p *program) large(l *Log, index int) *Large {
-	out := &Large{Effect: Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, Numbers: map[Field]Amount{}}
-	for i := range p.steps {
-		s := out.Effect.run(p.steps[i:i+1], l)
-		switch {
-		case s == nil:
+// uncounted returns the fault of a log with a value that cannot be counted. Large is not set for a log with several
+// effects.
+func (r *compiled) uncounted(l, companion *Log, index int, why string) *Fault {
+	fault := &Fault{Log: index, Event: r.event, Why: why}
+	if len(r.effects) > 1 {
+		return fault
+	}
+	p := &r.effects[0]
+	large := &Large{Effect: Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, Numbers: map[Field]Amount{}}
+	if !large.run(p.steps, l) {
+		return fault
+	}
+	switch {
+	case r.with == nil:
+	case companion != nil && !large.run(r.with.steps, companion), companion == nil && r.with.needed:
+		return fault
+	}
+	fault.Large = large
+	return fault
+}
+
+// run sets the fields of the effect by steps, whatever their size. It returns false if anything else is wrong with the
+// log.
+func (g *Large) run(steps []step, l *Log) bool {
+	for i := range steps {
+		s := &steps[i]
+		g.Effect.Has |= s.field
+		switch wrong := g.Effect.run(steps[i:i+1], l); {
+		case wrong == nil:
 		case !s.wide:
-			return nil
+			return false
 		case s.op == opNumber:
 			var v Amount
 			v.SetBytes32(s.word(l)[:])
-			out.Numbers[s.field] = v
+			g.Numbers[s.field] = v
 		}
 	}
-	return out
+	return true
 }
 
 func (e *Effect) amount(f Field) *Amount {
