@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"go.yaml.in/yaml/v3"
@@ -216,9 +219,15 @@ func (c *checker) document(text []byte) *yaml.Node {
 	return root.Content[0]
 }
 
-// plain reports anchors, aliases and deep nesting, which the language does not have.
+// plain reports anchors, aliases and deep nesting, which the language does not have, and characters that are not
+// displayed: they would hide what a mapping says, and a canonical text with some of them is not YAML.
 func (c *checker) plain(n *yaml.Node, depth int) bool {
+	hidden := strings.IndexFunc(n.Value, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsGraphic(r) })
 	switch {
+	case hidden >= 0 && !c.recorded:
+		r, _ := utf8.DecodeRuneInString(n.Value[hidden:])
+		c.at(n, hidden, "the character %U is not displayed: remove it", r)
+		return false
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		c.at(n, 0, "anchors and aliases are not part of the language")
 		return false

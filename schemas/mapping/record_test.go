@@ -45,23 +45,44 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// TestCanonicalIsAMapping: a text without mistakes has a canonical text without mistakes, whatever its comments contain.
+func TestCanonicalIsAMapping(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{`\x7f`, `\x80`, `\x85`, `\uFEFF`, `\uFFFE`, `\u2028`, `\u202e`, `\0`, `\e`, `\r`, `\n`, `\t`,
+		`\U0001F600`, `\_`, `<&>`} {
+		text := []byte(rules("  - on: \"A(uint256 a /* " + c + " */)\"\n    emit: none\n"))
+		if _, err := Parse("f.yaml", text); err != nil {
+			continue
+		}
+		canonical, err := Canonical("f.yaml", text)
+		must(t, err)
+		if _, err := Parse("canonical", canonical); err != nil {
+			t.Errorf("%s: the text has no mistakes, and its canonical text %q has: %v", c, canonical, err)
+		}
+	}
+}
+
 // TestRecordOfAnEarlierVersion: a rule that names two partners, voids a deposit that has shares, or cancels shares that
-// may not be funded is a mistake now, but the log has it forever, so its record can be read.
+// may not be funded is a mistake now, and so are characters that are not displayed. But the log has them forever, so such
+// a record can be read, and its text is found by its hash.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
 	for _, emit := range []string{"[{deposit: " + effect + "}, {deposit: " + effect + "}]",
 		"[{deposit: " + effect + "}, {void: {key: 1}}]",
 		"[{requested: {key: place, owner: $who, shares: $shares}}, {funded: {up_to_key: 1}}, " +
-			"{cancelled: {owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}]"} {
+			"{cancelled: {owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}]",
+		"none\n  - on: \"B() // a\\u200bb\"\n    emit: none"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
-		if _, err := Canonical("x", text); err == nil {
+		if _, err := Parse("x", text); err == nil {
 			t.Error("the text has no mistake")
 		}
+		text, err := Canonical("x", text)
+		must(t, err)
 		vault := common.Address{1}
 		r := &event.Vault{Address: vault[:]}
 		must(t, Record(r, []Source{{Role: "vault", Address: vault}}, []Text{{0, math.MaxUint64, "x", text}}))
-		_, err := Read(r)
+		_, err = Read(r)
 		must(t, err)
 	}
 }
