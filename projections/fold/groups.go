@@ -39,6 +39,11 @@ type requestName struct {
 	source common.Hash
 }
 
+// lineKey identifies the requests of a user in a vault that are claimed first in, first out.
+type lineKey struct{ user, vault common.Address }
+
+func (e *entry) lineKey() lineKey { return lineKey{e.User, e.Vault} }
+
 // targets are the deposits and requests to which effects refer, except by the numbers of requests.
 type targets struct {
 	deposits map[entryKey]bool         // numbers of voided and retracted deposits
@@ -47,19 +52,19 @@ type targets struct {
 	sources  map[requestName]bool
 	groups   map[groupedKey]bool
 	// lines are users whose oldest requests are claimed, with the shares of all their claims, retracted ones included.
-	lines   map[totalKey]*readmodel.Amount
+	lines   map[lineKey]*readmodel.Amount
 	derived map[derivedKey]bool
 }
 
 func newTargets() targets {
 	return targets{deposits: map[entryKey]bool{}, swept: map[common.Address]uint64{},
 		unowned: map[requestName][]uint64{}, sources: map[requestName]bool{}, groups: map[groupedKey]bool{},
-		lines: map[totalKey]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
+		lines: map[lineKey]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
 }
 
 // line records the shares that an effect takes out of the line of its user.
 func (n *targets) line(e *entry) {
-	k := userIn(e.User, e.Vault)
+	k := e.lineKey()
 	if n.lines[k] == nil {
 		n.lines[k] = new(readmodel.Amount)
 	}
@@ -139,11 +144,11 @@ type index struct {
 	sources map[requestName]*entry  // the first request with an id
 	pending map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
 	deposit map[entryKey][]*entry   // grouped deposits
-	lines   map[totalKey][]*entry   // requests with a place in the queue
+	lines   map[lineKey][]*entry    // requests with a place in the queue
 }
 
 func newIndex() index {
-	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{}}
+	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[lineKey][]*entry{}}
 }
 
 func (x *index) add(e *entry) {
@@ -286,7 +291,7 @@ func (s *state) fund(q, e *entry, derive bool) {
 }
 
 func (x *index) line(q *entry) {
-	k := userIn(q.User, q.Vault)
+	k := q.lineKey()
 	x.lines[k] = append(x.lines[k], q)
 }
 
@@ -337,16 +342,16 @@ func (s *state) claim(e *entry) bool {
 // consume removes shares from an owner's requests, oldest first: those of a claim are paid, and those of a
 // cancellation return to their owner. A request ends with its last share.
 func (s *state) consume(e *entry) bool {
-	k := userIn(e.User, e.Vault)
 	possible := true
 	var claimed readmodel.Amount
-	s.add(k, e, func(n *readmodel.ListRow) {
+	s.add(userIn(e.User, e.Vault), e, func(n *readmodel.ListRow) {
 		n.ClaimedShares.Add(&n.ClaimedShares, &e.Shares)
 		if n.ClaimedShares.Gt(&n.FundedShares) {
 			possible, n.ClaimedShares = false, n.FundedShares
 		}
 		claimed = n.ClaimedShares
 	})
+	k := e.lineKey()
 	s.index.lines[k] = slices.DeleteFunc(s.index.lines[k], func(q *entry) bool {
 		if q.open() && !q.CumTo.Gt(&claimed) {
 			if e.Kind == readmodel.Claimed {

@@ -128,12 +128,12 @@ func (s *state) derivedKeys() (out []string) {
 // unit seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
 	for k, shares := range s.targets.lines {
-		claimed := s.totals[k].before.clip(ancestor).newest().ClaimedShares
+		claimed := s.totals[userIn(k.user, k.vault)].before.clip(ancestor).newest().ClaimedShares
 		var last readmodel.Amount
 		last.Add(&claimed, shares)
 		out = append(out, fmt.Sprintf(
 			"(list = 'fifo' AND owner = %s AND scope = %s AND kind = 'requested' AND key > %s AND key <= %s)",
-			quoted(k.owner), quoted(k.scope), signed(claimed), signed(last)))
+			quoted(k.user), quoted(k.vault), signed(claimed), signed(last)))
 	}
 	return out
 }
