@@ -71,15 +71,6 @@ func (k Kind) String() string {
 	return layouts[k].name
 }
 
-// Layout returns the layout of a log of this kind: its number of topics, including the signature, and its number of
-// 32-byte words of data. Both are zero for KindUnknown.
-func (k Kind) Layout() (topics, words int) {
-	if k >= kindCount {
-		return 0, 0
-	}
-	return layouts[k].topics, layouts[k].words
-}
-
 // Signature returns the Solidity signature whose Keccak-256 hash is the first topic, such as
 // "WithdrawalExpired(uint256,address,uint256)". It is empty for KindUnknown.
 func (k Kind) Signature() string {

@@ -16,8 +16,6 @@ type Event struct {
 	// Name is the Solidity name, Signature the text whose Keccak-256 hash is Topic.
 	Name, Signature string
 	Topic           common.Hash
-	// Number counts the events of a mapping or vault from 0; two rules for the same event share it.
-	Number int
 }
 
 // addEvent returns the event with a topic in a list, and adds it if it is new.
@@ -27,7 +25,6 @@ func addEvent(events *[]*Event, of Event) *Event {
 			return e
 		}
 	}
-	of.Number = len(*events)
 	*events = append(*events, &of)
 	return &of
 }

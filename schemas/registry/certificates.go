@@ -212,7 +212,7 @@ func ListCertificates(ctx context.Context, pool *pgxpool.Pool, id int64) ([]URLC
 func (s *Sealer) OpenCertificates(r db.CertificatesByIDRow) (certs.Pinned, error) {
 	texts := certs.Texts{Authorities: r.Authorities, Client: r.Client}
 	if r.Client != "" {
-		key, err := s.OpenClientKey(r.PartnerID, r.Url, r.ClientKey)
+		key, err := s.openClientKey(r.PartnerID, r.Url, r.ClientKey)
 		if err != nil {
 			return certs.Pinned{}, err
 		}
@@ -262,7 +262,7 @@ func resealClientKeys(ctx context.Context, q *db.Queries, sealer *Sealer) (int, 
 		if sealer.Newest(r.ClientKey) {
 			continue
 		}
-		key, err := sealer.OpenClientKey(r.PartnerID, r.Url, r.ClientKey)
+		key, err := sealer.openClientKey(r.PartnerID, r.Url, r.ClientKey)
 		if err != nil {
 			return 0, fmt.Errorf("%w: give that key too, or set the client certificate again with "+
 				"`navlog partner certificates set %d`", err, r.PartnerID)

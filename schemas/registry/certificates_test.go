@@ -241,18 +241,18 @@ func TestClientKeysAreSealed(t *testing.T) {
 		t.Error("the key is stored unencrypted")
 	}
 	for what, open := range map[string]func() (string, error){
-		"as another partner's": func() (string, error) { return s.sealer.OpenClientKey(8, urlOf7, sealed) },
-		"as another URL's":     func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7+"2", sealed) },
+		"as another partner's": func() (string, error) { return s.sealer.openClientKey(8, urlOf7, sealed) },
+		"as another URL's":     func() (string, error) { return s.sealer.openClientKey(7, urlOf7+"2", sealed) },
 		"as a signing secret":  func() (string, error) { return s.sealer.Open(7, sealed) },
 		"a secret as its key": func() (string,
 			error) {
-			return s.sealer.OpenClientKey(7, urlOf7, s.sealer.Seal(7, "whsec_"))
+			return s.sealer.openClientKey(7, urlOf7, s.sealer.Seal(7, "whsec_"))
 		},
-		"with another key":     func() (string, error) { return sealerOf(t, 8).OpenClientKey(7, urlOf7, sealed) },
-		"after it was cut off": func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, sealed[:5]) },
-		"after it was emptied": func() (string, error) { return s.sealer.OpenClientKey(7, urlOf7, nil) },
+		"with another key":     func() (string, error) { return sealerOf(t, 8).openClientKey(7, urlOf7, sealed) },
+		"after it was cut off": func() (string, error) { return s.sealer.openClientKey(7, urlOf7, sealed[:5]) },
+		"after it was emptied": func() (string, error) { return s.sealer.openClientKey(7, urlOf7, nil) },
 		"with one other bit": func() (string, error) {
-			return s.sealer.OpenClientKey(7, urlOf7, append(sealed[:len(sealed)-1:len(sealed)-1], sealed[len(sealed)-1]^1))
+			return s.sealer.openClientKey(7, urlOf7, append(sealed[:len(sealed)-1:len(sealed)-1], sealed[len(sealed)-1]^1))
 		},
 	} {
 		if got, err := open(); err == nil || got != "" {

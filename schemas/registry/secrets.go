@@ -212,8 +212,8 @@ func (s *Sealer) Open(partnerID int64, sealed []byte) (string, error) {
 	return "", s.unopened(fmt.Sprintf("the signing secret of partner %d", partnerID), sealed)
 }
 
-// OpenClientKey decrypts a value that SealClientKey returned for the same partner and URL with one of the keys.
-func (s *Sealer) OpenClientKey(partnerID int64, url string, sealed []byte) (string, error) {
+// openClientKey decrypts a value that SealClientKey returned for the same partner and URL with one of the keys.
+func (s *Sealer) openClientKey(partnerID int64, url string, sealed []byte) (string, error) {
 	if key, ok := s.open(clientKeyOwner(partnerID, url), sealed); ok {
 		return key, nil
 	}

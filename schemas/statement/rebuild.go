@@ -23,9 +23,9 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// FromLog returns a log as an event of the partner's statement. It returns false if the log is another event or another
+// fromLog returns a log as an event of the partner's statement. It returns false if the log is another event or another
 // partner's, or if no total counts it.
-func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
+func fromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
 	return fromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
 }
 
@@ -286,7 +286,7 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 		}
 		if slices.Contains(r.contracts, l.Address) {
 			others = append(others, record)
-		} else if e, ok := FromLog(r.header.ChainID, r.header.PartnerID, record); ok {
+		} else if e, ok := fromLog(r.header.ChainID, r.header.PartnerID, record); ok {
 			events = append(events, placed{e, l.BlockNumber, uint32(l.Index), l.Address, slices.Index(r.vaults, l.Address)})
 		}
 	}
