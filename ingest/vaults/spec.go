@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -150,7 +148,7 @@ func readMapping(name string) (preset string, canonical []byte, err error) {
 	file, text := name+".yaml", []byte(nil)
 	if ext := filepath.Ext(name); strings.ContainsRune(name, '/') || ext == ".yaml" || ext == ".yml" {
 		file = name
-		text, err = readFile(name)
+		text, err = mapping.ReadFile(name)
 	} else {
 		text, err = mapping.PresetText(name)
 	}
@@ -163,20 +161,6 @@ func readMapping(name string) (preset string, canonical []byte, err error) {
 	}
 	canonical, err = mapping.Canonical(file, text)
 	return m.Name, canonical, err
-}
-
-// readFile reads no more of a file than a mapping can have.
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read the mapping: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the mapping: %w", err)
-	}
-	return text, nil
 }
 
 // mappingFaults reports every mistake in the mappings and sources of vaults.

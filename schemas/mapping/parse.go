@@ -146,8 +146,8 @@ type companion struct {
 	needed bool
 }
 
-// MaxText is the maximum size of a file in bytes.
-const MaxText = 1 << 20
+// maxText is the maximum size of a file in bytes.
+const maxText = 1 << 20
 
 // Limits of a file. The largest mapping of an actual protocol has about 20 rules.
 const (
@@ -184,8 +184,8 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 // document parses YAML and returns its only value; nil if there is none.
 func (c *checker) document(text []byte) *yaml.Node {
 	whole := &yaml.Node{Line: 1, Column: 1}
-	if len(text) > MaxText {
-		c.at(whole, 0, "the file has more than %d bytes", MaxText)
+	if len(text) > maxText {
+		c.at(whole, 0, "the file has more than %d bytes", maxText)
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

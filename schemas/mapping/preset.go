@@ -3,6 +3,8 @@ package mapping
 import (
 	"embed"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +39,20 @@ func Preset(name string) (*Mapping, error) {
 		return nil, err
 	}
 	return Parse(name+".yaml", text)
+}
+
+// ReadFile reads a file with a mapping, at most as much as one can have.
+func ReadFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the mapping: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the mapping: %w", err)
+	}
+	return text, nil
 }
 
 // referenceMapping is the preset of the reference contracts.

@@ -48,16 +48,11 @@ func mappingText(name string) ([]byte, error) {
 	return ReadMapping(name)
 }
 
-// ReadMapping reads at most as much of a file as a mapping can have.
+// ReadMapping reads a file with a mapping.
 func ReadMapping(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	text, err := mapping.ReadFile(file)
 	if err != nil {
-		return nil, Usage.With(fmt.Errorf("read the mapping: %w", err))
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
-	if err != nil {
-		return nil, Usage.With(fmt.Errorf("read the mapping: %w", err))
+		return nil, Usage.With(err)
 	}
 	return text, nil
 }

@@ -304,9 +304,9 @@ func (cmd statementVerifyCmd) mappings() (statement.Texts, error) {
 		return nil, err
 	}
 	for _, file := range cmd.Mapping {
-		text, err := os.ReadFile(file)
+		text, err := cli.ReadMapping(file)
 		if err != nil {
-			return nil, cli.Usage.With(fmt.Errorf("read the mapping: %w", err))
+			return nil, err
 		}
 		if err := texts.Add(file, text); err != nil {
 			return nil, cli.Usage.With(err)
