@@ -18,8 +18,8 @@ import (
 )
 
 // Canonical returns a mapping without comments and layout: texts with the same meaning have the same canonical text. It
-// is JSON, which is also YAML. The error is Mistakes, without those that an earlier version did not know (Parse): the log
-// may have the text.
+// is JSON, which is also YAML. The error is Mistakes, without those that an earlier version did not know (Parse): the
+// log may have the text.
 func Canonical(file string, text []byte) ([]byte, error) {
 	c := &checker{file: file, recorded: true}
 	if _, err := c.parse(text); err != nil {

@@ -663,7 +663,7 @@ func (r *compiled) uncounted(l, companion *Log, index int, why string) *Fault {
 		return fault
 	}
 	p := &r.effects[0]
-	large := &Large{Effect: Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, Numbers: map[Field]Amount{}}
+	large := &Large{Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, map[Field]Amount{}}
 	if !large.run(p.steps, l) {
 		return fault
 	}
