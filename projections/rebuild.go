@@ -126,7 +126,9 @@ func (o *Operator) sound(ctx context.Context, g, live *Generation, options Rebui
 }
 
 // alike reports whether two generations are of the same log and schema.
-func alike(g, other *Generation) bool { return bytes.Equal(g.logID, other.logID) && g.Schema == other.Schema }
+func alike(g, other *Generation) bool {
+	return bytes.Equal(g.logID, other.logID) && g.Schema == other.Schema
+}
 
 // follows waits until a generation has reached the current position of the live one.
 func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
