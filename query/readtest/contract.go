@@ -70,8 +70,8 @@ func closeObjects(s *openapi3.SchemaRef) {
 
 // withoutJSONSchema makes openapi3filter use the validator of openapi3, as it does for a document of OpenAPI 3.0. For a
 // later one it compiles the JSON schema of each header, parameter and body for each response, which took a third of the
-// time of query's tests. The validator of openapi3 ignores some keywords of 3.1: a const becomes an enum of one value, and
-// any other is an error.
+// time of query's tests. The validator of openapi3 ignores some keywords of 3.1: a const becomes an enum of one value,
+// and any other is an error.
 func withoutJSONSchema(doc *openapi3.T) error {
 	doc.OpenAPI = "3.0.3"
 	return doc.WalkSchemas(func(pointer string, s *openapi3.SchemaRef) error {
