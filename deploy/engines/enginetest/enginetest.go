@@ -44,8 +44,7 @@ var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
 // Kafka returns the bootstrap addresses of a new kfake broker that lives as long as the test.
 func Kafka(t testing.TB) []string {
 	t.Helper()
-	k := own(t, func(ctx context.Context) (*engines.Kafka, error) { return engines.StartKafka(ctx, t.TempDir()) })
-	return []string{k.Addr}
+	return []string{own(t, "kafka", engines.StartKafka).Addr}
 }
 
 // ApacheKafka returns the bootstrap addresses of the shared Apache Kafka broker. Tests must use their own topics and
@@ -71,8 +70,8 @@ func ClickHouseCluster(t testing.TB, n int) *engines.ClickHouseCluster {
 	if err := engines.ZooKeeperAvailable(); err != nil {
 		LeaveOut(t, err)
 	}
-	return own(t, func(ctx context.Context) (*engines.ClickHouseCluster, error) {
-		return engines.StartClickHouseCluster(ctx, t.TempDir(), n)
+	return own(t, "cluster", func(ctx context.Context, dir string) (*engines.ClickHouseCluster, error) {
+		return engines.StartClickHouseCluster(ctx, dir, n)
 	})
 }
 
@@ -83,24 +82,34 @@ func PgBouncer(t testing.TB, database string) string {
 	if err := engines.PgBouncerAvailable(); err != nil {
 		LeaveOut(t, err)
 	}
-	p := own(t, func(ctx context.Context) (*engines.PgBouncer, error) {
-		return engines.StartPgBouncer(ctx, t.TempDir(), database)
-	})
-	return p.URL
+	return own(t, "pgbouncer", func(ctx context.Context, dir string) (*engines.PgBouncer, error) {
+		return engines.StartPgBouncer(ctx, dir, database)
+	}).URL
 }
 
 // Anvil starts a new development chain that lives as long as the test.
 func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
 	t.Helper()
-	return own(t, func(ctx context.Context) (*engines.Anvil, error) { return engines.StartAnvil(ctx, t.TempDir(), opts) })
+	return own(t, "anvil", func(ctx context.Context, dir string) (*engines.Anvil, error) {
+		return engines.StartAnvil(ctx, dir, opts)
+	})
 }
 
-// own starts an engine that lives as long as the test.
-func own[E interface{ Close() error }](t testing.TB, start func(context.Context) (E, error)) E {
+// own starts an engine in a folder; both live as long as the test.
+func own[E interface{ Close() error }](t testing.TB, name string, start func(context.Context, string) (E, error)) E {
 	t.Helper()
+	dir, err := newFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the folder of an engine: %v", err)
+		}
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	engine, err := start(ctx)
+	engine, err := start(ctx, filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

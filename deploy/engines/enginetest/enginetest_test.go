@@ -2,6 +2,8 @@ package enginetest_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,6 +27,36 @@ func (o *outcome) Skip(why ...any) {
 func (o *outcome) Fatal(why ...any) {
 	o.how = "failed: " + fmt.Sprint(why...)
 	runtime.Goexit()
+}
+
+// The folder of a test's own engine is beside those of the shared engines, and is removed with the test.
+func TestFolderOfAnOwnEngine(t *testing.T) {
+	folders := func() map[string]bool {
+		all := map[string]bool{}
+		for _, parent := range []string{os.TempDir(), "/dev/shm"} {
+			found, err := filepath.Glob(filepath.Join(parent, fmt.Sprintf("navlog-test-%d-*", os.Getpid()), "kafka"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range found {
+				all[filepath.Dir(dir)] = true
+			}
+		}
+		return all
+	}
+	var during map[string]bool
+	t.Run("a broker", func(t *testing.T) {
+		enginetest.Kafka(t)
+		during = folders()
+	})
+	if after := folders(); len(during) != 1 || len(after) != 0 {
+		t.Errorf("the folders of the broker are %v, and after the test %v", during, after)
+	}
+	for dir := range during {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
 }
 
 // Tests are skipped if the machine lacks something, but not if the environment promises that it is there.

@@ -18,10 +18,10 @@ const (
 	enoughMemory = 4 << 30
 )
 
-// newFolder creates the folder of a shared engine: in memory if the machine has enough, else on the disk. In memory a
-// test binary needs a tenth to a quarter less processor time: every test creates and drops a database, which is some
-// hundred files, and ext4 searches long for an inode that was not deleted recently. The folder is open to other users,
-// because PostgreSQL started by root runs as another user.
+// newFolder creates the folder of an engine: in memory if the machine has enough, else on the disk. In memory a test
+// binary needs a tenth to a quarter less processor time: every test creates and drops a database or a broker, which has
+// up to some hundred files, and ext4 searches long for an inode that was not deleted recently. The folder is open to
+// other users, because PostgreSQL started by root runs as another user.
 func newFolder() (string, error) {
 	parent := os.TempDir()
 	if runtime.GOOS == "linux" && isMemory("/dev/shm", enoughMemory) {
