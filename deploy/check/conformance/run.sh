@@ -36,7 +36,7 @@ echo "== Redocly lint"
 echo "== a live system"
 # No limit on requests: the tools send more than a partner may.
 NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000 \
-  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 200ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
+  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!
 trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null || true' EXIT
 ready "$up" "$work/ready.json" "$work/up.log"
