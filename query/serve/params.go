@@ -218,8 +218,8 @@ func (p *Params) Moment(field string) (seconds int64, given bool) {
 // rfc3339 is the syntax of RFC 3339, down to nanoseconds; time.Parse also accepts a one-digit hour and a comma.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// instant parses RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds; nil if absent or invalid. A date without
-// a time means the start of that day or, with endOfDay, its last nanosecond.
+// instant parses RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds; nil if absent or invalid. A date
+// without a time means the start of that day or, with endOfDay, its last nanosecond.
 func (p *Params) instant(field string, endOfDay bool) *time.Time {
 	value := p.Get(field)
 	if value == "" {

@@ -31,8 +31,8 @@ type Route struct {
 	Get     Handler
 	Post    Handler
 	Partner bool // needs a key
-	// PartnerIf decides from the parameters of each request whether the route is a partner route, if not all requests are the same; then
-	// everything works as on a partner route: key, limit, headers and cache. nil: never.
+	// PartnerIf decides from the parameters of each request whether the route is a partner route, if not all requests are
+	// the same; then everything works as on a partner route: key, limit, headers and cache. nil: never.
 	PartnerIf func(url.Values) bool
 	// PostLimit is the limit that Post counts against, in addition to the limit of all the partner's requests; empty:
 	// none.
