@@ -43,9 +43,9 @@ func (b Batch) Last() *Fact {
 // Unit is one atomic unit of the log: a block, a range of old blocks, a whole reorganisation.
 type Unit struct {
 	Facts Batch
-	// Lowest is the lowest block of its facts; readmodel.Never if none of them has a block.
-	Lowest uint64
-	// Rewrites reports whether the unit retracts records: all from block Lowest on.
+	// lowest is the lowest block of its facts; readmodel.Never if none of them has a block.
+	lowest uint64
+	// Rewrites reports whether the unit retracts records: all from block lowest on.
 	Rewrites bool
 }
 
@@ -53,7 +53,7 @@ type Unit struct {
 func (u *Unit) End() uint64 { return u.Facts.Last().Seq }
 
 // Ancestor is the block below the lowest one of the unit; the log may have no record of it.
-func (u *Unit) Ancestor() uint64 { return max(u.Lowest, 1) - 1 }
+func (u *Unit) Ancestor() uint64 { return max(u.lowest, 1) - 1 }
 
 // Units splits the batch after each boundary.
 func (b Batch) Units() (out []Unit) {
@@ -75,11 +75,11 @@ func (b Batch) Units() (out []Unit) {
 }
 
 func newUnit(facts Batch) Unit {
-	u := Unit{Facts: facts, Lowest: ^uint64(0)}
+	u := Unit{Facts: facts, lowest: ^uint64(0)}
 	for f := range facts.All() {
 		u.Rewrites = u.Rewrites || f.Sign < 0
 		if f.Kind == readmodel.LogRecord || f.Kind == readmodel.BlockRecord || f.Kind == readmodel.SampleRecord {
-			u.Lowest = min(u.Lowest, f.Log.Block)
+			u.lowest = min(u.lowest, f.Log.Block)
 		}
 	}
 	return u

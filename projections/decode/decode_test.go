@@ -262,7 +262,7 @@ func TestUnits(t *testing.T) {
 		var got []string
 		seq := uint64(0)
 		for _, u := range b.Units() {
-			got = append(got, fmt.Sprint(u.End(), u.Facts.Len(), u.Lowest, u.Rewrites))
+			got = append(got, fmt.Sprint(u.End(), u.Facts.Len(), u.lowest, u.Rewrites))
 			for f := range u.Facts.All() {
 				if seq++; f.Seq != seq {
 					t.Fatalf("in pieces of %d: seq %d instead of %d", size, f.Seq, seq)
