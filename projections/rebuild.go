@@ -139,8 +139,8 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 	return o.reaches(ctx, g, *seq)
 }
 
-// compareWithLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there is
-// no other check before the switch, and equality must hold for all of them.
+// compareWithLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there
+// is no other check before the switch, and equality must hold for all of them.
 func (o *Operator) compareWithLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
 	options := verify.Options{Progress: o.Progress}
 	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, g.vaults, g.without,

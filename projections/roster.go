@@ -154,10 +154,10 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 	return nil
 }
 
-// replaceOutdated provides a generation that represents the whole log. It acts if no generation is live, or if the live one
-// is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside the
-// live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out of
-// the API that was restored meanwhile.
+// replaceOutdated provides a generation that represents the whole log. It acts if no generation is live, or if the live
+// one is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside
+// the live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out
+// of the API that was restored meanwhile.
 func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin, l *list,
 	needed map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
@@ -242,7 +242,8 @@ func (p *Projections) stopKeepers(needed map[int32]generation, l *list) {
 }
 
 // startKeepers starts the missing keepers, and records which one has the live generation.
-func (p *Projections) startKeepers(ctx context.Context, needed map[int32]generation, live int32, ended chan<- struct{}) error {
+func (p *Projections) startKeepers(ctx context.Context, needed map[int32]generation, live int32,
+	ended chan<- struct{}) error {
 	r := &p.roster
 	for id, g := range needed {
 		if r.keepers[id] != nil {

@@ -27,8 +27,8 @@ var (
 	sqlSkippedBlock string
 )
 
-// listedKeys is the maximum number of keys in one list of a look-up. More keys need another look-up, because the engine parses queries
-// of up to 256 KiB only (max_query_size).
+// listedKeys is the maximum number of keys in one list of a look-up. More keys need another look-up, because the engine
+// parses queries of up to 256 KiB only (max_query_size).
 const listedKeys = 1000
 
 // read looks up the rows of lists for the keys that the state names, as far as a change above the ancestor can affect

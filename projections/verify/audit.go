@@ -33,7 +33,8 @@ func MarkIfBroken(ctx context.Context, pool *pgxpool.Pool, id int32, audit error
 		err = errors.New("it was dropped, or PostgreSQL does not have it; check `navlog projection list`")
 	}
 	if err != nil {
-		return fmt.Errorf("%v, and generation %d is not marked bad yet, retry: mark generation %d bad: %w", audit, id, id, err)
+		return fmt.Errorf("%v, and generation %d is not marked bad yet, retry: mark generation %d bad: %w", audit, id, id,
+			err)
 	}
 	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", audit, id)
 }

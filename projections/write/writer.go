@@ -117,8 +117,8 @@ func (w *Writer) Position() uint64 {
 	return w.Written()
 }
 
-// Written is the last seq of events, which may be after the position: an earlier writer may have crashed between its two
-// inserts.
+// Written is the last seq of events, which may be after the position: an earlier writer may have crashed between its
+// two inserts.
 func (w *Writer) Written() uint64 { return w.events.cursor.seq }
 
 // Built reports whether lists exists and is kept up to date.
