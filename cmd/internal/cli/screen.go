@@ -86,8 +86,8 @@ func (s *Screen) Terminal() io.Writer {
 	return nil
 }
 
-// discards reports whether the underlying stream is the null device. The runtime of Go opens it in the place of a stream
-// that was closed before the process began.
+// discards reports whether the underlying stream is the null device, which the runtime of Go also opens in the place of
+// a stream that was closed before the process began.
 func (s *Screen) discards() bool {
 	file, ok := s.raw.(*os.File)
 	if !ok {
