@@ -64,7 +64,7 @@ type list struct {
 	all    []generation
 	live   int32 // 0 if none is live
 	newest int32 // the highest existing id
-	// dropped are the ids of the generations that were dropped.
+	// dropped has the ids of generations that may have left a database.
 	dropped []int32
 	// refusal is the reason why the live generation cannot be written.
 	refusal error

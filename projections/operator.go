@@ -109,6 +109,9 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
+		if err := o.noteUndropped(ctx, &out[i]); err != nil {
+			return nil, err
+		}
 	}
 	noteUnwritten(out)
 	noteLeft(out)
@@ -153,6 +156,20 @@ func noteLeft(all []Generation) {
 				"continue with `navlog projection rebuild`, or drop it with `navlog projection drop %d`", g.ID)
 		}
 	}
+}
+
+// noteUndropped adds a note to a dropped generation whose database has tables. The list shows a drop before the database
+// is dropped, so the program may have ended between the two.
+func (o *Operator) noteUndropped(ctx context.Context, g *Generation) error {
+	if g.State != registry.Dropped {
+		return nil
+	}
+	tables, err := readmodel.Tables(ctx, o.conn, g.Database)
+	if len(tables) > 0 {
+		g.Note = fmt.Sprintf("dropped, but its database %s exists: unless it belongs to another deployment, drop it with "+
+			"`navlog projection drop %d`", g.Database, g.ID)
+	}
+	return err
 }
 
 // seq returns the position of a generation; nil if it lacks a table of this binary's schema, because the tables do not
@@ -252,11 +269,14 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 }
 
 // promote moves the pointer, in one transaction. over is the generation that was live when the caller decided; 0: none
-// was. If another one is live by now, a rollback, a rebuild or a projector decided later, and nothing is changed.
+// was. If a third one is live by now, a rollback, a rebuild or a projector decided later, and nothing is changed.
 func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string, over int32) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		live, err := q.LiveGeneration(ctx)
+		if err == nil && live.ID == id {
+			return nil
+		}
 		if err == nil && live.ID != over {
 			return fmt.Errorf("nothing was switched, because generation %d was made live meanwhile: check `navlog projection "+
 				"list`, and run this again", live.ID)

@@ -102,11 +102,6 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		}
 	}
 	err = promote(ctx, o.pool, id, registry.Building, over)
-	if err != nil { // a projector may have made it live since
-		if g, _, failed := o.find(ctx, id); failed == nil && g.State == registry.Live {
-			err = nil
-		}
-	}
 	out.Live = err == nil
 	return out, err
 }

@@ -2,7 +2,6 @@ package projections
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,8 +30,9 @@ func (l *list) surplus(keep int) int32 {
 }
 
 // retire drops a surplus generation, in the background: its writer here releases the lease when a later call sees the
-// list. If there is none, it completes a drop that was interrupted. Nothing is dropped unless the live generation
-// follows the log. Like `navlog projection drop`, it does not drop a generation that is read.
+// list. Nothing is dropped unless the live generation follows the log. Like `navlog projection drop`, it does not drop
+// a generation that is read. It retries a drop that failed after the list was changed, but completes none of another
+// process: a database with the same name may belong to another deployment.
 func (p *Projections) retire(ctx context.Context, l *list) {
 	r := &p.roster
 	if r.retiring != nil {
@@ -43,41 +43,24 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 			return
 		}
 	}
-	live := r.keepers[l.live]
-	if live == nil || live.fault() != nil || live.board.get().State != Following ||
+	live, id := r.keepers[l.live], l.surplus(p.config.Standbys)
+	if slices.Contains(l.dropped, r.unfinished) {
+		id = r.unfinished
+	}
+	if id == 0 || live == nil || live.fault() != nil || live.board.get().State != Following ||
 		time.Since(r.retried) < retryRetiring {
 		return
 	}
-	r.retiring = make(chan struct{})
+	r.retiring, r.unfinished = make(chan struct{}), 0
 	go func(ended chan struct{}) {
 		defer close(ended)
-		id, err := l.surplus(p.config.Standbys), error(nil)
-		if id == 0 {
-			id, err = p.interrupted(ctx, l)
-		}
-		if id != 0 && err == nil {
-			err = (&Operator{stores: p.stores}).Drop(ctx, id)
-		}
+		err := (&Operator{stores: p.stores}).Drop(ctx, id)
 		switch {
-		case err == nil && id != 0:
+		case err == nil:
 			p.log.Info("surplus generation dropped", "generation", id, "standbys", p.config.Standbys)
-		case err != nil && ctx.Err() == nil:
+		case ctx.Err() == nil:
+			r.unfinished = id
 			p.log.Warn("surplus generation not dropped, retrying", "generation", id, "error", err)
 		}
 	}(r.retiring)
-}
-
-// interrupted returns a dropped generation whose database still exists; 0 if there is none. The list shows the drop
-// first, so one that was interrupted, or that ClickHouse refused, leaves the database.
-func (p *Projections) interrupted(ctx context.Context, l *list) (int32, error) {
-	var databases []string
-	if err := p.conn.QueryRow(ctx, "SELECT groupArray(name) FROM system.databases").Scan(&databases); err != nil {
-		return 0, fmt.Errorf("list the databases of ClickHouse: %w", err)
-	}
-	for _, id := range l.dropped {
-		if slices.Contains(databases, p.clickhouse.Database(id)) {
-			return id, nil
-		}
-	}
-	return 0, nil
 }

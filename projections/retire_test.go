@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -54,9 +55,9 @@ func TestRetiringEnds(t *testing.T) {
 	<-p.roster.retiring
 }
 
-// TestInterruptedDropIsCompleted: a drop that ended between the list and the database, with the projector or because
-// ClickHouse refused it, is completed.
-func TestInterruptedDropIsCompleted(t *testing.T) {
+// TestFailedDropIsRetried: a drop that failed after the list was changed is completed. A dropped generation whose
+// database exists for another reason has a note, and its database stays: it may belong to another deployment.
+func TestFailedDropIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
@@ -64,18 +65,38 @@ func TestInterruptedDropIsCompleted(t *testing.T) {
 	for id, state := range map[int32]string{1: registry.Dropped, 2: registry.Dropped, 3: registry.Live} {
 		w.registered(t, id, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), state)
 	}
-	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
+	exists := func(id int32) bool {
+		tables, err := readmodel.Tables(t.Context(), w.conn, w.ch.Database(id))
+		must(t, err)
+		return len(tables) > 0
+	}
 	p, _ := w.projector(t)
 	start(t, p)
-	wait.Until(t, func() error {
-		tables, err := readmodel.Tables(t.Context(), w.conn, w.ch.Database(2))
-		if err == nil && len(tables) > 0 {
-			err = fmt.Errorf("dropped generation 2 has tables: %v", tables)
-		}
-		return err
-	})
 	reaches(t, p, s.Seq())
-	wantStates(t, w.operator(t), "1 dropped, 2 dropped, 3 live")
+	for _, id := range []int32{1, 2} {
+		must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(id)))
+	}
+	o := w.operator(t)
+	all, err := o.List(t.Context())
+	must(t, err)
+	for _, g := range all[:2] {
+		if !strings.Contains(g.Note, fmt.Sprintf("`navlog projection drop %d`", g.ID)) {
+			t.Errorf("generation %d has the note %q", g.ID, g.Note)
+		}
+	}
+	l := &list{live: 3, dropped: []int32{1, 2}}
+	q := &Projections{config: Config{Standbys: 1}, stores: o.stores}
+	q.log, q.roster.keepers = slog.New(slog.DiscardHandler), p.roster.keepers
+	for _, unfinished := range []int32{0, 2} {
+		q.roster.unfinished, q.roster.retried = unfinished, time.Time{}
+		q.retire(t.Context(), l)
+		if q.roster.retiring != nil {
+			<-q.roster.retiring
+		}
+		if !exists(1) || exists(2) == (unfinished == 2) {
+			t.Errorf("with %d unfinished, there are databases 1: %t, 2: %t", unfinished, exists(1), exists(2))
+		}
+	}
 }
 
 // TestUnwritten: a generation that its projector cannot write any more has a note with the reason in the list, and no

@@ -28,9 +28,10 @@ type roster struct {
 	// Why the keeper of the live generation ended, until another one is live.
 	fault error
 	// retiring is not nil while a generation is being dropped; it is closed at the end. retried is when the last drop
-	// ended.
-	retiring chan struct{}
-	retried  time.Time
+	// ended, and unfinished the generation whose drop failed: the list may show it as dropped already.
+	retiring   chan struct{}
+	retried    time.Time
+	unfinished int32
 }
 
 // live returns the board of the live generation.
