@@ -298,7 +298,11 @@ func (r *reader) poll(ctx context.Context) error {
 		switch {
 		case errors.Is(e.Err, context.DeadlineExceeded) && e.Topic == "":
 		case errors.Is(e.Err, kerr.OffsetOutOfRange):
-			if err := r.rewind(ctx, place{e.Topic, e.Partition}); err != nil {
+			err := r.rewind(ctx, place{e.Topic, e.Partition})
+			if errors.Is(err, errMoved) {
+				return r.follow(ctx)
+			}
+			if err != nil {
 				return err
 			}
 		default:
@@ -312,17 +316,25 @@ func (r *reader) poll(ctx context.Context) error {
 	r.d.metrics.setLag(r.lag()) // nothing counts as read before it is committed
 	switch err := r.d.accept(ctx, batches); {
 	case errors.Is(err, errMoved):
-		if r.next, err = r.positions(ctx); err != nil {
-			return err
-		}
-		r.seek(r.next)
+		return r.follow(ctx)
 	case err != nil:
 		return err
-	default:
-		for _, p := range batches {
-			r.next[p.place] = p.to
-		}
 	}
+	for _, p := range batches {
+		r.next[p.place] = p.to
+	}
+	r.d.metrics.setLag(r.lag())
+	return nil
+}
+
+// follow continues at the positions in PostgreSQL, which another dispatcher moved. What was fetched is read again.
+func (r *reader) follow(ctx context.Context) error {
+	next, err := r.positions(ctx)
+	if err != nil {
+		return err
+	}
+	r.next = next
+	r.seek(next)
 	r.d.metrics.setLag(r.lag())
 	return nil
 }
@@ -380,9 +392,9 @@ func aborts(r *kgo.Record) bool {
 // lookAhead reads the ends of the topics. While a transaction stays open, a reader gets neither records nor an error,
 // so only the ends show it.
 func (r *reader) lookAhead(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
+	limited, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
-	ends, err := r.watch.Ends(ctx)
+	ends, err := r.watch.Ends(limited)
 	if err != nil {
 		return err
 	}

@@ -116,6 +116,23 @@ func TestRewindOfAMovedPosition(t *testing.T) {
 	}
 }
 
+// If another dispatcher moves the positions while this one finds its own out of range, this one continues at the new ones.
+func TestPollAfterAMove(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	f.reader(d) // creates the positions
+	f.exec("UPDATE position SET next_offset = 8")
+	r := f.reader(d)
+	f.exec("UPDATE position SET next_offset = 0")
+	f.eventually("the reader is at the new positions", func() bool {
+		f.check(r.poll(t.Context()))
+		return r.next[place{chainlog.ReferralDeposits(testChain), 0}] == 0
+	})
+	if f.logged.String() != "" {
+		t.Errorf("it logged %s", f.logged)
+	}
+}
+
 // The lag counts only records that are written and not read yet: a partition whose end is before its position does not
 // reduce the lag of the others.
 func TestLag(t *testing.T) {
