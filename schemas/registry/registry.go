@@ -123,9 +123,10 @@ func (c Config) Validate() error {
 }
 
 // endsInPassword reports whether a special character of the password ended the host: the rest of the password is then a
-// part of the database's name or the fragment, and its beginning would be printed as the host.
+// part of the database's name, the query or the fragment, and its beginning would be printed as the host.
 func endsInPassword(u *url.URL) bool {
-	return u.Fragment != "" || strings.ContainsAny(strings.TrimPrefix(u.EscapedPath(), "/"), "/@")
+	return u.Fragment != "" || strings.ContainsAny(strings.TrimPrefix(u.EscapedPath(), "/"), "/@") ||
+		u.User == nil && strings.Contains(u.RawQuery, "@")
 }
 
 // Open returns a pool after it has checked that the server responds and has migrated the

@@ -60,7 +60,8 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 	for _, bad := range []string{"", "mysql://u:geheim@h/db", "postgres://", "host=h password=geheim",
 		"postgres://u:geheim@h:port/db", "://geheim",
 		// An unescaped character ends the host.
-		"postgres://u:p@geheim/x@h/db", "postgres://u@geheim/x/db", "postgres://u:1#geheim@h/db"} {
+		"postgres://u:p@geheim/x@h/db", "postgres://u@geheim/x/db", "postgres://u:1#geheim@h/db",
+		"postgres://u:1?geheim@h/db"} {
 		err := Config{URL: bad, MaxConns: 0}.Validate()
 		if err == nil || !strings.Contains(err.Error(), "postgres.url") ||
 			!strings.Contains(err.Error(), "postgres.maxConns is 0") {
