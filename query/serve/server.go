@@ -289,7 +289,8 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 
 // answer takes one request through the checks, always in this order: key, rate limit, body, parameters, look-up.
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
-	end := time.Now().Add(s.WriteTimeout)
+	began := time.Now()
+	end, limit := began.Add(s.WriteTimeout), began.Add(s.RequestTimeout)
 	r := s.request(w, hr)
 	var malformed error // reported after the checks that come first
 	r.query, malformed = url.ParseQuery(hr.URL.RawQuery)
@@ -304,7 +305,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	}
 	file := e.IsFile || r.format != ""
 	if e.Partner || file { // the others only wait for their slot and for the work that create limits
-		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
+		ctx, cancel := context.WithDeadline(r.Context, limit)
 		defer cancel()
 		r.Context = ctx
 	}
@@ -336,7 +337,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 		f, err = s.cached(r, h)
 	}
 	if errors.Is(err, errStreamed) {
-		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
+		ctx, cancel := context.WithDeadline(r.Context, limit)
 		defer cancel()
 		r.Context = ctx
 		f, err = s.stream(w, r, h, s.streams, s.WriteTimeout)

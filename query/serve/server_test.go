@@ -211,6 +211,23 @@ func long(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
+// TestTimeOfALongResponse: the time until a long response begins is counted from the request on, as for all others. If
+// it were counted from the moment at which the response is known to be long, the connection could end before an error
+// is sent.
+func TestTimeOfALongResponse(t *testing.T) {
+	var called []time.Time
+	var limit time.Time
+	c := startAPI(t, 1, serve.Route{Path: "/long", Expensive: serve.Always, Get: func(r *serve.Request) (*serve.Answer, error) {
+		called = append(called, time.Now())
+		limit, _ = r.Context.Deadline()
+		return long(r)
+	}})
+	c.Serve("/long").JSON(t)
+	if len(called) != 2 || limit.IsZero() || limit.After(called[0].Add(c.Server.RequestTimeout)) {
+		t.Errorf("called at %v, the second time until %v", called, limit)
+	}
+}
+
 // TestStreams: the ETag of a long response is made from its inputs, because its bytes are not known before they are
 // sent.
 func TestStreams(t *testing.T) {

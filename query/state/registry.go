@@ -63,7 +63,7 @@ func (w *Watcher) watchRegistry(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if was.Known && (was.served != now.served || was.building != now.building) {
+		if was.served != now.served || was.building != now.building {
 			w.notify()
 		}
 		if now.Err != nil && was.Err == nil {
