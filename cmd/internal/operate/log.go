@@ -17,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -258,7 +259,8 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 // kafkaPatience is the time limit for the first response of the brokers; a Kafka client retries forever.
 const kafkaPatience = 15 * time.Second
 
-// ReachKafka fails if the brokers do not respond in time; a Kafka client retries forever.
+// ReachKafka fails if no broker responds in time; a Kafka client retries forever. It calls all brokers at once: Ping calls
+// one after the other, so that one that accepts a connection and does not respond takes the time of the others.
 func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
@@ -268,7 +270,21 @@ func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	err = client.Ping(limited)
+	brokers := client.SeedBrokers()
+	answers := make(chan error, len(brokers))
+	for _, b := range brokers {
+		go func() {
+			request := kmsg.NewPtrMetadataRequest()
+			request.Topics = []kmsg.MetadataRequestTopic{} // none
+			_, err := b.Request(limited, request)
+			answers <- err
+		}()
+	}
+	for range brokers {
+		if err = <-answers; err == nil {
+			return nil
+		}
+	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	} else if limited.Err() != nil {
