@@ -418,10 +418,21 @@ func TestPortsFollowTheConfiguration(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("%s listens on %v, and its container has %v", program, want, got)
 		}
+		// The Service is headless, so its clients connect to the container's port.
+		if s := get[*core.Service](t, r, "Service", "navlog-"+program+"-ops"); s.Spec.Ports[0].Port != 9100 {
+			t.Errorf("%s listens on 9100, and its Service has %v", program, s.Spec.Ports)
+		}
 	}
-	values["config"] = map[string]any{"ops": map[string]any{"listen": ""}}
-	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "config.ops.listen must name a port") {
-		t.Errorf("without a port for probes: %v", err)
+	for _, listen := range []string{"", "10.0.0.1", "0.0.0.0:", "0.0.0.0:0", "0.0.0.0:999999"} {
+		values["config"] = map[string]any{"ops": map[string]any{"listen": listen}}
+		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "config.ops.listen must name a port") {
+			t.Errorf("with probes at %q: %v", listen, err)
+		}
+	}
+	values = valuesOf(t, "minimal")
+	values["serve"] = map[string]any{"env": map[string]any{"NAVLOG_HTTP_LISTEN": "0.0.0.0:9000"}}
+	if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), "set config.http.listen") {
+		t.Errorf("with a port in the environment: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ navlog.yaml: |
 
 {{/* The port on which a program listens: dict "root" "section", which is http or ops. */}}
 {{- define "navlog.port" -}}
-{{- $port := regexFind "[1-9][0-9]*$" (dig .section "listen" "" .root.Values.config) }}
+{{- $port := regexFind ":[1-9][0-9]{0,4}$" (dig .section "listen" "" .root.Values.config) | trimPrefix ":" }}
 {{- required (printf "config.%s.listen must name a port: services and probes use it" .section) $port }}
 {{- end }}
 
@@ -160,6 +160,7 @@ only where partners may rotate.
 {{- end }}
 {{- end }}
 {{- range $key, $value := .values.env }}
+{{- if has $key (list "NAVLOG_HTTP_LISTEN" "NAVLOG_OPS_LISTEN") }}{{ fail (printf "%s.env.%s: set config.http.listen or config.ops.listen, because services and probes use the port" $.name $key) }}{{ end }}
 - name: {{ $key }}
   value: {{ $value | quote }}
 {{- end }}
