@@ -13,6 +13,7 @@ import (
 
 const (
 	folderPrefix = "navlog-test-"
+	memory       = "/dev/shm"
 	// enoughMemory is how much must be free before engines keep their data in memory: bytes. The engines of the largest
 	// package write less than one gigabyte, and three packages run at a time.
 	enoughMemory = 4 << 30
@@ -23,12 +24,14 @@ const (
 // up to some hundred files, and ext4 searches long for an inode that was not deleted recently. The folder is open to
 // other users, because PostgreSQL started by root runs as another user.
 func newFolder() (string, error) {
-	parent := os.TempDir()
-	if runtime.GOOS == "linux" && isMemory("/dev/shm", enoughMemory) {
-		parent = "/dev/shm"
+	for _, parent := range []string{os.TempDir(), memory} {
+		if err := removeLeft(parent); err != nil {
+			return "", err
+		}
 	}
-	if err := removeLeft(parent); err != nil {
-		return "", err
+	parent := os.TempDir()
+	if runtime.GOOS == "linux" && isMemory(memory, enoughMemory) {
+		parent = memory
 	}
 	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folderPrefix, os.Getpid()))
 	if err != nil {
@@ -66,9 +69,11 @@ func removeLeft(parent string) error {
 	return nil
 }
 
-// locked reports whether an engine in a folder directly inside dir still runs.
+// locked reports whether an engine in a folder inside dir still runs; those of a cluster are one folder deeper.
 func locked(dir string) bool {
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", "lock"))
+	deeper, _ := filepath.Glob(filepath.Join(dir, "*", "*", "lock"))
+	locks = append(locks, deeper...)
 	for _, path := range locks {
 		f, err := os.Open(path)
 		if err != nil {

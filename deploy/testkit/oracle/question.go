@@ -26,6 +26,7 @@ type Answer struct {
 	links map[string]int
 	// Values of X-Indexed-Block and X-Indexed-Seq. Empty expected values are not compared.
 	block, seq string
+	id         string // of the request, which an error names
 
 	// The rest is not compared.
 
@@ -33,7 +34,6 @@ type Answer struct {
 	Generation string
 	// Patient: it has Retry-After.
 	Patient bool
-	id      string // of the request
 }
 
 // Seq returns the seq of the log that the answer is about, or 0 if the answer has none.
