@@ -158,8 +158,8 @@ func noteLeft(all []Generation) {
 	}
 }
 
-// noteUndropped adds a note to a dropped generation whose database has tables. The list shows a drop before the database
-// is dropped, so the program may have ended between the two.
+// noteUndropped adds a note to a dropped generation whose database has tables. The list shows a drop before the
+// database is dropped, so the program may have ended between the two.
 func (o *Operator) noteUndropped(ctx context.Context, g *Generation) error {
 	if g.State != registry.Dropped {
 		return nil

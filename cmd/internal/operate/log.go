@@ -259,8 +259,8 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 // kafkaPatience is the time limit for the first response of the brokers; a Kafka client retries forever.
 const kafkaPatience = 15 * time.Second
 
-// ReachKafka fails if no broker responds in time; a Kafka client retries forever. It calls all brokers at once: Ping calls
-// one after the other, so that one that accepts a connection and does not respond takes the time of the others.
+// ReachKafka fails if no broker responds in time; a Kafka client retries forever. It calls all brokers at once: Ping
+// calls one after the other, so that one that accepts a connection and does not respond takes the time of the others.
 func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
