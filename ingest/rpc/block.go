@@ -120,7 +120,7 @@ func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 // rejects that because there are too many, or does not respond, it takes them from the receipts. After a timeout it
 // reads the receipts first for a while: at the head, a node that is silent at eth_getLogs would cost 30 s a block.
 func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
-	silent := n.health.look().logs.until.After(n.health.now())
+	silent := n.health.silent()
 	if silent {
 		if all, err := n.receipts(ctx, h); err == nil {
 			return ours(all, addresses), nil
@@ -128,7 +128,6 @@ func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address
 	}
 	logs, err := n.logsByHash(ctx, h, addresses)
 	refusal := refusalOf(ctx, err).kind
-	n.health.readLogs(refusal == unanswered, err)
 	if silent || !refusal.splits() {
 		return logs, err
 	}

@@ -1,9 +1,20 @@
 package rpc
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/schemas/event"
@@ -13,7 +24,7 @@ import (
 // 30 s each time: it is called again at longer and longer intervals, so that ingest keeps up with the chain.
 func TestBlocksOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	const every, blocks = 2 * time.Second, 900
-	for level, most := range map[proof.Level]int{proof.Headers: 10, proof.None: 10} {
+	for _, level := range []proof.Level{proof.Headers, proof.None} {
 		chain, f := newFakeChain(t, 43, blocks, sparse), newFakeTime()
 		n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
 		t.Cleanup(n.close)
@@ -36,29 +47,123 @@ func TestBlocksOfANodeThatIsSilentAboutLogs(t *testing.T) {
 		if logs != len(chain.truth()) {
 			t.Errorf("proof %s: %d logs of %d", level, logs, len(chain.truth()))
 		}
-		if timeouts() > most || behind > 2*callTimeout {
+		if timeouts() > 10 || behind > 2*callTimeout {
 			t.Errorf("proof %s: %d timeouts, and the last block is read %s late", level, timeouts(), behind)
 		}
 	}
 }
 
-// A node that is silent at eth_getLogs does not show whether it has old logs. Its ranges show that they cannot be read,
-// and its blocks are read by their receipts.
+// A node that is silent at eth_getLogs does not show whether it has old logs. Its blocks are read by their receipts, and
+// further timeouts are avoided.
 func TestHistoryOfANodeThatIsSilentAboutLogs(t *testing.T) {
-	chain := newFakeChain(t, 43, 3, func(*rand.Rand, int) int { return 2 })
+	chain := newFakeChain(t, 43, 40, func(_ *rand.Rand, i int) int { return i % 3 })
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	timeouts := silentAbove(n, 0, func() {})
-	j := &job{at: 1, to: 3, recordFrom: 4, headersFrom: 4}
-	for try := 1; !j.done() && try <= 20; try++ {
-		if err := r.run(t.Context(), n, j); err != nil && refusalOf(t.Context(), err).kind != unanswered {
-			t.Fatal(err)
-		}
+	j := &job{at: 1, to: 40, recordFrom: 400, headersFrom: 400}
+	if err := r.run(t.Context(), n, j); err != nil {
+		t.Fatal(err)
 	}
 	var logs []*event.Log
 	for _, p := range j.parts {
 		logs = append(logs, p.Logs...)
 	}
-	if !j.done() || len(logs) != len(chain.truth()) {
+	if !j.done() || len(logs) != len(chain.truth()) || timeouts() != 1 {
 		t.Errorf("%d of %d logs, up to block %d, after %d timeouts", len(logs), len(chain.truth()), j.at-1, timeouts())
 	}
+}
+
+// A node that has pruned the logs of old blocks, with or without their receipts, returns none for any of their ranges.
+// It is not believed, however often the call that would show this hangs or fails.
+func TestPrunedNodeThatHangs(t *testing.T) {
+	for name, failure := range map[string]error{
+		"hangs":          context.DeadlineExceeded,
+		"internal error": &rpcError{Code: -32603, Message: "internal error"},
+	} {
+		for _, failures := range []int{0, 1, 4, 20} {
+			for _, receiptsFrom := range []uint64{0, 900} {
+				chain := newFakeChain(t, 17, 1000, func(*rand.Rand, int) int { return 3 })
+				chain.pruned = receiptsFrom
+				chain.spoil = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+					return slices.DeleteFunc(logs, func(l *types.Log) bool { return l.BlockNumber < 900 })
+				}
+				f := newFakeTime()
+				r, n := chain.farBelow(proof.Headers).reader, newNode(Endpoint{URL: chain.url}, "fake", f.clock(),
+					newCallMetrics(newRegistry()))
+				t.Cleanup(n.close)
+				failing(n, failures, failure)
+				j := &job{at: 1, to: 800, recordFrom: 4000, headersFrom: 4000}
+				var err error
+				for tries := 0; !j.done() && !isUnproven(err) && tries < 50; tries++ {
+					err = r.run(t.Context(), n, j)
+					f.pass(longestSilence)
+				}
+				got, want := 0, 0
+				for _, p := range j.parts {
+					got += len(p.Logs)
+				}
+				for _, l := range chain.truth() {
+					if l.BlockNumber < j.at {
+						want++
+					}
+				}
+				if got != want || !isUnproven(err) && !j.done() {
+					t.Errorf("%s, %d times, receipts from block %d: %d of %d logs below block %d, error %v", name, failures,
+						receiptsFrom, got, want, j.at, err)
+				}
+			}
+		}
+	}
+}
+
+// A node that refuses to return all logs of a block has old logs if a range returns one that its receipts prove. Then its
+// ranges are read, even if that range failed once.
+func TestHistoryOfANodeThatRequiresAddresses(t *testing.T) {
+	chain, failures := newFakeChain(t, 43, 1000, func(*rand.Rand, int) int { return 1 }), 1
+	chain.refuse = func(q fakeQuestion) *fakeRefusal {
+		switch {
+		case q.all && q.logs >= 0:
+			return &fakeRefusal{code: -32701, message: "Please specify an address in your request"}
+		case !q.all && failures > 0:
+			failures--
+			return &fakeRefusal{code: -32603, message: "internal error"}
+		}
+		return nil
+	}
+	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
+	j := &job{at: 1, to: 1000, recordFrom: 4000, headersFrom: 4000}
+	if err := r.run(t.Context(), n, j); err == nil || j.at != 1 {
+		t.Errorf("blocks up to %d are believed before the node was checked, error %v", j.at-1, err)
+	}
+	if err := r.run(t.Context(), n, j); err != nil {
+		t.Fatal(err)
+	}
+	if calls := chain.asked("eth_getLogs"); !j.done() || calls > 20 {
+		t.Errorf("1000 blocks took %d calls", calls)
+	}
+}
+
+// failing makes the next calls for the logs of a block by its hash fail.
+func failing(n *Node, calls int, failure error) {
+	real := n.http.client.Transport
+	n.http.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte("blockHash")) || calls == 0 {
+			return real.RoundTrip(r)
+		}
+		calls--
+		answer, is := errors.AsType[*rpcError](failure)
+		if !is {
+			return nil, failure
+		}
+		var q struct{ ID json.RawMessage }
+		if err := json.Unmarshal(body, &q); err != nil {
+			return nil, err
+		}
+		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, q.ID, answer.Code, answer.Message)
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+	})
 }

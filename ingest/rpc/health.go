@@ -284,6 +284,9 @@ func (h *health) readLogs(silent bool, err error) {
 	}
 }
 
+// silent reports whether eth_getLogs rests after a timeout.
+func (h *health) silent() bool { return h.look().logs.until.After(h.now()) }
+
 // answers reports whether an error came from a node that works: it rejected this call, but may serve another one.
 func answers(err error) bool {
 	if refused(err) || errors.Is(err, errAnswerTooLong) || missing(err) {

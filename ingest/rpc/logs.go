@@ -46,13 +46,14 @@ func (n *Node) logsOfRange(
 }
 
 // logsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
-// or, if there are none, from all.
+// or, if there are none, from all. It notes whether the node is silent.
 func (n *Node) logsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	filter := map[string]any{"blockHash": h.Hash}
 	if len(addresses) > 0 {
 		filter["address"] = addresses
 	}
 	a, err := n.logs(ctx, maxAnswer, filter)
+	n.health.readLogs(refusalOf(ctx, err).kind == unanswered, err)
 	if err != nil {
 		return nil, err
 	}

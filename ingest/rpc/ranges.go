@@ -153,7 +153,9 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	end := j.to
 	if from := min(j.headersFrom, j.recordFrom); j.at < from {
 		end = min(end, from-1)
-		if err := r.vouch(ctx, n, j.at); err != nil {
+		if err := r.vouch(ctx, n, j.at); errors.Is(err, errSilent) {
+			return r.readByHash(ctx, n, j)
+		} else if err != nil {
 			return nil, err
 		}
 	} else if len(j.headers) == 0 {
@@ -193,9 +195,13 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 // vouchTries is how many headers are read at most to find a block that has logs.
 const vouchTries = 4
 
+// errSilent means that the check of a node is still open because it is silent at eth_getLogs.
+var errSilent = errors.New("the endpoint is silent at eth_getLogs")
+
 // vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
 // for any range, and no header would reveal this. The first block with a bloom in the range must have a log, from any
-// contract. Each node is checked once, which costs two calls.
+// contract. Each node is checked once, which usually costs two calls. Until a silent node responds, vouch returns
+// errSilent: the blocks must be read by their hashes, so that their blooms prove the logs without further timeouts.
 func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	if r.proof == proof.None {
 		return nil
@@ -205,6 +211,9 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	defer l.vouching.Unlock()
 	if l.vouches == 0 {
 		return nil
+	}
+	if n.health.silent() {
+		return errSilent
 	}
 	h, err := n.ByNumber(ctx, at)
 	if err != nil {
@@ -218,11 +227,20 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 		return nil
 	}
 	logs, err := n.logsByHash(ctx, h, nil)
+	if refusalOf(ctx, err).kind == unclear { // for example, it requires an address, or accepts no hash
+		if logs, err = n.proveAll(ctx, h, nil, nil); err != nil {
+			return err
+		}
+		var a *answer
+		a, err = n.logsOfRange(ctx, maxAnswer, at, at, []common.Address{common.Address(logs[0].Address)})
+		if err == nil {
+			logs = a.logs
+		}
+	}
 	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
-	case refusal == unclear, refusal == unanswered: // in any case, the range will show it
-		l.vouches--
-		return nil
+	case refusal == unanswered:
+		return errSilent
 	case err != nil:
 		return err
 	case len(logs) == 0:
