@@ -84,8 +84,8 @@ func (n *Node) prove(
 
 // proveAll returns the vaults' logs in a block, and proves that there are no more: all logs of the block, from every
 // contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
-// called again, since one address may stand for several backends, and then for the receipts, which nodes do not take
-// from the same index.
+// called again, since one address may stand for several backends, and then by the other method: nodes do not take
+// receipts from the same index.
 func (n *Node) proveAll(
 	ctx context.Context, h *Header, vaults []common.Address, have []*event.Log,
 ) ([]*event.Log, error) {
@@ -96,7 +96,7 @@ func (n *Node) proveAll(
 		return have, nil
 	}
 	var why string
-	for _, read := range []func(context.Context, *Header) ([]*event.Log, error){n.allLogs, n.allLogs, n.receipts} {
+	for _, read := range []func(context.Context, *Header) ([]*event.Log, error){n.allLogs, n.allLogs, n.otherLogs} {
 		all, err := read(ctx, h)
 		switch {
 		case err != nil && why == "":
@@ -116,22 +116,34 @@ func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 	return n.logsIn(ctx, h, nil)
 }
 
+// otherLogs reads all logs of a block by the method that allLogs did not prefer.
+func (n *Node) otherLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
+	if n.health.silent() {
+		return n.logsByHash(ctx, h, nil)
+	}
+	return n.receipts(ctx, h)
+}
+
 // logsIn reads the logs of a block by its hash, from the given addresses or, if there are none, from all. If the node
 // rejects that because there are too many, or does not respond, it takes them from the receipts. After a timeout it
 // reads the receipts first for a while: at the head, a node that is silent at eth_getLogs would cost 30 s a block.
 func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
+	var all []*event.Log
+	var why error
 	silent := n.health.silent()
 	if silent {
-		if all, err := n.receipts(ctx, h); err == nil {
+		if all, why = n.receipts(ctx, h); why == nil {
 			return ours(all, addresses), nil
 		}
 	}
 	logs, err := n.logsByHash(ctx, h, addresses)
 	refusal := refusalOf(ctx, err).kind
-	if silent || !refusal.splits() {
+	if !refusal.splits() {
 		return logs, err
 	}
-	all, why := n.receipts(ctx, h)
+	if !silent {
+		all, why = n.receipts(ctx, h)
+	}
 	switch {
 	case why == nil:
 		return ours(all, addresses), nil
@@ -158,7 +170,7 @@ func (n *Node) OneBlock(
 		return n.prove(ctx, h, vaults, nil)
 	}
 	logs, err = n.logsIn(ctx, h, vaults)
-	if refusalOf(ctx, err).kind.splits() {
+	if errors.Is(err, errOverLimit) || refusalOf(ctx, err).kind.splits() {
 		logs, err = n.vaultByVault(ctx, h, vaults, level)
 	}
 	return logs, false, err

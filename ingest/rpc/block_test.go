@@ -167,3 +167,54 @@ func failing(n *Node, calls int, failure error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 	})
 }
+
+// A block with more logs than the node returns is read vault by vault at each level of proof, also while eth_getLogs
+// rests after a timeout, and whatever the receipts fail with.
+func TestGiantBlockWithoutReceipts(t *testing.T) {
+	for name, receipts := range map[string]fakeRefusal{
+		"pruned":       {code: 4444, message: "pruned history unavailable"},
+		"no method":    {code: -32601, message: "the method does not exist"},
+		"out of order": {status: http.StatusServiceUnavailable},
+	} {
+		for _, level := range []proof.Level{proof.None, proof.Headers} {
+			for _, silent := range []bool{false, true} {
+				chain := newFakeChain(t, 17, 3, func(*rand.Rand, int) int { return 6 })
+				both := slices.DeleteFunc(chain.truth(), func(l *event.Log) bool { return l.BlockNumber != 2 })
+				chain.refuse = func(q fakeQuestion) *fakeRefusal {
+					switch {
+					case q.logs == -1:
+						return &receipts
+					case q.logs >= len(both):
+						return &fakeRefusal{code: limitExceeded, message: "query returned more than 10000 results"}
+					}
+					return nil
+				}
+				n := chain.dial()
+				h, err := n.ByNumber(t.Context(), 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.health.readLogs(silent, context.DeadlineExceeded)
+				logs, _, err := n.OneBlock(t.Context(), h, fakeVaults, level)
+				if err != nil || len(logs) != len(both) {
+					t.Errorf("receipts %s, proof %s, silent %t: %d logs of %d, %v", name, level, silent, len(logs), len(both), err)
+				}
+			}
+		}
+	}
+}
+
+// While eth_getLogs rests, the logs of a block whose receipts lack some are read by hash.
+func TestIncompleteReceiptsOfASilentNode(t *testing.T) {
+	chain := newFakeChain(t, 17, 3, func(*rand.Rand, int) int { return 6 })
+	n := chain.dial()
+	h, err := n.ByNumber(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.health.readLogs(true, context.DeadlineExceeded)
+	chain.emptyReceipts = true
+	if logs, proven, err := n.OneBlock(t.Context(), h, fakeVaults, proof.Headers); err != nil || len(logs) == 0 {
+		t.Errorf("%d logs, proven %t, %v", len(logs), proven, err)
+	}
+}

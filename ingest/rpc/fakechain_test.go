@@ -44,6 +44,8 @@ type fakeChain struct {
 	noBatches bool
 	// pruned is the first block whose receipts are available.
 	pruned uint64
+	// emptyReceipts makes all receipts empty lists.
+	emptyReceipts bool
 }
 
 type fakeBlock struct {
@@ -232,6 +234,9 @@ func (c *fakeChain) receipts(hash string) (any, *fakeRefusal) {
 		if refusal := c.refuse(q); refusal != nil {
 			return nil, refusal
 		}
+	}
+	if c.emptyReceipts {
+		return []any{}, nil
 	}
 	return []any{map[string]any{"logs": fakeJSON(b.logs)}}, nil
 }
