@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -188,6 +189,51 @@ func TestChangedAmountIsFound(t *testing.T) {
 		if report.Wrong != wrong || report.Proven != report.Blocks-wrong || left.Load() >= fails {
 			t.Errorf("with a wrong node and an honest one that fails %d times: %+v", fails, report)
 		}
+	}
+	// What an endpoint found also counts if it fails from then on, as the other one always does.
+	var found atomic.Bool
+	block := fmt.Sprintf(`"0x%x"`, victim.GetBlockHash())
+	busy := func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		return nil, errors.New("busy"), method == "eth_getBlockReceipts" && string(params[0]) == block
+	}
+	once := func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		_, err, concerned := busy(method, params, truth)
+		if concerned && found.Swap(true) {
+			return nil, err, true
+		}
+		return changing(victim, true)(method, params, truth)
+	}
+	r.config.RPC = rpc.Endpoints(r.liar(once).URL, r.liar(busy).URL)
+	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Proven != report.Blocks-1 {
+		t.Errorf("with a node that returns wrong receipts and then fails: %+v", report)
+	}
+}
+
+// A run that is interrupted while an endpoint may still refute what another one found has no result.
+func TestInterruptedProofOfReceipts(t *testing.T) {
+	sequential(t)
+	r := withFinalLogs(t)
+	r.index()
+	_, live := r.log()
+	live = slices.DeleteFunc(live, func(rec *event.Record) bool { return rec.GetLog() == nil })
+	last := fmt.Sprintf(`"0x%x"`, live[0].GetLog().GetBlockHash()) // the lowest block is proven last
+	ctx, interrupt := context.WithCancel(r.ctx)
+	defer interrupt()
+	forked := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return nil, nil, method == "eth_getBlockByHash" && string(params[0]) == last
+	})
+	hanging := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getBlockReceipts" || string(params[0]) != last {
+			return nil, nil, false
+		}
+		interrupt()
+		return nil, errHangUp, true
+	})
+	r.config.RPC, r.config.RangesInFlight = rpc.Endpoints(forked.URL, hanging.URL), 1
+	report, err := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)).
+		ProveReceipts(ctx, operate.ReceiptsOptions{})
+	if report != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted run reports %+v, error %v", report, err)
 	}
 }
 

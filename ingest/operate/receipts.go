@@ -232,18 +232,16 @@ func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bo
 	return nil
 }
 
-// fromAny calls ask with an endpoint and, after an error, with the others, a few times each. last is true for the last
-// call.
-func (p *receiptsProof) fromAny(ctx context.Context, ask func(n *rpc.Node, last bool) error) error {
+// fromAny calls ask with an endpoint and, after an error, with the others, a few times each.
+func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
 	const each = 3
 	var wait rpc.Backoff
 	for try := 1; ; try++ {
-		last := try == each*p.Endpoints
 		n, err := p.Nodes.Current(ctx)
 		if err == nil {
-			err = ask(n, last)
+			err = ask(n)
 		}
-		if err == nil || ctx.Err() != nil || rpc.Refused(err) || last {
+		if err == nil || ctx.Err() != nil || rpc.Refused(err) || try == each*p.Endpoints {
 			return err
 		}
 		p.Nodes.Next()
@@ -258,7 +256,8 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(n *rpc.Node, last 
 // again.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
 	judge := func(n *rpc.Node) error { return p.judge(ctx, n, b) }
-	return p.fromAny(ctx, func(n *rpc.Node, last bool) error {
+	var wrong *Finding // the last verdict while an endpoint failed that may prove the block
+	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		var found *Finding
 		err := judge(n)
 		if err == nil {
@@ -269,10 +268,15 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 			p.note(b, found, confirmed)
 			return nil
 		}
-		if !errors.As(err, &found) && !last {
+		if !errors.As(err, &found) {
 			return err
 		}
-		_, refuted, err := p.settle(ctx, n, err, judge, func(f *Finding) bool { return f.Wrong && !last })
+		_, refuted, err := p.settle(ctx, n, err, judge, func(f *Finding) bool {
+			if f.Wrong {
+				wrong = f
+			}
+			return f.Wrong
+		})
 		if found = nil; err != nil && !errors.As(err, &found) {
 			return err
 		}
@@ -280,12 +284,16 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 		p.note(b, found, false) // if another endpoint proves the block, its hash rests only on that one
 		return nil
 	})
+	if err != nil && wrong != nil && ctx.Err() == nil {
+		p.note(b, wrong, false)
+		return nil
+	}
+	return err
 }
 
-// settle decides about a block that n did not prove but returned err for. It calls the other endpoints until one proves
-// it, by; refuted are then the findings of those before it. Otherwise it returns the verdict of all as a *Finding, or
-// another error: if none has a finding, or if waits returns true for the verdict while an endpoint fails that may prove
-// the block later.
+// settle calls the other endpoints about a block for which n returned err. by is the endpoint that proved it, refuted
+// are the findings before. If none proves it, the error is the verdict of all, a *Finding. If waits returns true and an
+// endpoint that may prove it fails, the error is another one, and the caller tries again.
 func (l Log) settle(ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
 	waits func(*Finding) bool) (by *rpc.Node, refuted []*Finding, _ error) {
 	var findings []*Finding
@@ -306,7 +314,10 @@ func (l Log) settle(ctx context.Context, n *rpc.Node, err error, prove func(*rpc
 		}
 		judged(err)
 	}
-	if len(findings) == 0 || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if len(findings) == 0 {
 		return nil, nil, err
 	}
 	// the first finding against the log, even if others cannot prove anything, or else the first one
@@ -475,7 +486,7 @@ func differs(ours []digest, chain []*event.Log) string {
 // blocks on the way. chosen are highest first.
 func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	var anchor *rpc.Header
-	err := p.fromAny(ctx, func(n *rpc.Node, _ bool) error {
+	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		tip, err := n.Latest(ctx)
 		if err != nil {
 			return err
@@ -494,7 +505,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	for left := chosen; ; {
 		p.progress.Report("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
 		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
-		err := p.fromAny(ctx, func(n *rpc.Node, _ bool) error {
+		err := p.fromAny(ctx, func(n *rpc.Node) error {
 			headers, err := n.FullHeaders(ctx, first, number)
 			if err != nil {
 				return err
