@@ -32,12 +32,14 @@ const (
 	// calls only. One that fails at one call in a hundred rests a second each time.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
-	longestSilence  = 10 * time.Minute // of an endpoint that is silent only at eth_getLogs
 	soundAfter      = 8
 	// A rate-limited endpoint that does not say for how long rests, too, twice as long each time until it responds.
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
 	longestPause    = 5 * time.Minute // even if Retry-After is longer; if it is shorter, firstLimitPause
+	// An endpoint that is silent only at eth_getLogs is called again less and less often, because each timeout takes as
+	// long as callTimeout, while the receipts serve.
+	longestSilence = 10 * time.Minute
 	// shortPause is the longest pause that is waited for; during a longer one another endpoint is used.
 	shortPause = 2 * time.Second
 
@@ -279,7 +281,7 @@ func (h *health) readLogs(silent bool, err error) {
 	switch now := h.now(); {
 	case err == nil:
 		h.logs = rest{}
-	case silent && !h.logs.until.After(now): // otherwise another call was silent with it
+	case silent && !h.logs.until.After(now): // otherwise another call timed out at the same time
 		h.logs.begin(now, callTimeout, longestSilence, err)
 	}
 }

@@ -795,7 +795,6 @@ func TestHangsOfAnyLength(t *testing.T) {
 			const blocks = 1_000_000
 			without, _ := r.timeouts(r.dial(), blocks, errors.New("connection reset"), hangs())
 			calls, timeouts := r.timeouts(r.dial(), blocks, errHung, hangs())
-
 			if calls > 2*without {
 				t.Errorf("%d calls, %d of them timeouts, but %d if they fail at once", calls, timeouts, without)
 			}
