@@ -119,7 +119,7 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
 # found nothing for a long time; RACE=./... runs all of them. Those that take longest come first.
-RACE ?= ./query ./ingest ./dispatch ./projections ./projections/write ./query/ask ./query/state ./ingest/writer ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
+RACE ?= ./ingest ./query ./dispatch ./projections ./projections/write ./ingest/rpc ./query/ask ./query/serve ./query/state ./ingest/writer ./query/access ./query/health ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
 beside-race: # the packages that neither race nor stories runs: first the two that take longest, then those with long tests
 	@go list ./query/oracle ./projections/verify $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
