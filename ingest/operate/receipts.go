@@ -255,33 +255,30 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 // wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried
 // again.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
-	judge := func(n *rpc.Node) error { return p.judge(ctx, n, b) }
-	var wrong *Finding // the last verdict while an endpoint failed that may prove the block
+	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
+		err := p.judge(ctx, n, b)
 		var found *Finding
-		err := judge(n)
-		if err == nil {
-			confirmed := false
-			if confirm {
-				found, confirmed = p.confirm(ctx, n, b)
-			}
-			p.note(b, found, confirmed)
-			return nil
-		}
-		if !errors.As(err, &found) {
+		if err != nil && !errors.As(err, &found) {
 			return err
 		}
-		_, refuted, err := p.settle(ctx, n, err, judge, func(f *Finding) bool {
-			if f.Wrong {
-				wrong = f
+		confirmed := false
+		if found == nil && confirm {
+			found, confirmed = p.confirm(ctx, n, b)
+		} else if found != nil { // if another endpoint proves the block, its hash rests only on that one
+			by, findings, open := p.byOthers(ctx, n, err, func(other *rpc.Node) error { return p.judge(ctx, other, b) })
+			if ctx.Err() != nil {
+				return ctx.Err() // a verdict needs all endpoints
 			}
-			return f.Wrong
-		})
-		if found = nil; err != nil && !errors.As(err, &found) {
-			return err
+			if found = verdict(findings); by != nil {
+				p.mislead(findings)
+				found = nil
+			} else if open && found.Wrong {
+				wrong = found
+				return fmt.Errorf("an endpoint fails that may prove block %d", b.number)
+			}
 		}
-		p.mislead(refuted)
-		p.note(b, found, false) // if another endpoint proves the block, its hash rests only on that one
+		p.note(b, found, confirmed)
 		return nil
 	})
 	if err != nil && wrong != nil && ctx.Err() == nil {
@@ -291,12 +288,12 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 	return err
 }
 
-// settle calls the other endpoints about a block for which n returned err. by is the endpoint that proved it, refuted
-// are the findings before. If none proves it, the error is the verdict of all, a *Finding. If waits returns true and an
-// endpoint that may prove it fails, the error is another one, and the caller tries again.
-func (l Log) settle(ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
-	waits func(*Finding) bool) (by *rpc.Node, refuted []*Finding, _ error) {
-	var findings []*Finding
+// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have
+// answered. findings are the verdicts against the block, that of n included if it is one. open reports whether an
+// endpoint failed, and so may prove the block later.
+func (l Log) byOthers(
+	ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
+) (by *rpc.Node, findings []*Finding, open bool) {
 	judged := func(err error) {
 		var f *Finding
 		if errors.As(err, &f) {
@@ -310,23 +307,17 @@ func (l Log) settle(ctx context.Context, n *rpc.Node, err error, prove func(*rpc
 		}
 		err := prove(other)
 		if err == nil {
-			return other, findings, nil
+			return other, findings, false
 		}
 		judged(err)
 	}
-	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
-	}
-	if len(findings) == 0 {
-		return nil, nil, err
-	}
-	// the first finding against the log, even if others cannot prove anything, or else the first one
-	verdict := findings[max(0, slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong }))]
-	if len(findings) < l.Nodes.Serving() && waits(verdict) {
-		// %v: no verdict yet
-		return nil, nil, fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", verdict.Block, verdict)
-	}
-	return nil, nil, verdict
+	return nil, findings, len(findings) < l.Nodes.Serving()
+}
+
+// verdict returns the first finding against the log, even if others cannot prove anything, or else the first one.
+func verdict(findings []*Finding) *Finding {
+	against := slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong })
+	return findings[max(0, against)]
 }
 
 // mislead notes the endpoints whose findings against the log another endpoint refutes.

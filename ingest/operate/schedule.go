@@ -221,23 +221,28 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if r.open != at {
-		r.open, r.attempts = at, 0
-	}
-	by, _, verdict := r.settle(ctx, n, err, func(other *rpc.Node) error {
+	by, findings, open := r.byOthers(ctx, n, err, func(other *rpc.Node) error {
 		r.last = nil
 		_, err := r.blocks(ctx, other, vaults, at, at)
 		return err
-	}, func(*Finding) bool {
-		r.attempts++
-		return r.attempts < attemptsEnough
 	})
-	if by != nil {
+	switch {
+	case by != nil:
 		r.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other",
 			by.Name, "error", err)
 		r.node = by
+		return nil
+	case len(findings) == 0 || ctx.Err() != nil:
+		return err
 	}
-	return verdict
+	if r.open != at {
+		r.open, r.attempts = at, 0
+	}
+	if r.attempts++; open && r.attempts < attemptsEnough {
+		// %v: no verdict yet
+		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict(findings))
+	}
+	return verdict(findings)
 }
 
 // blocks proves consecutive blocks at one endpoint. After an error, at is the block that is not proven.
