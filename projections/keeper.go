@@ -242,20 +242,20 @@ func (k *keeper) follow(ctx context.Context) error {
 //go:embed sql/record.sql
 var sqlRecord string
 
-// endsWith proves that the log's record at a seq is the one from which events was written. A log that was
-// restored from an older copy has the same id, and continues with other records under the same seqs.
-func endsWith(ctx context.Context, conn driver.Conn, database string, position uint64, last *decode.Fact) error {
-	if position == 0 {
+// endsWith proves that the log's record at a seq is the one from which events was written. A log that was restored
+// from an older copy has the same id, and continues with other records under the same seqs.
+func endsWith(ctx context.Context, conn driver.Conn, database string, seq uint64, last *decode.Fact) error {
+	if seq == 0 {
 		return nil
 	}
 	var row string
-	if err := conn.QueryRow(readmodel.Parameters(ctx, map[string]uint64{"seq": position}),
+	if err := conn.QueryRow(readmodel.Parameters(ctx, map[string]uint64{"seq": seq}),
 		sqlRecord).Scan(&row); err != nil {
-		return fmt.Errorf("read seq %d of %s.events: %w", position, database, err)
+		return fmt.Errorf("read seq %d of %s.events: %w", seq, database, err)
 	}
 	if row != last.String() {
 		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy "+
-			"and then continued; restore the true log, or run `navlog projection rebuild` if this is the true one", position,
+			"and then continued; restore the true log, or run `navlog projection rebuild` if this is the true one", seq,
 			database, row, last)}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -36,15 +35,8 @@ func TestBlockWithAnEmptyBloomFromItsReceipts(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, q.ID, answer)
 	}))
-	defer srv.Close()
-	log := slog.New(slog.DiscardHandler)
-	nodes := rpc.NewPool(1, rpc.Endpoints(srv.URL), nil, prometheus.NewRegistry(), log)
-	defer nodes.Close()
-	n, err := nodes.Current(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := New(Options{Proof: proof.Headers}, nil, nodes, nil, log)
+	nodes, n := onlyNode(t, srv)
+	f := New(Options{Proof: proof.Headers}, nil, nodes, nil, slog.New(slog.DiscardHandler))
 	logs, _, proven, err := f.logsOfBlock(t.Context(), n, h, []common.Address{{1}})
 	if err != nil || len(logs) > 0 || proven {
 		t.Errorf("%d logs, proven %t, %v", len(logs), proven, err)

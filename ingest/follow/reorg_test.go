@@ -19,6 +19,19 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
+// onlyNode returns a pool with one node, and the node. Both end with the test.
+func onlyNode(t *testing.T, srv *httptest.Server) (*rpc.Pool, *rpc.Node) {
+	t.Helper()
+	t.Cleanup(srv.Close)
+	nodes := rpc.NewPool(1, rpc.Endpoints(srv.URL), nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(nodes.Close)
+	n, err := nodes.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodes, n
+}
+
 // Headers that are not sealed can name each other as their parents: a branch of them has no end, so it is not followed.
 // Once the node returns their parents, it is.
 func TestParentsInACircle(t *testing.T) {
@@ -52,21 +65,14 @@ func TestParentsInACircle(t *testing.T) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"number":"0x%x","hash":"%s","parentHash":"%s","timestamp":"0x1"}}`,
 			q.ID, h.Number, h.Hash, h.Parent)
 	}))
-	defer srv.Close()
-	log := slog.New(slog.DiscardHandler)
-	nodes := rpc.NewPool(1, rpc.Endpoints(srv.URL), nil, prometheus.NewRegistry(), log)
-	defer nodes.Close()
-	n, err := nodes.Current(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes, n := onlyNode(t, srv)
 	state := &writer.State{Head: block(1, 100)}
 	for number := uint64(40); number <= 100; number++ {
 		record := writer.BlockFact(block(1, number))
 		record.Seq = number
 		state.Window.Apply(chainlog.Entry{Record: record})
 	}
-	f := New(Options{}, &writer.Writer{Options: writer.Options{Window: 64}, State: state}, nodes, nil, log)
+	f := New(Options{}, &writer.Writer{Options: writer.Options{Window: 64}, State: state}, nodes, nil, slog.New(slog.DiscardHandler))
 	for range 2 {
 		_, _, err := f.branch(t.Context(), n, branch[hash(2, 100)])
 		if !errors.Is(err, rpc.ErrNoBlock) || !strings.Contains(err.Error(), "block 99 when asked for block 97") {

@@ -241,9 +241,9 @@ type hangs struct {
 const (
 	// hangsEnough is the number of timeouts that count as a refusal if no call hangs at random.
 	hangsEnough = 3
-	// chance is the highest accepted probability that timeouts which count as a refusal were random. If every fifth call
-	// hangs, six in a row are needed. With three, 1,000,000 blocks took 106,251 calls instead of 740.
-	chance = 1e-4
+	// acceptedChance is the highest accepted probability that timeouts which count as a refusal were random. If every
+	// fifth call hangs, six in a row are needed. With three, 1,000,000 blocks took 106,251 calls instead of 740.
+	acceptedChance = 1e-4
 	// latestCalls is how many responses count, at most, for the share of calls that hang at random.
 	latestCalls = 256
 )
@@ -252,7 +252,7 @@ const (
 func (h *hangs) enough() int {
 	share := h.random / max(1, h.random+h.responses)
 	n := hangsEnough
-	for p := math.Pow(share, hangsEnough); p > chance; p *= share {
+	for p := math.Pow(share, hangsEnough); p > acceptedChance; p *= share {
 		n++
 	}
 	return n

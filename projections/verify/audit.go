@@ -21,9 +21,10 @@ func (e *BrokenError) Error() string { return e.what + ": rows were lost or doub
 // Broken returns the error that describes what is wrong with the rows.
 func Broken(what string) *BrokenError { return &BrokenError{what} }
 
-// MarkIfBroken marks a generation bad if the result of an audit is that it is broken, in a single statement and even if
-// it is in use: no response is better than a wrong one. It then returns the *BrokenError, wrapped with what to do, and
-// any other error unchanged. A mark that failed is an error that is no *BrokenError.
+// MarkIfBroken marks a generation bad if the result of an audit is that it is broken, even if it is in use: no response
+// is better than a wrong one. It does so in a single statement, because the generation may be made live or standby at
+// the same time. It then returns the *BrokenError, wrapped with what to do, and any other error unchanged. A mark that
+// failed is an error that is no *BrokenError.
 func MarkIfBroken(ctx context.Context, pool *pgxpool.Pool, id int32, audit error) error {
 	if broken := new(BrokenError); !errors.As(audit, &broken) {
 		return audit

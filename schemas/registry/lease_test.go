@@ -247,7 +247,8 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	leases := leasesOf(skewed, 3*time.Second)
 	l := leases.mustTake(t, 1)
 	until := func() (at time.Time, ahead bool) {
-		err := skewed.QueryRow(t.Context(), "SELECT until, until > pg_catalog.now() + interval '4 hours' FROM job_lease WHERE key = 1").Scan(&at, &ahead)
+		err := skewed.QueryRow(t.Context(),
+			"SELECT until, until > pg_catalog.now() + interval '4 hours' FROM job_lease WHERE key = 1").Scan(&at, &ahead)
 		if err != nil {
 			t.Fatal(err)
 		}
