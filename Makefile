@@ -23,6 +23,8 @@ AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $
 # Test binaries are run, not debugged: without debug tables a build takes two thirds of the time. make lint vets.
 QUICKLY := -ldflags=-w -vet=off
 export CGO_ENABLED ?= 0
+# Without the folder's name in what the compiler writes, all clones on a machine share Go's build cache.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 .PHONY: help
 help: ## List the targets
@@ -99,23 +101,21 @@ test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- $(SHORT) $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(PKG)
 
-# The long tests: whole systems, and tests that make test and make race shorten or skip because they call testing.Short,
-# directly or through few, onEachBroker, sequential and withoutDetector. (deploy/check/structure looks for others.) race skips
-# fuzz tests too.
+# The long tests: those of whole systems, and those that make test and make race shorten or skip because they call
+# testing.Short, directly or through few, onEachBroker, sequential and withoutDetector. (deploy/check/structure looks for
+# others.) race skips fuzz tests too. They are one run, which begins with what takes longest.
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t|sequential\(t|withoutDetector\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
-# The packages whose long tests in-full runs.
+# The packages beside STORIES whose long tests run.
 IN_FULL ?= $(LONG_PACKAGES)
-.PHONY: test-long stories in-full
-test-long: stories in-full ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
-stories: engines kafka $(TOOLS)/gotestsum
+.PHONY: test-long
+test-long: engines kafka samples $(TOOLS)/gotestsum ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/stories.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(STORIES)
-in-full: engines kafka samples $(TOOLS)/gotestsum
-	@mkdir -p build
-	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(filter $(IN_FULL),$(LONG_PACKAGES)) \
-		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' $(LONG) | sort -u | paste -sd '|'))$$"
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) \
+		$(firstword $(STORIES)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(STORIES) \
+		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} FILENAME ~ /deploy.check/ || /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' \
+			$(LONG) $(wildcard $(addsuffix /*_test.go,$(STORIES))) | sort -u | paste -sd '|'))$$"
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
 # found nothing for a long time; RACE=./... runs all of them. Those that take longest come first.
