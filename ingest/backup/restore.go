@@ -248,6 +248,7 @@ func (r *restore) segment(ctx context.Context, n int) error {
 	promise := kgo.AbortingFirstErrPromise(r.client)
 	seq := r.manifest.lastSeq(n)
 	var newest, window *kgo.Record
+	topics := map[string]bool{}
 	err := readSegment(r.dir, r.manifest.ChainID, r.manifest.Segments[n], func(topic uint64, record *kgo.Record) error {
 		if topic == topicLog {
 			if seq++; seq == r.final.GetWindowSeq() {
@@ -255,6 +256,7 @@ func (r *restore) segment(ctx context.Context, n int) error {
 			}
 			newest = record
 		}
+		topics[record.Topic] = true
 		r.client.Produce(ctx, record, promise.Promise())
 		return ctx.Err()
 	})
@@ -280,7 +282,8 @@ func (r *restore) segment(ctx context.Context, n int) error {
 	if err := r.client.ProduceSync(ctx, cursor).FirstErr(); err != nil {
 		return fmt.Errorf("append the cursor: %w", err)
 	}
-	if err := r.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+	topics[cursor.Topic] = true
+	if err := chainlog.Commit(ctx, r.client, topics); err != nil {
 		return fmt.Errorf("commit a transaction: %w", err)
 	}
 	return nil

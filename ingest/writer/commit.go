@@ -176,11 +176,20 @@ func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error 
 	if err := w.reached(AfterCursor); err != nil {
 		return err
 	}
-	if err := w.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+	if err := chainlog.Commit(ctx, w.client, topicsOf(append(records, cursor))); err != nil {
 		return fmt.Errorf("commit a transaction: %w", err)
 	}
 	published()
 	return w.reached(AfterEnd)
+}
+
+// topicsOf returns the topics of records.
+func topicsOf(records []*kgo.Record) map[string]bool {
+	topics := map[string]bool{}
+	for _, r := range records {
+		topics[r.Topic] = true
+	}
+	return topics
 }
 
 // encode returns the Kafka records of a change, those of the log first.

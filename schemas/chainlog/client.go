@@ -135,6 +135,33 @@ func Fence(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
+// Commit commits the transaction of a client, to which the broker has confirmed all records of the transaction. topics
+// are those that the records belong to. It returns the error of ctx if the client does not learn the partitions of a
+// topic, and that of EndTransaction.
+//
+// franz-go (1.22.3) sends the first records of a topic before it stores the topic's partitions. If EndTransaction runs
+// between the two, it overlooks the topic: it aborts a transaction without other topics and returns nil; otherwise the
+// topic's next records continue their sequence numbers under a new epoch, and the broker rejects them. Commit waits until
+// the partitions are stored.
+func Commit(ctx context.Context, client *kgo.Client, topics map[string]bool) error {
+	for topic := range topics {
+		for !stored(client, topic) {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("wait for the partitions of %s: %w", topic, ctx.Err())
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	return client.EndTransaction(ctx, kgo.TryCommit)
+}
+
+// stored reports whether a client has stored the partitions of a topic, which it does for all of them at once.
+func stored(client *kgo.Client, topic string) bool {
+	leader, epoch, _ := client.PartitionLeader(topic, 0)
+	return leader >= 0 || epoch >= 0
+}
+
 // Checked returns the answer of brokers to a request, and the first error in it, with what to do about it (Explain).
 func Checked[T interface{ Error() error }](answer T, err error) (T, error) {
 	if err == nil {

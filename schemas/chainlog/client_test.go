@@ -53,3 +53,56 @@ func TestOwnCertificates(t *testing.T) {
 		t.Errorf("missing files: %v", err)
 	}
 }
+
+// Commit waits for the partitions of each topic, because EndTransaction overlooks a topic whose partitions the client has
+// not stored.
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "first", "second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.TransactionalID("commit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	produce := func(topic string) {
+		t.Helper()
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := client.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	produce("first")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = Commit(ctx, client, map[string]bool{"first": true, "second": true})
+	if err == nil || !strings.Contains(err.Error(), "wait for the partitions of second: context deadline exceeded") {
+		t.Errorf("a topic of which the client knows no partition: %v", err)
+	}
+	if epoch := epochOf(t, client); epoch != 0 {
+		t.Errorf("the transaction ended: the epoch is %d", epoch)
+	}
+	produce("second")
+	if err := Commit(t.Context(), client, map[string]bool{"first": true, "second": true}); err != nil {
+		t.Error(err)
+	}
+	if epoch := epochOf(t, client); epoch != 1 {
+		t.Errorf("the epoch is %d after one transaction", epoch)
+	}
+}
+
+// epochOf returns the epoch of a producer, which the end of a transaction increments.
+func epochOf(t *testing.T, client *kgo.Client) int16 {
+	t.Helper()
+	_, epoch, err := client.ProducerID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return epoch
+}

@@ -124,7 +124,8 @@ func (l *Log) Commit() error {
 		return fmt.Errorf("write the log: %w", l.failed)
 	}
 	l.pending = 0
-	if err := l.client.EndTransaction(l.ctx, kgo.TryCommit); err != nil {
+	topics := map[string]bool{chainlog.LogTopic(ChainID): true, chainlog.CursorTopic(ChainID): true}
+	if err := chainlog.Commit(l.ctx, l.client, topics); err != nil {
 		return fmt.Errorf("commit to the log: %w", err)
 	}
 	return nil

@@ -91,7 +91,7 @@ func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.C
 	if err != nil {
 		return errors.Join(err, l.producer.AbortBufferedRecords(ctx), l.producer.EndTransaction(ctx, kgo.TryAbort))
 	}
-	return l.producer.EndTransaction(ctx, kgo.TryCommit)
+	return chainlog.Commit(ctx, l.producer, map[string]bool{all[0].Topic: true, chainlog.CursorTopic(chainID): true})
 }
 
 // TestAppendAfterAFailure: a history that runs out of time does not make the next ones of its lane fail.
