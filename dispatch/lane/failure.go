@@ -81,7 +81,7 @@ func reason(err error) string {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
 		return outdated(invalid.Cert, time.Now())
 	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return "the name " + strings.TrimSuffix(lookup.Name, ".") + " has no address"
+		return guard.NotPublic(strings.TrimSuffix(lookup.Name, "."))
 	case lookup != nil:
 		return "the name " + strings.TrimSuffix(lookup.Name, ".") + " cannot be looked up"
 	case errors.As(err, &op) && op.Addr == nil: // a TLS alert

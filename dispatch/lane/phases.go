@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
 // Phases is how long each part of a POST took. A part that did not happen is -1: on a
@@ -68,10 +71,14 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 			defer s.mu.Unlock()
 			s.reused = info.Reused
 		},
-		DNSStart:             func(httptrace.DNSStartInfo) { from(&s.dnsFrom) },
-		DNSDone:              func(httptrace.DNSDoneInfo) { to(&s.dnsFrom, &s.phases.DNS) },
-		ConnectStart:         func(string, string) { from(&s.connectFrom) },
-		ConnectDone:          func(string, string, error) { to(&s.connectFrom, &s.phases.Connect) },
+		DNSStart:     func(httptrace.DNSStartInfo) { from(&s.dnsFrom) },
+		DNSDone:      func(httptrace.DNSDoneInfo) { to(&s.dnsFrom, &s.phases.DNS) },
+		ConnectStart: func(string, string) { from(&s.connectFrom) },
+		ConnectDone: func(_, _ string, err error) {
+			if refusal := new(guard.Refusal); !errors.As(err, &refusal) { // a connection that the guard refuses is not tried
+				to(&s.connectFrom, &s.phases.Connect)
+			}
+		},
 		TLSHandshakeStart:    func() { from(&s.tlsFrom) },
 		TLSHandshakeDone:     func(tls.ConnectionState, error) { to(&s.tlsFrom, &s.phases.TLS) },
 		GotFirstResponseByte: func() { to(&s.started, &s.phases.FirstByte) },

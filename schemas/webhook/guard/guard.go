@@ -214,14 +214,20 @@ func absolute(host string) string {
 	return host + "."
 }
 
-// unaddressed removes the address from a refusal if it belongs to a name, because it came
-// from navlog's resolver, which may resolve names that cannot be resolved outside.
+// NotPublic returns what a partner reads about a name that has no address, and about one that has an address that is
+// not public. It is the same: navlog's resolver may know names that the partner cannot look up, and the partner, whose
+// own name may be an alias of any other, could find out which exist.
+func NotPublic(host string) string {
+	return "the name " + host + " must resolve, and only to public addresses"
+}
+
+// unaddressed removes the address from a refusal if it belongs to a name (NotPublic).
 func unaddressed(host string, err error) error {
 	var refusal *Refusal
 	if isLiteral(host) || !errors.As(err, &refusal) || refusal.Reason != ForbiddenAddress {
 		return err
 	}
-	return refuse(ForbiddenAddress, "host %s has an address that is not public", host)
+	return refuse(ForbiddenAddress, "%s", NotPublic(host))
 }
 
 func isLiteral(host string) bool {

@@ -243,7 +243,7 @@ func TestRefusalsHideResolvedAddresses(t *testing.T) {
 	_, dialled := g.Dialer().DialContext(t.Context(), "tcp", "vault.example:443")
 	for what, err := range map[string]error{"registered": registered, "dialled": dialled} {
 		var refusal *guard.Refusal
-		if !errors.As(err, &refusal) || refusal.Error() != "host vault.example has an address that is not public" {
+		if !errors.As(err, &refusal) || refusal.Error() != guard.NotPublic("vault.example") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
