@@ -94,6 +94,9 @@ func TestStatementRefusals(t *testing.T) {
 	end := w.final(9)
 	ask("", 400, `"to","reason":"must be given`)
 	ask("?from=2023-11-15&to=2023-11-14", 400, "must not be after to")
+	ask("?from=1700000000001&to=1700000000999", 400,
+		"must not be after 2023-11-14T22:13:20.000Z, the last whole second up to to")
+	ask("?from=1700000000001&to=1700000001000", 200, `"from":"2023-11-14T22:13:21.000Z","to":"2023-11-14T22:13:21.000Z"`)
 	ask("?from=0001-01-01&to=2023-11-14", 400, `"from","reason":"must not be before 1970`)
 	for range 8 { // in this order each time
 		ask("?from=1900-01-01&to=1969-12-31", 400,

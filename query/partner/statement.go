@@ -95,6 +95,10 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 			r.Params.Fault(end.name, "must not be before 1970")
 		}
 	}
+	if r.Params.Err() == nil && span.From > span.To { // both are within one second
+		r.Params.Fault("from", "must not be after "+serve.Time(uint64(span.To))+", the last whole second up to to: block "+
+			"times are whole seconds")
+	}
 	if s.Key == nil {
 		return nil, serve.NotFound("Statements are not available here: the operator has configured no signing key.")
 	}
