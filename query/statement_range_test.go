@@ -311,3 +311,34 @@ func TestStatementKeyIsRotated(t *testing.T) {
 		t.Error("a retired key signs again")
 	}
 }
+
+// A statement keeps a deposit that became void; the partner's list and totals leave it out from then on.
+func TestStatementKeepsVoidDeposits(t *testing.T) {
+	withoutDetector(t)
+	w := asking{world: newWorld(t)}
+	w.key = w.partner(7, "Seven")
+	w.chain.Append(readtest.PresetRecord(t, vaultA, "Alpha", 1, "lagoon-v0.6"), readtest.BlockRecord(1))
+	for block := uint64(2); block <= 3; block++ {
+		d := depositOf(vaultA, block)
+		d.Group = block
+		w.chain.Append(d, readtest.BlockRecord(block))
+	}
+	w.chain.Append(fact{Kind: readtest.Void, Vault: vaultA, User: alice, Group: 3, Block: 4, Tx: tx(4)}, readtest.BlockRecord(4))
+	w.chain.Append(readtest.BlockRecord(5))
+	w.publish()
+	defer w.final(5)()
+	if d := w.signed(2, 4); len(d.Events) != 2 || !strings.Contains(string(d.Totals), `"deposits":2,"assets":"5"`) {
+		t.Errorf("the statement has %d events, and the totals %s", len(d.Events), d.Totals)
+	}
+	for path, part := range map[string]string{
+		"partner/stats":                           "\"totalDeposits\":1,\"totalVolume\":\"2\"",
+		"partner/stats?asOfBlock=3":               "\"totalDeposits\":2,\"totalVolume\":\"5\"",
+		"partner/deposits":                        "\"total\":1,",
+		"partner/deposits?asOfBlock=3":            "\"total\":2,",
+		"events?from=" + fmt.Sprint(blockTime(4)): "\"effect\":\"void\"",
+	} {
+		if r := w.get("/api/v1/"+path, "x-api-key", w.key); r.Code != 200 || !strings.Contains(r.Body.String(), part) {
+			t.Errorf("%s: %d %s; want %s", path, r.Code, r.Body, part)
+		}
+	}
+}
