@@ -31,10 +31,10 @@ func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
 	case fault != nil && fault.Large == nil:
 		return nil, fault
 	case fault != nil:
-		return record(&fault.Large.Effect, fault.Large.Numbers, fault.Why), nil
+		return s.record(&fault.Large.Effect, fault.Large.Numbers, fault.Why, l.GetBlockNumber()), nil
 	}
 	for i := range effects {
-		if out := record(&effects[i], nil, ""); out != nil {
+		if out := s.record(&effects[i], nil, "", l.GetBlockNumber()); out != nil {
 			return out, nil
 		}
 	}
@@ -86,19 +86,22 @@ func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
 	quarantine, _ := errors.AsType[Quarantine](err)
 	for _, fault := range quarantine {
 		if fault.Large != nil { // a log with a wrong layout names no partner
-			out[at[fault.Log]] = record(&fault.Large.Effect, fault.Large.Numbers, fault.Why)
+			n := at[fault.Log]
+			out[n] = s.record(&fault.Large.Effect, fault.Large.Numbers, fault.Why, tx[n].GetBlockNumber())
 		}
 	}
 	for i := range effects {
-		if e := record(&effects[i], nil, ""); e != nil && out[at[effects[i].Log]] == nil {
-			out[at[effects[i].Log]] = e
+		n := at[effects[i].Log]
+		if e := s.record(&effects[i], nil, "", tx[n].GetBlockNumber()); e != nil && out[n] == nil {
+			out[n] = e
 		}
 	}
 	return out
 }
 
-// record returns an effect in the form of a referral; nil if it is not a referral.
-func record(e *Effect, large map[Field]Amount, why string) *event.Effect {
+// record returns an effect of a block in the form of a referral; nil if it is not a referral. Assets of 0 are none if
+// other logs have no assets (MayLack): the read models cannot tell the two apart, and statements have their amounts.
+func (s *Sources) record(e *Effect, large map[Field]Amount, why string, block uint64) *event.Effect {
 	kind := event.Effect_Kind(e.Kind)
 	if kind != event.Effect_KIND_DEPOSIT && kind != event.Effect_KIND_REQUESTED || e.Partner == 0 {
 		return nil
@@ -107,7 +110,8 @@ func record(e *Effect, large map[Field]Amount, why string) *event.Effect {
 	if !ok {
 		key.SetUint64(e.ID)
 	}
+	none := !e.Present(Assets) || e.Assets.IsZero() && s.Description.MayLack(e.Kind, Assets, block)
 	return &event.Effect{Kind: kind, Key: key.Bytes(), Owner: e.Owner.Bytes(), Assets: e.Assets.Bytes(),
-		Shares: e.Shares.Bytes(), PartnerId: e.Partner, Quarantined: why, NoAssets: !e.Present(Assets),
+		Shares: e.Shares.Bytes(), PartnerId: e.Partner, Quarantined: why, NoAssets: none,
 		NoShares: !e.Present(Shares)}
 }

@@ -124,6 +124,30 @@ events:
 	}
 }
 
+// TestReferralWithAnEstimateOfZero: if only some requests of a vault have an estimate, 0 is none, for a referral as for
+// the read models, which do not store whether the log had one. Statements must have the same amounts as webhooks.
+func TestReferralWithAnEstimateOfZero(t *testing.T) {
+	t.Parallel()
+	const declared = "WithdrawalRequested(uint256 indexed requestIndex, address indexed owner, uint32 indexed partnerId, " +
+		"address receiver, uint256 shares, uint256 assetsEstimate, uint64 expiresAt)"
+	const rule = "\n  - on: %s\n    emit: requested\n    set: {key: $requestIndex, owner: $owner, partner: $partnerId, shares: $shares%s}"
+	text := "preset: x\nsources: {vault: required}\nevents:" + fmt.Sprintf(rule, declared, ", estimate: $assetsEstimate")
+	old := fmt.Sprintf(rule, "Old"+declared, "")
+	for what, s := range map[string]*Sources{"every": sourcesOf(t, text), "some": sourcesOf(t, text+old)} {
+		for estimate, lacks := range map[int64]bool{0: what == "some", 2: false} {
+			l := recordOf(t,
+				contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1), AssetsEstimate: n(estimate)})
+			one, err := s.Referral(l)
+			if err != nil || one.GetNoAssets() != lacks {
+				t.Errorf("%s request has an estimate, and this one of %d is %v, %v", what, estimate, one, err)
+			}
+			if all := s.Referrals([]*event.Log{l}); !proto.Equal(all[0], one) {
+				t.Errorf("%s request has an estimate, and this one of %d is %v in its transaction", what, estimate, all)
+			}
+		}
+	}
+}
+
 // sourcesOf is a vault at the address of recordOf with one mapping.
 func sourcesOf(t *testing.T, text string) *Sources {
 	t.Helper()
