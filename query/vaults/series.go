@@ -72,7 +72,8 @@ type flowJSON struct {
 
 // Series returns the series of a vault, oldest first.
 func Series(r *serve.Request) (*serve.Answer, error) {
-	address, span := r.PathAddress(), r.Params.Span()
+	address := r.PathAddress()
+	from, to := r.Params.Times()
 	interval := r.Params.OneOf("interval", "day", "hour", "day", "week")
 	return r.WithVault(address, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
 		out := seriesJSON{VaultAddress: v.Written, VaultName: v.Name, Interval: interval}
@@ -83,7 +84,7 @@ func Series(r *serve.Request) (*serve.Answer, error) {
 		b := intervals[interval]
 		p.Lapses(uint64(b.start(b.of(int64(now)) + 1))) // when the current bucket ends and the next one begins
 		asking := []func() error{func() (err error) {
-			out.Points, err = points(ctx, p, v, b, span, int64(now))
+			out.Points, err = points(ctx, p, v, b, b.within(from, to), int64(now))
 			return
 		}}
 		if !r.AsFile() { // the columns of a file are those of points
@@ -118,14 +119,18 @@ func (b buckets) start(number int64) int64 { return number*b.width - b.shift }
 // extent is the range of buckets that a series may have, both ends included.
 type extent struct{ first, last int64 }
 
-// within returns the buckets that overlap a time range.
-func (b buckets) within(span serve.Span) extent {
-	e := extent{b.of(span.From), math.MaxInt64}
+// within returns the buckets that overlap a time range; nil is no limit.
+func (b buckets) within(from, to *time.Time) extent {
+	e := extent{0, math.MaxInt64}
+	if from != nil {
+		e.first = b.of(from.Unix())
+	}
 	switch {
-	case span.To < 0:
+	case to == nil:
+	case to.Unix() < 0:
 		e.last = -1
-	case span.To != math.MaxInt64:
-		e.last = b.of(span.To)
+	default:
+		e.last = b.of(to.Unix())
 	}
 	return e
 }
@@ -197,11 +202,10 @@ type found struct {
 	navs  map[int64]updates
 }
 
-// points reads the buckets of a time range, and makes points of them.
+// points reads some buckets, and makes points of them.
 func points(
-	ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, span serve.Span, now int64,
+	ctx context.Context, p *ask.Pin, v *state.Vault, b buckets, e extent, now int64,
 ) ([]pointJSON, error) {
-	e := b.within(span)
 	f, err := find(ctx, p, v.Address, b, e)
 	if err != nil {
 		return nil, err
