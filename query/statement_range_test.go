@@ -2,13 +2,17 @@ package query
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
@@ -339,6 +343,46 @@ func TestStatementKeepsVoidDeposits(t *testing.T) {
 	} {
 		if r := w.get("/api/v1/"+path, "x-api-key", w.key); r.Code != 200 || !strings.Contains(r.Body.String(), part) {
 			t.Errorf("%s: %d %s; want %s", path, r.Code, r.Body, part)
+		}
+	}
+}
+
+// The keys are for everyone, and are in PostgreSQL, which partners need too: requests for them hold a slot each, and
+// end within the time of a request, however long PostgreSQL takes.
+func TestKeysLeaveConnectionsToPartners(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.RequestTimeout = 5 * time.Second })
+	key := w.partner(7, "Seven")
+	w.get("/api/v1/partner/router", "x-api-key", key).Data(t)
+	locking, err := pgx.ConnectConfig(t.Context(), w.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locking.Close(context.Background())
+	if _, err := locking.Exec(t.Context(), "BEGIN; LOCK TABLE statement_key"); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 12 // more than the pool has connections
+	ended := make(chan int, clients)
+	for range clients {
+		go func() { ended <- w.Serve("/.well-known/navlog-statements").Code }()
+	}
+	wait.For(t, "a request waits for PostgreSQL", func() bool {
+		var waiting int
+		err := locking.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting)
+		return err == nil && waiting > 0
+	})
+	w.clock.add(time.Minute) // so that the key is looked up again
+	if r := w.get("/api/v1/partner/router", "x-api-key", key); r.Code != 200 {
+		t.Errorf("a partner: %d %s", r.Code, r.Body)
+	}
+	for range clients {
+		select {
+		case code := <-ended:
+			if code != 503 {
+				t.Errorf("the keys: %d", code)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a request for the keys does not end")
 		}
 	}
 }

@@ -69,6 +69,7 @@ type Probe struct {
 	Path    string
 	Get     Handler
 	Limited bool // counts against the limits like a public request
+	Reads   bool // from an engine: it needs a slot
 }
 
 // File is a document that is served unchanged. One at the path of a probe is for clients that accept HTML.
@@ -363,17 +364,18 @@ const (
 func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		r := s.request(w, hr)
-		var a *Answer
+		r.Header.Set("Vary", vary)
 		var f *finished
 		var err error
 		if p.Limited {
 			err = s.Admit(r, &Route{})
 		}
-		if err == nil {
-			a, err = p.Get(r)
+		handle := s.create
+		if p.Reads {
+			handle = s.uncached
 		}
 		if err == nil {
-			f, err = a.finish(http.Header{"Vary": {vary}})
+			f, err = handle(r, p.Get)
 		}
 		if err != nil {
 			s.fail(w, hr, err)
