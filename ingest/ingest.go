@@ -34,7 +34,6 @@ type Ingest struct {
 	commands vaults.Commands // nil without a registry
 	instance []byte          // id of this writer in every cursor that it commits: 16 random bytes
 	nodes    *rpc.Pool
-	standing standing
 
 	// hook, if set, is called at every step of a transaction, so that tests can make
 	// it fail there.

@@ -1,12 +1,10 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -73,7 +71,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	i.standing.set(func(s *standing) { s.trouble, s.unfit = "", "log, chain and configuration are not compared yet" })
+	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })
 	h, last, trouble, since := i.heartbeats(client), "", "", time.Now()
 	for waiting := false; ; waiting = true {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
@@ -107,8 +105,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		if trouble != "" {
 			reason = trouble
 		}
-		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Standby, reason })
-		i.standing.set(func(s *standing) { s.trouble = trouble })
+		i.status.Note(func(s *status.Status) { s.State, s.Reason, s.Trouble = status.Standby, reason, trouble })
 		if !waiting {
 			defer beside(ctx, i.examine)()
 		}
@@ -116,19 +113,6 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// standing records why a standby could not take over. Both reasons are empty if it could.
-type standing struct {
-	mu      sync.Mutex
-	trouble string // why Kafka does not return the heartbeat
-	unfit   string // why the log, the chain or the configuration does not let it write
-}
-
-func (s *standing) set(change func(*standing)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(s)
 }
 
 // examineEvery is the pause between two checks whether a standby could take over.
@@ -147,7 +131,7 @@ func (i *Ingest) examine(ctx context.Context) {
 		if err != nil {
 			unfit = err.Error()
 		}
-		i.standing.set(func(s *standing) { s.unfit = unfit })
+		i.status.Note(func(s *status.Status) { s.Unfit = unfit })
 		if rpc.Sleep(ctx, examineEvery) != nil {
 			return
 		}
@@ -171,18 +155,6 @@ func (i *Ingest) wouldFit(ctx context.Context) error {
 
 // StandsBy reports whether this ingest waits for the end of another one, which writes the log.
 func (i *Ingest) StandsBy() bool { return i.Status().State == status.Standby }
-
-// standbyReady returns nil if a standby could take over: Kafka returns the writer's
-// heartbeat, the configuration fits the log, and a node of the chain responds.
-func (i *Ingest) standbyReady() error {
-	s := &i.standing
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if why := cmp.Or(s.trouble, s.unfit); why != "" {
-		return fmt.Errorf("ingest stands by and could not take over: %s", why)
-	}
-	return nil
-}
 
 // own reports whether a heartbeat is this process's.
 func (i *Ingest) own(beat string) bool { return writerOf(beat) == fmt.Sprintf("%x", i.instance) }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -32,12 +33,16 @@ func (i *Ingest) blind(st *status.Status) bool {
 func difference(a, b uint64) uint64 { return a - min(a, b) }
 
 // Ready returns nil while ingest does its role: as the writer of a log that reaches the chain's head, or as a standby
-// that could take over (StandsBy). Otherwise it returns the reason.
+// that could take over (StandsBy): Kafka returns the writer's heartbeat, the configuration fits the log, and a node of
+// the chain responds. Otherwise it returns the reason.
 func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {
 	case st.State == status.Standby:
-		return i.standbyReady()
+		if why := cmp.Or(st.Trouble, st.Unfit); why != "" {
+			return fmt.Errorf("ingest stands by and could not take over: %s", why)
+		}
+		return nil
 	case st.State == status.Backfilling:
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != status.Following:

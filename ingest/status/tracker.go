@@ -58,6 +58,8 @@ type Status struct {
 	AttendWarning   string `json:"-"` // why a command waits, or a vault that is not in the log
 	ProofWarning    string `json:"-"` // why blocks at the head are not proven
 	ReceiptsWarning string `json:"-"` // why the proof by receipts does not reach the final block
+	Trouble         string `json:"-"` // why a standby cannot read the writer's heartbeat from Kafka
+	Unfit           string `json:"-"` // why the log, the chain or the configuration does not let a standby write
 	// for vaults whose NAV is sampled only from a block after their start
 	Sampling []registry.VaultWarning `json:"-"`
 }
