@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/ingest/catchup"
 	"github.com/navlog/navlog/ingest/follow"
@@ -39,8 +37,8 @@ func (i *Ingest) newSession() *session {
 	s := &session{Ingest: i}
 	s.writer = writer.New(writer.Options{
 		Log: i.topics(), Instance: i.instance, Window: i.config.Window, Confirmations: uint64(i.config.Confirmations),
-		Unproven: i.config.Proof == proof.None || i.config.ReceiptsEvery > 0,
-		Proven:   s.proven, Committed: s.committed, EarlierAtOnce: i.earlierAtOnce, Hook: i.hook,
+		Unproven:  i.config.Proof == proof.None || i.config.ReceiptsEvery > 0,
+		Committed: s.committed, EarlierAtOnce: i.earlierAtOnce, Hook: i.hook,
 	}, i.status, i.log)
 	s.follower = follow.New(follow.Options{
 		Finality: rpc.Finality(i.config.Finality), Agreement: i.config.Agreement, Proof: i.config.Proof,
@@ -103,6 +101,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 	*last = i.instance // from now on, a cursor by the last writer means that it came back
 	if i.config.ReceiptsEvery > 0 && s.writer.State.Frozen == "" {
 		s.schedule = i.newSchedule(s.writer.State)
+		s.writer.Proven = s.schedule.Proven
 		defer beside(ctx, s.schedule.Run)()
 	}
 	return s.follow(ctx, wait)
@@ -115,14 +114,6 @@ func (i *Ingest) newSchedule(state *writer.State) *operate.Schedule {
 		i.log, i.noteProven)
 	schedule.Committed(state)
 	return schedule
-}
-
-// proven is the progress of the schedule, which the writer adds to a state that is about to be committed.
-func (s *session) proven(vault common.Address) uint64 {
-	if s.schedule == nil {
-		return 0
-	}
-	return s.schedule.Proven(vault)
 }
 
 // committed reports a state that was committed, or read.

@@ -134,7 +134,8 @@ type Options struct {
 	// Unproven is true if no block counts as proven when it is appended: because blooms prove nothing, or because a
 	// schedule proves all blocks by their receipts.
 	Unproven bool
-	// Proven returns the last block up to which a vault's logs were proven after they were appended; nil for none.
+	// Proven returns the last block up to which the schedule has proven a vault's logs since they were appended; nil
+	// without a schedule.
 	Proven func(vault common.Address) uint64
 	// Committed is called after each transaction, and when the log was read; nil for nothing.
 	Committed func(*State)
