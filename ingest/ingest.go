@@ -59,7 +59,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	}
 	i.vaults, i.fault = vaults.Read(config.Vaults)
 	i.partsAtOnce = rpc.PartsAtOnce
-	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
+	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Agreement, config.Prices, reg, log)
 	for _, e := range i.nodes.Status() {
 		i.status.Disagreements.WithLabelValues(e.Name) // create the series at 0
 	}

@@ -22,10 +22,10 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Prog
 	return operate.History{
 		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults.FirstBlock(), Vaults: len(i.vaults),
 		PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
-		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Agreement: c.Agreement, Poll: c.PollInterval,
+		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Poll: c.PollInterval,
 		Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
 		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
-		Reader: i.nodes.NewReader(i.vaults.Contracts(), c.Proof, c.BatchBlocks, c.RangesInFlight, i.partsAtOnce),
+		Reader: i.nodes.NewReader(i.vaults.Contracts(), nil, c.Proof, c.BatchBlocks, c.RangesInFlight, i.partsAtOnce),
 	}.Estimate(ctx, samples, progress)
 }
 

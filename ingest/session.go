@@ -40,14 +40,13 @@ func (i *Ingest) newSession() *session {
 		Unproven:  i.config.Proof == proof.None || i.config.ReceiptsEvery > 0,
 		Committed: s.committed, EarlierAtOnce: i.earlierAtOnce, Hook: i.hook,
 	}, i.status, i.log)
-	s.follower = follow.New(follow.Options{
-		Finality: rpc.Finality(i.config.Finality), Agreement: i.config.Agreement, Proof: i.config.Proof,
-	}, s.writer, i.nodes, i.status, i.log)
+	s.follower = follow.New(follow.Options{Finality: rpc.Finality(i.config.Finality), Proof: i.config.Proof}, s.writer,
+		i.nodes, i.status, i.log)
 	s.catchup = catchup.New(catchup.Options{
 		BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight, PartsAtOnce: i.partsAtOnce,
 		Endpoints: len(i.config.RPC),
 	}, s.writer, s.follower, i.nodes, i.status, i.log)
-	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, i.config.Agreement, s.writer, i.status, i.log)
+	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, s.writer, i.status, i.log)
 	return s
 }
 

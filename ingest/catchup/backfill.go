@@ -97,8 +97,9 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 	}
 	if contracts := c.writer.State.Mapped.Contracts(vaults); !c.ranges.Serves(contracts, from, to) {
 		c.ranges.Close()
-		reader := c.nodes.NewReader(contracts, c.follower.Proof, c.BatchBlocks, c.RangesInFlight, c.PartsAtOnce)
-		c.ranges = rpc.NewPipeline(ctx, reader.Sampled(c.follower.Sampling(vaults)), from)
+		reader := c.nodes.NewReader(contracts, c.follower.Sampling(vaults), c.follower.Proof, c.BatchBlocks,
+			c.RangesInFlight, c.PartsAtOnce)
+		c.ranges = rpc.NewPipeline(ctx, reader, from)
 	}
 	for began := time.Now(); time.Since(began) < long && !c.ranges.Done(to); {
 		c.ranges.Fill(n, to, recordFrom, headersFrom)

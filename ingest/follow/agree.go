@@ -16,11 +16,11 @@ import (
 // again.
 func (f *Follower) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address,
 	logs []*event.Record) error {
-	if f.Agreement < 2 {
+	if f.nodes.Agreement < 2 {
 		return nil
 	}
 	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number,
-		from.Name, f.Agreement)
+		from.Name, f.nodes.Agreement)
 	ours := func(logs []*event.Log) []*event.Log { return f.writer.State.Mapped.Belonging(vaults, logs) }
 	for other, err := range f.nodes.Others(ctx, from) {
 		if err == nil {

@@ -58,7 +58,7 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	far := func(own *rpc.Header) bool {
 		return f.writer.State.Head == nil || own != nil && own.Number > f.writer.State.Head.Number+f.writer.Window
 	}
-	need, gains := f.Agreement, own != nil && (own.Number > f.writer.State.Final || f.writer.State.Head == nil)
+	need, gains := f.nodes.Agreement, own != nil && (own.Number > f.writer.State.Final || f.writer.State.Head == nil)
 	if own != nil && need == 1 && !gains {
 		f.noteFinality(nil)
 		return f.writer.State.Final, nil
@@ -172,7 +172,7 @@ func (f *Follower) agreedFinal(
 				f.status.Metrics.Disagreements.WithLabelValues(o.node.Name).Inc()
 			}
 		}
-		if supporters >= f.Agreement {
+		if supporters >= f.nodes.Agreement {
 			return c.block.Number, nil
 		}
 	}
@@ -201,13 +201,13 @@ func (f *Follower) noteFinality(why error) {
 	warning := ""
 	switch {
 	case why == nil:
-	case f.Finality.Depth > 0 && f.Agreement == 1:
+	case f.Finality.Depth > 0 && f.nodes.Agreement == 1:
 		warning = fmt.Sprintf("no block is final: no endpoint gives the one that is %d below its head (%v)", f.Finality.Depth,
 			why)
-	case f.Agreement > 1:
+	case f.nodes.Agreement > 1:
 		warning = fmt.Sprintf("nothing above block %d becomes final before %d endpoints name the same final block "+
 			"(chain.agreement), and referrals wait: %v",
-			f.writer.State.Final, f.Agreement, why)
+			f.writer.State.Final, f.nodes.Agreement, why)
 	case errors.Is(why, rpc.ErrNamesHead), errors.Is(why, rpc.ErrHeadMoved):
 		warning = fmt.Sprintf("a head that is named as final counts as naming no finalized block, so nothing is final and "+
 			"referrals wait: set chain.finality to a depth, or to instant on a chain whose blocks are final at once (%v)", why)

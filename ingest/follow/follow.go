@@ -26,9 +26,8 @@ const (
 
 // Options are the settings of a follower, from section chain of the configuration.
 type Options struct {
-	Finality  rpc.Finality
-	Agreement int
-	Proof     proof.Level
+	Finality rpc.Finality
+	Proof    proof.Level
 }
 
 // Follower appends the blocks at the head for one session of the writer.

@@ -23,7 +23,7 @@ import (
 func onlyNode(t *testing.T, srv *httptest.Server) (*rpc.Pool, *rpc.Node) {
 	t.Helper()
 	t.Cleanup(srv.Close)
-	nodes := rpc.NewPool(1, rpc.Endpoints(srv.URL), nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	nodes := rpc.NewPool(1, rpc.Endpoints(srv.URL), 1, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	t.Cleanup(nodes.Close)
 	n, err := nodes.Current(t.Context())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Sampling returns what to sample for vaults according to their newest records in the log; nil for nothing. A vault
 // whose decimals have no NavDigits is not sampled.
-func (f *Follower) Sampling(vaults []common.Address) *rpc.Sampling {
+func (f *Follower) Sampling(vaults []common.Address) rpc.Sampling {
 	type sampled struct {
 		vault       common.Address
 		input       []byte
@@ -31,7 +31,7 @@ func (f *Follower) Sampling(vaults []common.Address) *rpc.Sampling {
 	if len(all) == 0 {
 		return nil
 	}
-	return &rpc.Sampling{Need: f.Agreement, Calls: func(first, last uint64) (calls []rpc.SampleCall) {
+	return func(first, last uint64) (calls []rpc.SampleCall) {
 		for _, v := range all {
 			for _, number := range v.description.SampledIn(first, last) {
 				to, _ := v.description.Sampled(number)
@@ -40,7 +40,7 @@ func (f *Follower) Sampling(vaults []common.Address) *rpc.Sampling {
 		}
 		slices.SortStableFunc(calls, func(a, b rpc.SampleCall) int { return cmp.Compare(a.Number, b.Number) })
 		return calls
-	}}
+	}
 }
 
 // samplesOf measures the NAV of the sampled vaults at a block, at its hash. If no endpoint has the state of the block
@@ -52,11 +52,11 @@ func (f *Follower) samplesOf(
 	if plan == nil {
 		return nil, nil
 	}
-	calls := plan.Calls(h.Number, h.Number)
+	calls := plan(h.Number, h.Number)
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	samples, noState, err := f.nodes.Sample(ctx, n, plan.Need, calls, map[uint64]*rpc.Header{h.Number: h})
+	samples, noState, err := f.nodes.Sample(ctx, n, calls, map[uint64]*rpc.Header{h.Number: h})
 	if err != nil {
 		return nil, fmt.Errorf("sample NAV at block %d: %w", h.Number, err)
 	}

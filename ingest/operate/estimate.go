@@ -54,7 +54,6 @@ type History struct {
 	Window    uint64
 	Proof     proof.Level
 	Finality  rpc.Finality
-	Agreement int
 	Poll      time.Duration // between two calls for the head
 	Endpoints int
 	InFlight  int     // ranges
@@ -180,7 +179,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	m.headers("eth_getBlockByHash", dated)
 	m.add("eth_chainId", endpoints, 0)
 	m.add("eth_getCode", vaults, 0)
-	m.add("eth_call", (6*vaults+samples)*float64(m.Agreement), 0)
+	m.add("eth_call", (6*vaults+samples)*float64(m.Nodes.Agreement), 0)
 	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {
@@ -205,7 +204,7 @@ func (m *estimator) following(first, tip *rpc.Header) {
 		perDay := day * float64(blocks) / float64(tip.Time-first.Time)
 		m.add("eth_getLogs", perDay, 0)
 		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two polls
-		m.add("eth_call", perDay*m.PerBlock*float64(m.Agreement), 0)
+		m.add("eth_call", perDay*m.PerBlock*float64(m.Nodes.Agreement), 0)
 	}
 	m.e.FollowingPerDay = m.bill.Calls()
 	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)

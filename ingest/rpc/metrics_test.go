@@ -14,7 +14,7 @@ func TestCallsAreCounted(t *testing.T) {
 	chain := newFakeChain(t, 3, 20, sparse)
 	reg := newRegistry()
 	prices := map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}
-	p := NewPool(1, Endpoints(chain.url), prices, reg, slog.New(slog.DiscardHandler))
+	p := NewPool(1, Endpoints(chain.url), 1, prices, reg, slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	n := p.all[0]
 	if _, err := n.Headers(t.Context(), 1, 9); err != nil {
@@ -74,7 +74,7 @@ func TestPricesOfEndpoints(t *testing.T) {
 	first, second := newFakeChain(t, 3, 20, sparse), newFakeChain(t, 3, 20, sparse)
 	endpoints := Endpoints(first.url, second.url)
 	endpoints[1].Prices = map[string]uint64{"eth_getBlockByNumber": 5}
-	p := NewPool(1, endpoints, map[string]uint64{"eth_getBlockByNumber": 2}, newRegistry(), slog.New(slog.DiscardHandler))
+	p := NewPool(1, endpoints, 1, map[string]uint64{"eth_getBlockByNumber": 2}, newRegistry(), slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	for i, n := range p.all {
 		if _, err := n.Headers(t.Context(), 1, uint64(2+i)); err != nil {

@@ -32,6 +32,8 @@ const (
 // Pool is the list of endpoints, in the order in which they are preferred. One of them is in use for the head (see
 // ranked). Pool is safe for concurrent use.
 type Pool struct {
+	Agreement int // how many endpoints must return the same before it is believed (chain.agreement)
+
 	chainID uint64
 	metrics *callMetrics
 	log     *slog.Logger
@@ -61,10 +63,11 @@ type sighting struct {
 
 // NewPool returns the pool of valid endpoints, no two of which have the same URL. It does not connect. prices are the
 // units per call, by method, at endpoints without prices of their own; nil for none.
-func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg prometheus.Registerer,
+func NewPool(chainID uint64, endpoints []Endpoint, agreement int, prices map[string]uint64, reg prometheus.Registerer,
 	log *slog.Logger) *Pool {
 	m := newCallMetrics(reg)
-	p := &Pool{chainID: chainID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
+	p := &Pool{Agreement: agreement, chainID: chainID, metrics: m, log: log, clock: wallClock,
+		wake: make(chan struct{}, 1)}
 	names := endpointNames(endpoints)
 	for i, e := range endpoints {
 		if e.Prices == nil {

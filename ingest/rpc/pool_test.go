@@ -120,7 +120,7 @@ func poolOf(t *testing.T, chains ...*bareNode) (*Pool, *fakeTime) {
 	for _, c := range chains {
 		urls = append(urls, c.URL)
 	}
-	p := NewPool(5, Endpoints(urls...), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	p := NewPool(5, Endpoints(urls...), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	p.clock = f.clock()
 	for _, n := range p.all {
 		n.health.clock = p.clock
@@ -314,7 +314,7 @@ func TestEndpointThatHangsAtTheStart(t *testing.T) {
 	t.Cleanup(hung.Close)
 	t.Cleanup(func() { close(release) })
 	a := newBareNode(t)
-	p := NewPool(5, Endpoints(hung.URL, a.URL), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	p := NewPool(5, Endpoints(hung.URL, a.URL), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	began := time.Now()
 	if n, err := p.First(t.Context()); err != nil || n != p.all[1] {

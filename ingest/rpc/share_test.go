@@ -16,7 +16,7 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 	for i := range chains {
 		endpoints[i].URL = chains[i].url
 	}
-	p := NewPool(5, endpoints, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	p := NewPool(5, endpoints, 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	last := uint64(len(chains[0].blocks) - 1)
 	for _, n := range p.all {
@@ -26,7 +26,7 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 		prepare(p)
 	}
 	r := chains[0].farBelow(proof.Headers)
-	r.reader = p.NewReader(fakeVaults, proof.Headers, 50, 4, partsAtOnceInTests)
+	r.reader = p.NewReader(fakeVaults, nil, proof.Headers, 50, 4, partsAtOnceInTests)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	line := NewPipeline(ctx, r.reader, 1)

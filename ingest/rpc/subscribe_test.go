@@ -40,7 +40,7 @@ func TestSilentSocket(t *testing.T) {
 
 // After an announcement the endpoint in use is polled eagerly, until it has the block too or some time has passed.
 func TestEagerAfterAnnouncement(t *testing.T) {
-	p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	p := NewPool(5, Endpoints("http://a.invalid"), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	rests := func(want time.Duration) {
 		t.Helper()
 		if got := p.pause(time.Minute); got != want {
@@ -86,7 +86,7 @@ func TestAnnouncementsInVain(t *testing.T) {
 		"with another head at each poll": {always(1 << 62), func(i int) uint64 { return 100 + uint64(i)%2 },
 			int(time.Minute/eagerEvery + 1)},
 	} {
-		p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))
+		p := NewPool(5, Endpoints("http://a.invalid"), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 		f := newFakeTime()
 		p.clock = f.clock()
 		polls := 0
@@ -126,7 +126,7 @@ func TestAnnouncementsInVain(t *testing.T) {
 // however fast they come.
 func TestEagerPausesGrow(t *testing.T) {
 	for _, every := range []time.Duration{250 * time.Millisecond, time.Second, 12 * time.Second} {
-		p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))
+		p := NewPool(5, Endpoints("http://a.invalid"), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 		f := newFakeTime()
 		p.clock = f.clock()
 		const blocks = 20

@@ -13,14 +13,9 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// Sampling says which contracts to call at the ends of blocks.
-type Sampling struct {
-	// Need is how many endpoints must return the same result.
-	Need int
-	// Calls returns the calls that are due at the blocks from first to last, in block order. It must be safe for
-	// concurrent use.
-	Calls func(first, last uint64) []SampleCall
-}
+// Sampling returns the calls of contracts that are due at the ends of the blocks from first to last, in block order. It
+// must be safe for concurrent use. nil samples nothing.
+type Sampling func(first, last uint64) []SampleCall
 
 // SampleCall is a call of a contract of a vault at the end of a block.
 type SampleCall struct {
@@ -46,16 +41,15 @@ func (s *Sample) same(other *Sample) bool {
 
 // Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
 // the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if
-// n lacks the state of the blocks, or if need, the number of endpoints that must return the same result, is more than
-// one.
+// n lacks the state of the blocks, or if more than one endpoint must return the same result.
 func (p *Pool) Sample(
-	ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header,
+	ctx context.Context, n *Node, calls []SampleCall, headers map[uint64]*Header,
 ) (samples []Sample, noState uint64, err error) {
 	views := make([]Sample, len(calls))
 	for i, c := range calls {
 		views[len(calls)-1-i] = Sample{SampleCall: c, At: headers[c.Number]}
 	}
-	if err := p.settle(ctx, n, need, views); err != nil {
+	if err := p.settle(ctx, n, views); err != nil {
 		return nil, 0, err
 	}
 	for _, s := range slices.Backward(views) {
@@ -69,7 +63,7 @@ func (p *Pool) Sample(
 }
 
 // settle sets the results of calls, which are in block order, the newest first.
-func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) error {
+func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
 	open := len(views)
 	given := make([][]Sample, len(views)) // results so far, without noState
 	done := make([]bool, len(views))
@@ -97,7 +91,7 @@ func (p *Pool) settle(ctx context.Context, n *Node, need int, views []Sample) er
 					same++
 				}
 			}
-			if same >= need {
+			if same >= p.Agreement {
 				views[i], done[i] = s, true
 				open--
 			}
@@ -265,18 +259,12 @@ var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm
 // anything else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
 func reverted(err error) bool { return hasCode(err, executionError) || says(err, ofEVM) }
 
-// Sampled sets the sampling of a reader and returns the reader.
-func (r *Reader) Sampled(s *Sampling) *Reader {
-	r.sampling = s
-	return r
-}
-
 // sample makes the calls that are due in a part.
 func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	if r.sampling == nil {
 		return nil
 	}
-	calls := r.sampling.Calls(p.From, p.To)
+	calls := r.sampling(p.From, p.To)
 	// The newest block comes first, by itself: if no endpoint has its state, the older blocks are skipped.
 	for some := 1; len(calls) > 0; some = singlesAtOnce {
 		next := calls[max(0, len(calls)-some):]
@@ -285,7 +273,7 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 		if err != nil {
 			return err
 		}
-		samples, noState, err := r.pool.Sample(ctx, n, r.sampling.Need, next, headers)
+		samples, noState, err := r.pool.Sample(ctx, n, next, headers)
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ var stateHashes = []common.Hash{{9}, {1}, {2}, {3}}
 // statePool returns a pool with one node, whose chain is not checked.
 func statePool(t *testing.T, s *stateful) (*Pool, *Node) {
 	t.Helper()
-	p := NewPool(1, Endpoints(s.url), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	p := NewPool(1, Endpoints(s.url), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	return p, p.all[0]
 }

@@ -191,7 +191,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	}
 	var o Outcome
 	ended, calls := true, false
-	able := 1+r.nodes.Ready(n) >= r.agreement // otherwise its calls fail because of an outage or a rate limit
+	able := 1+r.nodes.Ready(n) >= r.nodes.Agreement // otherwise its calls fail because of an outage or a rate limit
 	switch c.Kind {
 	case registry.RemoveVault:
 		o, err = r.remove(ctx, c.Vault)

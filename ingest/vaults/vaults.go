@@ -94,9 +94,7 @@ func (set Set) StartsKept(cursor *event.Cursor) error {
 // about vaults.
 type Registrar struct {
 	Set
-	nodes     *rpc.Pool
-	agreement int // how many endpoints must return the same about a vault
-
+	nodes    *rpc.Pool
 	selected []vault // those to index
 	stale    []vault // those of selected that are not in the log, or have another configured name or mapping there
 	writer   *writer.Writer
@@ -111,11 +109,9 @@ type Registrar struct {
 	responses map[view]hexutil.Bytes // responses that are not in the log yet, in case the node fails between two calls
 }
 
-// NewRegistrar returns a registrar of these vaults and of those in the log. agreement is how many of the nodes must
-// return the same about a vault.
-func NewRegistrar(set Set, nodes *rpc.Pool, agreement int, w *writer.Writer, status *status.Tracker,
-	log *slog.Logger) *Registrar {
-	return &Registrar{Set: set, nodes: nodes, agreement: agreement, writer: w, status: status, log: log,
+// NewRegistrar returns a registrar of these vaults and of those in the log.
+func NewRegistrar(set Set, nodes *rpc.Pool, w *writer.Writer, status *status.Tracker, log *slog.Logger) *Registrar {
+	return &Registrar{Set: set, nodes: nodes, writer: w, status: status, log: log,
 		responses: map[view]hexutil.Bytes{}}
 }
 
@@ -350,7 +346,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	}
 	output, found := q.responses[v]
 	if !found {
-		samples, noState, err := q.nodes.Sample(q.ctx, q.node, q.agreement,
+		samples, noState, err := q.nodes.Sample(q.ctx, q.node,
 			[]rpc.SampleCall{{Vault: q.vault, Number: q.at.Number, To: v.of, Input: data}},
 			map[uint64]*rpc.Header{q.at.Number: q.at})
 		switch {
@@ -358,7 +354,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 			return answer, fmt.Errorf("call %s() of %s: %w", v.method, v.of, err)
 		case noState > 0:
 			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of,
-				q.agreement, noState)
+				q.nodes.Agreement, noState)
 		case samples[0].Output == nil:
 			return answer, fmt.Errorf("%w: it reverts", errNoAnswer)
 		}
