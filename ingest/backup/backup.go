@@ -24,6 +24,7 @@ type backup struct {
 	dir      string
 	manifest *Manifest
 	cursor   *event.Cursor // the records up to it are copied
+	segment  *writer       // nil between two segments
 	progress Progress
 	done     int
 	size     int64 // after which a segment ends
@@ -59,6 +60,11 @@ func (b *backup) run(ctx context.Context) (_ *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if b.segment != nil {
+			b.segment.drop()
+		}
+	}()
 	if err := b.log(ctx); err != nil {
 		return nil, err
 	}
@@ -157,12 +163,6 @@ var errReached = errors.New("the log was read up to the cursor")
 func (b *backup) log(ctx context.Context) error {
 	last := b.manifest.lastSeq(len(b.manifest.Segments))
 	from := chainlog.Position{Seq: max(last, 1) - 1, Offset: b.manifest.Source.LogOffset}
-	var w *writer
-	defer func() {
-		if w != nil {
-			w.drop()
-		}
-	}()
 	err := chainlog.ReadRawAfter(ctx, b.chainID, from, func(r chainlog.Raw) (err error) {
 		if r.Seq <= last {
 			if r.Seq == last && digest(string(r.Value)) != b.manifest.Source.LastRecord {
@@ -173,26 +173,19 @@ func (b *backup) log(ctx context.Context) error {
 			}
 			return nil
 		}
-		if w == nil {
-			if w, err = b.begin(); err != nil {
-				return err
-			}
-		}
-		if err := w.write(topicLog, r.Kafka); err != nil {
+		if err := b.write(topicLog, r.Kafka); err != nil {
 			return err
 		}
-		w.LastSeq = r.Seq
+		b.segment.LastSeq = r.Seq
 		b.progress.Report("backup: records of the log", r.Seq, b.cursor.GetSeq())
 		reached := r.Seq == b.cursor.GetSeq()
 		if reached && !r.Boundary {
 			return fmt.Errorf("record %d of %s, to which the cursor points, does not end a unit", r.Seq,
 				chainlog.LogTopic(b.chainID))
 		}
-		if reached || r.Boundary && w.size >= b.size {
+		if reached || r.Boundary && b.segment.size >= b.size {
 			b.manifest.Source.LogOffset, b.manifest.Source.LastRecord = r.Offset, digest(string(r.Value))
-			ended := w
-			w = nil
-			err = b.end(ended)
+			err = b.end()
 		}
 		if err == nil && reached {
 			err = errReached
@@ -209,13 +202,21 @@ func (b *backup) log(ctx context.Context) error {
 	return err
 }
 
-func (b *backup) begin() (*writer, error) {
-	n := len(b.manifest.Segments)
-	return newWriter(b.dir, n+1, b.manifest.lastSeq(n))
+// write adds a record to the segment, and begins one if there is none.
+func (b *backup) write(topic uint64, r *kgo.Record) (err error) {
+	if b.segment == nil {
+		n := len(b.manifest.Segments)
+		if b.segment, err = newWriter(b.dir, n+1, b.manifest.lastSeq(n)); err != nil {
+			return err
+		}
+	}
+	return b.segment.write(topic, r)
 }
 
-// end adds a segment to the manifest, with the offsets that follow it.
-func (b *backup) end(w *writer) error {
+// end adds the segment to the manifest, with the offsets that follow it.
+func (b *backup) end() error {
+	w := b.segment
+	b.segment = nil
 	s, err := w.end()
 	if err != nil {
 		return err
@@ -240,26 +241,13 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 			records += uint64(end.Offset - next)
 		}
 	}
-	var w *writer
-	defer func() {
-		if w != nil {
-			w.drop()
-		}
-	}()
 	err := chainlog.ReadUpTo(ctx, from, ends, func(r *kgo.Record) (stop bool, err error) {
 		if !r.Attrs.IsControl() {
 			if seq, ours := referralSeq(r, b.manifest.LogID); ours && seq > b.cursor.GetSeq() {
 				return true, nil
 			}
-			if w != nil && w.size >= b.size {
-				ended := w
-				w = nil
-				if err := b.end(ended); err != nil {
-					return false, err
-				}
-			}
-			if w == nil {
-				if w, err = b.begin(); err != nil {
+			if b.segment != nil && b.segment.size >= b.size {
+				if err := b.end(); err != nil {
 					return false, err
 				}
 			}
@@ -267,7 +255,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 			if r.Topic == chainlog.ReferralWithdrawals(b.chainID) {
 				topic = topicWithdrawals
 			}
-			if err := w.write(topic, r); err != nil {
+			if err := b.write(topic, r); err != nil {
 				return false, err
 			}
 		}
@@ -276,12 +264,10 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 		b.progress.Report("backup: offsets of the referral topics", min(read, records), records)
 		return false, nil
 	}, b.kafka.Options()...)
-	if err != nil || w == nil {
+	if err != nil || b.segment == nil {
 		return err
 	}
-	ended := w
-	w = nil
-	return b.end(ended)
+	return b.end()
 }
 
 // snapshot records that everything copied so far is what a restore writes.
