@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -61,30 +62,24 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	if checked {
 		return nil
 	}
-	type answer struct {
-		identity
-		err error
-	}
-	answers := make([]chan answer, len(p.all))
+	ids, errs := make([]identity, len(p.all)), make([]error, len(p.all))
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var asking sync.WaitGroup
 	for i, n := range p.all {
-		answers[i] = make(chan answer, 1)
-		go func() {
-			id, err := n.identity(bounded)
-			if err == nil {
+		asking.Go(func() {
+			if ids[i], errs[i] = n.identity(bounded); errs[i] == nil {
 				time.AfterFunc(checkWithin, cancel)
 				_, _ = n.Latest(bounded) // the heads of all endpoints are compared from the start
 			} else if bounded.Err() != nil && ctx.Err() == nil {
-				n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
+				n.health.set(func(h *health) { h.fail(h.now(), h.now(), errs[i]) })
 			}
-			answers[i] <- answer{id, err}
-		}()
+		})
 	}
+	asking.Wait()
 	var faults, wrong []error
 	for i, n := range p.all {
-		a := <-answers[i]
-		err := p.judge(n, a.identity, a.err)
+		err := p.judge(n, ids[i], errs[i])
 		var mistake *contracts.OtherChainError
 		switch {
 		case errors.As(err, &mistake):
