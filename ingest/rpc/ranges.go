@@ -364,24 +364,13 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 	return p, nil
 }
 
-// compare returns an error for logs that contradict the headers of their blocks, and sets their times. header returns
-// nil for a block whose header is not known.
-func (r *Reader) compare(n *Node, logs []*event.Log, header func(*event.Log) *Header) error {
-	for i, l := range logs {
-		h := header(l)
-		if h == nil {
-			continue
-		}
-		if err := n.belong(logs[i:i+1], h); err != nil {
-			return err
-		}
-		if r.proof != proof.None {
-			if err := n.foreign(h, l); err != nil {
-				return err
-			}
-		}
+// compare returns an error for logs that contradict the header of their block, and sets their times.
+func (r *Reader) compare(n *Node, h *Header, logs []*event.Log) error {
+	err := n.belong(logs, h)
+	if err == nil && r.proof != proof.None {
+		_, err = n.Native(h, logs)
 	}
-	return nil
+	return err
 }
 
 // blockRead is a block whose logs were read with a range and compared with its header.
@@ -483,7 +472,7 @@ func (r *Reader) endOf(
 			return nil, false, err
 		}
 	}
-	if err := r.compare(n, logs, func(*event.Log) *Header { return h }); err != nil {
+	if err := r.compare(n, h, logs); err != nil {
 		return nil, true, err
 	}
 	if r.proof != proof.None && proof.Lacks(&h.Bloom, r.vaults, logs) && proof.Sparse(&h.Bloom) {
@@ -510,14 +499,17 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part, headers []*Header) 
 	for _, h := range dated {
 		byHash[h.Hash] = h
 	}
-	err = r.compare(n, p.Logs, func(l *event.Log) *Header {
+	for i, l := range p.Logs {
+		h := byHash[common.Hash(l.BlockHash)]
 		if len(headers) > 0 {
-			return headers[l.BlockNumber-p.From]
+			h = headers[l.BlockNumber-p.From]
 		}
-		return byHash[common.Hash(l.BlockHash)]
-	})
-	if err != nil {
-		return err
+		if h == nil { // the log came with its time
+			continue
+		}
+		if err := r.compare(n, h, p.Logs[i:i+1]); err != nil {
+			return err
+		}
 	}
 	for i, l := range p.Logs[min(1, len(p.Logs)):] {
 		before := p.Logs[i]
