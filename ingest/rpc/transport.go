@@ -59,21 +59,12 @@ func loopback(host string) bool {
 
 func (t *transport) close() { t.client.CloseIdleConnections() }
 
-// successful reports whether a response with this status can contain a result.
-func successful(status int) bool {
-	switch status {
-	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNonAuthoritativeInfo:
-		return true
-	}
-	return false
-}
-
 // httpError is an HTTP response whose status means that it contains no result.
 type httpError struct {
 	Status     int
 	RetryAfter time.Duration // 0 if the header is missing
 	Body       string        // its first 200 bytes, on one line
-	answer     *rpcError     // if the body is a JSON-RPC error; else nil
+	answer     error         // the *rpcError in the body; nil for none
 }
 
 func (e *httpError) Error() string {
@@ -90,12 +81,7 @@ func (e *httpError) Error() string {
 }
 
 // Unwrap returns the JSON-RPC error in the body: many nodes send both.
-func (e *httpError) Unwrap() error {
-	if e.answer == nil {
-		return nil
-	}
-	return e.answer
-}
+func (e *httpError) Unwrap() error { return e.answer }
 
 // post sends a call, or a batch of them, and returns the body of the response, of at most most bytes.
 func (t *transport) post(ctx context.Context, method string, question any, most int) ([]byte, error) {
@@ -117,7 +103,9 @@ func (t *transport) post(ctx context.Context, method string, question any, most 
 		return nil, err
 	}
 	defer response.Body.Close()
-	if !successful(response.StatusCode) {
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNonAuthoritativeInfo:
+	default:
 		return nil, httpErrorOf(response)
 	}
 	// Without a Content-Length, a response is often as long as the previous one. Growing the buffer to that size step
