@@ -26,7 +26,7 @@ func TestBlocksOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	const every, blocks = 2 * time.Second, 900
 	for _, level := range []proof.Level{proof.Headers, proof.None} {
 		chain, f := newFakeChain(t, 43, blocks, sparse), newFakeTime()
-		n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
+		n := noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 		t.Cleanup(n.close)
 		timeouts := silentAbove(n, 0, func() { f.pass(callTimeout) })
 		began, logs, behind := f.now(), 0, time.Duration(0)
@@ -87,8 +87,7 @@ func TestPrunedNodeThatHangs(t *testing.T) {
 					return slices.DeleteFunc(logs, func(l *types.Log) bool { return l.BlockNumber < 900 })
 				}
 				f := newFakeTime()
-				r, n := chain.farBelow(proof.Headers).reader, newNode(Endpoint{URL: chain.url}, "fake", f.clock(),
-					newCallMetrics(newRegistry()))
+				r, n := chain.farBelow(proof.Headers).reader, noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 				t.Cleanup(n.close)
 				failing(n, failures, failure)
 				j := &job{at: 1, to: 800, recordFrom: 4000, headersFrom: 4000}

@@ -87,9 +87,9 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 		err = n.traced(bounded, c.method, questions, exchange)
 		cancel()
 		n.spent.Add(c.method, questions)
-		n.metrics.rpcSeconds.WithLabelValues(n.Name, c.method).Observe(n.health.now().Sub(began).Seconds())
+		n.pool.metrics.rpcSeconds.WithLabelValues(n.Name, c.method).Observe(n.health.now().Sub(began).Seconds())
 		// create the series at 0, so that the first error is an increase
-		n.metrics.rpcErrors.WithLabelValues(n.Name, c.method)
+		n.pool.metrics.rpcErrors.WithLabelValues(n.Name, c.method)
 		if err == nil {
 			if err = read(); err != nil && !missing(err) {
 				err = fmt.Errorf("%w: %w", errUnusable, err)
@@ -100,7 +100,7 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 			return nil
 		}
 		if put, is := errors.AsType[*limitedError](err); is {
-			n.metrics.limited.WithLabelValues(n.Name).Inc()
+			n.pool.metrics.limited.WithLabelValues(n.Name).Inc()
 			// A batch is not repeated unchanged: if each of its calls counts towards the limit, it may always be too
 			// long.
 			if questions == 1 && try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
@@ -168,7 +168,7 @@ func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 // blame adds the endpoint and the method to an error, and counts it as one of the node.
 func (n *Node) blame(ctx context.Context, method string, err error) error {
 	if ctx.Err() == nil && !missing(err) {
-		n.metrics.rpcErrors.WithLabelValues(n.Name, method).Inc()
+		n.pool.metrics.rpcErrors.WithLabelValues(n.Name, method).Inc()
 	}
 	return fmt.Errorf("%s at %s: %w", method, n.Name, err)
 }

@@ -24,7 +24,7 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 			}
 			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey",
 				"apikey=secret2"
-			n := newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host, wallClock, newCallMetrics(newRegistry()))
+			n := noPool(wallClock).newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host)
 			_, err = n.chainID(t.Context())
 			n.close()
 			if err == nil {

@@ -320,7 +320,7 @@ func (c *fakeChain) asked(method string) int {
 // dial connects to the chain.
 func (c *fakeChain) dial() *Node {
 	c.t.Helper()
-	n := newNode(Endpoint{URL: c.url}, "fake", wallClock, newCallMetrics(newRegistry()))
+	n := noPool(wallClock).newNode(Endpoint{URL: c.url}, "fake")
 	c.t.Cleanup(n.close)
 	return n
 }

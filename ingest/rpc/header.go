@@ -60,7 +60,7 @@ func (n *Node) Latest(ctx context.Context) (*Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.heads(ctx, h); err != nil {
+	if err := n.pool.sawHead(ctx, n, h); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -92,7 +92,7 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	if err == nil {
 		var plain bool
 		h.Sealed, plain = chainproof.Seals(result, h.Hash)
-		err = n.seals.check(h, plain)
+		err = n.pool.seals.check(h, plain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("block %v: %w", which, err)

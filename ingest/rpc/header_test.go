@@ -80,7 +80,7 @@ func TestSealsAreKept(t *testing.T) {
 // other endpoint unusable.
 func TestMadeUpSealMakesNoEndpointUnusable(t *testing.T) {
 	honest, lying := newOddNode(t), newOddNode(t)
-	lying.seals = honest.seals
+	lying.pool = honest.pool
 	h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(1), Difficulty: new(big.Int), Extra: []byte{}}
 	as := func(hash common.Hash) func(string, []json.RawMessage) any {
 		return func(string, []json.RawMessage) any {

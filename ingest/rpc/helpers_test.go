@@ -13,6 +13,9 @@ const patience = 60 * time.Second
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
 
+// noPool returns a pool for a single node, which is not compared with others.
+func noPool(c clock) *Pool { return &Pool{clock: c, metrics: newCallMetrics(newRegistry())} }
+
 // contextDone returns a context that has ended.
 func contextDone(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())

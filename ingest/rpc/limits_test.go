@@ -228,7 +228,7 @@ func TestBatchesThatAreCounted(t *testing.T) {
 			m.f = f
 			chain.meter, chain.noBatches = m.count, c.single
 			c.endpoint.URL = chain.url
-			n := newNode(c.endpoint, "fake", f.clock(), newCallMetrics(newRegistry()))
+			n := noPool(f.clock()).newNode(c.endpoint, "fake")
 			t.Cleanup(n.close)
 			headers, err := n.Headers(t.Context(), 1, c.headers)
 			if err != nil || uint64(len(headers)) != c.headers {
@@ -267,7 +267,7 @@ func TestViewsThatAreCounted(t *testing.T) {
 			chain := newFakeChain(t, 43, 20, sparse)
 			f, m := newFakeTime(), c.meter
 			m.f, chain.meter = f, m.count
-			n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
+			n := noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 			t.Cleanup(n.close)
 			var views []Sample
 			for number := uint64(20); number > 0; number-- {
@@ -314,7 +314,7 @@ func TestCallsThroughFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain, f := newFakeChain(t, 43, headers, sparse), newFakeTime()
-			n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
+			n := noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 			t.Cleanup(n.close)
 			real, calls := n.http.client.Transport, atomic.Int64{}
 			n.http.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -346,7 +346,7 @@ func TestLimitWithoutEnd(t *testing.T) {
 	f := newFakeTime()
 	m := &meter{f: f, window: 1000 * time.Hour, most: 120}
 	chain.meter = m.count
-	n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
+	n := noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 	t.Cleanup(n.close)
 	began := f.now()
 	var put *limitedError

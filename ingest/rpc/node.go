@@ -13,6 +13,7 @@ import (
 
 // Node is one RPC endpoint.
 type Node struct {
+	pool    *Pool
 	Name    string // scheme and host only: the rest of the URL may contain a key
 	host    string // without the port
 	spare   bool   // takes no ranges of a backfill
@@ -20,22 +21,17 @@ type Node struct {
 	http    *transport
 	health  *health
 	limits  *limits
-	seals   *seals // shared by the pool
-	metrics *callMetrics
 	spent   Bill
 	numbers atomic.Bool // contracts are called by block number, because the node does not accept a hash
-	// heads is called with every head. It returns an error for a head that is not trusted.
-	heads func(context.Context, *Header) error
 
 	dialling sync.Mutex
 	socket   *ethrpc.Client // nil for HTTP, and before the first call
 }
 
 // newNode returns an endpoint with a valid configuration. It does not connect.
-func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
-	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(),
-		seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil },
-		spent: Bill{Prices: e.Prices}}
+func (p *Pool) newNode(e Endpoint, name string) *Node {
+	n := &Node{pool: p, Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, p.clock),
+		limits: newLimits(), spent: Bill{Prices: e.Prices}}
 	u, err := url.Parse(e.URL)
 	if err == nil {
 		n.host = u.Hostname()

@@ -70,7 +70,7 @@ func newOddNode(t *testing.T) *oddNode {
 		o.send(w, questions, batch)
 	}))
 	t.Cleanup(server.Close)
-	o.Node = newNode(Endpoint{URL: server.URL}, "odd", wallClock, newCallMetrics(newRegistry()))
+	o.Node = noPool(wallClock).newNode(Endpoint{URL: server.URL}, "odd")
 	t.Cleanup(o.close)
 	return o
 }

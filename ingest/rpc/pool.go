@@ -65,19 +65,15 @@ type sighting struct {
 // units per call, by method, at endpoints without prices of their own; nil for none.
 func NewPool(chainID uint64, endpoints []Endpoint, agreement int, prices map[string]uint64, reg prometheus.Registerer,
 	log *slog.Logger) *Pool {
-	m := newCallMetrics(reg)
-	p := &Pool{Agreement: agreement, chainID: chainID, metrics: m, log: log, clock: wallClock,
+	p := &Pool{Agreement: agreement, chainID: chainID, metrics: newCallMetrics(reg), log: log, clock: wallClock,
 		wake: make(chan struct{}, 1)}
 	names := endpointNames(endpoints)
 	for i, e := range endpoints {
 		if e.Prices == nil {
 			e.Prices = prices
 		}
-		n := newNode(e, names[i], p.clock, m)
-		m.limited.WithLabelValues(n.Name) // create the series at 0
-		n.seals = &p.seals
-		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
-		p.all = append(p.all, n)
+		p.metrics.limited.WithLabelValues(names[i]) // create the series at 0
+		p.all = append(p.all, p.newNode(e, names[i]))
 	}
 	p.inUse = p.ranked(nil)[0]
 	reg.MustRegister(p)

@@ -24,7 +24,7 @@ func answering(t *testing.T, handler func(w http.ResponseWriter, id string)) *No
 		handler(w, string(q.ID))
 	}))
 	t.Cleanup(server.Close)
-	n := newNode(Endpoint{URL: server.URL + "/v3/secretkey"}, server.URL, wallClock, newCallMetrics(newRegistry()))
+	n := noPool(wallClock).newNode(Endpoint{URL: server.URL + "/v3/secretkey"}, server.URL)
 	t.Cleanup(n.close)
 	return n
 }
@@ -169,7 +169,7 @@ func TestBatches(t *testing.T) {
 		reply(w, ids)
 	}))
 	t.Cleanup(server.Close)
-	n := newNode(Endpoint{URL: server.URL}, server.URL, wallClock, newCallMetrics(newRegistry()))
+	n := noPool(wallClock).newNode(Endpoint{URL: server.URL}, server.URL)
 	t.Cleanup(n.close)
 	three := [][]any{{0, false}, {1, false}, {2, false}}
 
@@ -239,7 +239,7 @@ func TestCompressedAnswers(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for host, want := range map[string]string{"127.0.0.1": `"plain"`, "node.invalid": `"packed"`} {
-		n := newNode(Endpoint{URL: "http://" + host}, host, wallClock, newCallMetrics(newRegistry()))
+		n := noPool(wallClock).newNode(Endpoint{URL: "http://" + host}, host)
 		through := n.http.client.Transport.(*http.Transport)
 		through.DialContext = server.Client().Transport.(*http.Transport).DialContext
 		n.http.url = server.URL
