@@ -158,7 +158,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil || writer.Hopeless(err) || asked == len(i.config.RPC) {
+		if ctx.Err() != nil || writer.Hopeless(err) || asked == i.nodes.Size() {
 			return err
 		}
 		i.log.Warn("cannot check the vaults at this endpoint, trying another", "endpoint", n.Name, "error", err)

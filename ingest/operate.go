@@ -23,8 +23,7 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Prog
 		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults.FirstBlock(), Vaults: len(i.vaults),
 		PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
 		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Poll: c.PollInterval,
-		Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
-		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
+		InFlight: c.RangesInFlight, PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
 		Reader: i.nodes.NewReader(i.vaults.Contracts(), nil, c.Proof, c.BatchBlocks, c.RangesInFlight, i.partsAtOnce),
 	}.Estimate(ctx, samples, progress)
 }
@@ -48,7 +47,7 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o operate.ReceiptsOptions) (
 		return nil, err
 	}
 	return operate.Receipts{
-		Log: i.theLog(mapped), Cursor: cursor, Endpoints: len(i.config.RPC), InFlight: i.config.RangesInFlight,
+		Log: i.theLog(mapped), Cursor: cursor, InFlight: i.config.RangesInFlight,
 		Finality: rpc.Finality(i.config.Finality),
 	}.Prove(ctx, o)
 }

@@ -44,7 +44,6 @@ func (i *Ingest) newSession() *session {
 		i.nodes, i.status, i.log)
 	s.catchup = catchup.New(catchup.Options{
 		BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight, PartsAtOnce: i.partsAtOnce,
-		Endpoints: len(i.config.RPC),
 	}, s.writer, s.follower, i.nodes, i.status, i.log)
 	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, s.writer, i.status, i.log)
 	return s

@@ -33,7 +33,6 @@ type Options struct {
 	BatchBlocks    uint64
 	RangesInFlight int
 	PartsAtOnce    int // ranges without a block that one commit collects
-	Endpoints      int
 }
 
 // Catchup appends the logs of old blocks for one session of the writer.
@@ -111,9 +110,9 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 		if err == nil {
 			c.ranges.Fill(n, to, recordFrom, headersFrom) // read ahead during the commit
 		}
-		if err = c.doubts.weigh(err, c.Endpoints); c.ranges.Due(to) || rpc.Refused(err) && !c.ranges.Empty() {
+		if err = c.doubts.weigh(err, c.nodes.Size()); c.ranges.Due(to) || rpc.Refused(err) && !c.ranges.Empty() {
 			if err := c.appendReady(ctx, n, vaults, final); err != nil {
-				return true, c.doubts.weigh(err, c.Endpoints)
+				return true, c.doubts.weigh(err, c.nodes.Size())
 			}
 			c.ranges.Committed()
 			c.doubts = doubts{}

@@ -55,9 +55,8 @@ type History struct {
 	Proof     proof.Level
 	Finality  rpc.Finality
 	Poll      time.Duration // between two calls for the head
-	Endpoints int
-	InFlight  int     // ranges
-	PerSecond float64 // calls that the first endpoint allows; 0 for any number
+	InFlight  int           // ranges
+	PerSecond float64       // calls that the first endpoint allows; 0 for any number
 	LookAgain time.Duration
 }
 
@@ -132,7 +131,7 @@ func (m *estimator) headers(method string, count float64) { m.add(method, count,
 
 // backfill adds up the calls of a backfill.
 func (m *estimator) backfill(recordFrom uint64) {
-	e, vaults, endpoints := m.e, float64(m.Vaults), float64(m.Endpoints)
+	e, vaults, endpoints := m.e, float64(m.Vaults), float64(m.Nodes.Size())
 	var ranges, bytes, logs, dated, seconds float64
 	for i := range m.strata {
 		s := &m.strata[i]

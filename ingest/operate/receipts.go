@@ -143,10 +143,9 @@ type Log struct {
 // Receipts proves a log by receipts, at one time.
 type Receipts struct {
 	Log
-	Cursor    *event.Cursor // of the log
-	Endpoints int           // of chain.rpc
-	InFlight  int           // blocks that are proven at the same time
-	Finality  rpc.Finality
+	Cursor   *event.Cursor // of the log
+	InFlight int           // blocks that are proven at the same time
+	Finality rpc.Finality
 }
 
 // receiptsProof is one run of Receipts.
@@ -241,7 +240,7 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 		if err == nil {
 			err = ask(n)
 		}
-		if err == nil || ctx.Err() != nil || rpc.Refused(err) || try == each*p.Endpoints {
+		if err == nil || ctx.Err() != nil || rpc.Refused(err) || try == each*p.Nodes.Size() {
 			return err
 		}
 		p.Nodes.Next()

@@ -308,6 +308,9 @@ func (p *Pool) Ready(n *Node) (ready int) {
 	return ready
 }
 
+// Size returns the number of endpoints.
+func (p *Pool) Size() int { return len(p.all) }
+
 // Serving returns how many endpoints do not serve another chain, whether they are up or not.
 func (p *Pool) Serving() (n int) {
 	for _, o := range p.all {
