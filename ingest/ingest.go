@@ -40,8 +40,6 @@ type Ingest struct {
 	hook func(writer.Step) error
 	// retract is roughly how many records a resumption retracts in one transaction and in one unit; 0 for the default.
 	retract struct{ atOnce, asUnit int }
-	// partsAtOnce is the number of parts without a block that one commit collects.
-	partsAtOnce int
 	// earlierAtOnce is the number of records that a command about referrals reads between two steps of the vaults.
 	earlierAtOnce int
 }
@@ -58,7 +56,6 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		status: status.New(reg, config.ID, fmt.Sprintf("%x", instance)), commands: vaults.Queue(pool, config.ID),
 	}
 	i.vaults, i.fault = vaults.Read(config.Vaults)
-	i.partsAtOnce = rpc.PartsAtOnce
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Agreement, config.Prices, reg, log)
 	for _, e := range i.nodes.Status() {
 		i.status.Disagreements.WithLabelValues(e.Name) // create the series at 0

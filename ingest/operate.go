@@ -24,7 +24,7 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Prog
 		PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
 		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Poll: c.PollInterval,
 		InFlight: c.RangesInFlight, PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
-		Reader: i.nodes.NewReader(i.vaults.Contracts(), nil, c.Proof, c.BatchBlocks, c.RangesInFlight, i.partsAtOnce),
+		Reader: i.nodes.NewReader(i.vaults.Contracts(), nil, c.Proof, c.BatchBlocks, c.RangesInFlight),
 	}.Estimate(ctx, samples, progress)
 }
 

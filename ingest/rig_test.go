@@ -306,7 +306,7 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 		p.commands = r.orders
 	}
 	if r.partsAtOnce > 0 {
-		p.partsAtOnce = r.partsAtOnce
+		p.nodes.PartsAtOnce = r.partsAtOnce
 	}
 	for _, f := range prepare {
 		f(p.Ingest)

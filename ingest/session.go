@@ -42,9 +42,8 @@ func (i *Ingest) newSession() *session {
 	}, i.status, i.log)
 	s.follower = follow.New(follow.Options{Finality: rpc.Finality(i.config.Finality), Proof: i.config.Proof}, s.writer,
 		i.nodes, i.status, i.log)
-	s.catchup = catchup.New(catchup.Options{
-		BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight, PartsAtOnce: i.partsAtOnce,
-	}, s.writer, s.follower, i.nodes, i.status, i.log)
+	s.catchup = catchup.New(catchup.Options{BatchBlocks: i.config.BatchBlocks, RangesInFlight: i.config.RangesInFlight},
+		s.writer, s.follower, i.nodes, i.status, i.log)
 	s.registrar = vaults.NewRegistrar(i.vaults, i.nodes, s.writer, i.status, i.log)
 	return s
 }

@@ -32,7 +32,6 @@ const (
 type Options struct {
 	BatchBlocks    uint64
 	RangesInFlight int
-	PartsAtOnce    int // ranges without a block that one commit collects
 }
 
 // Catchup appends the logs of old blocks for one session of the writer.
@@ -97,7 +96,7 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 	if contracts := c.writer.State.Mapped.Contracts(vaults); !c.ranges.Serves(contracts, from, to) {
 		c.ranges.Close()
 		reader := c.nodes.NewReader(contracts, c.follower.Sampling(vaults), c.follower.Proof, c.BatchBlocks,
-			c.RangesInFlight, c.PartsAtOnce)
+			c.RangesInFlight)
 		c.ranges = rpc.NewPipeline(ctx, reader, from)
 	}
 	for began := time.Now(); time.Since(began) < long && !c.ranges.Done(to); {

@@ -87,18 +87,16 @@ type Reader struct {
 	most   uint64 // maximum blocks of a range
 	target int    // intended bytes of a response
 	flight int    // ranges in flight
-	atOnce int    // parts without a block in a commit
 	// sampling says which contracts to call at blocks that are read.
 	sampling Sampling
 }
 
 // NewReader returns a reader of final blocks that reads ranges of up to mostBlocks blocks, inFlight of them at a time.
-// A commit waits for partsAtOnce parts without a block.
-func (p *Pool) NewReader(addresses []common.Address, sampling Sampling, level proof.Level, mostBlocks uint64, inFlight,
-	partsAtOnce int) *Reader {
+func (p *Pool) NewReader(addresses []common.Address, sampling Sampling, level proof.Level, mostBlocks uint64,
+	inFlight int) *Reader {
 	return &Reader{
 		pool:   p,
-		vaults: addresses, sampling: sampling, proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
+		vaults: addresses, sampling: sampling, proof: level, most: mostBlocks, flight: inFlight,
 		target: min(targetBytes, budget/inFlight),
 	}
 }

@@ -34,8 +34,8 @@ type reading struct {
 // reading compares every block with its header, as is done near the head, if the proof level uses headers.
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
-		pool:   new(Pool),
-		vaults: fakeVaults, proof: level, most: 2000, target: targetBytes, flight: 1, atOnce: PartsAtOnce,
+		pool:   &Pool{PartsAtOnce: PartsAtOnce},
+		vaults: fakeVaults, proof: level, most: 2000, target: targetBytes, flight: 1,
 	}}
 }
 

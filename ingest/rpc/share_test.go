@@ -26,7 +26,8 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 		prepare(p)
 	}
 	r := chains[0].farBelow(proof.Headers)
-	r.reader = p.NewReader(fakeVaults, nil, proof.Headers, 50, 4, partsAtOnceInTests)
+	p.PartsAtOnce = partsAtOnceInTests
+	r.reader = p.NewReader(fakeVaults, nil, proof.Headers, 50, 4)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	line := NewPipeline(ctx, r.reader, 1)
