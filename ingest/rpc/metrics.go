@@ -155,15 +155,3 @@ func (s *Bill) Calls() []registry.MethodCalls {
 	})
 	return all
 }
-
-// together adds up bills by method, the most called method first.
-func together(bills []*Bill) (all []registry.MethodCalls) {
-	var sum Bill
-	for _, b := range bills {
-		for _, c := range b.Calls() {
-			m := sum.of(c.Method)
-			m.Calls, m.Bytes, m.Units = m.Calls+c.Calls, m.Bytes+c.Bytes, m.Units+c.Units
-		}
-	}
-	return sum.Calls()
-}

@@ -416,11 +416,14 @@ func (p *Pool) look(ctx context.Context, n *Node) error {
 
 // Calls returns all calls since the process began, the most called method first.
 func (p *Pool) Calls() []registry.MethodCalls {
-	bills := make([]*Bill, len(p.all))
-	for i, n := range p.all {
-		bills[i] = &n.spent
+	var sum Bill
+	for _, n := range p.all {
+		for _, c := range n.spent.Calls() {
+			m := sum.of(c.Method)
+			m.Calls, m.Bytes, m.Units = m.Calls+c.Calls, m.Bytes+c.Bytes, m.Units+c.Units
+		}
 	}
-	return together(bills)
+	return sum.Calls()
 }
 
 // Status returns the health of every endpoint.
