@@ -157,7 +157,6 @@ type receiptsProof struct {
 	report *ReceiptsReport
 	done   uint64
 	failed map[uint64]bool // blocks that are not proven
-	misled map[string]bool
 }
 
 // blockInLog is a block with its logs in the log.
@@ -171,7 +170,7 @@ type blockInLog struct {
 // of the log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
 func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
 	p := &receiptsProof{
-		Receipts: r, progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
+		Receipts: r, progress: o.Progress, failed: map[uint64]bool{},
 		report: &ReceiptsReport{ChainID: r.ChainID, FinalBlock: r.Cursor.GetFinalBlock()},
 	}
 	blocks, err := p.read(ctx)
@@ -188,9 +187,6 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 		return nil, err
 	}
 	p.report.Calls = p.Nodes.Calls()
-	for name := range p.misled {
-		p.report.Misled = append(p.report.Misled, name)
-	}
 	slices.Sort(p.report.Misled)
 	slices.SortFunc(p.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Block, b.Block) })
 	return p.report, nil
@@ -324,8 +320,8 @@ func (p *receiptsProof) mislead(findings []*Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range findings {
-		if f.Wrong {
-			p.misled[f.Endpoint] = true
+		if f.Wrong && !slices.Contains(p.report.Misled, f.Endpoint) {
+			p.report.Misled = append(p.report.Misled, f.Endpoint)
 		}
 	}
 }
