@@ -233,6 +233,7 @@ func (b *backup) end() error {
 func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 	from := map[string]map[int32]kgo.Offset{}
 	var records, read uint64
+	topics := topicsOf(b.chainID)
 	for name, source := range b.manifest.Source.Topics {
 		from[name] = map[int32]kgo.Offset{}
 		for partition, next := range source.Next {
@@ -251,11 +252,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 					return false, err
 				}
 			}
-			topic := uint64(topicDeposits)
-			if r.Topic == chainlog.ReferralWithdrawals(b.chainID) {
-				topic = topicWithdrawals
-			}
-			if err := b.write(topic, r); err != nil {
+			if err := b.write(uint64(slices.Index(topics, r.Topic)), r); err != nil {
 				return false, err
 			}
 		}

@@ -35,16 +35,10 @@ const (
 	topicWithdrawals
 )
 
-func topicName(chainID, topic uint64) string {
-	switch topic {
-	case topicLog:
-		return chainlog.LogTopic(chainID)
-	case topicDeposits:
-		return chainlog.ReferralDeposits(chainID)
-	case topicWithdrawals:
-		return chainlog.ReferralWithdrawals(chainID)
-	}
-	return ""
+// topicsOf returns the names of the topics of a segment, by their numbers.
+func topicsOf(chainID uint64) []string {
+	return []string{topicLog: chainlog.LogTopic(chainID), topicDeposits: chainlog.ReferralDeposits(chainID),
+		topicWithdrawals: chainlog.ReferralWithdrawals(chainID)}
 }
 
 // writer writes one segment.
@@ -154,6 +148,7 @@ func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64,
 		return fmt.Errorf("read segment %s of the backup: %w", s.File, err)
 	}
 	defer zip.Close()
+	topics := topicsOf(chainID)
 	in := &fields{Reader: bufio.NewReaderSize(zip, 64<<10)}
 	begin := make([]byte, len(magic))
 	if _, err := io.ReadFull(in, begin); err != nil || string(begin) != magic {
@@ -164,18 +159,18 @@ func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64,
 			return nil
 		}
 		topic := in.number()
-		r := &kgo.Record{Topic: topicName(chainID, topic), Partition: int32(in.number()), Offset: int64(in.number()),
-			Timestamp: in.time()}
+		r := &kgo.Record{Partition: int32(in.number()), Offset: int64(in.number()), Timestamp: in.time()}
 		r.Key, r.Value = in.bytes(), in.bytes()
 		for left := in.number(); left > 0 && in.err == nil; left-- {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: string(in.bytes()), Value: in.bytes()})
 		}
-		if in.err == nil && r.Topic == "" {
+		if in.err == nil && (topic < topicLog || topic > topicWithdrawals) {
 			in.err = fmt.Errorf("there is no topic %d", topic)
 		}
 		if in.err != nil {
 			return damaged("record %d of %s cannot be read: %v", n, s.File, in.err)
 		}
+		r.Topic = topics[topic]
 		if err := visit(topic, r); err != nil {
 			return err
 		}
