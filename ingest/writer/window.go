@@ -2,6 +2,7 @@ package writer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -68,12 +69,8 @@ func (w *Window) Blocks() []*rpc.Header {
 			byNumber[b.GetNumber()] = rpc.HeaderOf(b)
 		}
 	}
-	blocks := make([]*rpc.Header, 0, len(byNumber))
-	for _, h := range byNumber {
-		blocks = append(blocks, h)
-	}
-	slices.SortFunc(blocks, func(a, b *rpc.Header) int { return cmp.Compare(a.Number, b.Number) })
-	return blocks
+	return slices.SortedFunc(maps.Values(byNumber),
+		func(a, b *rpc.Header) int { return cmp.Compare(a.Number, b.Number) })
 }
 
 // Hashes returns the hash of every block of the window and of the block below it, which is the parent of the lowest
