@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -50,22 +51,13 @@ var paces = map[Profile]struct {
 // Complete returns the configuration with the profile's settings in place of missing ones. An unknown profile, which
 // Validate reports, is treated as Ethereum.
 func (c Config) Complete() Config {
-	if c.Profile == "" {
-		c.Profile = Ethereum
-	}
+	c.Profile = cmp.Or(c.Profile, Ethereum)
 	p, known := paces[c.Profile]
 	if !known {
 		p = paces[Ethereum]
 	}
-	if c.PollInterval == 0 {
-		c.PollInterval = p.poll
-	}
-	if c.Window == 0 {
-		c.Window = p.window
-	}
-	if c.BatchBlocks == 0 {
-		c.BatchBlocks = p.batch
-	}
+	c.PollInterval = cmp.Or(c.PollInterval, p.poll)
+	c.Window, c.BatchBlocks = cmp.Or(c.Window, p.window), cmp.Or(c.BatchBlocks, p.batch)
 	return c
 }
 

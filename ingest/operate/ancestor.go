@@ -136,10 +136,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 			there[c]--
 			continue
 		}
-		kind, seq := webhook.TypeOf(a), r.GetSeq()
-		if r.GetRetracts() != 0 {
-			seq = r.GetRetracts()
-		}
+		kind, seq := webhook.TypeOf(a), cmp.Or(r.GetRetracts(), r.GetSeq())
 		lost = append(lost, LostReferral{
 			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.GetPartnerId()).String(), kind, a.GetPartnerId(),
 			vault.Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,

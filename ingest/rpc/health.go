@@ -136,11 +136,8 @@ func (h *health) set(change func(*health)) {
 func newHealth(e Endpoint, c clock) *health {
 	h := &health{clock: c}
 	if e.RequestsPerSecond > 0 {
-		burst := e.Burst
-		if burst == 0 {
-			burst = max(1, int(math.Ceil(e.RequestsPerSecond)))
-		}
-		h.limit = rate.NewLimiter(rate.Limit(e.RequestsPerSecond), burst)
+		burst := max(1, int(math.Ceil(e.RequestsPerSecond)))
+		h.limit = rate.NewLimiter(rate.Limit(e.RequestsPerSecond), cmp.Or(e.Burst, burst))
 	}
 	return h
 }

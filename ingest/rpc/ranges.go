@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,11 +169,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 			}
 		}
 	}
-	width := j.step
-	if width == 0 {
-		width = l.next(r.most)
-	}
-	to := min(end, j.at+width-1)
+	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
 	began := time.Now()
 	a, err := r.ask(ctx, n, j.at, to)
 	if err != nil {

@@ -70,11 +70,7 @@ func (v Config) spec() (*Spec, error) {
 	case v.Mapping != "" && len(ranges) > 0:
 		faults = append(faults, errors.New("mapping and mappings are both given: `mappings` names each with its blocks"))
 	case len(ranges) == 0:
-		name := v.Mapping
-		if name == "" {
-			name = "reference"
-		}
-		ranges = []MappingConfig{{Mapping: name}}
+		ranges = []MappingConfig{{Mapping: cmp.Or(v.Mapping, "reference")}}
 	}
 	for _, r := range ranges {
 		text := mapping.Text{From: r.From, To: math.MaxUint64}

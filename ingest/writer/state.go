@@ -83,22 +83,16 @@ func (c *Coverage) Prove(number uint64) { c.Proven = max(c.Proven, min(number, c
 
 // CoverageOf returns the coverage of a vault, which the caller may not change; nil if the log does not have the vault.
 func (s *State) CoverageOf(address common.Address) *Coverage {
-	for i := range s.Covered {
-		if s.Covered[i].Address == address {
-			return &s.Covered[i]
-		}
+	i := slices.IndexFunc(s.Covered, func(c Coverage) bool { return c.Address == address })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &s.Covered[i]
 }
 
 // Indexed returns the coverage of the vaults that were not removed.
-func (s *State) Indexed() (vaults []Coverage) {
-	for _, v := range s.Covered {
-		if !v.Removed {
-			vaults = append(vaults, v)
-		}
-	}
-	return vaults
+func (s *State) Indexed() []Coverage {
+	return slices.DeleteFunc(slices.Clone(s.Covered), func(v Coverage) bool { return v.Removed })
 }
 
 // Lowest returns the block up to which all of these vaults are covered.
