@@ -19,8 +19,10 @@ type index map[uint64]*held
 
 // held is a block that has logs in the log.
 type held struct {
-	hash common.Hash // from the newest record
-	logs []digest
+	number uint64
+	hash   common.Hash // from the newest record
+	logs   []digest
+	failed bool // a proof found that the block is wrong, or could not prove it
 }
 
 // digest identifies a log by its contents.
@@ -78,7 +80,7 @@ func (x index) apply(e chainlog.Entry) {
 		return
 	}
 	if have == nil {
-		have = &held{}
+		have = &held{number: number}
 		x[number] = have
 	}
 	have.hash, have.logs = common.Hash(l.GetBlockHash()), append(have.logs, d)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -156,13 +157,6 @@ type receiptsProof struct {
 	mu     sync.Mutex
 	report *ReceiptsReport
 	done   uint64
-	failed map[uint64]bool // blocks that are not proven
-}
-
-// blockInLog is a block with its logs in the log.
-type blockInLog struct {
-	number uint64
-	*held
 }
 
 // Prove proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's
@@ -170,7 +164,7 @@ type blockInLog struct {
 // of the log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
 func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
 	p := &receiptsProof{
-		Receipts: r, progress: o.Progress, failed: map[uint64]bool{},
+		Receipts: r, progress: o.Progress,
 		report: &ReceiptsReport{ChainID: r.ChainID, FinalBlock: r.Cursor.GetFinalBlock()},
 	}
 	blocks, err := p.read(ctx)
@@ -178,9 +172,9 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 		return nil, err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(blocks),
-		func(blockInLog) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
+		func(*held) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
 	if len(chosen) == 0 && len(blocks) > 0 {
-		chosen = []blockInLog{blocks[rand.IntN(len(blocks))]}
+		chosen = []*held{blocks[rand.IntN(len(blocks))]}
 	}
 	p.report.Blocks, p.report.Chosen = len(blocks), len(chosen)
 	if err := p.all(ctx, chosen, o.Headers); err != nil {
@@ -193,7 +187,7 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 }
 
 // read returns the final blocks that have logs in the log up to the cursor, the highest block first.
-func (p *receiptsProof) read(ctx context.Context) (blocks []blockInLog, err error) {
+func (p *receiptsProof) read(ctx context.Context) ([]*held, error) {
 	cursor := p.Cursor
 	x, err := p.index(ctx, func(e chainlog.Entry) bool {
 		p.progress.Report(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
@@ -202,14 +196,10 @@ func (p *receiptsProof) read(ctx context.Context) (blocks []blockInLog, err erro
 	if err != nil {
 		return nil, err
 	}
-	for number, have := range x {
-		blocks = append(blocks, blockInLog{number, have})
-	}
-	slices.SortFunc(blocks, func(a, b blockInLog) int { return cmp.Compare(b.number, a.number) })
-	return blocks, nil
+	return slices.SortedFunc(maps.Values(x), func(a, b *held) int { return cmp.Compare(b.number, a.number) }), nil
 }
 
-func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bool) error {
+func (p *receiptsProof) all(ctx context.Context, chosen []*held, headers bool) error {
 	work, each := errgroup.WithContext(ctx)
 	work.SetLimit(p.InFlight)
 	for _, b := range chosen {
@@ -249,7 +239,7 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 // block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
 // wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried
 // again.
-func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
+func (p *receiptsProof) block(ctx context.Context, b *held, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		err := p.judge(ctx, n, b)
@@ -327,7 +317,7 @@ func (p *receiptsProof) mislead(findings []*Finding) {
 }
 
 // confirm compares the hash of a block that n proved with that of another endpoint. confirmed is false if none has it.
-func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b blockInLog) (found *Finding, confirmed bool) {
+func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b *held) (found *Finding, confirmed bool) {
 	for other, err := range p.Nodes.Others(ctx, n) {
 		if err != nil {
 			continue
@@ -345,7 +335,7 @@ func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b blockInLog) 
 }
 
 // note adds the outcome of a block to the report.
-func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
+func (p *receiptsProof) note(b *held, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
@@ -358,7 +348,7 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 		}
 		return
 	}
-	p.failed[b.number] = true
+	b.failed = true
 	if found.Wrong {
 		p.report.Wrong++
 	} else {
@@ -376,7 +366,7 @@ func (p *receiptsProof) add(f *Finding) {
 
 // judge proves a block by one endpoint. The hash is the log's, so an endpoint that has no such block, or another one of
 // this hash, contradicts the log.
-func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) error {
+func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b *held) error {
 	err := p.prove(ctx, n, b.number, b.hash, p.covering(b.number), b.logs)
 	var wrong *chainproof.WrongError
 	switch {
@@ -470,7 +460,7 @@ func differs(ours []digest, chain []*event.Log) string {
 
 // chain follows the parent hashes from the chain's final block down to the lowest chosen block, and confirms the chosen
 // blocks on the way. chosen are highest first.
-func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
+func (p *receiptsProof) chain(ctx context.Context, chosen []*held) error {
 	var anchor *rpc.Header
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		tip, err := n.Latest(ctx)
@@ -519,15 +509,15 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 }
 
 // compare confirms a block by its hash in the chain of parent hashes.
-func (p *receiptsProof) compare(n *rpc.Node, b blockInLog, hash common.Hash) {
+func (p *receiptsProof) compare(n *rpc.Node, b *held, hash common.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.failed[b.number]:
+	case b.failed:
 	case hash == b.hash:
 		p.report.Confirmed++
 	default:
-		p.failed[b.number] = true
+		b.failed = true
 		p.report.Wrong, p.report.Proven, p.report.Logs = p.report.Wrong+1, p.report.Proven-1, p.report.Logs-len(b.logs)
 		p.add(&Finding{b.number, b.hash.Hex(), n.Name, true, fmt.Sprintf("below the final block its hash is %s", hash)})
 	}

@@ -12,9 +12,9 @@ import (
 // Of the blocks that are not in the chain of parent hashes, only the first are listed, but all are counted.
 func TestFindingsAreBounded(t *testing.T) {
 	const blocks = mostFindings + 20
-	p := &receiptsProof{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}, failed: map[uint64]bool{}}
+	p := &receiptsProof{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}}
 	for number := range uint64(blocks) {
-		p.compare(&rpc.Node{}, blockInLog{number, &held{hash: common.Hash{1}}}, common.Hash{2})
+		p.compare(&rpc.Node{}, &held{number: number, hash: common.Hash{1}}, common.Hash{2})
 	}
 	if p.report.Wrong != blocks || len(p.report.Findings) != mostFindings ||
 		!strings.Contains(p.report.String(), "and 20 more") {
