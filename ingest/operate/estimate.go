@@ -84,7 +84,7 @@ func (h History) Estimate(ctx context.Context, samples int, progress backup.Prog
 	}
 	recordFrom := tip.Number + 1 - min(tip.Number+1, h.Window)
 	e.CompareFrom = max(e.FromBlock, min(h.Proof.HeadersFrom(recordFrom), final+1))
-	m := &estimator{History: h, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
+	m := &estimator{History: h, e: e, latency: latency.Seconds(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
 		taken, err := h.Reader.Sample(ctx, n, e.FromBlock, e.ToBlock, samples,
 			func(done, of uint64) { progress.Report("chain: samples", done, of) })
@@ -116,8 +116,7 @@ type estimator struct {
 	strata      []rpc.Stratum
 	latency     float64 // duration of a small call, in seconds
 	headerBytes float64
-	bill        rpc.Bill
-	prices      map[string]uint64 // prices of the sampled endpoint
+	bill        rpc.Bill // at the prices of the sampled endpoint
 }
 
 func (m *estimator) add(method string, calls, bytes float64) {
@@ -182,7 +181,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {
-		if _, priced := m.prices[c.Method]; !priced && len(m.prices) > 0 {
+		if _, priced := m.bill.Prices[c.Method]; !priced && len(m.bill.Prices) > 0 {
 			e.Unpriced = append(e.Unpriced, c.Method)
 		}
 	}
@@ -192,7 +191,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 // finality is a depth, and the logs of each block, since its bloom may match a vault by chance.
 func (m *estimator) following(first, tip *rpc.Header) {
 	const day = 24 * 60 * 60
-	m.bill = rpc.Bill{Prices: m.prices}
+	m.bill = rpc.Bill{Prices: m.bill.Prices}
 	looks := day / m.Poll.Seconds()
 	perLook := 2.0
 	if m.Finality.Depth > 0 {
