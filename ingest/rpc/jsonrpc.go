@@ -229,7 +229,7 @@ func readEnvelope(d *jx.Decoder) (e envelope, err error) {
 // response without an id is accepted, because each call has its own HTTP request.
 func (e envelope) about(id []byte) ([]byte, error) {
 	switch {
-	case !e.names(id) && !none(e.id):
+	case !bytes.Equal(e.question(), id) && !none(e.id):
 		return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongCall, e.id, id)
 	case e.failed():
 		return nil, faultOf(e.fault)
@@ -239,10 +239,8 @@ func (e envelope) about(id []byte) ([]byte, error) {
 	return e.result, nil
 }
 
-// names reports whether a response has the id of a call. Some nodes write it as a string, or with a fraction.
-func (e envelope) names(id []byte) bool { return bytes.Equal(e.question(), id) }
-
-// question returns the id of a response in the form in which its call has it.
+// question returns the id of a response in the form in which its call has it. Some nodes write it as a string, or with
+// a fraction.
 func (e envelope) question() []byte {
 	id := e.id
 	if len(id) >= 2 && id[0] == '"' {
