@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -92,7 +91,7 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	if err == nil {
 		var plain bool
 		h.Sealed, plain = chainproof.Seals(result, h.Hash)
-		err = n.pool.seals.check(h, plain)
+		err = n.pool.checkSeal(h, plain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("block %v: %w", which, err)
@@ -171,30 +170,25 @@ func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 // header (chainproof.Seals) that is not sealed belongs to such a chain, or was changed, or lacks a field of a later
 // fork.
 
-// seals is what is known about the rule by which a chain hashes its headers. All endpoints of a pool share it.
-type seals struct {
-	mu   sync.Mutex
-	from uint64 // lowest accepted block above the genesis with a sealed header; 0 for none
-}
-
-// accepted notes the header of a block that was appended to the log. Other headers reveal nothing about the chain's
-// rule, because anybody can make up a header whose fields hash to its hash.
-func (s *seals) accepted(h *Header) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.Sealed && h.Number > 0 && (s.from == 0 || h.Number < s.from) {
-		s.from = h.Number
+// Accepted notes the header of a block that was appended to the log, by which later headers of all endpoints are
+// judged: if its fields hash to its hash, theirs must, too. Other headers reveal nothing about the chain's rule, because
+// anybody can make up a header whose fields hash to its hash. Do not call it on a chain whose headers prove nothing.
+func (p *Pool) Accepted(h *Header) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.Sealed && h.Number > 0 && (p.sealedFrom == 0 || h.Number < p.sealedFrom) {
+		p.sealedFrom = h.Number
 	}
 }
 
-// check returns an error for a plain header that is not sealed although the accepted header of the same or a lower
+// checkSeal returns an error for a plain header that is not sealed although the accepted header of the same or a lower
 // block is: one of its fields was changed.
-func (s *seals) check(h *Header, plain bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !h.Sealed && plain && s.from > 0 && h.Number >= s.from {
+func (p *Pool) checkSeal(h *Header, plain bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !h.Sealed && plain && p.sealedFrom > 0 && h.Number >= p.sealedFrom {
 		return fmt.Errorf("the fields of the header of block %d do not hash to its hash %s, as those of block %d do: a "+
-			"field was changed or left out", h.Number, h.Hash, s.from)
+			"field was changed or left out", h.Number, h.Hash, p.sealedFrom)
 	}
 	return nil
 }

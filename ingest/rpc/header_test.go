@@ -47,7 +47,7 @@ func TestMemberNamesAreExact(t *testing.T) {
 // If a lower block of the log has a sealed header, a plain one that is not sealed was changed. Earlier headers, ones
 // with unknown fields, and those of a chain whose blocks in the log are not sealed may follow another rule.
 func TestSealsAreKept(t *testing.T) {
-	var s seals
+	var p Pool
 	for i, c := range []struct {
 		number        uint64
 		sealed, plain bool
@@ -66,12 +66,12 @@ func TestSealsAreKept(t *testing.T) {
 		{9, false, true, true, false},
 	} {
 		h := &Header{Number: c.number, Sealed: c.sealed}
-		err := s.check(h, c.plain)
+		err := p.checkSeal(h, c.plain)
 		if (err != nil) != c.fault {
 			t.Errorf("header %d, of block %d: %v", i, c.number, err)
 		}
 		if c.accepted {
-			s.accepted(h)
+			p.Accepted(h)
 		}
 	}
 }

@@ -44,7 +44,6 @@ type Pool struct {
 
 	// wake receives a value when an endpoint announces a block.
 	wake  chan struct{}
-	seals seals
 	giant sync.Mutex // held while a response of unusual length is in memory
 	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use, since
 	// it has its number.
@@ -55,6 +54,8 @@ type Pool struct {
 	inUse   *Node // as Current returned it last
 	checked bool
 	genesis *common.Hash // of the first endpoint that responded
+	// sealedFrom is the lowest accepted block above the genesis with a sealed header; 0 for none.
+	sealedFrom uint64
 }
 
 // sighting is a head and the time at which it was seen.
@@ -242,10 +243,6 @@ func (p *Pool) Genesis() common.Hash {
 	defer p.mu.Unlock()
 	return *p.genesis
 }
-
-// Accepted notes the header of a block that was appended to the log, by which later headers of all endpoints are
-// judged: if its fields hash to its hash, theirs must, too. Do not call it on a chain whose headers prove nothing.
-func (p *Pool) Accepted(h *Header) { p.seals.accepted(h) }
 
 // Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. An endpoint that fails
 // or is behind the block does not count, and neither does one whose head lags: it may have stopped at the block, which
