@@ -235,9 +235,6 @@ func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	return did && err == nil, pending && err == nil, nil
 }
 
-// errThawed means that the log is no longer frozen.
-var errThawed = errors.New("an operator has accepted the chain")
-
 // frozenPause is the minimum pause between two checks whether the log is still frozen.
 const frozenPause = 250 * time.Millisecond
 
@@ -263,7 +260,7 @@ func (s *session) stayFrozen(ctx context.Context) error {
 			return err
 		}
 		if cursor.GetFrozen() == "" {
-			return errThawed
+			return errors.New("an operator has accepted the chain") // the next session continues
 		}
 	}
 }

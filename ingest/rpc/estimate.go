@@ -30,7 +30,7 @@ func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int
 	progress func(done, of uint64)) (*Samples, error) {
 	s := &Samples{}
 	blocks := to - from + 1
-	count := uint64(max(1, min(uint64(parts), blocks)))
+	count := max(1, min(uint64(parts), blocks))
 	for i := range count {
 		progress(i, count)
 		at := Stratum{From: from + blocks*i/count, To: from + blocks*(i+1)/count - 1}
