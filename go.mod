@@ -28,10 +28,10 @@ require (
 	github.com/prometheus/procfs v0.22.0
 	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/transparency-dev/merkle v0.0.2
-	github.com/twmb/franz-go v1.22.2
-	github.com/twmb/franz-go/pkg/kadm v1.19.0
+	github.com/twmb/franz-go v1.22.3
+	github.com/twmb/franz-go/pkg/kadm v1.20.0
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
-	github.com/twmb/franz-go/pkg/kmsg v1.15.0
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1
 	github.com/vbauerster/mpb/v8 v8.16.2
 	github.com/yuin/goldmark v1.7.13
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
