@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -179,11 +180,12 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 	unreachable := func(err error) {
 		e.fail(cli.Unreachable, check, "check chain.rpc, and whether the node is up", "%v", contracts.Discreet(err, url))
 	}
-	client, err := ethclient.DialContext(ctx, url)
+	connected, err := ethrpc.DialOptions(ctx, url, ethrpc.WithHTTPClient(contracts.NodeClient(http.DefaultTransport)))
 	if err != nil {
 		unreachable(err)
 		return
 	}
+	client := ethclient.NewClient(connected)
 	defer client.Close()
 	began := time.Now()
 	id, err := client.ChainID(ctx)

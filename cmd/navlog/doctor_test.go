@@ -94,6 +94,21 @@ func TestDoctorChecksFinality(t *testing.T) {
 	}
 }
 
+// TestDoctorFollowsNoRedirect: the key in a node's URL is not sent to the target of a redirect.
+func TestDoctorFollowsNoRedirect(t *testing.T) {
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the target of the redirect got a request with the headers %v", r.Header)
+	}))
+	defer target.Close()
+	node := httptest.NewServer(http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
+	defer node.Close()
+	e := new(examination)
+	e.node(t.Context(), node.URL+"/v3/sesame", true)
+	if len(e.findings) != 1 || e.findings[0].Verdict != failing || !strings.Contains(e.findings[0].Found, "307") {
+		t.Errorf("the doctor finds %+v", e.findings)
+	}
+}
+
 // TestDoctorChecksDisk checks the free space: a rebuild needs room for two more generations, and nothing can be
 // written to a full disk.
 func TestDoctorChecksDisk(t *testing.T) {

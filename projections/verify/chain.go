@@ -129,8 +129,7 @@ func againstChain(ctx context.Context, options Options, cursor *event.Cursor, re
 // connect checks that the node serves the log's chain.
 func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	err := c.ask(ctx, func(ctx context.Context) error {
-		transport := contracts.Bounded{RoundTripper: http.DefaultTransport}
-		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(&http.Client{Transport: transport}))
+		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(contracts.NodeClient(http.DefaultTransport)))
 		c.client = ethclient.NewClient(client)
 		return err
 	})

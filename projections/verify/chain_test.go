@@ -475,16 +475,23 @@ func TestNodeThatHangs(t *testing.T) {
 	}
 }
 
-// TestVerifyKeepsKeysSecret: no error contains a part of the node's URL that may be a key.
+// TestVerifyKeepsKeysSecret: no error contains a part of the node's URL that may be a key, and no request to the target
+// of a redirect.
 func TestVerifyKeepsKeysSecret(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)
 	closed.Close()
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the target of a redirect got a request with the headers %v", r.Header)
+	}))
+	t.Cleanup(target.Close)
+	redirecting := httptest.NewServer(http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(redirecting.Close)
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Cannot POST "+r.URL.RequestURI(), http.StatusNotFound)
 	}))
 	t.Cleanup(echo.Close)
-	for _, server := range []string{closed.URL, echo.URL} {
+	for _, server := range []string{closed.URL, echo.URL, redirecting.URL} {
 		for _, scheme := range []string{"http", "ws", "carrier"} {
 			u, err := url.Parse(server)
 			must(t, err)

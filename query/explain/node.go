@@ -39,14 +39,10 @@ type Node struct {
 // NewNode returns a client of the node at a URL, which CheckNodeURL has accepted, with at most perSecond calls per
 // second. It does not connect yet.
 func NewNode(rawURL string, perSecond int) (*Node, error) {
-	client := &http.Client{
-		Transport: contracts.Bounded{RoundTripper: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute,
-		}},
-		// A redirect would send the key in a URL to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := contracts.NodeClient(&http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute,
+	})
 	c, err := rpc.DialOptions(context.Background(), rawURL, rpc.WithHTTPClient(client))
 	if err != nil {
 		return nil, contracts.Discreet(err, rawURL)

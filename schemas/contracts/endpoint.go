@@ -27,11 +27,20 @@ func EndpointName(rawURL string) string {
 // WebSocket.
 const MaxAnswer = 32 << 20
 
-// Bounded is a transport whose responses end with an *http.MaxBytesError after MaxAnswer bytes.
-type Bounded struct{ http.RoundTripper }
+// NodeClient returns a client for the calls of a node over HTTP. Responses end with an *http.MaxBytesError after
+// MaxAnswer bytes. A redirect is not followed: net/http would send the URL, which may contain a key, to another host in
+// the header Referer.
+func NodeClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport:     bounded{transport},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (b Bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
 		response.Body = http.MaxBytesReader(nil, response.Body, MaxAnswer)
@@ -56,6 +65,9 @@ func Discreet(err error, rawURL string) error {
 	if errors.As(err, &status) {
 		text = strings.ReplaceAll(text, status.Error(),
 			fmt.Sprintf("%s: %.200s", status.Status, strings.Join(strings.Fields(string(status.Body)), " ")))
+	}
+	if long := new(http.MaxBytesError); errors.As(err, &long) {
+		text = strings.ReplaceAll(text, long.Error(), fmt.Sprintf("the response has more than %d MiB", MaxAnswer>>20))
 	}
 	u, fault := url.Parse(rawURL)
 	if fault != nil {

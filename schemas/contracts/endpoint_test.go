@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,40 @@ func TestEndpointName(t *testing.T) {
 	} {
 		if got := contracts.EndpointName(raw); got != want {
 			t.Errorf("%q is shown as %q, want %q", raw, got, want)
+		}
+	}
+}
+
+// A node's response is limited in size. A redirect is an error, and its target gets no request, which would contain the
+// key.
+func TestNodeClient(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the target of the redirect got a request with the headers %v", r.Header)
+	}))
+	t.Cleanup(other.Close)
+	redirect := http.RedirectHandler(other.URL, http.StatusTemporaryRedirect)
+	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"id":1,"result":"`))
+		for {
+			if _, err := w.Write(bytes.Repeat([]byte("0"), 1<<20)); err != nil {
+				return // the client has closed the connection
+			}
+		}
+	})
+	for want, handler := range map[string]http.Handler{
+		"307 Temporary Redirect": redirect, "the response has more than 32 MiB": endless,
+	} {
+		node := httptest.NewServer(handler)
+		t.Cleanup(node.Close)
+		client, err := rpc.DialOptions(t.Context(), node.URL+"/v3/secretkey",
+			rpc.WithHTTPClient(contracts.NodeClient(http.DefaultTransport)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		err = contracts.Discreet(client.CallContext(t.Context(), nil, "eth_chainId"), node.URL+"/v3/secretkey")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the call gives %v, want %q", err, want)
 		}
 	}
 }

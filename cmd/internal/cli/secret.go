@@ -72,7 +72,9 @@ func (n Node) Dial(ctx context.Context) (*ethclient.Client, string, error) {
 		return nil, "", Usage.With(fmt.Errorf("there is no node of the chain: name a file with its URL as --rpc-file, set "+
 			"%s, or give a URL without a key as --rpc", n.Variable))
 	}
-	client, err := rpc.DialOptions(ctx, url, rpc.WithHTTPClient(&http.Client{Timeout: nodeWithin}))
+	overHTTP := contracts.NodeClient(http.DefaultTransport)
+	overHTTP.Timeout = nodeWithin
+	client, err := rpc.DialOptions(ctx, url, rpc.WithHTTPClient(overHTTP))
 	if err != nil {
 		return nil, "", Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
 	}

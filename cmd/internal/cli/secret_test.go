@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +110,24 @@ func TestURLOfANodeIsReadFromOnePlace(t *testing.T) {
 	_, _, err := Node{Variable: "X_RPC"}.Dial(t.Context())
 	if CodeOf(err) != Usage || !strings.Contains(err.Error(), "--rpc-file, set X_RPC") {
 		t.Error(err)
+	}
+}
+
+// The key in a node's URL is not sent to the target of a redirect, in no header either.
+func TestNodeThatRedirects(t *testing.T) {
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the target of the redirect got a request with the headers %v", r.Header)
+	}))
+	defer target.Close()
+	node := httptest.NewServer(http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
+	defer node.Close()
+	client, _, err := Node{RPC: node.URL + "/v3/sesame"}.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.BlockNumber(t.Context()); err == nil || !strings.Contains(err.Error(), "307") {
+		t.Errorf("the call gives %v", err)
 	}
 }
 
