@@ -73,7 +73,8 @@ type Text struct {
 func Hash(text []byte) common.Hash { return crypto.Keccak256Hash(text) }
 
 // Describe builds the description of a vault from its contracts and mappings, as in its record. The error names what
-// does not fit: overlapping blocks, a source that is in no mapping, or a missing one that a mapping requires.
+// does not fit: overlapping blocks, a source that is in no mapping or filters a topic that no log has, or a missing one
+// that a mapping requires.
 func Describe(sources []Source, texts []Text) (*Description, error) {
 	d := &Description{Sources: sources}
 	for _, t := range texts {
@@ -94,6 +95,11 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 	for i, s := range sources {
 		if !slices.ContainsFunc(d.Ranges, func(r Range) bool { _, ok := r.Mapping.Role(s.Role); return ok }) {
 			return nil, fmt.Errorf("no mapping of the vault has a source `%s`", s.Role)
+		}
+		for _, f := range s.Filters {
+			if f.Topic < 1 || f.Topic >= maxTopics {
+				return nil, fmt.Errorf("the source `%s` filters topic %d, which is none of 1 to %d", s.Role, f.Topic, maxTopics-1)
+			}
 		}
 		for _, other := range sources[:i] {
 			if other.Role == s.Role {
@@ -171,7 +177,7 @@ func Read(v *event.Vault) (*Sources, error) {
 	for _, s := range v.GetSources() {
 		source := Source{Role: s.GetRole(), Address: common.BytesToAddress(s.GetAddress())}
 		for _, f := range s.GetFilters() {
-			if f.GetTopic() < 1 || f.GetTopic() >= maxTopics || len(f.GetValue()) != common.HashLength {
+			if len(f.GetValue()) != common.HashLength {
 				return nil, fmt.Errorf("the record of vault %s filters topic %d by %d bytes", address, f.GetTopic(),
 					len(f.GetValue()))
 			}

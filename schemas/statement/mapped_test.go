@@ -91,6 +91,7 @@ func TestRebuildMapped(t *testing.T) {
 		`is for blocks from "x" to "30"`: func(v *statement.Vault) { v.Mappings[0].From = "x" },
 		"needs a source `vault`":         func(v *statement.Vault) { v.Sources = v.Sources[1:] },
 		"has a source `desk`":            func(v *statement.Vault) { v.Sources[1].Role = "desk" },
+		"filters topic -1":               func(v *statement.Vault) { v.Sources[1].Topics[0].Topic = -1 },
 		"logs that name no partner":      func(v *statement.Vault) { v.Aliases = []common.Hash{{}} },
 	} {
 		bad := header(c)
