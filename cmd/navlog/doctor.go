@@ -501,6 +501,9 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 		return
 	}
 	e.fine(check, "version %d.%d, as %s", version/10000, version%10000, user)
+	if err := registry.Writable(ctx, pool); err != nil {
+		e.fail(cli.CodeOf(err), "PostgreSQL, writing", "", "%v", err)
+	}
 	if !deep {
 		return
 	}

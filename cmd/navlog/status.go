@@ -96,7 +96,18 @@ func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer
 	}
 	err = cmd.Print(out, map[string]any{"programs": rows, "deliveries": deliveriesOf(rows)},
 		func(w io.Writer) { writeStatus(w, rows) })
-	return errors.Join(err, frozen(rows))
+	return errors.Join(err, frozen(rows), unreported(ctx, pool, rows))
+}
+
+// unreported returns why no program reports its state, if PostgreSQL is the reason.
+func unreported(ctx context.Context, pool *pgxpool.Pool, rows []statusRow) error {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(r statusRow) bool { return r.Known }) {
+		return nil
+	}
+	if err := registry.Writable(ctx, pool); err != nil {
+		return fmt.Errorf("no program can report its state: %w", err)
+	}
+	return nil
 }
 
 // readStatus reads what the programs have reported.

@@ -172,6 +172,7 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"
 	parsed.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	parsed.ConnConfig.ConnectTimeout = 5 * time.Second
+	parsed.ConnConfig.OnPgError = leaveReadOnly(parsed.ConnConfig.OnPgError)
 	if telemetry.Enabled() {
 		parsed.ConnConfig.Tracer = tracer{}
 	}
@@ -199,6 +200,43 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	return pool, nil
 }
+
+// leaveReadOnly ends a session that rejects a write because it is read-only, so that the pool opens another one. A session
+// keeps its default_transaction_read_only after that of the database or the login has changed, and its server after
+// postgres.url has begun to lead to another primary: it would reject writes until it is an hour old. The error says
+// what to do, because PostgreSQL's text does not.
+func leaveReadOnly(next pgconn.PgErrorHandler) pgconn.PgErrorHandler {
+	return func(c *pgconn.PgConn, err *pgconn.PgError) bool {
+		if err.Code != readOnlyTransaction {
+			return next(c, err)
+		}
+		err.Message += ", because " + readOnly(c.Conn().RemoteAddr().String())
+		return false
+	}
+}
+
+// readOnly says why a server rejects writes, and what to do.
+func readOnly(server string) string {
+	return fmt.Sprintf("PostgreSQL at %s is a standby, or its default_transaction_read_only is on: let postgres.url lead "+
+		"to the primary", server)
+}
+
+// Writable returns an error if the server does not respond or is read-only. It ends a session that is read-only.
+func Writable(ctx context.Context, pool *pgxpool.Pool) error {
+	return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+		var rejects bool
+		err := c.QueryRow(ctx, "SELECT current_setting('transaction_read_only')::boolean").Scan(&rejects)
+		if err != nil || !rejects {
+			return err
+		}
+		pg := c.Conn().PgConn()
+		_ = pg.Close(ctx) // the pool opens another one
+		return errors.New(readOnly(pg.Conn().RemoteAddr().String()))
+	})
+}
+
+// readOnlyTransaction is PostgreSQL's error code for a write in a read-only transaction, such as on a standby.
+const readOnlyTransaction = "25006"
 
 // oldestServer is the oldest major version of PostgreSQL that navlog is tested with.
 const oldestServer = 15

@@ -39,10 +39,10 @@ type engine struct {
 	fault    error     // of the last ping; nil if it succeeded
 }
 
-// outage describes an engine that does not respond, or a node that fails.
-func outage(name, address, what string, since time.Time, fault, advice string) string {
-	return fmt.Sprintf("%s at %s %s since %s (%s): %s",
-		name, address, what, since.UTC().Format(time.RFC3339), strings.Join(strings.Fields(fault), " "), advice)
+// outage describes an engine or a node that does not respond, or cannot be used.
+func outage(name, address string, since time.Time, fault, advice string) string {
+	return fmt.Sprintf("%s at %s has been failing since %s (%s): %s",
+		name, address, since.UTC().Format(time.RFC3339), strings.Join(strings.Fields(fault), " "), advice)
 }
 
 // NewReach returns a watch over the engines of programs of this process, by their names. The caller closes it.
@@ -89,7 +89,8 @@ func (d *Deps) NewReach(programs map[string]Program) (*Reach, error) {
 	}
 	if needs[config.NeedPostgres] {
 		c := d.Pool.Config().ConnConfig
-		r.add("PostgreSQL", fmt.Sprintf("%s:%d", c.Host, c.Port), "check postgres.url and that the server is up", d.Pool.Ping)
+		r.add("PostgreSQL", fmt.Sprintf("%s:%d", c.Host, c.Port), "check postgres.url and that the server is up",
+			func(ctx context.Context) error { return registry.Writable(ctx, d.Pool) })
 	}
 	return r, nil
 }
@@ -147,7 +148,7 @@ func (r *Reach) Outages() (outages []string) {
 		answered, fault := e.answered, e.fault
 		e.mu.Unlock()
 		if fault != nil {
-			outages = append(outages, outage(e.name, e.address, "has not responded", answered, fault.Error(), e.advice))
+			outages = append(outages, outage(e.name, e.address, answered, fault.Error(), e.advice))
 		}
 	}
 	if r.nodes == nil {
@@ -156,8 +157,7 @@ func (r *Reach) Outages() (outages []string) {
 	for _, n := range r.nodes() {
 		if n.FailingSince != nil {
 			outages = append(outages,
-				outage("the node", n.Name, "has been failing", *n.FailingSince, n.LastError,
-					"check chain.rpc and that the node is up"))
+				outage("the node", n.Name, *n.FailingSince, n.LastError, "check chain.rpc and that the node is up"))
 		}
 	}
 	return outages

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -39,7 +43,7 @@ func TestOutages(t *testing.T) {
 	for range 2 { // the time is that of the last response, not of the last ping
 		e.note(errors.New("connection\n\trefused"), since.Add(time.Hour))
 	}
-	kafka := "Kafka at kafka:9092 has not responded since 2026-01-02T03:04:05Z (connection refused): check kafka.brokers"
+	kafka := "Kafka at kafka:9092 has been failing since 2026-01-02T03:04:05Z (connection refused): check kafka.brokers"
 	if got := r.Outages(); !slices.Equal(got, []string{kafka, node}) {
 		t.Errorf("an engine and a node that do not respond: %q", got)
 	}
@@ -56,4 +60,40 @@ func TestOutages(t *testing.T) {
 	stop()
 	<-done
 	r.Close()
+}
+
+// TestReadOnlyPostgresIsAnOutage: a PostgreSQL that responds and rejects writes is reported with what to do, until it is
+// writable again.
+func TestReadOnlyPostgresIsAnOutage(t *testing.T) {
+	pool, err := registry.Open(t.Context(), registry.Config{URL: registrytest.Postgres(t), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	d := &Deps{Config: config.Default(), Pool: pool}
+	d.Config.Kafka.Brokers = []string{"127.0.0.1:1"}
+	r, err := d.NewReach(map[string]Program{"ingest": nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	e := r.engines[len(r.engines)-1]
+	if err := e.ping(t.Context()); e.name != "PostgreSQL" || err != nil {
+		t.Fatalf("%s: %v", e.name, err)
+	}
+	r.engines = []*engine{e}
+	set := func(sql string) {
+		t.Helper()
+		database := pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()
+		if _, err := pool.Exec(t.Context(), "SET default_transaction_read_only = off; ALTER DATABASE "+database+" "+sql+
+			"; RESET default_transaction_read_only"); err != nil {
+			t.Fatal(err)
+		}
+		pool.Reset()
+	}
+	set("SET default_transaction_read_only = on")
+	e.note(e.ping(t.Context()), time.Now())
+	if got := r.Outages(); len(got) != 1 || !strings.Contains(got[0], "let postgres.url lead to the primary") {
+		t.Errorf("a read-only PostgreSQL: %q", got)
+	}
 }

@@ -1,0 +1,67 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// setReadOnly makes the sessions that begin from now on read-only, or writable again; those that exist stay as they are.
+func setReadOnly(t *testing.T, url string, on bool) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, sql := range []string{"SET default_transaction_read_only = off", fmt.Sprintf(
+		"ALTER DATABASE %s SET default_transaction_read_only = %t", pgx.Identifier{conn.Config().Database}.Sanitize(), on)} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReadOnlySessionsEnd: a session that was opened while PostgreSQL was read-only stays so. The pool must not keep it
+// once it has rejected a write: the next write has another session. The error names the server and what to do.
+func TestReadOnlySessionsEnd(t *testing.T) {
+	url := migrated.Postgres(t)
+	setReadOnly(t, url, true)
+	pool := open(t, url)
+	server := fmt.Sprintf("%s:%d", pool.Config().ConnConfig.Host, pool.Config().ConnConfig.Port)
+	create := func() error {
+		return Change(t.Context(), pool, "op", func(q *db.Queries) (Deed, error) {
+			id, err := q.CreatePartner(t.Context(), "One")
+			return Deed{"partner create", id, ""}, err
+		})
+	}
+	for name, err := range map[string]error{"a write": create(), "the check": Writable(t.Context(), pool)} {
+		if want := "PostgreSQL at " + server + " is a standby, or "; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, on a read-only server: %v", name, err)
+		}
+	}
+	held := make([]*pgxpool.Conn, pool.Config().MaxConns) // all of them are read-only
+	for i := range held {
+		var err error
+		if held[i], err = pool.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setReadOnly(t, url, false)
+	for _, c := range held {
+		_, _ = c.Exec(t.Context(), "DELETE FROM lease")
+		c.Release()
+	}
+	for range held {
+		if err := errors.Join(create(), Writable(t.Context(), pool)); err != nil {
+			t.Errorf("PostgreSQL is writable again: %v", err)
+		}
+	}
+}
