@@ -126,26 +126,32 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 
 // around runs a change to a store other than the registry. Its audit row is written first, so the attempt is recorded
 // however the command ends.
-func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.Deed, do func() error) error {
-	q := db.New(pool)
-	if err := registry.RecordDeed(ctx, q, s.operator(), d, registry.DeedBegun); err != nil {
+func (s signature) around(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
+	do func() error) error {
+	if err := registry.RecordDeed(ctx, db.New(pool), s.operator(), d, registry.DeedBegun); err != nil {
 		return err
 	}
-	failed := do()
+	return s.ended(ctx, streams, pool, d, do())
+}
+
+// ended records how a change ended, and returns its error. If that cannot be recorded, the change was made nevertheless,
+// and its result must be printed.
+func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
+	failed error) error {
 	outcome := registry.DeedDone
 	if failed != nil {
 		outcome = registry.DeedFailed
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // even if the command was interrupted
 	defer cancel()
-	if err := registry.RecordDeed(ctx, q, s.operator(), d, outcome); failed == nil {
-		return err
+	if err := registry.RecordDeed(ctx, db.New(pool), s.operator(), d, outcome); err != nil {
+		cli.Fprintf(streams.Err, "the audit has only the begin of this, which is %s: %v\n", outcome, err)
 	}
 	return failed
 }
 
-// aroundIfThere is around with the registry of c, if it can be reached: the change does not wait for the registry.
-// instead tells the operator what to rely on without the audit row.
+// aroundIfThere is around with the registry of c, if the audit can be written: the change does not wait for the
+// registry. instead tells the operator what to rely on without the audit row.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
 	instead string, do func() error) error {
 	if c.Postgres.URL == "" {
@@ -154,13 +160,16 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	pool, err := registry.Open(limited, c.Postgres)
+	if err == nil {
+		defer pool.Close()
+		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
+	}
 	if err != nil {
-		cli.Fprintf(streams.Err, "the audit has no row of this, because the registry cannot be reached (%v); %s\n", err,
+		cli.Fprintf(streams.Err, "the audit has no row of this, because the registry cannot be written (%v); %s\n", err,
 			instead)
 		return do()
 	}
-	defer pool.Close()
-	return s.around(ctx, pool, d, do)
+	return s.ended(ctx, streams, pool, d, do())
 }
 
 type auditCmd struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -144,7 +145,7 @@ func TestAuditAroundOtherStores(t *testing.T) {
 	c := newCommands(t)
 	pool, by := c.registry(), signature{As: "carol"}
 	d := registry.Deed{Command: "projection drop", Detail: "generation 3"}
-	if err := by.around(t.Context(), pool, d, func() error {
+	if err := by.around(t.Context(), &cli.Streams{Err: io.Discard}, pool, d, func() error {
 		var rows []auditRow
 		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != registry.DeedBegun {
 			t.Errorf("during the change: %+v", rows)
@@ -153,7 +154,7 @@ func TestAuditAroundOtherStores(t *testing.T) {
 	}); err != os.ErrPermission {
 		t.Errorf("got the error %v", err)
 	}
-	if err := by.around(t.Context(), pool, d, func() error { return nil }); err != nil {
+	if err := by.around(t.Context(), &cli.Streams{Err: io.Discard}, pool, d, func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	var rows []auditRow

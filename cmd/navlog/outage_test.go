@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // onPostgres runs statements on a connection of its own, which can write while the others are read-only.
@@ -24,6 +30,10 @@ func onPostgres(t *testing.T, statements ...string) {
 		}
 	}
 }
+
+// endSessions ends all sessions with PostgreSQL, as its restart does.
+const endSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND " +
+	"pid <> pg_backend_pid()"
 
 const (
 	readOnly  = "ALTER DATABASE SET default_transaction_read_only = on"
@@ -69,5 +79,94 @@ func TestPostgresIsReadOnly(t *testing.T) {
 	var rows []auditRow
 	if c.json(&rows, "audit"); len(rows) != 2 {
 		t.Errorf("audited %+v", rows)
+	}
+}
+
+// TestConnectionEndsDuringCommand: PostgreSQL ends the session of a command before its change is committed. The exit
+// code is that of an engine that ended the connection, nothing is half-done, and the same command succeeds then.
+func TestConnectionEndsDuringCommand(t *testing.T) {
+	c := newCommands(t)
+	pool := c.registry()
+	tx, err := pool.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), "LOCK TABLE audit") // the last row of each change
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.run("partner", "create", "Acme", "--id", "7")
+		ended <- err
+	}()
+	wait.For(t, "the command waits for the audit", func() (was bool) {
+		const sql = "SELECT coalesce(bool_or(pg_terminate_backend(pid)), false) FROM pg_locks WHERE NOT granted AND " +
+			"relation = 'audit'::regclass"
+		err := pool.QueryRow(t.Context(), sql).Scan(&was)
+		return err == nil && was
+	})
+	if err := <-ended; cli.CodeOf(err) != cli.Unreachable || !strings.Contains(err.Error(), "run this again") {
+		t.Errorf("exit code %d: %v", cli.CodeOf(err), err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var created registry.NewPartner
+	c.json(&created, "partner", "create", "Acme", "--id", "7")
+	var rows []auditRow
+	if c.json(&rows, "audit"); len(rows) != 1 || created.APIKey == "" || created.SigningSecret == "" {
+		t.Errorf("created %+v, audited %+v", created, rows)
+	}
+}
+
+// TestAuditDoesNotStopOtherStores: a change to Kafka does not need PostgreSQL, so it does not need a writable one
+// either, and it has succeeded even if its end cannot be recorded. Both are reported.
+func TestAuditDoesNotStopOtherStores(t *testing.T) {
+	c := newCommands(t)
+	conf, err := config.Read(cli.Flags{Config: c.file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := registry.Deed{Command: "restore", Detail: "chain 1"}
+	run := func(do func() error) (notice string, err error) {
+		var notices bytes.Buffer
+		err = signature{As: "carol"}.aroundIfThere(t.Context(), &cli.Streams{Err: &notices}, conf, d, "keep a note", do)
+		return notices.String(), err
+	}
+	outcomes := func() (all string) {
+		t.Helper()
+		var rows []auditRow
+		c.json(&rows, "audit")
+		for _, r := range rows {
+			all += r.Outcome + " "
+		}
+		return all
+	}
+	for outcome, want := range map[string]error{"done": nil, "failed": os.ErrPermission} {
+		notice, err := run(func() error {
+			onPostgres(t, readOnly, endSessions)
+			return want
+		})
+		if err != want || !strings.HasPrefix(notice, "the audit has only the begin of this, which is "+outcome+": ") {
+			t.Errorf("PostgreSQL became read-only during a change that returns %v: %v\n%s", want, err, notice)
+		}
+		onPostgres(t, writable)
+	}
+	if got := outcomes(); got != "begun begun " {
+		t.Errorf("audited %s", got)
+	}
+	onPostgres(t, readOnly)
+	did := 0
+	notice, err := run(func() error { did++; return nil })
+	if err != nil || did != 1 || !strings.Contains(notice, toPrimary) ||
+		!strings.HasSuffix(notice, "; keep a note\n") {
+		t.Errorf("PostgreSQL is read-only: done %d times, %v\n%s", did, err, notice)
+	}
+	onPostgres(t, writable)
+	if notice, err := run(func() error { return nil }); err != nil || notice != "" {
+		t.Errorf("PostgreSQL is writable again: %v\n%s", err, notice)
+	}
+	if got := outcomes(); got != "done begun begun begun " {
+		t.Errorf("audited %s", got)
 	}
 }

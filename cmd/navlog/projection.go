@@ -59,17 +59,17 @@ type projectionChangeFlags struct {
 
 // withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
 // rows of the registry.
-func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d registry.Deed,
+func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, s *cli.Streams, d registry.Deed,
 	do func(*projections.Operator) error, sections ...config.Section) error {
 	return f.openOperator(ctx, registry.Open, func(o *projections.Operator, pool *pgxpool.Pool) error {
-		return f.around(ctx, pool, d, func() error { return do(o) })
+		return f.around(ctx, s, pool, d, func() error { return do(o) })
 	}, sections)
 }
 
 // change changes one generation, which do returns, and prints what it is now, with a note if it is live and outdated.
 func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d registry.Deed, what string,
 	do func(*projections.Operator) (int32, error)) error {
-	return f.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
+	return f.withAuditedOperator(ctx, s, d, func(o *projections.Operator) error {
 		steps := console.Progress(f.Flags, s)
 		o.Progress = steps.Report
 		id, err := do(o)
@@ -126,7 +126,7 @@ type projectionRebuildCmd struct {
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rebuild",
 		Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
-	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
+	return cmd.withAuditedOperator(ctx, s, d, func(o *projections.Operator) error {
 		screen := console.New(s.Err)
 		steps := screen.Steps(cmd.Logger(screen))
 		o.Progress = steps.Report

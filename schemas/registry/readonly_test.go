@@ -65,3 +65,30 @@ func TestReadOnlySessionsEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeWithoutConnection: the error of a change whose session ends before COMMIT names the server, and says that
+// nothing was changed.
+func TestChangeWithoutConnection(t *testing.T) {
+	pool := open(t, migrated.Postgres(t))
+	create := func(meanwhile string) error {
+		return Change(t.Context(), pool, "op", func(q *db.Queries) (Deed, error) {
+			id, err := q.CreatePartner(t.Context(), "One")
+			exec(t, pool, meanwhile)
+			return Deed{"partner create", id, ""}, err
+		})
+	}
+	err := create("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND " +
+		"datname = current_database()")
+	server := fmt.Sprintf("%s:%d", pool.Config().ConnConfig.Host, pool.Config().ConnConfig.Port)
+	want := "the connection to PostgreSQL at " + server + " ended before anything was changed, run this again: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	if err := create("SELECT 1"); err != nil {
+		t.Errorf("run again: %v", err)
+	}
+	var partners int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM partner").Scan(&partners); err != nil || partners != 1 {
+		t.Errorf("%d partners: %v", partners, err)
+	}
+}

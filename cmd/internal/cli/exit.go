@@ -69,6 +69,9 @@ func CodeOf(err error) Code {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return Unreachable
 	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "FATAL" { // it ends the session
+		return Unreachable
+	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port in use is not an unreachable peer
 		return Unreachable
 	}
