@@ -64,7 +64,8 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if continued {
 		options.Notice(fmt.Sprintf("continuing generation %d, which an earlier rebuild created", id))
 	} else {
-		options.Notice(fmt.Sprintf("generation %d is created; a `navlog project` builds it from the log", id))
+		options.Notice(fmt.Sprintf("generation %d is created; a `navlog project` builds it from the log, and if this command "+
+			"fails, run it again: it continues", id))
 	}
 	g, live, err := o.built(ctx, id, options)
 	if err != nil {

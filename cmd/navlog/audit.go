@@ -99,11 +99,18 @@ type changeFlags struct {
 }
 
 // await calls done ten times a second until it returns true, the time limit is over, or a signal arrives: what it waits
-// for happens in any case. done reports the progress.
+// for happens in any case. So an error of done does not end the wait; the last one is printed. done reports the
+// progress.
 func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Duration,
-	done func(context.Context, *console.Steps) (bool, error)) error {
+	done func(context.Context, *console.Steps) (bool, error)) {
+	var fault error
 	steps := console.Progress(f.Flags, s)
-	defer steps.End()
+	defer func() {
+		steps.End()
+		if fault != nil {
+			cli.Fprintf(s.Err, "the outcome could not be read: %v\n", fault)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -111,15 +118,15 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 		is, err := done(ctx, steps)
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil {
+			fault = err
 		}
-		if is || err != nil {
-			return err
+		if is {
+			return
 		}
 	}
 }

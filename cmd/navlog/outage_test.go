@@ -119,6 +119,47 @@ func TestConnectionEndsDuringCommand(t *testing.T) {
 	}
 }
 
+// TestOutcomeIsReadAfterOutage: a command that waits for a program is queued, so its wait survives the end of the session
+// with PostgreSQL. If the outcome cannot be read in time, it is reported as queued, with the reason.
+func TestOutcomeIsReadAfterOutage(t *testing.T) {
+	c := newCommands(t)
+	pool := c.registry()
+	type result struct {
+		out, notices string
+		err          error
+	}
+	remove := func(wait string) chan result {
+		ended := make(chan result, 1)
+		go func() {
+			var out, notices bytes.Buffer
+			err := run(t.Context(), []string{"vault", "remove", "0x0000000000000000000000000000000000000001", "--yes",
+				"--wait", wait, "--config", c.file}, &out, &notices)
+			ended <- result{out.String(), notices.String(), err}
+		}()
+		return ended
+	}
+	queued := func(n int) func() bool {
+		return func() bool {
+			var rows int
+			return pool.QueryRow(t.Context(), "SELECT count(*) FROM vault_command").Scan(&rows) == nil && rows == n
+		}
+	}
+	ended := remove("1m")
+	wait.For(t, "the command is queued", queued(1))
+	onPostgres(t, endSessions, "UPDATE vault_command SET outcome = 'done', detail = 'carried out', finished_at = now()")
+	if r := <-ended; r.err != nil || !strings.Contains(r.out, "done, carried out") || r.notices != "" {
+		t.Errorf("after the outage: %+v", r)
+	}
+	ended = remove("2s")
+	wait.For(t, "the second command is queued", queued(2))
+	onPostgres(t, "ALTER TABLE vault_command RENAME TO away", endSessions)
+	r := <-ended
+	if r.err != nil || !strings.Contains(r.out, "is queued as command 2") ||
+		!strings.Contains(r.notices, "the outcome could not be read: read command 2: ") {
+		t.Errorf("the outage lasts: %+v", r)
+	}
+}
+
 // TestAuditDoesNotStopOtherStores: a change to Kafka does not need PostgreSQL, so it does not need a writable one
 // either, and it has succeeded even if its end cannot be recorded. Both are reported.
 func TestAuditDoesNotStopOtherStores(t *testing.T) {

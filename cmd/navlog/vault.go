@@ -194,7 +194,7 @@ func (f ingestFlags) leave(
 		return o, err
 	}
 	q := db.New(pool)
-	err = f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 		steps.Report(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
 		row, err := q.VaultCommand(ctx, o.Command)
 		if err != nil {
@@ -203,7 +203,7 @@ func (f ingestFlags) leave(
 		o.Outcome, o.Detail = row.Outcome, row.Detail
 		return o.Outcome != "", nil
 	})
-	return o, err
+	return o, nil
 }
 
 // refusal returns why ingest rejected the command; nil if it did not.

@@ -60,7 +60,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 		return err
 	}
 	o, q := order{Command: id, PartnerID: d.Partner}, db.New(pool)
-	err = f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 		r, err := q.CommandResult(ctx, id)
 		if err != nil {
 			return false, fmt.Errorf("read command %d: %w", id, err)
@@ -69,9 +69,6 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 		steps.Report(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(o.Deliveries), 0)
 		return o.Done, nil
 	})
-	if err != nil {
-		return err
-	}
 	return f.report(s, o, d.Detail)
 }
 

@@ -154,7 +154,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		all, q := int64(len(requested)), db.New(pool)
 		found := db.RetriedDeadRecordsRow{Waiting: all}
-		err = cmd.await(ctx, s, cmd.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+		cmd.await(ctx, s, cmd.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 			now, err := q.RetriedDeadRecords(ctx, requested)
 			if err != nil {
 				return false, fmt.Errorf("read the outcome of %d dead records: %w", all, err)
@@ -163,9 +163,6 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 			steps.Report("waiting for a dispatcher: dead records", uint64(all-found.Waiting), uint64(all))
 			return found.Waiting == 0, nil
 		})
-		if err != nil {
-			return err
-		}
 		still := all - found.Waiting - found.Resolved
 		result := map[string]any{"asked": len(requested), "resolved": found.Resolved, "refused": still,
 			"waiting": found.Waiting}
