@@ -131,24 +131,24 @@ type readLog func(ctx context.Context, after chainlog.Position, to uint64, visit
 
 func kafkaLog(chainID uint64, kafka chainlog.Config) readLog {
 	return func(ctx context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error {
-		reader, err := chainlog.NewReader(chainID, after, kafka.Options()...)
-		if err != nil {
+		if after.Seq >= to {
+			return nil
+		}
+		enough := errors.New("the last record was read")
+		err := chainlog.ReadAfter(ctx, chainID, after, func(e chainlog.Entry) error {
+			err := visit(e)
+			if err == nil && e.GetSeq() >= to {
+				err = enough
+			}
 			return err
+		}, kafka.Options()...)
+		switch {
+		case errors.Is(err, enough):
+			return nil
+		case err == nil:
+			return fmt.Errorf("%s ends before seq %d, which the tables have", chainlog.LogTopic(chainID), to)
 		}
-		defer reader.Close()
-		for seq := after.Seq; seq < to; {
-			entries, err := reader.Poll(ctx, int(min(10_000, to-seq)))
-			if err != nil {
-				return err
-			}
-			for _, e := range entries {
-				if err := visit(e); err != nil {
-					return err
-				}
-				seq = e.GetSeq()
-			}
-		}
-		return nil
+		return err
 	}
 }
 

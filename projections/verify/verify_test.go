@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -118,6 +119,23 @@ func recording() (lastOf func(what string) (last [2]uint64, is bool), progress P
 		mu.Lock()
 		defer mu.Unlock()
 		all[what] = [2]uint64{done, of}
+	}
+}
+
+// TestLogEndsEarlier: a log that lost its end, as after a loss of power, is an error and not waited for.
+func TestLogEndsEarlier(t *testing.T) {
+	t.Parallel()
+	s := everyEvent()
+	units := histories.Units(s.Records)
+	w := newWorld(t)
+	w.append(t, slices.Concat(units[:len(units)-1]...))
+	w.events(t, s.Records)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := Generation(ctx, chainID, w.kafka, w.ch, 1, nil, nil, Options{})
+	want := fmt.Sprintf("ends before seq %d, which the tables have", s.Seq())
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
@@ -26,6 +27,7 @@ type broker struct {
 	ctx     context.Context
 	options []kgo.Opt
 	adm     *kadm.Client
+	cluster *kfake.Cluster
 }
 
 func newBroker(t *testing.T) *broker { t.Helper(); return newCluster(t, 1) }
@@ -42,7 +44,7 @@ func newCluster(t *testing.T, brokers int) *broker {
 	t.Cleanup(cancel)
 	c := DefaultConfig()
 	c.Brokers, c.ReplicationFactor = cluster.ListenAddrs(), int16(brokers)
-	b := &broker{t: t, ctx: ctx, options: c.Options()}
+	b := &broker{t: t, ctx: ctx, options: c.Options(), cluster: cluster}
 	client := b.client()
 	b.adm = kadm.NewClient(client)
 	b.must(EnsureTopics(ctx, b.adm, chain, c.Topology()))
@@ -208,6 +210,39 @@ func TestReadAfterEnds(t *testing.T) {
 	stop := errors.New("enough")
 	if err := ReadAfter(b.ctx, chain, Position{}, func(Entry) error { return stop }, b.options...); !errors.Is(err, stop) {
 		t.Errorf("the error of visit is returned as %v", err)
+	}
+}
+
+// TestReadingEndsWithoutBrokers: brokers that go away after a reader knows the end of the log end the reading with an
+// error. A broker that responds and sends nothing for a while does not.
+func TestReadingEndsWithoutBrokers(t *testing.T) {
+	defer func(before time.Duration) { silence = before }(silence)
+	silence = 200 * time.Millisecond
+	b := newBroker(t)
+	b.transaction(kgo.TryCommit, &event.Cursor{ChainId: chain}, blocks(1, 5)...)
+	var read []uint64
+	visit := func(e Entry) error { read = append(read, e.GetSeq()); return nil }
+	held := 0
+	hold := func(gone bool) {
+		b.cluster.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+			if held++; held < 3 || gone {
+				b.cluster.KeepControl()
+				if gone {
+					go b.cluster.Close()
+				}
+				return nil, errors.New("close the connection"), true
+			}
+			return nil, nil, false
+		})
+	}
+	hold(false)
+	if err := ReadAfter(b.ctx, chain, Position{}, visit, b.options...); err != nil || contiguous(read, 1, 5) != nil {
+		t.Errorf("a broker that closes connections for a while: %v, read %d", err, read)
+	}
+	hold(true)
+	err := ReadAfter(b.ctx, chain, Position{}, visit, b.options...)
+	if err == nil || !strings.HasPrefix(err.Error(), "read chain.1.log after seq 0: no broker responds: ") {
+		t.Errorf("brokers that went away: %v", err)
 	}
 }
 

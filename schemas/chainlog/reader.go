@@ -118,7 +118,12 @@ func (r *Reader) PollRaw(ctx context.Context, limit int) ([]Raw, error) {
 // pollRaw fetches once, and may return nothing.
 func (r *Reader) pollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	fetches := r.client.PollRecords(ctx, limit)
-	if err := fetchError(ctx, fetches); err != nil {
+	return r.fetched(fetches, fetchError(ctx, fetches))
+}
+
+// fetched accepts the result of a fetch.
+func (r *Reader) fetched(fetches kgo.Fetches, err error) ([]Raw, error) {
+	if err != nil {
 		return nil, fmt.Errorf("read %s after seq %d: %w", LogTopic(r.chainID), r.last, Explain(err))
 	}
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) { r.stable = p.LastStableOffset })
@@ -211,7 +216,7 @@ func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func
 	}
 	defer reader.Close()
 	for reader.next = start.Offset; reader.next < end.Offset; {
-		entries, err := reader.pollRaw(ctx, readAtOnce)
+		entries, err := reader.fetched(fetch(ctx, reader.client))
 		if err != nil {
 			return err
 		}
@@ -345,12 +350,15 @@ func ReadUpTo(ctx context.Context, from map[string]map[int32]kgo.Offset, ends ka
 	}
 	defer client.Close()
 	for open > 0 {
-		fetches := client.PollRecords(ctx, readAtOnce)
+		fetches, err := fetch(ctx, client)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		for _, e := range fetches.Errors() {
 			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, Explain(e.Err))
+		}
+		if err != nil {
+			return fmt.Errorf("read %v: %w", slices.Sorted(maps.Keys(left)), Explain(err))
 		}
 		for _, r := range fetches.Records() {
 			if _, needed := left[r.Topic][r.Partition]; !needed {
@@ -431,6 +439,29 @@ func committed(ctx context.Context, topic string, options []kgo.Opt) (starts, en
 		ends, err = listEnds(ctx, adm.ListCommittedOffsets, []string{topic})
 	}
 	return starts, ends, err
+}
+
+// silence is how long the brokers may send no record, although there are committed ones, before fetch calls them. Over a
+// slow network one fetch takes as long. Tests shorten it.
+var silence = time.Minute
+
+// fetch waits for committed records that exist. A Kafka client waits forever for brokers that went away, and reports
+// nothing, so fetch fails if no broker responds either.
+func fetch(ctx context.Context, client *kgo.Client) (kgo.Fetches, error) {
+	for {
+		limited, cancel := context.WithTimeout(ctx, silence)
+		fetches := client.PollRecords(limited, readAtOnce)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(fetches.Err0(), context.DeadlineExceeded) {
+			return fetches, fetchError(ctx, fetches)
+		}
+		limited, cancel = context.WithTimeout(ctx, silence)
+		err := client.Ping(limited)
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("no broker responds: %w", err)
+		}
+	}
 }
 
 func fetchError(ctx context.Context, fetches kgo.Fetches) error {
