@@ -43,16 +43,12 @@ var apiClient = &http.Client{Timeout: 10 * time.Second}
 // wholeLog returns an error unless the read models, queried without the API, hold exactly the logs of the chain: a run
 // that lost or duplicated a log is not a result.
 func wholeLog(ctx context.Context, s *system, c *chain) error {
-	config := s.ReadModel()
-	conn, err := config.Open("")
-	if err != nil {
+	if err := s.Connect(ctx); err != nil {
 		return err
 	}
-	defer conn.Close()
 	var logs uint64
-	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), record = 'log' AND sign = 1) * (count() = "+
-		"uniqExact(seq, sub)) FROM "+config.Database(1)+".events").Scan(&logs)
-	if err != nil {
+	if err := s.Conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), record = 'log' AND sign = 1) * (count() = "+
+		"uniqExact(seq, sub)) FROM "+s.ReadModel().Database(1)+".events").Scan(&logs); err != nil {
 		return fmt.Errorf("count the logs in the read models: %w", err)
 	}
 	if logs != c.logs {

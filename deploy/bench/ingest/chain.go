@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -49,7 +48,6 @@ type chain struct {
 	logs  uint64
 	navs  uint64 // number of valuations: the newest, in block lastNav, reports navs units
 	last  uint64 // block of the newest log
-	took  time.Duration
 
 	rpc   *rpc.Client
 	from  common.Address
@@ -84,7 +82,6 @@ func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error)
 
 // startSparse starts a chain of about that many blocks; one block in every has a log.
 func startSparse(ctx context.Context, dir string, blocks, every int) (*chain, error) {
-	began := time.Now()
 	c, err := newChain(ctx, dir, 1, false)
 	if err != nil {
 		return nil, err
@@ -106,7 +103,6 @@ func startSparse(ctx context.Context, dir string, blocks, every int) (*chain, er
 	if err := c.check(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.took = time.Since(began)
 	return c, nil
 }
 
@@ -147,8 +143,6 @@ func (c *chain) create(ctx context.Context, users int) error {
 
 // dense adds blocks with the same number of logs each, and enough blocks above them to make them final.
 func (c *chain) dense(ctx context.Context, blocks, logs int) error {
-	began := time.Now()
-	defer func() { c.took += time.Since(began) }()
 	perBlock := logs / blocks
 	for range blocks {
 		if err := c.block(ctx, perBlock); err != nil {

@@ -21,16 +21,11 @@ const (
 
 // dense measures the backfill of b.Logs logs in b.Blocks blocks and compares it with plain HTTP and Ponder.
 func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
-	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
-	c, err := b.chain(ctx)
+	c, err := b.chain(ctx, b.Blocks, b.Logs)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := c.dense(ctx, b.Blocks, b.Logs); err != nil {
-		return nil, fmt.Errorf("build the chain: %w", err)
-	}
-	built := c.took
 	bench.Say("recording which ranges navlog asks for")
 	asked, err := record(ctx, b, c)
 	if err != nil {
@@ -41,14 +36,13 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		return nil, err
 	}
 	var plains []float64 // seconds of each run
-	var plainBytes int64
 	plain := func() error {
 		for range plainRuns / 2 {
-			took, got, err := fetch(ctx, c.URL, ranges)
+			took, err := fetch(ctx, c.URL, ranges)
 			if err != nil {
 				return err
 			}
-			plains, plainBytes = append(plains, took.Seconds()), got
+			plains = append(plains, took.Seconds())
 		}
 		return nil
 	}
@@ -67,16 +61,12 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	}
 	logs, seconds, http := float64(c.logs), run.visible.Seconds(), median(plains)
 	fmt.Printf("dense: %d logs in %d blocks\n", c.logs, b.Blocks)
-	row("chain", "built in %.1f s, node's peak %d MiB", built.Seconds(), stack.Peak(c.Pid)/mib)
-	row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", http, logs/http, len(ranges),
-		float64(plainBytes)/mib, plains)
-	row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", len(ranges),
-		len(asked.ranges)-len(ranges))
+	row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges (runs: %.2f)", http, logs/http, len(ranges), plains)
 	row("navlog", "%.2f s, %.0f logs/s; all in the log after %.2f s", seconds, logs/seconds, run.ingested.Seconds())
-	row("CPU seconds", "%s", each(run.cpu, "%s %.1f"))
+	row("CPU time", "%v", run.cpu)
 	row("ratio to plain HTTP", "%.2f", seconds/http)
 	row("peak of navlog ingest", "%.0f MiB", float64(run.ingestPeak)/mib)
-	row("calls of the node", "%s", asked)
+	row("calls of the node", "%v", asked.calls)
 	bars := []bench.Bar{
 		{Name: "wall-ratio", Value: seconds / http, Bound: 1.6}, // a multiple of plain HTTP's time
 		{Name: "ingest-peak-mib", Value: float64(run.ingestPeak) / mib, Bound: 256},
@@ -104,25 +94,17 @@ func median(of []float64) float64 {
 
 // record runs only ingest, through a recording proxy, until the log holds the whole chain.
 func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err error) {
-	s, err := startSystem(ctx, b)
-	if err != nil {
-		return seen, err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
 	proxy, err := startRecorder(c.URL)
 	if err != nil {
 		return seen, err
 	}
 	defer func() { seen = proxy.stop() }()
-	if err := s.configure(b.settings(c, proxy.URL)); err != nil {
-		return seen, err
-	}
-	run, err := startPrograms(b, s, "ingest")
+	s, err := startSystem(ctx, b, c, map[string]any{"url": proxy.URL}, "")
 	if err != nil {
 		return seen, err
 	}
-	defer run.stop()
-	return seen, run.until(ctx, visibleEvery, func(ctx context.Context) bool { return ingestedBlock(ctx, s) >= c.last })
+	defer func() { err = errors.Join(err, s.stop()) }()
+	return seen, s.ingest(ctx, c)
 }
 
 // backfillRun is one run of navlog over a chain that does not grow.
@@ -130,29 +112,26 @@ type backfillRun struct {
 	ingested   time.Duration // until the log held every log
 	visible    time.Duration // until the last log was visible in the API
 	ingestPeak int64         // bytes
-	cpu        map[string]float64
+	cpu        map[string]time.Duration
 }
 
 // backfill runs navlog from an empty data folder until the newest log is visible in the API. The clock starts when the
 // engines respond, before navlog's programs are started.
 func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err error) {
-	s, err := startSystem(ctx, b)
+	s, err := startSystem(ctx, b, c, map[string]any{"url": c.URL}, "")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := s.configure(b.settings(c, c.URL)); err != nil {
-		return r, err
-	}
 	before := cpuTimes(c, s, nil)
 	began := time.Now()
-	run, err := startPrograms(b, s, "ingest", "project", "serve")
+	run, err := s.start("ingest", "project", "serve")
 	if err != nil {
 		return r, err
 	}
 	defer run.stop()
 	// The API is polled only once the result can be positive, because requests slow down what is measured.
-	err = run.until(ctx, visibleEvery, func(ctx context.Context) bool {
+	err = run.until(ctx, visibleEvery, func() bool {
 		if r.ingested == 0 {
 			if ingestedBlock(ctx, s) < c.last {
 				return false
@@ -166,20 +145,22 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 	}
 	r.visible, r.ingestPeak = time.Since(began), stack.Peak(run["ingest"].Pid)
 	r.cpu = cpuTimes(c, s, run)
-	for name, seconds := range before {
-		r.cpu[name] -= seconds
+	for name, spent := range before {
+		r.cpu[name] -= spent
 	}
 	return r, wholeLog(ctx, s, c)
 }
 
-// cpuTimes returns the CPU seconds that each process of a run has used so far. The broker is part of this process,
-// which does little else.
-func cpuTimes(c *chain, s *system, run programs) map[string]float64 {
-	times := map[string]float64{
-		"node": cpuSeconds(c.Pid), "clickhouse": cpuSeconds(s.ClickHouse.Pid), "kafka": cpuSeconds(os.Getpid()),
-	}
+// cpuTimes returns the CPU time that each process of a run has used so far, or 0 if the system does not provide it. The
+// broker is part of this process, which does little else.
+func cpuTimes(c *chain, s *system, run programs) map[string]time.Duration {
+	pids := map[string]int{"node": c.Pid, "clickhouse": s.ClickHouse.Pid, "kafka": os.Getpid()}
 	for name, p := range run {
-		times[name] = cpuSeconds(p.Pid)
+		pids[name] = p.Pid
+	}
+	times := map[string]time.Duration{}
+	for name, pid := range pids {
+		times[name], _ = stack.CPU(pid)
 	}
 	return times
 }

@@ -50,32 +50,24 @@ func fast(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
 // or not the earlier ones are visible in the API. It returns how long each took to become visible.
 func (b *benchmark) follow(ctx context.Context, blocks int, interval time.Duration,
 	profile string) (lags []time.Duration, err error) {
-	c, err := b.chain(ctx)
+	c, err := b.chain(ctx, 2, 2*logsPerRound)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := c.dense(ctx, 2, 2*logsPerRound); err != nil {
-		return nil, fmt.Errorf("build the chain: %w", err)
-	}
-	s, err := startSystem(ctx, b)
+	s, err := startSystem(ctx, b, c, map[string]any{"url": c.URL, "ws": c.WSURL}, profile)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	settings := b.settings(c, c.URL)
-	settings.ws, settings.profile = c.WSURL, profile
-	if err := s.configure(settings); err != nil {
-		return nil, err
-	}
-	run, err := startPrograms(b, s, "ingest", "project", "serve")
+	run, err := s.start("ingest", "project", "serve")
 	if err != nil {
 		return nil, err
 	}
 	defer run.stop()
 	bench.Say("navlog reaches the head")
 	if err := run.until(ctx, visibleEvery,
-		func(ctx context.Context) bool { return complete(ctx, s.api, c.vault) >= c.last }); err != nil {
+		func() bool { return complete(ctx, s.api, c.vault) >= c.last }); err != nil {
 		return nil, fmt.Errorf("run navlog: %w", err)
 	}
 	bench.Say("mining %d blocks, one in about %s", blocks, interval)
@@ -103,8 +95,8 @@ func (b *benchmark) follow(ctx context.Context, blocks int, interval time.Durati
 		next := first
 		bounded, cancel := context.WithTimeout(each, time.Duration(blocks)*interval+headPatience)
 		defer cancel()
-		err := run.until(bounded, askEvery, func(ctx context.Context) bool {
-			for there := newestBlock(ctx, s.api, c.vault); next <= min(there, last); next++ {
+		err := run.until(bounded, askEvery, func() bool {
+			for there := newestBlock(bounded, s.api, c.vault); next <= min(there, last); next++ {
 				visible[next-first] = time.Now()
 			}
 			return next > last

@@ -84,15 +84,26 @@ func (b *benchmark) check() error {
 
 func (b *benchmark) wants(part string) bool { return slices.Contains(b.Only, part) }
 
-// chain starts an empty chain. Its few files are removed when the process ends.
-func (b *benchmark) chain(ctx context.Context) (*chain, error) {
+// chain starts a chain of blocks with the same number of logs each. Its few files are removed when the process ends.
+func (b *benchmark) chain(ctx context.Context, blocks, logs int) (*chain, error) {
+	bench.Say("building a chain of %d logs in %d blocks", logs, blocks)
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
-	return newChain(ctx, dir, b.Users, true)
+	c, err := newChain(ctx, dir, b.Users, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.dense(ctx, blocks, logs); err != nil {
+		return nil, errors.Join(fmt.Errorf("build the chain: %w", err), c.Close())
+	}
+	return c, nil
 }
 
-func (b *benchmark) settings(c *chain, rpc string) settings {
-	return settings{rpc: rpc, vault: c.vault.Hex(), startBlock: c.start}
+const mib = 1 << 20
+
+// row prints a figure for human readers.
+func row(name, format string, a ...any) {
+	fmt.Printf("  %-22s %s\n", name, fmt.Sprintf(format, a...))
 }

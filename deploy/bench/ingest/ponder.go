@@ -77,7 +77,7 @@ func ponder(ctx context.Context, b *benchmark, c *chain) (_ time.Duration, err e
 	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
 	defer cancel()
 	if err := run.until(bounded, visibleEvery,
-		func(ctx context.Context) bool { return wait.Answers(ctx, "http://"+addr+"/ready") == nil }); err != nil {
+		func() bool { return wait.Answers(bounded, "http://"+addr+"/ready") == nil }); err != nil {
 		return 0, fmt.Errorf("run Ponder: %w", err)
 	}
 	took := time.Since(began)

@@ -24,44 +24,31 @@ type changedLog struct{ block, index uint64 }
 // receipts lets navlog index a chain of b.Logs logs from a node that lies consistently about one amount, and verifies
 // the log against the receipts of an honest node.
 func receipts(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
-	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
-	c, err := b.chain(ctx)
+	c, err := b.chain(ctx, b.Blocks, b.Logs)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := c.dense(ctx, b.Blocks, b.Logs); err != nil {
-		return nil, fmt.Errorf("build the chain: %w", err)
-	}
 	r := &changedLog{block: c.start + uint64(b.Blocks+1)/2}
 	liar, err := r.startLiar(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	defer liar.Close()
-	s, err := startSystem(ctx, b)
+	s, err := startSystem(ctx, b, c, map[string]any{"url": liar.URL}, "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := s.configure(b.settings(c, liar.URL)); err != nil {
-		return nil, err
-	}
 	bench.Say("navlog indexes it from a node that changes log %d of block %d", r.index, r.block)
-	run, err := startPrograms(b, s, "ingest")
-	if err != nil {
-		return nil, err
-	}
-	err = run.until(ctx, visibleEvery, func(ctx context.Context) bool { return ingestedBlock(ctx, s) >= c.last })
-	run.stop()
-	if err != nil {
+	if err := s.ingest(ctx, c); err != nil {
 		return nil, fmt.Errorf("run navlog: %w", err)
 	}
-	if err := s.configure(b.settings(c, c.URL)); err != nil {
+	if err := s.configure(c, map[string]any{"url": c.URL}, ""); err != nil {
 		return nil, err
 	}
 	bench.Say("navlog verify --receipts, by an honest node")
-	return r.verify(ctx, b, s, c.logs)
+	return r.verify(ctx, s, c.logs)
 }
 
 // startLiar starts a proxy in front of the chain's node that replaces the total of a block's last log, a valuation,
@@ -96,9 +83,9 @@ func (r *changedLog) startLiar(ctx context.Context, c *chain) (*httptest.Server,
 }
 
 // verify runs the command, which must find that log and nothing else.
-func (r *changedLog) verify(ctx context.Context, b *benchmark, s *system, logs uint64) ([]bench.Bar, error) {
+func (r *changedLog) verify(ctx context.Context, s *system, logs uint64) ([]bench.Bar, error) {
 	began := time.Now()
-	command := exec.CommandContext(ctx, b.Navlog, "verify", "--receipts", "--json", "--config", s.config)
+	command := exec.CommandContext(ctx, s.navlog, "verify", "--receipts", "--json", "--config", s.config)
 	var fault bytes.Buffer
 	command.Env, command.Stderr = s.Environment(), &fault
 	text, err := command.Output()

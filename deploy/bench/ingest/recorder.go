@@ -20,18 +20,10 @@ import (
 
 // traffic is what a program requested from its node.
 type traffic struct {
-	Calls     map[string]int // by method; each call of a batch counts
-	Bodies    int            // HTTP requests
-	Sent, Got int64          // bytes
-
+	calls  map[string]int // by method; each call of a batch counts
 	ranges []askedRange
 	blocks []uint64      // requested by number, one entry per call
 	hashes []common.Hash // of blocks or transactions requested by hash
-}
-
-func (t traffic) String() string {
-	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", each(t.Calls, "%s %d"), t.Bodies,
-		float64(t.Sent)/mib, float64(t.Got)/mib)
 }
 
 // askedRange is one call of eth_getLogs for a block range.
@@ -54,13 +46,12 @@ func startRecorder(node string) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{seen: traffic{Calls: map[string]int{}}}
+	r := &recorder{seen: traffic{calls: map[string]int{}}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		var body bytes.Buffer
-		counted := &countingWriter{ResponseWriter: w}
-		defer func() { r.note(body.Bytes(), counted.n) }() // if the client has gone, only what it received counts
+		defer func() { r.note(body.Bytes()) }() // even if the client has gone
 		q.Body = io.NopCloser(io.TeeReader(q.Body, &body))
-		proxy.ServeHTTP(counted, q)
+		proxy.ServeHTTP(w, q)
 	}))
 	return r, nil
 }
@@ -74,26 +65,11 @@ func proxyTo(node string) (*httputil.ReverseProxy, error) {
 	}}, err
 }
 
-// countingWriter counts the bytes of a response's body.
-type countingWriter struct {
-	http.ResponseWriter
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.ResponseWriter.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
-func (r *recorder) note(body []byte, answered int64) {
+func (r *recorder) note(body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen.Bodies++
-	r.seen.Sent += int64(len(body))
-	r.seen.Got += answered
 	for _, c := range calls(body) {
-		r.seen.Calls[c.Method]++
+		r.seen.calls[c.Method]++
 		if asked, ok := c.logRange(); ok {
 			r.seen.ranges = append(r.seen.ranges, asked)
 		}
@@ -198,26 +174,24 @@ func (r *recorder) stop() traffic {
 }
 
 // fetch requests the ranges from the node, one request in flight, and discards the responses.
-func fetch(ctx context.Context, url string, ranges []askedRange) (took time.Duration, got int64, err error) {
+func fetch(ctx context.Context, url string, ranges []askedRange) (took time.Duration, err error) {
 	client := &http.Client{}
 	began := time.Now()
 	for _, r := range ranges {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":%s}`, r.params)
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		q.Header.Set("Content-Type", "application/json")
 		answer, err := client.Do(q)
-		if err != nil {
-			return 0, 0, fmt.Errorf("fetch blocks %d to %d: %w", r.from, r.to, err)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
 		}
-		n, err := io.Copy(io.Discard, answer.Body)
-		answer.Body.Close()
 		if err != nil {
-			return 0, 0, fmt.Errorf("fetch blocks %d to %d: %w", r.from, r.to, err)
+			return 0, fmt.Errorf("fetch blocks %d to %d: %w", r.from, r.to, err)
 		}
-		got += n
 	}
-	return time.Since(began), got, nil
+	return time.Since(began), nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // sparseEvery is the number of blocks of the sparse chain for each log.
@@ -49,15 +48,10 @@ func sparse(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		return nil, err
 	}
 	ingested := run.ingested.Seconds()
-	headers := asked.Calls["eth_getBlockByNumber"] + asked.Calls["eth_getBlockByHash"] +
-		asked.Calls["eth_getHeaderByNumber"]
 	fmt.Printf("sparse: %d logs in %d blocks\n", c.logs, c.tip)
-	row("chain", "built in %.1f s, node's peak %d MiB", c.took.Seconds(), stack.Peak(c.Pid)/mib)
 	row("navlog", "all in the log after %.2f s, %.0f blocks/s; in an answer after %.2f s", ingested,
 		float64(c.tip)/ingested, run.visible.Seconds())
-	row("headers", "%d asked for, %.0f headers/s, %d spared", headers, float64(headers)/ingested,
-		max(0, int(c.tip)-headers))
-	row("calls of the node", "%s", asked)
+	row("calls of the node", "%v", asked.calls)
 	row("of the history", "%d, and %.0f for a million blocks; the window costs %d headers beside that", history,
 		perMillion, window)
 	return []bench.Bar{

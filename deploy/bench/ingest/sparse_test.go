@@ -46,9 +46,9 @@ func TestCallsOfTheHistory(t *testing.T) {
 		{call("eth_getLogs", `[{"address":[],"blockHash":"`+hash(50)+`"}]`), 3},
 		{call("eth_getTransactionReceipt", `["0x`+fmt.Sprintf("%064x", new(big.Int).Lsh(big.NewInt(1), 200))+`"]`), 3},
 	} {
-		r := &recorder{seen: traffic{Calls: map[string]int{}}}
+		r := &recorder{seen: traffic{calls: map[string]int{}}}
 		for _, body := range append(always, c.body) {
-			r.note([]byte(body), 0)
+			r.note([]byte(body))
 		}
 		calls, perMillion, err := r.seen.history(first, tip, numberOf)
 		// 996,033 of a million blocks below the window are missing; they would be read in ranges of 3000, 16 of which
