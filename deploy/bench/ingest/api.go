@@ -60,17 +60,7 @@ func wholeLog(ctx context.Context, s *system, c *chain) error {
 
 // ingestedBlock returns the newest block in the log according to `navlog ingest`, or 0 if it does not respond.
 func ingestedBlock(ctx context.Context, s *system) uint64 {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.ops["ingest"]+"/metrics", nil)
-	if err != nil {
-		return 0
-	}
-	q.Header.Set("Accept-Encoding", "identity") // the time for compression would count as ingest's
-	answer, err := apiClient.Do(q)
-	if err != nil {
-		return 0
-	}
-	defer answer.Body.Close()
-	metrics, _ := stack.Metrics(answer.Body)                        // broken off: not indexed yet
+	metrics, _ := stack.Metrics(ctx, "http://"+s.ops["ingest"])
 	if block := metrics["navlog_ingest_indexed_block"]; block > 0 { // not NaN
 		return uint64(block)
 	}

@@ -104,7 +104,7 @@ func (r *run) kill(t *testing.T) {
 func (r *run) interrupt(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
-	r.Interrupt()
+	r.Signal(os.Interrupt)
 	wait.For(t, "navlog ends after SIGINT", func() bool { return r.Running() != nil })
 	if !r.State().Success() {
 		t.Errorf("navlog ended with %s after SIGINT", r.State())

@@ -268,7 +268,7 @@ func freeAddr(t *testing.T) string {
 // stop stops a program gracefully.
 func (u *upgrade) stop(t *testing.T, p *program) {
 	t.Helper()
-	p.Interrupt()
+	p.Signal(os.Interrupt)
 	wait.For(t, "the program ends", func() bool { return p.Running() != nil })
 	if !p.State().Success() {
 		t.Errorf("a program ended with %s:\n%s", p.State(), p.Said())

@@ -86,19 +86,6 @@ func (p *Program) exited() error {
 	return nil
 }
 
-// get requests a path. The caller closes the body.
-func (p *Program) get(ctx context.Context, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.ops+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := opsClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return response, nil
-}
-
 var opsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Standby is the role of an instance that waits for another one to end.
@@ -112,9 +99,13 @@ type readiness struct {
 }
 
 func (p *Program) readiness(ctx context.Context) (state readiness, _ error) {
-	response, err := p.get(ctx, "/readyz")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.ops+"/readyz", nil)
 	if err != nil {
 		return state, err
+	}
+	response, err := opsClient.Do(request)
+	if err != nil {
+		return state, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(&state); err != nil {
@@ -146,16 +137,11 @@ func (p *Program) Ready(ctx context.Context) error {
 
 // Metrics returns the program's metrics (see stack.Metrics).
 func (p *Program) Metrics(ctx context.Context) (map[string]float64, error) {
-	response, err := p.get(ctx, "/metrics")
+	metrics, err := stack.Metrics(ctx, p.ops)
 	if err != nil {
-		return nil, err
+		err = fmt.Errorf("%s: %w", p.Name, err)
 	}
-	defer response.Body.Close()
-	metrics, err := stack.Metrics(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return metrics, nil
+	return metrics, err
 }
 
 // Metric returns one metric. It is an error if the program does not export it.

@@ -99,9 +99,6 @@ func (p *Process) Said() string {
 	return string(b[max(0, len(b)-limit):])
 }
 
-// Interrupt asks the process to shut down, as ^C does.
-func (p *Process) Interrupt() { p.Signal(os.Interrupt) }
-
 // Signal sends a signal to the process, and does nothing if the process has exited.
 func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
