@@ -63,7 +63,7 @@ func stale(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, d
 		return logsUpTo(truth, cut, head)
 	}
 	n, exists := numberOf(truth.Result)
-	switch tag := c.text(0); {
+	switch tag := c.text(); {
 	case !exists:
 		return truth, "", nil
 	case tag == "latest", tag == "pending":
@@ -149,7 +149,7 @@ func beyondHead(ctx context.Context, p *Proxy, c *call, truth reply) (reply, str
 
 // oldHead responds like a node that is syncing: its head is in the older half of the chain.
 func oldHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
-	if c.Method == "eth_getBlockByNumber" && c.text(0) != "latest" {
+	if c.Method == "eth_getBlockByNumber" && c.text() != "latest" {
 		return truth, "", nil
 	}
 	head, err := p.head(ctx, c.backend)

@@ -26,10 +26,10 @@ type call struct {
 	*fate  `json:"-"`
 }
 
-// text returns parameter i as a string, or "" if it is not one.
-func (c *call) text(i int) (s string) {
-	if i < len(c.Params) {
-		_ = json.Unmarshal(c.Params[i], &s)
+// text returns the first parameter as a string, or "" if it is not one.
+func (c *call) text() (s string) {
+	if len(c.Params) > 0 {
+		_ = json.Unmarshal(c.Params[0], &s)
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func Lies() []Fault { return namesOf(lies) }
 // ofFinal changes the block that is presented as final. change returns false if there is nothing to change.
 func ofFinal(change func(p *Proxy, rng *rand.Rand, final, head uint64) (uint64, bool)) alteration {
 	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
-		tag := c.text(0)
+		tag := c.text()
 		final, exists := numberOf(truth.Result)
 		if tag != "finalized" && tag != "safe" || !exists {
 			return truth, "", nil
@@ -74,7 +74,7 @@ func finalBack(p *Proxy, rng *rand.Rand, final, _ uint64) (uint64, bool) {
 
 // futureHead presents a head that is some blocks higher and later than the real one.
 func futureHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
-	if c.Method == "eth_getBlockByNumber" && c.text(0) != "latest" {
+	if c.Method == "eth_getBlockByNumber" && c.text() != "latest" {
 		return truth, "", nil
 	}
 	head, err := p.head(ctx, c.backend)

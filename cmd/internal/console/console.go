@@ -87,14 +87,14 @@ func (c *Console) beside(s decor.Statistics) string {
 	return text[:max(0, min(len(text), s.AvailableWidth-barWidth))]
 }
 
-// end removes the progress line, or leaves it on the screen.
-func (c *Console) end(remove bool) {
+// end removes the progress line.
+func (c *Console) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bars == nil {
 		return
 	}
-	c.bar.Abort(remove)
+	c.bar.Abort(true)
 	c.bars.Wait()
 	c.bars = nil
 }
@@ -118,7 +118,7 @@ func (c *Console) Watch(ctx context.Context, status func() Backfill, log *slog.L
 	for {
 		select {
 		case <-ctx.Done():
-			c.end(true)
+			c.end()
 			return nil
 		case <-tick.C:
 		}
@@ -137,7 +137,7 @@ func (c *Console) Watch(ctx context.Context, status func() Backfill, log *slog.L
 					Left(st.SecondsLeft)}, spentFields(st.Calls)...)...)
 			}
 		case last != nil:
-			c.end(true)
+			c.end()
 			log.Info("backfill done",
 				append([]any{"block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second)},
 					spentFields(st.Calls)...)...)

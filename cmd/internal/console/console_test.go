@@ -50,8 +50,8 @@ func TestLogLinesStayAboveTheBar(t *testing.T) {
 	fmt.Fprintln(c, "while")
 	c.show(1, "2 of 2, and much more than there is room for, as in a terminal of eighty columns: not this")
 	appears(t, out, "while\n", "[##################] 2 of 2, and much more")
-	c.end(true)
-	c.end(true) // nothing is left to remove
+	c.end()
+	c.end() // nothing is left to remove
 	fmt.Fprintln(c, "after")
 	if text := out.String(); !strings.HasSuffix(text, "after\n") || strings.Contains(text, "not this") {
 		t.Errorf("written: %q", text)

@@ -68,7 +68,7 @@ func (s *Steps) watch() {
 	for {
 		select {
 		case <-s.ended:
-			s.c.end(true)
+			s.c.end()
 			return
 		case <-tick.C:
 			s.show()

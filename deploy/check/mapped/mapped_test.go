@@ -185,7 +185,7 @@ func emits(from common.Address, signature string, words ...any) emission {
 }
 
 // transact emits all of these logs in one transaction: it creates a contract whose code calls the emitters.
-func (s *system) transact(all ...emission) *types.Receipt {
+func (s *system) transact(all ...emission) {
 	s.t.Helper()
 	push2 := func(n int) []byte { return binary.BigEndian.AppendUint16([]byte{0x61}, uint16(n)) }
 	const each = 3 + 3 + 2 + 1 + 2 + 2 + 3 + 2 + 2 + 21 + 1 + 1 + 1 // bytes of code for a call
@@ -197,7 +197,7 @@ func (s *system) transact(all ...emission) *types.Receipt {
 			[]byte{0x60, 0, 0x60, 0}, size, []byte{0x60, 0, 0x60, 0, 0x73}, e.from[:], []byte{0x5a, 0xf1, 0x50}) // CALL, POP
 		rest = append(rest, e.data...)
 	}
-	return s.send(nil, slices.Concat(code, []byte{0}, rest))
+	s.send(nil, slices.Concat(code, []byte{0}, rest))
 }
 
 func (s *system) start() { s.programs(s.shop(shop)) }

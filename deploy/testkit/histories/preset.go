@@ -31,9 +31,9 @@ func Presets() []string {
 		"erc4626,erc7540")
 }
 
-// SampledEvery is the number of blocks between the NAV samples of a vault whose preset has any: the presets' own
+// sampledEvery is the number of blocks between the NAV samples of a vault whose preset has any: the presets' own
 // intervals are longer than most histories.
-const SampledEvery = 3
+const sampledEvery = 3
 
 // protocol is that of a vault of one preset, or of two, of which the second begins at a block. Its contracts emit
 // random logs: of each event that a rule names, with random values.
@@ -64,9 +64,9 @@ type emitted struct {
 	Source string `yaml:"source"`
 }
 
-// Map gives a vault, before its first record, the contracts of a preset. Another one may follow some blocks after the
+// mapTo gives a vault, before its first record, the contracts of a preset. Another one may follow some blocks after the
 // first.
-func (s *Script) Map(vault common.Address, presets ...string) {
+func (s *Script) mapTo(vault common.Address, presets ...string) {
 	p, until := &protocol{}, s.First+10
 	for i, name := range presets {
 		if err := p.add(name); err != nil {
@@ -86,7 +86,7 @@ func (p *protocol) add(name string) error {
 	if err != nil {
 		return err
 	}
-	often := strings.ReplaceAll(string(text), "every: 300", fmt.Sprint("every: ", SampledEvery))
+	often := strings.ReplaceAll(string(text), "every: 300", fmt.Sprint("every: ", sampledEvery))
 	canonical, err := mapping.Canonical(name, []byte(often))
 	if err != nil {
 		return err

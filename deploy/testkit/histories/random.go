@@ -128,9 +128,9 @@ const most = 4
 // which the second follows after some blocks.
 func Random(rng *rand.Rand, chainID uint64, steps int, presets ...string) *Script {
 	s := New(chainID)
-	s.Start(20)
+	s.startAt(20)
 	if rng.IntN(3) == 0 { // a bucket of totals ends at block 4095
-		s.Start(4070 + rng.Uint64N(30))
+		s.startAt(4070 + rng.Uint64N(30))
 	}
 	r := &randomly{Script: s, rng: rng, presets: presets}
 	r.describe()
@@ -156,7 +156,7 @@ type randomly struct {
 func (r *randomly) describe() {
 	a := VaultAt(len(r.covered))
 	if len(r.presets) > 0 && r.rng.IntN(2) == 0 {
-		r.Map(a, strings.Split(r.presets[r.rng.IntN(len(r.presets))], ",")...)
+		r.mapTo(a, strings.Split(r.presets[r.rng.IntN(len(r.presets))], ",")...)
 	}
 	r.Vault(a)
 }
@@ -234,7 +234,7 @@ func (r *randomly) step() {
 	switch k := r.rng.IntN(43); {
 	case k < 2:
 		r.catchUp()
-	case k < 3 && len(r.Recorded()) > 0:
+	case k < 3 && len(r.recorded()) > 0:
 		r.accept()
 	case k < 24:
 		r.Enter(r.block(12))
@@ -269,7 +269,7 @@ func (r *randomly) catchUp() {
 
 // accept retracts even final blocks, at once or in two units, and sometimes everything.
 func (r *randomly) accept() {
-	ancestors := append([]uint64{r.First - 1}, r.Recorded()...)
+	ancestors := append([]uint64{r.First - 1}, r.recorded()...)
 	to := r.rng.IntN(len(ancestors))
 	r.AcceptReorg(ancestors[to+r.rng.IntN(len(ancestors)-to)], ancestors[to])
 	r.old = nil
@@ -299,7 +299,7 @@ func (r *randomly) reorganise() {
 // add adds a vault whose past is appended later, and sometimes begins before any block so far.
 func (r *randomly) add() {
 	if r.rng.IntN(3) == 0 {
-		r.Below(1 + r.rng.Uint64N(4))
+		r.below(1 + r.rng.Uint64N(4))
 	}
 	r.describe()
 	r.backfill(r.covered[len(r.covered)-1])
@@ -327,7 +327,7 @@ func (r *randomly) join(v *event.Coverage) {
 		r.Mine()
 	}
 	missing := r.Number - max(r.Blocks[0].Number-1, v.GetCoveredTo())
-	r.Join(common.Address(v.GetAddress()), r.logsOf(v, r.rng.IntN(1+min(4, int(missing))))...)
+	r.appendJoin(common.Address(v.GetAddress()), r.logsOf(v, r.rng.IntN(1+min(4, int(missing))))...)
 }
 
 // removeOrRestore removes any vault but the last one, or restores a removed one, which continues after the last block

@@ -74,19 +74,18 @@ func New(chainID uint64) *Script {
 		absent: map[common.Address]bool{}, mapped: map[common.Address]*protocol{}, cursors: map[uint64]*event.Cursor{}}
 }
 
-// Start sets the number of the first block. It must be called before anything is appended.
-func (s *Script) Start(first uint64) { s.First, s.Number = first, first-1 }
+// startAt sets the number of the first block. It must be called before anything is appended.
+func (s *Script) startAt(first uint64) { s.First, s.Number = first, first-1 }
 
 // Seq of the last record.
 func (s *Script) Seq() uint64 { return uint64(len(s.Records)) }
 
-func (s *Script) put(r *event.Record) *event.Record {
+func (s *Script) put(r *event.Record) {
 	r.Seq, r.ChainId = s.Seq()+1, s.chainID
 	if r.Seq == 1 {
 		r.Origin = &event.Origin{LogId: logID, GenesisHash: make([]byte, 32)}
 	}
 	s.Records = append(s.Records, r)
-	return r
 }
 
 // Boundary ends a unit.
@@ -283,8 +282,8 @@ func (s *Script) AcceptReorg(ancestors ...uint64) {
 	s.Decision("accept-reorg:close")
 }
 
-// Recorded returns the numbers of the recorded blocks, in order.
-func (s *Script) Recorded() []uint64 {
+// recorded returns the numbers of the recorded blocks, in order.
+func (s *Script) recorded() []uint64 {
 	return slices.DeleteFunc(s.known(0), func(n uint64) bool { return !s.headers[n].recorded })
 }
 
@@ -295,8 +294,8 @@ func (s *Script) known(from uint64) []uint64 {
 	return all[i:]
 }
 
-// Below adds that many blocks below the first one, which no vault had needed so far: none is recorded.
-func (s *Script) Below(blocks uint64) {
+// below adds that many blocks below the first one, which no vault had needed so far: none is recorded.
+func (s *Script) below(blocks uint64) {
 	time := uint64(began)
 	if h, known := s.headers[s.First]; known {
 		time = h.time
@@ -336,10 +335,10 @@ func (s *Script) late(v *event.Coverage) {
 	s.absent[common.Address(v.GetAddress())] = v.GetCoveredTo() < s.Number
 }
 
-// Join appends, in one unit, a late vault's logs in the blocks that are not final yet, one log in each of the newest
-// ones, and then the newest block's record again: up to there the log is now complete for this vault too. The logs
-// belong to their blocks: they are retracted with them, and come back with them.
-func (s *Script) Join(vault common.Address, logs ...Said) {
+// appendJoin appends, in one unit, a late vault's logs in the blocks that are not final yet, one log in each of the
+// newest ones, and then the newest block's record again: up to there the log is now complete for this vault too. The
+// logs belong to their blocks: they are retracted with them, and come back with them.
+func (s *Script) appendJoin(vault common.Address, logs ...Said) {
 	s.fills++
 	blocks := s.Blocks[max(0, len(s.Blocks)-len(logs)):]
 	for i := range blocks {

@@ -110,7 +110,7 @@ func (w *world) reorg(o Op) error {
 			return err
 		}
 	}
-	head, err := w.block("latest")
+	head, err := w.head()
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (w *world) comeback(o Op) error {
 	}
 	var first, second header
 	remember := func(h *header) func() error {
-		return func() (err error) { *h, err = w.block("latest"); return err }
+		return func() (err error) { *h, err = w.head(); return err }
 	}
 	if err := w.branch(grow(1, remember(&first))); err != nil {
 		return err

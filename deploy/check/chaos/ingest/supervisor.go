@@ -28,31 +28,27 @@ type supervisor struct {
 // restartPause prevents a process that fails at its start from using up the CPU.
 const restartPause = 50 * time.Millisecond
 
-// start keeps an ingest running from now on; the first process gets the next planned death.
+// start keeps an ingest running from now on.
 func (s *supervisor) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted = true
-	s.launch(s.nextDeath())
+	s.launch()
 }
 
-func (s *supervisor) nextDeath() (d Death) {
+// launch starts a process, which gets the next planned death, and supervises it. The lock must be held.
+func (s *supervisor) launch() {
+	var d Death
 	if len(s.deaths) > 0 {
 		d, s.deaths = s.deaths[0], s.deaths[1:]
 	}
-	return d
-}
-
-// launch starts a process and supervises it. The lock must be held.
-func (s *supervisor) launch(d Death) *process {
 	p, err := s.spawn(d)
 	if err != nil {
 		s.fatal = errors.Join(s.fatal, err)
-		return nil
+		return
 	}
 	s.now = p
 	go s.watch(p)
-	return p
 }
 
 func (s *supervisor) spawn(d Death) (*process, error) {
@@ -98,7 +94,7 @@ func (s *supervisor) watch(p *process) {
 	time.Sleep(restartPause)
 	s.mu.Lock()
 	if s.wanted && s.now == nil {
-		s.launch(s.nextDeath())
+		s.launch()
 	}
 }
 

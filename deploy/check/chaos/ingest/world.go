@@ -99,7 +99,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	if w.contracts, err = devchain.Deploy(ctx, w.anvil.URL); err != nil {
 		return w, err
 	}
-	deployed, err := w.block("latest")
+	deployed, err := w.head()
 	if err != nil {
 		return w, err
 	}
@@ -130,8 +130,12 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 			w.config.Vaults = append(w.config.Vaults, w.vault(v))
 		}
 	}
-	if err = w.startProxies(); err != nil {
-		return w, err
+	for i, e := range plan.Endpoints {
+		proxy, url, err := w.startProxy(i+1, e)
+		if err != nil {
+			return w, err
+		}
+		w.proxies, w.urls = append(w.proxies, proxy), append(w.urls, url)
 	}
 	w.sup = &supervisor{deaths: plan.Deaths, count: w.count, dir: dir, spec: func() childSpec {
 		w.mu.Lock()
@@ -148,18 +152,6 @@ func (w *world) vault(v devchain.Vault) vaults.Config {
 		c.StartBlock = 0
 	}
 	return c
-}
-
-func (w *world) startProxies() error {
-	for i, e := range w.plan.Endpoints {
-		proxy, url, err := w.startProxy(i+1, e)
-		if err != nil {
-			return err
-		}
-		w.proxies = append(w.proxies, proxy)
-		w.urls = append(w.urls, url)
-	}
-	return nil
 }
 
 // startProxy starts an endpoint and the proxies behind it.
@@ -242,16 +234,17 @@ type header struct {
 	Time   hexutil.Uint64 `json:"timestamp"`
 }
 
-func (w *world) block(which string) (h header, err error) {
-	if err = w.chain.CallContext(w.ctx, &h, "eth_getBlockByNumber", which, false); err != nil {
-		err = fmt.Errorf("read the %s block: %w", which, err)
+// head returns the newest block.
+func (w *world) head() (h header, err error) {
+	if err = w.chain.CallContext(w.ctx, &h, "eth_getBlockByNumber", "latest", false); err != nil {
+		err = fmt.Errorf("read the newest block: %w", err)
 	}
 	return h, err
 }
 
 // moved records how far the chain has come: blocks that may be final now must never be reorganised.
 func (w *world) moved() error {
-	head, err := w.block("latest")
+	head, err := w.head()
 	if err != nil {
 		return err
 	}
@@ -273,7 +266,7 @@ func (w *world) final(n uint64) uint64 {
 // mine mines empty blocks, a second apart.
 func (w *world) mine(n int) error {
 	for range n {
-		head, err := w.block("latest")
+		head, err := w.head()
 		if err != nil {
 			return err
 		}
@@ -303,7 +296,7 @@ func (w *world) steps(n int) error {
 
 // outgrow makes the head higher than ever before, because ingest does not accept a lower one.
 func (w *world) outgrow() error {
-	head, err := w.block("latest")
+	head, err := w.head()
 	if err != nil {
 		return err
 	}
@@ -338,7 +331,7 @@ func (w *world) newestCursor(ctx context.Context) (*event.Cursor, error) {
 
 // atHead reports whether the head of the chain is in the log.
 func (w *world) atHead() (bool, error) {
-	head, err := w.block("latest")
+	head, err := w.head()
 	if err != nil {
 		return false, err
 	}
@@ -430,7 +423,7 @@ func (w *world) judged() error {
 
 // short returns what the log still lacks.
 func (w *world) short() (string, error) {
-	head, err := w.block("latest")
+	head, err := w.head()
 	if err != nil {
 		return "", err
 	}
