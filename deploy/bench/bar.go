@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/signal"
@@ -50,7 +49,7 @@ func Run(ctx context.Context, names, only []string, parts map[string]Part) (err 
 		bars = append(bars, more...)
 	}
 	fmt.Println()
-	Print(os.Stdout, bars...)
+	Print(bars...)
 	return err
 }
 
@@ -75,18 +74,14 @@ type Bar struct {
 	Least bool // the bound is a minimum instead of a maximum
 }
 
-// OK reports whether the value is within the bound.
-func (b Bar) OK() bool {
-	if b.Least {
-		return b.Value >= b.Bound
-	}
-	return b.Value <= b.Bound
-}
-
 // String returns the line printed for a bar: `bar NAME VALUE BOUND ok|short`.
 func (b Bar) String() string {
+	within := b.Value <= b.Bound
+	if b.Least {
+		within = b.Value >= b.Bound
+	}
 	verdict := "short"
-	if b.OK() {
+	if within {
 		verdict = "ok"
 	}
 	return fmt.Sprintf("bar %s %s %s %s", b.Name, plain(b.Value), plain(b.Bound), verdict)
@@ -97,10 +92,10 @@ func plain(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// Print writes one line for each bar.
-func Print(w io.Writer, bars ...Bar) {
+// Print prints one line for each bar.
+func Print(bars ...Bar) {
 	for _, b := range bars {
-		fmt.Fprintln(w, b)
+		fmt.Println(b)
 	}
 }
 

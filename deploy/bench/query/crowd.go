@@ -9,64 +9,55 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
 	crowdSize   = 512 // concurrent clients; the program serves 16 and queues 256
 	slowClients = 64
-	// cutOffAfter is the time after which a client that reads nothing has been disconnected, and the clients that
-	// waited for its slot have been served.
-	cutOffAfter = 20 * time.Second
+	// heldUpAtMost is how long another client is tried beside those that read nothing.
+	heldUpAtMost = 20 * time.Second
 )
 
 // crowd simulates misbehaving clients: some never read their response, some leave, and there are more than there is
 // room for.
-func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
-	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
+func (w *world) crowd(ctx context.Context) ([]bench.Bar, error) {
+	ctx, s, stop, err := w.serveLive(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	bars, err := w.slowReaders(ctx, s)
+	heldUp, err := w.slowReaders(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	more, err := w.overload(ctx, s, o.Each/4)
-	if err != nil {
-		return nil, err
-	}
+	bars := w.overload(ctx, s)
 	memory, err := s.memory()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(bars, more, []bench.Bar{{Name: "crowd-memory-mib", Value: memory, Bound: mostMemory}}), nil
+	return append(bars, heldUp, bench.Bar{Name: "crowd-memory-mib", Value: memory, Bound: mostMemory}), err
 }
 
 // slowReaders requests the longest response over connections that are never read, and over as many that are closed at
-// once. It waits until other clients are served and the program holds none of these connections.
-func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error) {
-	a := newAsker("http://"+s.addr, w.keys)
-	const path = "/api/v1/queues/deposits"
+// once. It measures how long another client then waits for that response.
+func (w *world) slowReaders(ctx context.Context, s *server) (bar bench.Bar, err error) {
+	a := w.asker(s)
+	const path = api + "/queues/deposits"
 	if err := a.ask(ctx, question{}, path); err != nil {
-		return nil, err
+		return bar, err
 	}
-	a.client.CloseIdleConnections()
 	for i := range 2 * slowClients {
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {
-			return nil, err
+			return bar, err
 		}
 		if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-			return nil, err
+			return bar, err
 		}
 		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: navlog\r\nConnection: close\r\n\r\n", path); err != nil {
-			return nil, err
+			return bar, err
 		}
 		if i%2 == 0 {
 			conn.Close()
@@ -74,50 +65,15 @@ func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error)
 			defer conn.Close()
 		}
 	}
-	start, answered, held := time.Now(), time.Duration(0), 0
-	for time.Since(start) < cutOffAfter {
-		if answered == 0 && a.ask(ctx, question{}, path) == nil {
-			answered = time.Since(start)
-		}
-		a.client.CloseIdleConnections()
-		var err error
-		if held, err = s.connections(); err != nil {
-			return nil, err
-		}
-		if answered > 0 && held == 0 || !sleep(ctx, 200*time.Millisecond) {
-			break
-		}
-	}
-	if answered == 0 {
-		answered = cutOffAfter
-	}
-	fmt.Printf("\n%d clients that read nothing, and %d that leave: another one is answered after %.1f s; after %.1f s "+
-		"the program still holds %d of them\n",
-		slowClients, slowClients, answered.Seconds(), time.Since(start).Seconds(), held)
-	return []bench.Bar{
-		{Name: "slow-readers-hold-up-s", Value: answered.Seconds(), Bound: 10},
-		{Name: "slow-readers-still-held", Value: float64(held)},
-	}, nil
-}
-
-// connections returns how many clients a server on this machine holds: sockets on its port that are established, or
-// that only the client has closed.
-func (s *server) connections() (n int, err error) {
-	_, text, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		return 0, err
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0, err
-	}
-	all, err := stack.TCP(s.Pid)
-	for _, c := range all {
-		if c.Local == uint16(port) && (c.State == stack.Established || c.State == stack.CloseWait) {
-			n++
-		}
-	}
-	return n, err
+	start := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, heldUpAtMost)
+	defer cancel()
+	answered := func() (bool, error) { return a.ask(bounded, question{}, path) == nil, nil }
+	_ = wait.Poll(bounded, 200*time.Millisecond, answered) // until the limit, which is a figure too
+	heldUp := time.Since(start).Seconds()
+	fmt.Printf("\n%d clients that read nothing, and %d that leave: another one is answered after %.1f s\n",
+		slowClients, slowClients, heldUp)
+	return bench.Bar{Name: "slow-readers-hold-up-s", Value: heldUp, Bound: 10}, ctx.Err()
 }
 
 // outcome counts the responses to a crowd.
@@ -130,10 +86,10 @@ type outcome struct {
 
 // overload sends more uncached questions at once than there is room for, watches the health endpoints meanwhile, and
 // then measures how long it takes until questions are answered normally.
-func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]bench.Bar, error) {
+func (w *world) overload(ctx context.Context, s *server) []bench.Bar {
 	out := &outcome{other: map[string]int{}}
 	questions := slices.DeleteFunc(w.questions(), func(q question) bool { return q.partner > 0 })
-	end := time.Now().Add(for_)
+	end := time.Now().Add(w.Each / 4)
 	var group sync.WaitGroup
 	for i := range crowdSize {
 		group.Go(func() {
@@ -144,7 +100,10 @@ func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]
 		})
 	}
 	group.Go(func() {
-		for time.Now().Before(end) && sleep(ctx, 100*time.Millisecond) {
+		for now := range time.Tick(100 * time.Millisecond) {
+			if now.After(end) || ctx.Err() != nil {
+				return
+			}
 			for _, path := range []string{"/healthz", "/readyz"} {
 				out.healthy(getOnce(s.addr, path))
 			}
@@ -172,7 +131,7 @@ func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]
 		{Name: "overload-other-answers", Value: float64(others), Bound: 0},
 		{Name: "overload-health-failed", Value: float64(out.sickness), Bound: 0},
 		{Name: "overload-recovery-s", Value: recovery, Bound: 5},
-	}, nil
+	}
 }
 
 func (o *outcome) add(status int, retryAfter string, _ time.Duration, err error) {

@@ -56,44 +56,18 @@ func (t *times) answered() (n int) {
 	return n
 }
 
-func (t *times) print(w io.Writer, title string) {
-	fmt.Fprintf(w, "\n%s\n%-36s %7s %9s %9s %9s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "failed")
+func (t *times) print(title string) {
+	fmt.Printf("\n%s\n%-36s %7s %9s %9s %9s %7s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "cpu ms",
+		"failed")
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {
 		d := t.of[name]
-		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
-			bench.Quantile(d, 1), t.failed[name])
+		fmt.Printf("%-36s %7d %9.1f %9.1f %9.1f %7.1f %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
+			bench.Quantile(d, 1), bench.Milliseconds(t.spent[name])/float64(len(d)), t.failed[name])
 	}
 	if t.first != nil {
-		fmt.Fprintf(w, "the first that failed: %v\n", t.first)
+		fmt.Printf("the first that failed: %v\n", t.first)
 	}
 }
-
-// printBoth prints the times of the same questions about the newest block and about past blocks in two columns. cpu is
-// the engine's CPU time per question in milliseconds, if it was measured.
-func printBoth(w io.Writer, title string, newest, past *times) {
-	fmt.Fprintf(w, "\n%s\n%-36s %31s %31s\n%-36s", title, "", "the newest block", "random past blocks", "question")
-	for range 2 {
-		fmt.Fprintf(w, " %7s %7s %7s %7s", "asked", "p50 ms", "p99 ms", "cpu ms")
-	}
-	fmt.Fprintf(w, " %7s\n", "failed")
-	for _, name := range slices.Sorted(maps.Keys(newest.of)) {
-		fmt.Fprintf(w, "%-36s", name)
-		for _, t := range []*times{newest, past} {
-			d := t.of[name]
-			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
-				bench.Milliseconds(t.spent[name])/float64(max(1, len(d))))
-		}
-		fmt.Fprintf(w, " %7d\n", newest.failed[name]+past.failed[name])
-	}
-	for _, t := range []*times{newest, past} {
-		if t.first != nil {
-			fmt.Fprintf(w, "the first that failed: %v\n", t.first)
-		}
-	}
-}
-
-// asItIs returns the path unchanged: the question is about the newest block.
-func asItIs(path string, _ *rand.Rand) string { return path }
 
 // worst returns the largest quantile among the questions that count.
 func (t *times) worst(q float64, counts func(string) bool) float64 {
@@ -114,11 +88,15 @@ type asker struct {
 	keys   map[uint32]string // API key by partner
 }
 
-func newAsker(base string, keys map[uint32]string, others ...string) *asker {
+// asker returns a client of some instances.
+func (w *world) asker(instances ...*server) *asker {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.DisableCompression = 256, true
-	return &asker{client: &http.Client{Transport: transport, Timeout: 30 * time.Second},
-		bases: append([]string{base}, others...), keys: keys}
+	a := &asker{client: &http.Client{Transport: transport, Timeout: 30 * time.Second}, keys: w.keys}
+	for _, s := range instances {
+		a.bases = append(a.bases, "http://"+s.addr)
+	}
+	return a
 }
 
 func (a *asker) ask(ctx context.Context, q question, path string) error {
@@ -168,21 +146,20 @@ func saturate(
 	return t
 }
 
-// inTurns asks all questions in turn, repeatedly, until the time is over. spent returns the engine's CPU time so far.
-func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Duration,
-	change func(string, *rand.Rand) string, spent func() (time.Duration, error)) (*times, error) {
-	t, rng := newTimes(), rand.New(rand.NewPCG(3, 9))
-	for end := time.Now().Add(for_); time.Now().Before(end) && ctx.Err() == nil; {
+// inTurns asks an instance all questions in turn, repeatedly, until the time is over.
+func (w *world) inTurns(ctx context.Context, s *server, questions []question) (*times, error) {
+	a, t, rng := w.asker(s), newTimes(), rand.New(rand.NewPCG(3, 9))
+	for end := time.Now().Add(w.Each); time.Now().Before(end) && ctx.Err() == nil; {
 		for _, q := range questions {
-			path := change(q.path(rng), rng)
-			before, err := spent()
+			path := q.path(rng)
+			before, err := w.spent()
 			if err != nil {
 				return nil, err
 			}
 			start := time.Now()
 			err = a.ask(ctx, q, path)
 			t.add(q.name, time.Since(start), err)
-			after, err := spent()
+			after, err := w.spent()
 			if err != nil {
 				return nil, err
 			}
@@ -192,31 +169,17 @@ func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Dura
 	return t, ctx.Err()
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // hammer sends requests over the connections as fast as they are answered, with a minimal client, and returns the
 // requests per second and the latencies.
-func hammer(addr string, paths []string, connections int, for_ time.Duration) (float64, []time.Duration, error) {
+func hammer(addr, path string, connections int, for_ time.Duration) (float64, []time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	var faults []error
 	var group sync.WaitGroup
 	start := time.Now()
-	for i := range connections {
+	for range connections {
 		group.Go(func() {
-			took, err := loop(addr, paths, i, start.Add(for_))
+			took, err := loop(addr, path, start.Add(for_))
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, took...)
@@ -229,24 +192,21 @@ func hammer(addr string, paths []string, connections int, for_ time.Duration) (f
 	return float64(len(all)) / time.Since(start).Seconds(), all, errors.Join(faults...)
 }
 
-func loop(addr string, paths []string, from int, end time.Time) ([]time.Duration, error) {
+func loop(addr, path string, end time.Time) ([]time.Duration, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 32<<10)
-	requests := make([][]byte, len(paths))
-	for i, p := range paths {
-		requests[i] = []byte("GET " + p + " HTTP/1.1\r\nHost: navlog\r\n\r\n")
-	}
+	request := []byte("GET " + path + " HTTP/1.1\r\nHost: navlog\r\n\r\n")
 	var took []time.Duration
-	for i := from; ; i++ {
+	for {
 		start := time.Now()
 		if start.After(end) {
 			return took, nil
 		}
-		if _, err := conn.Write(requests[i%len(requests)]); err != nil {
+		if _, err := conn.Write(request); err != nil {
 			return took, err
 		}
 		if err := discardAnswer(in); err != nil {

@@ -23,8 +23,8 @@ const (
 )
 
 // export downloads whole lists as CSV, one after the other, as curl would, while the chain grows.
-func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
-	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
+func (w *world) export(ctx context.Context) ([]bench.Bar, error) {
+	ctx, s, stop, err := w.serveLive(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,16 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // parts of the benchmark, in the order in which they run.
@@ -30,7 +25,7 @@ type options struct {
 	Events    int           `default:"10000000" help:"Events of the chain."`
 	Users     int           `default:"0" help:"Users that the events name; 0 is a tenth of the events."`
 	Dir       string        `type:"path" default:"build/bench-query" help:"Folder in which the data set is kept."`
-	Navlog    string        `type:"path" default:"bin/navlog" help:"The binary to measure."`
+	Navlog    string        `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
 	Each      time.Duration `default:"60s" help:"Time of each measurement."`
 	Instances int           `default:"1" help:"Instances of serve that share the requests of the part mix."`
 	Load      bool          `help:"Create the data set and exit."`
@@ -44,10 +39,10 @@ type options struct {
 func main() {
 	var o options
 	bench.Main("bench-query", "Measure navlog's HTTP API.", &o, parts,
-		func(ctx context.Context) error { return run(ctx, o) })
+		func(ctx context.Context) error { return o.run(ctx) })
 }
 
-func run(ctx context.Context, o options) (err error) {
+func (o options) run(ctx context.Context) (err error) {
 	if o.Bare != "" {
 		return runBare(ctx, o.Bare, o.Listen)
 	}
@@ -57,58 +52,47 @@ func run(ctx context.Context, o options) (err error) {
 	if o.Users == 0 {
 		o.Users = o.Events / 10
 	}
-	// The name includes the versions of the tables and the chain, because a change of either makes another data set.
-	folder := filepath.Join(o.Dir, fmt.Sprintf("%d-%d-%d-%s", o.Events, o.Users, workload.Version, readmodel.Schema()))
-	if _, err := os.Stat(o.Navlog); err != nil && !o.Load {
-		return fmt.Errorf("find the binary to measure: %w; make it with `make build` or name another one with --navlog", err)
-	}
-	w, err := open(ctx, folder, o.Events, o.Users, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	w, err := open(ctx, o)
 	if w != nil {
 		defer func() { err = errors.Join(err, w.close()) }()
 	}
 	if err != nil || o.Load {
 		return err
 	}
-	measures := map[string]bench.Part{}
-	for part, measure := range map[string]measurement{
-		"alone": w.alone, "mix": w.mix, "cold": w.cold, "people": w.people, "stream": w.stream, "start": w.start,
-		"hot":   w.hot,
-		"crowd": w.crowd, "export": w.export,
-	} {
-		measures[part] = w.part(o, measure)
+	measures := map[string]bench.Part{"alone": w.alone, "mix": w.mix, "cold": w.cold, "people": w.people,
+		"stream": w.stream, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export}
+	for part, measure := range measures {
+		measures[part] = w.part(measure)
 	}
 	return bench.Run(ctx, parts, o.Only, measures)
 }
 
-// A measurement is one part of the benchmark.
-type measurement func(context.Context, options) ([]bench.Bar, error)
-
 // part returns a part that yields no figure if the chain or the projector has ended in it, because queries on
 // unchanging data are faster.
-func (w *world) part(o options, measure measurement) bench.Part {
+func (w *world) part(measure bench.Part) bench.Part {
 	return func(ctx context.Context) ([]bench.Bar, error) {
-		bars, err := measure(ctx, o)
+		bars, err := measure(ctx)
 		return bars, errors.Join(err, w.ended())
 	}
 }
 
 // alone asks one question at a time, with the cache off, to measure the cost of each.
-func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0)
+func (w *world) alone(ctx context.Context) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
-	a, questions := newAsker("http://"+s.addr, w.keys), w.questions()
-	newest, err := inTurns(ctx, a, questions, o.Each, asItIs, w.spent)
+	newest, err := w.inTurns(ctx, s, w.questions())
 	if err != nil {
 		return nil, err
 	}
-	past, err := inTurns(ctx, a, withPast(questions), o.Each, w.past, w.spent)
+	newest.print("cold, one at a time, the newest block")
+	past, err := w.inTurns(ctx, s, w.past(w.questions()))
 	if err != nil {
 		return nil, err
 	}
-	printBoth(os.Stdout, "cold, one at a time", newest, past)
+	past.print("cold, one at a time, random past blocks")
 	return nil, nil
 }
 
@@ -122,25 +106,25 @@ func (w *world) spent() (time.Duration, error) {
 }
 
 // cold measures how many questions of all kinds, equally often, 8 clients get answered with the cache off.
-func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
-	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
+func (w *world) cold(ctx context.Context) ([]bench.Bar, error) {
+	ctx, s, stop, err := w.serveLive(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	a, questions := newAsker("http://"+s.addr, w.keys), w.questions()
+	a, questions := w.asker(s), w.questions()
 	equally := func(rng *rand.Rand) func() question {
 		return func() question { return questions[rng.IntN(len(questions))] }
 	}
-	saturate(ctx, a, 8, o.Each/6, equally) // warm up: read everything once
-	t := saturate(ctx, a, 8, o.Each, equally)
-	t.print(os.Stdout, "cold, 8 clients as fast as they are answered")
+	saturate(ctx, a, 8, w.Each/6, equally) // warm up: read everything once
+	t := saturate(ctx, a, 8, w.Each, equally)
+	t.print("cold, 8 clients as fast as they are answered")
 	memory, err := s.memory()
 	if err != nil {
 		return nil, err
 	}
 	return []bench.Bar{
-		{Name: "cold-answers-per-second", Value: float64(t.answered()) / o.Each.Seconds(), Bound: 100, Least: true},
+		{Name: "cold-answers-per-second", Value: float64(t.answered()) / w.Each.Seconds(), Bound: 100, Least: true},
 		{Name: "cold-p99-ms", Value: bench.Quantile(t.all(), 0.99), Bound: 300},
 		{Name: "memory-mib", Value: memory, Bound: mostMemory},
 		{Name: "cold-failed", Value: float64(sum(t.failed))},
@@ -158,8 +142,8 @@ func sum(counts map[string]int) (n int) {
 }
 
 // hot requests cached responses, alternating with a handler that only writes the same bytes.
-func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 32<<20)
+func (w *world) hot(ctx context.Context) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, mixCacheBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -181,12 +165,12 @@ func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
 	var rates, bares []float64
 	var took, bareTook []time.Duration
 	for range rounds {
-		rate, all, err := hammer(s.addr, []string{path}, connections, o.Each/rounds/2)
+		rate, all, err := hammer(s.addr, path, connections, w.Each/rounds/2)
 		if err != nil {
 			return nil, err
 		}
 		rates, took = append(rates, rate), append(took, all...)
-		if rate, all, err = hammer(plain.addr, []string{"/"}, connections, o.Each/rounds/2); err != nil {
+		if rate, all, err = hammer(plain.addr, "/", connections, w.Each/rounds/2); err != nil {
 			return nil, err
 		}
 		bares, bareTook = append(bares, rate), append(bareTook, all...)

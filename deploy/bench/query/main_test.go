@@ -5,26 +5,36 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
-// A part during which the chain ends is an error, even if all questions were answered.
+// A part during which the chain or the projector ends is an error, even if all questions were answered.
 func TestPartWithoutItsChain(t *testing.T) {
 	w := &world{failed: make(chan error, 1)}
+	var err error
+	if w.projector, err = stack.Launch(exec.Command("sleep", "600"), ""); err != nil {
+		t.Fatal(err)
+	}
+	defer w.projector.Kill()
 	gone := errors.New("the chain is gone")
-	part := w.part(options{},
-		func(context.Context, options) ([]bench.Bar, error) { return []bench.Bar{{Name: "figure"}}, nil })
+	part := w.part(func(context.Context) ([]bench.Bar, error) { return []bench.Bar{{Name: "figure"}}, nil })
 	if bars, err := part(t.Context()); err != nil || len(bars) != 1 {
 		t.Errorf("while the chain advances: %v, %v", bars, err)
 	}
 	w.fail(gone)
 	if _, err := part(t.Context()); !errors.Is(err, gone) {
 		t.Errorf("the chain has ended: %v", err)
+	}
+	w.projector.Kill()
+	if _, err := part(t.Context()); err == nil {
+		t.Error("the projector has ended, and the figure counts")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
@@ -33,12 +32,6 @@ func (w *world) traffic(rng *rand.Rand) []weighted {
 			question{name: "partner-stats", partner: id, path: fixed(api + "/partner/stats")},
 			question{name: "partner-deposits", partner: id, path: fixed(api + "/partner/deposits")})
 	}
-	past := []question{of("user-past", page("?")), of("vault-past", ofVault("?")),
-		of("settlement-past", fixed(api+"/settlement/summary?"))}
-	for i := range past {
-		path := past[i].path
-		past[i].path = func(r *rand.Rand) string { return w.past(path(r), r) }
-	}
 	return []weighted{
 		{28, []question{of("user", page("")), of("user-deposits", page("/deposits")),
 			of("user-withdrawals", page("/withdrawals"))}},
@@ -50,7 +43,8 @@ func (w *world) traffic(rng *rand.Rand) []weighted {
 			of("settlement", fixed(api+"/settlement/summary"))}},
 		{9, []question{of("users", fixed(api+"/users")), of("users-by-deposits", fixed(api+"/users?sortBy=totalDeposited")),
 			of("vault-users", ofVault("/users"))}},
-		{3, past},
+		{3, w.past([]question{of("user-past", page("?")), of("vault-past", ofVault("?")),
+			of("settlement-past", fixed(api+"/settlement/summary?"))})},
 	}
 }
 
@@ -71,29 +65,22 @@ func (w *world) mixture(rng *rand.Rand) func() question {
 // mix sends realistic traffic, with the default cache, while blocks of ten logs arrive and one in twenty is
 // reorganised. It runs 1, 8 and 64 clients that ask as fast as they are answered, and sends their requests to all
 // instances in turn.
-func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error) {
-	s, err := w.serve(ctx, o.Navlog, mixCacheBytes)
-	if err != nil {
-		return nil, err
-	}
-	defer s.stop()
-	var others []string
-	for range o.Instances - 1 {
-		other, err := w.serve(ctx, o.Navlog, mixCacheBytes)
-		if err != nil {
+func (w *world) mix(ctx context.Context) (bars []bench.Bar, err error) {
+	instances := make([]*server, w.Instances)
+	for i := range instances {
+		if instances[i], err = w.serve(ctx, mixCacheBytes); err != nil {
 			return nil, err
 		}
-		defer other.stop()
-		others = append(others, "http://"+other.addr)
+		defer instances[i].stop()
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	go w.live(ctx)
 	for _, clients := range []int{1, 8, 64} {
-		t := saturate(ctx, newAsker("http://"+s.addr, w.keys, others...), clients, o.Each, w.mixture)
+		t := saturate(ctx, w.asker(instances...), clients, w.Each, w.mixture)
 		all := t.all()
-		failed, rate := sum(t.failed), float64(t.answered())/o.Each.Seconds()
-		t.print(os.Stdout, fmt.Sprintf("mix, clients: %d", clients))
+		failed, rate := sum(t.failed), float64(t.answered())/w.Each.Seconds()
+		t.print(fmt.Sprintf("mix, clients: %d", clients))
 		fmt.Printf("%d clients: %.0f requests/s, p50 %.2f ms, p99 %.1f ms, %d failed\n", clients, rate,
 			bench.Quantile(all, 0.5), bench.Quantile(all, 0.99), failed)
 		name := fmt.Sprintf("mix-%d-", clients)
@@ -106,6 +93,6 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 		}
 		bars = append(bars, bench.Bar{Name: name + "failed", Value: float64(failed)})
 	}
-	memory, err := s.memory()
+	memory, err := instances[0].memory()
 	return append(bars, bench.Bar{Name: "mix-memory-mib", Value: memory, Bound: mostMemory}), err
 }

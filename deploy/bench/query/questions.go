@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -128,15 +127,20 @@ func users() (all []question) {
 	return all
 }
 
-// withPast returns the questions that can be asked about the past.
-func withPast(questions []question) []question {
-	return slices.DeleteFunc(slices.Clone(questions), func(q question) bool { return q.present })
-}
-
-// past turns a question into one about a past block, chosen uniformly at random. The newest blocks are excluded,
-// because they may not be indexed yet or may be orphaned meanwhile.
-func (w *world) past(path string, r *rand.Rand) string {
-	return fmt.Sprintf("%s&asOfBlock=%d", path, 1+r.Uint64N(w.newestKnown()))
+// past returns the questions that have a past, about past blocks, which are chosen uniformly at random. The newest
+// blocks are excluded, because they may not be indexed yet or may be orphaned meanwhile.
+func (w *world) past(questions []question) (past []question) {
+	for _, q := range questions {
+		if q.present {
+			continue
+		}
+		newest := q.path
+		q.path = func(r *rand.Rand) string {
+			return fmt.Sprintf("%s&asOfBlock=%d", newest(r), 1+r.Uint64N(w.newestKnown()))
+		}
+		past = append(past, q)
+	}
+	return past
 }
 
 // newestKnown returns a block that is too old for any reorganisation of the workload.

@@ -28,30 +28,34 @@ type server struct {
 
 const readyWithin = 30 * time.Second
 
-// serve starts bin/navlog serve on the data set, with additional environment variables, and waits until it is ready.
-func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more ...string) (*server, error) {
+// serve starts `navlog serve` on the data set, and waits until it is ready.
+func (w *world) serve(ctx context.Context, cacheBytes int) (*server, error) {
 	addr, err := engines.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(binary, "serve")
-	cmd.Dir = w.dir
-	cmd.Env = append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_HTTP_LISTEN="+addr,
-		"NAVLOG_HTTP_ROUTER="+workload.Router.Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
-		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
+	cmd := w.program("serve", "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(),
+		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
+		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes))
 	return start(ctx, cmd, addr, "/readyz")
 }
 
 // serveLive is serve with the cache off while the chain grows. stop ends ctx and the chain.
-func (w *world) serveLive(
-	ctx context.Context, binary string, more ...string,
-) (_ context.Context, s *server, stop func(), err error) {
-	if s, err = w.serve(ctx, binary, 0, more...); err != nil {
+func (w *world) serveLive(ctx context.Context) (_ context.Context, s *server, stop func(), err error) {
+	if s, err = w.serve(ctx, 0); err != nil {
 		return nil, nil, nil, err
 	}
 	ctx, end := context.WithCancel(ctx)
 	go w.live(ctx)
 	return ctx, s, func() { end(); s.stop() }, nil
+}
+
+// program returns the command that starts one of navlog's programs on the data set, with additional settings.
+func (w *world) program(name string, settings ...string) *exec.Cmd {
+	cmd := exec.Command(w.Navlog, name)
+	cmd.Dir, cmd.Env = w.dir, w.Environment(append(settings, "NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID),
+		"NAVLOG_OPS_LISTEN=127.0.0.1:0")...)
+	return cmd
 }
 
 // bare starts a handler that does nothing but write these bytes.
@@ -68,7 +72,7 @@ func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, exec.Command(self, "--bare", file, "--listen", addr), addr, "/")
+	return start(ctx, exec.Command(self, "--navlog", w.Navlog, "--bare", file, "--listen", addr), addr, "/")
 }
 
 // runBare is the handler's side of bare; it runs until ctx ends.
@@ -123,10 +127,8 @@ func (s *server) memory() (float64, error) {
 
 func (s *server) stop() { _ = s.Stop() } // the exit status does not matter
 
-// fetch returns the body of one response and keeps no connection open, because the connections of the crowd are
-// counted.
+// fetch returns the body of one response.
 func fetch(url string) ([]byte, error) {
-	defer http.DefaultClient.CloseIdleConnections()
 	resp, err := http.Get(url)
 	if err != nil {
 		return nil, err

@@ -16,21 +16,21 @@ const startRounds = 30
 // start measures how long after its start the program answers questions about past blocks at full speed. All questions
 // are asked repeatedly from the moment it is ready. Full speed is the median of the last third of the rounds; a round
 // that takes 1.5 times as long is not at full speed.
-func (w *world) start(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0)
+func (w *world) start(ctx context.Context) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
 	ready := time.Since(s.began)
-	questions := slices.DeleteFunc(withPast(w.questions()), func(q question) bool { return q.byTotals })
-	a, rng := newAsker("http://"+s.addr, w.keys), rand.New(rand.NewPCG(5, 5))
+	questions := slices.DeleteFunc(w.past(w.questions()), func(q question) bool { return q.byTotals })
+	a, rng := w.asker(s), rand.New(rand.NewPCG(5, 5))
 	var began, medians []time.Duration
 	for range startRounds {
 		began = append(began, time.Since(s.began))
 		var took []time.Duration
 		for _, q := range questions {
-			path, since := w.past(q.path(rng), rng), time.Now()
+			path, since := q.path(rng), time.Now()
 			if err := a.ask(ctx, q, path); err != nil {
 				return nil, fmt.Errorf("after a start: %w", err)
 			}

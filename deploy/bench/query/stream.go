@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
-	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
@@ -29,8 +30,8 @@ const (
 
 // stream opens streams and measures what one block per second costs navlog serve with them: CPU time, and additional
 // resident memory. Each stream must receive every unit.
-func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0)
+func (w *world) stream(ctx context.Context) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +46,16 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	}
 	var listeners sync.WaitGroup
 	var opened, failed atomic.Int64
-	units := make([]atomic.Int64, openStreams)
+	units := make([]*atomic.Int64, openStreams)
 	conns := make([]net.Conn, openStreams)
 	for i := range conns {
+		units[i] = new(atomic.Int64)
 		client := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+i/streamsPerAddress), 1)}}
 		if conns[i], err = client.DialContext(ctx, "tcp", s.addr); err != nil {
 			return nil, err
 		}
 		listeners.Go(func() {
-			if err := listen(conns[i], s.addr, &opened, &units[i]); err != nil {
+			if err := listen(conns[i], s.addr, &opened, units[i]); err != nil {
 				failed.Add(1)
 			}
 		})
@@ -64,16 +66,21 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 			c.Close()
 		}
 	}()
-	for end := time.Now().Add(readyWithin); opened.Load() < openStreams; {
-		if failed.Load() > 0 || time.Now().After(end) || !sleep(ctx, 10*time.Millisecond) {
-			return nil, fmt.Errorf("%d of %d streams were opened, and %d ended", opened.Load(), openStreams, failed.Load())
+	bounded, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	if err := wait.Poll(bounded, 10*time.Millisecond, func() (bool, error) {
+		if failed.Load() > 0 {
+			return false, errors.New("one was ended")
 		}
+		return opened.Load() == openStreams, nil
+	}); err != nil {
+		return nil, fmt.Errorf("%d of %d streams were opened: %w", opened.Load(), openStreams, err)
 	}
 	spent, err := stack.CPU(s.Pid)
 	if err != nil {
 		return nil, err
 	}
-	blocks := max(1, int64(o.Each/time.Second))
+	blocks := max(1, int64(w.Each/time.Second))
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	began := time.Now()
@@ -83,9 +90,12 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 			return nil, err
 		}
 	}
-	if !sleep(ctx, time.Second) { // wait for the last unit
-		return nil, ctx.Err()
-	}
+	bounded, cancel = context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	missing := func(u *atomic.Int64) bool { return u.Load() < blocks }
+	heard := wait.Poll(bounded, 100*time.Millisecond, func() (bool, error) {
+		return !slices.ContainsFunc(units, missing), nil
+	})
 	took := time.Since(began)
 	after, err := stack.CPU(s.Pid)
 	if err != nil {
@@ -95,15 +105,10 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	least, most := units[0].Load(), units[0].Load()
-	for i := range units {
-		least, most = min(least, units[i].Load()), max(most, units[i].Load())
-	}
 	share := 100 * (after - spent).Seconds() / took.Seconds()
-	fmt.Printf("\nstream, %d of them, %d blocks in %.0f s: %d to %d units heard, %d cut off; %.1f %% of a core, %.1f "+
-		"MiB more\n",
-		openStreams, blocks, took.Seconds(), least, most, failed.Load(), share, memory-before)
-	if least < blocks || failed.Load() > 0 {
+	fmt.Printf("\nstream, %d of them, %d blocks in %.0f s: %d cut off; %.1f %% of a core, %.1f MiB more\n",
+		openStreams, blocks, took.Seconds(), failed.Load(), share, memory-before)
+	if heard != nil || failed.Load() > 0 {
 		return nil, errors.New("a stream did not receive every unit")
 	}
 	return []bench.Bar{
@@ -139,8 +144,8 @@ func listen(c net.Conn, addr string, opened, units *atomic.Int64) error {
 
 // people asks what the pages ask apart from lists: the daily series of a year, and the first page of the events behind
 // a number with many events, one at a time with the cache off, while the chain grows.
-func (w *world) people(ctx context.Context, o options) ([]bench.Bar, error) {
-	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
+func (w *world) people(ctx context.Context) ([]bench.Bar, error) {
+	ctx, s, stop, err := w.serveLive(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +163,11 @@ func (w *world) people(ctx context.Context, o options) ([]bench.Bar, error) {
 		{name: "explain-router-deposited", path: explain("/users/"+workload.Router.Hex(), "/totalDeposited")},
 		{name: "explain-users-of-a-vault", path: explain("/vaults/"+workload.VaultAddress(0).Hex(), "/stats/userCount")},
 	}
-	t, err := inTurns(ctx, newAsker("http://"+s.addr, w.keys), questions, o.Each, asItIs, w.spent)
+	t, err := w.inTurns(ctx, s, questions)
 	if err != nil {
 		return nil, err
 	}
-	t.print(os.Stdout, "what people ask, one at a time")
+	t.print("what people ask, one at a time")
 	if t.first != nil {
 		return nil, t.first
 	}

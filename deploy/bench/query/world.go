@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,14 +11,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -27,23 +24,24 @@ import (
 // deliveryCount is the number of deliveries of the big partner.
 const deliveryCount = 1_000_000
 
-// world holds the engines with the data set, and the running projector.
+// world holds the engines with the data set, and the running `navlog project`.
 type world struct {
+	options
 	*stack.Stack
 	dir       string
 	chain     *workload.Log
 	writing   sync.Mutex
-	known     atomic.Int64  // number of users
-	block     atomic.Uint64 // newest block written
-	log       *slog.Logger
+	known     atomic.Int64      // number of users
+	block     atomic.Uint64     // newest block written
 	keys      map[uint32]string // API key by partner
-	failed    chan error
-	projector sync.WaitGroup
-	stop      context.CancelFunc
+	failed    chan error        // error of the chain
+	projector *stack.Process
 }
 
-// open starts the engines in dir, keeps the data that is there, and appends the missing events.
-func open(ctx context.Context, dir string, events, users int, log *slog.Logger) (*world, error) {
+// open starts the engines, keeps the data that is there, and appends the missing events.
+func open(ctx context.Context, o options) (*world, error) {
+	// The name includes the versions of the tables and the chain, because a change of either makes another data set.
+	dir := filepath.Join(o.Dir, fmt.Sprintf("%d-%d-%d-%s", o.Events, o.Users, workload.Version, readmodel.Schema()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -51,8 +49,7 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	w := &world{Stack: started, dir: dir, log: log, failed: make(chan error, 1), keys: map[uint32]string{}, stop: stop}
+	w := &world{options: o, Stack: started, dir: dir, failed: make(chan error, 1), keys: map[uint32]string{}}
 	if err := w.Connect(ctx); err != nil {
 		return w, err
 	}
@@ -62,7 +59,7 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 	if err := w.deliveries(ctx); err != nil {
 		return w, err
 	}
-	return w, w.fill(ctx, events, users)
+	return w, w.fill(ctx)
 }
 
 // partners creates one partner for each id that deposits name, and stores their keys next to the data.
@@ -125,23 +122,21 @@ func (w *world) deliveries(ctx context.Context) error {
 }
 
 // fill brings the log and the read models up to the number of events.
-func (w *world) fill(ctx context.Context, events, users int) error {
+func (w *world) fill(ctx context.Context) (err error) {
 	start := time.Now()
-	var err error
-	if w.chain, err = workload.OpenLog(ctx, w.Chainlog(), workload.Options{Events: events, Users: users}); err != nil {
+	o := workload.Options{Events: w.Events, Users: w.Users}
+	if w.chain, err = workload.OpenLog(ctx, w.Chainlog(), o); err != nil {
 		return fmt.Errorf("make the log: %w", err)
 	}
 	w.known.Store(int64(w.chain.Users))
 	w.block.Store(w.chain.Block)
-	w.log.Info("log", "records", w.chain.Seq, "of them new", w.chain.Written, "users", w.chain.Users, "took",
-		time.Since(start).Round(time.Second))
-	p := projections.New(projections.DefaultConfig(), workload.ChainID, w.Chainlog(), w.ReadModel(), w.Pool,
-		prometheus.NewRegistry(), w.log.With("program", "project"))
-	w.projector.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			w.fail(err)
-		}
-	})
+	bench.Say("the log has %d records, %d of them new, and %d users, after %s", w.chain.Seq, w.chain.Written,
+		w.chain.Users, time.Since(start).Round(time.Second))
+	output := filepath.Join(w.dir, "project.log")
+	_ = os.Remove(output) // left by the last run, if any
+	if w.projector, err = stack.Launch(w.program("project"), output); err != nil {
+		return err
+	}
 	return w.await(ctx)
 }
 
@@ -153,12 +148,12 @@ func (w *world) await(ctx context.Context) error {
 	return wait.Poll(ctx, 200*time.Millisecond, func() (bool, error) {
 		seq, quiet, err := w.state(ctx, &merged)
 		if err == nil && seq == w.chain.Seq && quiet {
-			w.log.Info("read models complete", "seq", seq, "took", time.Since(start).Round(time.Second))
+			bench.Say("the read models are complete after %s", time.Since(start).Round(time.Second))
 			return true, nil
 		}
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			w.log.Info("filling", "seq", seq, "of", w.chain.Seq, "error", err)
+			bench.Say("the read models are at seq %d of %d: %v", seq, w.chain.Seq, err)
 		}
 		return false, w.ended()
 	})
@@ -225,13 +220,14 @@ func (w *world) ended() error {
 	case err := <-w.failed:
 		return err
 	default:
-		return nil
+		return w.projector.Running()
 	}
 }
 
 func (w *world) close() error {
-	w.stop()
-	w.projector.Wait()
+	if w.projector != nil {
+		_ = w.projector.Stop() // the exit status does not matter
+	}
 	if w.chain != nil {
 		w.chain.Close()
 	}

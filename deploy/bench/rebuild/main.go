@@ -99,11 +99,10 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	}
 	defer func() { _ = project.Stop() }() // the exit status does not matter
 	last, logs := e.log.Seq, e.log.Logs
-	spent := meter{project: project.Pid, clickHouse: e.ClickHouse.Pid}
-	if err := b.firstBuild(ctx, e, &spent, last, logs); err != nil {
+	if err := b.firstBuild(ctx, e, last, logs); err != nil {
 		return err
 	}
-	rebuilt, micros, err := b.rebuild(ctx, e, &spent, logs)
+	rebuilt, micros, err := b.rebuild(ctx, e, logs)
 	if err != nil {
 		return err
 	}
@@ -114,7 +113,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	memory := stack.Peak(project.Pid)
 	fmt.Printf("%d users; the peak of navlog project is of building, rebuilding beside the live generation, and "+
 		"following\n", e.log.Users)
-	bench.Print(os.Stdout,
+	bench.Print(
 		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 70_000, Least: true},
 		bench.Bar{Name: "engine-microseconds-per-event", Value: micros, Bound: 5},
 		bench.Bar{Name: "memory-mib", Value: float64(memory) / (1 << 20), Bound: 256},
@@ -148,7 +147,7 @@ func (b *benchmark) command(ctx context.Context, e *system, args ...string) erro
 }
 
 // firstBuild prints how long navlog project takes until its first generation is live.
-func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, last, logs uint64) error {
+func (b *benchmark) firstBuild(ctx context.Context, e *system, last, logs uint64) error {
 	bench.Say("building the first generation of %d records", last)
 	began := time.Now()
 	if err := e.reaches(ctx, 1, last); err != nil {
@@ -159,22 +158,19 @@ func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, las
 	if err != nil {
 		return err
 	}
-	building, err := spent.read()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(),
-		rate(logs, took), merging.Seconds(), building.each(logs))
+	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later\n", took.Seconds(),
+		rate(logs, took), merging.Seconds())
 	return nil
 }
 
 // rebuild times a second generation next to the first, up to the switch, the comparison included, and returns the
 // engine's CPU time per event in microseconds, up to the end of the merges.
 func (b *benchmark) rebuild(
-	ctx context.Context, e *system, spent *meter, logs uint64,
+	ctx context.Context, e *system, logs uint64,
 ) (took time.Duration, micros float64, err error) {
 	bench.Say("rebuilding beside it")
-	if _, err := spent.read(); err != nil { // start measuring here
+	before, err := stack.CPU(e.ClickHouse.Pid)
+	if err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
@@ -186,13 +182,10 @@ func (b *benchmark) rebuild(
 	if err != nil {
 		return 0, 0, err
 	}
-	rebuilding, err := spent.read()
-	if err != nil {
-		return 0, 0, err
-	}
-	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(), rate(logs, took),
-		merging.Seconds(), rebuilding.each(logs))
-	return took, rebuilding.clickHouse.Seconds() * 1e6 / float64(logs), nil
+	after, err := stack.CPU(e.ClickHouse.Pid)
+	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later\n", took.Seconds(), rate(logs, took),
+		merging.Seconds())
+	return took, (after - before).Seconds() * 1e6 / float64(logs), err
 }
 
 // liveBlocks times blocks at the head without a standby generation.

@@ -68,21 +68,15 @@ type Descriptors struct {
 
 // Open returns the open file descriptors of a process. Only Linux provides them.
 func Open(pid int) (Descriptors, error) {
-	connections, err := TCP(pid)
-	if err != nil {
-		return Descriptors{}, err
+	remote, err := remotePorts(pid)
+	var p procfs.Proc
+	if err == nil {
+		p, err = procfs.NewProc(pid)
 	}
-	remote := map[string]uint16{}
-	for _, c := range connections {
-		if c.State != Listening {
-			remote[c.inode] = c.Remote
-		}
+	var targets []string
+	if err == nil {
+		targets, err = p.FileDescriptorTargets()
 	}
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return Descriptors{}, fmt.Errorf("list the open files of a process: %w", err)
-	}
-	targets, err := p.FileDescriptorTargets()
 	if err != nil {
 		return Descriptors{}, fmt.Errorf("list the open files of a process: %w", err)
 	}
@@ -103,43 +97,22 @@ func Open(pid int) (Descriptors, error) {
 	return found, nil
 }
 
-// A Connection is a TCP socket over IPv4.
-type Connection struct {
-	Local, Remote uint16 // ports
-	State         string // as the system writes it
-	inode         string
-}
-
-// States of a Connection: CloseWait if only the other side has closed it.
-const (
-	Established = "01"
-	CloseWait   = "08"
-	Listening   = "0A"
-)
-
-// TCP returns the TCP sockets over IPv4 in the network of a process. Only Linux provides them.
-func TCP(pid int) (all []Connection, err error) {
+// remotePorts returns the remote ports of the TCP connections over IPv4 in the network of a process, by the inode of
+// their socket.
+func remotePorts(pid int) (map[string]uint16, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
-	if err != nil {
-		return nil, fmt.Errorf("list the connections of a process: %w", err)
-	}
+	ports := map[string]uint16{}
 	for line := range strings.Lines(string(text)) {
+		const listening = "0A"
 		// Number, local and remote address, state, queues, timer, retransmits, uid, timeout, inode.
 		fields := strings.Fields(line)
-		if len(fields) < 10 {
+		if len(fields) < 10 || fields[3] == listening {
 			continue
 		}
-		local, err1 := port(fields[1])
-		remote, err2 := port(fields[2])
-		if err1 == nil && err2 == nil { // not the title line
-			all = append(all, Connection{local, remote, fields[3], fields[9]})
+		_, hex, _ := strings.Cut(fields[2], ":")
+		if port, err := strconv.ParseUint(hex, 16, 16); err == nil { // not the title line
+			ports[fields[9]] = uint16(port)
 		}
 	}
-	return all, nil
-}
-
-func port(address string) (uint16, error) {
-	_, text, _ := strings.Cut(address, ":")
-	n, err := strconv.ParseUint(text, 16, 16)
-	return uint16(n), err
+	return ports, err
 }
