@@ -20,7 +20,7 @@ const ClusterName = "navlog"
 // ZooKeeper, and accept no insert.
 type ClickHouseCluster struct {
 	Servers   []*ClickHouse
-	ZooKeeper *ZooKeeper
+	zooKeeper *zooKeeper
 }
 
 // StartClickHouseCluster starts a ZooKeeper and n servers with their data in dir.
@@ -31,7 +31,7 @@ func StartClickHouseCluster(ctx context.Context, dir string, n int) (c *ClickHou
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if c.ZooKeeper, err = StartZooKeeper(ctx, filepath.Join(dir, "zookeeper")); err != nil {
+	if c.zooKeeper, err = startZooKeeper(ctx, filepath.Join(dir, "zookeeper")); err != nil {
 		return c, err
 	}
 	ports, replicas := make([]int, n), ""
@@ -41,7 +41,7 @@ func StartClickHouseCluster(ctx context.Context, dir string, n int) (c *ClickHou
 		}
 		replicas += fmt.Sprintf("<replica><host>%s</host><port>%d</port></replica>", loopback, ports[i])
 	}
-	keeper, port, err := net.SplitHostPort(c.ZooKeeper.Addr)
+	keeper, port, err := net.SplitHostPort(c.zooKeeper.Addr)
 	if err != nil {
 		return c, err
 	}
@@ -73,21 +73,21 @@ func (c *ClickHouseCluster) Close() (err error) {
 	for _, s := range c.Servers {
 		err = errors.Join(err, s.Close())
 	}
-	if c.ZooKeeper != nil {
-		err = errors.Join(err, c.ZooKeeper.Close())
+	if c.zooKeeper != nil {
+		err = errors.Join(err, c.zooKeeper.Close())
 	}
 	return err
 }
 
 const zooKeeperName = "Apache ZooKeeper"
 
-// A ZooKeeper is a running standalone server of Apache ZooKeeper.
-type ZooKeeper struct {
+// A zooKeeper is a running standalone server of Apache ZooKeeper.
+type zooKeeper struct {
 	Addr string // host:port for clients
 	*process
 }
 
-// ZooKeeperAvailable returns an error that says what StartZooKeeper would lack on this machine, or nil.
+// ZooKeeperAvailable returns an error that says what a ClickHouseCluster would lack on this machine, or nil.
 func ZooKeeperAvailable() error {
 	_, _, err := zooKeeperFiles()
 	return err
@@ -102,13 +102,13 @@ func zooKeeperFiles() (java, lib string, err error) {
 	return java, lib, err
 }
 
-// StartZooKeeper starts a server with its data in dir on a free port. It returns when the server responds.
-func StartZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
+// startZooKeeper starts a server with its data in dir on a free port. It returns when the server responds.
+func startZooKeeper(ctx context.Context, dir string) (*zooKeeper, error) {
 	java, lib, err := zooKeeperFiles()
 	if err != nil {
 		return nil, err
 	}
-	z := new(ZooKeeper)
+	z := new(zooKeeper)
 	z.process, err = start(ctx, zooKeeperName, dir, func(dir string) (childSpec, error) {
 		port, err := claimPort(zooKeeperName, 0)
 		if err != nil {
@@ -139,7 +139,7 @@ func StartZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
 }
 
 // ping asks the server whether it is running ("are you ok").
-func (z *ZooKeeper) ping(ctx context.Context) error {
+func (z *zooKeeper) ping(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", z.Addr)
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ func DefaultConfig() Config {
 		Pause: 200 * time.Millisecond}
 }
 
-// Validate reports all mistakes at once. It never repeats a URL, which may contain a key.
-func (c Config) Validate() error {
+// validate reports all mistakes at once. It never repeats a URL, which may contain a key.
+func (c Config) validate() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
 	if len(c.Upstreams) == 0 {

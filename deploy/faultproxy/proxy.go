@@ -47,7 +47,7 @@ type Proxy struct {
 // New creates a proxy, or returns an error if the configuration is invalid. If report is not nil, it is called with
 // every injected fault, one at a time.
 func New(config Config, report func(Injection)) (*Proxy, error) {
-	if err := config.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	if report == nil {

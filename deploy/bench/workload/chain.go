@@ -24,7 +24,7 @@ const (
 	BigPartner    = 1 // has a sixth of all deposits
 	GenesisTime   = 1_700_000_000
 	SecondsABlock = 12
-	MaxUnswept    = 500 // unswept deposits of one vault
+	maxUnswept    = 500 // unswept deposits of one vault
 	Deepest       = 8   // maximum number of blocks in a reorganisation
 
 	logsABlock   = 10
@@ -90,7 +90,7 @@ type said struct {
 	event  contracts.Event
 }
 
-// block is what Reorganise needs to know about a block.
+// block is what reorganise needs to know about a block.
 type block struct {
 	number uint64
 	first  uint64 // seq of its first record
@@ -113,7 +113,7 @@ func New(o Options, from uint64, emit func(*event.Record) error) *Chain {
 	return c
 }
 
-func (c *Chain) nextLimit() uint64 { return 100 + c.rng.Uint64N(MaxUnswept-120) }
+func (c *Chain) nextLimit() uint64 { return 100 + c.rng.Uint64N(maxUnswept-120) }
 
 // VaultAddress, UserAddress and Router are the addresses of the chain's vaults, users and router contract.
 func VaultAddress(i int) common.Address { return numbered(0xaa, uint64(i)) }
@@ -145,8 +145,8 @@ func hash(a, b, c uint64) (h common.Hash) {
 	return h
 }
 
-// LogID returns the log's id.
-func LogID() []byte { h := hash(7, 7, 7); return h[:16] }
+// logID returns the log's id.
+func logID() []byte { h := hash(7, 7, 7); return h[:16] }
 
 func timeOf(block uint64) uint64 { return GenesisTime + block*SecondsABlock }
 
@@ -159,7 +159,7 @@ func (c *Chain) Start() error {
 			Asset: &event.Token{Address: numbered(0xcc, uint64(i)).Bytes(), Symbol: "USDX", Decimals: 6},
 		}}}
 		if i == 0 {
-			r.Origin = &event.Origin{LogId: LogID(), GenesisHash: make([]byte, 32)}
+			r.Origin = &event.Origin{LogId: logID(), GenesisHash: make([]byte, 32)}
 		}
 		if err := c.add(func() (*event.Record, error) { return r, nil }); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (c *Chain) add(record func() (*event.Record, error)) error {
 
 // Cursor returns the cursor that ingest would commit with the records so far.
 func (c *Chain) Cursor() *event.Cursor {
-	out := &event.Cursor{LogId: LogID(), GenesisHash: make([]byte, 32), ChainId: ChainID, InstanceId: LogID(), Seq: c.Seq,
+	out := &event.Cursor{LogId: logID(), GenesisHash: make([]byte, 32), ChainId: ChainID, InstanceId: logID(), Seq: c.Seq,
 		FinalBlock: c.Block - min(c.Block, finalAfter)}
 	out.ReferralBlock = out.FinalBlock
 	if len(c.recent) > 0 {
@@ -202,17 +202,17 @@ func (c *Chain) Next() error {
 	if c.Made >= c.options.Events {
 		every = reorgEveryLive
 		if c.options.LiveLogs > 0 {
-			return c.Mine(c.options.LiveLogs)
+			return c.mine(c.options.LiveLogs)
 		}
 	}
 	if c.Block >= c.reorged+every {
-		return c.Reorganise(1 + c.rng.IntN(Deepest))
+		return c.reorganise(1 + c.rng.IntN(Deepest))
 	}
-	return c.Mine(logsABlock)
+	return c.mine(logsABlock)
 }
 
-// Mine writes a block with that many new logs.
-func (c *Chain) Mine(logs int) error {
+// mine writes a block with that many new logs.
+func (c *Chain) mine(logs int) error {
 	all := make([]said, 0, logs)
 	for range logs {
 		vault := c.rng.IntN(Vaults)
@@ -222,9 +222,9 @@ func (c *Chain) Mine(logs int) error {
 	return c.enter(all, true)
 }
 
-// Reorganise writes a unit that retracts the newest depth blocks and repeats their events, in the same order, in new
+// reorganise writes a unit that retracts the newest depth blocks and repeats their events, in the same order, in new
 // blocks, one more than before, so that some events move to an earlier or later block.
-func (c *Chain) Reorganise(depth int) error {
+func (c *Chain) reorganise(depth int) error {
 	depth = min(depth, len(c.recent))
 	gone := c.recent[len(c.recent)-depth:]
 	var all []said

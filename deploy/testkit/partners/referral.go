@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// ChainID of all referrals.
-const ChainID = 31337
+// chainID of all referrals.
+const chainID = 31337
 
 // logID is the id of the log to which all referrals belong.
 var logID = []byte("referrals of log")
@@ -36,7 +36,7 @@ type Referral struct {
 
 // Withdrawal returns the n-th withdrawal request of a partner's user. The same arguments give the same bytes.
 func Withdrawal(partner uint32, n int) (Referral, error) {
-	return referralOf(chainlog.ReferralWithdrawals(ChainID), event.Referral_KIND_WITHDRAWAL, partner, n,
+	return referralOf(chainlog.ReferralWithdrawals(chainID), event.Referral_KIND_WITHDRAWAL, partner, n,
 		contracts.WithdrawalRequested{
 			RequestIndex: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
 			Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
@@ -45,7 +45,7 @@ func Withdrawal(partner uint32, n int) (Referral, error) {
 
 // Deposit returns the n-th deposit of a partner's user. The same arguments give the same bytes.
 func Deposit(partner uint32, n int) (Referral, error) {
-	return referralOf(chainlog.ReferralDeposits(ChainID), event.Referral_KIND_DEPOSIT, partner, n,
+	return referralOf(chainlog.ReferralDeposits(chainID), event.Referral_KIND_DEPOSIT, partner, n,
 		contracts.DepositAccepted{
 			DepositID: big.NewInt(int64(n) + 1), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
 			Sender: common.BigToAddress(big.NewInt(0xdef)), Assets: large, Shares: large,
@@ -67,7 +67,7 @@ func referralOf(topic string, kind event.Referral_Kind, partner uint32, n int, w
 	for _, topic := range topics {
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
-	record := &event.Referral{ChainId: ChainID, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: logID, Log: log}
+	record := &event.Referral{ChainId: chainID, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: logID, Log: log}
 	if record.Effect, err = mapping.Reference().Referral(log); err != nil {
 		return Referral{}, fmt.Errorf("event %d of partner %d: %w", n, partner, err)
 	}

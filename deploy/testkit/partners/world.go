@@ -61,7 +61,7 @@ func (w *World) makeTopics(ctx context.Context) (err error) {
 	if w.client, err = kgo.NewClient(append(w.Chainlog().Options(), kgo.ProducerLinger(0))...); err != nil {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
-	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), ChainID, w.Chainlog().Topology())
+	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), chainID, w.Chainlog().Topology())
 }
 
 // RemakeTopic deletes a referral topic with all its records, and creates it again under another id.
@@ -118,7 +118,7 @@ func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time)
 // appended to logName in the world's folder.
 func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*stack.Process, error) {
 	cmd := exec.Command(navlog, "dispatch")
-	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID),
+	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(chainID),
 		"NAVLOG_SECRET_KEY="+SealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS="+Network), settings...)
 	return stack.Launch(cmd, filepath.Join(w.Dir, logName))
 }

@@ -41,11 +41,6 @@ func Start(dir string, secrets map[int64]string, out io.Writer, log *slog.Logger
 	return r, err
 }
 
-// URL returns the URL for the partner to register.
-func (r *Receiver) URL(partner int64) string {
-	return fmt.Sprintf("https://%s/partners/%d", r.Address, partner)
-}
-
 func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 	partner, err := strconv.ParseInt(request.PathValue("id"), 10, 64)
 	secret, known := r.secrets[partner]

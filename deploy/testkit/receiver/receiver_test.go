@@ -67,9 +67,13 @@ type post struct {
 	at                                  time.Time
 }
 
+func urlOf(r *Receiver, partner int) string {
+	return fmt.Sprintf("https://%s/partners/%d", r.Address, partner)
+}
+
 func depositOf(r *Receiver, id string) post {
 	return post{
-		url: r.URL(1), method: http.MethodPost, id: id, kind: "deposit.referral", secret: secretOne, at: time.Now(),
+		url: urlOf(r, 1), method: http.MethodPost, id: id, kind: "deposit.referral", secret: secretOne, at: time.Now(),
 		body: `{"id":"` + id + `","version":1,"type":"deposit.referral","createdAt":"2026-01-02T03:04:05.000Z","partnerId":1,` +
 			`"data":{"vaultAddress":"0x01","userAddress":"0xAb","assets":"12500000","shares":"12","txHash":"0xfe","blockNumber":"7","logIndex":0,"timestamp":"2026-01-02T03:04:05.000Z"}}`,
 	}
@@ -101,12 +105,12 @@ func TestPrintsEachEvent(t *testing.T) {
 	r, client, out := start(t)
 	deposit := depositOf(r, "11111111-1111-4111-8111-111111111111")
 	request := post{
-		url: r.URL(2), method: http.MethodPost, id: "22222222-2222-4222-8222-222222222222", kind: "withdrawal.referral",
+		url: urlOf(r, 2), method: http.MethodPost, id: "22222222-2222-4222-8222-222222222222", kind: "withdrawal.referral",
 		secret: secretTwo, at: time.Now(),
 		body: `{"id":"22222222-2222-4222-8222-222222222222","version":1,"type":"withdrawal.referral","partnerId":2,"data":{"userAddress":"0xCd","requestIndex":"4","assetsEstimate":"99","txHash":"0xaa"}}`,
 	}
 	test := post{
-		url: r.URL(1), method: http.MethodPost, id: "33333333-3333-4333-8333-333333333333", kind: "webhook.test",
+		url: urlOf(r, 1), method: http.MethodPost, id: "33333333-3333-4333-8333-333333333333", kind: "webhook.test",
 		secret: secretOne, at: time.Now(),
 		body: `{"id":"33333333-3333-4333-8333-333333333333","version":1,"type":"webhook.test","partnerId":1,"data":{}}`,
 	}
@@ -137,9 +141,9 @@ func TestRefuses(t *testing.T) {
 			"away from the clock"},
 		"a future timestamp": {func(p *post) { p.at = p.at.Add(webhook.Tolerance + 10*time.Second) }, 401,
 			"away from the clock"},
-		"an unknown partner":          {func(p *post) { p.url = r.URL(3) }, 404, "no such partner"},
-		"a partner that is not an id": {func(p *post) { p.url = r.URL(1) + "x" }, 404, "no such partner"},
-		"another path":                {func(p *post) { p.url = strings.TrimSuffix(r.URL(1), "/partners/1") }, 404, ""},
+		"an unknown partner":          {func(p *post) { p.url = urlOf(r, 3) }, 404, "no such partner"},
+		"a partner that is not an id": {func(p *post) { p.url = urlOf(r, 1) + "x" }, 404, "no such partner"},
+		"another path":                {func(p *post) { p.url = strings.TrimSuffix(urlOf(r, 1), "/partners/1") }, 404, ""},
 		"another method":              {func(p *post) { p.method = http.MethodPut }, 405, ""},
 		"a large body":                {func(p *post) { p.body += strings.Repeat(" ", maxBody) }, 413, "too large"},
 		"no JSON":                     {func(p *post) { p.body = "hello" }, 400, "not an event"},
