@@ -36,9 +36,7 @@ func ClickHouse(t testing.TB) string {
 func ClusterName() string { return os.Getenv("NAVLOG_TEST_CLICKHOUSE_CLUSTER") }
 
 var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
-	return shared("clickhouse", func(ctx context.Context, dir string) (*engines.ClickHouse, error) {
-		return engines.StartClickHouse(ctx, dir)
-	})
+	return shared("clickhouse", engines.StartClickHouse)
 })
 
 // Kafka returns the bootstrap addresses of a new kfake broker that lives as long as the test.
@@ -58,9 +56,7 @@ func ApacheKafka(t testing.TB) []string {
 }
 
 var sharedApacheKafka = sync.OnceValues(func() (*engines.ApacheKafka, error) {
-	return shared("apachekafka", func(ctx context.Context, dir string) (*engines.ApacheKafka, error) {
-		return engines.StartApacheKafka(ctx, dir)
-	})
+	return shared("apachekafka", engines.StartApacheKafka)
 })
 
 // ClickHouseCluster returns n servers, the replicas of a shard, that live as long as the test. If this machine cannot

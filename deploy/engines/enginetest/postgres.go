@@ -98,9 +98,7 @@ func database(server, name string) (string, error) {
 var (
 	databases      atomic.Int64
 	sharedPostgres = sync.OnceValues(func() (*engines.Postgres, error) {
-		return shared("postgres", func(ctx context.Context, dir string) (*engines.Postgres, error) {
-			return engines.StartPostgres(ctx, dir)
-		})
+		return shared("postgres", engines.StartPostgres)
 	})
 )
 
