@@ -38,8 +38,8 @@ func TestUnreachableEngines(t *testing.T) {
 	began := time.Now() // an outage begins with the last response, which came before the engine was stopped
 	// named returns the engines and settings that a program names as unreachable.
 	named := func(p *fleet.Program) (engines []string, err error) {
-		outages, err := p.Unreachable(t.Context())
-		for _, outage := range outages {
+		state, err := p.Readiness(t.Context())
+		for _, outage := range state.Unreachable {
 			parts := sentence.FindStringSubmatch(outage)
 			if parts == nil {
 				return nil, fmt.Errorf("%s: an outage is described as %q", p.Name, outage)

@@ -91,14 +91,15 @@ var opsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transpor
 // Standby is the role of an instance that waits for another one to end.
 const Standby = "standby"
 
-// readiness is the body of /readyz.
-type readiness struct {
-	OK           bool
-	Role, Reason string
-	Unreachable  []string
+// A Readiness is the body of /readyz.
+type Readiness struct {
+	OK           bool     // the program is ready for its role
+	Role, Reason string   // active or standby; why it is not ready
+	Unreachable  []string // a sentence for each engine and node that does not respond
 }
 
-func (p *Program) readiness(ctx context.Context) (state readiness, _ error) {
+// Readiness returns what the program reports about itself.
+func (p *Program) Readiness(ctx context.Context) (state Readiness, _ error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.ops+"/readyz", nil)
 	if err != nil {
 		return state, err
@@ -114,24 +115,12 @@ func (p *Program) readiness(ctx context.Context) (state readiness, _ error) {
 	return state, nil
 }
 
-// Role returns the program's role, active or standby, and nil if it is ready, or else the reason.
-func (p *Program) Role(ctx context.Context) (role string, _ error) {
-	state, err := p.readiness(ctx)
+// Ready returns nil if the program is ready, or else the reason.
+func (p *Program) Ready(ctx context.Context) error {
+	state, err := p.Readiness(ctx)
 	if err == nil && !state.OK {
 		err = fmt.Errorf("%s is not ready: %s", p.Name, state.Reason)
 	}
-	return state.Role, err
-}
-
-// Unreachable returns what the program reports about the engines and nodes that do not respond to it.
-func (p *Program) Unreachable(ctx context.Context) ([]string, error) {
-	state, err := p.readiness(ctx)
-	return state.Unreachable, err
-}
-
-// Ready returns nil if the program is ready, or else the reason.
-func (p *Program) Ready(ctx context.Context) error {
-	_, err := p.Role(ctx)
 	return err
 }
 

@@ -248,8 +248,8 @@ func (n *network) cutWriter() {
 	began := time.Now()
 	n.toFirst.Cut(n.kafkaPort)
 	n.until(func() error {
-		if role, err := n.second.Role(n.t.Context()); err != nil || role == fleet.Standby {
-			return fmt.Errorf("the standby is %s: %w", role, err)
+		if state, err := n.second.Readiness(n.t.Context()); err != nil || !state.OK || state.Role == fleet.Standby {
+			return fmt.Errorf("the standby is %+v: %w", state, err)
 		}
 		return nil
 	})
@@ -258,11 +258,10 @@ func (n *network) cutWriter() {
 	began = time.Now()
 	n.toFirst.Heal()
 	n.until(func() error {
-		role, err := n.first.Role(n.t.Context())
-		if err == nil && role != fleet.Standby {
-			err = fmt.Errorf("the old writer is %s", role)
+		if state, err := n.first.Readiness(n.t.Context()); err != nil || !state.OK || state.Role != fleet.Standby {
+			return fmt.Errorf("the old writer is %+v: %w", state, err)
 		}
-		return err
+		return nil
 	})
 	n.took("the link healed, and the old writer stands by", began)
 	n.writes(n.second)
