@@ -86,92 +86,84 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // the dispatcher died while writing: not a delivery
 	}
-	s, n, err := r.take(request, body, at)
-	if err != nil {
-		r.mu.Lock()
-		r.faults = append(r.faults, err)
-		r.mu.Unlock()
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
 	mood := fnv.New32a()
 	mood.Write(body)
 	number := mood.Sum32() % 100
+	s, status, err := r.respond(request, body, at, number)
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), status)
+		return
+	case status == 0:
+		panic(http.ErrAbortHandler)
+	case status == http.StatusNoContent:
+		if number < 40 {
+			time.Sleep(time.Duration(number) * 10 * time.Millisecond)
+		}
+		r.mu.Lock()
+		s.accepted = true
+		r.mu.Unlock()
+	}
+	w.WriteHeader(status)
+}
+
+// respond notes a POST, and returns its event and the status of the response, which depends on a number from 0 to 99; 0
+// stands for no response.
+func (r *receiver) respond(request *http.Request, body []byte, at time.Time, number uint32) (*story, int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, err := r.take(request, body, at)
+	if err != nil {
+		r.faults = append(r.faults, err)
+		return nil, http.StatusBadRequest, err
+	}
+	status, first, p := http.StatusNoContent, len(s.posts) == 1, &s.posts[len(s.posts)-1]
 	switch {
 	case s.stubborn:
-		r.refuse(s, n)
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		return
-	case r.isDown(s.referral.Partner):
-		r.refuse(s, n)
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	case n == 0 && number < 10:
-		r.refuse(s, n)
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	case n == 0 && number < 20:
-		r.refuse(s, n)
-		r.mu.Lock()
-		s.posts[n].hungUp = !s.posts[n].own
-		r.mu.Unlock()
-		panic(http.ErrAbortHandler)
-	case number < 40:
-		time.Sleep(time.Duration(number) * 10 * time.Millisecond)
+		status = http.StatusUnprocessableEntity
+	case r.down[s.referral.Partner]:
+		status = http.StatusServiceUnavailable
+	case first && number < 10:
+		status = http.StatusInternalServerError
+	case first && number < 20:
+		status, p.hungUp = 0, !p.own
 	}
-	r.mu.Lock()
-	s.accepted = true
-	r.mu.Unlock()
-	w.WriteHeader(http.StatusNoContent)
+	p.refused = status != http.StatusNoContent
+	return s, status, nil
 }
 
-func (r *receiver) isDown(partner uint32) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.down[partner]
-}
-
-func (r *receiver) refuse(s *story, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.posts[n].refused = true
-}
-
-// take checks the id, bytes, signature and sequence of a POST against its event. It returns the event and the POST's
-// index among the event's posts.
-func (r *receiver) take(request *http.Request, body []byte, at time.Time) (s *story, n int, err error) {
+// take checks the id, bytes, signature and sequence of a POST against its event, which it returns. The lock must be
+// held.
+func (r *receiver) take(request *http.Request, body []byte, at time.Time) (*story, error) {
 	h := request.Header
 	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
 	if err != nil {
-		return nil, 0, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
+		return nil, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s = r.events[id]
+	s := r.events[id]
 	if s == nil {
-		return nil, 0, fmt.Errorf("event %s was never appended", id)
+		return nil, fmt.Errorf("event %s was never appended", id)
 	}
-	n = len(s.posts)
 	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)
 	s.posts = append(s.posts, post{at: at, second: seconds, own: request.Close})
 	number, _ := strconv.ParseInt(request.PathValue("partner"), 10, 64)
 	now := time.Now()
 	if err := r.world.Verify(number, h, body, now); err != nil {
-		return nil, 0, fmt.Errorf("event %s: %w", id, err)
+		return nil, fmt.Errorf("event %s: %w", id, err)
 	}
 	sequence, _ := strconv.ParseInt(h.Get(webhook.HeaderSequence), 10, 64)
 	switch {
 	case now.Sub(time.Unix(seconds, 0)) > fresh:
-		return nil, 0, fmt.Errorf("event %s: the signature is of %s ago", id, now.Sub(time.Unix(seconds, 0)))
+		return nil, fmt.Errorf("event %s: the signature is of %s ago", id, now.Sub(time.Unix(seconds, 0)))
 	case number != int64(s.referral.Partner):
-		return nil, 0, fmt.Errorf("event %s of partner %d came to partner %d", id, s.referral.Partner, number)
+		return nil, fmt.Errorf("event %s of partner %d came to partner %d", id, s.referral.Partner, number)
 	case !bytes.Equal(body, s.referral.Body):
-		return nil, 0, fmt.Errorf("event %s has another body", id)
+		return nil, fmt.Errorf("event %s has another body", id)
 	case sequence < 1 || s.sequence > 0 && s.sequence != sequence:
-		return nil, 0, fmt.Errorf("event %s has sequence %d and then %d", id, s.sequence, sequence)
+		return nil, fmt.Errorf("event %s has sequence %d and then %d", id, s.sequence, sequence)
 	}
 	s.sequence = sequence
-	return s, n, nil
+	return s, nil
 }
 
 // stories returns a copy of the events so far.
