@@ -98,7 +98,8 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 		}
 		for _, f := range s.Filters {
 			if f.Topic < 1 || f.Topic >= maxTopics {
-				return nil, fmt.Errorf("the source `%s` filters topic %d, which is none of 1 to %d", s.Role, f.Topic, maxTopics-1)
+				return nil, fmt.Errorf("the source `%s` filters topic %d, which is none of 1 to %d", s.Role, f.Topic,
+					maxTopics-1)
 			}
 		}
 		for _, other := range sources[:i] {
