@@ -121,7 +121,7 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	defer func() { telemetry.End(span, err) }()
 	c := &writer.Change{Final: v.Final, Head: f.writer.State.Head}
 	var logs, bytes int
-	var unproven *rpc.Header // the last block that is not proven
+	unproven := new(rpc.Header) // the last block that is not proven; block 0 for none
 	for c.Head.Number < v.Tip.Number && len(c.Units) < BlocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
 		h, unit, proven, err := f.unitAbove(ctx, v.Node, c.Head, v.Tip)
 		if err != nil && (len(c.Units) == 0 || ctx.Err() != nil) {
@@ -150,7 +150,7 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 		c.Final = max(c.Final, f.Finality.Below(c.Head.Number))
 	}
 	for _, address := range f.joined(c.Head.Number) {
-		c.Covered = append(c.Covered, f.writer.Cover(*f.writer.State.CoverageOf(address), c.Head.Number, numberOf(unproven)))
+		c.Covered = append(c.Covered, f.writer.Cover(*f.writer.State.CoverageOf(address), c.Head.Number, unproven.Number))
 	}
 	f.noteUnproven(unproven)
 	if err := f.writer.Commit(ctx, c); err != nil {
@@ -249,11 +249,11 @@ func (f *Follower) joined(number uint64) (addresses []common.Address) {
 	return addresses
 }
 
-// noteUnproven shows a warning about a block that is not proven; nil for none.
+// noteUnproven shows a warning about a block that is not proven; block 0 for none.
 func (f *Follower) noteUnproven(h *rpc.Header) {
 	warning := ""
 	switch {
-	case h == nil, f.Proof == proof.None:
+	case h.Number == 0, f.Proof == proof.None:
 	case !h.Sealed:
 		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing "+
 			"and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them",
@@ -264,12 +264,4 @@ func (f *Follower) noteUnproven(h *rpc.Header) {
 			"without such a limit to chain.rpc", h.Number)
 	}
 	f.status.Note(func(st *status.Status) { st.ProofWarning = warning })
-}
-
-// numberOf returns the number of a block; 0 for nil.
-func numberOf(h *rpc.Header) uint64 {
-	if h == nil {
-		return 0
-	}
-	return h.Number
 }

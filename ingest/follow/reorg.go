@@ -73,7 +73,7 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
-	covered, unproven := f.cutBack(ancestor), (*rpc.Header)(nil)
+	covered, unproven := f.cutBack(ancestor), new(rpc.Header)
 	for _, lost := range f.writer.State.Window.Above(ancestor) {
 		unit = append(unit, writer.Retraction(lost))
 	}
@@ -93,7 +93,7 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	for _, address := range f.joined(tip.Number) {
 		have := *f.writer.State.CoverageOf(address)
 		have.To = ancestor
-		covered = append(covered, f.writer.Cover(have, tip.Number, numberOf(unproven)))
+		covered = append(covered, f.writer.Cover(have, tip.Number, unproven.Number))
 	}
 	f.noteUnproven(unproven)
 	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old",

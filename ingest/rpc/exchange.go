@@ -146,23 +146,21 @@ func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 	if err != nil {
 		return nil, err
 	}
-	results := make([]json.RawMessage, len(params))
+	results := make([][]byte, len(params))
 	batch := make([]ethrpc.BatchElem, len(params))
 	for i := range params {
-		batch[i] = ethrpc.BatchElem{Method: method, Args: params[i], Result: &results[i]}
+		batch[i] = ethrpc.BatchElem{Method: method, Args: params[i], Result: (*json.RawMessage)(&results[i])}
 	}
 	if err := client.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
 	}
-	raw := make([][]byte, len(params))
 	for i := range batch {
 		if batch[i].Error != nil {
 			return nil, batch[i].Error
 		}
-		raw[i] = results[i]
-		n.spent.Received(method, len(raw[i]))
+		n.spent.Received(method, len(results[i]))
 	}
-	return raw, nil
+	return results, nil
 }
 
 // blame adds the endpoint and the method to an error, and counts it as one of the node.

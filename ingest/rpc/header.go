@@ -171,8 +171,9 @@ func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 // fork.
 
 // Accepted notes the header of a block that was appended to the log, by which later headers of all endpoints are
-// judged: if its fields hash to its hash, theirs must, too. Other headers reveal nothing about the chain's rule, because
-// anybody can make up a header whose fields hash to its hash. Do not call it on a chain whose headers prove nothing.
+// judged: if its fields hash to its hash, theirs must, too. Other headers reveal nothing about the chain's rule,
+// because anybody can make up a header whose fields hash to its hash. Do not call it on a chain whose headers prove
+// nothing.
 func (p *Pool) Accepted(h *Header) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

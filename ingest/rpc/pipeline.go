@@ -160,7 +160,8 @@ func (j *job) ended() bool {
 // commit. If it returns an error, that of the last endpoint that could take the job, the blocks that were read before
 // are ready all the same. A job that is not done continues at the next Fill.
 func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
-	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < p.reader.pool.PartsAtOnce; waited = true {
+	most := p.reader.pool.PartsAtOnce
+	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < most; waited = true {
 		j := p.jobs[0]
 		if !waited {
 			select {

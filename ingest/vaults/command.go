@@ -190,16 +190,14 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		return false, false, nil
 	}
 	var o Outcome
-	ended, calls := true, false
+	ended, calls := true, c.Kind == registry.RestoreVault || c.Kind == registry.AddVault
 	able := 1+r.nodes.Ready(n) >= r.nodes.Agreement // otherwise its calls fail because of an outage or a rate limit
 	switch c.Kind {
 	case registry.RemoveVault:
 		o, err = r.remove(ctx, c.Vault)
 	case registry.RestoreVault:
-		calls = true
 		o, err = r.restoreVault(ctx, n, tip, c.Vault)
 	case registry.AddVault:
-		calls = true
 		o, err = r.add(ctx, n, tip, c)
 	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
 		o, ended, err = r.obeyAlias(ctx, c)

@@ -10,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -31,12 +30,6 @@ type earlier struct {
 	seq     uint64 // the log was read up to it
 	unit    []chainlog.Entry
 	found   map[uint64]referral // live ones, by seq
-}
-
-func (e *earlier) close() {
-	if e != nil {
-		e.reader.Close()
-	}
 }
 
 // SendEarlier reads the next part of the log, and writes the referrals once the whole log was read. It writes only
@@ -83,7 +76,9 @@ func (w *Writer) SendEarlier(
 }
 
 func (w *Writer) endEarlier() {
-	w.earlier.close()
+	if w.earlier != nil {
+		w.earlier.reader.Close()
+	}
 	w.earlier = nil
 }
 
@@ -105,13 +100,9 @@ func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults, most int) er
 		if !entry.GetBoundary() {
 			continue
 		}
-		logs := make([]*event.Log, len(e.unit))
-		for i, r := range e.unit {
-			logs[i] = r.GetLog()
-		}
-		for i, a := range Attributions(mapped, logs) {
-			if a != nil && a.GetPartnerId() == e.partner {
-				e.found[e.unit[i].GetSeq()] = referral{e.unit[i].Record, a, e.unit[i].Parent}
+		for _, r := range referralsOf(mapped, e.unit) {
+			if r.effect.GetPartnerId() == e.partner {
+				e.found[r.GetSeq()] = r
 			}
 		}
 		e.unit = e.unit[:0]

@@ -25,21 +25,28 @@ type referral struct {
 // and those of records after seq, which are new and so in no published block.
 func (w *Window) due(mapped *mapping.Vaults, before, upTo, seq uint64) []referral {
 	var records []chainlog.Entry
-	var logs []*event.Log
 	for _, e := range w.entries {
 		log := e.GetLog()
 		if n := log.GetBlockNumber(); log == nil || n > upTo || n <= before && e.GetSeq() <= seq {
 			continue
 		}
-		records, logs = append(records, e), append(logs, log)
+		records = append(records, e)
 	}
-	var due []referral
+	return referralsOf(mapped, records)
+}
+
+// referralsOf returns the referrals among records of logs (Attributions).
+func referralsOf(mapped *mapping.Vaults, records []chainlog.Entry) (found []referral) {
+	logs := make([]*event.Log, len(records))
+	for i, e := range records {
+		logs[i] = e.GetLog()
+	}
 	for i, a := range Attributions(mapped, logs) {
 		if a != nil {
-			due = append(due, referral{records[i].Record, a, records[i].Parent})
+			found = append(found, referral{records[i].Record, a, records[i].Parent})
 		}
 	}
-	return due
+	return found
 }
 
 // encodeReferral returns the Kafka record for one of the chain's referral topics. The key is the partner id in decimal:

@@ -211,16 +211,6 @@ func (s *State) prune(size uint64) {
 	s.Window.prune(s.Mapped, s.floor, s.published)
 }
 
-// restart returns the first record that a restart must read: the oldest of the
-// window, or the last of the log, to check that the log is complete.
-func (s *State) restart() (seq uint64, offset int64) {
-	if len(s.Window.entries) == 0 {
-		return s.Seq, s.offset
-	}
-	oldest := s.Window.entries[0]
-	return oldest.GetSeq(), oldest.Offset
-}
-
 // cursor returns the cursor record of the state.
 func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 	c := &event.Cursor{
@@ -228,7 +218,11 @@ func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 		FinalBlock: s.Final, ReferralBlock: s.published, Frozen: s.Frozen, WindowBlock: s.floor,
 		LogsWithoutData: s.withoutData,
 	}
-	c.WindowSeq, c.WindowOffset = s.restart()
+	// A restart reads from the oldest record of the window or, to check that the log is complete, its last one.
+	c.WindowSeq, c.WindowOffset = s.Seq, s.offset
+	if len(s.Window.entries) > 0 {
+		c.WindowSeq, c.WindowOffset = s.Window.entries[0].GetSeq(), s.Window.entries[0].Offset
+	}
 	if s.Head != nil {
 		c.Head = s.Head.Record()
 	}
