@@ -141,8 +141,8 @@ func (s signature) around(ctx context.Context, streams *cli.Streams, pool *pgxpo
 	return s.ended(ctx, streams, pool, d, do())
 }
 
-// ended records how a change ended, and returns its error. If that cannot be recorded, the change was made nevertheless,
-// and its result must be printed.
+// ended records how a change ended, and returns its error. If that cannot be recorded, the change was made
+// nevertheless, and its result must be printed.
 func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
 	failed error) error {
 	outcome := registry.DeedDone

@@ -441,8 +441,8 @@ func committed(ctx context.Context, topic string, options []kgo.Opt) (starts, en
 	return starts, ends, err
 }
 
-// silence is how long the brokers may send no record, although there are committed ones, before fetch calls them. Over a
-// slow network one fetch takes as long. Tests shorten it.
+// silence is how long the brokers may send no record, although there are committed ones, before fetch calls them.
+// Over a slow network one fetch takes as long. Tests shorten it.
 var silence = time.Minute
 
 // fetch waits for committed records that exist. A Kafka client waits forever for brokers that went away, and reports

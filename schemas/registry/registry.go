@@ -201,10 +201,10 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// leaveReadOnly ends a session that rejects a write because it is read-only, so that the pool opens another one. A session
-// keeps its default_transaction_read_only after that of the database or the login has changed, and its server after
-// postgres.url has begun to lead to another primary: it would reject writes until it is an hour old. The error says
-// what to do, because PostgreSQL's text does not.
+// leaveReadOnly ends a session that rejects a write because it is read-only, so that the pool opens another one. A
+// session keeps its default_transaction_read_only after that of the database or the login has changed, and its server
+// after postgres.url has begun to lead to another primary: it would reject writes until it is an hour old. The error
+// says what to do, because PostgreSQL's text does not.
 func leaveReadOnly(next pgconn.PgErrorHandler) pgconn.PgErrorHandler {
 	return func(c *pgconn.PgConn, err *pgconn.PgError) bool {
 		if err.Code != readOnlyTransaction {
