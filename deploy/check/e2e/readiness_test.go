@@ -34,7 +34,7 @@ func TestUnreachableEngines(t *testing.T) {
 			}
 		}
 	}
-	sentence := regexp.MustCompile(`^(.*) at \S+ has (?:not responded|been failing) since (\S+) \(.+\): check (\S+) and that .* up$`)
+	sentence := regexp.MustCompile(`^(.*) at \S+ has been failing since (\S+) \(.+\): check (\S+) and that .* up$`)
 	began := time.Now() // an outage begins with the last response, which came before the engine was stopped
 	// named returns the engines and settings that a program names as unreachable.
 	named := func(p *fleet.Program) (engines []string, err error) {
