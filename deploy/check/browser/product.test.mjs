@@ -477,7 +477,7 @@ test("a transaction, an address and a block lead to the operator's explorer, in 
     for (const { href, rel, target, ariaLabel } of links) {
       const [, kind, value] = /^https:\/\/explorer\.example\/(tx|address|block)\/(\w+)$/.exec(href) ?? assert.fail(`${path} links to ${href}`)
       assert.deepEqual({ rel, target }, { rel: "noopener noreferrer", target: "_blank" }, href)
-      assert.match(ariaLabel, new RegExp(`^${{ tx: "Transaction", address: "Address", block: "Block" }[kind]} ${value} in an outside explorer`))
+      assert.match(ariaLabel, new RegExp(`^${{ tx: "Transaction", address: "Address", block: "Block" }[kind]} ${value} in an external explorer`))
     }
     const has = (kind, value) => links.some(({ href }) => href === `https://explorer.example/${kind}/${value}`)
     if (path.startsWith("/tx/")) assert.ok(has("tx", event.txHash) && has("block", event.blockNumber) && has("address", event.userAddress), path)

@@ -43,7 +43,7 @@ test("an error has the API's message and the time of the next retry", async (t) 
   // A response from a proxy in front of the server.
   response = () => new Response("<html>Bad gateway", { status: 502, headers: { "X-Request-Id": "r2" } })
   const gateway = await refused(vaults())
-  assert.deepEqual([gateway.message, gateway.status, gateway.code, gateway.requestId, gateway.retryAfter], ["The server answered 502 and not in JSON.", 502, "NOT_JSON", "r2", 5])
+  assert.deepEqual([gateway.message, gateway.status, gateway.code, gateway.requestId, gateway.retryAfter], ["The server responded with 502, and not in JSON.", 502, "NOT_JSON", "r2", 5])
   response = () => new Response("<html>Sign in", { status: 200 })
   assert.deepEqual([(await refused(vaults())).code, (await refused(vaults())).retryAfter], ["NOT_JSON", 5])
   response = () => new Response(null, { status: 204 })

@@ -120,19 +120,19 @@ export async function said<B>(call: Promise<Called<B>>, signal?: AbortSignal | n
   } catch (error) {
     if (signal?.aborted) throw error
     // A successful response that is not JSON ends here; the body of one that is not successful is text then.
-    if (error instanceof SyntaxError) throw new ApiError("The server answered, and not in JSON.", 200, "NOT_JSON", null, null, PATIENCE)
+    if (error instanceof SyntaxError) throw new ApiError("The response of the server is not JSON.", 200, "NOT_JSON", null, null, PATIENCE)
     throw new ApiError("The server cannot be reached. Retrying.", 0, "UNREACHABLE", null, null, PATIENCE)
   }
   const { data, error, response } = called
   if (data !== undefined) return { body: data, response }
   const { status, headers } = response
-  if (typeof error !== "object" || error === null) throw new ApiError(`The server answered ${status} and not in JSON.`, status, "NOT_JSON", null, headers.get("X-Request-Id"), PATIENCE)
+  if (typeof error !== "object" || error === null) throw new ApiError(`The server responded with ${status}, and not in JSON.`, status, "NOT_JSON", null, headers.get("X-Request-Id"), PATIENCE)
   const named = headers.get("Retry-After")
   // A 503 of navlog without Retry-After is about a change of which it is not known whether it happened: not to be repeated.
   const repeats = status === 429 || (status >= 500 && (status !== 503 || named !== null))
   const again = repeats ? Math.max(1, Number(named) || PATIENCE) : null
   const refusal = (error as { error?: Refusal }).error
-  throw new ApiError(refusal?.message ?? `The server answered ${status}.`, status, refusal?.code ?? "UNKNOWN", refusal?.details ?? null, refusal?.requestId ?? null, again)
+  throw new ApiError(refusal?.message ?? `The server responded with ${status}.`, status, refusal?.code ?? "UNKNOWN", refusal?.details ?? null, refusal?.requestId ?? null, again)
 }
 
 /** The answer of a call of the client; throws the same errors as said. */

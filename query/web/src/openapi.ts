@@ -2558,7 +2558,7 @@ export interface components {
                 "application/json": components["schemas"]["InternalErrorError"];
             };
         };
-        /** @description Not available at the moment: an engine does not respond, there are too many requests at once, a reorganisation is being written, or the first read model is being built. In that case `details.progress` has the progress, and vaults and NAV histories are available as far as they are indexed. */
+        /** @description Not available at the moment: an engine does not respond, there are too many requests at once, the chain is reorganised faster than the response can be computed, or the first read model is being built. In the last case `details.progress` has the progress; events, reorganisations, the stream and `/status` are available as far as they are indexed. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];

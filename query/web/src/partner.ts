@@ -83,7 +83,7 @@ function sentence({ status, code, details, retryAfter }: ApiError): string | nul
     case 401:
       return "This key is unknown or was revoked: check that it is complete, or ask the operator for a new one."
     case 403:
-      return "The key is good, but its partner is disabled: only the operator can enable it again."
+      return "The key is valid, but its partner is disabled: only the operator can enable it again."
     case 503:
       // The API explains it itself while the first read model is built, and if it is not known whether a change happened.
       return details === null && retryAfter !== null ? "A part of navlog is not responding at the moment; no data is lost." : null

@@ -50,7 +50,7 @@ export function bytesOf(item: Item | undefined, what: string): Uint8Array {
 
 /** The items of an item that is a list. */
 export function listOf(item: Item | undefined, what: string): Item[] {
-  if (!Array.isArray(item)) throw new Error(`${what} is no list`)
+  if (!Array.isArray(item)) throw new Error(`${what} is not a list`)
   return item
 }
 

@@ -127,12 +127,12 @@ test("a true event that does not belong to the number is detected, because its k
   const claimed = number("/users/", "/totalWithdrawn")
   const navs = number("/vaults/", "/navPerShare")
   const lent = (from: Explanation, to: Explanation) => lie(0, (_, page) => (page.events = copy(from.events)), to)
-  assert.equal(lent(claimed, total()), "A WithdrawalClaimed says nothing about the number.")
-  assert.equal(lent(number("/users/", "/_sum/assetsEstimate"), total()), "A WithdrawalRequested says nothing about the number.")
-  assert.equal(lent(total(), claimed), "A DepositAccepted says nothing about the number.")
+  assert.equal(lent(claimed, total()), "A WithdrawalClaimed does not affect the number.")
+  assert.equal(lent(number("/users/", "/_sum/assetsEstimate"), total()), "A WithdrawalRequested does not affect the number.")
+  assert.equal(lent(total(), claimed), "A DepositAccepted does not affect the number.")
   const counts = number("/vaults/", "/stats/userCount")
   Object.assign(navs.events[0]!, { change: "1" })
-  assert.equal(lent(navs, counts), "A NavUpdated says nothing about the number.")
+  assert.equal(lent(navs, counts), "A NavUpdated does not affect the number.")
 })
 
 test("a number of users counts each user once", () => {
@@ -152,7 +152,7 @@ test("an event of another user, vault or kind is detected", () => {
   const someone = "0x0000000000000000000000000000000000000099"
   assert.match(lie(0, (event) => (event.userAddress = someone)), new RegExp(`^The user of the log is 0x[0-9a-f]{40}, and ${someone} is shown\\.$`))
   assert.match(lie(0, (event) => (event.vaultAddress = someone)), /^The vault of the log is 0x/)
-  assert.equal(lie(0, (event) => (event.kind = "WithdrawalRequested")), "The log is no WithdrawalRequested.")
+  assert.equal(lie(0, (event) => (event.kind = "WithdrawalRequested")), "The log is not a WithdrawalRequested.")
   assert.match(lie(0, (_, page) => (page.of = `/api/v1/users/${someone}`)), new RegExp(`^The number is about the user ${someone}, and the log about 0x`))
   assert.match(lie(0, (_, page) => (page.field = `/${someone}/totalDeposited`), number("/vaults/", "/totalDeposited")), new RegExp(`^The number is about the user ${someone}`))
   assert.match(lie(0, (_, page) => (page.field = `/holdings/deposits/${someone}/_sum/assetAmount`)), new RegExp(`^The number is about the vault ${someone}`))
@@ -164,13 +164,13 @@ test("the requested number is proven, whatever number the response names", () =>
   const asked = { of: `/api/v1/users/${someone}`, field: "/totalDeposited" }
   // Another user's events, each with its proof: about the right user, about no user, and about the requested user.
   const { of } = total()
-  assert.equal(lie(0, () => {}, total(), asked), `The answer is about /totalDeposited of ${of} as a sum, and not about what was asked.`)
-  assert.equal(lie(0, (_, page) => (page.of = ""), total(), asked), "The answer is about /totalDeposited of  as a sum, and not about what was asked.")
+  assert.equal(lie(0, () => {}, total(), asked), `The response is about /totalDeposited of ${of} as a sum, not about the requested number.`)
+  assert.equal(lie(0, (_, page) => (page.of = ""), total(), asked), "The response is about /totalDeposited of  as a sum, not about the requested number.")
   assert.match(lie(0, (_, page) => (page.of = asked.of), total(), asked), new RegExp(`^The number is about the user ${someone}, and the log about 0x`))
-  assert.equal(lie(0, (_, page) => (page.operation = "count")), `The answer is about /totalDeposited of ${of} as a count, and not about what was asked.`)
+  assert.equal(lie(0, (_, page) => (page.operation = "count")), `The response is about /totalDeposited of ${of} as a count, not about the requested number.`)
   // And another number of the requested user.
   const field = "/holdings/deposits/0x0000000000000000000000000000000000000098/_count"
-  assert.equal(lie(5, () => {}, total(), { of, field }), `The answer is about /totalDeposited of ${of} as a sum, and not about what was asked.`)
+  assert.equal(lie(5, () => {}, total(), { of, field }), `The response is about /totalDeposited of ${of} as a sum, not about the requested number.`)
   assert.equal(lie(5, () => {}, total(), { of, field: "/totalDeposited" }), "verified")
 })
 
@@ -183,7 +183,7 @@ test("an event without a proof has a reason, and one without a reason is wrong",
   assert.deepEqual(verify(page, page).slice(0, 3), [
     { kind: "refuted", why: "There is neither a proof nor a reason why there is none." },
     { kind: "unproven", why: "It cannot be proven: its header has no receipts root." },
-    { kind: "unproven", why: "It was taken back." },
+    { kind: "unproven", why: "It was retracted." },
   ])
 })
 
@@ -212,7 +212,7 @@ test("a log of another contract is neither verified nor refuted", () => {
   assert.equal(lie(0, (shown) => (shown.blockNumber = "6"), copy(page)), "The block is 7, and 6 is shown.")
   assert.match(lie(0, (shown) => (shown.proof.receipt = `${shown.proof.receipt.slice(0, -1)}0`), copy(page)), /^The receipt is not/)
   // A log of a reference contract is decoded, whatever kind it is given.
-  assert.equal(lie(0, (shown) => (shown.kind = "Deposit")), "The log is no Deposit.")
+  assert.equal(lie(0, (shown) => (shown.kind = "Deposit")), "The log is not a Deposit.")
 })
 
 test("any change of a proof is detected", () => {
@@ -245,5 +245,5 @@ test("RLP is decoded strictly", () => {
   for (const text of ["", "81", "8101", "83646f", "c1", "c883636174", "b801aa", `b83761${"61".repeat(54)}`, `b90038${"61".repeat(56)}`, "0000", "c0c0", "bfffffffffffffffff", "ff".repeat(9), "c9c8c7c6c5c4c3c2c1c0"]) assert.throws(() => decode(raw(text)), Error, text)
   assert.deepEqual([0, 1, 127, 128, 255, 256, 65536].map((n) => Buffer.from(encodeIndex(n)).toString("hex")), ["80", "01", "7f", "8180", "81ff", "820100", "83010000"])
   assert.throws(() => bytesOf([], "it"), /it is not there/)
-  assert.throws(() => listOf(raw("00"), "it"), /it is no list/)
+  assert.throws(() => listOf(raw("00"), "it"), /it is not a list/)
 })

@@ -19,12 +19,12 @@ export type Finding =
 
 /** Verifies the events of a page, which are in chain order, for the requested number at a block. */
 export function verify(page: Explanation, asked: Question, asOfBlock: string): Finding[] {
-  if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The answer is about ${page.field} of ${page.of} as a ${page.operation}, and not about what was asked.` }))
+  if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The response is about ${page.field} of ${page.of} as a ${page.operation}, not about the requested number.` }))
   let before: Place | null = null
   const counted = new Set<string>()
   return page.events.map((event): Finding => {
     if (event.proof === undefined) {
-      const why = event.unproven ?? (event.state === "live" ? null : "It was taken back.")
+      const why = event.unproven ?? (event.state === "live" ? null : "It was retracted.")
       return why === null ? { kind: "refuted", why: "There is neither a proof nor a reason why there is none." } : { kind: "unproven", why }
     }
     try {
@@ -112,7 +112,7 @@ function walk(root: Uint8Array, transaction: number, path: Uint8Array[]): Uint8A
       key = key.slice(1)
     } else if (items.length === 2) {
       // The first nibble marks the end of the path and an odd number of remaining nibbles; an even number is padded.
-      const way = nibbles(bytesOf(items[0], "the way of a node"))
+      const way = nibbles(bytesOf(items[0], "the path of a node"))
       const flag = way.shift() ?? 0
       ends = flag >= 2
       if (flag % 2 === 0) way.shift()
@@ -192,9 +192,9 @@ function locate(event: ExplainedEvent, found: Found) {
 function compare(asked: Question, operation: Explanation["operation"], event: ExplainedEvent, found: Found) {
   const layout = layouts[event.kind]
   const owner = ownerOf(found)
-  if (layout === undefined || found.topics.length !== layout.topics || kindOf(found) !== event.kind) throw new Error(`the log is no ${event.kind}`)
+  if (layout === undefined || found.topics.length !== layout.topics || kindOf(found) !== event.kind) throw new Error(`the log is not a ${event.kind}`)
   if (found.data.length !== 32 * layout.words) throw new Error(`the log has ${found.data.length} bytes of data, and a ${event.kind} has ${32 * layout.words}`)
-  if (!kindsOf(asked.field).includes(event.kind)) throw new Error(`a ${event.kind} says nothing about the number`)
+  if (!kindsOf(asked.field).includes(event.kind)) throw new Error(`a ${event.kind} does not affect the number`)
   differ("vault of the log", found.address, event.vaultAddress)
   if (event.userAddress !== null) differ("user of the log", owner, event.userAddress)
   for (const [address, who] of subjects(asked)) {

@@ -20,7 +20,7 @@ export function Chip() {
   const { status, error } = useStatus()
   const [text, kind] = error !== null ? [error.status === 0 ? "Offline" : "No status", "bad"] : status === null ? ["Connecting", ""] : chips[status.chainState]
   return (
-    <a class={`chip ${kind}`} href={there(usePlace(), "/status")} title="How far the index is, and how its programs are">
+    <a class={`chip ${kind}`} href={there(usePlace(), "/status")} title="Progress of the index, and state of its programs">
       {text}
       {status !== null && status.indexedBlock !== null && <>, block {group(status.indexedBlock)}</>}
     </a>

@@ -14,7 +14,7 @@ export function Outside({ kind, value }: { kind: Kind; value: string }) {
   const href = outside(useExplorer(), kind, value)
   if (href === null) return null
   return (
-    <a class="outside" href={href} target="_blank" rel="noopener noreferrer" aria-label={`${kinds[kind]} ${value} in an outside explorer, in a new tab`} title="Open in an outside explorer">
+    <a class="outside" href={href} target="_blank" rel="noopener noreferrer" aria-label={`${kinds[kind]} ${value} in an external explorer, in a new tab`} title="Open in an external explorer">
       <svg viewBox="0 0 16 16" aria-hidden="true">
         <path d="M6.5 3.5h-3v9h9v-3M9 3h4v4M13 3L7.5 8.5" />
       </svg>

@@ -154,7 +154,7 @@ function Verified({ findings }: { findings: Finding[] }) {
   return (
     <p class="note proven" role="status">
       <strong>{verified === findings.length ? "Every event of this page is verified." : `Of ${count(findings.length, "event")} of this page ${verified} ${verified === 1 ? "is" : "are"} verified.`}</strong> Your browser
-      has found each log in the block whose hash stands beside it: compare it with a block explorer that you trust. The hash of the transaction is in no proof.
+      has found each log in the block whose hash is next to it: compare it with a block explorer that you trust. The hash of the transaction is in no proof.
     </p>
   )
 }
@@ -179,7 +179,7 @@ function Said({ page, last, at, asked, total }: SaidProps) {
   const verdict = judge(page, last, at, asked)
   switch (verdict.kind) {
     case "astray":
-      return <p class="note failed" role="alert">The answer is about {verdict.about.field} of {verdict.about.of} as a {verdict.about.operation}, and not about what was asked. Please report this, with the link of this page.</p>
+      return <p class="note failed" role="alert">The response is about {verdict.about.field} of {verdict.about.of} as a {verdict.about.operation}, not about the requested number. Please report this, with the link of this page.</p>
     case "open":
       return <p class="note">Loading the last page&hellip;</p>
     case "broken":

@@ -43,13 +43,13 @@ export function Failed({ error, again = true }: { error: ApiError; again?: boole
     <div class={`note ${error.status === 503 || error.status === 429 ? "warned" : "failed"}`} role="alert">
       <p>
         {error.message}
-        {progress === null && error.retryAfter !== null && error.status !== 0 && (again ? <> The page tries again in {duration(error.retryAfter)}.</> : <> Try again in {duration(error.retryAfter)}.</>)}
+        {progress === null && error.retryAfter !== null && error.status !== 0 && (again ? <> The page retries in {duration(error.retryAfter)}.</> : <> Try again in {duration(error.retryAfter)}.</>)}
       </p>
       {progress !== null && (
         <p>
-          Generation {progress.generation} {progress.phase === "facts" ? "reads the log" : "has read the log and derives what came of it"}:{" "}
+          Generation {progress.generation} {progress.phase === "facts" ? "reads the log" : "has read the log and builds its lists"}:{" "}
           {count(progress.recordsLeft, "record")} left
-          {progress.etaSeconds !== null && <>, about {duration(progress.etaSeconds)}</>}.{again && " This page goes on by itself."}
+          {progress.etaSeconds !== null && <>, about {duration(progress.etaSeconds)}</>}.{again && " This page then loads by itself."}
         </p>
       )}
       {faults.length > 0 && (

@@ -32,7 +32,7 @@ export function Statement() {
       (error: unknown) => {
         if (left.signal.aborted) return
         if (!(error instanceof ApiError)) throw error
-        setError(error.status === 404 ? new ApiError("The operator has given this navlog no key to sign statements with.", 404, error.code, null, error.requestId, null) : error)
+        setError(error.status === 404 ? new ApiError("The operator has configured no key for signing statements.", 404, error.code, null, error.requestId, null) : error)
       },
     )
     return () => {
