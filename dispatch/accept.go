@@ -128,7 +128,7 @@ func followedLog(ctx context.Context, q *db.Queries, arrivals []arrival) (logID 
 	case err == nil:
 		return [16]byte(known), nil // a CHECK guarantees the length
 	case !errors.Is(err, pgx.ErrNoRows):
-		return logID, fmt.Errorf("read which log deliveries are made of: %w", err)
+		return logID, fmt.Errorf("read from which log deliveries are made: %w", err)
 	case len(arrivals) > 0:
 		return arrivals[0].log, nil
 	}

@@ -119,7 +119,7 @@ func TestBackfillThatFails(t *testing.T) {
 	}
 	for want, column := range map[string]string{
 		"read the positions of the referral topics": "position next_offset",
-		"read which log deliveries are made of":     "position log_id",
+		"read from which log deliveries are made":   "position log_id",
 		"earlier referrals: ERROR: column":          "delivery body", // as many as the first poll returns
 	} {
 		table, name, _ := strings.Cut(column, " ")

@@ -207,6 +207,6 @@ func (i *Ingest) farewell(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		i.log.Debug("farewell failed: standbys wait for chain.standby", "error", err)
+		i.log.Debug("last heartbeat failed: standbys wait for chain.standby", "error", err)
 	}
 }

@@ -394,13 +394,13 @@ func (o *Operator) unread(ctx context.Context, id int32) error {
 			continue
 		}
 		if reader.Generation == id && s.AgeMs <= 30_000 {
-			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a "+
+			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s read it %d s ago; it follows a "+
 				"switch within a second, or within 30 s if the schema differs, so retry in 30 s", id, s.Instance, s.AgeMs/1000)
 		}
 		for _, g := range reader.Leaving {
 			if left := g.ForMs - s.AgeMs; g.Generation == id && left > 0 {
-				return fmt.Errorf("generation %d is not dropped: answers that `navlog serve` %s began before it followed the "+
-					"switch may still read it; retry in %d s", id, s.Instance, left/1000+1)
+				return fmt.Errorf("generation %d is not dropped: responses that `navlog serve` %s began before it followed "+
+					"the switch may still read it; retry in %d s", id, s.Instance, left/1000+1)
 			}
 		}
 	}

@@ -511,7 +511,7 @@ func TestOperatorRefusals(t *testing.T) {
 	wantError(t, o.Switch(t.Context(), 1), "live already")
 	must(t, db.New(w.pool).PutStatus(t.Context(),
 		db.PutStatusParams{Program: registry.Serve, Instance: "one", Status: []byte(`{"generation": 2}`)}))
-	wantError(t, o.Drop(t.Context(), 2), "`navlog serve` one answered from it")
+	wantError(t, o.Drop(t.Context(), 2), "`navlog serve` one read it")
 	wantStates(t, o, "1 live, 2 standby")
 }
 

@@ -18,7 +18,7 @@ type configCmd struct {
 type configCheckCmd struct {
 	cli.Flags
 	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
-	Connect bool   `help:"Also check that each node and engine that it names responds and accepts the login."`
+	Connect bool   `help:"Also check that each node and engine in the configuration responds and accepts the login."`
 	cli.Output
 }
 
@@ -47,12 +47,13 @@ func (cmd configCheckCmd) describe(s *cli.Streams, e *examination, loading error
 	if err := errors.Join(loading, c.Validate(sections...)); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
-	fmt.Fprintf(s.Out, "configuration is sound: chain %d, %s\n", c.Chain.ID, printable.Count(len(c.Chain.Vaults), "vault"))
+	fmt.Fprintf(s.Out, "the configuration is valid: chain %d, %s\n", c.Chain.ID,
+		printable.Count(len(c.Chain.Vaults), "vault"))
 	if !nodes {
 		fmt.Fprintln(s.Out, "no node is given: ingest needs one, and so does verify with the chain")
 	}
 	if cmd.Program == "" && c.SecretKey == "" {
-		fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands about partners")
+		fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do commands such as `navlog partner create`")
 	}
 	return nil
 }

@@ -120,8 +120,8 @@ func (e *examination) configuration(loading error) {
 	c := e.config
 	sections, nodes := e.withoutNodes(e.sections())
 	if !nodes {
-		e.warn("nodes", "none if neither ingest nor verify runs here: only these two need the URLs (NAVLOG_CHAIN_RPC_FILE)",
-			"none was given here")
+		e.warn("nodes", "nothing to do if neither ingest nor verify runs here: only these two need the URLs "+
+			"(NAVLOG_CHAIN_RPC_FILE)", "none was given here")
 	}
 	if err := errors.Join(loading, c.Validate(sections...)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -268,7 +268,7 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 	if seals, _ := chainproof.Seals(raw, hash); seals {
 		e.fine(check, "their fields hash to their hashes, so their blooms prove logs")
 	} else {
-		e.warn(check, "none if the chain hashes its headers in its own way; otherwise use another node",
+		e.warn(check, "nothing to do if the chain hashes its headers in its own way; otherwise use another node",
 			"the fields of its newest header do not hash to the block's hash: its blooms prove nothing, and provenTo does "+
 				"not move")
 	}
@@ -286,7 +286,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	found, err := adm.BrokerMetadata(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("no answer within %s", answersWithin)
+			err = fmt.Errorf("no response within %s", answersWithin)
 		}
 		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up",
 			"%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
@@ -307,10 +307,10 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		e.warn("topics", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may",
 			"%s may not see how all of chain %d are configured", c.Kafka.SASL.Who(), c.Chain.ID)
 	case err == nil:
-		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
+		e.fine("topics", "%s and the other topics keep their records as long as they must", chainlog.LogTopic(c.Chain.ID))
 		e.vaults(ctx)
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		e.warn("topics", "none if navlog is new: `navlog ingest` creates them", "not all of chain %d are there", c.Chain.ID)
+		e.warn("topics", "nothing to do if navlog is new: `navlog ingest` creates them", "not all of chain %d are there", c.Chain.ID)
 	default:
 		e.fail(cli.CodeOf(err), "topics", "correct this before records are lost", "%v", oneLine(err))
 	}
@@ -379,7 +379,8 @@ func (e *examination) compareVault(address common.Address, v vaults.Config, curs
 
 // withoutPassword is the advice for a login without a password that ClickHouse rejects: the password was not given
 // here, as in compose.yaml, where each program has only its own logins.
-const withoutPassword = "none, where this login is another program's: ask where its password is"
+const withoutPassword = "nothing to do if this is the login of another program; otherwise run this where its " +
+	"password is set"
 
 func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	check, c := "ClickHouse", e.config.ClickHouse
@@ -600,15 +601,15 @@ func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 	}
 	for _, g := range all {
 		if g.Note != "" {
-			e.warn(fmt.Sprintf("generation %d", g.ID), "do what it says, or wait while a rebuild runs", "%s", g.Note)
+			e.warn(fmt.Sprintf("generation %d", g.ID), "follow the note, or wait while a rebuild runs", "%s", g.Note)
 		}
 	}
 }
 
 func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	if e.config.SecretKey == "" {
-		e.warn("secret key", "none if neither dispatch nor an operator's command needs it here; otherwise run this where "+
-			"it is given", "it was not given here")
+		e.warn("secret key", "nothing to do if neither dispatch nor an operator's command needs it here; otherwise run "+
+			"this where it is given", "it was not given here")
 		return
 	}
 	if e.config.Validate(config.NeedSecretKey) != nil {
@@ -651,13 +652,13 @@ func (e *examination) states(rows []statusRow) {
 			e.fail(cli.Different, r.Program, "append nothing until you know why: run `navlog verify`", "%s", st.Disproven)
 		case r.Program == registry.Project && st.State == projections.Bad && written:
 			// as of another version, during an upgrade
-			e.warn(r.Program, "none if this is the other version of an upgrade (docs/upgrading.md); otherwise do what it says",
-				"%s does not write, but another instance does: %s", r.Instance, st.Reason)
+			e.warn(r.Program, "nothing to do if this is the other version of an upgrade (docs/upgrading.md); otherwise "+
+				"follow the reason", "%s does not write, but another instance does: %s", r.Instance, st.Reason)
 		case r.Program == registry.Project && st.State == projections.Bad:
 			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s",
 				st.Reason)
 		case r.Program == registry.Project && st.State == projections.Retrying:
-			e.warn(r.Program, "answers do not advance until it writes: "+
+			e.warn(r.Program, "responses do not advance until it writes: "+
 				"docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(r.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
@@ -671,7 +672,7 @@ func (e *examination) states(rows []statusRow) {
 	}
 	for _, program := range registry.Programs {
 		if !running[program] {
-			e.warn(program, fmt.Sprintf("none if it is stopped on purpose; `navlog %s` starts it", program),
+			e.warn(program, fmt.Sprintf("nothing to do if it is stopped on purpose; `navlog %s` starts it", program),
 				"it does not run, or it cannot write its state")
 		}
 	}

@@ -495,7 +495,7 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", guardedClickHouse(t))
 	c.mustRun("migrate")
 	out, err := c.run("config", "check", "--connect")
-	if err != nil || !strings.Contains(out, "ask where its password is") {
+	if err != nil || !strings.Contains(out, "run this where its password is set") {
 		t.Errorf("a password was not given: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "navlog_query")

@@ -58,8 +58,8 @@ func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 	if len(e.Unpriced) > 0 {
 		cli.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
 	}
-	cli.Fprintf(w, "This estimate made %s (%s).\n", printable.Count(registry.Spent(e.Sampling).Calls, "call"),
-		printable.Count(e.Samples, "sample"))
+	cli.Fprintf(w, "This estimate made %s for %s of blocks.\n", printable.Count(registry.Spent(e.Sampling).Calls, "call"),
+		printable.Count(e.Samples, "range"))
 }
 
 // bill lists calls by method. The bytes of a day are unknown.

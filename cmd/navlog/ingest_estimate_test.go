@@ -36,7 +36,7 @@ func TestEstimateForPeople(t *testing.T) {
 		"does not return the times of logs",
 		"BACKFILL CALLS BYTES UNITS eth_getBlockByHash 600 9000 0 eth_getLogs 103 500 7725 total 703 9500 7725",
 		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash",
-		"made 13 calls (12 samples)",
+		"made 13 calls for 12 ranges of blocks",
 	} {
 		if got := text(e, true); !strings.Contains(got, want) {
 			t.Errorf("the estimate lacks %q: %s", want, got)

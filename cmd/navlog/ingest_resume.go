@@ -68,7 +68,7 @@ func writeResumption(w io.Writer, r *operate.Resumption) {
 	cli.Fprintf(w, "%s retracted: %s and %s.\n", printable.Count(r.Records, one, many), printable.Count(r.Blocks, "block"),
 		printable.Count(r.Logs, "log"))
 	if len(r.Referrals) > 0 {
-		cli.Fprintf(w, "%s no longer in the chain. Tell the partners: a webhook cannot be revoked.\n",
+		cli.Fprintf(w, "%s no longer in the chain. Inform the partners: a webhook cannot be revoked.\n",
 			printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
 		fmt.Fprint(w, "If a transaction had been mined before, its partner has the event under the id of the first "+
 			"mining: compare transaction and type.\n\n")

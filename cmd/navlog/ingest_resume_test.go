@@ -99,7 +99,7 @@ func TestIngestResume(t *testing.T) {
 		t.Errorf("without the flag the error is %v", err)
 	}
 	for _, want := range []string{"chain 31399 was frozen: block ", "is final",
-		"The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell the partners",
+		"The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Inform the partners",
 		"EVENT ID", "deposit.referral"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan lacks %q:\n%s", want, out)

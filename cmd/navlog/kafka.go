@@ -118,8 +118,9 @@ type kafkaGrantCmd struct {
 
 // Help explains which login the command needs.
 func (kafkaGrantCmd) Help() string {
-	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only what belongs to " +
-		"chain.id by its name. You can run it again at any time: the rights and the passwords are the same afterwards."
+	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only the rights on the " +
+		"topics, the group and the transactional id of chain.id. You can run it again at any time: the rights and the " +
+		"passwords are the same afterwards."
 }
 
 // grantWithin is the time limit of a grant, which makes some thirty requests.
@@ -190,7 +191,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"
 	c, chainID := e.config.Kafka, e.config.Chain.ID
 	if c.SASL.Mechanism == "" {
-		e.warn(check, "none, if no other client can reach the brokers; otherwise "+
+		e.warn(check, "nothing to do if no other client can reach the brokers; otherwise see "+
 			"docs/operations.md, \"Kafka: a user for each program\"",
 			"there is no login: every client that reaches the brokers can write the log")
 		return
@@ -227,7 +228,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	if len(may) == 0 {
 		e.fail(cli.Failed, check, advice, "%s", strings.Join(lacks, "; "))
 	} else {
-		e.fine(check, "%s may do what %s does", c.SASL.Who(), strings.Join(may, ", "))
+		e.fine(check, "%s has the rights of %s", c.SASL.Who(), strings.Join(may, ", "))
 	}
 	if len(unreported) > 0 {
 		e.warn(check, "run this again when `navlog ingest` has created the topics and the missing rights are granted",

@@ -162,7 +162,7 @@ func TestVaultDetect(t *testing.T) {
 	}
 	out, err = detect("--rpc", node)
 	for _, part := range []string{"2 bytes of code", "It is a proxy",
-		"reference: 1 log with an effect, 1 laid out otherwise", "Proposed: reference.",
+		"reference: 1 log with an effect, 1 that differ from their declaration", "Proposed: reference.",
 		"--from 0 --to 30 --rpc " + node + "\n"} {
 		if err != nil || !strings.Contains(out, part) {
 			t.Errorf("the output lacks %q: %v\n%s", part, err, out)
@@ -203,7 +203,7 @@ func TestVaultDetect(t *testing.T) {
 		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Withdraw(address,address,address,uint256,uint256)")), itself, user,
 			itself}}
 	if out, err = detect("--rpc", mappingNode(t, fulfilled, paid)); err != nil ||
-		!strings.Contains(out, "yo: 1 log with an effect, 0 laid out otherwise; RequestFulfilled, Withdraw") {
+		!strings.Contains(out, "yo: 1 log with an effect, 0 that differ from their declaration; events: RequestFulfilled, Withdraw") {
 		t.Errorf("logs that complete each other: %v\n%s", err, out)
 	}
 	// A search that ends at the last block number terminates.

@@ -26,14 +26,14 @@ type partnerCmd struct {
 	List         partnerListCmd         `cmd:"" help:"List the partners."`
 	Show         partnerShowCmd         `cmd:"" help:"Show one partner and its live keys."`
 	Disable      partnerDisableCmd      `cmd:"" help:"Reject a partner's API requests and stop its webhooks."`
-	Enable       partnerEnableCmd       `cmd:"" help:"Undo disable."`
+	Enable       partnerEnableCmd       `cmd:"" help:"Accept a disabled partner's API requests again and resume its webhooks."`
 	RotateKey    partnerRotateKeyCmd    `cmd:"" help:"Issue another API key; the oldest is revoked when two are live."`
 	RevokeKey    partnerRevokeKeyCmd    `cmd:"" help:"Revoke an API key of a partner, on all instances within a second."`
 	Reseal       partnerResealCmd       `cmd:"" help:"Encrypt all signing secrets and client keys with the newest key of NAVLOG_SECRET_KEY; nothing changes for partners."`
 	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret; during an overlap, attempts are signed with both."`
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
 	Certificates partnerCertificatesCmd `cmd:"" help:"Authorities and client certificate for a partner's webhook URL."`
-	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
+	Aliases      partnerAliasesCmd      `cmd:"" help:"Map attribution values in the logs of a vault to partners."`
 }
 
 // issue runs a command whose result is shown only once, and prints it. Without an output it changes nothing: the result

@@ -60,7 +60,7 @@ func (cmd aliasRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	given.effect = "From now on no webhook is sent for it, and from the next generation on its amounts are in no " +
-		"partner's totals. What was sent stays sent."
+		"partner's totals. Events that were sent are not revoked."
 	return cmd.order(ctx, s, given)
 }
 
@@ -115,8 +115,8 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		if !cmd.Yes {
 			if err := confirm(ctx, s,
-				fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not got "+
-					"yet.\n",
+				fmt.Sprintf("%s vault %s of chain %d. The partner gets the webhooks of all final referrals that it has not "+
+					"received yet.\n",
 					what, strings.Join(names, ", "), c.Chain.ID)); err != nil {
 				return err
 			}

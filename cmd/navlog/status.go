@@ -218,7 +218,7 @@ func orMore(state string, n int64) string {
 	return ""
 }
 
-// served is the state that an instance of serve answers from, and its distance from the head.
+// served is the state that an instance of serve serves, and its distance from the head.
 type served struct {
 	Generation   int32      `json:"generation"`
 	IndexedBlock uint64     `json:"indexedBlock"`
@@ -260,7 +260,7 @@ func ingestOf(rows []statusRow) *registry.ProgramStatus {
 
 // writeServed prints the block from which each instance of serve answers.
 func writeServed(w io.Writer, rows []statusRow) {
-	title := "\nANSWERS OF\tGENERATION\tBLOCK\t"
+	title := "\nSERVED BY\tGENERATION\tBLOCK\t"
 	for _, r := range rows {
 		s, ok := servedBy(r, ingestOf(rows))
 		if !ok {

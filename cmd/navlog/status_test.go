@@ -52,12 +52,12 @@ func TestStatusForPeople(t *testing.T) {
 		"host:9 1m0s unknown (last: waiting) no lease CHAIN",
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90",
 		"backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
-		"CHAIN, by ingest host:11 standby another ingest writes this chain's log ANSWERS OF",
+		"CHAIN, by ingest host:11 standby another ingest writes this chain's log SERVED BY",
 		"spent 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but",
 		"https://a.example up, in use, announces blocks 12.3 ms 125",
 		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests",
 		"DELIVERIES failed 10000 or more pending 3",
-		"ANSWERS OF GENERATION BLOCK host:5 2 25 (100 blocks, 20m0s behind) VAULT WARNING 0xA1 none of its logs is known " +
+		"SERVED BY GENERATION BLOCK host:5 2 25 (100 blocks, 20m0s behind) VAULT WARNING 0xA1 none of its logs is known " +
 			"DELIVERIES",
 	} {
 		if !strings.Contains(text, want) {

@@ -61,7 +61,7 @@ func writePublicStatus(w io.Writer, st client.Status) {
 		row("left", (time.Duration(*st.EtaSeconds) * time.Second).String())
 	}
 	if st.Generation != nil && st.Seq != nil {
-		row("answers from", fmt.Sprintf("generation %d, seq %d, block time %s", *st.Generation, *st.Seq, clock(st.IndexedAt)))
+		row("served from", fmt.Sprintf("generation %d, seq %d, block time %s", *st.Generation, *st.Seq, clock(st.IndexedAt)))
 	}
 	if len(st.Endpoints) > 0 {
 		fmt.Fprintln(w, "\nENDPOINT\tCALLS\tUNITS")

@@ -24,8 +24,8 @@ import (
 // Vaults are in the log, which only ingest writes: these commands leave a row for ingest, and wait for the outcome.
 
 type vaultCmd struct {
-	Add     vaultAddCmd     `cmd:"" help:"Add a vault to a running system: it is read from its start block on, and is in the answers with the next generation."`
-	Detect  vaultDetectCmd  `cmd:"" help:"Look at a contract through a node and propose a preset, with the evidence. Nothing is stored."`
+	Add     vaultAddCmd     `cmd:"" help:"Add a vault to a running system: ingest reads it from its start block on, and responses include it with the next generation."`
+	Detect  vaultDetectCmd  `cmd:"" help:"Examine a contract through a node and propose a preset, with the evidence. Nothing is stored."`
 	Remove  vaultRemoveCmd  `cmd:"" help:"Remove a vault from the API and its totals, from the next generation on; its history stays in the log."`
 	Restore vaultRestoreCmd `cmd:"" help:"Restore a removed vault: ingest continues from the last block that it read for it."`
 }

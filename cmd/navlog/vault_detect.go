@@ -196,15 +196,15 @@ func (d *detected) write(w io.Writer, node string) {
 		printable.Count(d.Topics, "event"))
 	for _, c := range d.Presets {
 		if len(c.Events) > 0 {
-			cli.Fprintf(w, "%s: %s with an effect, %d laid out otherwise; %s\n", c.Preset, printable.Count(c.Known, "log"),
-				c.Wrong, strings.Join(c.Events, ", "))
+			cli.Fprintf(w, "%s: %s with an effect, %d that differ from their declaration; events: %s\n", c.Preset,
+				printable.Count(c.Known, "log"), c.Wrong, strings.Join(c.Events, ", "))
 		}
 	}
 	if d.Proposal == "" {
 		cli.Fprintf(w, "No preset fits: give more blocks (--blocks), or write a mapping.\n")
 		return
 	}
-	cli.Fprintf(w, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to "+
+	cli.Fprintf(w, "Proposed: %s. Check the effects of the logs: navlog mapping try %s --address %s --from %d --to "+
 		"%d%s\n",
 		d.Proposal, d.Proposal, d.Address, d.From, d.To, node)
 }

@@ -79,7 +79,7 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	err = cmd.Print(s.Out, report, func(w io.Writer) { fmt.Fprint(w, report) })
 	if fault := report.Err(); fault != nil {
 		return cli.Different.With(errors.Join(err,
-			fmt.Errorf("%w: append nothing to it until you know why; if an endpoint lied, index the chain into a new log "+
+			fmt.Errorf("%w: append nothing to it until you know why; if an endpoint was wrong, index the chain into a new log "+
 				"from another one", fault)))
 	}
 	return err

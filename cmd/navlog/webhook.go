@@ -24,11 +24,11 @@ import (
 type webhookCmd struct {
 	List        webhookListCmd        `cmd:"" help:"List deliveries, newest first."`
 	Show        webhookShowCmd        `cmd:"" help:"Show one delivery and every attempt, with the time of each phase."`
-	Replay      webhookReplayCmd      `cmd:"" help:"Send a delivered, failed or unreachable event again, with the same id and body."`
+	Replay      webhookReplayCmd      `cmd:"" help:"Send an event again that is delivered, failed or no_endpoint, with the same id and body."`
 	ReplayRange webhookReplayRangeCmd `cmd:"" name:"replay-range" help:"Send a partner's events of a range of sequences again."`
 	Test        webhookTestCmd        `cmd:"" help:"Send a partner a signed test event."`
 	Park        webhookParkCmd        `cmd:"" help:"Stop sending to a partner; its events are parked."`
-	Resume      webhookResumeCmd      `cmd:"" help:"Undo park."`
+	Resume      webhookResumeCmd      `cmd:"" help:"Send to a parked partner again, beginning with its parked events."`
 	FollowLog   webhookFollowLogCmd   `cmd:"" name:"follow-log" help:"Continue with another log that was rebuilt from the same chain."`
 	Dead        webhookDeadCmd        `cmd:"" help:"List, show and retry the referral records that could not become a delivery."`
 }

@@ -74,13 +74,14 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 
 // report prints the outcome of a command.
 func (f orderFlags) report(s *cli.Streams, o order, what string) error {
+	deliveries := printable.Count(o.Deliveries, "delivery", "deliveries")
 	return f.Print(s.Out, o, func(w io.Writer) {
 		switch {
 		case o.Done:
-			cli.Fprintf(w, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
+			cli.Fprintf(w, "partner %d: %s, %s pending\n", o.PartnerID, what, deliveries)
 		case o.Deliveries > 0:
-			cli.Fprintf(w, "partner %d: %s continues as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command,
-				o.Deliveries)
+			cli.Fprintf(w, "partner %d: %s continues as command %d, %s pending so far\n", o.PartnerID, what, o.Command,
+				deliveries)
 		default:
 			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` "+
 				"shows whether one runs)\n", o.PartnerID, what, o.Command)
@@ -188,7 +189,7 @@ func nothingFollows(ctx context.Context, q *db.Queries, id []byte) error {
 		return errors.New("no referral was read yet: dispatch makes deliveries from the first log that it reads, so there " +
 			"is nothing to change")
 	case err != nil:
-		return fmt.Errorf("read which log deliveries are made of: %w", err)
+		return fmt.Errorf("read from which log deliveries are made: %w", err)
 	}
 	return fmt.Errorf("all deliveries are made from the log %x already: there is nothing to change", id)
 }

@@ -26,8 +26,8 @@ import (
 
 type webhookDeadCmd struct {
 	List  deadListCmd  `cmd:"" help:"List the referral records that could not become a delivery, newest first."`
-	Show  deadShowCmd  `cmd:"" help:"Show one of them and its content."`
-	Retry deadRetryCmd `cmd:"" help:"Have a dispatcher process them again, for example after an upgrade."`
+	Show  deadShowCmd  `cmd:"" help:"Show a referral record that could not become a delivery, with its content."`
+	Retry deadRetryCmd `cmd:"" help:"Have a dispatcher process such records again, for example after an upgrade."`
 }
 
 // deadRow is a record that could not become a delivery.
@@ -167,7 +167,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		result := map[string]any{"asked": len(requested), "resolved": found.Resolved, "refused": still,
 			"waiting": found.Waiting}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
-			cli.Fprintf(w, "%s: deliveries now: %d; still not (`navlog webhook dead list` says why): %d; waiting for a "+
+			cli.Fprintf(w, "%s: became deliveries: %d; did not (`navlog webhook dead list` has the reasons): %d; waiting for a "+
 				"running dispatcher: %d\n",
 				printable.Count(len(requested), "record"), found.Resolved, still, found.Waiting)
 		})

@@ -260,7 +260,7 @@ func (d *doubts) weigh(err error, endpoints int) error {
 		return err
 	}
 	return rpc.Refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs "+
-		"of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof "+
+		"of block %d: add an archive node to chain.rpc (if the chain's blooms do not cover all logs, set chain.proof "+
 		"to none); nothing of this block was appended",
 		unproven, d.count, unproven.Block)
 }

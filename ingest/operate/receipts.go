@@ -83,27 +83,29 @@ func (r *ReceiptsReport) Err() error {
 	if r.Wrong == 0 {
 		return nil
 	}
-	return fmt.Errorf("not in the log as the chain has them: %d of %s", r.Wrong, printable.Count(r.Chosen, "block"))
+	return fmt.Errorf("%d of %s in the log differ from the chain", r.Wrong, printable.Count(r.Chosen, "block"))
 }
 
 // String returns the report as text for operators.
 func (r *ReceiptsReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "chain %d up to the final block %d: %s logs of the vaults, chosen: %d\n",
-		r.ChainID, r.FinalBlock, printable.Count(r.Blocks, "block has", "blocks have"), r.Chosen)
+	fmt.Fprintf(&b, "chain %d has %s up to the final block %d; compared: %d\n",
+		r.ChainID, printable.Count(r.Blocks, "block with logs of the vaults", "blocks with logs of the vaults"),
+		r.FinalBlock, r.Chosen)
 	fmt.Fprintf(&b, "proven by their receipts: %s with %s\n", printable.Count(r.Proven, "block"),
 		printable.Count(r.Logs, "log"))
 	switch {
 	case r.Anchor != nil:
-		fmt.Fprintf(&b, "in the chain below block %d (%s): %s; compare that hash with a source that you trust\n",
-			r.Anchor.Number, r.Anchor.Hash, printable.Count(r.Confirmed, "block"))
+		fmt.Fprintf(&b, "hash confirmed by the parent hashes below block %d (%s): %s; compare that hash with a source "+
+			"that you trust\n", r.Anchor.Number, r.Anchor.Hash, printable.Count(r.Confirmed, "block"))
 	case r.Confirmed > 0:
-		fmt.Fprintf(&b, "with the hash that a second endpoint has: %s\n", printable.Count(r.Confirmed, "block"))
+		fmt.Fprintf(&b, "hash confirmed by a second endpoint: %s\n", printable.Count(r.Confirmed, "block"))
 	case r.Proven > 0:
-		fmt.Fprintln(&b, "whose hashes have no second source: add a second endpoint to chain.rpc, or use --headers")
+		fmt.Fprintln(&b, "no second source confirms the hashes of these blocks: add a second endpoint to chain.rpc, or "+
+			"use --headers")
 	}
 	if r.Unprovable > 0 {
-		fmt.Fprintf(&b, "that cannot be proven: %s\n", printable.Count(r.Unprovable, "block"))
+		fmt.Fprintf(&b, "cannot be proven: %s\n", printable.Count(r.Unprovable, "block"))
 	}
 	if r.Wrong > 0 {
 		fmt.Fprintf(&b, "WRONG: %s\n", printable.Count(r.Wrong, "block"))
@@ -237,8 +239,8 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 }
 
 // block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
-// wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is tried
-// again.
+// wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is
+// proven again later.
 func (p *receiptsProof) block(ctx context.Context, b *held, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {

@@ -165,7 +165,7 @@ func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%w, after %d bytes", errTruncated, body.Len())
 	case err != nil:
-		return nil, fmt.Errorf("read the answer, after %d bytes: %w", body.Len(), err)
+		return nil, fmt.Errorf("read the response, after %d bytes: %w", body.Len(), err)
 	}
 	return unpacked(response.Header.Get("Content-Encoding"), body.Bytes(), most)
 }

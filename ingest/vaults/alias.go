@@ -35,7 +35,7 @@ func (r *Registrar) obeyAlias(ctx context.Context, c Command) (o Outcome, ended 
 	case have == nil:
 		return refused("the log of chain %d has no vault %s", r.writer.ChainID, c.Vault), true, nil
 	case have.Removed:
-		return refused("vault %s was removed: bring it back with `navlog vault restore`", c.Vault), true, nil
+		return refused("vault %s was removed: restore it with `navlog vault restore`", c.Vault), true, nil
 	case c.Kind == registry.SendEarlier:
 		n, ended, err := r.writer.SendEarlier(ctx, c.Vault, a.Partner)
 		return done("%d referrals of vault %s were written for partner %d: dispatch sends those that it has not sent before",

@@ -205,7 +205,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
 	}
 	if err != nil && calls && able && ctx.Err() == nil && !errors.Is(err, writer.ErrCommit) && r.fails(c) {
-		o, err = refused("the nodes failed in %d attempts: %v; give the command again once they answer", attemptsEnough, err),
+		o, err = refused("the nodes failed in %d attempts: %v; run the command again when they respond", attemptsEnough, err),
 			nil
 	}
 	if err == nil && ended {
@@ -272,7 +272,7 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 	case v.Address != c.Vault:
 		return refused("the command is about vault %s and describes vault %s", c.Vault, v.Address), nil
 	case have != nil && have.Removed:
-		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.Address), nil
+		return refused("vault %s was removed: restore it with `navlog vault restore`", v.Address), nil
 	case have != nil && !sameSources(v.Sources, r.sourcesOf(v.Address)):
 		return refused("vault %s is in the log with other sources", v.Address), nil
 	case have != nil && !r.changed(v):

@@ -173,7 +173,7 @@ func mappingFaults(all []Config) (faults []error) {
 		for j, other := range specs {
 			if a := overlap(s.Sources, other.Sources); a != nil {
 				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic "+
-					"tells their logs apart", j, i, a))
+					"distinguishes their logs", j, i, a))
 			}
 		}
 		specs = append(specs, s)

@@ -126,7 +126,7 @@ func (r *Registrar) Watch() {
 	}
 	for _, v := range r.Set {
 		if have := r.writer.State.CoverageOf(v.Address); have != nil && have.Removed {
-			warn(v.Address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back "+
+			warn(v.Address, "it was removed, and is still in chain.vaults of ingest: remove it there, or restore it "+
 				"with `navlog vault restore`")
 			continue
 		} else if have != nil && !sameSources(v.Spec.Sources, r.sourcesOf(v.Address)) {
@@ -163,11 +163,11 @@ func (r *Registrar) Watch() {
 func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did bool, err error) {
 	switch vaults := r.selected; {
 	case len(vaults) == 0:
-		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with " +
+		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or restore one with " +
 			"`navlog vault restore`")
 	case len(vaults) > Max:
 		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log "+
-			"stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults",
+			"stay until they are removed, so remove some with `navlog vault remove`, or remove the new ones from chain.vaults",
 			len(vaults), Max)
 	}
 	if len(r.stale) == 0 {
@@ -230,7 +230,7 @@ func (r *Registrar) apart(v vault) error {
 			continue
 		}
 		if a := overlap(ours, r.sourcesOf(other.Address)); a != nil {
-			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of "+
+			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic distinguishes their logs: give one of "+
 				"them a topic filter", other.Address, v.Address, a)
 		}
 	}
@@ -337,7 +337,7 @@ func label(q *questions, of common.Address, method string) string {
 }
 
 // ask calls a view function without arguments. It names the block by its hash: "latest" may be below the block that
-// created the contract, at one of several backends behind a URL, and an empty output would then be believed for ever.
+// created the contract, at one of several backends behind a URL, and an empty output would then be accepted for ever.
 func ask[T any](q *questions, v view) (answer T, err error) {
 	parsed := contracts.VaultABI()
 	data, err := parsed.Pack(v.method)

@@ -511,7 +511,7 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 		var page []request
 		err := c.view(ctx, address, &page, "requests", big.NewInt(int64(first)), big.NewInt(requestPage))
 		if err != nil {
-			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
+			return c.atHead(ctx, check, fmt.Errorf("call vault %s for its requests from %d on: %w", address, first, err))
 		}
 		if want := min(requestPage, len(v.queue)-first); len(page) != want {
 			check.Difference = fmt.Sprintf("requests %d and on: the chain returns %d, but the log has %d", first, len(page),

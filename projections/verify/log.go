@@ -107,7 +107,7 @@ func hexes(vaults, without []common.Address) (out []string) {
 
 // againstLog compares events with the log's fingerprints, and row by row the first thousand seqs that differ.
 func (v *verifier) againstLog(ctx context.Context) error {
-	check := Check{Name: "events: all that the log says"}
+	check := Check{Name: "events: all effects of the log"}
 	found, err := v.printsOf(v.options.Progress.Asked(ctx, check.Name))
 	if err != nil {
 		return err

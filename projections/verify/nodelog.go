@@ -65,7 +65,7 @@ func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([
 	for i, raw := range items {
 		l, err := chainproof.Exactly[nodeLog](raw)
 		if err != nil {
-			return nil, fmt.Errorf("log %d of the answer cannot be read: %w", i, err)
+			return nil, fmt.Errorf("log %d of the response cannot be read: %w", i, err)
 		}
 		if l.Removed != nil && *l.Removed {
 			continue // it is no longer in a block of the node's chain

@@ -248,16 +248,16 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	rounds := [][]fault{
 		{{"doubled row", "events", "INSERT INTO events SELECT * FROM events WHERE seq = 3", "", ""}},
 		{{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1",
-			"events: all that the log says", "but the log gives"}},
-		{{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says",
+			"events: all effects of the log", "but the log gives"}},
+		{{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all effects of the log",
 			"but the log gives"}},
 		{{"lost last row", "events", "ALTER TABLE events DELETE WHERE seq = (SELECT max(seq) FROM events)",
-			"events: all that the log says", "the table lacks"}},
+			"events: all effects of the log", "the table lacks"}},
 		{{"lost retraction", "events", "ALTER TABLE events DELETE WHERE effect = 'deposit' AND sign = -1",
-			"events: all that the log says", "but the log gives"}},
+			"events: all effects of the log", "but the log gives"}},
 		{{"row of another seq", "events",
 			"INSERT INTO events SELECT * REPLACE (1 AS seq) FROM events WHERE effect = 'deposit' LIMIT 1",
-			"events: all that the log says", "the table has"}},
+			"events: all effects of the log", "the table has"}},
 		{{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "", ""}},
 		{{"another effect", "events", "INSERT INTO events SELECT * REPLACE (1 AS sub) FROM events WHERE seq = 5", "", ""}},
 		{{"block time", "events", "ALTER TABLE events UPDATE ts = ts + 1 WHERE record = 'block'", "", ""}},
@@ -354,7 +354,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	for _, wants := range rounds {
 		c := wants[0]
 		if c.check == "" {
-			wants[0].check, wants[0].words = "events: all that the log says", "the table has"
+			wants[0].check, wants[0].words = "events: all effects of the log", "the table has"
 		}
 		t.Run(c.table+"/"+c.name, func(t *testing.T) {
 			g.restores(t, c.table)
@@ -427,7 +427,7 @@ func TestLongLog(t *testing.T) {
 	var first uint64
 	must(t, w.conn.QueryRow(t.Context(),
 		"SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit'").Scan(&first))
-	if c := check(t, r.Checks, "events: all that the log says"); c.Compared != first-1 ||
+	if c := check(t, r.Checks, "events: all effects of the log"); c.Compared != first-1 ||
 		!strings.Contains(c.Difference, "but the log gives") {
 		t.Errorf("%d records before the difference, got\n%s", first-1, r)
 	}
@@ -480,7 +480,7 @@ func TestSkippedRecords(t *testing.T) {
 		t.Errorf("a generation without a vault and one with it:\n%s", p)
 	}
 	g.change(t, fmt.Sprintf("ALTER TABLE events UPDATE passed = 1 WHERE seq = %d", derived)) // a block above all others
-	wantError(t, g.compared(t, s.Records).Err(), "events: all that the log says")
+	wantError(t, g.compared(t, s.Records).Err(), "events: all effects of the log")
 	g.change(t, fmt.Sprintf("ALTER TABLE events UPDATE passed = 0 WHERE seq = %d", derived))
 	g.change(t, "INSERT INTO lists (sign, list, owner, kind, vault) SELECT 1, 'vault_events', vault, 'valuation', "+
 		"vault FROM events WHERE passed AND event = 'NavUpdated' LIMIT 1")

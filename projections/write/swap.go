@@ -25,7 +25,7 @@ const cursorAge = 10 * time.Second
 const insertTimeout = 30 * time.Second
 
 // errGivenUp means that a batch could not be inserted while its cursor was fresh.
-var errGivenUp = errors.New("given up: the cursor that the insert follows is older than 10 s")
+var errGivenUp = errors.New("insert abandoned: the cursor that it follows is older than 10 s")
 
 // fencedError means that another writer has moved the cursor.
 type fencedError struct {

@@ -201,7 +201,7 @@ func TestStillRunning(t *testing.T) {
 			case err := <-late:
 				must(t, err)
 			case <-time.After(patience):
-				t.Fatal("the writer went on without the late insert")
+				t.Fatal("the writer continued without the late insert")
 			}
 			if sent, ok := all.conn.inserts[slow], all.counts.of(slow, "ok"); sent != ok {
 				t.Errorf("%d inserts for %d batches", sent, ok)
@@ -344,7 +344,7 @@ func TestGivenUp(t *testing.T) {
 				}
 			}
 			if n := counts.of("events", "given_up"); n != 1 {
-				t.Errorf("%v given up, want 1", n)
+				t.Errorf("%v abandoned, want 1", n)
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func BuiltIn() (Texts, error) {
 type UnknownMapping struct{ Vault, Preset, Hash string }
 
 func (e *UnknownMapping) Error() string {
-	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of "+
+	return fmt.Sprintf("the logs of vault %s are decoded with the mapping %q with the hash %s, which is not a preset of "+
 		"this version of navlog", e.Vault, e.Preset, e.Hash)
 }
 

@@ -288,7 +288,7 @@ func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	} else if limited.Err() != nil {
-		err = fmt.Errorf("no answer within %s", kafkaPatience)
+		err = fmt.Errorf("no response within %s", kafkaPatience)
 	}
 	if err != nil {
 		err = fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
@@ -307,7 +307,7 @@ func NewestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
-		return nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s",
+		return nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no response within %s",
 			chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
 	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
 		return nil, nil, err

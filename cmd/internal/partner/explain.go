@@ -25,17 +25,17 @@ import (
 // API's sum.
 
 type Explain struct {
-	User       explainUserCmd       `cmd:"" help:"Of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
-	Vault      explainVaultCmd      `cmd:"" help:"Of a vault: navPerShare, totalAssets, totalSupply, userCount, pendingWithdrawals."`
-	Settlement explainSettlementCmd `cmd:"" help:"Of a vault's settlement: depositsToSweep/count, withdrawalsToFund/totalAmount, ..."`
-	Partner    explainPartnerCmd    `cmd:"" help:"Of the key's partner: totalVolume, totalDeposits, uniqueUsers, byVault/VAULT/totalVolume, ..."`
+	User       explainUserCmd       `cmd:"" help:"Explain a number of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
+	Vault      explainVaultCmd      `cmd:"" help:"Explain a number of a vault: navPerShare, totalAssets, totalSupply, userCount, pendingWithdrawals."`
+	Settlement explainSettlementCmd `cmd:"" help:"Explain a number of a vault's settlement: depositsToSweep/count, withdrawalsToFund/totalAmount, ..."`
+	Partner    explainPartnerCmd    `cmd:"" help:"Explain a number of the partner that the key belongs to: totalVolume, totalDeposits, uniqueUsers, byVault/VAULT/totalVolume, ..."`
 }
 
 // explainFlags are shared by the explain commands.
 type explainFlags struct {
 	cli.Flags
 	URL       string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Address of the API (${default}). No configuration is needed."`
-	AsOf      *int64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
+	AsOf      *int64 `name:"as-of" placeholder:"BLOCK" help:"Explain the number as of this block (default: the newest one)."`
 	Retracted bool   `help:"Show retracted logs too."`
 	Proof     bool   `help:"Prove each log from the hash of its block, and its change of the number from the log itself; the API needs http.proofRpc."`
 	RPCFile   string `name:"rpc-file" type:"path" placeholder:"FILE" help:"With --proof: compare the hashes of the blocks with those of your own node. The file contains its URL; the default is NAVLOG_EXPLAIN_RPC."`

@@ -390,7 +390,7 @@ func (v *verified) write(w io.Writer, totals []total) {
 	for _, reason := range v.Unproven {
 		cli.Fprintf(w, "not proven\t%s\n", reason)
 	}
-	cli.Fprintf(w, "\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
+	cli.Fprintf(w, "\nchain\t%d\npartner\t%d\ntime range\t%s to %s\nas of\tblock %s, %s\nevents\t%d\n",
 		v.ChainID, v.PartnerID, v.From, v.To, v.Block.Number, v.Block.Hash, v.Events)
 	trust := "an unknown key"
 	switch {

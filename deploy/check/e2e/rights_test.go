@@ -128,7 +128,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		said, err := c.run(service, strings.Fields(rest)...)
 		user := strings.TrimPrefix(c.services[service].Environment["NAVLOG_KAFKA_SASL_USER"], "navlog_")
 		if rest == "doctor" { // it may have other problems to report
-			if !strings.Contains(said, fmt.Sprintf("User:navlog_%s may do what %s does", user, user)) ||
+			if !strings.Contains(said, fmt.Sprintf("User:navlog_%s has the rights of %s", user, user)) ||
 				strings.Contains(said, "FAIL     Kafka") {
 				t.Errorf("%s: %s", command, said)
 			}
@@ -208,7 +208,7 @@ func (c *composed) withoutARight(chainID uint64) {
 	})
 	if said, err := c.run("operate", "doctor", "--kafka-user", "ingest"); err == nil ||
 		!strings.Contains(said, "which ingest needs") {
-		t.Errorf("the operator may do what ingest does: %s", said)
+		t.Errorf("the operator has the rights of ingest: %s", said)
 	}
 	if said, err := c.run("operate", "log", "tail", "-n", "1"); err == nil ||
 		!strings.Contains(said, "`navlog doctor` says what this user of Kafka lacks") {
@@ -317,7 +317,7 @@ func (c *composed) start(service string) {
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", service, p.Said())
+			t.Logf("%s said:\n%s", service, p.Output())
 		}
 	})
 }

@@ -137,7 +137,7 @@ func TestReplicas(t *testing.T) {
 	must(t, err)
 	began := time.Now()
 	err = w.Write(t.Context(), w.Encode(batch(t)))
-	if code(err) != 285 || !strings.Contains(err.Error(), "given up") || time.Since(began) > 30*time.Second {
+	if code(err) != 285 || !strings.Contains(err.Error(), "insert abandoned") || time.Since(began) > 30*time.Second {
 		t.Errorf("after %s a writer without a quorum ends with %v", time.Since(began), err)
 	}
 	if at, err := readmodel.ReadPosition(t.Context(), c, database); at.Seq != 0 || !at.Found || err != nil {
