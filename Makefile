@@ -13,12 +13,12 @@ SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # Whole systems that run for minutes.
-STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
+SYSTEMS := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
 # Drills of a whole installation, which need a machine to themselves: every night, not in CI.
 DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances ./deploy/check/replicas ./deploy/check/soak
 # The longest packages come first, so that none of them runs on its own at the end. Many tests wait (those of
 # ingest use two cores for 75 of 134 s), so one more package than cores runs at a time, with two tests per core.
-PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) $(DRILLS) | sort))
+PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(SYSTEMS) $(DRILLS) | sort))
 AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $$(nproc))))
 # Test binaries are run, not debugged: without debug tables a build takes two thirds of the time. make lint vets.
 QUICKLY := -ldflags=-w -vet=off
@@ -107,22 +107,22 @@ test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t|sequential\(t|withoutDetector\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
-# The packages beside STORIES whose long tests run.
+# The packages beside SYSTEMS whose long tests run.
 IN_FULL ?= $(LONG_PACKAGES)
 .PHONY: test-long
 test-long: engines kafka samples $(TOOLS)/gotestsum ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) \
-		$(firstword $(STORIES)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(STORIES) \
+		$(firstword $(SYSTEMS)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(SYSTEMS) \
 		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} FILENAME ~ /deploy.check/ || /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' \
-			$(LONG) $(wildcard $(addsuffix /*_test.go,$(STORIES))) | sort -u | paste -sd '|'))$$"
+			$(LONG) $(wildcard $(addsuffix /*_test.go,$(SYSTEMS))) | sort -u | paste -sd '|'))$$"
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
 # found nothing for a long time; RACE=./... runs all of them. Those that take longest come first.
 RACE ?= ./ingest ./query ./dispatch ./projections ./projections/write ./ingest/rpc ./query/ask ./query/serve ./query/state ./ingest/writer ./query/access ./query/health ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
-beside-race: # the packages that neither race nor stories runs: first the two that take longest, then those with long tests
-	@go list ./query/oracle ./projections/verify $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(STORIES) $(DRILLS)) | awk '!seen[$$0]++'
+beside-race: # the packages that neither race nor systems runs: first the two that take longest, then those with long tests
+	@go list ./query/oracle ./projections/verify $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(SYSTEMS) $(DRILLS)) | awk '!seen[$$0]++'
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race $(SHORT) -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(RACE)

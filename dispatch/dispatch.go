@@ -44,7 +44,7 @@ type Dispatch struct {
 
 	mu       sync.Mutex
 	lanes    map[int64]*lane.Lane
-	yielded  map[int64]time.Time // partners given away, and until when this dispatcher leaves them to others
+	released map[int64]time.Time // partners that were released, and until when this dispatcher does not take them
 	stopping bool
 	running  sync.WaitGroup // of lanes
 }
@@ -58,7 +58,7 @@ func New(
 	d := &Dispatch{
 		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, metrics: newMetrics(reg), log: log,
 		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer},
-		health: newHealth(log), lanes: map[int64]*lane.Lane{}, yielded: map[int64]time.Time{},
+		health: newHealth(log), lanes: map[int64]*lane.Lane{}, released: map[int64]time.Time{},
 	}
 	leases := func(kind string) *registry.Leases {
 		period := time.Duration(c.LeaseSeconds) * time.Second
@@ -151,7 +151,7 @@ func (d *Dispatch) wake(partner int64) {
 	}
 	l, ok := d.lanes[partner]
 	if !ok {
-		if d.givenAway(partner) {
+		if d.wasReleased(partner) {
 			return
 		}
 		l = lane.New(d.shared, partner)
@@ -193,12 +193,12 @@ func (d *Dispatch) retire(l *lane.Lane, ended bool) bool {
 }
 
 // endpoint returns a partner's endpoint to its lane. If the secret cannot be opened
-// here, the partner is given away, since another dispatcher may have the key.
+// here, the partner is released, because another dispatcher may have the key.
 func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
 	e, known, err := d.endpoints.get(ctx, partner)
 	if errors.Is(err, errWrongKey) || errors.Is(err, errSealed) {
 		if l, ok := d.lane(partner); ok {
-			d.giveAway(l)
+			d.release(l)
 		}
 	}
 	return e, known, err

@@ -111,22 +111,22 @@ func TestIdleLaneThatIsWokenRunsOn(t *testing.T) {
 	}
 }
 
-// A partner that was given away is left to the other dispatchers for only one lease period, since they may be gone.
+// A partner that was released is left to the other dispatchers for only one lease period, since they may be gone.
 func TestGivenAwayForTheTimeOfALease(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	l := f.lane7(d)
-	d.giveAway(l)
+	d.release(l)
 	d.retire(l, true)
 	d.wake(7)
-	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) ||
+	if until := d.released[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) ||
 		until.After(time.Now().Add(d.shared.Leases.Period)) {
 		t.Errorf("%d lanes, and the partner is left to others until %s", len(d.allLanes()), until)
 	}
-	d.yielded[7] = time.Now().Add(-time.Millisecond)
+	d.released[7] = time.Now().Add(-time.Millisecond)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.givenAway(7) || len(d.yielded) != 0 {
-		t.Errorf("still given away: %v", d.yielded)
+	if d.wasReleased(7) || len(d.released) != 0 {
+		t.Errorf("still released: %v", d.released)
 	}
 }

@@ -17,11 +17,11 @@ import (
 // for three intervals.
 const announceInterval = time.Second
 
-// rebalance gives partners away while this dispatcher has more than its share of them: all leases, divided by the
+// rebalance releases partners while this dispatcher has more than its share of them: all leases, divided by the
 // number of running dispatchers that have one of its keys. Dispatchers that cannot open its partners' secrets do not
-// count, since they would give the partners back; one that can open no secret removes itself from the list. A lane that
-// is given away finishes its POSTs and drops its lease, and another dispatcher finds the partner at its next scan. One
-// partner more than the share is tolerated, so that partners do not move back and forth.
+// count, because they would release the partners again; one that can open no secret removes itself from the list. A
+// lane that is released finishes its POSTs and drops its lease, and another dispatcher finds the partner at its next
+// scan. One partner more than the share is tolerated, so that partners do not move back and forth.
 func (d *Dispatch) rebalance(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -48,7 +48,7 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() || l.Yielded() })
 	slices.SortFunc(lanes, func(a, b *lane.Lane) int { return cmp.Compare(b.Partner(), a.Partner()) })
 	for _, l := range lanes[:max(0, len(lanes)-part)] {
-		d.giveAway(l)
+		d.release(l)
 	}
 }
 
@@ -74,19 +74,19 @@ func clockFault(before, after, theirs time.Time) error {
 	return nil
 }
 
-// giveAway ends a lane and leaves its partner to the other dispatchers for a while.
-func (d *Dispatch) giveAway(l *lane.Lane) {
+// release ends a lane, and does not take its partner again for a while, so that another dispatcher can.
+func (d *Dispatch) release(l *lane.Lane) {
 	d.mu.Lock()
-	d.yielded[l.Partner()] = time.Now().Add(d.shared.Leases.Period)
+	d.released[l.Partner()] = time.Now().Add(d.shared.Leases.Period)
 	d.mu.Unlock()
 	l.Yield()
 }
 
-// givenAway reports whether a partner was given away recently, and is left to the other dispatchers. d.mu is held.
-func (d *Dispatch) givenAway(partner int64) bool {
-	until, ok := d.yielded[partner]
+// wasReleased reports whether a partner was released recently, and is left to the other dispatchers. d.mu is held.
+func (d *Dispatch) wasReleased(partner int64) bool {
+	until, ok := d.released[partner]
 	if ok && time.Now().After(until) {
-		delete(d.yielded, partner)
+		delete(d.released, partner)
 		return false
 	}
 	return ok

@@ -170,7 +170,7 @@ func TestWrongClockIsAFault(t *testing.T) {
 		t.Errorf("with a wrong clock: %v", err)
 	}
 	if !l.Leased() || l.Yielded() {
-		t.Error("the partner is given away")
+		t.Error("the partner is released")
 	}
 	f.postgresClock("0")
 	d.rebalance(t.Context())

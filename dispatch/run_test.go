@@ -146,8 +146,8 @@ func TestApacheKafka(t *testing.T) {
 	}
 }
 
-// During a key rotation one dispatcher has one key and the next has both: the first gives
-// away the partner whose current or next secret it cannot open, and keeps the other.
+// During a key rotation one dispatcher has one key and the next has both: the first
+// releases the partner whose current or next secret it cannot open, and keeps the other.
 func TestSecretThatAnotherCanOpen(t *testing.T) {
 	for _, column := range []string{"secret", "next_secret"} {
 		t.Run(column, func(t *testing.T) {

@@ -228,8 +228,8 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r.must(schedule.Once(r.ctx))
 	for _, c := range s.writer.State.Covered {
 		c.Prove(schedule.Proven(c.Address))
-		if c.Believed <= s.writer.State.Final || c.Proven != s.writer.State.Final {
-			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.Address, c.Believed,
+		if c.Unproven <= s.writer.State.Final || c.Proven != s.writer.State.Final {
+			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.Address, c.Unproven,
 				c.Proven, s.writer.State.Final)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // The histories of the tests are those of deploy/testkit/histories, under short names.
 type (
 	script  = histories.Script
-	emitted = histories.Said
+	emitted = histories.Emitted
 )
 
 var (

@@ -151,7 +151,7 @@ func (u *up) start(ctx context.Context) error {
 	}
 	for _, play := range u.plays {
 		if !u.cmd.NoScenario {
-			u.services.Start(ctx, "story of "+play.Preset, func(ctx context.Context) error {
+			u.services.Start(ctx, "scenario of "+play.Preset, func(ctx context.Context) error {
 				return play.Run(ctx, u.cmd.Interval, u.log.With("program", "scenario"))
 			})
 		}

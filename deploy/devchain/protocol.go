@@ -44,7 +44,7 @@ var dollar = Currency{Address: common.BigToAddress(big.NewInt(840)), Symbol: "US
 var protocols = map[string]struct {
 	contract, name, symbol string
 	turns                  []turn
-	// prologue lists the turns with which a story begins, all of one user: those that are rarely drawn.
+	// prologue lists the turns with which a scenario begins, all of one user: those that are rarely drawn.
 	prologue []int
 }{
 	"erc4626": {"PlainVault", "Plain Dollar Vault", "vPLAIN", plainTurns, nil},
@@ -69,7 +69,7 @@ type Play struct {
 	chain *chain
 	rng   *rand.Rand
 	users []account
-	// manager deployed the contracts. It and the users belong to this vault only: other stories on the chain have their
+	// manager deployed the contracts. It and the users belong to this vault only: other scenarios on the chain have their
 	// own.
 	manager account
 	// at holds the contracts by name.
@@ -152,7 +152,7 @@ var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller
 // Close closes the connection to the chain.
 func (p *Play) Close() { p.chain.Close() }
 
-// setUp deploys the contracts, and gives all users the assets and allowances that the story needs.
+// setUp deploys the contracts, and gives all users the assets and allowances that the scenario needs.
 func (p *Play) setUp(ctx context.Context) error {
 	of := protocols[p.Preset]
 	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol,

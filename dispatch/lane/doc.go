@@ -20,7 +20,7 @@
 //	 │        └────────────────────────────── else ◀──────────────────────────────┤
 //	 │                                                                            │
 //	 └─ another dispatcher has the lease ──▶ end             idle for long ───────┤
-//	                                        lease lost, given away, program ends ─┤
+//	                                          lease lost, released, program ends ─┤
 //	                                  Drop ◀── let POSTs in flight finish ◀───────┘
 //
 // The situations, of which plan takes the first that applies:

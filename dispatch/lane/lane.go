@@ -76,7 +76,7 @@ func New(s *Shared, partner int64) *Lane {
 func (l *Lane) Partner() int64 { return l.partner }
 
 // Run sends until the lane has been idle for a while, and returns false; it may be run
-// again. If the lane must end, because its lease is lost, its partner is given away or
+// again. If the lane must end, because its lease is lost, its partner is released or
 // ctx ends, Run lets the POSTs in flight finish and returns true.
 func (l *Lane) Run(ctx context.Context) (ended bool) {
 	timer := time.NewTimer(0)

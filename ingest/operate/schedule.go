@@ -97,7 +97,7 @@ func (p *Schedule) Run(ctx context.Context) {
 	}
 }
 
-// warn shows why a block is not proven: a run ended or waits; empty once nothing prevents it.
+// warn sets the warning of the status: why a run failed or waits. An empty text removes it.
 func (p *Schedule) warn(why string) {
 	p.status.Note(func(st *status.Status) { st.ReceiptsWarning = why })
 }
@@ -174,8 +174,8 @@ func (p *Schedule) begin() *receiptsRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.known() {
-		u := unproven{c.Address, c.ProvenTo(), min(c.Believed, p.final)}
-		if !c.Removed && c.Proven < c.Believed && u.proven < u.to {
+		u := unproven{c.Address, c.ProvenTo(), min(c.Unproven, p.final)}
+		if !c.Removed && c.Proven < c.Unproven && u.proven < u.to {
 			r.left = append(r.left, u)
 		}
 	}

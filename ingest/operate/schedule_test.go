@@ -22,7 +22,7 @@ func newSchedule() *Schedule {
 func stateOf(final uint64, proven ...uint64) *writer.State {
 	s := &writer.State{Final: final}
 	for i, p := range proven {
-		s.Covered = append(s.Covered, writer.Coverage{Address: vaults[i], Start: 1, To: 90, Proven: p, Believed: 90})
+		s.Covered = append(s.Covered, writer.Coverage{Address: vaults[i], Start: 1, To: 90, Proven: p, Unproven: 90})
 	}
 	return s
 }

@@ -42,9 +42,9 @@ type Coverage struct {
 	Start   uint64
 	To      uint64 // the last block that is in the log; start-1 before the first
 	Name    string // the configured display name in its newest record, empty for the contract's own
-	// Believed is the last block whose logs were accepted unproven. Proven is the last block up to which such logs have
+	// Unproven is the last block whose logs were accepted unproven. Proven is the last block up to which such logs have
 	// since been proven by their receipts; in the cursor of an earlier version, compared with headers. 0 for none.
-	Believed, Proven uint64
+	Unproven, Proven uint64
 	// SampledFrom is the first block from which NAV is sampled, if earlier blocks were read without samples or no
 	// endpoint had their state; 0 if no sample is missing.
 	SampledFrom uint64
@@ -60,7 +60,7 @@ type Coverage struct {
 // ProvenTo returns the last block up to which the vault's logs were compared with the headers of their blocks, or
 // proven by their receipts.
 func (c Coverage) ProvenTo() uint64 {
-	if c.Proven >= c.Believed {
+	if c.Proven >= c.Unproven {
 		return c.To
 	}
 	return max(c.Proven, c.Start-1)
@@ -69,17 +69,17 @@ func (c Coverage) ProvenTo() uint64 {
 // acceptUnproven notes that the logs of blocks above have, up to number, were accepted without a proof. Blocks below
 // them that were proven stay proven.
 func (c *Coverage) acceptUnproven(have, number uint64) {
-	if number <= c.Believed {
+	if number <= c.Unproven {
 		return
 	}
-	if c.Proven >= c.Believed {
+	if c.Proven >= c.Unproven {
 		c.Proven = have
 	}
-	c.Believed = number
+	c.Unproven = number
 }
 
 // Prove notes that blocks that were accepted without a proof have been proven since, up to number.
-func (c *Coverage) Prove(number uint64) { c.Proven = max(c.Proven, min(number, c.Believed)) }
+func (c *Coverage) Prove(number uint64) { c.Proven = max(c.Proven, min(number, c.Unproven)) }
 
 // CoverageOf returns the coverage of a vault, which the caller may not change; nil if the log does not have the vault.
 func (s *State) CoverageOf(address common.Address) *Coverage {
@@ -165,7 +165,7 @@ func (s *State) apply(c *Change, confirmations uint64) []referral {
 			}
 			moved.Introduced = nil
 		}
-		moved.Believed, moved.Proven = min(moved.Believed, moved.To), min(moved.Proven, moved.To)
+		moved.Unproven, moved.Proven = min(moved.Unproven, moved.To), min(moved.Proven, moved.To)
 		if have := s.CoverageOf(moved.Address); have != nil {
 			*have = moved
 		} else {
@@ -229,7 +229,7 @@ func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 	for _, v := range s.Covered {
 		c.Vaults = append(c.Vaults,
 			&event.Coverage{Address: slices.Clone(v.Address[:]), StartBlock: v.Start, CoveredTo: v.To, ConfiguredName: v.Name,
-				BelievedTo: v.Believed, ProvenTo: v.Proven, Removed: v.Removed, RecordSeq: v.record, RecordOffset: v.offset,
+				BelievedTo: v.Unproven, ProvenTo: v.Proven, Removed: v.Removed, RecordSeq: v.record, RecordOffset: v.offset,
 				SampledFrom: v.SampledFrom})
 	}
 	return c
@@ -248,7 +248,7 @@ func stateOf(c *event.Cursor) *State {
 	for _, v := range c.GetVaults() {
 		s.Covered = append(s.Covered, Coverage{
 			Address: common.Address(v.GetAddress()), Start: v.GetStartBlock(), To: v.GetCoveredTo(), Name: v.GetConfiguredName(),
-			Believed: v.GetBelievedTo(), Proven: v.GetProvenTo(), Removed: v.GetRemoved(),
+			Unproven: v.GetBelievedTo(), Proven: v.GetProvenTo(), Removed: v.GetRemoved(),
 			record: v.GetRecordSeq(), offset: v.GetRecordOffset(), SampledFrom: v.GetSampledFrom(),
 		})
 	}

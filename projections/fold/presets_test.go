@@ -212,8 +212,8 @@ func (w *world) agree() {
 	}
 }
 
-// TestPresets: the lists equal the views of each preset's contracts, after a realistic story and after
-// reorganisations, and they equal their definitions. Every event of the story is known, and none is impossible.
+// TestPresets: the lists equal the views of each preset's contracts, after a realistic scenario and after
+// reorganisations, and they equal their definitions. Every event of the scenario is known, and none is impossible.
 func TestPresets(t *testing.T) {
 	t.Parallel()
 	expected := map[string][]string{
@@ -264,7 +264,7 @@ func TestPresets(t *testing.T) {
 			}
 			for _, event := range events {
 				if w.events[event] == 0 {
-					t.Errorf("the story has no %s, so the test is incomplete", event)
+					t.Errorf("the scenario has no %s, so the test is incomplete", event)
 				}
 			}
 			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), session, "draft", w.seq, 1))

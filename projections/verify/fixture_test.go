@@ -41,7 +41,7 @@ const (
 	patience = 90 * time.Second
 )
 
-type emitted = histories.Said
+type emitted = histories.Emitted
 
 var (
 	vaultA     = histories.VaultAt(1)

@@ -31,7 +31,7 @@ const chainID = 31337
 // patience is how long a test waits for a condition before it fails.
 const patience = wait.Patience
 
-type emitted = histories.Said
+type emitted = histories.Emitted
 
 var (
 	whole          = histories.Whole

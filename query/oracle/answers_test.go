@@ -168,7 +168,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			var a *asked
 			steps := 0
-			s := randomStory(seed, func(s *story) {
+			s := randomScenario(seed, func(s *scenario) {
 				if a == nil {
 					a = startAPI(t, s.Log)
 				} else {
@@ -180,7 +180,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 				}
 			})
 			if !s.hasReorganisation() {
-				t.Fatal("the story has no reorganisation")
+				t.Fatal("the scenario has no reorganisation")
 			}
 			a.compare(newest(t, s.Log), "")
 			for block := uint64(10); block < s.head; block += *stride {

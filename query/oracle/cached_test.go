@@ -22,12 +22,12 @@ var cacheSeed = flag.Uint64("cacheSeed", 1,
 // sparse is a history in which most blocks change little: a few logs of one vault, or none, so that many responses
 // stay valid and some only lapse. Blocks are seconds or days apart.
 type sparse struct {
-	*story
+	*scenario
 	times map[uint64]uint32
 }
 
 func newSparse(seed uint64) *sparse {
-	s := &sparse{newStory(seed), map[uint64]uint32{0: 1_700_000_000}}
+	s := &sparse{newScenario(seed), map[uint64]uint32{0: 1_700_000_000}}
 	s.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1))
 	s.vaults = []common.Address{readtest.VaultA, readtest.VaultB}
 	for range 12 {

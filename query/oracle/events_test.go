@@ -129,9 +129,9 @@ func TestEventsByFilters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := randomStory(3, func(*story) {})
+	s := randomScenario(3, func(*scenario) {})
 	if !s.hasReorganisation() {
-		t.Fatal("the story has no reorganisation")
+		t.Fatal("the scenario has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
 	for pinned, o := range a.twice(s.head - 9) {
@@ -304,11 +304,11 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 
 // TestReorganisations: every reorganisation of a history is listed, at any block.
 func TestReorganisations(t *testing.T) {
-	s := randomStory(3, func(*story) {})
+	s := randomScenario(3, func(*scenario) {})
 	a := startAPI(t, s.Log)
 	o := newest(t, s.Log)
 	if len(o.reorgs) < 3 {
-		t.Fatalf("the story has the reorganisations %v", o.reorgs)
+		t.Fatalf("the scenario has the reorganisations %v", o.reorgs)
 	}
 	a.compareReorganisations(o, "")
 	for block := s.head - 12; block < s.head; block += 3 {

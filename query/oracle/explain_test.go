@@ -129,9 +129,9 @@ func TestExplanationsAddUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := randomStory(3, func(*story) {})
+	s := randomScenario(3, func(*scenario) {})
 	if !s.hasReorganisation() {
-		t.Fatal("the story has no reorganisation")
+		t.Fatal("the scenario has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
 	numbers, events := a.explain(newest(t, s.Log), "", 9)

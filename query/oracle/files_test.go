@@ -70,9 +70,9 @@ func TestFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := randomStory(4, func(*story) {})
+	s := randomScenario(4, func(*scenario) {})
 	if !s.hasReorganisation() {
-		t.Fatal("the story has no reorganisation")
+		t.Fatal("the scenario has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 8 // so that a list takes several reads
@@ -158,9 +158,9 @@ func flat(row any) object {
 // TestFilesOfDeposits: a file is the whole list, at the newest block and at a past one, with and without a time
 // range.
 func TestFilesOfDeposits(t *testing.T) {
-	s := randomStory(4, func(*story) {})
+	s := randomScenario(4, func(*scenario) {})
 	if !s.hasReorganisation() {
-		t.Fatal("the story has no reorganisation")
+		t.Fatal("the scenario has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 8 // so that a list takes several reads
@@ -281,7 +281,7 @@ func (a *asked) abrupt(path string) (body string, ended bool) {
 // TestParquetReadByTheEngine: the engine, a reader other than the library that writes the files, reads the documented
 // types and the same values as in the CSV.
 func TestParquetReadByTheEngine(t *testing.T) {
-	s := randomStory(4, func(*story) {})
+	s := randomScenario(4, func(*scenario) {})
 	a := startAPI(t, s.Log)
 	a.Server.FileRows = 7
 	for path, columns := range map[string]string{

@@ -28,7 +28,7 @@ func (a *asked) walk(o *Oracle, path, pinned string, size int) {
 }
 
 // crowd adds users that deposit, request and claim, many of them with equal sums or none.
-func crowd(s *story, write func()) {
+func crowd(s *scenario, write func()) {
 	var users []common.Address
 	for u := range 30 {
 		a := common.BigToAddress(big.NewInt(int64(u + 1)))
@@ -73,7 +73,7 @@ func TestEveryPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := newStory(5)
+	s := newScenario(5)
 	var a *asked
 	crowd(s, func() {
 		if a == nil {
@@ -108,7 +108,7 @@ func TestCancelledRowsBeforeAPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one query after the other")
 	}
-	s := newStory(6)
+	s := newScenario(6)
 	var a *asked
 	crowd(s, func() {})
 	a = startAPI(t, s.Log)
@@ -319,7 +319,7 @@ func TestTablesAhead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := newStory(7)
+	s := newScenario(7)
 	s.backfill(readtest.VaultA, "Alpha", 1, 20)
 	s.backfill(readtest.VaultB, "Beta", 5, 20)
 	a := startAPI(t, s.Log)

@@ -9,9 +9,9 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// A story makes a random history: backfills of vaults one after another, new blocks at the head, reorganisations
+// A scenario makes a random history: backfills of vaults one after another, new blocks at the head, reorganisations
 // (also back to the previous branch), and logs that a reference vault would never emit.
-type story struct {
+type scenario struct {
 	*readtest.Log
 	random *rand.Rand
 	vaults []common.Address
@@ -23,14 +23,14 @@ var people = []common.Address{readtest.Alice, readtest.Bob, readtest.Carol,
 	common.HexToAddress("0x6666666666666666666666666666666666666666"),
 	common.HexToAddress("0x7777777777777777777777777777777777777777")}
 
-func newStory(seed uint64) *story {
-	return &story{Log: readtest.NewLog(readtest.ChainID), random: rand.New(rand.NewPCG(seed, seed))}
+func newScenario(seed uint64) *scenario {
+	return &scenario{Log: readtest.NewLog(readtest.ChainID), random: rand.New(rand.NewPCG(seed, seed))}
 }
 
-func (s *story) pick(n int) int { return s.random.IntN(n) }
+func (s *scenario) pick(n int) int { return s.random.IntN(n) }
 
 // logs makes a few logs of one vault in a block, given what is live now.
-func (s *story) logs(vault common.Address, block uint64, index *uint32) []readtest.Fact {
+func (s *scenario) logs(vault common.Address, block uint64, index *uint32) []readtest.Fact {
 	var out []readtest.Fact
 	var deposits, requests, swept uint64
 	for _, e := range s.Live(s.Seq(), 1<<62) {
@@ -95,7 +95,7 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 	return out
 }
 
-func (s *story) backfill(vault common.Address, name string, start, to uint64) {
+func (s *scenario) backfill(vault common.Address, name string, start, to uint64) {
 	s.Append(readtest.VaultRecord(vault, name, start))
 	for from := start; from <= to; from += 10 {
 		last := min(from+9, to)
@@ -112,7 +112,7 @@ func (s *story) backfill(vault common.Address, name string, start, to uint64) {
 }
 
 // grow appends one block at the head, as a unit.
-func (s *story) grow() {
+func (s *scenario) grow() {
 	s.head++
 	index := uint32(0)
 	for _, v := range s.vaults {
@@ -124,7 +124,7 @@ func (s *story) grow() {
 }
 
 // reorganise retracts some blocks and appends others, or the same ones again.
-func (s *story) reorganise(depth uint64) {
+func (s *scenario) reorganise(depth uint64) {
 	gone := s.Retract(s.head - depth)
 	if s.pick(3) == 0 {
 		s.Append(gone...)
@@ -139,14 +139,14 @@ func (s *story) reorganise(depth uint64) {
 }
 
 // shorten retracts some blocks and appends one, so that time goes back.
-func (s *story) shorten(depth uint64) {
+func (s *scenario) shorten(depth uint64) {
 	s.Retract(s.head - depth)
 	s.head -= depth
 	s.oneUnit(s.grow)
 }
 
 // oneUnit makes a single unit of what happens appends.
-func (s *story) oneUnit(happens func()) {
+func (s *scenario) oneUnit(happens func()) {
 	from := s.Seq()
 	happens()
 	for i := from; i < s.Seq()-1; i++ {
@@ -154,9 +154,9 @@ func (s *story) oneUnit(happens func()) {
 	}
 }
 
-// randomStory makes a story and calls step with it after each unit.
-func randomStory(seed uint64, step func(*story)) *story {
-	s := newStory(seed)
+// randomScenario makes a scenario and calls step with it after each unit.
+func randomScenario(seed uint64, step func(*scenario)) *scenario {
+	s := newScenario(seed)
 	do := func(happens func()) {
 		happens()
 		step(s)
@@ -182,6 +182,6 @@ func randomStory(seed uint64, step func(*story)) *story {
 }
 
 // hasReorganisation reports whether the log contains a retraction.
-func (s *story) hasReorganisation() bool {
+func (s *scenario) hasReorganisation() bool {
 	return slices.ContainsFunc(s.Entries, func(e readtest.Entry) bool { return e.Retracts != 0 })
 }

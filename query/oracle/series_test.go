@@ -17,10 +17,10 @@ import (
 // monday is the start of a week in Unix seconds.
 const monday = 1_699_833_600
 
-// storyWithTimes makes a story whose blocks are a second to days apart; some are exactly at the start of an hour, a day
-// or a week, and some a second before the previous one.
-func storyWithTimes(seed uint64, step func(*story)) *story {
-	s, times := newStory(seed), map[uint64]uint32{0: 1_700_000_000}
+// scenarioWithTimes makes a scenario whose blocks are a second to days apart; some are exactly at the start of an
+// hour, a day or a week, and some a second before the previous one.
+func scenarioWithTimes(seed uint64, step func(*scenario)) *scenario {
+	s, times := newScenario(seed), map[uint64]uint32{0: 1_700_000_000}
 	s.vaults = []common.Address{readtest.VaultA, readtest.VaultB}
 	grow := func() {
 		s.head++
@@ -92,7 +92,7 @@ func TestSeries(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			var a *asked
 			shown := map[string]int{}
-			compare := func(s *story, pinned string, block uint64) {
+			compare := func(s *scenario, pinned string, block uint64) {
 				o := At(t, s.Log, s.Seq(), block)
 				for _, vault := range o.vaults(t) {
 					for _, interval := range []string{"hour", "day", "week"} {
@@ -117,7 +117,7 @@ func TestSeries(t *testing.T) {
 				}
 			}
 			steps := 0
-			s := storyWithTimes(seed, func(s *story) {
+			s := scenarioWithTimes(seed, func(s *scenario) {
 				if steps++; a == nil {
 					a = startAPI(t, s.Log)
 				} else if steps%writeEvery == 0 {
@@ -137,7 +137,7 @@ func TestSeries(t *testing.T) {
 				compare(s, fmt.Sprintf("asOfBlock=%d", block), block)
 			}
 			if !s.hasReorganisation() || shown["yields"] < 20 || shown["carried"] < 20 {
-				t.Errorf("the story covers too little: %v", shown)
+				t.Errorf("the scenario covers too little: %v", shown)
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func TestSeriesIsTheTotals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	s := newStory(8)
+	s := newScenario(8)
 	crowd(s, func() {})
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(s.Log)

@@ -86,8 +86,8 @@ func (f *follower) next() (e sentEvent, ok bool) {
 	return e, false
 }
 
-// storyOf returns the events that a stream should send for a log, computed from the log only.
-func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []sentEvent) {
+// scenarioOf returns the events that a stream should send for a log, computed from the log only.
+func scenarioOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []sentEvent) {
 	chain := chainOf(l, l.Seq()) // whose vaults have their current names
 	for _, e := range l.Entries {
 		sent := len(out)
@@ -168,7 +168,7 @@ func halves() (first, whole *readtest.Log, middle int) {
 		half++
 	}
 	first = &readtest.Log{ChainID: whole.ChainID, Entries: whole.Entries[:half:half]}
-	return first, whole, len(storyOf(first, 0, nil))
+	return first, whole, len(scenarioOf(first, 0, nil))
 }
 
 // TestStreamOverASwitch: while a stream is open, another generation becomes the served one; the stream continues in
@@ -177,11 +177,11 @@ func TestStreamOverASwitch(t *testing.T) {
 	first, whole, middle := halves()
 	c, g, url := streamed(t, first)
 	f := listen(t, url+"?after=0", "")
-	f.expects(storyOf(first, g.ID, nil))
+	f.expects(scenarioOf(first, g.ID, nil))
 	next := readtest.New(t, enginetest.ClickHouse(t))
 	next.Write(whole)
 	c.Switch(next)
-	f.expects(storyOf(whole, next.ID, nil)[middle:])
+	f.expects(scenarioOf(whole, next.ID, nil)[middle:])
 }
 
 // TestStreamOverARestart: a server that shuts down ends its streams cleanly, and another one continues after the last
@@ -190,15 +190,15 @@ func TestStreamOverARestart(t *testing.T) {
 	first, whole, middle := halves()
 	c, g, url := streamed(t, first)
 	f := listen(t, url+"?after=0", "")
-	story := storyOf(first, g.ID, nil)
-	f.expects(story)
+	scenario := scenarioOf(first, g.ID, nil)
+	f.expects(scenario)
 	c.Server.EndLive()
 	if got, ok := f.next(); ok || f.body.Err() != nil {
 		t.Fatalf("a server that shuts down sends %v, %v", got, f.body.Err())
 	}
 	g.Write(whole)
 	_, url = streamOf(t, g)
-	listen(t, url+"?after=0", story[len(story)-1].id).expects(storyOf(whole, g.ID, nil)[middle:])
+	listen(t, url+"?after=0", scenario[len(scenario)-1].id).expects(scenarioOf(whole, g.ID, nil)[middle:])
 }
 
 // TestStreamThroughAProxy: events pass a proxy at once, and are not compressed even for a client that accepts it.
@@ -212,10 +212,10 @@ func TestStreamThroughAProxy(t *testing.T) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
 	t.Cleanup(func() { c.Server.EndLive(); proxy.Close() })
 	f := listen(t, proxy.URL+"/api/v1/stream?after=0", "")
-	f.expects(storyOf(first, g.ID, nil)) // before more is written
+	f.expects(scenarioOf(first, g.ID, nil)) // before more is written
 	g.Write(whole)
 	c.Look()
-	f.expects(storyOf(whole, g.ID, nil)[middle:])
+	f.expects(scenarioOf(whole, g.ID, nil)[middle:])
 }
 
 // gate is a proxy to an engine that can be shut.
@@ -286,7 +286,7 @@ func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	f := listen(t, url+"?after=0", "")
 	<-way.refused // a query was attempted
 	way.set(false)
-	f.expects(storyOf(l, g.ID, nil))
+	f.expects(scenarioOf(l, g.ID, nil))
 }
 
 // TestStreamSendsTheWholeLog: throughout a history with reorganisations, a client that keeps losing its connection,
@@ -299,7 +299,7 @@ func TestStreamSendsTheWholeLog(t *testing.T) {
 	for seed := uint64(1); seed <= seeds; seed++ {
 		random := rand.New(rand.NewPCG(seed, 4))
 		var whole []*readtest.Log
-		s := randomStory(seed, func(s *story) {
+		s := randomScenario(seed, func(s *scenario) {
 			whole = append(whole, &readtest.Log{ChainID: s.ChainID, Entries: s.Entries[:len(s.Entries):len(s.Entries)]})
 		})
 		c, g, url := streamed(t, whole[0])
@@ -321,7 +321,7 @@ func TestStreamSendsTheWholeLog(t *testing.T) {
 		var readers []*reader
 		for query, keep := range filters {
 			readers = append(readers, &reader{follower: listen(t, url+"?after=0"+query, ""), url: url + "?after=0" + query,
-				want: func(l *readtest.Log) []sentEvent { return storyOf(l, g.ID, keep) }})
+				want: func(l *readtest.Log) []sentEvent { return scenarioOf(l, g.ID, keep) }})
 		}
 		for i, l := range whole {
 			if i > 0 {
@@ -369,10 +369,10 @@ func TestStreamOfSeveralEffects(t *testing.T) {
 		"&user=" + readtest.Alice.Hex(): func(e readtest.Entry) bool { return names(e, readtest.Alice) },
 		"&user=" + readtest.Bob.Hex():   func(e readtest.Entry) bool { return names(e, readtest.Bob) },
 	} {
-		story, last, upToLast := storyOf(l, g.ID, keep), "0", 0
-		for i, e := range story {
+		scenario, last, upToLast := scenarioOf(l, g.ID, keep), "0", 0
+		for i, e := range scenario {
 			f := listen(t, url+"?after=0"+query, last)
-			f.expects(story[upToLast : i+1])
+			f.expects(scenario[upToLast : i+1])
 			f.cancel()
 			if e.id != "" {
 				last, upToLast = e.id, i+1
@@ -390,7 +390,7 @@ func TestStreamOfALongLog(t *testing.T) {
 			readtest.BlockRecord(b))
 	}
 	_, g, url := streamed(t, l)
-	all := storyOf(l, g.ID, nil)
+	all := scenarioOf(l, g.ID, nil)
 	for _, after := range []int{0, 1, 777, 1023, 1024, 1025, 2975, 2999} {
 		f := listen(t, url, strconv.Itoa(after))
 		for _, want := range all {

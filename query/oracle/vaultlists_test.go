@@ -11,9 +11,9 @@ import (
 
 // TestListsOfAVault: every page, with and without a time range, at the newest block and at a past one.
 func TestListsOfAVault(t *testing.T) {
-	s := randomStory(4, func(*story) {})
+	s := randomScenario(4, func(*scenario) {})
 	if !s.hasReorganisation() {
-		t.Fatal("the story has no reorganisation")
+		t.Fatal("the scenario has no reorganisation")
 	}
 	a := startAPI(t, s.Log)
 	for pinned, o := range a.twice(s.head - 7) {

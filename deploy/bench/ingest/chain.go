@@ -149,7 +149,7 @@ func (c *chain) dense(ctx context.Context, blocks, logs int) error {
 			return err
 		}
 	}
-	return c.bury(ctx)
+	return c.finalise(ctx)
 }
 
 // block mines one block with that many logs, a multiple of logsPerRound.
@@ -180,11 +180,11 @@ func (c *chain) valuations(ctx context.Context, blocks int) error {
 			return err
 		}
 	}
-	return c.bury(ctx)
+	return c.finalise(ctx)
 }
 
-// bury mines blocks until the newest log is final: the node calls a block final if it is two epochs below its head.
-func (c *chain) bury(ctx context.Context) error {
+// finalise mines blocks until the newest log is final: the node calls a block final if it is two epochs below its head.
+func (c *chain) finalise(ctx context.Context) error {
 	if err := c.mine(ctx, 2*slotsInEpoch); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 func TestEndToEnd(t *testing.T) {
 	t.Run("embedded Kafka", func(t *testing.T) {
 		t.Parallel()
-		story(t, true)
+		scenario(t, true)
 	})
 	t.Run("Apache Kafka", func(t *testing.T) {
 		t.Parallel()
@@ -32,15 +32,15 @@ func TestEndToEnd(t *testing.T) {
 		for _, broker := range enginetest.ApacheKafka(t) {
 			args = append(args, "--kafka", broker)
 		}
-		story(t, false, args...)
+		scenario(t, false, args...)
 	})
 }
 
-// story runs one navlog through several chapters; each continues from the state that the previous one left. Every
+// scenario runs one navlog through several chapters; each continues from the state that the previous one left. Every
 // chapter compares the newest state. Past states are compared in every chapter if pasts is set, and otherwise only in
 // the last one: whatever the broker does to answers about past states also shows in the newest state, which is made of
 // the same rows.
-func story(t *testing.T, pasts bool, args ...string) {
+func scenario(t *testing.T, pasts bool, args ...string) {
 	w := newWorld(t, args...)
 	w.pasts = pasts
 	chapter := func(name string, tell func(*testing.T, *world)) {

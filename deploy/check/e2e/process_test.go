@@ -75,7 +75,7 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 		r.Kill()
 		r.familyEnds(t)
 		if t.Failed() {
-			t.Logf("navlog-dev up said:\n%s", r.Said())
+			t.Logf("navlog-dev up said:\n%s", r.Output())
 		}
 	})
 	wait.Until(t, func() error {

@@ -250,7 +250,7 @@ func (u *upgrade) start(t *testing.T, v version, name string) *program {
 	t.Cleanup(func() {
 		started.Kill()
 		if t.Failed() {
-			t.Logf("%s of the version %s said:\n%s", name, v, started.Said())
+			t.Logf("%s of the version %s said:\n%s", name, v, started.Output())
 		}
 	})
 	return &program{started, "http://" + ops}
@@ -271,7 +271,7 @@ func (u *upgrade) stop(t *testing.T, p *program) {
 	p.Signal(os.Interrupt)
 	wait.For(t, "the program ends", func() bool { return p.Running() != nil })
 	if !p.State().Success() {
-		t.Errorf("a program ended with %s:\n%s", p.State(), p.Said())
+		t.Errorf("a program ended with %s:\n%s", p.State(), p.Output())
 	}
 }
 
@@ -280,7 +280,7 @@ func (p *program) ready(t *testing.T, role string) {
 	t.Helper()
 	wait.Until(t, func() error {
 		if err := p.Running(); err != nil {
-			t.Fatalf("before it was ready: %v\n%s", err, p.Said())
+			t.Fatalf("before it was ready: %v\n%s", err, p.Output())
 		}
 		if err := wait.Answers(t.Context(), p.ops+"/readyz"); err != nil {
 			return err

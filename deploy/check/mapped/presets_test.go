@@ -371,8 +371,8 @@ func (s *system) explains(play *devchain.Play) {
 	})
 }
 
-// plays continues the random story until a response contains a word: one step at a time, each after the API has indexed
-// the whole chain. What it waits for may be orphaned before.
+// plays continues the random scenario until a response contains a word: one step at a time, each after the API has
+// indexed the whole chain. What it waits for may be orphaned before.
 func (s *system) plays(play *devchain.Play, path, word string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {

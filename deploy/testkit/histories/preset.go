@@ -147,7 +147,7 @@ func (p *protocol) describe(v *event.Vault) {
 
 // anything returns a random log, and sometimes a second one in the same transaction that belongs to it. Most have an
 // effect on a deposit, a request or the NAV. Few logs are not as a contract of the preset emits them.
-func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []Said {
+func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []Emitted {
 	r := p.rules[rng.IntN(len(p.rules))]
 	for tries := 0; tries < 2 && (r.Emit == "none" || r.Emit == "supply"); tries++ {
 		r = p.rules[rng.IntN(len(p.rules))]
@@ -158,7 +158,7 @@ func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []S
 		first.Data = first.Data[:len(first.Data)/2]
 	}
 	if r.With == nil || rng.IntN(3) == 0 {
-		return []Said{{vault, first}}
+		return []Emitted{{vault, first}}
 	}
 	matched := map[string]common.Hash{}
 	for parameter, value := range r.With.Match {
@@ -166,7 +166,7 @@ func (p *protocol) anything(rng *rand.Rand, vault common.Address, users int) []S
 	}
 	second := r.With.log(rng, vault, users, matched)
 	second.Joined = true
-	return []Said{{vault, first}, {vault, second}}
+	return []Emitted{{vault, first}, {vault, second}}
 }
 
 // log returns a log of the event, with given values of parameters and random ones, which it adds to the given ones.

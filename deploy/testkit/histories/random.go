@@ -29,11 +29,11 @@ func Power(n uint, plus int64) *big.Int {
 
 // Anything returns a random log. There are only a few users, requests and partners, so that logs refer to each other;
 // many logs are impossible, and some numbers are too large.
-func Anything(rng *rand.Rand, vaults, users int) Said {
+func Anything(rng *rand.Rand, vaults, users int) Emitted {
 	for {
 		vault, e := VaultAt(rng.IntN(vaults)), anyEvent(rng, anyone(rng, users), anyone(rng, users))
 		if _, _, err := contracts.Encode(e); err == nil { // it can be written as 256 bits
-			return Said{vault, e}
+			return Emitted{vault, e}
 		}
 	}
 }
@@ -163,11 +163,11 @@ func (r *randomly) describe() {
 
 // anything returns a log of a vault, with those that belong to it; emitted is used if the vault has the reference
 // contracts.
-func (r *randomly) anything(emitted Said) []Said {
+func (r *randomly) anything(emitted Emitted) []Emitted {
 	if p := r.mapped[emitted.Vault]; p != nil {
 		return p.anything(r.rng, emitted.Vault, users)
 	}
-	return []Said{emitted}
+	return []Emitted{emitted}
 }
 
 // users is the number of users of a random history.
@@ -175,7 +175,7 @@ const users = 5
 
 // block makes the next block, some seconds after the last one, with random logs. Some of them share a transaction.
 func (r *randomly) block(after uint64) Block {
-	var logs []Said
+	var logs []Emitted
 	for range r.rng.IntN(5) {
 		logs = append(logs, r.anything(Anything(r.rng, len(r.covered), users))...)
 	}
@@ -217,7 +217,7 @@ func (r *randomly) lateVault() *event.Coverage {
 }
 
 // logsOf returns random logs of one vault.
-func (r *randomly) logsOf(v *event.Coverage, n int) (out []Said) {
+func (r *randomly) logsOf(v *event.Coverage, n int) (out []Emitted) {
 	for range n {
 		l := Anything(r.rng, 1, users)
 		l.Vault = common.Address(v.GetAddress())

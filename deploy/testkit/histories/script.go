@@ -59,8 +59,8 @@ type Block struct {
 	logs         []*event.Log
 }
 
-// Said is what a vault emits: an event of the reference contracts (contracts.Event), or a *Log.
-type Said = struct {
+// Emitted is what a vault emits: an event of the reference contracts (contracts.Event), or a *Log.
+type Emitted = struct {
 	Vault common.Address
 	Event any
 }
@@ -136,7 +136,7 @@ func hashOf(parts ...uint64) common.Hash {
 }
 
 // Make builds the next block, that many seconds after the last one, without appending it.
-func (s *Script) Make(after uint64, logs ...Said) Block {
+func (s *Script) Make(after uint64, logs ...Emitted) Block {
 	s.salt++
 	s.Number++
 	s.Time += after
@@ -152,7 +152,7 @@ func (s *Script) Make(after uint64, logs ...Said) Block {
 }
 
 // LogOf returns an event as a node returns it.
-func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.Log {
+func LogOf(number, time uint64, hash common.Hash, index uint32, l Emitted) *event.Log {
 	log, ok := l.Event.(*Log)
 	if !ok {
 		topics, data, err := contracts.Encode(l.Event.(contracts.Event))
@@ -220,7 +220,7 @@ func (s *Script) Range(of ...Block) {
 }
 
 // Mine appends a block, 12 seconds after the last one.
-func (s *Script) Mine(logs ...Said) {
+func (s *Script) Mine(logs ...Emitted) {
 	s.Enter(s.Make(12, logs...))
 	s.Boundary()
 }
@@ -308,7 +308,7 @@ func (s *Script) below(blocks uint64) {
 
 // Backfill appends logs of a vault, one in each block from one on, in one unit that ends with the block after them,
 // which it records. All these blocks are final.
-func (s *Script) Backfill(from uint64, logs ...Said) {
+func (s *Script) Backfill(from uint64, logs ...Emitted) {
 	s.fills++
 	in := s.known(from)
 	for n := max(from, s.Number+1); len(in) <= len(logs); n++ {
@@ -338,7 +338,7 @@ func (s *Script) late(v *event.Coverage) {
 // appendJoin appends, in one unit, a late vault's logs in the blocks that are not final yet, one log in each of the
 // newest ones, and then the newest block's record again: up to there the log is now complete for this vault too. The
 // logs belong to their blocks: they are retracted with them, and come back with them.
-func (s *Script) appendJoin(vault common.Address, logs ...Said) {
+func (s *Script) appendJoin(vault common.Address, logs ...Emitted) {
 	s.fills++
 	blocks := s.Blocks[max(0, len(s.Blocks)-len(logs)):]
 	for i := range blocks {

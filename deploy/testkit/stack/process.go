@@ -79,15 +79,15 @@ func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 func (p *Process) Running() error {
 	select {
 	case <-p.ended:
-		lines := strings.Split(strings.TrimSpace(p.Said()), "\n")
+		lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
 		return fmt.Errorf("%s ended with %s: %s", p.cmd, p.State(), strings.Join(lines[max(0, len(lines)-3):], " | "))
 	default:
 		return nil
 	}
 }
 
-// Said returns the end of the output in the log of Launch, up to 20,000 bytes.
-func (p *Process) Said() string {
+// Output returns the end of the output in the log of Launch, up to 20,000 bytes.
+func (p *Process) Output() string {
 	if p.log == "" {
 		return ""
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// says starts a shell with a script, and waits until it has printed a word.
-func says(t *testing.T, word, script string) *Process {
+// prints starts a shell with a script, and waits until it has printed a word.
+func prints(t *testing.T, word, script string) *Process {
 	t.Helper()
 	p, err := Launch(exec.Command("sh", "-c", script), filepath.Join(t.TempDir(), "said"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	wait.For(t, "the program speaks", func() bool { return strings.Contains(p.Said(), word) })
+	wait.For(t, "the program has printed it", func() bool { return strings.Contains(p.Output(), word) })
 	return p
 }
 
 func TestStop(t *testing.T) {
 	t.Parallel()
-	orderly := says(t, "here", "trap 'echo bye; exit 0' INT; echo here; while :; do sleep 0.1; done")
+	orderly := prints(t, "here", "trap 'echo bye; exit 0' INT; echo here; while :; do sleep 0.1; done")
 	if err := orderly.Running(); err != nil {
 		t.Error(err)
 	}
-	if err := orderly.Stop(); err != nil || !strings.Contains(orderly.Said(), "bye") {
-		t.Errorf("it said %q: %v", orderly.Said(), err)
+	if err := orderly.Stop(); err != nil || !strings.Contains(orderly.Output(), "bye") {
+		t.Errorf("it printed %q: %v", orderly.Output(), err)
 	}
-	if err := says(t, "here",
+	if err := prints(t, "here",
 		"trap 'echo broken; exit 7' INT; echo here; while :; do sleep 0.1; done").Stop(); err == nil ||
 		!strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("a faulty end is %v", err)
 	}
-	gone := says(t, "enough", "echo enough; exit 3")
+	gone := prints(t, "enough", "echo enough; exit 3")
 	<-gone.Ended()
 	if err := gone.Running(); err == nil || !strings.Contains(err.Error(), "exit status 3: enough") || gone.Stop() == nil {
 		t.Errorf("an ended process is reported as running: %v", err)
@@ -47,7 +47,7 @@ func TestStop(t *testing.T) {
 
 func TestStopOfOneThatStays(t *testing.T) {
 	t.Parallel()
-	p := says(t, "here", "trap '' INT; echo here; while :; do sleep 0.1; done")
+	p := prints(t, "here", "trap '' INT; echo here; while :; do sleep 0.1; done")
 	if err := p.stop(100 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not end within 100ms") {
 		t.Errorf("one that stays was stopped: %v", err)
 	}

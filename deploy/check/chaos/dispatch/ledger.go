@@ -108,7 +108,7 @@ func (r *run) ledger(ctx context.Context) (*ledger, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what PostgreSQL knows: %w", err)
+		return nil, fmt.Errorf("read the deliveries from PostgreSQL: %w", err)
 	}
 	return l, nil
 }
@@ -125,9 +125,9 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 // been taken away without its knowledge (a theft). Handovers and thefts are called blows. Each blow explains at most as
 // many POSTs as a dispatcher sends concurrently. Owner and thief may both have sent, and a POST may have been in flight
 // during several blows: then it is assigned to one that can still explain it.
-func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
+func (l *ledger) bound(histories map[uuid.UUID]history) map[uint32]int {
 	posts := map[uint32][][]int{} // by partner: the blows that may explain each POST, handovers before thefts
-	for id, s := range stories {
+	for id, s := range histories {
 		partner := s.referral.Partner
 		handovers := l.handovers[partner]
 		for _, p := range s.posts {
@@ -190,7 +190,7 @@ func matched(posts [][]int) (n int) {
 
 // excuses counts the blows that may have caused an uncounted repetition of an event's POST: the handovers of its
 // partner and the thefts between its first and its last POST.
-func (l *ledger) excuses(s story) (n int) {
+func (l *ledger) excuses(s history) (n int) {
 	if len(s.posts) == 0 {
 		return 0
 	}
@@ -211,11 +211,11 @@ func (l *ledger) excuses(s story) (n int) {
 
 // repeats lists, for debugging, when a partner's repeated events arrived and were recorded, and when the partner
 // changed hands.
-func (l *ledger) repeats(partner uint32, stories map[uuid.UUID]story) string {
+func (l *ledger) repeats(partner uint32, histories map[uuid.UUID]history) string {
 	const clock = "15:04:05.000"
 	var out strings.Builder
-	for id, s := range stories {
-		if s.referral.Partner != partner || extra(map[uuid.UUID]story{id: s})[partner] == 0 {
+	for id, s := range histories {
+		if s.referral.Partner != partner || extra(map[uuid.UUID]history{id: s})[partner] == 0 {
 			continue
 		}
 		fmt.Fprintf(&out, "\n  event %s came", id)

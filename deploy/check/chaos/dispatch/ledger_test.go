@@ -41,8 +41,8 @@ func TestUnderWay(t *testing.T) {
 		if c.recorded > 0 {
 			l.recorded[id] = second(c.recorded)
 		}
-		stories := map[uuid.UUID]story{id: {referral: partners.Referral{Partner: 7}, posts: c.posts}}
-		if got := l.bound(stories)[7]; got != c.want {
+		histories := map[uuid.UUID]history{id: {referral: partners.Referral{Partner: 7}, posts: c.posts}}
+		if got := l.bound(histories)[7]; got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestOwnerAndThief(t *testing.T) {
 	for _, n := range []float64{29.605, 29.639, 33.027, 37.075} {
 		l.handovers[7] = append(l.handovers[7], window{second(n), second(n)})
 	}
-	stories := map[uuid.UUID]story{}
+	histories := map[uuid.UUID]history{}
 	for _, e := range []struct {
 		posts    []post
 		recorded float64
@@ -70,17 +70,17 @@ func TestOwnerAndThief(t *testing.T) {
 		{[]post{{at: second(29.663)}, {at: second(29.718)}, {at: second(33.100)}}, 33.147},
 	} {
 		id := uuid.New()
-		stories[id], l.recorded[id] = story{referral: partners.Referral{Partner: 7}, posts: e.posts}, second(e.recorded)
+		histories[id], l.recorded[id] = history{referral: partners.Referral{Partner: 7}, posts: e.posts}, second(e.recorded)
 	}
-	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 7 || bound != 7 {
+	if came, bound := extra(histories)[7], l.bound(histories)[7]; came != 7 || bound != 7 {
 		t.Errorf("%d came too often, and %d were under way; want 7 of both", came, bound)
 	}
 	// A third POST without a blow is one too many.
-	for id, s := range stories {
+	for id, s := range histories {
 		s.posts = append(s.posts, post{at: second(34)})
-		stories[id] = s
+		histories[id] = s
 	}
-	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 11 || bound != 7 {
+	if came, bound := extra(histories)[7], l.bound(histories)[7]; came != 11 || bound != 7 {
 		t.Errorf("%d came too often, and %d were under way; want 11 and 7", came, bound)
 	}
 }

@@ -19,9 +19,9 @@ const rounding = 5 * time.Millisecond
 
 // lost lists the events that were not delivered and for which PostgreSQL shows no valid reason: an open breaker, no
 // endpoint, or attempts that ran out because all were refused.
-func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
+func (l *ledger) lost(histories map[uuid.UUID]history, down, mute uint32) []error {
 	var lost []error
-	for id, s := range stories {
+	for id, s := range histories {
 		now, known := l.states[id]
 		why := ""
 		switch partner := s.referral.Partner; {
@@ -44,7 +44,7 @@ func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
 				why = fmt.Sprintf("of %d POSTs one was accepted: %t", len(s.posts), s.accepted)
 			}
 		default:
-			why = "it is to be sent and is not"
+			why = "it is due and was not sent"
 		}
 		if why != "" {
 			lost = append(lost, fmt.Errorf("event %s of partner %d is %q after %d attempts: %s", id, s.referral.Partner,
@@ -55,9 +55,9 @@ func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
 }
 
 // extra counts, per partner, the arrivals that the responses do not explain.
-func extra(stories map[uuid.UUID]story) map[uint32]int {
+func extra(histories map[uuid.UUID]history) map[uint32]int {
 	more := map[uint32]int{}
-	for _, s := range stories {
+	for _, s := range histories {
 		unexplained := -1 // the first arrival needs no explanation
 		for _, p := range s.posts {
 			if !p.refused {
@@ -72,7 +72,7 @@ func extra(stories map[uuid.UUID]story) map[uint32]int {
 // attempts returns the POSTs of an event, without the first POST of an attempt that sent two. A dispatcher may send a
 // request again within an attempt once, on a new connection, if the receiver closed a connection that may have been
 // reused. Both POSTs have the attempt's signature.
-func (s story) attempts() (last []post) {
+func (s history) attempts() (last []post) {
 	again := false // the newest POST is the second of its attempt
 	for _, p := range s.posts {
 		if n := len(last); n > 0 && !again && last[n-1].hungUp && p.own && last[n-1].second == p.second {
@@ -87,9 +87,9 @@ func (s story) attempts() (last []post) {
 // schedule checks the attempts of each event against what partners are promised. If the event's partner changed hands
 // meanwhile, each change excuses one more POST; otherwise every wait is checked. The partner that is down is skipped,
 // because probes do not count.
-func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int, err error) {
+func (l *ledger) schedule(histories map[uuid.UUID]history, down uint32) (judged int, err error) {
 	var faults []error
-	for id, s := range stories {
+	for id, s := range histories {
 		if s.referral.Partner == down {
 			continue
 		}
@@ -126,9 +126,9 @@ func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int,
 }
 
 // sequences checks that each healthy partner received every sequence from 1 on.
-func sequences(stories map[uuid.UUID]story, down, mute uint32) error {
+func sequences(histories map[uuid.UUID]history, down, mute uint32) error {
 	seen, events := map[uint32]map[int64]bool{}, map[uint32]int64{}
-	for _, s := range stories {
+	for _, s := range histories {
 		p := s.referral.Partner
 		if p == down || p == mute {
 			continue

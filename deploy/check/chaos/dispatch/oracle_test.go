@@ -49,7 +49,7 @@ func TestSchedule(t *testing.T) {
 		"a handover before everything": {posts(51, 52, 57, 72, 73), "no more than 1 + 3"},
 	} {
 		l := &ledger{recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{7: {{second(50), second(50)}}}}
-		_, err := l.schedule(map[uuid.UUID]story{uuid.New(): {referral: partners.Referral{Partner: 7}, posts: c.posts}}, 99)
+		_, err := l.schedule(map[uuid.UUID]history{uuid.New(): {referral: partners.Referral{Partner: 7}, posts: c.posts}}, 99)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
@@ -78,7 +78,7 @@ func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 		"five attempts": {append([]post{hungUp(all[0]), own(all[1])}, posts(2.1, 7.2, 22.3, 40)...),
 			"no more than 1 + 3"},
 	} {
-		_, err := (&ledger{}).schedule(map[uuid.UUID]story{uuid.New(): {referral: partners.Referral{Partner: 7},
+		_, err := (&ledger{}).schedule(map[uuid.UUID]history{uuid.New(): {referral: partners.Referral{Partner: 7},
 			posts: c.posts}}, 99)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
@@ -92,39 +92,39 @@ func TestLost(t *testing.T) {
 	for what, c := range map[string]struct {
 		partner uint32
 		now     *standing // nil: PostgreSQL does not know it
-		story   story
+		history history
 		opened  bool
 		ok      bool
 	}{
-		"delivered": {7, &standing{registry.Delivered, 1}, story{accepted: true, posts: posts(-1)},
+		"delivered": {7, &standing{registry.Delivered, 1}, history{accepted: true, posts: posts(-1)},
 			false, true},
-		"delivered, and none came":         {7, &standing{registry.Delivered, 1}, story{}, false, false},
-		"pending":                          {7, &standing{registry.Pending, 1}, story{posts: posts(1)}, false, false},
-		"unknown":                          {7, nil, story{}, false, false},
-		"parked":                           {8, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, true, true},
-		"parked, and no breaker is open":   {8, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, false, false},
-		"parked, and its receiver is well": {7, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, true, false},
-		"given up": {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four}, false,
+		"delivered, and none came":         {7, &standing{registry.Delivered, 1}, history{}, false, false},
+		"pending":                          {7, &standing{registry.Pending, 1}, history{posts: posts(1)}, false, false},
+		"unknown":                          {7, nil, history{}, false, false},
+		"parked":                           {8, &standing{registry.Parked, 2}, history{posts: posts(1, 2)}, true, true},
+		"parked, and no breaker is open":   {8, &standing{registry.Parked, 2}, history{posts: posts(1, 2)}, false, false},
+		"parked, and its receiver is well": {7, &standing{registry.Parked, 2}, history{posts: posts(1, 2)}, true, false},
+		"failed": {7, &standing{registry.Failed, 4}, history{stubborn: true, posts: four}, false,
 			true},
-		"given up by one that is down": {8, &standing{registry.Failed, 4}, story{posts: four}, true, true},
-		"given up too early": {7, &standing{registry.Failed, 3}, story{stubborn: true, posts: four[:3]}, false,
+		"failed at one that is down": {8, &standing{registry.Failed, 4}, history{posts: four}, true, true},
+		"failed too early": {7, &standing{registry.Failed, 3}, history{stubborn: true, posts: four[:3]}, false,
 			false},
-		"given up unsent": {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four[:3]}, false,
+		"failed unsent": {7, &standing{registry.Failed, 4}, history{stubborn: true, posts: four[:3]}, false,
 			false},
-		"given up, but it was accepted": {7, &standing{registry.Failed, 4},
-			story{stubborn: true, accepted: true, posts: four}, false, false},
-		"given up, but it was not refused": {7, &standing{registry.Failed, 4}, story{posts: four}, false, false},
-		"no endpoint":                      {9, &standing{registry.NoEndpoint, 0}, story{}, false, true},
-		"no endpoint, but there is one":    {7, &standing{registry.NoEndpoint, 0}, story{}, false, false},
-		"sent without a URL":               {9, &standing{registry.NoEndpoint, 0}, story{posts: posts(1)}, false, false},
+		"failed, but it was accepted": {7, &standing{registry.Failed, 4},
+			history{stubborn: true, accepted: true, posts: four}, false, false},
+		"failed, but it was not refused": {7, &standing{registry.Failed, 4}, history{posts: four}, false, false},
+		"no endpoint":                    {9, &standing{registry.NoEndpoint, 0}, history{}, false, true},
+		"no endpoint, but there is one":  {7, &standing{registry.NoEndpoint, 0}, history{}, false, false},
+		"sent without a URL":             {9, &standing{registry.NoEndpoint, 0}, history{posts: posts(1)}, false, false},
 	} {
 		id := uuid.New()
 		l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{c.partner: c.opened}}
 		if c.now != nil {
 			l.states[id] = *c.now
 		}
-		c.story.referral.Partner = c.partner
-		if lost := l.lost(map[uuid.UUID]story{id: c.story}, 8, 9); (len(lost) == 0) != c.ok {
+		c.history.referral.Partner = c.partner
+		if lost := l.lost(map[uuid.UUID]history{id: c.history}, 8, 9); (len(lost) == 0) != c.ok {
 			t.Errorf("%s: %v", what, lost)
 		}
 	}

@@ -31,12 +31,12 @@ type receiver struct {
 
 	mu     sync.Mutex
 	down   map[uint32]bool
-	events map[uuid.UUID]*story
+	events map[uuid.UUID]*history
 	faults []error
 }
 
-// story is what the receiver knows about an event.
-type story struct {
+// history is what the receiver knows about an event.
+type history struct {
 	referral partners.Referral
 	stubborn bool // refused every time
 	posts    []post
@@ -59,7 +59,7 @@ type post struct {
 }
 
 func startReceiver(dir string, world *partners.World) (_ *receiver, err error) {
-	r := &receiver{world: world, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
+	r := &receiver{world: world, down: map[uint32]bool{}, events: map[uuid.UUID]*history{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
 	r.Server, err = tlsreceiver.Serve(dir, mux)
@@ -71,7 +71,7 @@ func (r *receiver) url(partner int64) string { return fmt.Sprintf("https://%s/%d
 func (r *receiver) expect(referral partners.Referral, stubborn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events[referral.ID] = &story{referral: referral, stubborn: stubborn}
+	r.events[referral.ID] = &history{referral: referral, stubborn: stubborn}
 }
 
 func (r *receiver) fell(partner uint32) {
@@ -109,7 +109,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 
 // respond notes a POST, and returns its event and the status of the response, which depends on a number from 0 to 99; 0
 // stands for no response.
-func (r *receiver) respond(request *http.Request, body []byte, at time.Time, number uint32) (*story, int, error) {
+func (r *receiver) respond(request *http.Request, body []byte, at time.Time, number uint32) (*history, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, err := r.take(request, body, at)
@@ -134,7 +134,7 @@ func (r *receiver) respond(request *http.Request, body []byte, at time.Time, num
 
 // take checks the id, bytes, signature and sequence of a POST against its event, which it returns. The lock must be
 // held.
-func (r *receiver) take(request *http.Request, body []byte, at time.Time) (*story, error) {
+func (r *receiver) take(request *http.Request, body []byte, at time.Time) (*history, error) {
 	h := request.Header
 	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
 	if err != nil {
@@ -166,24 +166,24 @@ func (r *receiver) take(request *http.Request, body []byte, at time.Time) (*stor
 	return s, nil
 }
 
-// stories returns a copy of the events so far.
-func (r *receiver) stories() map[uuid.UUID]story {
+// histories returns a copy of the events so far.
+func (r *receiver) histories() map[uuid.UUID]history {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stories := make(map[uuid.UUID]story, len(r.events))
+	histories := make(map[uuid.UUID]history, len(r.events))
 	for id, s := range r.events {
 		copied := *s
 		copied.posts = slices.Clone(s.posts)
-		stories[id] = copied
+		histories[id] = copied
 	}
-	return stories
+	return histories
 }
 
 // begin drops the events of the previous seed.
 func (r *receiver) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events, r.faults = map[uuid.UUID]*story{}, nil
+	r.events, r.faults = map[uuid.UUID]*history{}, nil
 }
 
 // wrong returns what contradicted an event since begin.

@@ -98,15 +98,15 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 	if err != nil {
 		return t, err
 	}
-	stories := r.receiver.stories()
-	lost := l.lost(stories, r.down(), r.mute())
+	histories := r.receiver.histories()
+	lost := l.lost(histories, r.down(), r.mute())
 	t.lost = len(lost)
-	bound := l.bound(stories)
-	for partner, n := range extra(stories) {
+	bound := l.bound(histories)
+	for partner, n := range extra(histories) {
 		t.extra, t.bound = t.extra+n, t.bound+bound[partner]
 	}
-	judged, final := r.final(l, stories)
-	faults := append(lost, r.receiver.wrong(), sequences(stories, r.down(), r.mute()), final)
+	judged, final := r.final(l, histories)
+	faults := append(lost, r.receiver.wrong(), sequences(histories, r.down(), r.mute()), final)
 	if final == nil && judged == 0 {
 		faults = append(faults, errors.New("something happened to every event that was refused, so that no waits were "+
 			"judged"))
@@ -118,16 +118,16 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 
 // final checks what waiting cannot fix: POSTs that arrived too often, too early or once too many. It also returns the
 // number of events whose waits were checked.
-func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err error) {
+func (r *run) final(l *ledger, histories map[uuid.UUID]history) (judged int, err error) {
 	var faults []error
-	bound := l.bound(stories)
-	for partner, n := range extra(stories) {
+	bound := l.bound(histories)
+	for partner, n := range extra(histories) {
 		if n > bound[partner] {
 			faults = append(faults, fmt.Errorf("partner %d: %d posts came too often, and only %d were under way when it "+
-				"changed hands:%s", partner, n, bound[partner], l.repeats(partner, stories)))
+				"changed hands:%s", partner, n, bound[partner], l.repeats(partner, histories)))
 		}
 	}
-	judged, err = l.schedule(stories, r.down())
+	judged, err = l.schedule(histories, r.down())
 	return judged, errors.Join(append(faults, err)...)
 }
 
@@ -287,7 +287,7 @@ func missedPostgres(d *stack.Process) bool {
 	if code := d.State().ExitCode(); code != failed && code != unreachable {
 		return false
 	}
-	said := strings.TrimSpace(d.Said())
+	said := strings.TrimSpace(d.Output())
 	last := said[strings.LastIndexByte(said, '\n')+1:]
 	return strings.HasPrefix(last, "navlog: reach PostgreSQL") ||
 		strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
@@ -300,7 +300,7 @@ func (r *run) settle(ctx context.Context) error {
 	var before []string
 	moved := time.Now()
 	return wait.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-		stories := r.receiver.stories()
+		histories := r.receiver.histories()
 		l, err := r.ledger(ctx)
 		if err != nil {
 			return false, err
@@ -308,7 +308,7 @@ func (r *run) settle(ctx context.Context) error {
 		if err := r.attend(); err != nil {
 			return false, err
 		}
-		now := l.unsettled(stories, r.down(), r.mute())
+		now := l.unsettled(histories, r.down(), r.mute())
 		if !slices.Equal(now, before) {
 			before, moved = now, time.Now()
 		}
@@ -317,8 +317,8 @@ func (r *run) settle(ctx context.Context) error {
 }
 
 // unsettled lists the events that have not reached their final state, with the state of each.
-func (l *ledger) unsettled(stories map[uuid.UUID]story, down, mute uint32) (list []string) {
-	for _, why := range l.lost(stories, down, mute) {
+func (l *ledger) unsettled(histories map[uuid.UUID]history, down, mute uint32) (list []string) {
+	for _, why := range l.lost(histories, down, mute) {
 		list = append(list, why.Error())
 	}
 	slices.Sort(list)

@@ -117,7 +117,7 @@ func (s *system) stop(mayTear bool) {
 	s.t.Helper()
 	for name, p := range s.runs {
 		s.Forget(p)
-		if err := p.Stop(); err != nil && !(mayTear && name == "ingest" && strings.Contains(p.Said(), torn)) {
+		if err := p.Stop(); err != nil && !(mayTear && name == "ingest" && strings.Contains(p.Output(), torn)) {
 			s.t.Error(err)
 		}
 	}

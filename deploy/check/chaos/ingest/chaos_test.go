@@ -63,7 +63,7 @@ func TestSeeds(t *testing.T) {
 			summary := fmt.Sprintf("%d logs, %d records, %d cases, lost %d, doubled %d", r.Logs, r.Records, r.Cases(), r.Lost,
 				r.Doubled)
 			if r.First != "" || r.Lost != 0 || r.Doubled != 0 || r.Logs == 0 || r.Cases() == 0 {
-				t.Errorf("%s: %s\n%s\nagain with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s", summary, r.First, r.Story, seed,
+				t.Errorf("%s: %s\n%s\nagain with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s", summary, r.First, r.Transcript, seed,
 					*kafka)
 			} else {
 				t.Log(summary)

@@ -33,7 +33,7 @@ func chosen(t *testing.T, p Plan) Result {
 func (r Result) survived(t *testing.T, faults ...faultproxy.Fault) {
 	t.Helper()
 	if r.First != "" || r.Lost != 0 || r.Doubled != 0 || r.Logs == 0 {
-		t.Errorf("%d logs, lost %d, doubled %d: %s\n%s", r.Logs, r.Lost, r.Doubled, r.First, r.Story)
+		t.Errorf("%d logs, lost %d, doubled %d: %s\n%s", r.Logs, r.Lost, r.Doubled, r.First, r.Transcript)
 	}
 	for _, f := range faults {
 		if r.Counts["fault "+string(f)] == 0 {
@@ -125,9 +125,9 @@ func TestLostLogsAreDisproven(t *testing.T) {
 					Script:    []Op{{Name: opFault, N: 3}},
 					Endpoints: []Endpoint{{Seed: 1, Faults: []faultproxy.Fault{f}, Rate: 1, RangeLimit: 4, ResultLimit: 10}},
 				})
-				if found := strings.Contains(r.Story, "ingest has disproven its own log"); found != (r.Lost > 0) ||
+				if found := strings.Contains(r.Transcript, "ingest has disproven its own log"); found != (r.Lost > 0) ||
 					found == (r.First == "") {
-					t.Errorf("the log lacks %d logs, disproven: %t, %s\n%s", r.Lost, found, r.First, r.Story)
+					t.Errorf("the log lacks %d logs, disproven: %t, %s\n%s", r.Lost, found, r.First, r.Transcript)
 				}
 				lost.Add(int64(r.Lost))
 			})

@@ -329,11 +329,11 @@ func (w *world) fenced(p *process) error {
 		select {
 		case <-p.Ended():
 			if p.code() != exitFenced {
-				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.Said())
+				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.Output())
 			}
 			return nil
 		case <-deadline:
-			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.Said())
+			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.Output())
 		case <-tick.C:
 			if p.standsBy() {
 				p.kill()
@@ -408,7 +408,7 @@ func (w *world) pair() error {
 		return errors.New("two ingests run and none of them is fenced")
 	}
 	if sentAway { // it may have reported since that it takes over
-		w.sup.adopt(stays)
+		w.sup.supervise(stays)
 		return nil
 	}
 	return w.left(two[0], two[1], stays)
@@ -421,9 +421,9 @@ func (w *world) left(a, b, stays *process) error {
 		gone = b
 	}
 	if code := gone.code(); code != exitFenced && code != exitFailed {
-		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.State(), gone.Said())
+		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.State(), gone.Output())
 	}
-	w.sup.adopt(stays)
+	w.sup.supervise(stays)
 	return nil
 }
 

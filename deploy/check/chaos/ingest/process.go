@@ -164,7 +164,7 @@ func launch(cmd *exec.Cmd, death Death, log string) (*process, error) {
 }
 
 // struck reports whether the planned death has begun.
-func (p *process) struck() bool { return p.killed.Load() || strings.Contains(p.Said(), announcement) }
+func (p *process) struck() bool { return p.killed.Load() || strings.Contains(p.Output(), announcement) }
 
 // kill kills the process immediately, if it is not nil.
 func (p *process) kill() {
@@ -178,7 +178,7 @@ func (p *process) kill() {
 func (p *process) putDown() error {
 	p.kill()
 	if code := p.code(); code != exitKilled && code != exitFailed && !p.struck() {
-		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.State(), p.Said())
+		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.State(), p.Output())
 	}
 	return nil
 }
@@ -199,10 +199,10 @@ func (p *process) stopsItself(ctx context.Context) (bool, error) {
 func (p *process) code() int { return p.State().ExitCode() }
 
 // standsBy reports whether the process has lost the log to another one and is a standby.
-func (p *process) standsBy() bool { return strings.Contains(p.Said(), "another ingest took over") }
+func (p *process) standsBy() bool { return strings.Contains(p.Output(), "another ingest took over") }
 
 // waits reports whether the process found another one at its start and still waits.
 func (p *process) waits() bool {
-	said := p.Said()
+	said := p.Output()
 	return strings.LastIndex(said, "this one stands by") > strings.LastIndex(said, "this one takes over")
 }

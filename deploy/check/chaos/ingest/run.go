@@ -32,8 +32,8 @@ import (
 // A Result is the outcome of one plan. It passed if First is empty.
 type Result struct {
 	verdict
-	Counts map[string]int // number of faults, deaths and operations, by kind
-	Story  string         // plan, injections, ingest's output
+	Counts     map[string]int // number of faults, deaths and operations, by kind
+	Transcript string         // plan, injections, ingest's output
 }
 
 // Cases returns how many single things were done to ingest.
@@ -62,7 +62,7 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.Counts = w.counts
-	r.Story = fmt.Sprintf("%s\ninjected:\n%s\nthe last ingest said:\n%s", plan, strings.Join(w.injections, "\n"),
+	r.Transcript = fmt.Sprintf("%s\ninjected:\n%s\noutput of the last ingest:\n%s", plan, strings.Join(w.injections, "\n"),
 		w.sup.lastWords())
 	return r
 }

@@ -138,8 +138,8 @@ func (s *supervisor) stop(orderly bool) error {
 	return nil
 }
 
-// adopt puts a process that was released or spawned under supervision.
-func (s *supervisor) adopt(p *process) {
+// supervise puts a process that was released or spawned under supervision.
+func (s *supervisor) supervise(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted, s.now = true, p
@@ -158,5 +158,5 @@ func (s *supervisor) lastWords() string {
 	if s.last == nil {
 		return ""
 	}
-	return s.last.Said()
+	return s.last.Output()
 }

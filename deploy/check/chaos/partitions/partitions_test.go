@@ -135,7 +135,7 @@ func (n *network) launch(at *link.Link, program, name string) *fleet.Program {
 	n.t.Cleanup(func() {
 		p.Kill()
 		if n.t.Failed() {
-			n.t.Logf("%s said:\n%s", name, p.Said())
+			n.t.Logf("%s said:\n%s", name, p.Output())
 		}
 	})
 	return p
