@@ -32,7 +32,7 @@ type Config struct {
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to vaults.Max.
 	Vaults []vaults.Config `yaml:"vaults" envPrefix:"VAULTS_"`
-	// Finality says which blocks can no longer change; default "tag".
+	// Finality defines which blocks can no longer change; default "tag".
 	Finality Finality `yaml:"finality" env:"FINALITY"`
 	// Confirmations that a referral needs before it is sent to its partner; default "final".
 	Confirmations Confirmations `yaml:"confirmations" env:"CONFIRMATIONS"`
@@ -56,7 +56,7 @@ type Config struct {
 	// ReceiptsPerSecond is how many headers and receipts a second these proofs may read: above 0, up to 10,000, default
 	// 50.
 	ReceiptsPerSecond float64 `yaml:"receiptsPerSecond" env:"RECEIPTS_PER_SECOND"`
-	// Proof says whether logs are compared with the headers of their blocks; default "headers".
+	// Proof defines whether logs are compared with the headers of their blocks; default "headers".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
 	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
 	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends.
@@ -132,7 +132,7 @@ func (f Finality) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "depth: %d", f.Depth), nil
 }
 
-// Confirmations says when a referral is published: 0 (text "final") when its block is final, n when its block has n
+// Confirmations defines when a referral is published: 0 (text "final") when its block is final, n when its block has n
 // confirmations (the head itself has 1) or is final, whichever comes first.
 type Confirmations uint64
 

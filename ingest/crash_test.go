@@ -178,7 +178,7 @@ func TestCursorNamesTheWindow(t *testing.T) {
 	}
 }
 
-// While Kafka does not confirm a transaction, the status says so: ingest does not look at the chain meanwhile, and
+// While Kafka does not confirm a transaction, the status reports it: ingest does not look at the chain meanwhile, and
 // without a reason this would look like a fault of the nodes.
 func TestSlowTransactionIsInTheStatus(t *testing.T) {
 	sequential(t)

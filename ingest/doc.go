@@ -34,7 +34,7 @@
 //	vaults   an operator's command about a vault ...... a vault record, or earlier referrals, which are read
 //	                                                    between steps
 //	vaults   a new vault, another name or mapping ..... vault records, from eth_call
-//	                                                    while a node fails here, the steps below go on
+//	                                                    while a node fails here, the steps below continue
 //	catchup  the head is below the final block ........ ranges of final blocks of the vaults at the head or, if there is
 //	                                                    none, of those that are furthest behind
 //	follow   blocks above the head .................... one unit each

@@ -60,7 +60,7 @@ func (r *relay) serve(in net.Conn) {
 	in.Close()
 }
 
-// cut closes all connections and refuses new ones; mend accepts them again.
+// cut closes all connections and refuses new ones; restore accepts them again.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *relay) cut() {
 	r.open = nil
 }
 
-func (r *relay) mend() {
+func (r *relay) restore() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuses = false
@@ -114,7 +114,7 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	p.until("loss of the subscription", func(st status.Status) bool { return !st.Endpoints[0].Subscribed })
 	r.steps(3)
 	p.caughtUp()
-	between.mend()
+	between.restore()
 	p.until("another subscription", func(st status.Status) bool { return st.Endpoints[0].Subscribed })
 	before := p.metric("announcements_total")
 	r.steps(1)

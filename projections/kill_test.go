@@ -238,7 +238,7 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy and then continued",
 		"`navlog projection rebuild`")
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
-		t.Errorf("the tables go on to seq %d, after %d", n, position)
+		t.Errorf("the tables continue to seq %d, after %d", n, position)
 	}
 }
 

@@ -392,7 +392,7 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 		"wrote":           func(b *board) { b.wrote(progress{seq: 101, offset: 141}) },
 		"at the end":      func(b *board) { b.look(atEnd, nil, time.Second) },
 		"another writes":  func(b *board) { b.set(StandingBy, nil) },
-		"cannot go on":    func(b *board) { b.set(Bad, errors.New("a hole")) },
+		"cannot continue": func(b *board) { b.set(Bad, errors.New("a hole")) },
 		"fails otherwise": func(b *board) { b.set(Retrying, errors.New("no engine")) },
 	} {
 		b := new(board)

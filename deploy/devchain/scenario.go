@@ -110,7 +110,7 @@ func repeat(ctx context.Context, interval time.Duration, name string, step func(
 
 // Steps takes n steps, each mined when it returns, as fast as the node can. It controls the chain's clock: every block
 // is BlockTime after its parent, and if a request has to expire, the time jumps there. So the chain's time soon runs
-// ahead of the wall clock, and the steps follow from the seed alone. The first 60 steps on a new chain contain every
+// ahead of the wall clock, and the steps follow only from the seed. The first 60 steps on a new chain contain every
 // kind of event.
 func (s *Scenario) Steps(ctx context.Context, n int) error {
 	if err := s.connect(ctx); err != nil {

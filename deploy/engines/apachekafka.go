@@ -235,7 +235,7 @@ func (g Guarded) here(data string, ports kafkaPorts) (string, error) {
 		{":/run/secrets:", ":" + g.Secrets + ":"},
 	} {
 		if !strings.Contains(text, change[0]) {
-			return "", fmt.Errorf("its properties do not say %s, which is to be %s here", change[0], change[1])
+			return "", fmt.Errorf("its properties do not have %s, which must become %s here", change[0], change[1])
 		}
 		text = strings.ReplaceAll(text, change[0], change[1])
 	}

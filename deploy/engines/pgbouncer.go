@@ -65,7 +65,7 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 		}
 		args := []string{program}
 		if os.Geteuid() == 0 { // it refuses to run as root, and reads its settings before it switches user
-			args = append(args, "--user=nobody")
+			args = append(args, "--user=nobody") // words: "nobody": the name of a user
 		}
 		// Its graceful ways to stop wait for clients, and it has nothing to lose: it is simply killed.
 		return childSpec{Kind: wardenKind, Path: program, Dir: dir, Args: append(args, file)}, nil

@@ -23,8 +23,8 @@ const (
 	postgresName     = "PostgreSQL"
 	postgresUser     = "navlog"
 	postgresDatabase = "navlog"
-	// nobody is the user that PostgreSQL runs as if the parent is root, because it refuses to run as root.
-	nobody = 65534
+	// nobodyID is the user that PostgreSQL runs as if the parent is root, because it refuses to run as root.
+	nobodyID = 65534
 )
 
 // A Postgres is a running server with a new or existing database navlog.
@@ -38,8 +38,8 @@ type Postgres struct {
 // StartPostgres starts PostgreSQL with its data in dir on a free port. It uses the npm package, or an installation of
 // this machine if the package is missing or the server's user cannot access it. It returns when the server responds.
 //
-// If the caller is root, the server runs as nobody, so every folder above dir must be passable for other users (chmod
-// o+x).
+// If the caller is root, the server runs with nobodyID, so every folder above dir must be passable for other users
+// (chmod o+x).
 func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
 	return startPostgres(ctx, dir, 0)
 }
@@ -90,7 +90,7 @@ type postgresServer struct {
 func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 	s := &postgresServer{dir: dir, data: filepath.Join(dir, "data")}
 	if os.Geteuid() == 0 {
-		s.uid = nobody
+		s.uid = nobodyID
 	}
 	var err error
 	if s.bin, err = postgresBin(s.uid); err != nil {
@@ -98,8 +98,8 @@ func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 	}
 	if s.uid != 0 {
 		if err := passable(dir); err != nil {
-			return nil, fmt.Errorf("start %s: for root it runs as user nobody (uid %d), which must be able to access its "+
-				"data: %w", postgresName, nobody, err)
+			return nil, fmt.Errorf("start %s: for root it runs with the uid %d, which must be able to access its data: %w",
+				postgresName, nobodyID, err)
 		}
 	}
 	if s.password, err = s.readPassword(); err != nil {

@@ -35,7 +35,7 @@ func TestPostgresOutlivesStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := u.Host
-	for _, name := range []string{"nobody", "root"} {
+	for _, name := range []string{"nobody", "root"} { // words: "nobody": the name of a user
 		u.User = url.UserPassword(name, "x")
 		if conn, err := pgx.Connect(t.Context(), u.String()); err == nil {
 			conn.Close(t.Context())
@@ -99,15 +99,15 @@ func TestClickHouseEndsAfterAStranger(t *testing.T) {
 		}
 	}
 	stranger, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr},
-		Auth: clickhouse.Auth{Username: "stranger"}})
+		Auth: clickhouse.Auth{Username: "unknown"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stranger.Close()
 	if err := stranger.Ping(t.Context()); err == nil {
-		t.Error("a stranger has logged in")
+		t.Error("an unknown user has logged in")
 	}
-	if err := c.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "stranger: Authentication failed") ||
+	if err := c.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown: Authentication failed") ||
 		!strings.Contains(err.Error(), "default or navlog_query") {
 		t.Errorf("it ended: %v", err)
 	}

@@ -2,7 +2,7 @@ package proof
 
 import "math"
 
-// Level says whether a node's logs are compared with the headers of their blocks before they are accepted.
+// Level defines whether a node's logs are compared with the headers of their blocks before they are accepted.
 type Level string
 
 // The levels of proof.

@@ -73,7 +73,7 @@ func TestHistoryOfANodeThatIsSilentAboutLogs(t *testing.T) {
 }
 
 // A node that has pruned the logs of old blocks, with or without their receipts, returns none for any of their ranges.
-// It is not believed, however often the call that would show this hangs or fails.
+// It is not accepted, however often the call that would show this hangs or fails.
 func TestPrunedNodeThatHangs(t *testing.T) {
 	for name, failure := range map[string]error{
 		"hangs":          context.DeadlineExceeded,
@@ -131,7 +131,7 @@ func TestHistoryOfANodeThatRequiresAddresses(t *testing.T) {
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	j := &job{at: 1, to: 1000, recordFrom: 4000, headersFrom: 4000}
 	if err := r.run(t.Context(), n, j); err == nil || j.at != 1 {
-		t.Errorf("blocks up to %d are believed before the node was checked, error %v", j.at-1, err)
+		t.Errorf("blocks up to %d are accepted before the node was checked, error %v", j.at-1, err)
 	}
 	if err := r.run(t.Context(), n, j); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ const (
 	limitExceeded      = -32005
 	methodNotFound     = -32601
 	methodNotSupported = -32004
-	prunedHistory      = 4444 // of EIP-4444, returned by go-ethereum and others
+	prunedHistory      = 4444 // for history that EIP-4444 lets a node drop, as go-ethereum and others return it
 )
 
 // question is a JSON-RPC request.

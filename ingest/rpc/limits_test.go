@@ -291,7 +291,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Results are kept if an endpoint fails at later calls, such as a batch that it does not answer, or at one call in a
-// hundred. An endpoint that fails at a call each time, or at all of them, is given up.
+// hundred. An endpoint that fails at a call each time, or at all of them, is no longer called.
 func TestCallsThroughFailures(t *testing.T) {
 	const headers = relaxAfter*singlesAtOnce + 100
 	for name, c := range map[string]struct {

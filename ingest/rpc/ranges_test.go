@@ -771,7 +771,7 @@ func TestRangesThatTimeOutAndGoOn(t *testing.T) {
 }
 
 // A node that hangs at some calls, whatever their length, takes at most twice as many calls as one that fails at them
-// at once, which says nothing about the length.
+// at once, which does not show the length.
 func TestHangsOfAnyLength(t *testing.T) {
 	every := func(n int) func() func(uint64) bool {
 		return func() func(uint64) bool {

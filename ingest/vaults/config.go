@@ -21,8 +21,8 @@ type Config struct {
 	// Name overrides the contract's name() for display: UTF-8 of at most 256
 	// bytes. A change is recorded at the next start.
 	Name string `yaml:"name" env:"NAME"`
-	// Mapping says what the vault's logs mean: the name of a preset, or the path of a file, which contains a slash or
-	// ends with .yaml; default "reference".
+	// Mapping defines what the vault's logs mean: the name of a preset, or the path of a file, which contains a slash
+	// or ends with .yaml; default "reference".
 	Mapping string `yaml:"mapping" env:"MAPPING"`
 	// Mappings replace Mapping if it changed over time: each applies to its blocks.
 	Mappings []MappingConfig `yaml:"mappings" envPrefix:"MAPPINGS_"`

@@ -205,7 +205,7 @@ func TestLargestRecordFits(t *testing.T) {
 }
 
 // A partition that is added to a running log stays empty: records without a key, such as those of blocks, and the
-// cursor go on in partition 0, where readers expect them.
+// cursor continue in partition 0, where readers expect them.
 func TestAddedPartitionsStayEmpty(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()

@@ -106,7 +106,7 @@ func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 	})
 	if report, err := v.compare(node, cursor, records); err == nil ||
 		!strings.Contains(err.Error(), "returns other logs of block") || report.Err() != nil {
-		t.Errorf("want an error alone, got %v and\n%s", err, report)
+		t.Errorf("want only an error, got %v and\n%s", err, report)
 	}
 }
 

@@ -272,7 +272,7 @@ type part[R any] struct {
 	whole   bool
 }
 
-// parts returns for each of some arguments at least the given number of entries after a place, or all that exist.
+// parts returns, for each argument, at least the given number of entries after a place, or all if there are fewer.
 func (q *Page[A, R]) parts(ctx context.Context, p *Pin, args []A, place *Place, entries uint64) ([]part[R], error) {
 	out, missing := make([]part[R], len(args)), make([]int, len(args))
 	for i := range missing {

@@ -142,7 +142,7 @@ func TestTornAnswers(t *testing.T) {
 
 func brokenPart() error { panic("boom") }
 
-// TestPanics: panics, also those in a goroutine of the handler, are answered with 500, logged with their origin, and
+// TestPanics: panics, also those in a goroutine of the handler, get the response 500, are logged with their origin, and
 // counted. A response that has begun to be sent is cut off: a client would mistake an error or a regular end for the
 // rest of the response.
 func TestPanics(t *testing.T) {

@@ -18,7 +18,7 @@ type touched struct {
 	last       uint64 // the seq up to which units are known
 	young, old map[readmodel.TouchedKey]uint64
 	forgotten  uint64    // no key that is missing from both sets changed after this seq
-	all        uint64    // the last unit that changed everything
+	all        uint64    // seq of the last unit that touched all keys
 	rewrites   []rewrite // in the order of seq
 }
 

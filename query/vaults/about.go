@@ -103,7 +103,7 @@ type aboutJSON struct {
 	Link           *string `json:"link"`
 }
 
-// Abouts are entries by the vaults that they are about.
+// Abouts are the entries of http.vaults by vault.
 type Abouts map[common.Address]About
 
 // ByVault returns entries, which must be valid, by vault.

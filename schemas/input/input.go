@@ -54,7 +54,7 @@ func Address(value string) bool {
 	return err == nil && wrong == nil && host != "" && !strings.ContainsFunc(host, notOfHosts) && number > 0
 }
 
-// notOfHosts reports whether no host name or IP address has a character.
+// notOfHosts reports whether a character cannot occur in a host name or an IP address.
 func notOfHosts(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune("/@?#", r)
 }

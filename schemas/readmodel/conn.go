@@ -51,7 +51,7 @@ func connect(
 	own.DialContext = func(ctx context.Context, addr string) (_ net.Conn, err error) {
 		if conn, err = options.DialContext(ctx, addr); err == nil {
 			watched = context.AfterFunc(ctx, func() {
-				if errors.Is(ctx.Err(), context.Canceled) { // a deadline is the driver's own
+				if errors.Is(ctx.Err(), context.Canceled) { // not a deadline: the driver sets one itself, and handles it
 					conn.Close()
 				}
 			})

@@ -18,7 +18,10 @@ import (
 )
 
 // parts of the benchmark, in the order in which they run.
-var parts = []string{"alone", "mix", "cold", "people", "stream", "start", "hot", "crowd", "export"}
+var parts = []string{
+	"alone", // words: "alone": the name of a part
+	"mix", "cold", "people", "stream", "start", "hot", "crowd", "export",
+}
 
 // options are the command-line options.
 type options struct {
@@ -59,8 +62,11 @@ func (o options) run(ctx context.Context) (err error) {
 	if err != nil || o.Load {
 		return err
 	}
-	measures := map[string]bench.Part{"alone": w.alone, "mix": w.mix, "cold": w.cold, "people": w.people,
-		"stream": w.stream, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export}
+	measures := map[string]bench.Part{
+		"alone": w.single, // words: "alone": the name of a part
+		"mix":   w.mix, "cold": w.cold, "people": w.people,
+		"stream": w.stream, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export,
+	}
 	for part, measure := range measures {
 		measures[part] = w.part(measure)
 	}
@@ -76,8 +82,8 @@ func (w *world) part(measure bench.Part) bench.Part {
 	}
 }
 
-// alone asks one question at a time, with the cache off, to measure the cost of each.
-func (w *world) alone(ctx context.Context) ([]bench.Bar, error) {
+// single sends one request at a time, with the cache off, to measure the cost of each.
+func (w *world) single(ctx context.Context) ([]bench.Bar, error) {
 	s, err := w.serve(ctx, 0)
 	if err != nil {
 		return nil, err

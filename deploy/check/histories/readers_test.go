@@ -132,7 +132,7 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 }
 
 // routerSetting has a setting, which exists before any read model: it is answered while a generation is not built yet,
-// so its answer says nothing about what the generation has.
+// so its response does not show what the generation has.
 const routerSetting = "/api/v1/partner/router"
 
 // compareWith compares an answer with the expected answer for each knowledge that its generation may have after that

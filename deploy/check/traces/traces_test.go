@@ -223,7 +223,7 @@ func TestTraces(t *testing.T) {
 	key := s.ready.Partners[0].APIKey
 	s.get(t, "/api/v1/partner/webhooks/deliveries", "of-a-partner", "x-api-key", key)
 	var refused struct{ Error struct{ TraceID string } }
-	must(t, json.Unmarshal(s.get(t, "/api/v1/users/nobody", "an-error", "x-api-key", key), &refused))
+	must(t, json.Unmarshal(s.get(t, "/api/v1/users/unknown", "an-error", "x-api-key", key), &refused))
 
 	want := map[string][]string{"a-list": {"ask", "wait for a slot"}, "of-a-partner": {"ListDeliveries"}, "an-error": nil}
 	until(t, "the requests", func() error {

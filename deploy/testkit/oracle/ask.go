@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Client asks the API questions and compares the answers.
+// A Client sends requests to the API and compares the responses.
 type Client struct {
 	Base string // of the API: http://host:port
 	HTTP *http.Client

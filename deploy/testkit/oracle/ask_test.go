@@ -120,7 +120,7 @@ func TestEveryEndpointIsAsked(t *testing.T) {
 	asked := map[string]bool{}
 	for _, q := range newest.everything(twoPartners[:1]) {
 		path := q.path
-		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), stranger.Hex()} {
+		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), unseen.Hex()} {
 			path = strings.ReplaceAll(path, address, "{address}")
 		}
 		if q.want.Status == http.StatusOK {

@@ -12,8 +12,8 @@ import (
 
 const api = "/api/v1"
 
-// stranger is an address that never did anything.
-var stranger = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
+// unseen is an address that never did anything.
+var unseen = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 
 // public stands for the questions that need no key.
 var public Partner
@@ -30,7 +30,7 @@ func (q *questions) everything(partners []Partner) []Question {
 		}
 		q.askUser(u.address)
 	}
-	q.askUser(stranger)
+	q.askUser(unseen)
 	q.askBusiest()
 	q.askQueues()
 	for _, p := range partners {
@@ -39,7 +39,7 @@ func (q *questions) everything(partners []Partner) []Question {
 	return q.list
 }
 
-// askVaults asks for the list, the details and the NAV history below a path prefix: partners have their own.
+// askVaults requests the list, the details and the NAV history below a path prefix: partners have their own.
 func (q *questions) askVaults(p Partner, prefix string) {
 	q.one(p, prefix+"/vaults")
 	for i, v := range q.state.ordered() {
@@ -58,7 +58,7 @@ func (q *questions) askVaults(p Partner, prefix string) {
 	}
 }
 
-// askInTime asks for a list in time ranges around some times, which are in ascending order.
+// askInTime requests a list in time ranges around some times, which are in ascending order.
 func (q *questions) askInTime(p Partner, path string, times []uint64, pairs ...string) {
 	for _, in := range spans(times) {
 		q.within(p, path, in, pairs...)
@@ -72,7 +72,7 @@ func times[T any](of []T, time func(T) uint64) (out []uint64) {
 	return out
 }
 
-// askLists asks for the lists and the series of each vault; if brief, for the users and the series of one of them.
+// askLists requests the lists and the series of each vault; if brief, for the users and the series of one of them.
 func (q *questions) askLists() {
 	for _, v := range q.state.ordered() {
 		path := api + "/vaults/" + v.address.Hex()
@@ -88,14 +88,14 @@ func (q *questions) askLists() {
 		}
 	}
 	for _, list := range []string{"", "/nav", "/deposits", "/withdrawals", "/users", "/series"} {
-		q.one(public, api+"/vaults/"+stranger.Hex()+list)
+		q.one(public, api+"/vaults/"+unseen.Hex()+list)
 	}
 }
 
 // maxPoints is the largest number of points of a series.
 const maxPoints = 2000
 
-// askSeries asks for a series, which is refused if it would be too long.
+// askSeries requests a series, which is refused if it would be too long.
 func (q *questions) askSeries(path string, pairs ...string) {
 	series := q.state.answer(path, q.with(pairs...), span{}, public).(Object)
 	if len(series["points"].([]any)) > maxPoints {
@@ -105,7 +105,7 @@ func (q *questions) askSeries(path string, pairs ...string) {
 	q.one(public, path, pairs...)
 }
 
-// askUsers asks for the users in every order.
+// askUsers requests the users in every order.
 func (q *questions) askUsers(path string) {
 	q.pages(public, path, 7)
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
@@ -184,7 +184,7 @@ func (q *questions) vaultFilters() []common.Address {
 	if q.Brief {
 		return []common.Address{vaults[q.state.block%uint64(len(vaults))].address}
 	}
-	filters := []common.Address{stranger}
+	filters := []common.Address{unseen}
 	for _, v := range vaults {
 		filters = append(filters, v.address)
 	}
@@ -214,7 +214,7 @@ func (q *questions) askPartner(p Partner) {
 // refusals are the questions that must be rejected, whatever the state.
 func (q *questions) refusals(p Partner) []Question {
 	known := q.state.ordered()[0].address.Hex()
-	user := api + "/users/" + stranger.Hex()
+	user := api + "/users/" + unseen.Hex()
 	parameter := func(path, name, value string) {
 		q.fails("", path, 400, "INVALID_PARAMETER", []string{name}, name, value)
 	}

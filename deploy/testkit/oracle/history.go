@@ -120,7 +120,7 @@ func (h *History) read(ctx context.Context, client *ethclient.Client, deployed *
 		return fmt.Errorf("read the vaults' logs: %w", err)
 	}
 	for i := range logs {
-		logs[i].BlockTimestamp = 0 // the time is that of the header: ingest believes the log
+		logs[i].BlockTimestamp = 0 // the time is that of the header: ingest accepts that of the log
 	}
 	return h.append(logs)
 }

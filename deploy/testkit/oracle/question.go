@@ -86,7 +86,7 @@ func (q *questions) found(body Object) Answer {
 	return a
 }
 
-// one asks for something without pages. What does not exist is refused with 404.
+// one requests something without pages. What does not exist is refused with 404.
 func (q *questions) one(p Partner, path string, pairs ...string) {
 	query := q.with(pairs...)
 	data := q.state.answer(path, query, span{}, p)
@@ -99,7 +99,7 @@ func (q *questions) one(p Partner, path string, pairs ...string) {
 	})
 }
 
-// fails asks for something that must be rejected. fields are those that details must name.
+// fails requests something that must be rejected. fields are those that details must name.
 func (q *questions) fails(key, path string, status int, code string, fields []string, pairs ...string) {
 	refusal := Object{"code": code, "message": Text{}, "requestId": Text{}}
 	if fields != nil {
@@ -120,7 +120,7 @@ const (
 	maxPageSize     = 100
 )
 
-// page asks for one page of a list. Size 0 and number 0 are not sent.
+// page requests one page of a list. Size 0 and number 0 are not sent.
 func (q *questions) page(p Partner, path string, all []any, number, size int, pairs ...string) {
 	query := q.with(pairs...)
 	if number > 0 {
@@ -152,7 +152,7 @@ func (q *questions) page(p Partner, path string, all []any, number, size int, pa
 	q.list = append(q.list, Question{path: path, query: query, key: p.APIKey, want: want, state: q.state})
 }
 
-// pages asks for a list without any parameter, then for all its pages of a given size, and for the one after the last;
+// pages requests a list without any parameter, then for all its pages of a given size, and for the one after the last;
 // if brief, for the first page of the largest size.
 func (q *questions) pages(p Partner, path string, size int, pairs ...string) {
 	if q.Brief {
@@ -167,7 +167,7 @@ func (q *questions) pages(p Partner, path string, size int, pairs ...string) {
 	}
 }
 
-// whole asks for the first page of the largest size.
+// whole requests the first page of the largest size.
 func (q *questions) whole(p Partner, path string, pairs ...string) {
 	q.within(p, path, span{}, pairs...)
 }
