@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,6 +104,12 @@ func TestAnvilRefuses(t *testing.T) {
 	t.Run("a folder that an engine still uses whose helper was killed", func(t *testing.T) {
 		dir := t.TempDir()
 		a := startAnvilFor(t, dir)
+		t.Cleanup(func() { // without its helper, nothing else stops the engine
+			if err := syscall.Kill(a.Pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			wait.Until(t, func() error { return gone(a.Pid) })
+		})
 		if err := a.helper.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
