@@ -141,8 +141,8 @@ func Fence(ctx context.Context, client *kgo.Client) error {
 //
 // franz-go (1.22.3) sends the first records of a topic before it stores the topic's partitions. If EndTransaction runs
 // between the two, it overlooks the topic: it aborts a transaction without other topics and returns nil; otherwise the
-// topic's next records continue their sequence numbers under a new epoch, and the broker rejects them. Commit waits until
-// the partitions are stored.
+// topic's next records continue their sequence numbers under a new epoch, and the broker rejects them. Commit waits
+// until the partitions are stored.
 func Commit(ctx context.Context, client *kgo.Client, topics map[string]bool) error {
 	for topic := range topics {
 		for !stored(client, topic) {
