@@ -300,5 +300,5 @@ clean-data: ## Delete the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that make built or fetched
-	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/engines/zookeeper/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules deploy/check/conformance/python $(JUDGES) deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/engines/zookeeper/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules $(JUDGES) deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/mapping/testdata/abi/node_modules schemas/webhook/samples/node_modules

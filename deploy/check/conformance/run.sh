@@ -12,7 +12,7 @@ cd "$(dirname "$0")"
 source ../up.sh
 root=$(cd ../../.. && pwd)
 work=$root/build/conformance
-tools=$PWD/python # not in build, which .ci/run empties
+tools=$work/tools
 rm -rf "$work/data" "$work/ready.json"
 mkdir -p "$work"
 
