@@ -24,7 +24,7 @@ AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $
 QUICKLY := -ldflags=-w -vet=off
 export CGO_ENABLED ?= 0
 # Without the folder's name in what the compiler writes, all clones on a machine share Go's build cache.
-export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 
 .PHONY: help
 help: ## List the targets
@@ -114,14 +114,14 @@ test-long: engines kafka samples $(TOOLS)/gotestsum ## Run the long tests: whole
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) \
 		$(firstword $(SYSTEMS)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(SYSTEMS) \
-		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} FILENAME ~ /deploy.check/ || /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' \
+		-run "^($$(awk 'FNR == 1 {name = ""} /^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} FILENAME ~ /deploy.check/ || /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' \
 			$(LONG) $(wildcard $(addsuffix /*_test.go,$(SYSTEMS))) | sort -u | paste -sd '|'))$$"
 
 # The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
 # found nothing for a long time; RACE=./... runs all of them. Those that take longest come first.
 RACE ?= ./ingest ./query ./dispatch ./projections ./projections/write ./ingest/rpc ./query/ask ./query/serve ./query/state ./ingest/writer ./query/access ./query/health ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
-beside-race: # the packages that neither race nor systems runs: first the two that take longest, then those with long tests
+beside-race: # the packages that race does not run and that are not SYSTEMS or DRILLS: first the two that take longest, then those with long tests
 	@go list ./query/oracle ./projections/verify $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(SYSTEMS) $(DRILLS)) | awk '!seen[$$0]++'
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build

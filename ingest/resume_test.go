@@ -417,7 +417,7 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	st := first.Status()
 	fresh := status.New(newRegistry(), st.ChainID, st.Instance).Snapshot()
 	fresh.State, fresh.Reason, fresh.Time, fresh.Logs = st.State, st.Reason, st.Time, st.Logs
-	fresh.Endpoints, fresh.Calls, fresh.Trouble, fresh.Unfit = st.Endpoints, st.Calls, st.Trouble, st.Unfit
+	fresh.Endpoints, fresh.Calls, fresh.Unfit = st.Endpoints, st.Calls, st.Unfit
 	if !reflect.DeepEqual(st, fresh) {
 		t.Errorf("the status of the standby is %+v, want %+v", st, fresh)
 	}

@@ -375,6 +375,9 @@ func TestKeysLeaveConnectionsToPartners(t *testing.T) {
 	if r := w.get("/api/v1/partner/router", "x-api-key", key); r.Code != 200 {
 		t.Errorf("a partner: %d %s", r.Code, r.Body)
 	}
+	if r := w.get("/api/v1/vaults"); r.Code != 200 {
+		t.Errorf("a response that needs no PostgreSQL: %d %s", r.Code, r.Body)
+	}
 	for range clients {
 		select {
 		case code := <-ended:

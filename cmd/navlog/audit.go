@@ -152,7 +152,7 @@ func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpoo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // even if the command was interrupted
 	defer cancel()
 	if err := registry.RecordDeed(ctx, db.New(pool), s.operator(), d, outcome); err != nil {
-		cli.Fprintf(streams.Err, "the audit has only the begin of this, which is %s: %v\n", outcome, err)
+		cli.Fprintf(streams.Err, "the change is %s, but the audit could not record that: %v\n", outcome, err)
 	}
 	return failed
 }

@@ -158,14 +158,14 @@ func (c *Catchup) appendReady(ctx context.Context, n *rpc.Node, vaults []common.
 // appendParts commits consecutive blocks, as units that each end with a block. The parts may come from several
 // endpoints, so each must continue the one before it; otherwise everything that was read ahead is read again.
 func (c *Catchup) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
-	next, before, believed := &writer.Change{Final: final}, c.appended, uint64(0)
+	next, before, unproven := &writer.Change{Final: final}, c.appended, uint64(0)
 	for _, p := range parts {
 		if err := c.continues(p, before); err != nil {
 			c.Discard()
 			return err
 		}
 		unit := unitOfPart(p, c.writer.State.Mapped.Belonging(vaults, p.Logs), c.follower.SampleFacts(p.Samples))
-		next.Units, before, believed = append(next.Units, unit), p.End(), max(believed, p.Believed)
+		next.Units, before, unproven = append(next.Units, unit), p.End(), max(unproven, p.Unproven)
 		for _, address := range vaults {
 			if p.NoState > 0 && c.writer.State.Mapped.Of(address).Description.Samples() {
 				c.writer.NoState(address, p.NoState)
@@ -173,7 +173,7 @@ func (c *Catchup) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 		}
 	}
 	for _, address := range vaults {
-		next.Covered = append(next.Covered, c.writer.Cover(*c.writer.State.CoverageOf(address), before.Number, believed))
+		next.Covered = append(next.Covered, c.writer.Cover(*c.writer.State.CoverageOf(address), before.Number, unproven))
 	}
 	if c.writer.State.Head == nil || before.Number > c.writer.State.Head.Number {
 		next.Head = before

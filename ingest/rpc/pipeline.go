@@ -220,7 +220,7 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 				return nil, err
 			}
 			q = &Part{From: open.From, To: q.To, Parent: open.Parent, Blocks: q.Blocks, Logs: slices.Concat(open.Logs, q.Logs),
-				bytes: open.bytes + q.bytes, Believed: max(open.Believed, q.Believed),
+				bytes: open.bytes + q.bytes, Unproven: max(open.Unproven, q.Unproven),
 				Samples: slices.Concat(open.Samples, q.Samples), NoState: max(open.NoState, q.NoState)}
 		}
 		if open = q; q.End() != nil {

@@ -32,7 +32,7 @@ const (
 // Pool is the list of endpoints, in the order in which they are preferred. One of them is in use for the head (see
 // ranked). Pool is safe for concurrent use.
 type Pool struct {
-	Agreement int // how many endpoints must return the same before it is believed (chain.agreement)
+	Agreement int // how many endpoints must return the same (chain.agreement)
 	// PartsAtOnce is how many parts without a block one commit waits for: the constant, except in tests.
 	PartsAtOnce int
 

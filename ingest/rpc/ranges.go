@@ -54,7 +54,7 @@ type Part struct {
 	// NoState is the last block at which a sample was due but whose state no endpoint has; 0 for none.
 	NoState  uint64
 	bytes    int
-	Believed uint64 // the last block whose logs were accepted unproven; 0 for none
+	Unproven uint64 // the last block whose logs were accepted unproven; 0 for none
 	parent   string // the trace context in which it was read
 }
 
@@ -302,7 +302,7 @@ func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err 
 	}
 	p := &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs, bytes: wire(logs)}
 	if !proven {
-		p.Believed = h.Number
+		p.Unproven = h.Number
 	}
 	return p, nil
 }
@@ -331,7 +331,7 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 		}
 		a.logs = slices.DeleteFunc(a.logs, func(l *event.Log) bool { return l.BlockNumber > to })
 	}
-	p := &Part{From: j.at, To: to, Logs: a.logs, bytes: a.bytes, Believed: to}
+	p := &Part{From: j.at, To: to, Logs: a.logs, bytes: a.bytes, Unproven: to}
 	headers := j.headers[:min(uint64(len(j.headers)), to-j.at+1)]
 	if err := r.date(ctx, n, p, headers); err != nil || len(headers) == 0 {
 		return p, err
@@ -343,11 +343,11 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 			return nil, err
 		}
 		headers, p.To = headers[:len(blocks)], blocks[len(blocks)-1].Number
-		p.Logs, p.Believed = make([]*event.Log, 0, len(a.logs)), 0
+		p.Logs, p.Unproven = make([]*event.Log, 0, len(a.logs)), 0
 		for _, b := range blocks {
 			p.Logs = append(p.Logs, b.logs...)
 			if !b.proven {
-				p.Believed = b.Number
+				p.Unproven = b.Number
 			}
 		}
 	}

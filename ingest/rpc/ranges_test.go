@@ -299,7 +299,7 @@ func TestFullBloomOverTheLimit(t *testing.T) {
 		h.Sealed = true
 	}
 	p, err := r.reader.read(t.Context(), n, j)
-	if err != nil || p.To != j.to || len(p.Logs) > 0 || p.Believed != number {
+	if err != nil || p.To != j.to || len(p.Logs) > 0 || p.Unproven != number {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -134,19 +134,18 @@ func kafkaLog(chainID uint64, kafka chainlog.Config) readLog {
 		if after.Seq >= to {
 			return nil
 		}
-		enough := errors.New("the last record was read")
 		err := chainlog.ReadAfter(ctx, chainID, after, func(e chainlog.Entry) error {
 			err := visit(e)
 			if err == nil && e.GetSeq() >= to {
-				err = enough
+				err = errEnough
 			}
 			return err
 		}, kafka.Options()...)
 		switch {
-		case errors.Is(err, enough):
+		case errors.Is(err, errEnough):
 			return nil
 		case err == nil:
-			return fmt.Errorf("%s ends before seq %d, which the tables have", chainlog.LogTopic(chainID), to)
+			return fmt.Errorf("%s ends before seq %d: restore it from a replica or a backup", chainlog.LogTopic(chainID), to)
 		}
 		return err
 	}

@@ -64,13 +64,16 @@ const (
 	Sends         Policy = "sends"    // tests and replays, which make dispatch call the URL
 )
 
-// Probe is a path outside the API that reports the state of the program. It needs no slot.
+// Probe is a path outside the API that reports the state of the program. It needs no slot of ClickHouse.
 type Probe struct {
 	Path    string
 	Get     Handler
 	Limited bool // counts against the limits like a public request
-	Reads   bool // from an engine: it needs a slot
+	Reads   bool // from PostgreSQL: it needs one of maxReading slots
 }
+
+// maxReading is how many probes read PostgreSQL at once: few, so that most of its connections are left for partners.
+const maxReading = 2
 
 // File is a document that is served unchanged. One at the path of a probe is for clients that accept HTML.
 type File struct {
@@ -105,6 +108,7 @@ type Server struct {
 	end      context.CancelFunc // of the live responses
 	files    *slots             // the files, which take longest: no other request waits for them
 	posts    *slots             // the POSTs, which use only PostgreSQL and may wait for DNS: they need no engine slot
+	reading  *slots             // the probes that read PostgreSQL
 	metrics  metrics
 }
 
@@ -122,6 +126,7 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s.files.share = s.streams.share
 	s.posts = newSlots(maxPosts, forPartners(maxPosts), refused)
 	s.posts.share.partner = postsPerPartner
+	s.reading = newSlots(maxReading, 0, refused)
 	s.lives = newSlots(maxLive, 0, refused)
 	s.lives.share = shares{address: livePerAddress, site: livePerSite, block: livePerBlock}
 	s.catchUps = newSlots(maxCatchUps, 0, refused)
@@ -370,12 +375,13 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 		if p.Limited {
 			err = s.Admit(r, &Route{})
 		}
-		handle := s.create
-		if p.Reads {
-			handle = s.uncached
+		release := func() {}
+		if err == nil && p.Reads {
+			release, err = s.reading.acquire(r.Context, r.holder())
 		}
 		if err == nil {
-			f, err = handle(r, p.Get)
+			f, err = s.create(r, p.Get)
+			release()
 		}
 		if err != nil {
 			s.fail(w, hr, err)

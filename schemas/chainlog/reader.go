@@ -130,6 +130,7 @@ func (r *Reader) fetched(fetches kgo.Fetches, err error) ([]Raw, error) {
 	return r.accept(fetches.Records())
 }
 
+// accept returns the entries before the first fault, and the fault.
 func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 	entries := make([]Raw, 0, len(records))
 	for _, in := range records {
@@ -139,7 +140,7 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 		}
 		record, err := Peek(r.chainID, in)
 		if err != nil {
-			return nil, err
+			return entries, err
 		}
 		first := r.seen == 0
 		if first && r.hinted && record.Seq > r.last+1 {
@@ -149,7 +150,7 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 			return entries, nil
 		}
 		if want := r.want(); record.Seq != want && !(first && record.Seq < want) {
-			return nil, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: want, Got: record.Seq}
+			return entries, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: want, Got: record.Seq}
 		}
 		r.seen = record.Seq
 		if record.Seq > r.last { // a hint may point a little before the position
@@ -216,14 +217,14 @@ func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func
 	}
 	defer reader.Close()
 	for reader.next = start.Offset; reader.next < end.Offset; {
-		entries, err := reader.fetched(fetch(ctx, reader.client))
-		if err != nil {
-			return err
-		}
+		entries, fault := reader.fetched(fetch(ctx, reader.client))
 		for _, e := range entries {
 			if err := visit(e); err != nil {
 				return err
 			}
+		}
+		if fault != nil {
+			return fault
 		}
 	}
 	return nil
@@ -455,10 +456,7 @@ func fetch(ctx context.Context, client *kgo.Client) (kgo.Fetches, error) {
 		if ctx.Err() != nil || !errors.Is(fetches.Err0(), context.DeadlineExceeded) {
 			return fetches, fetchError(ctx, fetches)
 		}
-		limited, cancel = context.WithTimeout(ctx, silence)
-		err := client.Ping(limited)
-		cancel()
-		if err != nil {
+		if err := client.Ping(ctx); err != nil {
 			return nil, fmt.Errorf("no broker responds: %w", err)
 		}
 	}

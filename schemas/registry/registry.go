@@ -218,7 +218,7 @@ func leaveReadOnly(next pgconn.PgErrorHandler) pgconn.PgErrorHandler {
 // readOnly says why a server rejects writes, and what to do.
 func readOnly(server string) string {
 	return fmt.Sprintf("PostgreSQL at %s is a standby, or its default_transaction_read_only is on: let postgres.url lead "+
-		"to the primary", server)
+		"to the primary, or turn that setting off", server)
 }
 
 // Writable returns an error if the server does not respond or is read-only. It ends a session that is read-only.

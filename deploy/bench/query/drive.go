@@ -60,9 +60,12 @@ func (t *times) print(title string) {
 	fmt.Printf("\n%s\n%-36s %7s %9s %9s %9s %7s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "cpu ms",
 		"failed")
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {
-		d := t.of[name]
-		fmt.Printf("%-36s %7d %9.1f %9.1f %9.1f %7.1f %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
-			bench.Quantile(d, 1), bench.Milliseconds(t.spent[name])/float64(len(d)), t.failed[name])
+		d, cpu := t.of[name], "-"
+		if spent, measured := t.spent[name]; measured {
+			cpu = fmt.Sprintf("%.1f", bench.Milliseconds(spent)/float64(len(d)))
+		}
+		fmt.Printf("%-36s %7d %9.1f %9.1f %9.1f %7s %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99),
+			bench.Quantile(d, 1), cpu, t.failed[name])
 	}
 	if t.first != nil {
 		fmt.Printf("the first that failed: %v\n", t.first)

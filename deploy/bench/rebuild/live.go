@@ -137,3 +137,32 @@ func (e *system) untouched(ctx context.Context, last uint64) error {
 	}
 	return nil
 }
+
+// meter measures the CPU time used since its last reading.
+type meter struct {
+	project, clickHouse int // process ids
+	last                spent
+}
+
+type spent struct{ project, clickHouse time.Duration }
+
+func (m *meter) read() (spent, error) {
+	project, err := stack.CPU(m.project)
+	if err != nil {
+		return spent{}, err
+	}
+	clickHouse, err := stack.CPU(m.clickHouse)
+	if err != nil {
+		return spent{}, err
+	}
+	was := m.last
+	m.last = spent{project, clickHouse}
+	return spent{project - was.project, clickHouse - was.clickHouse}, nil
+}
+
+// each returns the CPU time per event as text.
+func (s spent) each(events uint64) string {
+	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(events) }
+	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project),
+		micro(s.clickHouse))
+}

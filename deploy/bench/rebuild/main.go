@@ -99,10 +99,11 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	}
 	defer func() { _ = project.Stop() }() // the exit status does not matter
 	last, logs := e.log.Seq, e.log.Logs
-	if err := b.firstBuild(ctx, e, last, logs); err != nil {
+	spent := meter{project: project.Pid, clickHouse: e.ClickHouse.Pid}
+	if err := b.firstBuild(ctx, e, &spent, last, logs); err != nil {
 		return err
 	}
-	rebuilt, micros, err := b.rebuild(ctx, e, logs)
+	rebuilt, micros, err := b.rebuild(ctx, e, &spent, logs)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (b *benchmark) command(ctx context.Context, e *system, args ...string) erro
 }
 
 // firstBuild prints how long navlog project takes until its first generation is live.
-func (b *benchmark) firstBuild(ctx context.Context, e *system, last, logs uint64) error {
+func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, last, logs uint64) error {
 	bench.Say("building the first generation of %d records", last)
 	began := time.Now()
 	if err := e.reaches(ctx, 1, last); err != nil {
@@ -158,19 +159,22 @@ func (b *benchmark) firstBuild(ctx context.Context, e *system, last, logs uint64
 	if err != nil {
 		return err
 	}
-	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later\n", took.Seconds(),
-		rate(logs, took), merging.Seconds())
+	building, err := spent.read()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(),
+		rate(logs, took), merging.Seconds(), building.each(logs))
 	return nil
 }
 
 // rebuild times a second generation next to the first, up to the switch, the comparison included, and returns the
 // engine's CPU time per event in microseconds, up to the end of the merges.
 func (b *benchmark) rebuild(
-	ctx context.Context, e *system, logs uint64,
+	ctx context.Context, e *system, spent *meter, logs uint64,
 ) (took time.Duration, micros float64, err error) {
 	bench.Say("rebuilding beside it")
-	before, err := stack.CPU(e.ClickHouse.Pid)
-	if err != nil {
+	if _, err := spent.read(); err != nil { // start measuring here
 		return 0, 0, err
 	}
 	began := time.Now()
@@ -182,10 +186,13 @@ func (b *benchmark) rebuild(
 	if err != nil {
 		return 0, 0, err
 	}
-	after, err := stack.CPU(e.ClickHouse.Pid)
-	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later\n", took.Seconds(), rate(logs, took),
-		merging.Seconds())
-	return took, (after - before).Seconds() * 1e6 / float64(logs), err
+	rebuilding, err := spent.read()
+	if err != nil {
+		return 0, 0, err
+	}
+	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(), rate(logs, took),
+		merging.Seconds(), rebuilding.each(logs))
+	return took, rebuilding.clickHouse.Seconds() * 1e6 / float64(logs), nil
 }
 
 // liveBlocks times blocks at the head without a standby generation.

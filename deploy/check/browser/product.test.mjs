@@ -717,7 +717,7 @@ test("a page whose requests are rejected says so, and neither that the server is
     return route.fulfill({ status: 429, headers: { "Retry-After": "1" }, json: { ok: false, error: { code: "RATE_LIMITED", message: "Too many requests.", requestId: "1" } } })
   })
   await page.goto(ready.api + "/")
-  await page.getByText("The page tries again in 1 s.").first().waitFor()
+  await page.getByText("The page retries in 1 s.").first().waitFor()
   await page.locator(".chip", { hasText: "No status" }).waitFor()
   assert.equal(await page.getByText(/Offline|loaded last/).count(), 0)
   rejected = false

@@ -11,10 +11,10 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 )
 
-// TestUnreachableEngines stops one engine after the other. Each program names on /readyz every engine that it uses and
+// TestEnginesStopOneByOne stops one engine after the other. Each program names on /readyz every engine that it uses and
 // that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also
 // not ready.
-func TestUnreachableEngines(t *testing.T) {
+func TestEnginesStopOneByOne(t *testing.T) {
 	f, err := fleet.New(t.Context(), fleet.Options{Partners: 1, SlotsInEpoch: 1}, nil)
 	if err != nil {
 		t.Fatal(err)

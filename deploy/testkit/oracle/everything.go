@@ -72,7 +72,7 @@ func times[T any](of []T, time func(T) uint64) (out []uint64) {
 	return out
 }
 
-// askLists requests the lists and the series of each vault; if brief, for the users and the series of one of them.
+// askLists requests the lists and the series of each vault; if brief, only the users and the series of one of them.
 func (q *questions) askLists() {
 	for _, v := range q.state.ordered() {
 		path := api + "/vaults/" + v.address.Hex()

@@ -341,7 +341,7 @@ func (s *State) change(v *vaultState, index *big.Int, change func(*requestState)
 	return change(r)
 }
 
-// status returns queued, claimed, cancelled or expired. A request that is not funded expires merely by time, and is
+// status returns queued, claimed, cancelled or expired. A request that is not funded expires only by its time, and is
 // queued again if it is funded after all.
 func (s *State) status(r *requestState) string {
 	switch {

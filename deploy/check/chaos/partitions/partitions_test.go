@@ -249,7 +249,7 @@ func (n *network) cutWriter() {
 	n.toFirst.Cut(n.kafkaPort)
 	n.until(func() error {
 		if state, err := n.second.Readiness(n.t.Context()); err != nil || !state.OK || state.Role == fleet.Standby {
-			return fmt.Errorf("the standby is %+v: %w", state, err)
+			return fmt.Errorf("the standby is %+v: %v", state, err)
 		}
 		return nil
 	})
@@ -259,7 +259,7 @@ func (n *network) cutWriter() {
 	n.toFirst.Heal()
 	n.until(func() error {
 		if state, err := n.first.Readiness(n.t.Context()); err != nil || !state.OK || state.Role != fleet.Standby {
-			return fmt.Errorf("the old writer is %+v: %w", state, err)
+			return fmt.Errorf("the old writer is %+v: %v", state, err)
 		}
 		return nil
 	})
