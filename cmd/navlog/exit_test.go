@@ -40,21 +40,14 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// closedAddress returns an address of this machine on which no program listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
+// closedAddress is an address of this machine on which no program listens. Systems assign no port below 1024, so that no
+// other process gets it meanwhile.
+const closedAddress = "127.0.0.1:1"
 
 // Each kind of failure has its own exit code, as docs/operations.md promises. The codes of a difference and of a freeze
 // are tested where those happen.
 func TestExitCodes(t *testing.T) {
-	closed := closedAddress(t)
+	closed := closedAddress
 	guarded, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL())
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +186,7 @@ func TestExitCodes(t *testing.T) {
 
 // TestUnreachableIsNamed: a message names what did not respond, its address and the setting that has it, once.
 func TestUnreachableIsNamed(t *testing.T) {
-	closed := closedAddress(t)
+	closed := closedAddress
 	t.Setenv("NAVLOG_CONFIG", configtest.Write(t, configtest.Sound))
 	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://navlog@"+closed+"/navlog")
 	t.Setenv("NAVLOG_KAFKA_BROKERS", closed)
@@ -446,7 +439,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("with another secret key and an old ClickHouse, the output lacks %q: %v\n%s", want, err, out)
 		}
 	}
-	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
+	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress+"/v1/hunter2")
 	own, err := engines.StartClickHouse(t.Context(), t.TempDir()) // the embedded engine exits on an unknown login
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // The rights are printed in three forms, without connecting to anything. Whether they are the right ones is tested in
 // chainlog.
 func TestKafkaRights(t *testing.T) {
-	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://"+closedAddress(t)+"/navlog")
+	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://"+closedAddress+"/navlog")
 	c := commands{t, configtest.Write(t, configtest.Sound)}
 	var rows []rightRow
 	c.json(&rows, "kafka", "rights", "--login", "dispatch=sa-3;project=sa-2")
@@ -61,7 +61,7 @@ func TestDoctorRejectsUnknownKafkaUser(t *testing.T) {
 
 // A grant that is impossible is rejected before any request to a broker.
 func TestKafkaGrantMistakes(t *testing.T) {
-	t.Setenv("NAVLOG_KAFKA_BROKERS", closedAddress(t))
+	t.Setenv("NAVLOG_KAFKA_BROKERS", closedAddress)
 	c := commands{t, configtest.Write(t, configtest.Sound)}
 	passwords := t.TempDir()
 	for _, user := range []string{"ingest", "project", "dispatch"} {

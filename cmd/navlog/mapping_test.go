@@ -356,5 +356,5 @@ func TestMappingTry(t *testing.T) {
 	fails("no such file or directory", cli.Configuration,
 		append(blocks, file("absent.yaml", "presets: [{preset: ./absent/none.yaml}]\nsources: {}\n"))...)
 	fails("request the logs of blocks 1 to 1 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2",
-		"--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
+		"--rpc", "http://"+closedAddress, "--address", vault.Hex())
 }

@@ -16,7 +16,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/navlog/navlog/schemas/printable"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 type waitingCmd struct{ Fail bool }
@@ -95,5 +98,17 @@ func TestReceiversCannotForgeLogLines(t *testing.T) {
 		if f.Verbose && (!strings.Contains(text, "DEBUG") || !strings.Contains(text, "Unsolicited response")) {
 			t.Errorf("%+v: %s", f, text)
 		}
+	}
+}
+
+// A command that PostgreSQL interrupts before its commit can be run again, and has another code than one whose commit
+// was not confirmed.
+func TestCodeOfAnUnknownOutcome(t *testing.T) {
+	ended := &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "57P01"}
+	if code := CodeOf(ended); code != Unreachable {
+		t.Errorf("an ended session has the code %d", code)
+	}
+	if code := CodeOf(fmt.Errorf("create: %w", &registry.UnknownOutcomeError{Err: ended})); code != Failed {
+		t.Errorf("an unknown outcome has the code %d", code)
 	}
 }

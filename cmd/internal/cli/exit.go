@@ -15,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // A Code is the exit code of the process, which tells a script what to do next. docs/operations.md lists the codes for
@@ -58,13 +59,16 @@ func LoginRefused(err error) bool {
 // CodeOf returns the exit code of err. Without an explicit code, these are Unreachable: network errors, rejected logins
 // (PostgreSQL reports both as one kind of error), a peer that does not respond in time, ends the connection or has no
 // valid certificate, and nodes, or the proxies in front of them, that respond with 5xx. A node of another chain is a
-// mistake in the configuration.
+// mistake in the configuration. A change whose outcome is unknown is Failed.
 func CodeOf(err error) Code {
 	if err == nil {
 		return Done
 	}
 	if e, ok := errors.AsType[coded](err); ok {
 		return e.code
+	}
+	if _, ok := errors.AsType[*registry.UnknownOutcomeError](err); ok {
+		return Failed // a script that runs the command again could do its change twice
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return Unreachable

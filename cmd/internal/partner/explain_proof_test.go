@@ -276,7 +276,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 	}{
 		"a block that the node does not have": {"--proof --rpc " + readtest.NewNode(t).URL, cli.Unreachable,
 			"has no block 5"},
-		"an unreachable node": {"--proof --rpc http://" + closedAddress(t), cli.Unreachable,
+		"an unreachable node": {"--proof --rpc http://" + closedAddress, cli.Unreachable,
 			"request block 5 from the node of --rpc"},
 		"an invalid URL": {"--proof --rpc nonsense://x", cli.Usage,
 			"must be a URL that begins with http:// or https://"},

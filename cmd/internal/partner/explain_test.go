@@ -247,7 +247,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 		}
 	}
 	for url, want := range map[string]cli.Code{"navlog.example": cli.Usage,
-		"http://" + closedAddress(t): cli.Unreachable} {
+		"http://" + closedAddress: cli.Unreachable} {
 		var out bytes.Buffer
 		if err := run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--url", url}, &out,
 			&out); cli.CodeOf(err) != want {

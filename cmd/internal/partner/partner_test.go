@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
@@ -24,13 +22,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return cli.Run(ctx, "navlog", "", commands, args, stdout, stderr)
 }
 
-// closedAddress returns an address at which nothing listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	return strings.TrimPrefix(server.URL, "http://")
-}
+// closedAddress is an address of this machine on which no program listens. Systems assign no port below 1024, so that no
+// other process gets it meanwhile.
+const closedAddress = "127.0.0.1:1"
 
 // TestPartnersNeedNoProgram: a partner needs no configuration and no engine, so the commands depend on none of the
 // programs and on none of their settings.
