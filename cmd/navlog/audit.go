@@ -158,7 +158,7 @@ func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpoo
 }
 
 // aroundIfThere is around with the registry of c, if the audit can be written: the change does not wait for the
-// registry. instead tells the operator what to rely on without the audit row.
+// registry. instead is what the operator can rely on without the audit row.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
 	instead string, do func() error) error {
 	if c.Postgres.URL == "" {
