@@ -172,7 +172,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
 	}
 	if err != nil {
-		cli.Fprintf(streams.Err, "the audit has no row of this, because the registry cannot be written (%v); %s\n", err,
+		cli.Fprintf(streams.Err, "the audit may have no row of this, because the registry cannot be written (%v); %s\n", err,
 			instead)
 		return do()
 	}

@@ -218,7 +218,7 @@ func orMore(state string, n int64) string {
 	return ""
 }
 
-// served is the state that an instance of serve serves, and its distance from the head.
+// served is the state from which an instance of serve responds, and its distance from the head.
 type served struct {
 	Generation   int32      `json:"generation"`
 	IndexedBlock uint64     `json:"indexedBlock"`

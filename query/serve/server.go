@@ -375,13 +375,8 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 		if p.Limited {
 			err = s.Admit(r, &Route{})
 		}
-		release := func() {}
-		if err == nil && p.Reads {
-			release, err = s.reading.acquire(r.Context, r.holder())
-		}
 		if err == nil {
-			f, err = s.create(r, p.Get)
-			release()
+			f, err = s.probed(r, p)
 		}
 		if err != nil {
 			s.fail(w, hr, err)
@@ -389,6 +384,18 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 		}
 		send(w, hr, f, nil)
 	}
+}
+
+// probed handles a probe, which holds a slot if it reads PostgreSQL.
+func (s *Server) probed(r *Request, p Probe) (*finished, error) {
+	if p.Reads {
+		release, err := s.reading.acquire(r.Context, r.holder())
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	return s.create(r, p.Get)
 }
 
 // serveFile serves a file. A page must not load anything from another host.
