@@ -46,7 +46,7 @@ func (d *Dispatch) backfillNew(ctx context.Context) error {
 	}
 	client, err := kgo.NewClient(d.kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	r := &reader{d: d, admin: kadm.NewClient(client)}

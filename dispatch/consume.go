@@ -44,7 +44,7 @@ type reader struct {
 	topics map[string]topic
 	// next holds the positions stored in PostgreSQL.
 	next map[place]int64
-	// given holds the partitions of which the client has returned records.
+	// given holds the partitions from which the client has returned records.
 	given map[place]bool
 	// ends holds the known ends of the partitions, including records that cannot be read
 	// yet because an earlier transaction is open.
@@ -60,7 +60,7 @@ type reader struct {
 func (d *Dispatch) consume(ctx context.Context) error {
 	client, err := kgo.NewClient(d.kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	admin := kadm.NewClient(client)
@@ -135,7 +135,7 @@ func (r *reader) lookAround(ctx context.Context) error {
 func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: a cache may describe the deleted topic
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	r := &reader{d: d, admin: kadm.NewClient(client), watch: watch}
@@ -268,7 +268,7 @@ func (r *reader) open() error {
 		kgo.KeepControlRecords(),
 	)...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka reader of the referral topics: %w", err)
+		return fmt.Errorf("create a Kafka reader of the referral topics: %w", err)
 	}
 	r.client, r.ends, r.given = client, map[place]int64{}, map[place]bool{}
 	return nil

@@ -111,7 +111,7 @@ func oldTransaction(f *fixture, _ *Dispatch, _ *receiver) {
 }
 
 // PostgreSQL fails over to a replica that lacks the last commits, while a POST is in flight: deliveries, their results,
-// positions, counters and leases are those of before. The dispatcher that continues to run reads the lost referrals
+// positions, counters and leases go back to an earlier state. The dispatcher that continues to run reads the lost referrals
 // again. Each is sent again with the same id and body, and the partner's sequences have no gap.
 func TestPostgresTroubleLosesCommits(t *testing.T) {
 	f := newFixture(t)

@@ -221,7 +221,7 @@ func (c Config) ValidateWithoutNodes() error {
 		fault("chain.receiptsPerSecond is %v and must be above 0, up to %d", c.ReceiptsPerSecond, maxReceiptsPerSecond)
 	}
 	if c.ReceiptsEvery > 0 && c.Proof == proof.None {
-		fault("chain.receiptsEvery finds lost logs by blooms, which chain.proof none says that the chain does not fill: " +
+		fault("chain.receiptsEvery finds lost logs by blooms, but chain.proof none is for chains that do not fill them: " +
 			"remove one of them")
 	}
 	switch c.Proof {

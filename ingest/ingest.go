@@ -179,7 +179,7 @@ func (i *Ingest) ensureTopics(ctx context.Context) error {
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	if err := client.Ping(bounded); err != nil {

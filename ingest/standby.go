@@ -68,7 +68,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	}
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })

@@ -192,7 +192,7 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mappi
 		kgo.FetchMaxBytes(1 << 20),
 	}, options...)...)
 	if err != nil {
-		return decode.Fact{}, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
+		return decode.Fact{}, fmt.Errorf("create a Kafka reader of %s: %w", topic, err)
 	}
 	defer client.Close()
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -229,7 +229,7 @@ func decodeOne(chainID uint64, in *kgo.Record, vaults *mapping.Vaults) (decode.F
 func logEnd(ctx context.Context, chainID uint64, options []kgo.Opt) (int64, error) {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
-		return 0, fmt.Errorf("make a Kafka client: %w", err)
+		return 0, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	return chainlog.End(ctx, kadm.NewClient(client), chainID)

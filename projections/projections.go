@@ -100,7 +100,7 @@ func (p *Projections) reach(ctx context.Context) error {
 	}
 	client, err := kgo.NewClient(p.kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	limited, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -252,7 +252,7 @@ const silence = 10 * time.Second
 func (p *Projections) observe(ctx context.Context) error {
 	client, err := kgo.NewClient(p.kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	watch := chainlog.NewWatch(kadm.NewClient(client), p.hanging, chainlog.LogTopic(p.chainID))

@@ -141,7 +141,7 @@ func TestNoSnapshot(t *testing.T) {
 	refused("holds no indexed block yet")
 	same(t, "reasons", w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"],
 		[]any{"there is no snapshot of the read models in ClickHouse yet: " + w.g.Database +
-			" holds no indexed block yet: ingest and project have to get there first"})
+			" holds no indexed block yet: ingest and project must index one first"})
 	w.chain.Append(readtest.BlockRecord(1))
 	w.publish()
 	w.get("/api/v1/vaults").Data(t)

@@ -166,7 +166,7 @@ func grant(ctx context.Context, c config.Config, logins, passwords map[string]st
 	defer cancel()
 	client, err := kgo.NewClient(c.Kafka.Options()...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)

@@ -175,7 +175,7 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
 		t.sources[address] = role
 	}
 	if len(t.sources) == 0 {
-		return nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
+		return nil, cli.Usage.With(errors.New("there is no contract to read: pass its address as --address"))
 	}
 	for i, role := range m.Roles {
 		if !role.Optional && !slices.Contains(slices.Collect(maps.Values(t.sources)), uint8(i)) {

@@ -45,7 +45,7 @@ type candidate struct {
 	Preset string   `json:"preset"`
 	Known  int      `json:"known"`       // logs with an effect
 	Wrong  int      `json:"quarantined"` // logs of its events with another layout
-	Events []string `json:"events"`      // those of which logs were found
+	Events []string `json:"events"`      // those with logs
 }
 
 // Slots of EIP-1967: keccak256("eip1967.proxy.implementation") - 1, and the one for beacons.

@@ -53,7 +53,7 @@ func (b *backup) run(ctx context.Context) (_ *Report, err error) {
 	}
 	client, err := kgo.NewClient(b.kafka.Options()...)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kafka client: %w", err)
+		return nil, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	ends, err := b.prepare(ctx, kadm.NewClient(client))

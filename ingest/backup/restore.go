@@ -80,7 +80,7 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	}
 	if r.client, err = kgo.NewClient(append(r.kafka.WriterOptions(chainID),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedBytes(bufferedBytes))...); err != nil {
-		return nil, fmt.Errorf("make the transactional Kafka client: %w", err)
+		return nil, fmt.Errorf("create the transactional Kafka client: %w", err)
 	}
 	defer r.client.Close()
 	topology := r.kafka.Topology()

@@ -214,8 +214,8 @@ func (f *Follower) noteFinality(why error) {
 	case !rpc.NamesNoFinal(why):
 		warning = fmt.Sprintf("the final block is not known, so nothing more becomes final and referrals wait: %v", why)
 	default:
-		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: where none "+
-			"ever will, set chain.finality to a depth (%v)", why)
+		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: if no "+
+			"endpoint ever names one, set chain.finality to a depth (%v)", why)
 	}
 	f.status.Note(func(st *status.Status) { st.FinalWarning = warning })
 	if warning != "" && f.finality.noted == "" {

@@ -114,9 +114,9 @@ type receiptsRun struct {
 	attempts int
 }
 
-// attemptsEnough is in how many attempts an endpoint may fail before the verdict of the others about a block counts:
-// one that never responds must not hide that the log is wrong. With the pauses of rpc.Backoff they take about half a
-// minute.
+// attemptsEnough is the number of attempts in which an endpoint may fail before the verdict of the others about a block
+// counts: one that never responds must not hide that the log is wrong. With the pauses of rpc.Backoff they take about
+// half a minute.
 const attemptsEnough = 8
 
 // failuresEnough is how many attempts in a row fail before the status reports it.

@@ -36,7 +36,7 @@ func (n *Node) foreign(h *Header, l *event.Log) error {
 	case proof.Holds(&h.Bloom, l):
 		return nil
 	case h.Bloom == (types.Bloom{}):
-		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the "+
+		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: if the "+
 			"chain does not fill it, set chain.proof to none", h.Number, n.Name)
 	}
 	return fmt.Errorf("%s returned a log of 0x%x in block %d (log %d) that the block's logsBloom does not contain", n.Name,

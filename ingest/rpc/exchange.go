@@ -30,7 +30,7 @@ type call struct {
 	vital bool
 }
 
-// Results that are not what was asked for.
+// Results that are not what was requested.
 var (
 	// errUnusable means that a result cannot be read or does not belong to the call. It is a failure of the node.
 	errUnusable = errors.New("the result is unusable")
@@ -41,7 +41,7 @@ var (
 	ErrNoReceipts = errors.New("the node does not give the receipts of the block")
 )
 
-// missing reports whether a node responded that it does not have what was asked for.
+// missing reports whether a node responded that it does not have what was requested.
 func missing(err error) bool { return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNoReceipts) }
 
 // ask makes a call and passes the bytes of the result to read: one JSON value, whose content was not checked. If the

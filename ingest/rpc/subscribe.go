@@ -61,7 +61,7 @@ func (p *Pool) listen(ctx context.Context, n *Node) {
 		err := p.receive(ctx, n, wait)
 		n.health.set(func(h *health) { h.subscribed = false })
 		if ctx.Err() == nil {
-			p.log.Warn("no announcements of new blocks; the head is polled until they come again", "endpoint", n.Name, "error",
+			p.log.Warn("no announcements of new blocks; the head is polled until they resume", "endpoint", n.Name, "error",
 				contracts.Discreet(err, n.ws))
 		}
 	}

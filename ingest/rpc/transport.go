@@ -87,7 +87,7 @@ func (e *httpError) Unwrap() error { return e.answer }
 func (t *transport) post(ctx context.Context, method string, question any, most int) ([]byte, error) {
 	body, err := json.Marshal(question)
 	if err != nil {
-		return nil, fmt.Errorf("encode the question: %w", err)
+		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
 	if err != nil {
@@ -187,7 +187,7 @@ func unpacked(encoding string, body []byte, most int) ([]byte, error) {
 	case encoding == "deflate":
 		packed, err = zlib.NewReader(bytes.NewReader(body))
 	case encoding != "" && encoding != "identity" && encoding != "gzip" && !likeJSON(body):
-		return nil, fmt.Errorf("%w: its Content-Encoding is %.40q, which was not asked for", errNotJSON, encoding)
+		return nil, fmt.Errorf("%w: its Content-Encoding is %.40q, which was not requested", errNotJSON, encoding)
 	}
 	if err == nil && packed != nil {
 		body, err = io.ReadAll(io.LimitReader(packed, int64(most)+1))

@@ -167,7 +167,7 @@ func New(o Options, status *status.Tracker, log *slog.Logger) *Writer {
 func (w *Writer) Fence(ctx context.Context) (err error) {
 	w.client, err = kgo.NewClient(append(w.Kafka.WriterOptions(w.ChainID), kgo.RecordPartitioner(w.partitioner()))...)
 	if err != nil {
-		return fmt.Errorf("make the transactional Kafka client: %w", err)
+		return fmt.Errorf("create the transactional Kafka client: %w", err)
 	}
 	if err := w.reached(BeforeFence); err != nil {
 		return err

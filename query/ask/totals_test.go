@@ -228,8 +228,8 @@ func TestTotalsOfManyUsers(t *testing.T) {
 	}
 }
 
-// TestSharedLookups: answers about the newest block that share statements get what each would read separately, and no
-// rows of the others.
+// TestSharedLookups: responses about the newest block that share statements get the rows that each would read
+// separately, and no rows of the others.
 func TestSharedLookups(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")

@@ -1,5 +1,5 @@
--- A page of the live ones of some logs, oldest first: of the rows at one place, the newest one shows whether a log is
--- live.
+-- A page of those of some logs that are live, oldest first: of the rows at one place, the newest one shows whether a log
+-- is live.
 SELECT seq, sub, block, log_index, event AS name, vault, user, ts, tx, toString(change) AS amount, toUInt64(0) AS retracted_by
 FROM (
   SELECT *

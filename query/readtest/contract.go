@@ -97,7 +97,7 @@ func withoutJSONSchema(doc *openapi3.T) error {
 }
 
 // Judge checks a response against the document: the status must be documented, and the headers and body must be those
-// of that status. A request that the service accepts must be valid by the document.
+// of that status. A request that the service accepts must be valid according to the document.
 func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	fault := func(format string, args ...any) {

@@ -51,7 +51,7 @@ func (w *World) watch(pool *pgxpool.Pool, queries state.Queries) {
 	w.t.Cleanup(w.Watcher.Close)
 }
 
-// Write writes what is new in the log.
+// Write writes the new records of the log into the tables.
 func (w *World) Write() {
 	w.t.Helper()
 	w.Gen.Write(w.Log)

@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 	})
 	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "navlog_query_cut_off_total",
-		Help: "Long responses that ended early, by why: slow (the client read too slowly), late (too long), left (the " +
+		Help: "Long responses that ended early, by reason: slow (the client read too slowly), late (too long), left (the " +
 			"client disconnected) or error.",
 	}, []string{"why"})
 	m.engine = prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -111,7 +111,7 @@ func (s *Snapshot) unlikeAssets() bool {
 type emptyError struct{ database string }
 
 func (e emptyError) Error() string {
-	return e.database + " holds no indexed block yet: ingest and project have to get there first"
+	return e.database + " holds no indexed block yet: ingest and project must index one first"
 }
 
 // cursorRow is a row of the query for the cursor.
@@ -125,12 +125,12 @@ type cursorRow struct {
 	Touched  []string `ch:"touched"`
 }
 
-// look reads how far a generation is, and calls see with what each unit after seq after touched, in order.
+// look reads the cursor of a generation, and calls see with what each unit after seq after touched, in order.
 func look(ctx context.Context, source *Source, after uint64,
 	see func(seq, ancestor uint64, keys []readmodel.TouchedKey)) (*Snapshot, error) {
 	var rows []cursorRow
 	if err := source.Select(ctx, &rows, sqlCursor, number("after", after)); err != nil {
-		return nil, fmt.Errorf("read how far %s is: %w", source.Database, err)
+		return nil, fmt.Errorf("read the cursor of %s: %w", source.Database, err)
 	}
 	var at *cursorRow
 	slices.SortFunc(rows, func(a, b cursorRow) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -173,7 +173,7 @@ func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 		First uint64 `ch:"first_block"`
 	}
 	if err := source.Select(ctx, &rows, sqlBuilding, nil); err != nil {
-		return nil, fmt.Errorf("read how far %s is: %w", source.Database, err)
+		return nil, fmt.Errorf("read the progress of %s: %w", source.Database, err)
 	}
 	if len(rows) == 0 || rows[0].Block == 0 && rows[0].Time == 0 {
 		return nil, emptyError{source.Database}

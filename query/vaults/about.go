@@ -17,7 +17,7 @@ import (
 
 // About is an entry of http.vaults in navlog.yaml: the operator's details of a vault, which no event of a vault has.
 type About struct {
-	// Address is the vault's.
+	// Address is the address of the vault.
 	Address string `yaml:"address" env:"ADDRESS"`
 	// Description is plain text on one line, up to 500 characters.
 	Description string `yaml:"description" env:"DESCRIPTION"`

@@ -70,7 +70,7 @@ func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, erro
 		kgo.FetchMaxBytes(fetchBytes),
 	}, options...)...)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kafka reader of %s: %w", LogTopic(chainID), err)
+		return nil, fmt.Errorf("create a Kafka reader of %s: %w", LogTopic(chainID), err)
 	}
 	return &Reader{client: client, chainID: chainID, last: from.Seq, hinted: from.Offset > 0}, nil
 }
@@ -347,7 +347,7 @@ func ReadUpTo(ctx context.Context, from map[string]map[int32]kgo.Offset, ends ka
 		kgo.KeepControlRecords(), kgo.FetchMaxBytes(fetchBytes),
 	}, options...)...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka reader of %v: %w", slices.Sorted(maps.Keys(left)), err)
+		return fmt.Errorf("create a Kafka reader of %v: %w", slices.Sorted(maps.Keys(left)), err)
 	}
 	defer client.Close()
 	for open > 0 {
@@ -395,7 +395,7 @@ func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
 func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
@@ -432,7 +432,7 @@ func behind(committed, written kadm.ListedOffsets) (is bool) {
 func committed(ctx context.Context, topic string, options []kgo.Opt) (starts, ends kadm.ListedOffsets, err error) {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a Kafka client: %w", err)
+		return nil, nil, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)

@@ -87,8 +87,8 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestRecord checks that a vault record returns the contracts and mappings that were put into it, that the preset
-// reference on the vault itself is a record without them, and that a contradictory record is rejected.
+// TestRecord checks that a vault record returns the contracts and mappings that were put into it, that the record of a
+// vault with the preset reference and no other contract has none of them, and that a contradictory record is rejected.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	vault, queue := common.Address{1}, common.Address{2}

@@ -389,8 +389,8 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	}
 }
 
-// An owner of the tables that may not create roles, as that of compose.yaml, upgrades a database that has all the roles
-// of before.
+// An owner of the tables that may not create roles, like the one in compose.yaml, upgrades a database that has all roles
+// of the version before.
 func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 	at := enginetest.Postgres(t)
 	superuser := open(t, at)

@@ -172,7 +172,8 @@ func refused(response *http.Response, body []byte) error {
 		switch response.StatusCode {
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			// a proxy's, which does not reach the API
-			return cli.Unreachable.With(fmt.Errorf("%w If it is, it does not run, or its proxy does not reach it", err))
+			return cli.Unreachable.With(
+				fmt.Errorf("%w If it is, navlog is not running, or the proxy in front of it cannot reach it", err))
 		}
 		return err
 	}

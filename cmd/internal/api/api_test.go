@@ -92,7 +92,7 @@ func TestErrorResponses(t *testing.T) {
 		{404, fmt.Sprintf(errorBody, ""), cli.Failed, "responded with 404: Invalid."},
 		{503, fmt.Sprintf(errorBody, ""), cli.Unreachable, "responded with 503: Invalid."},
 		{502, "<html>", cli.Unreachable,
-			"responded with 502: is that the API of navlog? If it is, it does not run, or its proxy does not reach it"},
+			"responded with 502: is that the API of navlog? If it is, navlog is not running, or the proxy in front of it cannot reach it"},
 		{503, "down for maintenance", cli.Unreachable, "responded with 503: is that the API of navlog?"},
 		{500, "<html>", cli.Failed, "responded with 500: is that the API of navlog?"},
 		{200, "<html>", cli.Failed, "did not send a response of navlog"},

@@ -70,7 +70,7 @@ func (n Node) Dial(ctx context.Context) (*ethclient.Client, string, error) {
 	}
 	if url == "" {
 		return nil, "", Usage.With(fmt.Errorf("there is no node of the chain: name a file with its URL as --rpc-file, set "+
-			"%s, or give a URL without a key as --rpc", n.Variable))
+			"%s, or pass a URL without a key as --rpc", n.Variable))
 	}
 	overHTTP := contracts.NodeClient(http.DefaultTransport)
 	overHTTP.Timeout = nodeWithin

@@ -267,7 +267,7 @@ func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
 	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
 	client, err := kgo.NewClient(append(kafka.Options(), kgo.WithContext(limited))...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	brokers := client.SeedBrokers()

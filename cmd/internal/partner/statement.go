@@ -103,7 +103,7 @@ func (f keyFlags) key() (string, error) {
 		return "", cli.Usage.With(fmt.Errorf("the API key %w", err))
 	}
 	if key == "" {
-		return "", cli.Usage.With(errors.New("there is no API key: give a file with it as --key-file, or set NAVLOG_API_KEY"))
+		return "", cli.Usage.With(errors.New("there is no API key: pass a file with it as --key-file, or set NAVLOG_API_KEY"))
 	}
 	return key, nil
 }
@@ -285,7 +285,7 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 	var unknown *statement.UnknownMapping
 	switch {
 	case errors.As(err, &unknown):
-		return nil, cli.Usage.With(fmt.Errorf("%w: give its file as --mapping", err))
+		return nil, cli.Usage.With(fmt.Errorf("%w: pass its file as --mapping", err))
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return nil, cli.Different.With(fmt.Errorf("%s does not match the chain: %w", cmd.File, err))
 	case err != nil:
@@ -320,7 +320,7 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 	out = []string{}
 	if !v.KeyKnown {
 		out = append(out, "the signer is unknown: anyone can sign,"+
-			" so give the key that it must be signed by as --key, --keys-from or --url")
+			" so pass the key that must have signed it as --key, --keys-from or --url")
 	}
 	if len(v.Vaults) == 0 {
 		out = append(out, "it names no vault")
@@ -332,7 +332,7 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 				" it in the range", l.Address, l.StartBlock, printable.Count(l.Events, "event")))
 		default:
 			out = append(out, fmt.Sprintf("it does not have contract %s, which has %s for the partner in the range:"+
-				" if that is not a vault, give it as --ignore", l.Address, printable.Count(l.Events, "event")))
+				" if that is not a vault, pass it as --ignore", l.Address, printable.Count(l.Events, "event")))
 		}
 	}
 	if found.Blocks == 0 {

@@ -318,7 +318,7 @@ func TestStatementVerifyReportsWhatIsProven(t *testing.T) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
 		}, args: []string{"--key", public}, code: cli.Usage,
-			part: "is not a preset of this version of navlog: give its file as --mapping"},
+			part: "is not a preset of this version of navlog: pass its file as --mapping"},
 		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")},
 			code: cli.Usage,
 			part: ":1:1: the key `sources` is missing"},

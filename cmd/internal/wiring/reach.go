@@ -60,7 +60,7 @@ func (d *Deps) NewReach(programs map[string]Program) (*Reach, error) {
 	if needs[config.NeedKafka] {
 		client, err := kgo.NewClient(d.Config.Kafka.Options()...)
 		if err != nil {
-			return nil, fmt.Errorf("make a Kafka client: %w", err)
+			return nil, fmt.Errorf("create a Kafka client: %w", err)
 		}
 		r.close = append(r.close, client.Close)
 		// Each broker by itself: without most of them nothing is written, although one still responds.

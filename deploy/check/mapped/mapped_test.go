@@ -292,7 +292,7 @@ func (s *system) get(path string) (*http.Response, error) {
 	return http.DefaultClient.Do(q)
 }
 
-// says waits until a response contains some words.
+// says waits until a response contains all of the words.
 func (s *system) says(path string, words ...string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {

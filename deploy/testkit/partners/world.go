@@ -59,7 +59,7 @@ func (w *World) start(ctx context.Context) (err error) {
 
 func (w *World) makeTopics(ctx context.Context) (err error) {
 	if w.client, err = kgo.NewClient(append(w.Chainlog().Options(), kgo.ProducerLinger(0))...); err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), chainID, w.Chainlog().Topology())
 }

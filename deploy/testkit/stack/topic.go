@@ -17,7 +17,7 @@ func Records(
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
-		return nil, fmt.Errorf("make a reader of %s: %w", topic, err)
+		return nil, fmt.Errorf("create a reader of %s: %w", topic, err)
 	}
 	defer client.Close()
 	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)

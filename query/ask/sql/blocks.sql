@@ -1,5 +1,5 @@
--- The block records up to a block, newest first, those with at most a time if timed; or (later) those with a later time,
--- oldest first. The index of times skips granules of other times, but not the cursor, whose block is one of the newest.
+-- The block records up to a block, newest first, and if timed only those up to a time; or (later) those with a later
+-- time, oldest first. The index of times skips granules of other times, but not the cursor, whose block is one of the newest.
 SELECT {columns}
 FROM lists
 WHERE ((list = {list}

@@ -682,7 +682,7 @@ type InsertTestParams struct {
 
 // A test event is a delivery without a sequence: it is sent, retried, parked and logged like
 // any other, but is not in the pull stream. 0 rows: the partner has as many unfinished ones
-// as it may have. (ORDER BY keeps the planner at the index of the tests.)
+// as it may have. (ORDER BY makes the planner use the index of the tests.)
 func (q *Queries) InsertTest(ctx context.Context, arg InsertTestParams) (int64, error) {
 	result, err := q.db.Exec(ctx, insertTest,
 		arg.EventID,
@@ -1005,7 +1005,7 @@ type PartIsBeingSentParams struct {
 
 // Whether a delivery of these sequences is still to be sent and a dispatcher holds the
 // partner's lease. Failed ones that are due later do not count; parked ones do, because they
-// come before all newer events. (ORDER BY keeps the planner at the index of the sequences, of
+// come before all newer events. (ORDER BY makes the planner use the index of the sequences, of
 // which there are few.)
 func (q *Queries) PartIsBeingSent(ctx context.Context, arg PartIsBeingSentParams) (bool, error) {
 	row := q.db.QueryRow(ctx, partIsBeingSent, arg.PartnerID, arg.FirstSequence, arg.LastSequence)

@@ -68,7 +68,7 @@ type RenewLeasesRow struct {
 }
 
 // Renews those leases of an owner that were neither taken by another nor dropped, and
-// returns their fences by key. One that has expired is renewed too if nobody took it.
+// returns their fences by key. One that has expired is renewed too, unless another owner took it.
 func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]RenewLeasesRow, error) {
 	rows, err := q.db.Query(ctx, renewLeases,
 		arg.Milliseconds,

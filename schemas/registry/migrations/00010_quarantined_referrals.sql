@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- A referral that the read models quarantine, because one of its amounts cannot be
--- summed, is not sent to its partner, and kept here.
+-- summed, is not sent to its partner, and is kept here.
 ALTER TABLE dead_record
   DROP CONSTRAINT dead_record_reason_check,
   ADD CONSTRAINT dead_record_reason_check CHECK (reason IN ('poison', 'conflict', 'quarantined'));

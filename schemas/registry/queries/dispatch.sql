@@ -89,7 +89,7 @@ FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
 -- name: InsertTest :execrows
 -- A test event is a delivery without a sequence: it is sent, retried, parked and logged like
 -- any other, but is not in the pull stream. 0 rows: the partner has as many unfinished ones
--- as it may have. (ORDER BY keeps the planner at the index of the tests.)
+-- as it may have. (ORDER BY makes the planner use the index of the tests.)
 INSERT INTO delivery (event_id, partner_id, type, body, state)
 SELECT sqlc.arg(event_id), sqlc.arg(partner_id), sqlc.arg(type), sqlc.arg(body), 'pending'
 WHERE (SELECT count(*) FROM (
@@ -341,7 +341,7 @@ WHERE id = sqlc.arg(id);
 -- name: PartIsBeingSent :one
 -- Whether a delivery of these sequences is still to be sent and a dispatcher holds the
 -- partner's lease. Failed ones that are due later do not count; parked ones do, because they
--- come before all newer events. (ORDER BY keeps the planner at the index of the sequences, of
+-- come before all newer events. (ORDER BY makes the planner use the index of the sequences, of
 -- which there are few.)
 SELECT (EXISTS (SELECT FROM job_lease l WHERE l.kind = 'partner' AND l.key = sqlc.arg(partner_id) AND l.until > now()) AND (
   SELECT true FROM delivery d

@@ -12,7 +12,7 @@ RETURNING fence;
 
 -- name: RenewLeases :many
 -- Renews those leases of an owner that were neither taken by another nor dropped, and
--- returns their fences by key. One that has expired is renewed too if nobody took it.
+-- returns their fences by key. One that has expired is renewed too, unless another owner took it.
 UPDATE job_lease l SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
 FROM (SELECT unnest(sqlc.arg(keys)::bigint[]) AS key, unnest(sqlc.arg(fences)::bigint[]) AS fence) held
 WHERE l.kind = sqlc.arg(kind) AND l.key = held.key AND l.fence = held.fence AND l.owner = sqlc.arg(owner)

@@ -301,7 +301,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// The login by a password is a separate drop-in, and nothing else of a unit names it: an operator who masks it has a
+// The login with a password is a separate drop-in, and nothing else of a unit names it: an operator who masks it has a
 // unit without a user, a password and its file, which navlog rejects for a token or a role.
 func TestKafkaPasswordCanBeMasked(t *testing.T) {
 	users := map[string]string{"ingest": "navlog_ingest", "project": "navlog_project", "dispatch": "navlog_dispatch",
