@@ -278,8 +278,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// other is a mapping with a log that has several effects, with one whose only effect changes nothing, with one that
-// cannot be counted, and with a companion.
+// other is a mapping with a log that has several effects, an effect that changes nothing, an effect on a range of
+// requests, a companion, and a log without an effect.
 const other = `preset: other
 sources: {vault: required, gate: required}
 events:

@@ -67,7 +67,7 @@ func New(t testing.TB, clickHouse string) *Generation {
 	return g
 }
 
-// Write writes what is new in the log: events, and then lists. Everything new counts as one unit of project.
+// Write writes the new records of the log: into events, and then into lists. All of them count as one unit of project.
 func (g *Generation) Write(l *Log) {
 	g.t.Helper()
 	g.WriteEvents(l)

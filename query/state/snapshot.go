@@ -164,7 +164,7 @@ func look(ctx context.Context, source *Source, after uint64,
 		Source: source}, nil
 }
 
-// lookBuilding reads how far a generation is whose lists do not exist yet.
+// lookBuilding reads the progress of a generation that has no lists yet.
 func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 	var rows []struct {
 		Seq   uint64 `ch:"last_seq"`

@@ -3,11 +3,11 @@
 // generations, and the status of each program. The tables are in migrations/,
 // the queries in queries/, and the code generated from them in db/.
 //
-// Each column has one writer. `navlog partner` writes partners, keys and
-// secrets; query writes webhook URLs and commands; dispatch writes everything
-// else about deliveries; project and `navlog projection` write generations. Each
-// program takes the leases of its own jobs (Leases). Every operator's command that
-// changes something adds to audit.
+// `navlog partner` writes partners, keys, secrets and certificates, and so does
+// query if partners may change their own. query writes webhook URLs and commands;
+// dispatch writes everything else about deliveries; project and `navlog projection`
+// write generations. Each program takes the leases of its own jobs (Leases). Every
+// operator's command that changes something adds to audit.
 //
 // A delivery is in one of these states:
 //

@@ -37,7 +37,7 @@ func OpenLog(ctx context.Context, kafka chainlog.Config, o Options) (*Log, error
 		kgo.ProducerBatchMaxBytes(chainlog.MaxBatchBytes), kgo.MaxBufferedRecords(2*recordsATransaction),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kafka producer: %w", err)
+		return nil, fmt.Errorf("create a Kafka producer: %w", err)
 	}
 	l := &Log{client: client, ctx: ctx}
 	if err := l.fill(kafka, o); err != nil {

@@ -341,7 +341,7 @@ func TestSecretsPerProgram(t *testing.T) {
 	}
 }
 
-// serve gets the key of the signing secrets only where partners may rotate them, from its own secret and as a file.
+// serve gets the key of the signing secrets only if partners may rotate them, from its own secret and as a file.
 func TestRotationByPartners(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		values := valuesOf(t, "minimal")
