@@ -101,7 +101,8 @@ func (k *knownDeliveries) judge(a arrival) (what string, of *knownDelivery, body
 
 // find returns the delivery that an arrival belongs to: the delivery of the same log, or
 // else the first of its transaction from an older mining, or else the delivery with its
-// id. overtaken means that the arrival is from an older mining than the delivery.
+// id. overtaken means that the arrival is from an older mining than the delivery. The first
+// of a mining has the lowest log index: a backfill may give it a later sequence than the others.
 func (k *knownDeliveries) find(a arrival) (of *knownDelivery, overtaken bool) {
 	for _, t := range k.byTx[a.mined.tx] {
 		switch {
@@ -111,7 +112,7 @@ func (k *knownDeliveries) find(a arrival) (of *knownDelivery, overtaken bool) {
 		case t.mined.block == a.mined.block:
 		case t.mined.seq >= a.mined.seq:
 			return t, true
-		case of == nil:
+		case of == nil || t.mined.block == of.mined.block && t.mined.logIndex < of.mined.logIndex:
 			of = t
 		}
 	}

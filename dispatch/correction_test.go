@@ -358,6 +358,8 @@ func TestJudge(t *testing.T) {
 			f.mined(7, 1, 2, 5, 111), recordCorrected, 0},
 		{"mined again, the second", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 7, 222),
 			recordCorrected, 1},
+		{"mined again, the first of two that was backfilled later", of(f.mined(7, 1, 1, 5, 222), f.mined(7, 1, 1, 3, 111)),
+			false, f.mined(7, 1, 2, 5, 111), recordCorrected, 1},
 		{"mined again, and all are known", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false,
 			f.mined(7, 1, 2, 9, 333), recordInserted, -1},
 		{"mined again with the same body", of(f.mined(7, 1, 1, 3, 111)), false,
