@@ -101,12 +101,17 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 		return fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "referral"), err)
 	}
 	d.committed(done)
+	d.report(deadletters)
+	return refusal
+}
+
+// report counts and logs dead letters whose transaction is committed.
+func (d *Dispatch) report(deadletters []deadletter) {
 	for _, b := range deadletters {
 		d.metrics.records.WithLabelValues(b.reason).Inc()
 		d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.batch.topic,
 			"partition", b.batch.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
 	}
-	return refusal
 }
 
 // committed wakes the lanes of an insertion whose transaction is committed, and counts its arrivals.

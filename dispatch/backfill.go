@@ -200,6 +200,7 @@ func (r *reader) insertWanted(
 			return 0, fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "earlier referral"), err)
 		}
 		endAll(done.spans)
+		r.d.report(done.deadletters)
 	}
 	for _, p := range batches {
 		r.next[p.place] = p.to

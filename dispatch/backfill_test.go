@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -93,6 +96,28 @@ func TestEarlierEventsOfANewPartner(t *testing.T) {
 		t.Errorf("%d requests of %d events", len(ids), n)
 	}
 	f.eventually("ready", func() bool { return d.Ready() == nil })
+}
+
+// An earlier event of a new partner that cannot become a delivery, here because its amount is too large, is a dead letter
+// like any other: it is stored, counted and logged.
+func TestEarlierEventsThatAreDeadLetters(t *testing.T) {
+	f := newFixture(t)
+	d := f.start(nil)
+	f.produce(chainlog.ReferralDeposits(testChain), encode(t, deposit(t, 7, 1)),
+		encode(t, referral(t, event.Referral_KIND_DEPOSIT, 7, 2, contracts.DepositAccepted{
+			DepositID: big.NewInt(2), Owner: userAddress, PartnerID: 7, Sender: userAddress,
+			Assets: new(big.Int).Lsh(big.NewInt(1), 191), Shares: big.NewInt(1),
+		})))
+	f.eventually("both are skipped", func() bool { return d.recordsWere(recordUnclaimed) == 2 })
+	f.partner(7, "")
+	f.eventually("backfilled", func() bool { return f.number("SELECT count(*) FROM adopted") == 1 })
+	if f.states()[registry.NoEndpoint] != 1 || f.number("SELECT count(*) FROM dead_record WHERE reason = $1",
+		recordQuarantined) != 1 {
+		t.Errorf("deliveries %v, %d dead records", f.states(), f.number("SELECT count(*) FROM dead_record"))
+	}
+	if n := d.recordsWere(recordQuarantined); n != 1 || strings.Count(f.logged.String(), "see dead_record") != 1 {
+		t.Errorf("%v dead letters are counted, and the log is\n%s", n, f.logged)
+	}
 }
 
 // A partner counts as backfilled only when all of its earlier events exist: if they cannot be
