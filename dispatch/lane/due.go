@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -108,8 +107,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 		return nil
 	}
 	n, err := l.shared.Queries.ParkDeliveries(ctx, db.ParkDeliveriesParams{
-		Parked: registry.Parked, PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
-		Owner: l.shared.Leases.Owner, Fence: l.fence(),
+		PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.shared.Leases.Owner, Fence: l.fence(),
 	})
 	if err != nil {
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
@@ -130,8 +128,7 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	}
 	l.queue = nil
 	found, err := l.shared.Queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
-		NoEndpoint: registry.NoEndpoint, PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
-		Owner: l.shared.Leases.Owner, Fence: l.fence(),
+		PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.shared.Leases.Owner, Fence: l.fence(),
 	})
 	if err != nil {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)

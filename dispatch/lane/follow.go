@@ -36,7 +36,7 @@ func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 func (l *Lane) restore(ctx context.Context, url string) error {
 	limit := l.shared.Concurrency
 	b := newBreaker(l.shared.Timing, limit)
-	row, err := l.shared.Queries.RestoreBreaker(ctx, db.RestoreBreakerParams{PartnerID: l.partner, Url: url})
+	row, err := l.shared.Queries.GetBreaker(ctx, db.GetBreakerParams{PartnerID: l.partner, Url: url})
 	switch {
 	case err == nil:
 		b = restoreBreaker(
@@ -67,9 +67,8 @@ func (l *Lane) save(ctx context.Context) error {
 		return nil
 	case opened:
 		err = l.shared.Queries.SaveBreaker(ctx, db.SaveBreakerParams{
-			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
-			OpenMs: l.breaker.openFor.Milliseconds(), Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner,
-			Fence: l.fence(),
+			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, OpenMs: l.breaker.openFor.Milliseconds(),
+			Refusing: l.breaker.refusing, Owner: l.shared.Leases.Owner, Fence: l.fence(),
 		})
 	case probing:
 		err = l.shared.Queries.ProbeBreaker(

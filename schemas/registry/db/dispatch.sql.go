@@ -519,7 +519,8 @@ func (q *Queries) FollowedLog(ctx context.Context) ([]byte, error) {
 }
 
 const getBreaker = `-- name: GetBreaker :one
-SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2
+SELECT state, open_until, open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
+FROM breaker WHERE partner_id = $1 AND url = $2
 `
 
 type GetBreakerParams struct {
@@ -528,20 +529,24 @@ type GetBreakerParams struct {
 }
 
 type GetBreakerRow struct {
-	State     string
-	OpenedAt  time.Time
-	OpenUntil time.Time
-	OpenMs    int64
+	State       string
+	OpenUntil   time.Time
+	OpenMs      int64
+	RemainingMs int64
+	Refusing    bool
 }
 
+// By URL and not by version of the endpoint: neither another secret nor the same URL again
+// revives a receiver.
 func (q *Queries) GetBreaker(ctx context.Context, arg GetBreakerParams) (GetBreakerRow, error) {
 	row := q.db.QueryRow(ctx, getBreaker, arg.PartnerID, arg.Url)
 	var i GetBreakerRow
 	err := row.Scan(
 		&i.State,
-		&i.OpenedAt,
 		&i.OpenUntil,
 		&i.OpenMs,
+		&i.RemainingMs,
+		&i.Refusing,
 	)
 	return i, err
 }
@@ -551,13 +556,13 @@ WITH reachable AS MATERIALIZED (
   SELECT FROM endpoint e JOIN partner p ON p.id = e.partner_id
   WHERE e.partner_id = $1 AND e.url IS NOT NULL AND NOT p.disabled
 ), ended AS (
-  UPDATE delivery d SET state = $2, finished_at = now()
+  UPDATE delivery d SET state = 'no_endpoint', finished_at = now()
   FROM job_lease l
   WHERE d.event_id IN (
       SELECT w.event_id FROM delivery w
-      WHERE w.partner_id = $1 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($3::uuid[]))
-      ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
-    AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $5 AND l.fence = $6
+      WHERE w.partner_id = $1 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($2::uuid[]))
+      ORDER BY w.partner_id, w.state, w.due_at LIMIT $3::integer FOR UPDATE)
+    AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $4 AND l.fence = $5
     AND NOT EXISTS (SELECT FROM reachable)
   RETURNING d.event_id
 )
@@ -565,12 +570,11 @@ SELECT EXISTS (SELECT FROM reachable) AS reachable, (SELECT count(*) FROM ended)
 `
 
 type GiveUpDeliveriesParams struct {
-	PartnerID  int64
-	NoEndpoint string
-	InFlight   []uuid.UUID
-	MaxRows    int32
-	Owner      uuid.UUID
-	Fence      int64
+	PartnerID int64
+	InFlight  []uuid.UUID
+	MaxRows   int32
+	Owner     uuid.UUID
+	Fence     int64
 }
 
 type GiveUpDeliveriesRow struct {
@@ -585,7 +589,6 @@ type GiveUpDeliveriesRow struct {
 func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesParams) (GiveUpDeliveriesRow, error) {
 	row := q.db.QueryRow(ctx, giveUpDeliveries,
 		arg.PartnerID,
-		arg.NoEndpoint,
 		arg.InFlight,
 		arg.MaxRows,
 		arg.Owner,
@@ -950,17 +953,16 @@ func (q *Queries) NextDue(ctx context.Context, arg NextDueParams) (int64, error)
 }
 
 const parkDeliveries = `-- name: ParkDeliveries :execrows
-UPDATE delivery d SET state = $1
+UPDATE delivery d SET state = 'parked'
 FROM job_lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
-    WHERE w.partner_id = $2 AND w.state = 'pending' AND NOT (w.event_id = ANY($3::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
-  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $5 AND l.fence = $6
+    WHERE w.partner_id = $1 AND w.state = 'pending' AND NOT (w.event_id = ANY($2::uuid[]))
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT $3::integer FOR UPDATE)
+  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $4 AND l.fence = $5
 `
 
 type ParkDeliveriesParams struct {
-	Parked    string
 	PartnerID int64
 	InFlight  []uuid.UUID
 	MaxRows   int32
@@ -975,7 +977,6 @@ type ParkDeliveriesParams struct {
 // which then reads all of them for each row.)
 func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, parkDeliveries,
-		arg.Parked,
 		arg.PartnerID,
 		arg.InFlight,
 		arg.MaxRows,
@@ -1231,31 +1232,6 @@ func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64
 	return result.RowsAffected(), nil
 }
 
-const restoreBreaker = `-- name: RestoreBreaker :one
-SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
-FROM breaker WHERE partner_id = $1 AND url = $2
-`
-
-type RestoreBreakerParams struct {
-	PartnerID int64
-	Url       string
-}
-
-type RestoreBreakerRow struct {
-	OpenMs      int64
-	RemainingMs int64
-	Refusing    bool
-}
-
-// By URL and not by version of the endpoint: neither another secret nor the same URL again
-// revives a receiver.
-func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) (RestoreBreakerRow, error) {
-	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.Url)
-	var i RestoreBreakerRow
-	err := row.Scan(&i.OpenMs, &i.RemainingMs, &i.Refusing)
-	return i, err
-}
-
 const rewindPositions = `-- name: RewindPositions :execrows
 UPDATE position SET next_offset = $1
 WHERE topic = ANY($2::text[]) AND next_offset > $1
@@ -1294,9 +1270,9 @@ func (q *Queries) RunningDispatchers(ctx context.Context) (int64, error) {
 const saveBreaker = `-- name: SaveBreaker :exec
 
 INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
-SELECT l.key, $1, $2, $3, now(),
-  now() + $4::bigint * interval '1 millisecond', $4, $5
-FROM job_lease l WHERE l.kind = 'partner' AND l.key = $6 AND l.owner = $7 AND l.fence = $8
+SELECT l.key, $1, $2, 'open', now(),
+  now() + $3::bigint * interval '1 millisecond', $3, $4
+FROM job_lease l WHERE l.kind = 'partner' AND l.key = $5 AND l.owner = $6 AND l.fence = $7
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
   state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
   refusing = excluded.refusing
@@ -1305,7 +1281,6 @@ ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_vers
 type SaveBreakerParams struct {
 	EndpointVersion int64
 	Url             string
-	State           string
 	OpenMs          int64
 	Refusing        bool
 	PartnerID       int64
@@ -1318,7 +1293,6 @@ func (q *Queries) SaveBreaker(ctx context.Context, arg SaveBreakerParams) error 
 	_, err := q.db.Exec(ctx, saveBreaker,
 		arg.EndpointVersion,
 		arg.Url,
-		arg.State,
 		arg.OpenMs,
 		arg.Refusing,
 		arg.PartnerID,

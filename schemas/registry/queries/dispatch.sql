@@ -218,7 +218,7 @@ SELECT set_config('lock_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 -- locked as they are chosen: repeating the state in a condition on d would give the planner
 -- a second way to find them, which it takes when its statistics show no pending delivery, and
 -- which then reads all of them for each row.)
-UPDATE delivery d SET state = sqlc.arg(parked)
+UPDATE delivery d SET state = 'parked'
 FROM job_lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
@@ -235,7 +235,7 @@ WITH reachable AS MATERIALIZED (
   SELECT FROM endpoint e JOIN partner p ON p.id = e.partner_id
   WHERE e.partner_id = sqlc.arg(partner_id) AND e.url IS NOT NULL AND NOT p.disabled
 ), ended AS (
-  UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
+  UPDATE delivery d SET state = 'no_endpoint', finished_at = now()
   FROM job_lease l
   WHERE d.event_id IN (
       SELECT w.event_id FROM delivery w
@@ -268,7 +268,7 @@ SELECT
 
 -- name: SaveBreaker :exec
 INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
-SELECT l.key, sqlc.arg(endpoint_version), sqlc.arg(url), sqlc.arg(state), now(),
+SELECT l.key, sqlc.arg(endpoint_version), sqlc.arg(url), 'open', now(),
   now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms), sqlc.arg(refusing)
 FROM job_lease l WHERE l.kind = 'partner' AND l.key = sqlc.arg(partner_id) AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
@@ -286,14 +286,11 @@ DELETE FROM breaker b USING job_lease l
 WHERE b.partner_id = sqlc.arg(partner_id)
   AND l.kind = 'partner' AND l.key = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
--- name: RestoreBreaker :one
+-- name: GetBreaker :one
 -- By URL and not by version of the endpoint: neither another secret nor the same URL again
 -- revives a receiver.
-SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
+SELECT state, open_until, open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2;
-
--- name: GetBreaker :one
-SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: CountBreakers :one
 -- Counts only current URLs of enabled partners: the breaker of a disabled partner or of an
