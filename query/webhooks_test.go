@@ -110,7 +110,7 @@ func TestLongBodies(t *testing.T) {
 }
 
 func TestRegisterWebhookWithTheGuard(t *testing.T) {
-	g, err := guard.New(guard.DefaultConfig())
+	g, err := guard.New(guard.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

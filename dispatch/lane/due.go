@@ -112,7 +112,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 	if err != nil {
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
 	}
-	l.shared.Metrics.Parked.Add(float64(n))
+	l.shared.Metrics.parked.Add(float64(n))
 	l.look = time.Time{}
 	if n == asidePart {
 		l.Wake()

@@ -12,7 +12,7 @@ type Metrics struct {
 	seconds    prometheus.Histogram
 	phases     *prometheus.HistogramVec // by phase
 	failed     prometheus.Counter       // events, not test events
-	Parked     prometheus.Counter
+	parked     prometheus.Counter
 	LostLeases prometheus.Counter
 }
 
@@ -36,7 +36,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"phase"}),
 		failed: prometheus.NewCounter(counter("failed_total",
 			"Events that became failed, because all attempts to send them have failed; test events do not count.")),
-		Parked: prometheus.NewCounter(counter("parked_total",
+		parked: prometheus.NewCounter(counter("parked_total",
 			"Deliveries parked because a breaker was open or an operator had parked the partner.")),
 		LostLeases: prometheus.NewCounter(counter("lost_leases_total",
 			"Partners that another dispatcher took over while this one was sending, "+
@@ -45,7 +45,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, o := range outcomes {
 		m.Attempts.WithLabelValues(o)
 	}
-	reg.MustRegister(m.Attempts, m.seconds, m.phases, m.failed, m.Parked, m.LostLeases)
+	reg.MustRegister(m.Attempts, m.seconds, m.phases, m.failed, m.parked, m.LostLeases)
 	return m
 }
 

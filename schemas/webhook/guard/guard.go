@@ -63,7 +63,7 @@ const (
 // machines.
 var deniedToo = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
-// Config loosens the guard for development.
+// Config loosens the guard for development. The zero value allows public addresses only.
 type Config struct {
 	// AllowNetworks are CIDRs, such as 127.0.0.0/8, exempt from the rules about
 	// addresses and ports; default none. Leave it empty in production.
@@ -72,9 +72,6 @@ type Config struct {
 	// 2130706433 or 0x7f.1 as an address.
 	Resolver *net.Resolver `yaml:"-" env:"-"`
 }
-
-// DefaultConfig allows public addresses only.
-func DefaultConfig() Config { return Config{} }
 
 // Validate returns every problem at once.
 func (c Config) Validate() error {
