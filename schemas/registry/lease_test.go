@@ -231,7 +231,8 @@ func TestSuspendedHolder(t *testing.T) {
 	}
 }
 
-// The clock of a holder's machine plays no part: PostgreSQL's is five hours ahead of it here.
+// The clock of a holder's machine plays no part: PostgreSQL's is five hours ahead of it here. When that one is set back,
+// a lease that was dropped before is free.
 func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	url := migrated.Postgres(t)
 	pool := open(t, url)
@@ -274,6 +275,11 @@ func TestLeaseIgnoresTheMachinesClock(t *testing.T) {
 	}
 	leasesOf(skewed, 100*time.Millisecond).mustTake(t, 2)
 	wait.For(t, "a lease that is not renewed expires", func() bool { return isFree(t, skewed, 2) })
+	l.Drop(t.Context())
+	exec(t, pool, `ALTER DATABASE "`+name+`" RESET search_path`)
+	if !isFree(t, open(t, url), 1) {
+		t.Error("a dropped lease is not free after PostgreSQL's clock was set back")
+	}
 }
 
 // A project of the version before leases holds an advisory lock. While it does, no owner takes the lease of that

@@ -24,7 +24,7 @@ func (q *Queries) CountLeases(ctx context.Context, kind string) (int64, error) {
 }
 
 const dropLease = `-- name: DropLease :exec
-UPDATE job_lease SET until = now(), fence = fence + 1
+UPDATE job_lease SET until = 'epoch', fence = fence + 1
 WHERE kind = $1 AND key = $2 AND owner = $3 AND fence = $4
 `
 
@@ -35,7 +35,8 @@ type DropLeaseParams struct {
 	Fence int64
 }
 
-// Drops the lease with this fence, and no later one of the same owner.
+// Drops the lease with this fence, and no later one of the same owner. epoch and not now(): it
+// stays free if PostgreSQL's clock is set back.
 func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
 	_, err := q.db.Exec(ctx, dropLease,
 		arg.Kind,

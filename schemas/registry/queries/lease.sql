@@ -20,8 +20,9 @@ WHERE l.kind = sqlc.arg(kind) AND l.key = held.key AND l.fence = held.fence AND 
 RETURNING l.key, l.fence;
 
 -- name: DropLease :exec
--- Drops the lease with this fence, and no later one of the same owner.
-UPDATE job_lease SET until = now(), fence = fence + 1
+-- Drops the lease with this fence, and no later one of the same owner. epoch and not now(): it
+-- stays free if PostgreSQL's clock is set back.
+UPDATE job_lease SET until = 'epoch', fence = fence + 1
 WHERE kind = sqlc.arg(kind) AND key = sqlc.arg(key) AND owner = sqlc.arg(owner) AND fence = sqlc.arg(fence);
 
 -- name: CountLeases :one
