@@ -82,8 +82,7 @@ GRANT SELECT, INSERT (chain_id, kind, vault, argument) ON vault_command TO navlo
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 
 -- Each program takes leases only for its own jobs.
-GRANT SELECT, INSERT, UPDATE ON job_lease TO navlog_project;
-GRANT SELECT, INSERT, UPDATE, DELETE ON job_lease TO navlog_dispatch;
+GRANT SELECT, INSERT, UPDATE ON job_lease TO navlog_project, navlog_dispatch;
 ALTER TABLE job_lease ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS of_project ON job_lease;
 DROP POLICY IF EXISTS of_dispatch ON job_lease;
@@ -127,8 +126,10 @@ CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve
   USING (retired_at IS NULL) WITH CHECK (retired_at = now());
 
 -- Everything about deliveries, and the URL and secret of each partner.
-GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, dead_record, dispatcher, adopted, retention TO navlog_dispatch;
-GRANT SELECT, INSERT ON correction TO navlog_dispatch;
+GRANT SELECT, INSERT, UPDATE, DELETE ON delivery, attempt, breaker, dispatcher TO navlog_dispatch;
+GRANT SELECT, INSERT, UPDATE ON position, stream, dead_record TO navlog_dispatch;
+GRANT SELECT, INSERT ON correction, adopted TO navlog_dispatch;
+GRANT SELECT, UPDATE ON retention TO navlog_dispatch;
 GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
 GRANT SELECT ON partner, endpoint, endpoint_certificates TO navlog_dispatch;
 
