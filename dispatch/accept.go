@@ -76,6 +76,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 		return refusal
 	}
 	var done insertion
+	var stored []deadletter
 	err = pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
 		if err := movePositions(limited, q, batches); err != nil {
@@ -89,7 +90,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 			return err
 		}
 		deadletters = append(deadletters, done.deadletters...)
-		if err := insertDeadletters(limited, q, deadletters); err != nil || len(done.toWake) == 0 {
+		if stored, err = insertDeadletters(limited, q, deadletters); err != nil || len(done.toWake) == 0 {
 			return err
 		}
 		return registry.AnnounceQueued(limited, q, done.toWake)
@@ -100,14 +101,15 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 	case err != nil:
 		return fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "referral"), err)
 	}
+	done.counts[recordKnown] += len(deadletters) - len(stored)
 	d.committed(done)
-	d.report(deadletters)
+	d.report(stored)
 	return refusal
 }
 
-// report counts and logs dead letters whose transaction is committed.
-func (d *Dispatch) report(deadletters []deadletter) {
-	for _, b := range deadletters {
+// report counts and logs new dead letters whose transaction is committed.
+func (d *Dispatch) report(stored []deadletter) {
+	for _, b := range stored {
 		d.metrics.records.WithLabelValues(b.reason).Inc()
 		d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.batch.topic,
 			"partition", b.batch.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
@@ -380,16 +382,19 @@ func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, 
 }
 
 // insertDeadletters stores records that cannot become a delivery, with their bytes, for
-// an operator to inspect.
-func insertDeadletters(ctx context.Context, q *db.Queries, deadletters []deadletter) error {
+// an operator to inspect. It returns those that were not stored before.
+func insertDeadletters(ctx context.Context, q *db.Queries, deadletters []deadletter) (stored []deadletter, err error) {
 	for _, b := range deadletters {
-		err := q.InsertDeadRecord(ctx, db.InsertDeadRecordParams{
+		n, err := q.InsertDeadRecord(ctx, db.InsertDeadRecordParams{
 			TopicID: b.batch.id, Partition: b.batch.partition, Offset: b.record.Offset, Topic: b.batch.topic,
 			Reason: b.reason, Error: printable.Text(b.why, printable.Message), Value: b.record.Value,
 		})
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if n > 0 {
+			stored = append(stored, b)
 		}
 	}
-	return nil
+	return stored, nil
 }

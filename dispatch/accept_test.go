@@ -133,7 +133,8 @@ func TestRecordsDeletedUnread(t *testing.T) {
 	f.eventually("later records are delivered", f.in(registry.Delivered, 1))
 }
 
-// Records that cannot become a delivery are stored, and do not block the others.
+// Records that cannot become a delivery are stored, and do not block the others. They are counted and logged once,
+// however often they are read.
 func TestDeadRecords(t *testing.T) {
 	f := newFixture(t)
 	r := f.partner7(ok)
@@ -171,6 +172,13 @@ func TestDeadRecords(t *testing.T) {
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
 	if f.number("SELECT count(*) FROM dead_record WHERE reason = 'conflict' AND value = $1", encode(t, other)) != 1 {
 		t.Error("the conflict is not stored")
+	}
+	f.exec("UPDATE position SET next_offset = 0") // the reader notices it
+	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == float64(2+len(poison)+1) })
+	if d.recordsWere(recordPoison) != float64(len(poison)) || d.recordsWere(recordConflict) != 1 ||
+		strings.Count(f.logged.String(), "see dead_record") != len(poison)+1 {
+		t.Errorf("dead letters that were read again count again: %v are poison, %v conflicts\n%s", d.recordsWere(recordPoison),
+			d.recordsWere(recordConflict), f.logged)
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 {
 		t.Errorf("%d deliveries, %d requests", n, len(r.got()))

@@ -186,6 +186,7 @@ func (r *reader) insertWanted(
 		}
 	}
 	var done insertion
+	var stored []deadletter
 	if len(arrivals) > 0 {
 		limited, cancel := context.WithTimeout(ctx, r.d.timing.database)
 		defer cancel()
@@ -194,13 +195,14 @@ func (r *reader) insertWanted(
 			if done, err = insert(limited, q, wanted, arrivals); err != nil {
 				return err
 			}
-			return insertDeadletters(limited, q, done.deadletters)
+			stored, err = insertDeadletters(limited, q, done.deadletters)
+			return err
 		})
 		if err != nil {
 			return 0, fmt.Errorf("write the deliveries of %s: %w", printable.Count(len(arrivals), "earlier referral"), err)
 		}
 		endAll(done.spans)
-		r.d.report(done.deadletters)
+		r.d.report(stored)
 	}
 	for _, p := range batches {
 		r.next[p.place] = p.to

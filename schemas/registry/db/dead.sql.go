@@ -83,7 +83,7 @@ func (q *Queries) GetDeadRecord(ctx context.Context, id int64) (GetDeadRecordRow
 	return i, err
 }
 
-const insertDeadRecord = `-- name: InsertDeadRecord :exec
+const insertDeadRecord = `-- name: InsertDeadRecord :execrows
 INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING
 `
@@ -98,8 +98,9 @@ type InsertDeadRecordParams struct {
 	Value     []byte
 }
 
-func (q *Queries) InsertDeadRecord(ctx context.Context, arg InsertDeadRecordParams) error {
-	_, err := q.db.Exec(ctx, insertDeadRecord,
+// 0 rows: it is stored already, because the record was read before.
+func (q *Queries) InsertDeadRecord(ctx context.Context, arg InsertDeadRecordParams) (int64, error) {
+	result, err := q.db.Exec(ctx, insertDeadRecord,
 		arg.TopicID,
 		arg.Partition,
 		arg.Offset,
@@ -108,7 +109,10 @@ func (q *Queries) InsertDeadRecord(ctx context.Context, arg InsertDeadRecordPara
 		arg.Error,
 		arg.Value,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const keepDeadRecord = `-- name: KeepDeadRecord :exec

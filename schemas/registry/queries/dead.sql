@@ -1,4 +1,5 @@
--- name: InsertDeadRecord :exec
+-- name: InsertDeadRecord :execrows
+-- 0 rows: it is stored already, because the record was read before.
 INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING;
 
