@@ -16,7 +16,8 @@
 //	format.ts    amounts, times and ages as text: no amount becomes a float
 //	assets.ts    sums by asset: amounts of different assets are never added
 //	axis.ts      the labels of charts, which are exact
-//	csv.ts       a user's movements as a file for an accountant
+//	csv.ts, rows.ts
+//	             a user's movements as a file for an accountant, made of whole lists
 //	explorer.ts  links to the external explorer that the operator configured
 //	uptime.ts, endpointdays.ts
 //	             the days of the programs and of a partner's endpoint, in words

@@ -98,7 +98,7 @@ export function ask<P extends Path>(path: P, params: Params<P>, init: RequestIni
 }
 
 /** What the client returns for a call. */
-interface Called<B> {
+export interface Called<B> {
   data?: B
   error?: unknown
   response: Response

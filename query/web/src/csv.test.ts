@@ -1,18 +1,19 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { csv, differing, guarded, movements } from "./csv"
-import type { ChainEvent, Deposit, UserDetail, Vault, Withdrawal } from "./types"
+import type { ApiError } from "./api"
+import { csv, differing, guarded, ledger, movements } from "./csv"
+import type { UserDetail, Vault } from "./types"
 
 const vaults = [{ address: "0xA", name: '=Dollar "Prime"', symbol: "vD", decimals: 18, asset: { address: "0xB", symbol: "USD", decimals: 6 } }] as Vault[]
-const log = { vaultAddress: "0xA", shares: "1500000000000000000", timestamp: "2026-03-03T00:00:00.000Z", blockNumber: "7", txHash: "0x1", logIndex: 2 }
-const deposit = (assetAmount: string, more: Partial<Deposit> = {}) => ({ ...log, assetAmount, ...more }) as Deposit
-const event = (effect: ChainEvent["effect"], assets: string | null, more: Partial<ChainEvent> = {}) => ({ ...log, kind: "Withdraw", effect, assets, state: "live", ...more }) as ChainEvent
-const request = (assetsClaimed: string, more: Partial<Withdrawal> = {}) => ({ ...log, assetsClaimed, claimedAt: "2026-03-05T00:00:00.000Z", ...more }) as Withdrawal
-const summary = (rows: ReturnType<typeof movements>) => rows.map((row) => `${row.type} ${row.vaultAddress} ${row.assets}`)
+const log = { vaultAddress: "0xA", shares: "1500000000000000000", timestamp: "2026-03-03T00:00:00.000Z", blockNumber: "7", txHash: "0x1", logIndex: "2" }
+const deposit = (assetAmount: string) => ({ ...log, assetAmount })
+const event = (effect: string, assets: string, more = {}) => ({ ...log, effect, assets, state: "live", ...more })
+const request = (assetsClaimed: string) => ({ ...log, assetsClaimed, claimedAt: "2026-03-05T00:00:00.000Z" })
+const summary = (rows: Awaited<ReturnType<typeof movements>>) => rows.map((row) => `${row.type} ${row.vaultAddress} ${row.assets}`)
 
-test("a file for an accountant has decimals and symbols, oldest first, and no retracted events", () => {
+test("a file for an accountant has decimals and symbols, oldest first, and no retracted events", async () => {
   const later = { timestamp: "2026-03-04T00:00:00.000Z" }
-  const rows = movements([deposit("2500000")], [event("claimed", "1000001", later), event("instant", "5", { state: "retracted" }), event("deposit", "2500000")], [])
+  const rows = await movements([deposit("2500000")], [event("claimed", "1000001", later), event("instant", "5", { state: "retracted" }), event("deposit", "2500000")], [])
   const [head, ...lines] = csv(rows, vaults).trimEnd().split("\r\n")
   assert.match(head!, /^Time \(UTC\),Vault,.*,Asset,In,Out,/)
   assert.deepEqual(lines, [
@@ -21,29 +22,93 @@ test("a file for an accountant has decimals and symbols, oldest first, and no re
   ])
 })
 
-test("a payment has the amount of its event, whatever the event's name, also in parts and without a request", () => {
-  const rows = movements([], [event("claimed", "3"), event("claimed", "4", { blockNumber: "8" }), event("instant", "5", { blockNumber: "9" }), event("requested", "9")], [request("7")])
+test("a payment has the amount of its event, whatever the event's name, also in parts and without a request", async () => {
+  const rows = await movements([], [event("claimed", "3"), event("claimed", "4", { blockNumber: "8" }), event("instant", "5", { blockNumber: "9" }), event("requested", "9")], [request("7")])
   assert.deepEqual(summary(rows), ["Withdrawal 0xA 3", "Withdrawal 0xA 4", "Withdrawal 0xA 5"])
 })
 
-test("a payment whose event has no amount has the funded amount of the request", () => {
-  const rows = movements([], [event("claimed", null), event("instant", "5"), event("claimed", "6", { vaultAddress: "0xC" })], [request("7")])
+test("a payment whose event has no amount has the funded amount of the request", async () => {
+  const rows = await movements([], [event("claimed", ""), event("instant", "5"), event("claimed", "6", { vaultAddress: "0xC" })], [request("7")])
   assert.deepEqual(summary(rows), ["Withdrawal 0xA 5", "Withdrawal 0xC 6", "Withdrawal (log of the request) 0xA 7"])
   assert.equal(rows.at(-1)?.timestamp, "2026-03-05T00:00:00.000Z")
 })
 
-test("movements that do not add up to the user's totals are reported, for every vault", () => {
+test("movements that do not add up to the user's totals are reported, for every vault", async () => {
   const user = (deposited: string, withdrawn: string) =>
     ({ holdings: { deposits: [{ vaultAddress: "0xA", _sum: { assetAmount: deposited } }], withdrawals: [{ vaultAddress: "0xA", _sum: { assetsClaimed: withdrawn } }] } }) as UserDetail
-  const rows = movements([deposit("10"), deposit("1")], [event("claimed", "4")], [])
+  const rows = await movements([deposit("10"), deposit("1")], [event("claimed", "4")], [])
   assert.equal(differing(rows, user("11", "4")), undefined)
   assert.equal(differing(rows, user("12", "4")), "0xA")
   assert.equal(differing(rows, user("11", "3")), "0xA")
   assert.equal(differing([], user("1", "0")), "0xA")
-  assert.equal(differing(movements([], [event("instant", "1", { vaultAddress: "0xC" })], []), user("0", "0")), "0xC")
+  assert.equal(differing(await movements([], [event("instant", "1", { vaultAddress: "0xC" })], []), user("0", "0")), "0xC")
 })
 
-test("names cannot become formulas, as in the files of the API", () => {
+const HEADS = {
+  deposits: ["id", "vaultAddress", "vaultName", "assetAmount", "shares", "sweptAt", "txHash", "blockNumber", "logIndex", "timestamp"],
+  events: ["id", "vaultAddress", "vaultName", "blockNumber", "timestamp", "txHash", "logIndex", "assets", "shares", "state", "effect"],
+  withdrawals: ["id", "vaultAddress", "vaultName", "shares", "assetsClaimed", "claimedAt", "txHash", "blockNumber", "logIndex", "timestamp"],
+}
+type List = keyof typeof HEADS
+
+/** Answers like the API: a list has no numbered pages beyond 100,000 rows, and is whole as a file. */
+function api(lists: Record<List, Record<string, string>[]>, totals: UserDetail, end: (file: ReadableStreamDefaultController) => void) {
+  const json = (data: unknown, meta?: object) => new Response(JSON.stringify({ ok: true, data, meta }), { headers: { "X-Indexed-Block": "70" } })
+  return async (request: Request) => {
+    const { pathname, searchParams } = new URL(request.url)
+    const name = pathname.split("/").at(-1) as List
+    if (name in HEADS && searchParams.get("format") === "csv") {
+      assert.equal(searchParams.get("asOfBlock"), "70")
+      const rows = lists[name].filter((row) => searchParams.get("status") === null || row["status"] === searchParams.get("status"))
+      const lines = [HEADS[name], ...rows.map((row) => HEADS[name].map((column) => (column === "vaultName" ? '"A ""vault"",\r\nwith €"' : (row[column] ?? ""))))]
+      const bytes = new TextEncoder().encode(lines.map((line) => line.join(",") + "\r\n").join(""))
+      const start = (file: ReadableStreamDefaultController) => {
+        for (let at = 0; at < bytes.length; at += 9_973) file.enqueue(bytes.subarray(at, at + 9_973))
+        end(file)
+      }
+      return new Response(new ReadableStream({ start }))
+    }
+    if (name in HEADS) {
+      const [page, size] = [Number(searchParams.get("page") ?? 1), Number(searchParams.get("pageSize") ?? 20)]
+      const rows = lists[name].slice((page - 1) * size, page * size)
+      return json(rows, { page, hasNextPage: page * size < lists[name].length && (page + 1) * size <= 100_000, next: null })
+    }
+    return json(name === ("vaults" as string) ? vaults : totals)
+  }
+}
+
+const totals = (deposited: string, withdrawn: string) =>
+  ({ holdings: { deposits: [{ vaultAddress: "0xA", _sum: { assetAmount: deposited } }], withdrawals: [{ vaultAddress: "0xA", _sum: { assetsClaimed: withdrawn } }] } }) as UserDetail
+
+test("a file for an accountant has every deposit and payment, however many there are", async (t) => {
+  const deposits = Array.from({ length: 100_001 }, (_, n) => ({ ...deposit("1"), shares: "", txHash: `0x${n}` }))
+  const lists = { deposits, events: [event("deposit", "1"), event("claimed", "3", { blockNumber: "8", txHash: "0xC" })], withdrawals: [{ ...request("9"), status: "claimed" }, { ...request("9"), status: "queued" }] }
+  t.mock.method(globalThis, "fetch", api(lists, totals("100001", "3"), (file) => file.close()))
+  const { rows, block } = await ledger("0xU", null)
+  assert.equal(block, "70")
+  assert.equal(new Set(rows.map(({ txHash }) => txHash)).size, 100_002)
+  assert.deepEqual(rows[0], { ...log, type: "Deposit", assets: "1", shares: "", txHash: "0x0" })
+  assert.deepEqual(rows.at(-1), { ...log, type: "Withdrawal", assets: "3", blockNumber: "8", txHash: "0xC" })
+})
+
+test("no file for an accountant is made of a list that was cut off, or that does not add up", async (t) => {
+  const lists = { deposits: [deposit("1")], events: [], withdrawals: [] }
+  let end = (file: ReadableStreamDefaultController) => file.error(new TypeError("network error"))
+  t.mock.method(globalThis, "fetch", (request: Request) => api(lists, totals("1", "0"), end)(request))
+  const failed = () => ledger("0xU", "70").then(() => assert.fail("it is complete"), (error: ApiError) => error.code)
+  assert.equal(await failed(), "CUT_OFF")
+  end = (file) => {
+    file.enqueue(new TextEncoder().encode("0x2,0xA"))
+    file.close()
+  }
+  assert.equal(await failed(), "CUT_OFF")
+  end = (file) => file.close()
+  assert.equal((await ledger("0xU", "70")).rows.length, 1)
+  lists.deposits = []
+  assert.equal(await failed(), "NOT_EQUAL")
+})
+
+test("names cannot become formulas, as in the files of the API", async () => {
   // The cases of TestGuarded in query/files.
   const cases: [text: string, want: string][] = [
     ...["", "Alpha", "a=b", "Alpha - Beta", "Alpha, +Beta", "naïve 円 👨\u200d👩"].map((text): [string, string] => [text, text]),
@@ -55,5 +120,5 @@ test("names cannot become formulas, as in the files of the API", () => {
   ]
   for (const [text, want] of cases) assert.equal(guarded(text), want, JSON.stringify(text))
   const vault = { ...vaults[0]!, name: "-1+1|cmd", symbol: "+1", asset: { ...vaults[0]!.asset, symbol: "@A1" } }
-  assert.match(csv(movements([deposit("1")], [], []), [vault]), /\r\n[^,]*,'-1\+1\|cmd,0xA,Deposit,'@A1,0\.000001,,'\+1,/)
+  assert.match(csv(await movements([deposit("1")], [], []), [vault]), /\r\n[^,]*,'-1\+1\|cmd,0xA,Deposit,'@A1,0\.000001,,'\+1,/)
 })

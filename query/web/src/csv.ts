@@ -1,20 +1,45 @@
 // A user's deposits and withdrawals as a file for an accountant: one row each, with decimals and symbols. The sums are
 // the totals of the user's page.
+import { ApiError, ask } from "./api"
 import { plain, sum } from "./format"
-import type { ChainEvent, Deposit, UserDetail, Vault, Withdrawal } from "./types"
+import { AS_OF } from "./router"
+import { wholeList } from "./rows"
+import type { UserDetail, Vault } from "./types"
 
 const HEAD = ["Time (UTC)", "Vault", "Vault address", "Type", "Asset", "In", "Out", "Share symbol", "Shares", "Block", "Transaction", "Log"]
 
 /** A movement of assets between a user and a vault. */
-export interface Movement {
+export interface Movement extends Row {
   type: "Deposit" | "Withdrawal" | "Withdrawal (log of the request)"
-  vaultAddress: string
-  timestamp: string
   assets: string
-  shares: string | null
-  blockNumber: string
-  txHash: string
-  logIndex: number
+}
+
+/** The columns that the files of deposits, events and requests have in common. */
+const COMMON = ["vaultAddress", "timestamp", "shares", "blockNumber", "txHash", "logIndex"] as const
+type Row = Record<(typeof COMMON)[number], string>
+
+/** Rows in memory, or rows that are still being read. */
+type Rows<Column extends string> = Iterable<Row & Record<Column, string>> | AsyncIterable<Row & Record<Column, string>>
+
+/**
+ * The movements of a user at a block, or at the newest block if it is null, and the vaults. Throws an ApiError, also if
+ * the movements do not add up to the totals of the user.
+ */
+export async function ledger(address: string, block: string | null): Promise<{ rows: Movement[]; vaults: Vault[]; block: string | null }> {
+  const { data: vaults, position } = await ask("/api/v1/vaults", { query: { [AS_OF]: block } })
+  const [path, at] = [{ address }, { [AS_OF]: position.block }]
+  const user = await ask("/api/v1/users/{address}", { path, query: at })
+  const rows = await movements(
+    wholeList("/api/v1/users/{address}/deposits", { path, query: at }, [...COMMON, "assetAmount"]),
+    wholeList("/api/v1/events", { query: { ...at, user: address } }, [...COMMON, "state", "effect", "assets"]),
+    wholeList("/api/v1/users/{address}/withdrawals", { path, query: { ...at, status: "claimed" } }, [...COMMON, "claimedAt", "assetsClaimed"]),
+  )
+  const wrong = differing(rows, user.data)
+  if (wrong !== undefined) {
+    const name = vaults.find((vault) => vault.address === wrong)?.name ?? wrong
+    throw new ApiError(`No file is saved: the deposits and withdrawals of ${name} do not add up to its totals. Try again, at a final block if there was a reorganisation.`, 200, "NOT_EQUAL", null, null, null)
+  }
+  return { rows, vaults, block: position.block }
 }
 
 /**
@@ -22,25 +47,27 @@ export interface Movement {
  * is an event if the events of the vault contain the amounts, because a request may be paid in parts; otherwise it is a
  * request, whose row has the amount that it was funded for. claimed are the requests that were claimed.
  */
-export function movements(deposits: Deposit[], events: ChainEvent[], claimed: Withdrawal[]): Movement[] {
-  const live = events.filter((event) => event.state === "live")
-  const paid = live.flatMap((event) => ((event.effect === "claimed" || event.effect === "instant") && event.assets !== null ? [{ ...event, assets: event.assets }] : []))
-  const complete = new Set(paid.filter((event) => event.effect === "claimed").map((event) => event.vaultAddress))
-  const rows: Movement[] = [
-    ...deposits.map((deposit) => ({ ...deposit, type: "Deposit" as const, assets: deposit.assetAmount })),
-    ...paid.map((event) => ({ ...event, type: "Withdrawal" as const })),
-    ...claimed
-      .filter((request) => !complete.has(request.vaultAddress))
-      .map((request) => ({ ...request, type: "Withdrawal (log of the request)" as const, timestamp: request.claimedAt ?? request.timestamp, assets: request.assetsClaimed ?? "0" })),
-  ]
-  return rows.sort((a, b) => a.timestamp.localeCompare(b.timestamp) || Number(BigInt(a.blockNumber) - BigInt(b.blockNumber)) || a.logIndex - b.logIndex)
+export async function movements(deposits: Rows<"assetAmount">, events: Rows<"state" | "effect" | "assets">, claimed: Rows<"claimedAt" | "assetsClaimed">): Promise<Movement[]> {
+  const rows: Movement[] = []
+  const complete = new Set<string>()
+  for await (const { assetAmount, ...deposit } of deposits) rows.push({ ...deposit, type: "Deposit", assets: assetAmount })
+  for await (const { state, effect, ...event } of events) {
+    if (state !== "live" || (effect !== "claimed" && effect !== "instant") || event.assets === "") continue
+    rows.push({ ...event, type: "Withdrawal" })
+    if (effect === "claimed") complete.add(event.vaultAddress)
+  }
+  for await (const { claimedAt, assetsClaimed, ...request } of claimed) {
+    if (complete.has(request.vaultAddress)) continue
+    rows.push({ ...request, type: "Withdrawal (log of the request)", timestamp: claimedAt || request.timestamp, assets: assetsClaimed || "0" })
+  }
+  return rows.sort((a, b) => a.timestamp.localeCompare(b.timestamp) || Number(BigInt(a.blockNumber) - BigInt(b.blockNumber)) || Number(a.logIndex) - Number(b.logIndex))
 }
 
 /** The address of a vault in which the sums of the movements are not the totals of the user; undefined if there is none. */
 export function differing(rows: Movement[], { holdings }: UserDetail): string | undefined {
   const total = (vault: string, deposit: boolean) => sum(rows.filter((row) => row.vaultAddress === vault && (row.type === "Deposit") === deposit).map((row) => row.assets))
-  const addresses = [...rows, ...holdings.deposits, ...holdings.withdrawals].map((of) => of.vaultAddress)
-  return addresses.find((vault) => {
+  const addresses = new Set([...rows, ...holdings.deposits, ...holdings.withdrawals].map((of) => of.vaultAddress))
+  return [...addresses].find((vault) => {
     const deposited = holdings.deposits.find((of) => of.vaultAddress === vault)?._sum.assetAmount ?? "0"
     const withdrawn = holdings.withdrawals.find((of) => of.vaultAddress === vault)?._sum.assetsClaimed ?? "0"
     return total(vault, true) !== deposited || total(vault, false) !== withdrawn
@@ -55,7 +82,7 @@ export function csv(rows: Movement[], vaults: Vault[]): string {
     const amount = plain(row.assets, vault.asset.decimals)
     const [paidIn, paidOut] = row.type === "Deposit" ? [amount, ""] : ["", amount]
     return [
-      [row.timestamp, guarded(vault.name), vault.address, row.type, guarded(vault.asset.symbol), paidIn, paidOut, guarded(vault.symbol), row.shares === null ? "" : plain(row.shares, vault.decimals), row.blockNumber, row.txHash, String(row.logIndex)],
+      [row.timestamp, guarded(vault.name), vault.address, row.type, guarded(vault.asset.symbol), paidIn, paidOut, guarded(vault.symbol), row.shares === "" ? "" : plain(row.shares, vault.decimals), row.blockNumber, row.txHash, row.logIndex],
     ]
   })
   return [HEAD, ...lines].map((line) => line.map(field).join(",")).join("\r\n") + "\r\n"

@@ -1,7 +1,7 @@
 // `/user/ADDRESS`: what a user deposited and withdrew, by asset and by vault, and what is pending.
 import { useState } from "preact/hooks"
-import { useAnswer, useStatus } from "../answers"
-import { ApiError, ask, url } from "../api"
+import { useAnswer } from "../answers"
+import { ApiError, url } from "../api"
 import { byAsset } from "../assets"
 import { Amount, Copy, type Source, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
@@ -11,10 +11,10 @@ import { Age, Outside, Time, VaultLink } from "../components/names"
 import { Failed, Shown, Waiting, useArrived } from "../components/state"
 import { Paged, Table, pageOf } from "../components/table"
 import { useTitle } from "../components/title"
-import { csv, differing, movements } from "../csv"
+import { csv, ledger } from "../csv"
 import { difference, group, shortHex } from "../format"
-import { AS_OF, asOf, there, usePlace } from "../router"
-import type { Meta, UserDetail, Vault, Withdrawal } from "../types"
+import { asOf, there, usePlace } from "../router"
+import type { UserDetail, Vault, Withdrawal } from "../types"
 
 export function UserPage({ address }: { address: string }) {
   useTitle(`User ${shortHex(address)}`)
@@ -176,49 +176,16 @@ function PendingIn({ vault, requests }: { vault: Vault; requests: Withdrawal[] }
   )
 }
 
-/** A page of a list, and what to request for the next one; null at the end. */
-type Part<Row> = { rows: Row[]; next: string | null }
-
-/** All rows of a list, page by page. next null: the first page. */
-async function whole<Row>(part: (next: string | null) => Promise<Part<Row>>): Promise<Row[]> {
-  const rows: Row[] = []
-  for (let next: string | null = null; ; ) {
-    const read: Part<Row> = await part(next)
-    rows.push(...read.rows)
-    if (read.next === null) return rows
-    next = read.next
-  }
-}
-
-const numbered = <Row,>({ data, meta }: { data: Row[]; meta: Meta }): Part<Row> => ({ rows: data, next: meta.hasNextPage ? String(meta.page + 1) : null })
-
 /** Makes a file of all deposits and withdrawals of the user, at the block of the page. */
 function Accountant({ address }: { address: string }) {
   const place = usePlace()
-  const { status } = useStatus()
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError | null>(null)
   const save = async () => {
-    const block = asOf(place) ?? status?.indexedBlock ?? null
     setBusy(true)
     setError(null)
     try {
-      const path = { address }
-      const of = { pageSize: 100, [AS_OF]: block }
-      const { data: vaults } = await ask("/api/v1/vaults", { query: { [AS_OF]: block } })
-      const user = await ask("/api/v1/users/{address}", { path, query: { [AS_OF]: block } })
-      const deposits = await whole(async (page) => numbered(await ask("/api/v1/users/{address}/deposits", { path, query: { ...of, page } })))
-      const claimed = await whole(async (page) => numbered(await ask("/api/v1/users/{address}/withdrawals", { path, query: { ...of, page, status: "claimed" } })))
-      const events = await whole(async (before) => {
-        const { data, meta } = await ask("/api/v1/events", { query: { ...of, user: address, before } })
-        return { rows: data, next: meta.next }
-      })
-      const rows = movements(deposits, events, claimed)
-      const wrong = differing(rows, user.data)
-      if (wrong !== undefined) {
-        const name = vaults.find((vault) => vault.address === wrong)?.name ?? wrong
-        throw new ApiError(`No file is saved: the deposits and withdrawals of ${name} do not add up to its totals. Try again, at a final block if there was a reorganisation.`, 200, "NOT_EQUAL", null, null, null)
-      }
+      const { rows, vaults, block } = await ledger(address, asOf(place))
       const link = document.createElement("a")
       link.href = URL.createObjectURL(new Blob([csv(rows, vaults)], { type: "text/csv" }))
       link.download = `${address}-block-${block ?? "newest"}.csv`
