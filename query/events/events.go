@@ -113,14 +113,15 @@ func kindsOf(params *serve.Params) (k kinds) {
 		return nil
 	}
 	for name := range strings.SplitSeq(value, ",") {
-		if !ask.IsName(name) || slices.Contains(k, ask.Name(name)) {
+		switch {
+		case len(k) == mostKinds: // each further one would be compared with all before it
+			params.Fault("kind", fmt.Sprintf("must be at most %d names of contract events", mostKinds))
+			return nil
+		case !ask.IsName(name) || slices.Contains(k, ask.Name(name)):
 			params.Fault("kind", "must be different names of contract events, such as DepositAccepted, joined by commas")
 			return nil
 		}
 		k = append(k, ask.Name(name))
-	}
-	if len(k) > mostKinds {
-		params.Fault("kind", fmt.Sprintf("must be at most %d names of contract events", mostKinds))
 	}
 	return k
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,8 @@ import (
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // bill counts the reads that each address is charged for. The address exhausted has no budget left.
@@ -48,6 +51,31 @@ func (b *bill) of(client string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reads[netip.MustParseAddr(client)]
+}
+
+// TestKindsAreReadUpToTheLimit: a list of thousands of kinds, which fits into a request, is rejected at the first one too
+// many. A stream reads it without a slot, so that no limit of engine time would bound the comparison of each with all
+// others.
+func TestKindsAreReadUpToTheLimit(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	s := serve.New(1, 0, prometheus.NewRegistry())
+	s.Log, s.Admit = log, func(*serve.Request, *serve.Route) error { return nil }
+	s.RequestTimeout, s.WriteTimeout = time.Minute, time.Minute
+	s.Watcher = state.New(readtest.ChainID, 1, time.Minute, readmodel.Config{}, nil, nil, log)
+	c := readtest.Client{T: t, Handler: s.Handler([]serve.Route{{Path: "/api/v1/stream", Get: events.NewFeed().Stream,
+		Live: true}}, nil, nil)}
+	var kinds []string
+	for n := range 32 {
+		kinds = append(kinds, fmt.Sprintf("Kind%d", n))
+	}
+	most := strings.Join(kinds, ",")
+	for given, want := range map[string]string{"Kind0,Kind0": "must be different", "no-name": "must be different",
+		most + ",Kind32": "must be at most 32", most + ",Kind32,no-name": "must be at most 32"} {
+		details := c.Get("/api/v1/stream?kind="+given).Failed(t, 400, serve.CodeInvalidParameter)
+		if got := fmt.Sprint(details); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
+	}
 }
 
 // following is a server of streams.
