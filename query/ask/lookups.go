@@ -60,46 +60,41 @@ func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) (
 // get returns the rows with the names, each name from one statement, by statement and with the cursor that it read. The
 // error is a *state.Error.
 func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
-	shares := l.want(ctx, names)
-	for i, w := range shares {
+	of, all := l.want(ctx, names)
+	for i, one := range all {
 		select {
-		case <-w.done:
-			l.leave(w.lookup)
+		case <-one.done:
+			l.leave(one)
 		case <-ctx.Done():
-			for _, other := range shares[i:] {
-				l.leave(other.lookup)
+			for _, other := range all[i:] {
+				l.leave(other)
 			}
 			return nil, &state.Error{Err: ctx.Err()}
 		}
 	}
-	out := make([][]R, len(shares))
-	for i, w := range shares {
-		if w.failed != nil {
-			panic(w.failed)
+	out := make([][]R, len(all))
+	for i, one := range all {
+		if one.failed != nil {
+			panic(one.failed)
 		}
-		if w.err != nil {
-			return nil, w.err
+		if one.err != nil {
+			return nil, one.err
 		}
-		for n := range w.rows {
-			if name, ok := l.name(&w.rows[n]); !ok || slices.Contains(w.names, name) {
-				out[i] = append(out[i], w.rows[n])
+		for n := range one.rows {
+			if name, ok := l.name(&one.rows[n]); !ok || of[name] == one {
+				out[i] = append(out[i], one.rows[n])
 			}
 		}
 	}
 	return out, nil
 }
 
-// share is a statement, and the names whose rows are taken from it: it may have read other names, too, which a later
-// statement has read again.
-type share[K comparable, R any] struct {
-	*lookup[K, R]
-	names []K
-}
-
-// want returns the statements that have read, read or will read the names.
-func (l *lookups[K, R]) want(ctx context.Context, names []K) (all []share[K, R]) {
+// want returns the statements that have read, read or will read the names, and from which one the rows of each name are
+// taken: a statement may have read other names, too, which a later one has read again.
+func (l *lookups[K, R]) want(ctx context.Context, names []K) (of map[K]*lookup[K, R], all []*lookup[K, R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	of = make(map[K]*lookup[K, R], len(names))
 	for _, name := range names {
 		one := l.of[name]
 		if one == nil {
@@ -110,15 +105,14 @@ func (l *lookups[K, R]) want(ctx context.Context, names []K) (all []share[K, R])
 			one.reads = append(one.reads, name)
 			l.of[name] = one
 		}
-		i := slices.IndexFunc(all, func(w share[K, R]) bool { return w.lookup == one })
-		if i < 0 {
+		of[name] = one
+		if !slices.Contains(all, one) {
 			one.callers++
-			i, all = len(all), append(all, share[K, R]{lookup: one})
+			all = append(all, one)
 		}
-		all[i].names = append(all[i].names, name)
 	}
 	l.start()
-	return all
+	return of, all
 }
 
 // start starts the next statement if none is running. l.mu is held.

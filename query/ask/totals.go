@@ -254,11 +254,14 @@ func (a *ofSteps) together(ctx context.Context, p *Pin) (*Sums, error) {
 	if err != nil {
 		return newSums(), err
 	}
-	own := a.names()
+	own := make(map[stepName]bool, a.count())
+	for _, name := range a.names() {
+		own[name] = true
+	}
 	var rows []stepRow
 	for _, part := range parts {
 		for _, r := range withoutCursors(p, part) {
-			if name, _ := r.name(); slices.Contains(own, name) {
+			if name, _ := r.name(); own[name] {
 				rows = append(rows, r)
 			}
 		}
