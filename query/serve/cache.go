@@ -86,14 +86,17 @@ func canonical(query url.Values) string {
 	return counted.Encode()
 }
 
-// kept returns the cached response for a key if it still holds, otherwise nil.
+// kept returns the cached response for a key if it still holds, otherwise nil. The lock is not held meanwhile: the
+// response may have read hundreds of lists.
 func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	f, ok := c.answers.Peek(key)
+	c.mu.Unlock()
 	if !ok || !holds(f) {
 		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.answers.Get(key) // it is used
 	return f
 }
