@@ -279,6 +279,17 @@ func TestValidation(t *testing.T) {
 		"/api/v1/vaults/%30x" + a[2:]} {
 		same(t, path, w.get(path).Data(t), want)
 	}
+	file := func(vault string) string {
+		return w.get("/api/v1/vaults/" + vault + "/deposits?format=csv").Header().Get("Content-Disposition")
+	}
+	same(t, "file name", file("%30x"+a[2:]), file(a))
+	key := w.partner(7, "Seven")
+	w.deliveries()
+	event := func(id string) any {
+		return w.get(webhooksPath+"/deliveries/"+id, "x-api-key", key).Data(t)
+	}
+	const id = "00000000-0000-5000-8000-000000000001"
+	same(t, "an event", event("%30"+id[1:]), event(id))
 }
 
 // TestMalformedQuery: a query string that cannot be parsed is an error of every request that may have parameters, even

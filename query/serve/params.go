@@ -271,14 +271,5 @@ func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
 	return &n
 }
 
-// pathAddress returns the address in the path, which may be percent-encoded.
-func (p *Params) pathAddress(vars map[string]string) common.Address {
-	value, err := url.PathUnescape(vars["address"])
-	if err != nil {
-		value = ""
-	}
-	return p.Address("address", value)
-}
-
 // IsAddress reports whether s is 0x and 40 hex digits, in any case.
 func IsAddress(s string) bool { return strings.HasPrefix(s, "0x") && common.IsHexAddress(s) }

@@ -178,8 +178,8 @@ func FuzzPathAddress(f *testing.F) {
 	f.Add("%30xabcdefabcdef0123456789abcdef0123456789ab")
 	f.Add("%zz")
 	f.Fuzz(func(t *testing.T, raw string) {
-		p := sent("")
-		address := p.pathAddress(map[string]string{"address": raw})
+		r := Request{Params: sent(""), vars: unescaped(map[string]string{"address": raw})}
+		address, p := r.PathAddress(), r.Params
 		plain, err := url.PathUnescape(raw)
 		accepted := p.Err() == nil
 		if should := err == nil && len(plain) == 42 && strings.EqualFold(address.Hex(), plain) && strings.HasPrefix(plain, "0x"); accepted != should {

@@ -50,11 +50,20 @@ type Partner struct {
 // Handler handles one kind of request. It does not write the response itself; it returns an answer or an error.
 type Handler func(*Request) (*Answer, error)
 
-// Path returns a variable of the path, as the client wrote it.
+// Path returns a variable of the path.
 func (r *Request) Path(name string) string { return r.vars[name] }
 
 // PathAddress parses {address} in the path.
-func (r *Request) PathAddress() common.Address { return r.Params.pathAddress(r.vars) }
+func (r *Request) PathAddress() common.Address { return r.Params.Address("address", r.Path("address")) }
+
+// unescaped returns the variables of a path without their percent-encoding.
+func unescaped(vars map[string]string) map[string]string {
+	out := make(map[string]string, len(vars))
+	for name, value := range vars {
+		out[name], _ = url.PathUnescape(value) // empty if it is malformed
+	}
+	return out
+}
 
 // Pinned makes an answer about one state: that of the newest block, or of the one in asOfBlock. A handler reads its
 // parameters before it calls Pinned, which reports all that are invalid. answer may be called again, with another

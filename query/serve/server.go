@@ -355,7 +355,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 }
 
 func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {
-	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), server: s, vars: mux.Vars(r),
+	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), server: s, vars: unescaped(mux.Vars(r)),
 		snapshot: s.Watcher.Snapshot()}
 }
 
