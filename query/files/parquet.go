@@ -12,10 +12,13 @@ import (
 
 const (
 	// groupRows is the maximum number of rows in a row group. A group is held in memory, compressed, until it is
-	// complete: smaller groups use less memory, larger groups need fewer reads.
-	groupRows = 1 << 16
+	// complete, some 200 bytes a row: smaller groups use less memory. The description of each group is held until the
+	// end, and readers read group by group: larger ones use less for millions of rows.
+	groupRows = 1 << 14
 	// pageBytes is how many bytes of a column are compressed at once.
 	pageBytes = 64 << 10
+	// rowsAtOnce is how many rows are passed on at once: a page ends only after all of them.
+	rowsAtOnce = 256
 )
 
 // parquetWriter writes one row group after another, and finally the footer, without which a Parquet file is invalid.
@@ -26,7 +29,11 @@ type parquetWriter[T any] struct {
 }
 
 func newParquet[T any](columns []column, out io.Writer) *parquetWriter[T] {
-	return &parquetWriter[T]{columns: columns,
+	rows := make([]parquet.Row, rowsAtOnce)
+	for i := range rows {
+		rows[i] = make(parquet.Row, len(columns))
+	}
+	return &parquetWriter[T]{columns: columns, rows: rows,
 		out: parquet.NewGenericWriter[any](out, parquet.NewSchema("rows", newGroup(columns)),
 			parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
 			parquet.CreatedBy("navlog", "1", ""))}
@@ -75,25 +82,26 @@ func (c *column) node() parquet.Node {
 
 // Write implements Writer.
 func (w *parquetWriter[T]) Write(rows []T) error {
-	for len(w.rows) < len(rows) {
-		w.rows = append(w.rows, make(parquet.Row, len(w.columns)))
-	}
-	for r := range rows {
-		row := reflect.ValueOf(&rows[r]).Elem()
-		for i := range w.columns {
-			value, err := w.columns[i].value(row)
-			if err != nil {
-				return err
+	for some := range slices.Chunk(rows, len(w.rows)) {
+		for r := range some {
+			row := reflect.ValueOf(&some[r]).Elem()
+			for i := range w.columns {
+				value, err := w.columns[i].value(row)
+				if err != nil {
+					return err
+				}
+				definition := 0
+				if w.columns[i].optional && !value.IsNull() {
+					definition = 1
+				}
+				w.rows[r][i] = value.Level(0, definition, i)
 			}
-			definition := 0
-			if w.columns[i].optional && !value.IsNull() {
-				definition = 1
-			}
-			w.rows[r][i] = value.Level(0, definition, i)
+		}
+		if _, err := w.out.WriteRows(w.rows[:len(some)]); err != nil {
+			return err
 		}
 	}
-	_, err := w.out.WriteRows(w.rows[:len(rows)])
-	return err
+	return nil
 }
 
 // value returns a row's value in a column.
