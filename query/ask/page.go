@@ -66,6 +66,11 @@ func (e *Entry) Place() Place {
 	return Place{Key: Decimal(e.Key), Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, User: e.User}
 }
 
+// samePlace reports whether two rows are of one place of one list.
+func (e *Entry) samePlace(other *Entry) bool {
+	return e.List == other.List && e.Place() == other.Place()
+}
+
 type entry interface{ entry() *Entry }
 
 // Page is a question for consecutive entries of one list, in its order. The SQL reads
@@ -312,19 +317,24 @@ func (q *Page[A, R]) settle(p *Pin, raw []R, rows uint64) (out part[R], err erro
 	if !out.whole {
 		raw = withoutLastPlace(raw)
 	}
-	live, seen := make(map[R]int, len(raw)), false
-	distinct := raw[:0]
-	for _, row := range raw {
-		e := any(&row).(entry).entry()
+	// Rows that cancel each other have one place, so they are adjacent.
+	distinct, live, place, seen := raw[:0], make([]int, 0, len(raw)), 0, false
+	for i := range raw {
+		e := any(&raw[i]).(entry).entry()
 		sign := int(e.Sign)
 		e.Sign = 0
-		if _, known := live[row]; !known {
-			distinct = append(distinct, row)
+		if n := len(distinct); n > 0 && !e.samePlace(any(&distinct[n-1]).(entry).entry()) {
+			place = n
 		}
-		live[row] += sign
+		if same := slices.Index(distinct[place:], raw[i]); same >= 0 {
+			live[place+same] += sign
+			continue
+		}
+		distinct, live = append(distinct, raw[i]), append(live, sign)
 	}
-	for i := range distinct {
-		switch n := live[distinct[i]]; n {
+	out.entries = distinct[:0]
+	for i, n := range live {
+		switch n {
 		case 0:
 			continue
 		case 1:
@@ -357,12 +367,8 @@ func withoutLastPlace[R any](rows []R) []R {
 		return rows
 	}
 	last := any(&rows[len(rows)-1]).(entry).entry()
-	list, place := last.List, last.Place()
-	n := len(rows)
-	for n > 0 {
-		if e := any(&rows[n-1]).(entry).entry(); e.List != list || e.Place() != place {
-			break
-		}
+	n := len(rows) - 1
+	for n > 0 && any(&rows[n-1]).(entry).entry().samePlace(last) {
 		n--
 	}
 	return rows[:n]
