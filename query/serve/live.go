@@ -117,8 +117,8 @@ func (l *Live) Wait(ctx context.Context, happens <-chan struct{}, most time.Dura
 }
 
 // live sends a live response. It is never compressed, because a compressor would use more memory than the rest of a
-// connection. The deadlines of the connection, which are meant for finite responses, are removed, and each piece has
-// its own.
+// connection. net/http has removed the deadline for reading; that for writing, which is meant for finite responses, is
+// replaced by one for each piece.
 func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	r.readParams()
 	release, err := s.lives.acquire(r.Context, r.holder())
@@ -137,8 +137,6 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 		return nil
 	}
 	defer s.cutOff(r)
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a test's recorder does not support it
 	l := &Live{server: s, request: r, out: s.patient(w, time.Time{}), beat: time.NewTimer(s.Heartbeat)}
 	defer l.beat.Stop()
 	ctx, cancel := context.WithCancel(r.Context)
@@ -149,7 +147,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	err = a.Live(ctx, l)
 	switch {
 	case s.ending.Err() != nil: // a clean end: the client reconnects to another instance
-		_ = control.SetWriteDeadline(time.Now().Add(s.Patience)) // the deadline of the last piece may have passed
+		l.out.again() // the deadline of the last piece may have passed
 		return nil
 	case err != nil:
 		s.cut(r, l.out, err)

@@ -90,7 +90,7 @@ func (p *patientWriter) deadline(left time.Duration) {
 	_ = p.control.SetWriteDeadline(at) // a test's recorder does not support it
 }
 
-// again sets the deadline for an error that is sent instead, whatever the time: that of the connection may have passed.
+// again sets the deadline for what is sent last, whatever the time: that of the connection may have passed.
 func (p *patientWriter) again() { _ = p.control.SetWriteDeadline(time.Now().Add(p.window)) }
 
 // finish sets the deadline for the end of the response, which net/http writes.
