@@ -53,9 +53,8 @@ func (b *bill) of(client string) int {
 	return b.reads[netip.MustParseAddr(client)]
 }
 
-// TestKindsAreReadUpToTheLimit: a list of thousands of kinds, which fits into a request, is rejected at the first one too
-// many. A stream reads it without a slot, so that no limit of engine time would bound the comparison of each with all
-// others.
+// TestKindsAreReadUpToTheLimit: a list of thousands of kinds, which fits into a request, is rejected at the 33rd. A
+// stream reads it without a slot, so no limit of engine time would bound the comparison of each with all others.
 func TestKindsAreReadUpToTheLimit(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	s := serve.New(1, 0, prometheus.NewRegistry())
