@@ -56,17 +56,18 @@ func (c Config) validate() error {
 	if err := checkRate(c.Rate); err != nil {
 		faults = append(faults, err)
 	}
-	if c.Behind < 1 {
-		fault("a stale backend is %d blocks behind and must be 1 or more", c.Behind)
-	}
-	if c.Ahead < 1 {
-		fault("a block that does not exist is %d blocks above the head and must be 1 or more", c.Ahead)
-	}
-	if c.RangeLimit < 1 {
-		fault("the range limit is %d blocks and must be 1 or more", c.RangeLimit)
-	}
-	if c.ResultLimit < 1 {
-		fault("the result limit is %d logs and must be 1 or more", c.ResultLimit)
+	for _, least := range []struct {
+		n    uint64
+		what string
+	}{
+		{c.Behind, "a stale backend is %d blocks behind"},
+		{c.Ahead, "a block that does not exist is %d blocks above the head"},
+		{c.RangeLimit, "the range limit is %d blocks"},
+		{uint64(max(c.ResultLimit, 0)), "the result limit is %d logs"},
+	} {
+		if least.n < 1 {
+			fault(least.what+" and must be 1 or more", least.n)
+		}
 	}
 	if c.CallsPerSecond < 0 {
 		fault("the limit of calls a second is %d and must be 0 or more", c.CallsPerSecond)

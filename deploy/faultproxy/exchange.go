@@ -26,12 +26,15 @@ type call struct {
 	*fate  `json:"-"`
 }
 
-// text returns the first parameter as a string, or "" if it is not one.
-func (c *call) text() (s string) {
-	if len(c.Params) > 0 {
-		_ = json.Unmarshal(c.Params[0], &s)
+// block returns the block that a call asks for, as its first parameter names it: by a tag, a number or a hash.
+func (c *call) block() (which string) {
+	if c.Method == "eth_blockNumber" {
+		return "latest"
 	}
-	return s
+	if len(c.Params) > 0 {
+		_ = json.Unmarshal(c.Params[0], &which)
+	}
+	return which
 }
 
 // reply is one JSON-RPC response. Result holds null if the response does.
@@ -79,7 +82,7 @@ type exchange struct {
 
 // parse reads a request and draws faults for it. A call that is neither altered nor rejected keeps the bytes that the
 // client sent.
-func (p *Proxy) parse(body []byte) (*exchange, error) {
+func (p *Proxy) parse(ctx context.Context, body []byte) (*exchange, error) {
 	x := &exchange{body: body, batch: bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))}
 	if !x.batch {
 		x.calls = []*call{new(call)}
@@ -87,7 +90,7 @@ func (p *Proxy) parse(body []byte) (*exchange, error) {
 			return nil, fmt.Errorf("the request is not a JSON-RPC call: %w", err)
 		}
 		c := x.calls[0]
-		c.fate = p.draw(c.Method, func(*kind) bool { return true })
+		c.fate = p.draw(ctx, c.Method, func(*kind) bool { return true })
 		x.fate = c.fate
 		return x, nil
 	}
@@ -99,17 +102,17 @@ func (p *Proxy) parse(body []byte) (*exchange, error) {
 			return nil, errors.New("the request is a batch with a null in it")
 		}
 	}
-	x.fate = p.draw(batch, func(*kind) bool { return true })
+	x.fate = p.draw(ctx, batch, func(*kind) bool { return true })
 	for _, c := range x.calls {
-		c.fate = p.draw(c.Method, func(k *kind) bool { return k.alter != nil })
+		c.fate = p.draw(ctx, c.Method, func(k *kind) bool { return k.alter != nil })
 		c.backend = x.backend
 	}
 	return x, nil
 }
 
 // altered returns the upstream's response, altered by the faults of its calls.
-func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []byte, err error) {
-	status, truth, err := p.post(ctx, x.backend, x.body)
+func (p *Proxy) altered(x *exchange) (status int, body []byte, err error) {
+	status, truth, err := x.post(x.body)
 	if err != nil || status != http.StatusOK {
 		return status, truth, err
 	}
@@ -129,7 +132,7 @@ func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []by
 			if !bytes.Equal(r.ID, c.ID) || c.kind == nil || c.kind.alter == nil || r.Error != nil {
 				continue
 			}
-			answer, detail, err := c.kind.alter(ctx, p, c, r)
+			answer, detail, err := c.kind.alter(c, r)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -149,14 +152,14 @@ func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []by
 	return status, replies[0].bytes(), nil
 }
 
-// post sends a request to a backend. Errors do not contain its URL, which may contain a key.
-func (p *Proxy) post(ctx context.Context, backend string, body []byte) (status int, answer []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, backend, bytes.NewReader(body))
+// post sends a request to the drawn backend. Errors do not contain its URL, which may contain a key.
+func (f *fate) post(body []byte) (status int, answer []byte, err error) {
+	request, err := http.NewRequestWithContext(f.ctx, http.MethodPost, f.backend, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, errors.New("an upstream's URL cannot be used")
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := p.client.Do(request)
+	response, err := f.proxy.client.Do(request)
 	if err != nil {
 		var inURL *url.Error
 		if errors.As(err, &inURL) {
@@ -172,12 +175,11 @@ func (p *Proxy) post(ctx context.Context, backend string, body []byte) (status i
 }
 
 // ask makes a call of the proxy itself, which is not counted.
-func (p *Proxy) ask(ctx context.Context, backend, method string, params ...any) (json.RawMessage, error) {
+func (f *fate) ask(method string, params ...any) (json.RawMessage, error) {
 	if params == nil {
 		params = []any{}
 	}
-	_, body, err := p.post(ctx, backend,
-		mustJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+	_, body, err := f.post(mustJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -62,8 +61,8 @@ type kind struct {
 }
 
 type (
-	alteration = func(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error)
-	delivery   = func(ctx context.Context, p *Proxy, x *exchange) (detail string, send sender, err error)
+	alteration = func(c *call, truth reply) (answer reply, detail string, err error)
+	delivery   = func(x *exchange) (detail string, send sender, err error)
 	sender     = func(http.ResponseWriter)
 )
 
@@ -79,32 +78,34 @@ var (
 	chain   = []string{"eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs"}
 )
 
+const tooManyResults = "query returned more than %d results"
+
 // kinds are all faults except oddities, lies and samples. Draws depend on their order.
 var kinds = []kind{
 	{fault: Stale, methods: chain, alter: stale},
-	{fault: OldHead, methods: heads, alter: oldHead},
-	{fault: EmptyLogs, methods: getLogs, alter: emptyLogs},
-	{fault: PartialLogs, methods: getLogs, alter: partialLogs},
-	{fault: TruncatedLogs, methods: getLogs, alter: truncatedLogs},
-	{fault: WrongHash, methods: getLogs, alter: wrongHash},
-	{fault: ShortLogs, methods: getLogs, alter: shortLogs},
+	{fault: OldHead, methods: heads, alter: instead(oldHead, "latest")},
+	{fault: EmptyLogs, methods: getLogs, alter: ofLogs(empty)},
+	{fault: PartialLogs, methods: getLogs, alter: ofLogs(partial)},
+	{fault: TruncatedLogs, methods: getLogs, alter: ofLogs(truncated)},
+	{fault: WrongHash, methods: getLogs, alter: ofLogs(wrongHash)},
+	{fault: ShortLogs, methods: getLogs, alter: stale},
 	{fault: BeyondHead, methods: getLogs, alter: beyondHead},
 	{fault: ErrorBody, alter: errorBody},
-	{fault: RangeResults, methods: getLogs, alter: overResults(-32005, "query returned more than %d results")},
-	{fault: ResponseSize, methods: getLogs, alter: overResults(-32008, "response size exceeded")},
-	{fault: RangeWide, methods: getLogs, alter: overRange(-32600, "block range is too wide")},
-	{fault: RangeLimited, methods: getLogs, alter: overRange(-32600, "eth_getLogs is limited to a %d block range")},
-	{fault: RangeMaximum, methods: getLogs, alter: overRange(-32000, "exceed maximum block range: %d")},
-	{fault: LimitExceeded, methods: getLogs, alter: overRange(-32005, "limit exceeded")},
-	{fault: QueryTimeout, methods: getLogs, alter: overRange(-32000, "query timeout exceeded")},
+	{fault: RangeResults, methods: getLogs, alter: over(results, -32005, tooManyResults)},
+	{fault: ResponseSize, methods: getLogs, alter: over(results, -32008, "response size exceeded")},
+	{fault: RangeWide, methods: getLogs, alter: over(width, -32600, "block range is too wide")},
+	{fault: RangeLimited, methods: getLogs, alter: over(width, -32600, "eth_getLogs is limited to a %d block range")},
+	{fault: RangeMaximum, methods: getLogs, alter: over(width, -32000, "exceed maximum block range: %d")},
+	{fault: LimitExceeded, methods: getLogs, alter: over(width, -32005, "limit exceeded")},
+	{fault: QueryTimeout, methods: getLogs, alter: over(width, -32000, "query timeout exceeded")},
 	{fault: Range413, methods: getLogs, deliver: range413},
-	{fault: BlockOverLimit, methods: getLogs, alter: blockOverLimit},
+	{fault: BlockOverLimit, methods: getLogs, alter: over(blockResults, -32005, tooManyResults)},
 	{fault: TooManyRequests, deliver: status(http.StatusTooManyRequests, "", `{"message":"too many requests"}`)},
 	{fault: RetryAfter, deliver: status(http.StatusTooManyRequests, "1", `{"message":"too many requests"}`)},
 	{fault: BadGateway, deliver: status(http.StatusBadGateway, "", "<html><body>502 Bad Gateway</body></html>")},
 	{fault: ForeignBody, deliver: status(http.StatusOK, "", `{"message":"no healthy upstream"}`)},
-	{fault: BrokenBody, deliver: brokenBody},
-	{fault: SlowBody, deliver: slowBody},
+	{fault: BrokenBody, deliver: resent(broken)},
+	{fault: SlowBody, deliver: resent(slow)},
 	{fault: Reset, deliver: reset},
 }
 

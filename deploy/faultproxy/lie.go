@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -27,10 +26,11 @@ var byNumber = []string{"eth_getBlockByNumber"}
 
 // lies are drawn separately from all other faults. Draws depend on their order.
 var lies = []kind{
-	{fault: FinalHead, methods: byNumber, alter: ofFinal(finalHead)},
-	{fault: FinalFuture, methods: byNumber, alter: ofFinal(finalFuture)},
-	{fault: FinalBack, methods: byNumber, alter: ofFinal(finalBack)},
-	{fault: FutureHead, methods: heads, alter: futureHead},
+	{fault: FinalHead, methods: byNumber,
+		alter: instead(func(_ *call, _, head uint64) uint64 { return head }, "finalized", "safe")},
+	{fault: FinalFuture, methods: byNumber, alter: instead(aboveHead, "finalized", "safe")},
+	{fault: FinalBack, methods: byNumber, alter: instead(earlier, "finalized", "safe")},
+	{fault: FutureHead, methods: heads, alter: instead(aboveHead, "latest")},
 	{fault: ZeroBloom, methods: slices.Concat(blocks, withLogs), alter: zeroBloom},
 	{fault: ChangedHeader, methods: blocks, alter: changedHeader},
 }
@@ -38,54 +38,10 @@ var lies = []kind{
 // Lies returns the names of all lies.
 func Lies() []Fault { return namesOf(lies) }
 
-// ofFinal changes the block that is presented as final. change returns false if there is nothing to change.
-func ofFinal(change func(p *Proxy, rng *rand.Rand, final, head uint64) (uint64, bool)) alteration {
-	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
-		tag := c.text()
-		final, exists := numberOf(truth.Result)
-		if tag != "finalized" && tag != "safe" || !exists {
-			return truth, "", nil
-		}
-		head, err := p.head(ctx, c.backend)
-		if err != nil {
-			return truth, "", err
-		}
-		n, ok := change(p, c.rng, final, head)
-		if !ok {
-			return truth, "", nil
-		}
-		answer, err := p.at(ctx, c, truth, min(n, head))
-		if err == nil && n > head {
-			answer, err = future(c.rng, answer, n)
-		}
-		return answer, fmt.Sprintf("block %d instead of %d as %s, the head is %d", n, final, tag, head), err
-	}
-}
+func aboveHead(c *call, _, head uint64) uint64 { return head + 1 + c.rng.Uint64N(c.proxy.config.Ahead) }
 
-func finalHead(_ *Proxy, _ *rand.Rand, final, head uint64) (uint64, bool) { return head, final < head }
-
-func finalFuture(p *Proxy, rng *rand.Rand, _, head uint64) (uint64, bool) {
-	return head + 1 + rng.Uint64N(p.config.Ahead), true
-}
-
-func finalBack(p *Proxy, rng *rand.Rand, final, _ uint64) (uint64, bool) {
-	return final - min(final, 1+rng.Uint64N(p.config.Behind)), final > 0
-}
-
-// futureHead presents a head that is some blocks higher and later than the real one.
-func futureHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
-	if c.Method == "eth_getBlockByNumber" && c.text() != "latest" {
-		return truth, "", nil
-	}
-	head, err := p.head(ctx, c.backend)
-	if err != nil {
-		return truth, "", err
-	}
-	n := head + 1 + c.rng.Uint64N(p.config.Ahead)
-	if answer = truth.with(hexutil.Uint64(n)); c.Method != "eth_blockNumber" {
-		answer, err = future(c.rng, truth, n)
-	}
-	return answer, fmt.Sprintf("block %d, the head is %d", n, head), err
+func earlier(c *call, is, _ uint64) uint64 {
+	return is - min(is, 1+c.rng.Uint64N(c.proxy.config.Behind))
 }
 
 // slot is the number of seconds between two blocks that do not exist.
@@ -93,9 +49,10 @@ const slot = 12
 
 // future turns a block into a higher one: it has an unknown parent, and a hash that matches its fields.
 func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
-	block, was, err := blockOf(truth)
-	if err != nil {
-		return truth, err
+	block, _ := decoded(truth.Result).(map[string]any)
+	was, ok := quantity(block["number"])
+	if !ok {
+		return truth, fmt.Errorf("the upstream's block has no number: %.100s", truth.Result)
 	}
 	block["number"], block["parentHash"], block["extraData"] = hexutil.Uint64(number), random(rng, 32), random(rng, 8)
 	if seconds, ok := quantity(block["timestamp"]); ok {
@@ -109,21 +66,6 @@ func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
 	return truth.with(block), nil
 }
 
-// blockOf parses the block in a reply.
-func blockOf(r reply) (block map[string]any, number uint64, err error) {
-	block, _ = decoded(r.Result).(map[string]any)
-	number, ok := quantity(block["number"])
-	if !ok {
-		return nil, 0, fmt.Errorf("the upstream's block has no number: %.100s", r.Result)
-	}
-	return block, number, nil
-}
-
-func quantity(v any) (uint64, bool) {
-	text, _ := v.(string)
-	return number(text)
-}
-
 func random(rng *rand.Rand, length int) hexutil.Bytes {
 	b := make([]byte, length)
 	for i := range b {
@@ -133,7 +75,7 @@ func random(rng *rand.Rand, length int) hexutil.Bytes {
 }
 
 // zeroBloom hides logs together with the evidence that they are missing. The hash of the block stays.
-func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+func zeroBloom(_ *call, truth reply) (reply, string, error) {
 	switch result := decoded(truth.Result).(type) {
 	case map[string]any:
 		bloom, _ := result["logsBloom"].(string)
@@ -154,7 +96,7 @@ func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 var fields = []string{"timestamp", "parentHash", "stateRoot", "receiptsRoot", "extraData", "gasUsed"}
 
 // changedHeader changes one field of a header and keeps the hash.
-func changedHeader(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+func changedHeader(c *call, truth reply) (reply, string, error) {
 	block, ok := decoded(truth.Result).(map[string]any)
 	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // the genesis block is identified by its hash
 		return truth, "", nil

@@ -1,19 +1,16 @@
 package faultproxy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 )
 
-// logsOf returns the logs of a response to eth_getLogs.
-func logsOf(r reply) ([]any, error) {
-	result := decoded(r.Result) // null is an empty list
-	logs, ok := result.([]any)
-	if !ok && result != nil {
-		return nil, fmt.Errorf("the upstream's answer to eth_getLogs is not a list: %.100s", r.Result)
-	}
-	return logs, nil
+// logsOf returns the logs of a response to eth_getLogs; null is an empty list.
+func logsOf(r reply) []any {
+	logs, _ := decoded(r.Result).([]any)
+	return logs
 }
 
 // blockOfLog returns the number of a log's block.
@@ -23,105 +20,137 @@ func blockOfLog(log any) uint64 {
 	return number
 }
 
-// width returns the number of blocks that an eth_getLogs call covers.
-func (p *Proxy) width(ctx context.Context, c *call) (uint64, error) {
+// covers returns the blocks that an eth_getLogs call covers, and whether it names a single block by its hash.
+func (c *call) covers() (from, to uint64, byHash bool, err error) {
 	var filter struct{ FromBlock, ToBlock, BlockHash string }
-	if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &filter) != nil || filter.BlockHash != "" {
-		return 1, nil
-	}
-	from, err := p.resolve(ctx, c.backend, filter.FromBlock)
-	if err != nil {
-		return 0, err
-	}
-	to, err := p.resolve(ctx, c.backend, filter.ToBlock)
-	if err != nil || to < from {
-		return 0, err
-	}
-	return to - from + 1, nil
-}
-
-// lastOf returns the highest block that an eth_getLogs call covers, and whether it names a single block by its hash.
-func (p *Proxy) lastOf(ctx context.Context, c *call) (last uint64, single bool, err error) {
-	var filter struct{ ToBlock, BlockHash string }
 	if len(c.Params) > 0 {
 		_ = json.Unmarshal(c.Params[0], &filter)
 	}
-	if filter.BlockHash == "" {
-		last, err = p.resolve(ctx, c.backend, filter.ToBlock)
-		return last, false, err
+	if filter.BlockHash != "" {
+		result, err := c.ask("eth_getBlockByHash", filter.BlockHash, false)
+		n, _ := numberOf(result) // 0 if the upstream does not have the block
+		return n, n, true, err
 	}
-	result, err := p.ask(ctx, c.backend, "eth_getBlockByHash", filter.BlockHash, false)
-	last, _ = numberOf(result) // 0 if the upstream does not have the block
-	return last, true, err
+	if from, err = c.resolve(filter.FromBlock); err == nil {
+		to, err = c.resolve(filter.ToBlock)
+	}
+	return from, to, false, err
 }
 
 // resolve returns the number of a block given by number or tag; an empty tag is the latest block.
-func (p *Proxy) resolve(ctx context.Context, backend, which string) (uint64, error) {
+func (c *call) resolve(which string) (uint64, error) {
 	if n, ok := number(which); ok {
 		return n, nil
 	}
 	if which == "" {
 		which = "latest"
 	}
-	result, err := p.ask(ctx, backend, "eth_getBlockByNumber", which, false)
-	if err != nil {
-		return 0, err
-	}
+	result, err := c.ask("eth_getBlockByNumber", which, false)
 	n, ok := numberOf(result)
-	if !ok {
-		return 0, fmt.Errorf("the upstream has no block %q", which)
+	if err == nil && !ok {
+		err = fmt.Errorf("the upstream has no block %q", which)
 	}
-	return n, nil
+	return n, err
 }
 
-func emptyLogs(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
-	logs, err := logsOf(truth)
-	if err != nil || len(logs) == 0 {
-		return truth, "", err
+// logsUpTo leaves out the logs above a block.
+func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
+	logs := logsOf(truth)
+	kept := slices.DeleteFunc(slices.Clone(logs), func(l any) bool { return blockOfLog(l) > cut })
+	if len(kept) == len(logs) {
+		return truth, "", nil
 	}
-	return truth.with([]any{}), fmt.Sprintf("none of %d logs", len(logs)), nil
+	return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
 }
 
-// partialLogs drops some logs and keeps some.
-func partialLogs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
-	logs, err := logsOf(truth)
-	if err != nil || len(logs) < 2 {
-		return truth, "", err
-	}
-	order := c.rng.Perm(len(logs))
-	lost := map[int]bool{}
-	for _, i := range order[:1+c.rng.IntN(len(logs)-1)] {
-		lost[i] = true
-	}
-	var kept []any
-	for i, l := range logs {
-		if !lost[i] {
-			kept = append(kept, l)
+// ofLogs changes the logs in a response; in receipts, those of each receipt. change is not called without logs, and
+// returns nil if there is nothing to change.
+func ofLogs(change func(c *call, logs []any) []any) alteration {
+	return func(c *call, truth reply) (reply, string, error) {
+		list := logsOf(truth)
+		if len(list) == 0 {
+			return truth, "", nil
 		}
+		if c.Method != "eth_getBlockReceipts" {
+			changed := change(c, list)
+			if changed == nil {
+				return truth, "", nil
+			}
+			return truth.with(changed), fmt.Sprintf("%d logs instead of %d", len(changed), len(list)), nil
+		}
+		for _, r := range list {
+			receipt, _ := r.(map[string]any)
+			if logs, _ := receipt["logs"].([]any); len(logs) > 0 {
+				receipt["logs"] = change(c, logs)
+			}
+		}
+		return truth.with(list), fmt.Sprintf("the logs of %d receipts", len(list)), nil
 	}
-	return truth.with(kept), fmt.Sprintf("%d of %d logs", len(kept), len(logs)), nil
 }
 
-func truncatedLogs(_ context.Context, p *Proxy, _ *call, truth reply) (reply, string, error) {
-	logs, err := logsOf(truth)
-	limit := p.config.ResultLimit
-	if err != nil || len(logs) <= limit {
-		return truth, "", err
+func empty(*call, []any) []any { return []any{} }
+
+// partial drops some logs and keeps some.
+func partial(c *call, logs []any) (kept []any) {
+	if len(logs) < 2 {
+		return nil
 	}
-	return truth.with(logs[:limit]), fmt.Sprintf("the first %d of %d logs", limit, len(logs)), nil
+	order := c.rng.Perm(len(logs))[1+c.rng.IntN(len(logs)-1):]
+	slices.Sort(order)
+	for _, i := range order {
+		kept = append(kept, logs[i])
+	}
+	return kept
+}
+
+func truncated(c *call, logs []any) []any {
+	if limit := c.proxy.config.ResultLimit; len(logs) > limit {
+		return logs[:limit]
+	}
+	return nil
 }
 
 // wrongHash gives the logs of one block the hash of a block that does not exist.
-func wrongHash(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
-	logs, err := logsOf(truth)
-	if err != nil || len(logs) == 0 {
-		return truth, "", err
-	}
+func wrongHash(c *call, logs []any) []any {
 	block, hash := blockOfLog(logs[c.rng.IntN(len(logs))]), random(c.rng, 32)
 	for _, l := range logs {
 		if fields, ok := l.(map[string]any); ok && blockOfLog(l) == block {
 			fields["blockHash"] = hash
 		}
 	}
-	return truth.with(logs), fmt.Sprintf("the logs of block %d carry the hash %s", block, hash), nil
+	return logs
+}
+
+func doubled(c *call, logs []any) []any { return append(logs, logs[c.rng.IntN(len(logs))]) }
+
+func shuffled(c *call, logs []any) []any {
+	shuffle(c.rng, logs)
+	return logs
+}
+
+func shuffle[T any](rng *rand.Rand, list []T) {
+	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+}
+
+// twin returns a copy of a log with some members changed.
+func twin(l any, change func(map[string]any)) any {
+	copied, _ := decoded(mustJSON(l)).(map[string]any)
+	if copied != nil {
+		change(copied)
+	}
+	return copied
+}
+
+func withRemoved(c *call, logs []any) []any {
+	hash := random(c.rng, 32)
+	return append([]any{twin(logs[0], func(l map[string]any) { l["removed"], l["blockHash"] = true, hash })}, logs...)
+}
+
+func withPending(_ *call, logs []any) []any {
+	return append(logs, twin(logs[0], func(l map[string]any) {
+		for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex",
+			"blockTimestamp"} {
+			l[name] = nil
+		}
+	}))
 }

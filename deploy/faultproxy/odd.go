@@ -2,11 +2,8 @@ package faultproxy
 
 import (
 	"bytes"
-	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -72,16 +69,14 @@ var oddities = []kind{
 	{fault: NoBloom, methods: blocks, alter: noBloom},
 	{fault: StringIDs, alter: stringIDs},
 	{fault: NullError, deliver: rebuilt(nullError)},
-	{fault: Packed, deliver: packed},
-	{fault: Marked, deliver: marked},
-	{fault: PlainText, deliver: plainText},
+	{fault: Packed, deliver: resent(packed)},
+	{fault: Marked, deliver: resent(marked)},
+	{fault: PlainText, deliver: resent(plainText)},
 	{fault: OddBatch, methods: []string{batch}, deliver: rebuilt(oddBatch)},
 	{fault: NoBatches, methods: []string{batch}, deliver: noBatches},
 	{fault: OddError, alter: oddError},
 	{fault: HTML, deliver: status(http.StatusOK, "", "<html>\x00<body>down for maintenance</body></html>")},
-	{fault: NoContent, deliver: func(context.Context, *Proxy, *exchange) (string, sender, error) {
-		return "HTTP 204", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }, nil
-	}},
+	{fault: NoContent, deliver: noContent},
 }
 
 // Oddities returns the names of all oddities, including failures in unusual forms.
@@ -104,7 +99,7 @@ func decimal(text string) string {
 // rewritten changes how some members of a block, or of each log, are written; if the result is a quantity, how it is
 // written.
 func rewritten(members []string, write func(rng *rand.Rand, text string) any) alteration {
-	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	return func(c *call, truth reply) (reply, string, error) {
 		if result, ok := decoded(truth.Result).(string); ok {
 			if _, ok := number(result); ok && slices.Contains(members, "number") {
 				return truth.with(write(c.rng, result)), result, nil
@@ -147,35 +142,14 @@ func decoded(raw json.RawMessage) (v any) {
 	return v
 }
 
-func nullLists(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+func nullLists(_ *call, truth reply) (reply, string, error) {
 	if list, ok := decoded(truth.Result).([]any); !ok || len(list) > 0 {
 		return truth, "", nil
 	}
 	return truth.with(nil), "null instead of []", nil
 }
 
-// ofLogs changes the logs in a response; in receipts, those of each receipt.
-func ofLogs(change func(rng *rand.Rand, logs []any) []any) alteration {
-	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
-		list, _ := decoded(truth.Result).([]any)
-		if len(list) == 0 {
-			return truth, "", nil
-		}
-		if c.Method != "eth_getBlockReceipts" {
-			list = change(c.rng, list)
-			return truth.with(list), fmt.Sprintf("%d logs", len(list)), nil
-		}
-		for _, r := range list {
-			receipt, _ := r.(map[string]any)
-			if logs, _ := receipt["logs"].([]any); len(logs) > 0 {
-				receipt["logs"] = change(c.rng, logs)
-			}
-		}
-		return truth.with(list), fmt.Sprintf("the logs of %d receipts", len(list)), nil
-	}
-}
-
-func nullOptional(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+func nullOptional(c *call, truth reply) (reply, string, error) {
 	return ofEach(truth, func(l map[string]any) {
 		for _, name := range []string{"removed", "blockTimestamp"} {
 			if l[name] = nil; c.rng.IntN(2) == 0 {
@@ -185,46 +159,14 @@ func nullOptional(_ context.Context, _ *Proxy, c *call, truth reply) (reply, str
 	})
 }
 
-func moreMembers(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+func moreMembers(_ *call, truth reply) (reply, string, error) {
 	return ofEach(truth, func(object map[string]any) {
 		object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"",
 			1.5e3}}
 	})
 }
 
-func doubled(rng *rand.Rand, logs []any) []any {
-	return append(logs, logs[rng.IntN(len(logs))])
-}
-
-func shuffled(rng *rand.Rand, logs []any) []any {
-	rng.Shuffle(len(logs), func(i, j int) { logs[i], logs[j] = logs[j], logs[i] })
-	return logs
-}
-
-// twin returns a copy of a log with some members changed.
-func twin(l any, change func(map[string]any)) any {
-	copied, _ := decoded(mustJSON(l)).(map[string]any)
-	if copied != nil {
-		change(copied)
-	}
-	return copied
-}
-
-func withRemoved(rng *rand.Rand, logs []any) []any {
-	hash := random(rng, 32)
-	return append([]any{twin(logs[0], func(l map[string]any) { l["removed"], l["blockHash"] = true, hash })}, logs...)
-}
-
-func withPending(_ *rand.Rand, logs []any) []any {
-	return append(logs, twin(logs[0], func(l map[string]any) {
-		for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex",
-			"blockTimestamp"} {
-			l[name] = nil
-		}
-	}))
-}
-
-func noBloom(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+func noBloom(c *call, truth reply) (reply, string, error) {
 	block, ok := decoded(truth.Result).(map[string]any)
 	if !ok {
 		return truth, "", nil
@@ -236,105 +178,14 @@ func noBloom(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, 
 	return truth.with(block), fmt.Sprintf("logsBloom is %v", way), nil
 }
 
-func stringIDs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+func stringIDs(c *call, truth reply) (reply, string, error) {
 	truth.ID = mustJSON(string(c.ID))
 	return truth, string(truth.ID), nil
 }
 
-func oddError(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+func oddError(_ *call, truth reply) (reply, string, error) {
 	truth.Result = nil
 	truth.Error = mustJSON(map[string]any{"code": "-32000", "message": "internal\x00error \u202e",
 		"data": []any{nil, map[string]any{"cause": 7}}})
 	return truth, "an error with a NUL", nil
 }
-
-// rebuilt sends the upstream's response, or responses, with some change.
-func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) delivery {
-	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
-		code, body, err := p.post(ctx, x.backend, x.body)
-		if err != nil || code != http.StatusOK {
-			return "", nil, err
-		}
-		var answers []map[string]any
-		list := body
-		if !x.batch {
-			list = slices.Concat([]byte("["), body, []byte("]"))
-		}
-		d := json.NewDecoder(bytes.NewReader(list))
-		d.UseNumber()
-		if err := d.Decode(&answers); err != nil || len(answers) == 0 {
-			return "", nil, err
-		}
-		answers = change(x.rng, answers)
-		var out any = answers
-		if !x.batch {
-			out = answers[0]
-		}
-		return fmt.Sprintf("%d answers", len(answers)), func(w http.ResponseWriter) { sendJSON(w, code, mustJSON(out)) }, nil
-	}
-}
-
-func nullError(rng *rand.Rand, answers []map[string]any) []map[string]any {
-	for _, a := range answers {
-		if _, has := a["result"]; has && a["result"] != nil {
-			a["error"] = []any{nil, "", false, map[string]any{}}[rng.IntN(4)]
-		}
-	}
-	return answers
-}
-
-func oddBatch(rng *rand.Rand, answers []map[string]any) []map[string]any {
-	answers = append(answers, answers[rng.IntN(len(answers))])
-	rng.Shuffle(len(answers), func(i, j int) { answers[i], answers[j] = answers[j], answers[i] })
-	return answers
-}
-
-// noBatches rejects a batch in one of the ways of relays that do not support them.
-func noBatches(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
-	refused := func(code int, body string) (string, sender, error) {
-		return fmt.Sprintf("HTTP %d %s", code, body), func(w http.ResponseWriter) { sendJSON(w, code, []byte(body)) }, nil
-	}
-	switch x.rng.IntN(5) {
-	case 0:
-		return refused(http.StatusOK, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`)
-	case 1:
-		return refused(http.StatusBadRequest, `{"message":"cannot unmarshal array"}`)
-	case 2:
-		return refused(http.StatusMethodNotAllowed, `{}`)
-	case 3:
-		return refused(http.StatusOK, `[]`)
-	}
-	return reset(ctx, p, x)
-}
-
-// asBytes sends the upstream's response in a different encoding.
-func asBytes(detail string, send func(w http.ResponseWriter, code int, body []byte)) delivery {
-	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
-		code, body, err := p.post(ctx, x.backend, x.body)
-		if err != nil || code != http.StatusOK {
-			return "", nil, err
-		}
-		return detail, func(w http.ResponseWriter) { send(w, code, body) }, nil
-	}
-}
-
-var packed = asBytes("gzip", func(w http.ResponseWriter, code int, body []byte) {
-	w.Header().Set("Content-Encoding", "gzip")
-	w.WriteHeader(code)
-	z := gzip.NewWriter(w)
-	_, _ = z.Write(body)
-	_ = z.Close()
-})
-
-var marked = asBytes("a byte order mark", func(w http.ResponseWriter, code int, body []byte) {
-	sendJSON(w, code, slices.Concat([]byte("\xef\xbb\xbf\r\n "), body, []byte(" \r\n\t")))
-})
-
-var plainText = asBytes("text/plain in chunks", func(w http.ResponseWriter, _ int, body []byte) {
-	w.Header().Set("Content-Type", "text/plain")
-	w.WriteHeader(http.StatusNonAuthoritativeInfo)
-	for _, piece := range [][]byte{body[:len(body)/2], body[len(body)/2:]} {
-		_, _ = io.Copy(w, bytes.NewReader(piece))
-		_ = http.NewResponseController(w).Flush()
-	}
-})

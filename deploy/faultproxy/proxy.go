@@ -120,13 +120,13 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // draw counts one call and decides what happens to it. may reports whether a kind can be chosen.
-func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
+func (p *Proxy) draw(ctx context.Context, method string, may func(*kind) bool) *fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[method]++
 	name := fnv.New64a()
 	io.WriteString(name, method)
-	f := &fate{method: method, n: p.calls[method]}
+	f := &fate{proxy: p, ctx: ctx, method: method, n: p.calls[method]}
 	f.rng = rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), f.n))
 	// Always drawn, so that enabling or disabling faults leaves all other draws unchanged.
 	f.backend = p.config.Upstreams[f.rng.IntN(len(p.config.Upstreams))]
@@ -162,6 +162,8 @@ func (p *Proxy) pick(some []*kind, method string, may func(*kind) bool, chance f
 
 // fate is what was drawn for one call or one batch.
 type fate struct {
+	proxy   *Proxy
+	ctx     context.Context // of the request
 	method  string
 	n       uint64
 	rng     *rand.Rand
@@ -189,7 +191,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("faultproxy cannot read the request: %v", err), http.StatusBadRequest)
 		return
 	}
-	x, err := p.parse(body)
+	x, err := p.parse(r.Context(), body)
 	if err != nil {
 		sendJSON(w, http.StatusOK,
 			reply{Version: "2.0", ID: json.RawMessage("null"), Error: errorOf(-32700, err.Error())}.bytes())
@@ -199,7 +201,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sendJSON(w, http.StatusTooManyRequests, []byte(`{"message":"too many requests"}`))
 		return
 	}
-	if err := p.answer(r.Context(), w, x); err != nil && r.Context().Err() == nil {
+	if err := p.answer(w, x); err != nil && r.Context().Err() == nil {
 		http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
 	}
 }
@@ -226,9 +228,9 @@ func (p *Proxy) tooMany(x *exchange, now time.Time) bool {
 }
 
 // answer sends the response of an exchange. An error is the upstream's.
-func (p *Proxy) answer(ctx context.Context, w http.ResponseWriter, x *exchange) error {
+func (p *Proxy) answer(w http.ResponseWriter, x *exchange) error {
 	if k := x.fate.kind; k != nil && k.deliver != nil {
-		detail, send, err := k.deliver(ctx, p, x)
+		detail, send, err := k.deliver(x)
 		if err != nil {
 			return err
 		}
@@ -238,7 +240,7 @@ func (p *Proxy) answer(ctx context.Context, w http.ResponseWriter, x *exchange) 
 			return nil
 		}
 	}
-	code, body, err := p.altered(ctx, x)
+	code, body, err := p.altered(x)
 	if err != nil {
 		return err
 	}

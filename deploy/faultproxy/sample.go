@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -40,7 +39,7 @@ const convertToAssets = "0x07a2d13a"
 
 // ofSample changes the response to the call that measures NAV.
 func ofSample(change func(*call, reply) reply) alteration {
-	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	return func(c *call, truth reply) (reply, string, error) {
 		var asked struct{ Data, Input string }
 		if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &asked) != nil ||
 			!strings.HasPrefix(asked.Data+asked.Input, convertToAssets) {
