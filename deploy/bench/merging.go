@@ -12,7 +12,7 @@ import (
 // Merging watches the engine merge the tables of a generation: the more parts there are, the longer a query takes. The
 // zero value is ready to use.
 type Merging struct {
-	began, busy time.Time // the first check, and the last one that found merges pending
+	busy time.Time // the last check that found merges pending, or the first one
 }
 
 // quietFor is how long no merge may run before the remaining parts are taken to stay as they are.
@@ -22,8 +22,8 @@ const quietFor = 30 * time.Second
 // quarters of its rows in one part, or no merge has run for quietFor.
 func (m *Merging) Done(ctx context.Context, conn driver.Conn, database string) (bool, error) {
 	now := time.Now()
-	if m.began.IsZero() {
-		m.began, m.busy = now, now
+	if m.busy.IsZero() {
+		m.busy = now
 	}
 	var merges, scattered uint64
 	err := conn.QueryRow(ctx, `SELECT (SELECT count() FROM system.merges WHERE database = {database:String}),
@@ -39,6 +39,3 @@ func (m *Merging) Done(ctx context.Context, conn driver.Conn, database string) (
 	}
 	return merges == 0 && (scattered == 0 || now.Sub(m.busy) > quietFor), nil
 }
-
-// Took returns how long merges continued after the first check.
-func (m *Merging) Took() time.Duration { return m.busy.Sub(m.began) }

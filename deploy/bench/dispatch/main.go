@@ -13,7 +13,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
@@ -31,13 +30,8 @@ type benchmark struct {
 	Keep   bool     `help:"Keep the data and the dispatcher's log."`
 	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
 
-	Partners    int           `default:"100" help:"Partners of each part."`
-	Events      int           `default:"100000" help:"Events of the closed loop."`
-	Dispatchers int           `default:"1" help:"Dispatchers that share the partners of the closed loop."`
-	Rate        int           `default:"100" help:"Events a second where latency is measured."`
-	For         time.Duration `default:"30s" help:"How long each latency is measured, after 10 s that do not count."`
-	Outage      int           `default:"50000" help:"Events that wait when their partner comes back."`
-	Parked      int           `default:"1000000" help:"Parked events under which memory is measured."`
+	Events      int `default:"100000" help:"Events of the closed loop."`
+	Dispatchers int `default:"1" help:"Dispatchers that share the partners of the closed loop."`
 
 	world    *partners.World
 	receiver *receiver
@@ -51,12 +45,8 @@ func main() {
 
 // run measures the requested parts.
 func (b *benchmark) run(ctx context.Context) error {
-	if b.Dispatchers < 1 {
-		return fmt.Errorf("--dispatchers is %d and must be 1 or more", b.Dispatchers)
-	}
-	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
-		return fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each "+
-			"partner", b.Partners, b.Rate, b.Events)
+	if b.Dispatchers < 1 || b.Events < 1 {
+		return fmt.Errorf("--dispatchers %d and --events %d must be 1 or more", b.Dispatchers, b.Events)
 	}
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {

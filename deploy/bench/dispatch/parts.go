@@ -15,9 +15,17 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
+const (
+	partnerCount = 100
+	eventRate    = 100 // a second, where latency is measured
+	measureFor   = 30 * time.Second
+	outageEvents = 50_000
+	parkedEvents = 1_000_000
+)
+
 // rate: all events are in the topic when the dispatchers start; they deliver as fast as the receiver responds.
 func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
-	ids, err := b.partners(ctx, b.Partners, noPartner)
+	ids, err := b.partners(ctx, partnerCount, noPartner)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +45,7 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 			return nil, err
 		}
 	}
-	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
+	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, partnerCount, size/b.Events)
 	var peak int64 // of the largest dispatcher
 	var used time.Duration
 	note := func(d *stack.Process) error {
@@ -97,8 +105,8 @@ const warmUp = 10 * time.Second
 
 // trickle returns the p99 latency of the healthy partners, in milliseconds.
 func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
-	isDead := func(i int) bool { return i%100 < dead }
-	ids, err := b.partners(ctx, b.Partners, isDead)
+	isDead := func(i int) bool { return i < dead }
+	ids, err := b.partners(ctx, partnerCount, isDead)
 	if err != nil {
 		return 0, err
 	}
@@ -106,9 +114,9 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 	var counted []uuid.UUID
 	err = b.dispatching(ctx, func(ctx context.Context, _ *stack.Process) error {
 		healthy := 0
-		tick := time.NewTicker(time.Second / time.Duration(b.Rate))
+		tick := time.NewTicker(time.Second / eventRate)
 		defer tick.Stop()
-		total := int((warmUp + b.For).Seconds() * float64(b.Rate))
+		total := int((warmUp + measureFor).Seconds() * eventRate)
 		for n := range total {
 			select {
 			case <-ctx.Done():
@@ -127,7 +135,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 			}
 			if !isDead(i) {
 				healthy++
-				if n >= int(warmUp.Seconds())*b.Rate {
+				if n >= int(warmUp.Seconds())*eventRate {
 					counted = append(counted, r.ID)
 				}
 			}
@@ -151,7 +159,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	b.receiver.forget()
-	if err := b.park(ctx, ids[0], b.Outage, "now()"); err != nil {
+	if err := b.park(ctx, ids[0], outageEvents, "now()"); err != nil {
 		return nil, err
 	}
 	if err := b.expectParked(ctx, ids[0]); err != nil {
@@ -159,7 +167,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	}
 	started := time.Now()
 	err = b.dispatching(ctx, func(ctx context.Context, _ *stack.Process) error {
-		return b.delivered(ctx, ids[0], b.Outage)
+		return b.delivered(ctx, ids[0], outageEvents)
 	})
 	if err != nil {
 		return nil, err
@@ -169,7 +177,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	bench.Say("drain: %d parked events in %.1f s, at most %d at a time", b.Outage, took.Seconds(), seen.most)
+	bench.Say("drain: %d parked events in %.1f s, at most %d at a time", outageEvents, took.Seconds(), seen.most)
 	return []bench.Bar{{Name: "drain-most-at-once", Value: float64(seen.most), Bound: 4}}, nil
 }
 
@@ -180,13 +188,13 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	for _, id := range ids {
-		if err := b.park(ctx, id, b.Parked/len(ids), "now() + interval '5 seconds'"); err != nil {
+		if err := b.park(ctx, id, parkedEvents/len(ids), "now() + interval '5 seconds'"); err != nil {
 			return nil, err
 		}
 	}
 	var peak int64
 	err = b.dispatching(ctx, func(ctx context.Context, d *stack.Process) error {
-		bench.Say("parked: %d events, probes for 30 s", b.Parked)
+		bench.Say("parked: %d events, probes for 30 s", parkedEvents)
 		watch, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		<-watch.Done()

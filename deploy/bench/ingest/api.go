@@ -60,7 +60,7 @@ func wholeLog(ctx context.Context, s *system, c *chain) error {
 
 // ingestedBlock returns the newest block in the log according to `navlog ingest`, or 0 if it does not respond.
 func ingestedBlock(ctx context.Context, s *system) uint64 {
-	metrics, _ := stack.Metrics(ctx, "http://"+s.ops["ingest"])
+	metrics, _ := stack.Metrics(ctx, "http://"+s.ops)
 	if block := metrics["navlog_ingest_indexed_block"]; block > 0 { // not NaN
 		return uint64(block)
 	}

@@ -26,6 +26,8 @@ var logSource string
 
 const (
 	chainID = 31337
+	// userCount is the number of users that the logs of a chain name, if not one.
+	userCount = 50_000
 	// logsPerRound is the number of logs that emitRounds emits per round.
 	logsPerRound = 20
 	// txsPerBlock is the number of transactions that share the logs of a block of the dense chain.

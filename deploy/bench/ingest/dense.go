@@ -20,14 +20,14 @@ const (
 )
 
 // dense measures the backfill of b.Logs logs in b.Blocks blocks and compares it with plain HTTP and Ponder.
-func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
+func (b *benchmark) dense(ctx context.Context) (_ []bench.Bar, err error) {
 	c, err := b.chain(ctx, b.Blocks, b.Logs)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	bench.Say("recording which ranges navlog asks for")
-	asked, err := record(ctx, b, c)
+	asked, err := b.record(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		return nil, err
 	}
 	bench.Say("navlog, from an empty data folder")
-	run, err := backfill(ctx, b, c)
+	run, err := b.backfill(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func dense(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		return bars, nil
 	}
 	bench.Say("Ponder, from an empty database")
-	took, err := ponder(ctx, b, c)
+	took, err := b.ponder(ctx, c)
 	if err != nil {
 		took = 0
 		row("Ponder", "not measured: %v", err)
@@ -93,13 +93,13 @@ func median(of []float64) float64 {
 }
 
 // record runs only ingest, through a recording proxy, until the log holds the whole chain.
-func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err error) {
+func (b *benchmark) record(ctx context.Context, c *chain) (seen traffic, err error) {
 	proxy, err := startRecorder(c.URL)
 	if err != nil {
 		return seen, err
 	}
 	defer func() { seen = proxy.stop() }()
-	s, err := startSystem(ctx, b, c, map[string]any{"url": proxy.URL}, "")
+	s, err := b.start(ctx, c, proxy.URL)
 	if err != nil {
 		return seen, err
 	}
@@ -117,8 +117,8 @@ type backfillRun struct {
 
 // backfill runs navlog from an empty data folder until the newest log is visible in the API. The clock starts when the
 // engines respond, before navlog's programs are started.
-func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err error) {
-	s, err := startSystem(ctx, b, c, map[string]any{"url": c.URL}, "")
+func (b *benchmark) backfill(ctx context.Context, c *chain) (r backfillRun, err error) {
+	s, err := b.start(ctx, c, c.URL)
 	if err != nil {
 		return r, err
 	}

@@ -14,7 +14,9 @@ import (
 
 const (
 	headLogs     = 20 // of each block
+	headBlocks   = 200
 	headInterval = 250 * time.Millisecond
+	fastBlocks   = 300
 	fastInterval = 200 * time.Millisecond
 	// askEvery is how often the API is polled while a block is awaited.
 	askEvery = 5 * time.Millisecond
@@ -23,8 +25,8 @@ const (
 )
 
 // head measures how long a block takes from the end of the call that mines it until its logs are visible in the API.
-func head(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
-	lags, err := b.follow(ctx, b.HeadBlocks, headInterval, "")
+func (b *benchmark) head(ctx context.Context) ([]bench.Bar, error) {
+	lags, err := b.follow(ctx, headBlocks, headInterval)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +38,8 @@ func head(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
 
 // fast measures the same with the profile for chains with many blocks, in blocks: how many were mined before this one
 // could be read.
-func fast(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
-	lags, err := b.follow(ctx, b.FastBlocks, fastInterval, "fast")
+func (b *benchmark) fast(ctx context.Context) ([]bench.Bar, error) {
+	lags, err := b.follow(ctx, fastBlocks, fastInterval, "NAVLOG_CHAIN_PROFILE=fast")
 	if err != nil {
 		return nil, err
 	}
@@ -46,16 +48,16 @@ func fast(ctx context.Context, b *benchmark) ([]bench.Bar, error) {
 	return []bench.Bar{{Name: "fast-chain-lag-blocks", Value: behind(0.99), Bound: 2}}, nil
 }
 
-// follow runs navlog with a chain profile at the head of a chain and mines blocks, one in about each interval, whether
-// or not the earlier ones are visible in the API. It returns how long each took to become visible.
+// follow runs navlog with additional settings at the head of a chain and mines blocks, one in about each interval,
+// whether or not the earlier ones are visible in the API. It returns how long each took to become visible.
 func (b *benchmark) follow(ctx context.Context, blocks int, interval time.Duration,
-	profile string) (lags []time.Duration, err error) {
+	settings ...string) (lags []time.Duration, err error) {
 	c, err := b.chain(ctx, 2, 2*logsPerRound)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	s, err := startSystem(ctx, b, c, map[string]any{"url": c.URL, "ws": c.WSURL}, profile)
+	s, err := b.start(ctx, c, c.URL, append(settings, "NAVLOG_CHAIN_RPC_0_WS="+c.WSURL)...)
 	if err != nil {
 		return nil, err
 	}

@@ -35,11 +35,6 @@ type benchmark struct {
 
 	Logs   int `default:"1000000" help:"Logs of the dense chain."`
 	Blocks int `default:"2000" help:"Blocks of the dense chain; each has the same number of logs, a multiple of 20."`
-	Users  int `default:"50000" help:"Users that the logs name."`
-
-	SparseBlocks int `default:"200000" help:"Blocks of the sparse chain, one in 1,000 with a log."`
-	HeadBlocks   int `default:"200" help:"Blocks mined at the head, of 20 logs each, one in about 250 ms."`
-	FastBlocks   int `default:"300" help:"Blocks mined at the head for the profile fast, of 20 logs each, one in about 200 ms."`
 }
 
 func main() {
@@ -49,37 +44,15 @@ func main() {
 
 // run measures the requested parts, each on a chain of its own.
 func (b *benchmark) run(ctx context.Context) error {
-	if err := b.check(); err != nil {
-		return err
+	if b.Blocks < 1 || b.Logs%b.Blocks != 0 || b.Logs/b.Blocks%logsPerRound != 0 || b.Logs < b.Blocks {
+		return fmt.Errorf("--logs %d in --blocks %d: each block must have the same multiple of %d logs", b.Logs, b.Blocks,
+			logsPerRound)
 	}
 	if b.wants("ponder") {
 		b.Only = append(b.Only, "dense") // which Ponder is a part of
 	}
-	of := func(measure func(context.Context, *benchmark) ([]bench.Bar, error)) bench.Part {
-		return func(ctx context.Context) ([]bench.Bar, error) { return measure(ctx, b) }
-	}
 	return bench.Run(ctx, []string{"dense", "receipts", "sparse", "head", "fast"}, b.Only,
-		map[string]bench.Part{"dense": of(dense), "receipts": of(receipts), "sparse": of(sparse), "head": of(head),
-			"fast": of(fast)})
-}
-
-// check reports all invalid flags at once.
-func (b *benchmark) check() error {
-	var faults []error
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
-	if b.Blocks < 1 || b.Logs%b.Blocks != 0 || b.Logs/b.Blocks%logsPerRound != 0 || b.Logs < b.Blocks {
-		fault("--logs %d in --blocks %d: each block must have the same multiple of %d logs", b.Logs, b.Blocks, logsPerRound)
-	}
-	if b.SparseBlocks < sparseEvery || b.SparseBlocks%sparseEvery != 0 {
-		fault("--sparse-blocks %d must be a multiple of %d", b.SparseBlocks, sparseEvery)
-	}
-	if b.HeadBlocks < 1 || b.FastBlocks < 1 {
-		fault("--head-blocks %d and --fast-blocks %d must be 1 or more", b.HeadBlocks, b.FastBlocks)
-	}
-	if b.Users < 1 {
-		fault("--users is %d and must be 1 or more", b.Users)
-	}
-	return errors.Join(faults...)
+		map[string]bench.Part{"dense": b.dense, "receipts": b.receipts, "sparse": b.sparse, "head": b.head, "fast": b.fast})
 }
 
 func (b *benchmark) wants(part string) bool { return slices.Contains(b.Only, part) }
@@ -91,7 +64,7 @@ func (b *benchmark) chain(ctx context.Context, blocks, logs int) (*chain, error)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newChain(ctx, dir, b.Users, true)
+	c, err := newChain(ctx, dir, userCount, true)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // ponder lets Ponder index the chain, and returns how long that took.
-func ponder(ctx context.Context, b *benchmark, c *chain) (_ time.Duration, err error) {
+func (b *benchmark) ponder(ctx context.Context, c *chain) (_ time.Duration, err error) {
 	// Not npm ci, which also demands the packages that the lock file lists for every other platform.
 	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts",
 		"--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {

@@ -23,7 +23,7 @@ type changedLog struct{ block, index uint64 }
 
 // receipts lets navlog index a chain of b.Logs logs from a node that lies consistently about one amount, and verifies
 // the log against the receipts of an honest node.
-func receipts(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
+func (b *benchmark) receipts(ctx context.Context) (_ []bench.Bar, err error) {
 	c, err := b.chain(ctx, b.Blocks, b.Logs)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func receipts(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 		return nil, err
 	}
 	defer liar.Close()
-	s, err := startSystem(ctx, b, c, map[string]any{"url": liar.URL}, "")
+	s, err := b.start(ctx, c, liar.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +44,8 @@ func receipts(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
 	if err := s.ingest(ctx, c); err != nil {
 		return nil, fmt.Errorf("run navlog: %w", err)
 	}
-	if err := s.configure(c, map[string]any{"url": c.URL}, ""); err != nil {
-		return nil, err
-	}
 	bench.Say("navlog verify --receipts, by an honest node")
-	return r.verify(ctx, s, c.logs)
+	return r.verify(ctx, s, c)
 }
 
 // startLiar starts a proxy in front of the chain's node that replaces the total of a block's last log, a valuation,
@@ -83,11 +80,12 @@ func (r *changedLog) startLiar(ctx context.Context, c *chain) (*httptest.Server,
 }
 
 // verify runs the command, which must find that log and nothing else.
-func (r *changedLog) verify(ctx context.Context, s *system, logs uint64) ([]bench.Bar, error) {
+func (r *changedLog) verify(ctx context.Context, s *system, c *chain) ([]bench.Bar, error) {
 	began := time.Now()
-	command := exec.CommandContext(ctx, s.navlog, "verify", "--receipts", "--json", "--config", s.config)
+	command := exec.CommandContext(ctx, s.navlog, "verify", "--receipts", "--json")
 	var fault bytes.Buffer
-	command.Env, command.Stderr = s.Environment(), &fault
+	command.Dir, command.Stderr = s.dir, &fault
+	command.Env = s.Environment(append(s.settings, "NAVLOG_CHAIN_RPC="+c.URL)...)
 	text, err := command.Output()
 	seconds := time.Since(began).Seconds()
 	var report struct {
@@ -112,8 +110,8 @@ func (r *changedLog) verify(ctx context.Context, s *system, logs uint64) ([]benc
 		return nil, fmt.Errorf("log %d of block %d was changed, and of %d blocks %d are proven, %d unprovable and %d "+
 			"wrong: %s", r.index, r.block, report.Chosen, report.Proven, report.Unprovable, report.Wrong, why)
 	}
-	fmt.Printf("receipts: one amount changed among %d logs\n", logs)
-	row("proven", "%d of %d blocks in %.1f s, %.0f logs/s", report.Proven, report.Chosen, seconds, float64(logs)/seconds)
+	fmt.Printf("receipts: one amount changed among %d logs\n", c.logs)
+	row("proven", "%d of %d blocks in %.1f s, %.0f logs/s", report.Proven, report.Chosen, seconds, float64(c.logs)/seconds)
 	row("found in block", "%d: %s", r.block, why)
 	return []bench.Bar{{Name: "changed-amounts-found", Value: float64(found), Bound: 1, Least: true}}, nil
 }

@@ -12,28 +12,30 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 )
 
-// sparseEvery is the number of blocks of the sparse chain for each log.
-const sparseEvery = 1000
+const (
+	sparseBlocks = 200_000
+	sparseEvery  = 1000 // blocks for each log
+)
 
-// sparse measures the backfill of b.SparseBlocks blocks, of which one in sparseEvery has a log.
-func sparse(ctx context.Context, b *benchmark) (_ []bench.Bar, err error) {
-	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, sparseEvery)
+// sparse measures the backfill of a chain of which one block in sparseEvery has a log.
+func (b *benchmark) sparse(ctx context.Context) (_ []bench.Bar, err error) {
+	bench.Say("building a chain of %d blocks with a log in each %d", sparseBlocks, sparseEvery)
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
-	c, err := startSparse(ctx, dir, b.SparseBlocks, sparseEvery)
+	c, err := startSparse(ctx, dir, sparseBlocks, sparseEvery)
 	if err != nil {
 		return nil, fmt.Errorf("build the chain: %w", err)
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	bench.Say("recording what navlog asks for")
-	asked, err := record(ctx, b, c)
+	asked, err := b.record(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	bench.Say("navlog, from an empty data folder")
-	run, err := backfill(ctx, b, c)
+	run, err := b.backfill(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/stack"
@@ -16,22 +14,22 @@ import (
 	"github.com/navlog/navlog/schemas/client"
 )
 
-// A system is a set of embedded engines with empty data, and the configuration of a navlog that uses them.
+// A system is a set of embedded engines with empty data, and the settings of a navlog that uses them.
 type system struct {
 	*stack.Stack
 	navlog string // the binary
 	dir    string
 	keep   bool
 
-	config string         // path of navlog.yaml
-	api    *client.Client // of `navlog serve`
-	ops    map[string]string
+	settings []string
+	api      *client.Client // of `navlog serve`
+	ops      string         // address at which `navlog ingest` reports its metrics
 }
 
-// startSystem starts the engines in a new data folder, and returns when all of them respond. The navlog on them reads
-// the chain from an endpoint.
-func startSystem(ctx context.Context, b *benchmark, c *chain, endpoint map[string]any, profile string) (*system,
-	error) {
+// start starts the engines in a new data folder, and returns when all of them respond. The navlog on them reads the
+// chain from a node. Everything has its default except the additional settings and the rate limit, which is meant for
+// public clients.
+func (b *benchmark) start(ctx context.Context, c *chain, node string, settings ...string) (*system, error) {
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
@@ -41,9 +39,19 @@ func startSystem(ctx context.Context, b *benchmark, c *chain, endpoint map[strin
 		return nil, err
 	}
 	s := &system{Stack: started, navlog: b.Navlog, dir: dir, keep: b.Keep}
-	if err := s.configure(c, endpoint, profile); err != nil {
+	listen, err := engines.FreeAddr()
+	if err == nil {
+		s.api, err = client.New("http://"+listen, "", apiClient)
+	}
+	if err == nil {
+		s.ops, err = engines.FreeAddr()
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
+	s.settings = append(settings, fmt.Sprint("NAVLOG_CHAIN_ID=", chainID), "NAVLOG_CHAIN_RPC="+node,
+		"NAVLOG_CHAIN_VAULTS_0_ADDRESS="+c.vault.Hex(), fmt.Sprint("NAVLOG_CHAIN_VAULTS_0_START_BLOCK=", c.start),
+		"NAVLOG_HTTP_LISTEN="+listen, "NAVLOG_HTTP_ROUTER="+c.vault.Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0")
 	return s, nil
 }
 
@@ -56,37 +64,6 @@ func (s *system) stop() error {
 	return err
 }
 
-// configure writes navlog.yaml as an operator would for this chain; an empty profile is navlog's default. Everything
-// else keeps its default except the rate limit, which is meant for public clients.
-func (s *system) configure(c *chain, endpoint map[string]any, profile string) error {
-	var ports [3]string
-	for i := range ports {
-		var err error
-		if ports[i], err = engines.FreeAddr(); err != nil {
-			return err
-		}
-	}
-	var err error
-	if s.api, err = client.New("http://"+ports[0], "", apiClient); err != nil {
-		return err
-	}
-	s.ops = map[string]string{"ingest": ports[1], "project": ports[2]}
-	chain := map[string]any{"id": chainID, "rpc": []any{endpoint},
-		"vaults": []map[string]any{{"address": c.vault.Hex(), "startBlock": c.start}}}
-	if profile != "" {
-		chain["profile"] = profile
-	}
-	text, err := yaml.Marshal(map[string]any{
-		"chain": chain,
-		"http":  map[string]any{"listen": ports[0], "router": c.vault.Hex(), "publicRateLimit": 0},
-	})
-	if err != nil {
-		return err
-	}
-	s.config = filepath.Join(s.dir, "navlog.yaml")
-	return os.WriteFile(s.config, text, 0o600)
-}
-
 // programs are the processes of one run, by name.
 type programs map[string]*stack.Process
 
@@ -94,12 +71,11 @@ type programs map[string]*stack.Process
 func (s *system) start(names ...string) (programs, error) {
 	run := programs{}
 	for _, name := range names {
-		cmd := exec.Command(s.navlog, name, "--config", s.config)
-		cmd.Dir, cmd.Env = s.dir, s.Environment()
-		if address, ok := s.ops[name]; ok {
-			cmd.Env = append(cmd.Env, "NAVLOG_OPS_LISTEN="+address)
+		ops := "127.0.0.1:0"
+		if name == "ingest" {
+			ops = s.ops
 		}
-		p, err := stack.Launch(cmd, filepath.Join(s.dir, name+".log"))
+		p, err := s.Run(s.navlog, name, filepath.Join(s.dir, name+".log"), append(s.settings, "NAVLOG_OPS_LISTEN="+ops)...)
 		if err != nil {
 			run.stop()
 			return nil, err

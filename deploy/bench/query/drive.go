@@ -72,17 +72,6 @@ func (t *times) print(title string) {
 	}
 }
 
-// worst returns the largest quantile among the questions that count.
-func (t *times) worst(q float64, counts func(string) bool) float64 {
-	most := 0.0
-	for name, d := range t.of {
-		if counts(name) {
-			most = max(most, bench.Quantile(d, q))
-		}
-	}
-	return most
-}
-
 // asker sends requests to the API.
 type asker struct {
 	client *http.Client

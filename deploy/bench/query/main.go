@@ -26,7 +26,6 @@ var parts = []string{
 // options are the command-line options.
 type options struct {
 	Events    int           `default:"10000000" help:"Events of the chain."`
-	Users     int           `default:"0" help:"Users that the events name; 0 is a tenth of the events."`
 	Dir       string        `type:"path" default:"build/bench-query" help:"Folder in which the data set is kept."`
 	Navlog    string        `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
 	Each      time.Duration `default:"60s" help:"Time of each measurement."`
@@ -38,6 +37,9 @@ type options struct {
 	Bare   string `hidden:"" help:"Serve this file and nothing else."`
 	Listen string `hidden:"" help:"Where to serve it."`
 }
+
+// users returns the number of users that the events name.
+func (o options) users() int { return o.Events / 10 }
 
 func main() {
 	var o options
@@ -51,9 +53,6 @@ func (o options) run(ctx context.Context) (err error) {
 	}
 	if o.Instances < 1 {
 		return fmt.Errorf("--instances is %d and must be 1 or more", o.Instances)
-	}
-	if o.Users == 0 {
-		o.Users = o.Events / 10
 	}
 	w, err := open(ctx, o)
 	if w != nil {

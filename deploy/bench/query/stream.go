@@ -153,15 +153,15 @@ func (w *world) people(ctx context.Context) ([]bench.Bar, error) {
 	explain := func(of, field string) func(*rand.Rand) string {
 		return fixed(api + "/explain?" + url.Values{"of": {api + of}, "field": {field}}.Encode())
 	}
-	const series = "series-year-by-day"
+	const series, deposited, count = "series-year-by-day", "explain-router-deposited", "explain-users-of-a-vault"
 	questions := []question{
 		{name: series, path: func(r *rand.Rand) string {
 			to := time.Unix(int64(w.time(r)), 0).UTC()
 			return fmt.Sprintf("%s/vaults/%s/series?interval=day&from=%d&to=%d", api, vault(r), to.AddDate(-1, 0, 0).Unix(),
 				to.Unix())
 		}},
-		{name: "explain-router-deposited", path: explain("/users/"+workload.Router.Hex(), "/totalDeposited")},
-		{name: "explain-users-of-a-vault", path: explain("/vaults/"+workload.VaultAddress(0).Hex(), "/stats/userCount")},
+		{name: deposited, path: explain("/users/"+workload.Router.Hex(), "/totalDeposited")},
+		{name: count, path: explain("/vaults/"+workload.VaultAddress(0).Hex(), "/stats/userCount")},
 	}
 	t, err := w.inTurns(ctx, s, questions)
 	if err != nil {
@@ -172,7 +172,8 @@ func (w *world) people(ctx context.Context) ([]bench.Bar, error) {
 		return nil, t.first
 	}
 	return []bench.Bar{
-		{Name: series + "-p99-ms", Value: t.worst(0.99, func(n string) bool { return n == series }), Bound: 50},
-		{Name: "explain-first-page-p99-ms", Value: t.worst(0.99, func(n string) bool { return n != series }), Bound: 100},
+		{Name: series + "-p99-ms", Value: bench.Quantile(t.of[series], 0.99), Bound: 50},
+		{Name: "explain-first-page-p99-ms", Bound: 100,
+			Value: max(bench.Quantile(t.of[deposited], 0.99), bench.Quantile(t.of[count], 0.99))},
 	}, nil
 }

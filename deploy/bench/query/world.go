@@ -41,7 +41,7 @@ type world struct {
 // open starts the engines, keeps the data that is there, and appends the missing events.
 func open(ctx context.Context, o options) (*world, error) {
 	// The name includes the versions of the tables and the chain, because a change of either makes another data set.
-	dir := filepath.Join(o.Dir, fmt.Sprintf("%d-%d-%d-%s", o.Events, o.Users, workload.Version, readmodel.Schema()))
+	dir := filepath.Join(o.Dir, fmt.Sprintf("%d-%d-%d-%s", o.Events, o.users(), workload.Version, readmodel.Schema()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (w *world) deliveries(ctx context.Context) error {
 // fill brings the log and the read models up to the number of events.
 func (w *world) fill(ctx context.Context) (err error) {
 	start := time.Now()
-	o := workload.Options{Events: w.Events, Users: w.Users}
+	o := workload.Options{Events: w.Events, Users: w.users()}
 	if w.chain, err = workload.OpenLog(ctx, w.Chainlog(), o); err != nil {
 		return fmt.Errorf("make the log: %w", err)
 	}

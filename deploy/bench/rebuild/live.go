@@ -10,31 +10,22 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-const (
-	liveLogs = 20
-	looks    = 200 // to measure the cost of one look
-)
+const liveLogs = 20
 
-// lively is what live blocks cost: the times from the commit until the rows are in every table, in ascending order, and
-// the engine's CPU time per block.
+// lively is what live blocks cost: the times from the commit until the rows are in every table, and the engine's CPU
+// time per block, in which a query for the position is included.
 type lively struct {
 	waits  []time.Duration
 	engine time.Duration
 }
 
 // live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block has
-// arrived when project announces it and lists has it. The engine's cost of reading the cursor is subtracted. The blocks
-// stay in the cached log.
+// arrived when project announces it and lists has it. The blocks stay in the cached log.
 func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	ears, err := e.listen(ctx)
 	if err != nil {
 		return l, err
 	}
-	look, err := e.costOfALook(ctx)
-	if err != nil {
-		return l, err
-	}
-	looked := 0
 	before, err := stack.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return l, err
@@ -47,7 +38,7 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 			return l, err
 		}
 		began := time.Now()
-		for at := uint64(0); at < e.log.Seq; looked++ {
+		for at := uint64(0); at < e.log.Seq; {
 			if err := ears.next(ctx); err != nil {
 				return l, err
 			}
@@ -64,23 +55,8 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.engine = (after - before - time.Duration(looked)*look) / time.Duration(b.Blocks)
+	l.engine = (after - before) / time.Duration(b.Blocks)
 	return l, e.untouched(ctx, e.log.Seq)
-}
-
-// costOfALook returns the engine's CPU time for one query of the generation's cursor.
-func (e *system) costOfALook(ctx context.Context) (time.Duration, error) {
-	before, err := stack.CPU(e.ClickHouse.Pid)
-	if err != nil {
-		return 0, err
-	}
-	for range looks {
-		if _, err := e.position(ctx, 2); err != nil {
-			return 0, err
-		}
-	}
-	after, err := stack.CPU(e.ClickHouse.Pid)
-	return (after - before) / looks, err
 }
 
 // hearing receives what project announces about the live generation.
@@ -136,33 +112,4 @@ func (e *system) untouched(ctx context.Context, last uint64) error {
 			seqs, last)
 	}
 	return nil
-}
-
-// meter measures the CPU time used since its last reading.
-type meter struct {
-	project, clickHouse int // process ids
-	last                spent
-}
-
-type spent struct{ project, clickHouse time.Duration }
-
-func (m *meter) read() (spent, error) {
-	project, err := stack.CPU(m.project)
-	if err != nil {
-		return spent{}, err
-	}
-	clickHouse, err := stack.CPU(m.clickHouse)
-	if err != nil {
-		return spent{}, err
-	}
-	was := m.last
-	m.last = spent{project, clickHouse}
-	return spent{project - was.project, clickHouse - was.clickHouse}, nil
-}
-
-// each returns the CPU time per event as text.
-func (s spent) each(events uint64) string {
-	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(events) }
-	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project),
-		micro(s.clickHouse))
 }

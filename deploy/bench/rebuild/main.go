@@ -82,10 +82,8 @@ func (e *system) stop() error {
 	return errors.Join(e.Close(), os.RemoveAll(e.dir))
 }
 
-// environment returns the environment of navlog's programs and commands.
-func (e *system) environment() []string {
-	return e.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
-}
+// settings of navlog's programs and commands.
+var settings = []string{"NAVLOG_CHAIN_ID=" + strconv.Itoa(workload.ChainID), "NAVLOG_OPS_LISTEN=127.0.0.1:0"}
 
 func (b *benchmark) run(ctx context.Context) (err error) {
 	e, err := b.start(ctx)
@@ -93,17 +91,24 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	project, err := b.project(e)
+	output := filepath.Join(b.Data, "project.log")
+	_ = os.Remove(output) // left by the last run, if any
+	project, err := e.Run(b.Navlog, "project", output, settings...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = project.Stop() }() // the exit status does not matter
 	last, logs := e.log.Seq, e.log.Logs
-	spent := meter{project: project.Pid, clickHouse: e.ClickHouse.Pid}
-	if err := b.firstBuild(ctx, e, &spent, last, logs); err != nil {
+	bench.Say("building the first generation of %d records", last)
+	began := time.Now()
+	if err := e.reaches(ctx, 1, last); err != nil {
 		return err
 	}
-	rebuilt, micros, err := b.rebuild(ctx, e, &spent, logs)
+	fmt.Printf("first generation: %.0f events/s\n", rate(logs, time.Since(began)))
+	if err := e.merged(ctx, 1); err != nil {
+		return err
+	}
+	took, engine, err := b.rebuild(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -111,13 +116,10 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	memory := stack.Peak(project.Pid)
-	fmt.Printf("%d users; the peak of navlog project is of building, rebuilding beside the live generation, and "+
-		"following\n", e.log.Users)
 	bench.Print(
-		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 70_000, Least: true},
-		bench.Bar{Name: "engine-microseconds-per-event", Value: micros, Bound: 5},
-		bench.Bar{Name: "memory-mib", Value: float64(memory) / (1 << 20), Bound: 256},
+		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, took), Bound: 70_000, Least: true},
+		bench.Bar{Name: "engine-microseconds-per-event", Value: engine.Seconds() * 1e6 / float64(logs), Bound: 5},
+		bench.Bar{Name: "memory-mib", Value: float64(stack.Peak(project.Pid)) / (1 << 20), Bound: 256},
 		bench.Bar{Name: "live-block-p50-ms", Value: bench.Quantile(blocks.waits, 0.5), Bound: 40},
 		bench.Bar{Name: "live-block-p99-ms", Value: bench.Quantile(blocks.waits, 0.99), Bound: 100},
 		bench.Bar{Name: "live-block-engine-ms", Value: bench.Milliseconds(blocks.engine), Bound: 50},
@@ -128,53 +130,22 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 // rate returns events per second.
 func rate(events uint64, took time.Duration) float64 { return float64(events) / took.Seconds() }
 
-// project starts navlog project, whose output goes to a file next to the engines.
-func (b *benchmark) project(e *system) (*stack.Process, error) {
-	cmd := exec.Command(b.Navlog, "project")
-	cmd.Env = e.environment()
-	log := filepath.Join(b.Data, "project.log")
-	_ = os.Remove(log) // left by the last run, if any
-	return stack.Launch(cmd, log)
-}
-
 // command runs one of navlog's operator commands.
 func (b *benchmark) command(ctx context.Context, e *system, args ...string) error {
 	cmd := exec.CommandContext(ctx, b.Navlog, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = e.environment(), os.Stderr, os.Stderr
+	cmd.Env, cmd.Stdout, cmd.Stderr = e.Environment(settings...), os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("navlog %s: %w", strings.Join(args, " "), err)
 	}
 	return nil
 }
 
-// firstBuild prints how long navlog project takes until its first generation is live.
-func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, last, logs uint64) error {
-	bench.Say("building the first generation of %d records", last)
-	began := time.Now()
-	if err := e.reaches(ctx, 1, last); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	merging, err := e.merged(ctx, 1)
-	if err != nil {
-		return err
-	}
-	building, err := spent.read()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("first generation: live after %.1f s, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(),
-		rate(logs, took), merging.Seconds(), building.each(logs))
-	return nil
-}
-
 // rebuild times a second generation next to the first, up to the switch, the comparison included, and returns the
-// engine's CPU time per event in microseconds, up to the end of the merges.
-func (b *benchmark) rebuild(
-	ctx context.Context, e *system, spent *meter, logs uint64,
-) (took time.Duration, micros float64, err error) {
+// engine's CPU time up to the end of the merges.
+func (b *benchmark) rebuild(ctx context.Context, e *system) (took, engine time.Duration, err error) {
 	bench.Say("rebuilding beside it")
-	if _, err := spent.read(); err != nil { // start measuring here
+	before, err := stack.CPU(e.ClickHouse.Pid)
+	if err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
@@ -182,17 +153,11 @@ func (b *benchmark) rebuild(
 		return 0, 0, err
 	}
 	took = time.Since(began)
-	merging, err := e.merged(ctx, 2)
-	if err != nil {
+	if err := e.merged(ctx, 2); err != nil {
 		return 0, 0, err
 	}
-	rebuilding, err := spent.read()
-	if err != nil {
-		return 0, 0, err
-	}
-	fmt.Printf("rebuild: %.1f s to the switch, %.0f events/s, merged %.1f s later, %s\n", took.Seconds(), rate(logs, took),
-		merging.Seconds(), rebuilding.each(logs))
-	return took, rebuilding.clickHouse.Seconds() * 1e6 / float64(logs), nil
+	after, err := stack.CPU(e.ClickHouse.Pid)
+	return took, after - before, err
 }
 
 // liveBlocks times blocks at the head without a standby generation.
@@ -204,12 +169,10 @@ func (b *benchmark) liveBlocks(ctx context.Context, e *system) (lively, error) {
 	return e.live(ctx, b)
 }
 
-// merged waits until the tables of a generation are merged as far as they settle after a build, and returns how long
-// merges continued.
-func (e *system) merged(ctx context.Context, id int32) (time.Duration, error) {
+// merged waits until the tables of a generation are merged as far as they settle after a build.
+func (e *system) merged(ctx context.Context, id int32) error {
 	var m bench.Merging
-	err := wait.Poll(ctx, 100*time.Millisecond, func() (bool, error) { return m.Done(ctx, e.Conn, e.ch.Database(id)) })
-	return m.Took(), err
+	return wait.Poll(ctx, 100*time.Millisecond, func() (bool, error) { return m.Done(ctx, e.Conn, e.ch.Database(id)) })
 }
 
 // reaches waits until a generation is live and has reached a seq.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -117,8 +116,7 @@ func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time)
 // Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; its output is
 // appended to logName in the world's folder.
 func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*stack.Process, error) {
-	cmd := exec.Command(navlog, "dispatch")
-	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(chainID),
-		"NAVLOG_SECRET_KEY="+SealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS="+Network), settings...)
-	return stack.Launch(cmd, filepath.Join(w.Dir, logName))
+	own := []string{"NAVLOG_CHAIN_ID=" + strconv.Itoa(chainID), "NAVLOG_SECRET_KEY=" + SealKey,
+		"NAVLOG_WEBHOOKS_CA_FILE=" + caFile, "NAVLOG_GUARD_ALLOW_NETWORKS=" + Network}
+	return w.Run(navlog, "dispatch", filepath.Join(w.Dir, logName), append(own, settings...)...)
 }

@@ -5,6 +5,7 @@ package stack
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -117,6 +118,13 @@ func (s *Stack) Environment(settings ...string) []string {
 		own = append(own, "NAVLOG_POSTGRES_URL="+s.Postgres.URL)
 	}
 	return Environment(append(own, settings...)...)
+}
+
+// Run starts one of navlog's programs on these engines, with additional settings, in the folder of its log.
+func (s *Stack) Run(navlog, program, log string, settings ...string) (*Process, error) {
+	cmd := exec.Command(navlog, program)
+	cmd.Dir, cmd.Env = filepath.Dir(log), s.Environment(settings...)
+	return Launch(cmd, log)
 }
 
 // Chainlog returns how to connect to Kafka.
