@@ -8,30 +8,37 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// calling returns a turn in which a user calls the vault with a random amount and further arguments.
-func calling(method string, arguments func(p *Play, who account) []any) func(context.Context, *Play, account) error {
+// do is what a user or the manager does in a turn.
+type do = func(ctx context.Context, p *Play, who account) error
+
+// given returns the arguments of a call in addition to its amount.
+type given = func(p *Play, who account) []any
+
+// calling returns a turn in which a user calls one of the vault's contracts with a random amount and further arguments.
+func calling(role, method string, arguments given) do {
 	return func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["vault"], method, append([]any{p.amount()}, arguments(p, who)...)...)
+		return p.send(ctx, who, p.at[role], method, append([]any{p.amount()}, arguments(p, who)...)...)
 	}
 }
 
-// parting returns a turn in which a user calls the vault with a part of their amount according to the function of.
-func parting(
-	of, method string, arguments func(p *Play, who account) []any,
-) func(context.Context, *Play, account) error {
+// parting returns a turn in which a user calls one of the vault's contracts with a part of their amount according to
+// the vault's function of.
+func parting(of, role, method string, arguments given) do {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, of, who.address)
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, who, p.at["vault"], method, append([]any{some}, arguments(p, who)...)...)
+		return p.send(ctx, who, p.at[role], method, append([]any{some}, arguments(p, who)...)...)
 	}
 }
 
 // plainly returns a turn in which a user calls the vault without an amount.
-func plainly(method string) func(context.Context, *Play, account) error {
+func plainly(method string) do {
 	return func(ctx context.Context, p *Play, who account) error { return p.send(ctx, who, p.at["vault"], method) }
 }
+
+func none(*Play, account) []any { return nil }
 
 func self(_ *Play, who account) []any { return []any{who.address} }
 
@@ -60,15 +67,15 @@ func gain(ctx context.Context, p *Play, _ account) error {
 }
 
 var plainTurns = []turn{
-	{5, calling("deposit", toReceiver)},
-	{3, parting("balanceOf", "redeem",
+	{5, calling("vault", "deposit", toReceiver)},
+	{3, parting("balanceOf", "vault", "redeem",
 		func(p *Play, who account) []any { return append(toReceiver(p, who), who.address) })},
 	{1, gain},
 }
 
 var redeemTurns = []turn{
-	{4, calling("deposit", toReceiver)},
-	{4, parting("balanceOf", "requestRedeem",
+	{4, calling("vault", "deposit", toReceiver)},
+	{4, parting("balanceOf", "vault", "requestRedeem",
 		func(_ *Play, who account) []any { return []any{who.address, who.address} })},
 	{3, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "pending", who.address)
@@ -77,25 +84,26 @@ var redeemTurns = []turn{
 		}
 		return p.send(ctx, p.manager, p.at["vault"], "fulfill", who.address, some)
 	}},
-	{5, parting("claimable", "redeem", toReceiver)},
+	{5, parting("claimable", "vault", "redeem", toReceiver)},
 }
 
 var lagoonTurns = []turn{
-	{6, calling("requestDeposit", func(p *Play, who account) []any { return []any{who.address, p.referral()} })},
+	{6, calling("vault", "requestDeposit", func(p *Play, who account) []any { return []any{who.address, p.referral()} })},
 	{2, plainly("cancelRequestDeposit")},
-	{4, parting("claimableDepositRequest", "deposit", self)},
-	{5, parting("balanceOf", "requestRedeem", self)},
+	{4, parting("claimableDepositRequest", "vault", "deposit", self)},
+	{5, parting("balanceOf", "vault", "requestRedeem", self)},
 	{2, plainly("cancelRequestRedeem")},
-	{5, parting("claimableRedeemRequest", "redeem", toReceiver)},
-	{1, calling("syncDeposit", func(p *Play, who account) []any { return append(toReceiver(p, who), p.referral()) })},
-	{1, parting("balanceOf", "syncRedeem", toReceiver)},
+	{5, parting("claimableRedeemRequest", "vault", "redeem", toReceiver)},
+	{1, calling("vault", "syncDeposit",
+		func(p *Play, who account) []any { return append(toReceiver(p, who), p.referral()) })},
+	{1, parting("balanceOf", "vault", "syncRedeem", toReceiver)},
 	{3, valued("updateNewTotalAssets")},
 	{3, valued("settle")},
 }
 
 // valued returns a turn in which the manager changes the vault's value by -1 % to +2 %. If it rises, the vault gets the
 // difference.
-func valued(method string) func(context.Context, *Play, account) error {
+func valued(method string) do {
 	return func(ctx context.Context, p *Play, _ account) error {
 		total, err := read[*big.Int](ctx, p.at["vault"], "totalAssets")
 		if err != nil {
@@ -112,12 +120,12 @@ func valued(method string) func(context.Context, *Play, account) error {
 }
 
 var yoTurns = []turn{
-	{3, calling("deposit", toReceiver)},
+	{3, calling("vault", "deposit", toReceiver)},
 	{3, func(ctx context.Context, p *Play, who account) error {
 		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address,
 			uint32(7+p.rng.IntN(3)))
 	}},
-	{3, parting("balanceOf", "requestRedeem", func(p *Play, who account) []any {
+	{3, parting("balanceOf", "vault", "requestRedeem", func(p *Play, who account) []any {
 		return append(toReceiver(p, who), who.address, p.rng.IntN(3) == 0)
 	})},
 	{2, func(ctx context.Context, p *Play, who account) error {
@@ -133,7 +141,7 @@ var yoTurns = []turn{
 }
 
 // owed returns a turn in which the manager fulfils or cancels a part of what a receiver is owed.
-func owed(method string) func(context.Context, *Play, account) error {
+func owed(method string) do {
 	return func(ctx context.Context, p *Play, who account) error {
 		shares, err := p.Number(ctx, "owedShares", who.address)
 		if err != nil {
@@ -153,30 +161,13 @@ func owed(method string) func(context.Context, *Play, account) error {
 }
 
 var vedaTurns = []turn{
-	{4, func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["teller"], "deposit", p.amount())
-	}},
-	{3, func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["teller"], "depositReferred", p.amount(), p.referral())
-	}},
-	{2, func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["teller"], "bulkDeposit", append([]any{p.amount()}, toReceiver(p, who)...)...)
-	}},
-	{2, func(ctx context.Context, p *Play, who account) error {
-		some, err := p.some(ctx, "balanceOf", who.address)
-		if err != nil {
-			return err
-		}
-		return p.send(ctx, who, p.at["teller"], "withdraw", append([]any{some}, toReceiver(p, who)...)...)
-	}},
-	{4, func(ctx context.Context, p *Play, who account) error {
-		some, err := p.some(ctx, "balanceOf", who.address)
-		if err != nil {
-			return err
-		}
-		maturity, deadline := big.NewInt(p.rng.Int64N(60)), big.NewInt(3600+p.rng.Int64N(86400))
-		return p.send(ctx, who, p.at["queue"], "requestOnChainWithdraw", some, maturity, deadline)
-	}},
+	{4, calling("teller", "deposit", none)},
+	{3, calling("teller", "depositReferred", func(p *Play, _ account) []any { return []any{p.referral()} })},
+	{2, calling("teller", "bulkDeposit", toReceiver)},
+	{2, parting("balanceOf", "teller", "withdraw", toReceiver)},
+	{4, parting("balanceOf", "queue", "requestOnChainWithdraw", func(p *Play, _ account) []any {
+		return []any{big.NewInt(p.rng.Int64N(60)), big.NewInt(3600 + p.rng.Int64N(86400))} // maturity and deadline
+	})},
 	{4, func(ctx context.Context, p *Play, who account) error {
 		return p.request(ctx, who, "cancelOnChainWithdraw")
 	}},
@@ -196,8 +187,8 @@ var vedaTurns = []turn{
 var midasTurns = []turn{
 	{3, dollars("depositInstant")},
 	{4, dollars("depositRequest")},
-	{2, shares("redeemInstant")},
-	{4, shares("redeemRequest")},
+	{2, parting("balanceOf", "redemptions", "redeemInstant", toReceiver)},
+	{4, parting("balanceOf", "redemptions", "redeemRequest", toReceiver)},
 	{3, decided("deposits", "safeBulkApproveRequest")},
 	{1, decided("deposits", "approveRequest")},
 	{1, decided("deposits", "rejectRequest")},
@@ -215,7 +206,7 @@ var midasTurns = []turn{
 }
 
 // dollars returns a turn in which a user buys an mToken, through one of two referrers or none.
-func dollars(method string) func(context.Context, *Play, account) error {
+func dollars(method string) do {
 	return func(ctx context.Context, p *Play, who account) error {
 		amount := new(big.Int).Mul(p.amount(), big.NewInt(1e12))
 		referrer := common.Hash{31: byte(p.rng.IntN(3))}
@@ -223,20 +214,9 @@ func dollars(method string) func(context.Context, *Play, account) error {
 	}
 }
 
-// shares returns a turn in which a user redeems a part of an mToken balance.
-func shares(method string) func(context.Context, *Play, account) error {
-	return func(ctx context.Context, p *Play, who account) error {
-		some, err := p.some(ctx, "balanceOf", who.address)
-		if err != nil {
-			return err
-		}
-		return p.send(ctx, who, p.at["redemptions"], method, append([]any{some}, toReceiver(p, who)...)...)
-	}
-}
-
 // decided returns a turn in which the manager approves or rejects one of the newest requests, or approves two of them
 // at once. The price uses all of its 18 decimals, and is close to the newest one.
-func decided(role, method string) func(context.Context, *Play, account) error {
+func decided(role, method string) do {
 	return func(ctx context.Context, p *Play, _ account) error {
 		next, err := read[*big.Int](ctx, p.at[role], "nextId")
 		if err != nil {

@@ -129,26 +129,20 @@ func readVault(
 	ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64,
 ) (vault, error) {
 	v := vault{address: address, startBlock: startBlock}
-	call := &bind.CallOpts{Context: ctx}
-	contract := devchain.At(client, "ReferenceVault", address)
 	var err error
-	if v.asset.address, err = devchain.Read[common.Address](call, contract, "asset"); err != nil {
-		return v, err
+	read := func(from *devchain.Contract, method string, into any) {
+		if err == nil {
+			err = from.Call(&bind.CallOpts{Context: ctx}, &[]any{into}, method)
+		}
 	}
-	if v.name, err = devchain.Read[string](call, contract, "name"); err != nil {
-		return v, err
-	}
-	if v.symbol, err = devchain.Read[string](call, contract, "symbol"); err != nil {
-		return v, err
-	}
-	if v.decimals, err = devchain.Read[uint8](call, contract, "decimals"); err != nil {
-		return v, err
-	}
+	contract := devchain.At(client, "ReferenceVault", address)
+	read(contract, "asset", &v.asset.address)
+	read(contract, "name", &v.name)
+	read(contract, "symbol", &v.symbol)
+	read(contract, "decimals", &v.decimals)
 	asset := devchain.At(client, "MockAsset", v.asset.address)
-	if v.asset.symbol, err = devchain.Read[string](call, asset, "symbol"); err != nil {
-		return v, err
-	}
-	v.asset.decimals, err = devchain.Read[uint8](call, asset, "decimals")
+	read(asset, "symbol", &v.asset.symbol)
+	read(asset, "decimals", &v.asset.decimals)
 	return v, err
 }
 
