@@ -1,10 +1,8 @@
 package ingest
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
@@ -58,18 +56,6 @@ type Death struct {
 	Wait time.Duration // or, if there is no step, it is killed after this time
 }
 
-func (d Death) String() string {
-	switch {
-	case d == Death{}:
-		return "none"
-	case d.Stop:
-		return fmt.Sprintf("SIGSTOP %s #%d", d.Step, d.Nth)
-	case d.Step != "":
-		return fmt.Sprintf("SIGKILL %s #%d", d.Step, d.Nth)
-	}
-	return fmt.Sprintf("SIGKILL after %s", d.Wait)
-}
-
 // An Op is one operation of the script.
 type Op struct {
 	Name string
@@ -100,23 +86,6 @@ const (
 	opFinality = "finality"      // changes the depth to N
 	opRate     = "rate"          // faults occur with a probability of N per cent
 )
-
-func (o Op) String() string {
-	text := o.Name
-	if o.N > 0 || o.Name == opConfirm {
-		text += fmt.Sprintf(" %d", o.N)
-	}
-	if o.Step != "" {
-		text += " at " + o.Step
-	}
-	if o.Keep > 0 {
-		text += fmt.Sprintf(" keep %.0f%%", o.Keep*100)
-	}
-	if o.Flag {
-		text += " +"
-	}
-	return text
-}
 
 // Steps of a transaction at which a process can die, as the broker sees them. A transaction with records has at least
 // two produce requests: the records, and the cursor.
@@ -294,30 +263,4 @@ func (d dice) op(name string) Op {
 		o.N = pick(d, 0, 1, 5, 15)
 	}
 	return o
-}
-
-// String describes the whole plan, to help find out why a seed failed.
-func (p Plan) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, "+
-		"window %d, agreement %d, poll %s, standby %s, late vault %v, early start %v, fresh end %v\n",
-		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Agreement, p.Poll,
-		p.Standby, p.Late, p.EarlyStart, p.FreshEnd)
-	for i, e := range p.Endpoints {
-		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ahead %d, ranges of %d blocks, %d results, faults %v\n", i+1,
-			e.Rate, e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, e.Faults)
-	}
-	fmt.Fprintf(&b, "deaths: %s\nbefore the start: %s\nscript: %s", join(p.Deaths), join(p.Before), join(p.Script))
-	return b.String()
-}
-
-func join[T fmt.Stringer](list []T) string {
-	texts := slices.Collect(func(yield func(string) bool) {
-		for _, x := range list {
-			if !yield(x.String()) {
-				return
-			}
-		}
-	})
-	return strings.Join(texts, ", ")
 }

@@ -119,7 +119,7 @@ func (e *executioner) reached(step string) {
 	if step != e.death.Step || e.count.Add(1) != int64(e.death.Nth) {
 		return
 	}
-	fmt.Println(announcement, e.death)
+	fmt.Printf("%s %+v\n", announcement, e.death)
 	signal := syscall.SIGKILL
 	if e.death.Stop {
 		signal = syscall.SIGSTOP

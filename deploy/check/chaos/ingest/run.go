@@ -62,7 +62,7 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.Counts = w.counts
-	r.Transcript = fmt.Sprintf("%s\ninjected:\n%s\noutput of the last ingest:\n%s", plan, strings.Join(w.injections, "\n"),
+	r.Transcript = fmt.Sprintf("%+v\ninjected:\n%s\noutput of the last ingest:\n%s", plan, strings.Join(w.injections, "\n"),
 		w.sup.lastWords())
 	return r
 }
@@ -80,7 +80,7 @@ func (w *world) play() (v verdict, line string, err error) {
 			err = w.sup.err()
 		}
 		if err != nil {
-			return v, fmt.Sprintf("line %d of the script (%s)", i+1, o), err
+			return v, fmt.Sprintf("line %d of the script (%+v)", i+1, o), err
 		}
 	}
 	if err = w.finish(); err != nil {
