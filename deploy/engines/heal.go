@@ -2,9 +2,11 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -27,30 +29,36 @@ import (
 func heal(
 	ctx context.Context, addr string, dial func(context.Context, string, string) (net.Conn, error),
 ) (again bool, err error) {
-	b, err := newBroker(addr, kgo.Dialer(dial))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.Dialer(dial))
 	if err != nil {
 		return false, err
 	}
-	defer b.client.Close()
-	open, err := b.openTransactions(ctx)
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	listed, err := admin.ListTransactions(ctx, nil, []string{"Ongoing"})
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("list the open transactions: %w", err)
 	}
-	partitions, err := b.partitions(ctx)
-	if err != nil {
-		return false, err
+	found := findings{left: map[partOf]txID{}, committed: map[txID]bool{}}
+	if err := found.read(ctx, admin, kgo.SeedBrokers(addr), kgo.Dialer(dial)); err != nil {
+		return false, fmt.Errorf("read the log: %w", err)
 	}
-	found := findings{committed: map[txID]bool{}}
-	for _, p := range partitions {
-		if err := found.read(ctx, b, p, open); err != nil {
-			return false, fmt.Errorf("read %s-%d: %w", p.topic, p.partition, err)
+	for _, tx := range listed {
+		for part := range found.left {
+			if part.producer == tx.ProducerID {
+				delete(found.left, part)
+			}
 		}
 	}
-	for _, loose := range found.loose {
-		commit := found.committed[loose.tx]
-		if err := b.mark(ctx, loose.partition, loose.tx, commit); err != nil {
-			return false, fmt.Errorf("end the transaction of producer %d in %s-%d: %w", loose.tx.producer, loose.topic,
-				loose.partition.partition, err)
+	for part, tx := range found.left {
+		commit := found.committed[tx]
+		marker := kadm.TxnMarkers{ProducerID: tx.producer, ProducerEpoch: tx.epoch, Commit: commit, Topics: kadm.TopicsSet{}}
+		marker.Topics.Add(part.topic, part.partition)
+		written, err := admin.WriteTxnMarkers(ctx, marker)
+		written.EachPartition(func(r kadm.TxnMarkersPartitionResponse) { err = errors.Join(err, r.Err) })
+		if err != nil {
+			return false, fmt.Errorf("end the transaction of producer %d in %s-%d: %w", tx.producer, part.topic,
+				part.partition, err)
 		}
 		again = again || commit
 	}
@@ -63,61 +71,88 @@ type txID struct {
 	epoch    int16
 }
 
-// A looseTx is a transaction that lacks its marker in one partition.
-type looseTx struct {
-	partition
-	tx txID
+// A partOf is where a producer, which has at most one open transaction, has written.
+type partOf struct {
+	topic     string
+	partition int32
+	producer  int64
 }
 
 // findings is the result of reading the log.
 type findings struct {
-	loose     []looseTx
-	committed map[txID]bool // in some partition
+	left      map[partOf]txID // transactions that lack their marker there
+	committed map[txID]bool   // in some partition
 }
 
-// read reads a partition. open are the producers whose transaction the broker knows to be open.
-func (f *findings) read(ctx context.Context, b *broker, p partition, open map[int64]bool) error {
-	left := make(map[int64]txID) // by producer, which has at most one open transaction
-	err := b.batches(ctx, p, func(batch kmsg.RecordBatch) error {
-		const transactional, control = 1 << 4, 1 << 5 // bits of a batch's attributes
-		tx := txID{batch.ProducerID, batch.ProducerEpoch}
-		switch {
-		case batch.Attributes&control != 0:
-			commit, err := isCommit(batch)
-			if err != nil {
-				return fmt.Errorf("the marker at offset %d: %w", batch.FirstOffset, err)
-			}
-			if commit {
-				f.committed[tx] = true
-			}
-			delete(left, tx.producer)
-		case batch.Attributes&transactional != 0:
-			if _, more := left[tx.producer]; !more {
-				left[tx.producer] = tx
-			}
-		}
-		return nil
-	})
+// read reads all partitions as they are, including uncommitted records and markers.
+func (f *findings) read(ctx context.Context, admin *kadm.Client, options ...kgo.Opt) error {
+	starts, err := admin.ListStartOffsets(ctx)
 	if err != nil {
 		return err
 	}
-	for producer, tx := range left {
-		if !open[producer] {
-			f.loose = append(f.loose, looseTx{p, tx})
+	ends, err := admin.ListEndOffsets(ctx)
+	if err != nil {
+		return err
+	}
+	type place struct {
+		topic     string
+		partition int32
+	}
+	missing, from := map[place]int64{}, map[string]map[int32]kgo.Offset{} // ends, and starts, of what is not read yet
+	ends.Each(func(end kadm.ListedOffset) {
+		start, _ := starts.Lookup(end.Topic, end.Partition)
+		if err = errors.Join(err, start.Err, end.Err); end.Offset > start.Offset {
+			missing[place{end.Topic, end.Partition}] = end.Offset
+			if from[end.Topic] == nil {
+				from[end.Topic] = map[int32]kgo.Offset{}
+			}
+			from[end.Topic][end.Partition] = kgo.NewOffset().At(start.Offset)
+		}
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	client, err := kgo.NewClient(append(options, kgo.ConsumePartitions(from), kgo.KeepControlRecords(),
+		kgo.FetchIsolationLevel(kgo.ReadUncommitted()))...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for len(missing) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := errors.Join(ctx.Err(), fetches.Err()); err != nil {
+			return err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			err = errors.Join(err, f.see(r))
+			if at := (place{r.Topic, r.Partition}); r.Offset+1 >= missing[at] {
+				delete(missing, at)
+			}
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// isCommit reports whether a marker commits its transaction.
-func isCommit(batch kmsg.RecordBatch) (bool, error) {
-	var (
-		record kmsg.Record
-		key    kmsg.ControlRecordKey
-	)
-	if err := record.ReadFrom(batch.Records); err != nil {
-		return false, err
+// see notes a record, which may be a marker.
+func (f *findings) see(r *kgo.Record) error {
+	part, tx := partOf{r.Topic, r.Partition, r.ProducerID}, txID{r.ProducerID, r.ProducerEpoch}
+	switch {
+	case r.Attrs.IsControl():
+		var key kmsg.ControlRecordKey
+		if err := key.ReadFrom(r.Key); err != nil {
+			return fmt.Errorf("the marker at offset %d of %s-%d: %w", r.Offset, r.Topic, r.Partition, err)
+		}
+		if key.Type == kmsg.ControlRecordKeyTypeCommit {
+			f.committed[tx] = true
+		}
+		delete(f.left, part)
+	case r.Attrs.IsTransactional():
+		if _, more := f.left[part]; !more {
+			f.left[part] = tx
+		}
 	}
-	err := key.ReadFrom(record.Key)
-	return key.Type == kmsg.ControlRecordKeyTypeCommit, err
+	return nil
 }
