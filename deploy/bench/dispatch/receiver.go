@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/schemas/webhook"
 )
 
 // receiver is the HTTP server of all partners. /live/ responds with 204 if body and signature are correct; /dead/ never
@@ -82,7 +80,7 @@ func (r *receiver) live(w http.ResponseWriter, request *http.Request) {
 	defer r.enter(-1)
 	body, err := io.ReadAll(request.Body)
 	if err == nil {
-		err = r.take(at, request.PathValue("partner"), request.Header, body)
+		err = r.take(at, request, body)
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -102,14 +100,10 @@ func (r *receiver) enter(n int) {
 }
 
 // take checks a delivery and records its latency.
-func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte) error {
-	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
+func (r *receiver) take(at time.Time, request *http.Request, body []byte) error {
+	id, _, err := r.world.Event(request, body, at)
 	if err != nil {
-		return fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
-	}
-	number, _ := strconv.ParseInt(partner, 10, 64)
-	if err := r.world.Verify(number, h, body, at); err != nil {
-		return fmt.Errorf("event %s: %w", id, err)
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,6 +14,7 @@
 package link
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -80,7 +81,8 @@ func New(n int) (*Link, error) {
 	for _, direction := range []struct {
 		from, to *os.File
 		port     func(packet []byte) uint16
-	}{{l.inner, l.outer, destination}, {l.outer, l.inner, source}} {
+	}{{l.inner, l.outer, func(p []byte) uint16 { return port(p, 2) }},
+		{l.outer, l.inner, func(p []byte) uint16 { return port(p, 0) }}} {
 		packets := make(chan delayed, queueLength)
 		l.copying.Go(func() { l.read(direction.from, direction.port, packets) })
 		l.copying.Go(func() { write(direction.to, packets) })
@@ -229,29 +231,14 @@ func write(to *os.File, packets <-chan delayed) {
 	}
 }
 
-// ports returns the position of the ports in a TCP or UDP packet over IPv4, and whether it is one.
-func ports(packet []byte) (at int, ok bool) {
+// port returns the port that a TCP or UDP packet over IPv4 comes from (at 0) or goes to (at 2), or 0 if it is another
+// packet.
+func port(packet []byte, at int) uint16 {
 	if len(packet) < 20 || packet[0]>>4 != 4 || packet[9] != unix.IPPROTO_TCP && packet[9] != unix.IPPROTO_UDP {
-		return 0, false
-	}
-	at = int(packet[0]&0xf) * 4
-	return at, len(packet) >= at+4
-}
-
-// source returns the port that a packet comes from, or 0 if it has none.
-func source(packet []byte) uint16 {
-	at, ok := ports(packet)
-	if !ok {
 		return 0
 	}
-	return uint16(packet[at])<<8 | uint16(packet[at+1])
-}
-
-// destination returns the port that a packet goes to, or 0 if it has none.
-func destination(packet []byte) uint16 {
-	at, ok := ports(packet)
-	if !ok {
+	if at += int(packet[0]&0xf) * 4; len(packet) < at+2 {
 		return 0
 	}
-	return uint16(packet[at+2])<<8 | uint16(packet[at+3])
+	return binary.BigEndian.Uint16(packet[at:])
 }

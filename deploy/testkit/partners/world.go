@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -105,12 +106,22 @@ func (w *World) Partner(ctx context.Context, id int64, url string) error {
 	return err
 }
 
-// Verify checks that a request to a partner is signed with that partner's secret, as of this time.
-func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time) error {
+// Event returns the event and the partner of a request, whose path has the value partner. It is an error if the request
+// is not signed with that partner's secret, as of this time.
+func (w *World) Event(r *http.Request, body []byte, now time.Time) (id uuid.UUID, partner int64, err error) {
+	h := r.Header
+	if id, err = uuid.Parse(h.Get(webhook.HeaderEventID)); err != nil {
+		return id, 0, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
+	}
+	partner, _ = strconv.ParseInt(r.PathValue("partner"), 10, 64)
 	w.mu.Lock()
 	secret := w.secrets[partner]
 	w.mu.Unlock()
-	return webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, now)
+	err = webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, now)
+	if err != nil {
+		err = fmt.Errorf("event %s: %w", id, err)
+	}
+	return id, partner, err
 }
 
 // Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; its output is

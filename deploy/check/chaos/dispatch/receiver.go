@@ -135,22 +135,18 @@ func (r *receiver) respond(request *http.Request, body []byte, at time.Time, num
 // take checks the id, bytes, signature and sequence of a POST against its event, which it returns. The lock must be
 // held.
 func (r *receiver) take(request *http.Request, body []byte, at time.Time) (*history, error) {
-	h := request.Header
-	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
+	now := time.Now()
+	id, number, err := r.world.Event(request, body, now)
 	if err != nil {
-		return nil, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
+		return nil, err
 	}
 	s := r.events[id]
 	if s == nil {
 		return nil, fmt.Errorf("event %s was never appended", id)
 	}
+	h := request.Header
 	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)
 	s.posts = append(s.posts, post{at: at, second: seconds, own: request.Close})
-	number, _ := strconv.ParseInt(request.PathValue("partner"), 10, 64)
-	now := time.Now()
-	if err := r.world.Verify(number, h, body, now); err != nil {
-		return nil, fmt.Errorf("event %s: %w", id, err)
-	}
 	sequence, _ := strconv.ParseInt(h.Get(webhook.HeaderSequence), 10, 64)
 	switch {
 	case now.Sub(time.Unix(seconds, 0)) > fresh:
