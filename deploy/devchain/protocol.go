@@ -44,16 +44,22 @@ var dollar = Currency{Address: common.BigToAddress(big.NewInt(840)), Symbol: "US
 var protocols = map[string]struct {
 	contract, name, symbol string
 	turns                  []turn
+	// parts are the roles of contracts that the vault deploys itself.
+	parts []string
+	// spenders are the roles of the contracts, beside the vault, that take assets and shares of users.
+	spenders []string
 	// prologue lists the turns with which a scenario begins, all of one user: those that are rarely drawn.
 	prologue []int
 }{
-	"erc4626": {"PlainVault", "Plain Dollar Vault", "vPLAIN", plainTurns, nil},
-	"erc7540": {"RedeemVault", "Queued Dollar Vault", "vQUEUE", redeemTurns, nil},
-	"lagoon-v0.6": {"LagoonVault", "Lagoon Dollar Vault", "vLAGOON", lagoonTurns,
-		[]int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
-	"yo":    {"YoVault", "Yo Dollar Vault", "vYO", yoTurns, nil},
-	"veda":  {"VedaVault", "Boring Dollar Vault", "vBORING", vedaTurns, nil},
-	"midas": {"MidasVault", "Midas Dollar Token", "mDEV", midasTurns, nil},
+	"erc4626": {contract: "PlainVault", name: "Plain Dollar Vault", symbol: "vPLAIN", turns: plainTurns},
+	"erc7540": {contract: "RedeemVault", name: "Queued Dollar Vault", symbol: "vQUEUE", turns: redeemTurns},
+	"lagoon-v0.6": {contract: "LagoonVault", name: "Lagoon Dollar Vault", symbol: "vLAGOON", turns: lagoonTurns,
+		prologue: []int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
+	"yo": {contract: "YoVault", name: "Yo Dollar Vault", symbol: "vYO", turns: yoTurns, spenders: []string{"gateway"}},
+	"veda": {contract: "VedaVault", name: "Boring Dollar Vault", symbol: "vBORING", turns: vedaTurns,
+		parts: []string{"teller", "accountant", "queue"}, spenders: []string{"queue"}},
+	"midas": {contract: "MidasVault", name: "Midas Dollar Token", symbol: "mDEV", turns: midasTurns,
+		parts: []string{"deposits", "redemptions", "feed"}, spenders: []string{"deposits", "redemptions"}},
 }
 
 // Custodian returns the address that deposits of Lagoon and Veda name as their referral, if they name one.
@@ -172,7 +178,6 @@ func (p *Play) setUp(ctx context.Context) error {
 		return fmt.Errorf("read the number of the newest block: %w", err)
 	}
 	p.StartBlock = head
-	spenders := []*Contract{vault}
 	switch p.Preset {
 	case "yo":
 		gateway, err := p.deploy(ctx, companions["gateway"])
@@ -180,18 +185,19 @@ func (p *Play) setUp(ctx context.Context) error {
 			return err
 		}
 		p.at["gateway"], p.Sources["gateway"] = gateway, gateway.address
-		spenders = append(spenders, gateway)
-	case "veda":
-		if err := p.parts(ctx, "teller", "accountant", "queue"); err != nil {
-			return err
-		}
-		spenders = append(spenders, p.at["queue"])
 	case "midas":
-		if err := p.parts(ctx, "deposits", "redemptions", "feed"); err != nil {
+		p.Currency = &dollar
+	}
+	for _, role := range of.parts {
+		address, err := read[common.Address](ctx, vault, role)
+		if err != nil {
 			return err
 		}
-		p.Currency = &dollar
-		spenders = append(spenders, p.at["deposits"], p.at["redemptions"])
+		p.at[role], p.Sources[role] = At(p.chain, companions[role], address), address
+	}
+	spenders := []*Contract{vault}
+	for _, role := range of.spenders {
+		spenders = append(spenders, p.at[role])
 	}
 	for _, u := range append([]account{p.manager}, p.users...) {
 		if err := p.send(ctx, u, asset, "mint", u.address, big.NewInt(1e15)); err != nil {
@@ -206,18 +212,6 @@ func (p *Play) setUp(ctx context.Context) error {
 		}
 	}
 	p.at["asset"] = asset
-	return nil
-}
-
-// parts binds the contracts that the vault deployed itself.
-func (p *Play) parts(ctx context.Context, roles ...string) error {
-	for _, role := range roles {
-		address, err := read[common.Address](ctx, p.at["vault"], role)
-		if err != nil {
-			return err
-		}
-		p.at[role], p.Sources[role] = At(p.chain, companions[role], address), address
-	}
 	return nil
 }
 
