@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/testkit/oracle"
-	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
+	"github.com/navlog/navlog/schemas/certs"
 )
 
 // threeEvents returns two events of partner 1 and one of partner 2.
@@ -42,10 +42,11 @@ func newPupil(t *testing.T) *pupil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	client, err := tlsreceiver.Client(r.CAFile)
+	trust, err := certs.Files{CA: r.CAFile}.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}
 	t.Cleanup(client.CloseIdleConnections)
 	for id := uint32(1); id <= 2; id++ {
 		r.Expect(oracle.Partner{ID: id, SigningSecret: secretOf(id)})

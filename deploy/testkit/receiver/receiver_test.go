@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -53,10 +54,11 @@ func start(t *testing.T) (*Receiver, *http.Client, *lines) {
 
 func trusting(t *testing.T, caFile string) *http.Client {
 	t.Helper()
-	client, err := Client(caFile)
+	trust, err := certs.Files{CA: caFile}.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}
 	t.Cleanup(client.CloseIdleConnections)
 	return client
 }

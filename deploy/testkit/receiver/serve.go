@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -63,17 +62,4 @@ func listen(dir string) (listener net.Listener, trust *tls.Config, caFile string
 		return nil, nil, "", fmt.Errorf("listen for webhooks: %w", err)
 	}
 	return listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, caFile, nil
-}
-
-// Client returns a client that trusts only the certificates in a file.
-func Client(caFile string) (*http.Client, error) {
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("read whom to trust: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate", caFile)
-	}
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, nil
 }
