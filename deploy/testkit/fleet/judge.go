@@ -104,12 +104,6 @@ func (f *Fleet) Judge(ctx context.Context, history *oracle.History) (*Verdict, e
 	return v, nil
 }
 
-// A place identifies a log of the chain.
-type place struct {
-	block common.Hash
-	index uint32
-}
-
 // judgeLog folds the committed records, and compares the live logs with those of the chain.
 func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 	var addresses []common.Address
@@ -120,50 +114,24 @@ func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 	if err != nil {
 		return fmt.Errorf("read the logs of the chain: %w", err)
 	}
-	want := map[place]bool{}
+	want := map[common.Address][]*event.Log{}
 	for _, l := range logs {
-		want[place{l.BlockHash, uint32(l.Index)}] = true
+		want[l.Address] = append(want[l.Address], devchain.Record(&l, l.BlockTimestamp))
 	}
-	live, err := f.fold(ctx, v)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	topic := chainlog.LogTopic(chainID)
+	committed, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadCommitted())
 	if err != nil {
 		return err
 	}
-	got := map[place]int{}
-	for seq, r := range live {
-		if l := r.GetLog(); l != nil {
-			at := place{common.Hash(l.GetBlockHash()), l.GetLogIndex()}
-			if got[at]++; got[at] > 1 || !want[at] {
-				v.Doubled++
-				v.differs("record %d is log %d of block %d, which is live twice or not in the chain",
-					seq, l.GetLogIndex(), l.GetBlockNumber())
-			}
-		}
-	}
-	for at := range want {
-		if got[at] == 0 {
-			v.Lost++
-			v.differs("the log lacks log %d of block %s", at.index, at.block)
-		}
-	}
-	v.Logs = len(got)
-	return nil
-}
-
-// fold returns the live records by seq.
-func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record, error) {
-	topic := chainlog.LogTopic(chainID)
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	committed, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadCommitted())
-	if err != nil {
-		return nil, err
-	}
 	all, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadUncommitted())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	v.Records, v.Aborted = len(committed), len(all)-len(committed)
 	log := logoracle.Log{ChainID: chainID, Fault: v.differs}
 	log.Fold(committed)
-	return log.Live, nil
+	v.Logs, v.Lost, v.Doubled = log.Compare(want)
+	return nil
 }

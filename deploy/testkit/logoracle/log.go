@@ -4,6 +4,7 @@ package logoracle
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -118,6 +119,46 @@ func (l *Log) checkUnit(unit []*event.Record) {
 func (l *Log) Sorted() []*event.Record {
 	return slices.SortedFunc(maps.Values(l.Live),
 		func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+}
+
+// Compare compares the live logs with those that each vault has in the chain, in its order. It returns how many are
+// live, how many of those of the chain are missing, and how many should not be there.
+func (l *Log) Compare(chain map[common.Address][]*event.Log) (live, lost, doubled int) {
+	got, all := map[common.Address][]*event.Log{}, maps.Clone(chain)
+	for _, r := range l.Sorted() {
+		if log := r.GetLog(); log != nil {
+			vault := common.Address(log.GetAddress())
+			got[vault], all[vault] = append(got[vault], log), chain[vault]
+			live++
+		}
+	}
+	for vault, want := range all {
+		balance := map[string]int{}
+		for i := range max(len(got[vault]), len(want)) {
+			there, right := "nothing", "nothing"
+			if i < len(got[vault]) {
+				there = Name(got[vault][i])
+				balance[there]--
+			}
+			if i < len(want) {
+				right = Name(want[i])
+				balance[right]++
+			}
+			if i >= len(got[vault]) || i >= len(want) || !proto.Equal(got[vault][i], want[i]) {
+				l.Fault("vault %s has %d live logs and the chain %d; at %d the log has %s, the chain %s", vault, len(got[vault]),
+					len(want), i, there, right)
+			}
+		}
+		for _, n := range balance {
+			lost, doubled = lost+max(0, n), doubled+max(0, -n)
+		}
+	}
+	return live, lost, doubled
+}
+
+// Name describes a log by its place in the chain.
+func Name(l *event.Log) string {
+	return fmt.Sprintf("log %d of block %d (0x%x)", l.GetLogIndex(), l.GetBlockNumber(), l.GetBlockHash())
 }
 
 // BlockOf returns the block that a record belongs to.

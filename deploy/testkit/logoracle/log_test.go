@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
@@ -65,6 +66,41 @@ func TestFaults(t *testing.T) {
 		}
 		if live := len(l.Live); want == "" && live != 3 {
 			t.Errorf("%d records are live, want 3", live)
+		}
+	}
+}
+
+// A log that is missing, twice, another one, or of a contract that is not a vault is a fault.
+func TestCompare(t *testing.T) {
+	vault, other := common.Address{1}, common.Address{2}
+	at := func(of common.Address, block uint64) *event.Log {
+		return &event.Log{Address: of[:], BlockNumber: block}
+	}
+	changed := at(vault, 2)
+	changed.Data = []byte{1}
+	for _, c := range []struct {
+		live          []*event.Log
+		lost, doubled int
+		faults        string
+	}{
+		{live: []*event.Log{at(vault, 1), at(vault, 2)}},
+		{live: []*event.Log{at(vault, 1)}, lost: 1, faults: "the log has nothing"},
+		{live: []*event.Log{at(vault, 1), at(vault, 2), at(vault, 2)}, doubled: 1, faults: "the chain nothing"},
+		{live: []*event.Log{at(vault, 1), at(vault, 3)}, lost: 1, doubled: 1, faults: "block 3"},
+		{live: []*event.Log{at(vault, 2), at(vault, 1)}, faults: "at 0 the log has log 0 of block 2"},
+		{live: []*event.Log{at(vault, 1), changed}, faults: "at 1"},
+		{live: []*event.Log{at(vault, 1), at(vault, 2), at(other, 1)}, doubled: 1, faults: other.String()},
+	} {
+		faults := ""
+		l := Log{Live: map[uint64]*event.Record{}, Fault: func(f string, a ...any) { faults += fmt.Sprintf(f, a...) }}
+		for i, log := range c.live {
+			seq := uint64(i + 1)
+			l.Live[seq] = &event.Record{Seq: seq, Fact: &event.Record_Log{Log: log}}
+		}
+		live, lost, doubled := l.Compare(map[common.Address][]*event.Log{vault: {at(vault, 1), at(vault, 2)}})
+		if live != len(c.live) || lost != c.lost || doubled != c.doubled || !strings.Contains(faults, c.faults) ||
+			(faults == "") != (c.faults == "") {
+			t.Errorf("%v: %d live, %d lost, %d doubled: %s", c.live, live, lost, doubled, faults)
 		}
 	}
 }

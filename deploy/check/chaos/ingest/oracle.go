@@ -6,7 +6,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/deploy/testkit/stack"
@@ -93,60 +92,16 @@ func (f *fold) end(blocks []*fact) {
 			vaults[common.Address(v.GetAddress())]++
 		}
 	}
-	for _, v := range f.config.Vaults {
-		address := common.HexToAddress(v.Address)
-		if vaults[address] != 1 {
-			f.differs("vault %s has %d live records", address, vaults[address])
+	want := map[common.Address][]*event.Log{}
+	for _, vault := range f.vaults() {
+		if vaults[vault] != 1 {
+			f.differs("vault %s has %d live records", vault, vaults[vault])
 		}
-		var want, got []*event.Log
 		for _, b := range blocks {
-			want = append(want, b.of(address)...)
-		}
-		for _, r := range live {
-			if l := r.GetLog(); l != nil && common.Address(l.GetAddress()) == address {
-				got = append(got, l)
-			}
-		}
-		f.Logs += len(got)
-		f.same(address, got, want)
-	}
-	for _, r := range live {
-		if l := r.GetLog(); l != nil && vaults[common.Address(l.GetAddress())] == 0 {
-			f.Doubled++
-			f.differs("record %d is a log of %x, which is not a vault", r.GetSeq(), l.GetAddress())
+			want[vault] = append(want[vault], b.of(vault)...)
 		}
 	}
-}
-
-// same checks that a vault's live logs are those of the chain, in the same order.
-func (f *fold) same(vault common.Address, got, want []*event.Log) {
-	balance := map[string]int{}
-	for _, l := range want {
-		balance[name(l)]++
-	}
-	for _, l := range got {
-		balance[name(l)]--
-	}
-	for _, n := range balance {
-		f.Lost, f.Doubled = f.Lost+max(0, n), f.Doubled+max(0, -n)
-	}
-	for i := range max(len(got), len(want)) {
-		if i < len(got) && i < len(want) && proto.Equal(got[i], want[i]) {
-			continue
-		}
-		at := func(logs []*event.Log) string {
-			if i < len(logs) {
-				return name(logs[i])
-			}
-			return "nothing"
-		}
-		f.differs("vault %s has %d live logs and the chain %d; at %d the log has %s, the chain %s", vault, len(got),
-			len(want), i, at(got), at(want))
-	}
-}
-
-func name(l *event.Log) string {
-	return fmt.Sprintf("log %d of block %d (0x%x)", l.GetLogIndex(), l.GetBlockNumber(), l.GetBlockHash())
+	f.Logs, f.Lost, f.Doubled = f.Compare(want)
 }
 
 // liveBlocks checks that every live block is the chain's, that the newest one is the head, and that no block that is

@@ -72,7 +72,7 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		}
 		if s.published++; s.published > 1 {
 			f.Doubled++
-			f.differs("%s has %s twice (record %d)", topic, name(s.log), r.GetSeq())
+			f.differs("%s has %s twice (record %d)", topic, logoracle.Name(s.log), r.GetSeq())
 		}
 		order := fmt.Sprint(s.partner)
 		if f.plan.Late {
@@ -85,17 +85,17 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		if n := s.log.GetBlockNumber(); s.dead && (f.least == 0 || s.head+1 < n+f.least) {
 			f.Doubled++
 			f.differs("%s has %s, which was retracted before it had %d confirmations: the head was at most %d", topic,
-				name(s.log), f.least, s.head)
+				logoracle.Name(s.log), f.least, s.head)
 		}
 	}
 	for seq, s := range f.attributed {
 		if s.topic == topic && !s.dead && s.published == 0 && s.log.GetBlockNumber() <= f.cursor.GetReferralBlock() {
 			f.Lost++
-			f.differs("%s lacks %s (record %d) although referrals up to block %d are written", topic, name(s.log), seq,
+			f.differs("%s lacks %s (record %d) although referrals up to block %d are written", topic, logoracle.Name(s.log), seq,
 				f.cursor.GetReferralBlock())
 		}
 		if s.topic == topic && !s.dead && s.published > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
-			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, name(s.log), seq,
+			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, logoracle.Name(s.log), seq,
 				f.cursor.GetReferralBlock())
 		}
 	}

@@ -70,7 +70,7 @@ func (f *fold) checkFacts(added []*event.Record) {
 				found = found || proto.Equal(true, l)
 			}
 			if !found {
-				f.differs("record %d is %s, which the chain never had", r.GetSeq(), name(l))
+				f.differs("record %d is %s, which the chain never had", r.GetSeq(), logoracle.Name(l))
 			}
 			logs[block.hash] = append(logs[block.hash], l)
 			continue
