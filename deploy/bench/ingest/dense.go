@@ -66,7 +66,7 @@ func (b *benchmark) dense(ctx context.Context) (_ []bench.Bar, err error) {
 	row("CPU time", "%v", run.cpu)
 	row("ratio to plain HTTP", "%.2f", seconds/http)
 	row("peak of navlog ingest", "%.0f MiB", float64(run.ingestPeak)/mib)
-	row("calls of the node", "%v", asked.calls)
+	row("calls of the node", "%v", asked.methods())
 	bars := []bench.Bar{
 		{Name: "wall-ratio", Value: seconds / http, Bound: 1.6}, // a multiple of plain HTTP's time
 		{Name: "ingest-peak-mib", Value: float64(run.ingestPeak) / mib, Bound: 256},

@@ -18,18 +18,21 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// traffic is what a program requested from its node.
-type traffic struct {
-	calls  map[string]int // by method; each call of a batch counts
-	ranges []askedRange
-	blocks []uint64      // requested by number, one entry per call
-	hashes []common.Hash // of blocks or transactions requested by hash
+// traffic is what a program requested from its node; each call of a batch counts.
+type traffic []call
+
+type call struct {
+	Method string            `json:"method"`
+	Params []json.RawMessage `json:"params"`
 }
 
-// askedRange is one call of eth_getLogs for a block range.
-type askedRange struct {
-	from, to uint64
-	params   json.RawMessage
+// methods counts the calls by method.
+func (t traffic) methods() map[string]int {
+	counts := map[string]int{}
+	for _, c := range t {
+		counts[c.Method]++
+	}
+	return counts
 }
 
 // A recorder is a proxy in front of a node that records the requests. It costs time, so it is never part of a timed
@@ -46,7 +49,7 @@ func startRecorder(node string) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{seen: traffic{calls: map[string]int{}}}
+	r := new(recorder)
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		var body bytes.Buffer
 		defer func() { r.note(body.Bytes()) }() // even if the client has gone
@@ -68,23 +71,7 @@ func proxyTo(node string) (*httputil.ReverseProxy, error) {
 func (r *recorder) note(body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range calls(body) {
-		r.seen.calls[c.Method]++
-		if asked, ok := c.logRange(); ok {
-			r.seen.ranges = append(r.seen.ranges, asked)
-		}
-		if number, ok := c.number(); ok {
-			r.seen.blocks = append(r.seen.blocks, number)
-		}
-		if hash, ok := c.hash(); ok {
-			r.seen.hashes = append(r.seen.hashes, hash)
-		}
-	}
-}
-
-type call struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
+	r.seen = append(r.seen, calls(body)...)
 }
 
 // calls returns the calls in a request body, which is a single call or a batch.
@@ -98,60 +85,53 @@ func calls(body []byte) []call {
 	return []call{one}
 }
 
-// logRange returns the block range of an eth_getLogs call by numbers.
-func (c call) logRange() (asked askedRange, ok bool) {
-	if c.Method != "eth_getLogs" {
-		return asked, false
-	}
-	var filters []struct {
-		From *hexutil.Uint64 `json:"fromBlock"`
-		To   *hexutil.Uint64 `json:"toBlock"`
-	}
-	if err := json.Unmarshal(c.Params, &filters); err != nil || len(filters) != 1 || filters[0].From == nil ||
-		filters[0].To == nil {
-		return asked, false
-	}
-	return askedRange{uint64(*filters[0].From), uint64(*filters[0].To), c.Params}, true
+// filter is the first parameter of eth_getLogs.
+type filter struct {
+	From      *hexutil.Uint64 `json:"fromBlock"`
+	To        *hexutil.Uint64 `json:"toBlock"`
+	BlockHash *common.Hash    `json:"blockHash"`
 }
 
-// number returns the block number of a call that requests a header or receipts by number.
-func (c call) number() (number uint64, ok bool) {
-	var asked hexutil.Uint64
-	ok = json.Unmarshal(c.first(), &asked) == nil // a number, not a tag such as latest
-	return uint64(asked), ok
+// about returns the blocks that a call names, by numbers or by the hash of a block or transaction. It names none if it
+// names a tag, such as latest. numberOf returns the number of a block by its hash.
+func (c call) about(numberOf func(common.Hash) (uint64, error)) (from, to uint64, ok bool, err error) {
+	var number hexutil.Uint64
+	var hash common.Hash
+	var f filter
+	switch {
+	case len(c.Params) == 0:
+		return 0, 0, false, nil
+	case json.Unmarshal(c.Params[0], &number) == nil:
+		return uint64(number), uint64(number), true, nil
+	case json.Unmarshal(c.Params[0], &hash) == nil:
+	case json.Unmarshal(c.Params[0], &f) == nil && f.BlockHash != nil:
+		hash = *f.BlockHash
+	case f.From != nil && f.To != nil:
+		return uint64(*f.From), uint64(*f.To), true, nil
+	default:
+		return 0, 0, false, nil
+	}
+	from, err = numberOf(hash)
+	return from, from, true, err
 }
 
-// hash returns the block or transaction hash of a call that requests a header, receipts or logs by hash.
-func (c call) hash() (hash common.Hash, ok bool) {
-	if json.Unmarshal(c.first(), &hash) == nil {
-		return hash, true
+// once returns ranges of eth_getLogs, as parameters, that together cover each block once. Of ranges that begin at the
+// same block it takes the shortest, because a longer one was requested again in parts. So failed requests do not add to
+// the time that navlog is compared with.
+func (t traffic) once(from, last uint64) (chosen []json.RawMessage, err error) {
+	type asked struct {
+		to     uint64
+		filter json.RawMessage
 	}
-	var filter struct {
-		BlockHash *common.Hash `json:"blockHash"`
-	}
-	if json.Unmarshal(c.first(), &filter) != nil || filter.BlockHash == nil {
-		return hash, false
-	}
-	return *filter.BlockHash, true
-}
-
-// first returns the first parameter.
-func (c call) first() json.RawMessage {
-	var params []json.RawMessage
-	if json.Unmarshal(c.Params, &params) != nil || len(params) == 0 {
-		return nil
-	}
-	return params[0]
-}
-
-// once returns ranges that together cover each block once. Of ranges that begin at the same block it takes the
-// shortest, because a longer one was requested again in parts. So failed requests do not add to the time that navlog is
-// compared with.
-func (t traffic) once(from, last uint64) (chosen []askedRange, err error) {
-	shortest := map[uint64]askedRange{}
-	for _, r := range t.ranges {
-		if known, ok := shortest[r.from]; !ok || r.to < known.to {
-			shortest[r.from] = r
+	shortest := map[uint64]asked{}
+	for _, c := range t {
+		var f filter
+		if c.Method != "eth_getLogs" || len(c.Params) != 1 || json.Unmarshal(c.Params[0], &f) != nil || f.From == nil ||
+			f.To == nil {
+			continue
+		}
+		if known, ok := shortest[uint64(*f.From)]; !ok || uint64(*f.To) < known.to {
+			shortest[uint64(*f.From)] = asked{uint64(*f.To), c.Params[0]}
 		}
 	}
 	for from <= last {
@@ -160,7 +140,7 @@ func (t traffic) once(from, last uint64) (chosen []askedRange, err error) {
 			return nil, fmt.Errorf("no recorded range begins at block %d: the ranges do not follow each other, so plain HTTP "+
 				"cannot be measured", from)
 		}
-		chosen, from = append(chosen, r), r.to+1
+		chosen, from = append(chosen, r.filter), r.to+1
 	}
 	return chosen, nil
 }
@@ -174,11 +154,11 @@ func (r *recorder) stop() traffic {
 }
 
 // fetch requests the ranges from the node, one request in flight, and discards the responses.
-func fetch(ctx context.Context, url string, ranges []askedRange) (took time.Duration, err error) {
+func fetch(ctx context.Context, url string, ranges []json.RawMessage) (took time.Duration, err error) {
 	client := &http.Client{}
 	began := time.Now()
 	for _, r := range ranges {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":%s}`, r.params)
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[%s]}`, r)
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 		if err != nil {
 			return 0, err
@@ -190,7 +170,7 @@ func fetch(ctx context.Context, url string, ranges []askedRange) (took time.Dura
 			answer.Body.Close()
 		}
 		if err != nil {
-			return 0, fmt.Errorf("fetch blocks %d to %d: %w", r.from, r.to, err)
+			return 0, fmt.Errorf("fetch the logs of %s: %w", r, err)
 		}
 	}
 	return time.Since(began), nil

@@ -53,7 +53,7 @@ func (b *benchmark) sparse(ctx context.Context) (_ []bench.Bar, err error) {
 	fmt.Printf("sparse: %d logs in %d blocks\n", c.logs, c.tip)
 	row("navlog", "all in the log after %.2f s, %.0f blocks/s; in an answer after %.2f s", ingested,
 		float64(c.tip)/ingested, run.visible.Seconds())
-	row("calls of the node", "%v", asked.calls)
+	row("calls of the node", "%v", asked.methods())
 	row("of the history", "%d, and %.0f for a million blocks; the window costs %d headers beside that", history,
 		perMillion, window)
 	return []bench.Bar{
@@ -79,25 +79,15 @@ func (t traffic) history(
 	if tip < first+window {
 		return 0, 0, fmt.Errorf("count the calls of the history: %d blocks are all in the window", tip-first+1)
 	}
-	below := tip - window
-	for _, number := range t.blocks {
-		if number > 0 && number <= below { // block 0 identifies the chain
-			calls++
-		}
-	}
-	for _, hash := range t.hashes {
-		number, err := numberOf(hash)
+	below, longest := tip-window, uint64(1)
+	for _, c := range t {
+		from, to, ok, err := c.about(numberOf)
 		if err != nil {
 			return 0, 0, fmt.Errorf("count the calls of the history: %w", err)
 		}
-		if number <= below {
-			calls++
-		}
-	}
-	longest := uint64(1)
-	for _, r := range t.ranges {
-		if r.from <= below {
-			calls, longest = calls+1, max(longest, r.to+1-r.from)
+		genesis := c.Method == "eth_getBlockByNumber" && to == 0 // identifies the chain
+		if ok && from <= below && !genesis {
+			calls, longest = calls+1, max(longest, to+1-from)
 		}
 	}
 	more := (1_000_000 - float64(below+1-first)) / float64(longest)

@@ -46,7 +46,7 @@ func TestCallsOfTheHistory(t *testing.T) {
 		{call("eth_getLogs", `[{"address":[],"blockHash":"`+hash(50)+`"}]`), 3},
 		{call("eth_getTransactionReceipt", `["0x`+fmt.Sprintf("%064x", new(big.Int).Lsh(big.NewInt(1), 200))+`"]`), 3},
 	} {
-		r := &recorder{seen: traffic{calls: map[string]int{}}}
+		r := new(recorder)
 		for _, body := range append(always, c.body) {
 			r.note([]byte(body))
 		}
