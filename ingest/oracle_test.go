@@ -43,7 +43,7 @@ func (r *rig) topic(name string) []*kgo.Record {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
-	records, err := stack.Records(ctx, r.kafka.Brokers, name, kgo.ReadCommitted())
+	records, err := stack.Records(ctx, r.kafka.Brokers, name)
 	r.must(err)
 	return records
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/logoracle"
@@ -22,7 +21,6 @@ import (
 type Verdict struct {
 	Logs     int // of the chain that are live in the log
 	Records  int // committed in the log, retractions included
-	Aborted  int // in the log, invisible to its readers
 	Events   int // expected ones that arrived
 	Repeated int // requests with an event that had arrived before, with the same bytes
 	Lost     int // logs and events
@@ -47,8 +45,8 @@ func (v *Verdict) Err() error {
 }
 
 func (v *Verdict) String() string {
-	return fmt.Sprintf("logs=%d records=%d aborted=%d events=%d repeated=%d lost=%d doubled=%d",
-		v.Logs, v.Records, v.Aborted, v.Events, v.Repeated, v.Lost, v.Doubled)
+	return fmt.Sprintf("logs=%d records=%d events=%d repeated=%d lost=%d doubled=%d", v.Logs, v.Records, v.Events,
+		v.Repeated, v.Lost, v.Doubled)
 }
 
 // Finish mines blocks until all traffic is final, and waits until the programs have processed it: ingest has the head,
@@ -120,16 +118,11 @@ func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	topic := chainlog.LogTopic(chainID)
-	committed, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadCommitted())
+	committed, err := stack.Records(ctx, f.Brokers(), chainlog.LogTopic(chainID))
 	if err != nil {
 		return err
 	}
-	all, err := stack.Records(ctx, f.Brokers(), topic, kgo.ReadUncommitted())
-	if err != nil {
-		return err
-	}
-	v.Records, v.Aborted = len(committed), len(all)-len(committed)
+	v.Records = len(committed)
 	log := logoracle.Log{ChainID: chainID, Fault: v.differs}
 	log.Fold(committed)
 	v.Logs, v.Lost, v.Doubled = log.Compare(want)

@@ -9,13 +9,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Records returns the records of a topic up to its committed end, each partition in its order. With
-// kgo.ReadUncommitted() those of aborted transactions are among them.
-func Records(
-	ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel,
-) (records []*kgo.Record, err error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+// Records returns the committed records of a topic, each partition in its order.
+func Records(ctx context.Context, brokers []string, topic string) (records []*kgo.Record, err error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return nil, fmt.Errorf("create a reader of %s: %w", topic, err)
 	}

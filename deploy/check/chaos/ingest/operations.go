@@ -383,21 +383,9 @@ func (w *world) pair() error {
 		}
 		return false, nil
 	}
-	const blocks = 10 // whenever one of them exits
-	for range blocks {
+	// A process only learns that it was replaced when it has something to write.
+	for wait := 200 * time.Millisecond; stays == nil && wait < patience; wait *= 2 {
 		if err := w.steps(1); err != nil {
-			return err
-		}
-		if stays != nil {
-			continue
-		}
-		// A process only learns that it was replaced when it has something to write.
-		if _, err := w.eventually(200*time.Millisecond, ended); err != nil {
-			return err
-		}
-	}
-	for wait := time.Second; stays == nil && wait < patience; wait *= 2 {
-		if err := w.mine(1); err != nil {
 			return err
 		}
 		if _, err := w.eventually(wait, ended); err != nil {
@@ -406,6 +394,9 @@ func (w *world) pair() error {
 	}
 	if stays == nil {
 		return errors.New("two ingests run and none of them is fenced")
+	}
+	if err := w.steps(3); err != nil { // for the one that stays to write
+		return err
 	}
 	if sentAway { // it may have reported since that it takes over
 		w.sup.supervise(stays)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/testkit/logoracle"
 	"github.com/navlog/navlog/deploy/testkit/stack"
@@ -45,7 +44,7 @@ func (w *world) judge() (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	records, err := stack.Records(w.ctx, w.kafka.Brokers, chainlog.LogTopic(w.config.ID), kgo.ReadCommitted())
+	records, err := stack.Records(w.ctx, w.kafka.Brokers, chainlog.LogTopic(w.config.ID))
 	if err != nil {
 		return v, err
 	}
@@ -58,7 +57,7 @@ func (w *world) judge() (v verdict, err error) {
 		return v, err
 	}
 	for _, topic := range []string{chainlog.ReferralDeposits(w.config.ID), chainlog.ReferralWithdrawals(w.config.ID)} {
-		records, err := stack.Records(w.ctx, w.kafka.Brokers, topic, kgo.ReadCommitted())
+		records, err := stack.Records(w.ctx, w.kafka.Brokers, topic)
 		if err != nil {
 			return v, err
 		}

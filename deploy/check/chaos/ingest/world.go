@@ -18,7 +18,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
@@ -318,7 +317,7 @@ func (w *world) cursor() *event.Cursor {
 }
 
 func (w *world) newestCursor(ctx context.Context) (*event.Cursor, error) {
-	records, err := stack.Records(ctx, w.kafka.Brokers, chainlog.CursorTopic(w.config.ID), kgo.ReadCommitted())
+	records, err := stack.Records(ctx, w.kafka.Brokers, chainlog.CursorTopic(w.config.ID))
 	if err != nil || len(records) == 0 {
 		return nil, err
 	}

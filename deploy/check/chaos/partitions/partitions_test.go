@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/testkit/fleet"
@@ -275,7 +274,7 @@ func (n *network) oneWriter(want int) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), fleet.Patience)
 	defer cancel()
-	cursors, err := stack.Records(ctx, n.Brokers(), chainlog.CursorTopic(chainID), kgo.ReadCommitted())
+	cursors, err := stack.Records(ctx, n.Brokers(), chainlog.CursorTopic(chainID))
 	must(n.t, err)
 	var writers [][]byte
 	for _, r := range cursors {
