@@ -64,27 +64,33 @@ func (b *benchmark) run(ctx context.Context) error {
 		map[string]bench.Part{"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked})
 }
 
-// dispatching calls do while a dispatcher runs. It returns an error if the dispatcher exits by itself.
-func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *stack.Process) error) error {
-	d, err := b.world.Dispatch(b.Navlog, b.receiver.CAFile, "dispatch.log")
-	if err != nil {
-		return err
-	}
+// dispatching calls do while n dispatchers run. It returns an error if one of them exits by itself.
+func (b *benchmark) dispatching(
+	ctx context.Context, n int, do func(context.Context, []*stack.Process) error,
+) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-d.Ended():
-			cancel(fmt.Errorf("the dispatcher ended: see dispatch.log in %s (--keep)", b.world.Dir))
-		case <-ctx.Done():
+	var all []*stack.Process
+	defer func() {
+		for _, d := range all {
+			if stopped := d.Stop(); err == nil {
+				err = stopped
+			}
 		}
 	}()
-	err = do(ctx, d)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
+	for range n {
+		d, err := b.world.Dispatch(b.Navlog, b.receiver.CAFile, "dispatch.log")
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+		go func() {
+			<-d.Ended() // it is stopped in the end
+			cancel(fmt.Errorf("the dispatcher ended: see dispatch.log in %s (--keep)", b.world.Dir))
+		}()
 	}
-	if stopped := d.Stop(); err == nil {
-		err = stopped
+	if err = do(ctx, all); err != nil && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
 	}
 	return err
 }

@@ -48,22 +48,16 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, partnerCount, size/b.Events)
 	var peak int64 // of the largest dispatcher
 	var used time.Duration
-	note := func(d *stack.Process) error {
-		peak = max(peak, stack.Peak(d.Pid))
-		cpu, err := stack.CPU(d.Pid)
-		used += cpu
-		return err
-	}
-	measured := func(ctx context.Context, d *stack.Process) error {
-		return errors.Join(b.receiver.all(ctx, b.Events), note(d))
-	}
-	for range b.Dispatchers - 1 {
-		others := measured
-		measured = func(ctx context.Context, d *stack.Process) error {
-			return errors.Join(b.dispatching(ctx, others), note(d))
+	err = b.dispatching(ctx, b.Dispatchers, func(ctx context.Context, all []*stack.Process) error {
+		err := b.receiver.all(ctx, b.Events)
+		for _, d := range all {
+			peak = max(peak, stack.Peak(d.Pid))
+			cpu, failed := stack.CPU(d.Pid)
+			used, err = used+cpu, errors.Join(err, failed)
 		}
-	}
-	if err := b.dispatching(ctx, measured); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	seen, err := b.receiver.soFar()
@@ -112,7 +106,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 	}
 	b.receiver.forget()
 	var counted []uuid.UUID
-	err = b.dispatching(ctx, func(ctx context.Context, _ *stack.Process) error {
+	err = b.dispatching(ctx, 1, func(ctx context.Context, _ []*stack.Process) error {
 		healthy := 0
 		tick := time.NewTicker(time.Second / eventRate)
 		defer tick.Stop()
@@ -166,7 +160,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	started := time.Now()
-	err = b.dispatching(ctx, func(ctx context.Context, _ *stack.Process) error {
+	err = b.dispatching(ctx, 1, func(ctx context.Context, _ []*stack.Process) error {
 		return b.delivered(ctx, ids[0], outageEvents)
 	})
 	if err != nil {
@@ -193,12 +187,12 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 		}
 	}
 	var peak int64
-	err = b.dispatching(ctx, func(ctx context.Context, d *stack.Process) error {
+	err = b.dispatching(ctx, 1, func(ctx context.Context, all []*stack.Process) error {
 		bench.Say("parked: %d events, probes for 30 s", parkedEvents)
 		watch, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		<-watch.Done()
-		peak = stack.Peak(d.Pid)
+		peak = stack.Peak(all[0].Pid)
 		return ctx.Err()
 	})
 	if err != nil {

@@ -22,8 +22,28 @@ type lively struct {
 // live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block has
 // arrived when project announces it and lists has it. The blocks stay in the cached log.
 func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
-	ears, err := e.listen(ctx)
-	if err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ready, written := make(chan struct{}), make(chan struct{}, 1)
+	go func() {
+		cancel(registry.ListenWritten(ctx, e.Pool, func() { close(ready) }, func(int32) {
+			select {
+			case written <- struct{}{}:
+			default: // one pending signal is enough
+			}
+		}))
+	}()
+	heard := func(of <-chan struct{}) error {
+		select {
+		case <-of:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Minute):
+			return errors.New("nothing was announced for a minute")
+		}
+	}
+	if err := heard(ready); err != nil {
 		return l, err
 	}
 	before, err := stack.CPU(e.ClickHouse.Pid)
@@ -39,7 +59,7 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 		}
 		began := time.Now()
 		for at := uint64(0); at < e.log.Seq; {
-			if err := ears.next(ctx); err != nil {
+			if err := heard(written); err != nil {
 				return l, err
 			}
 			took := time.Since(began)
@@ -57,47 +77,6 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	}
 	l.engine = (after - before) / time.Duration(b.Blocks)
 	return l, e.untouched(ctx, e.log.Seq)
-}
-
-// hearing receives what project announces about the live generation.
-type hearing struct {
-	words chan struct{}
-	ended chan error
-}
-
-func (e *system) listen(ctx context.Context) (*hearing, error) {
-	h := &hearing{words: make(chan struct{}, 1), ended: make(chan error, 1)}
-	ready := make(chan struct{})
-	go func() {
-		h.ended <- registry.ListenWritten(ctx, e.Pool, func() { close(ready) }, func(generation int32) {
-			if generation != 2 {
-				return
-			}
-			select {
-			case h.words <- struct{}{}:
-			default: // one pending signal is enough
-			}
-		})
-	}()
-	select {
-	case <-ready:
-		return h, nil
-	case err := <-h.ended:
-		return nil, err
-	}
-}
-
-func (h *hearing) next(ctx context.Context) error {
-	select {
-	case <-h.words:
-		return nil
-	case err := <-h.ended:
-		return err
-	case <-time.After(time.Minute):
-		return errors.New("nothing was announced for a minute")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // untouched checks that each live block is present exactly once.
