@@ -38,24 +38,15 @@ func (w *world) export(ctx context.Context) ([]bench.Bar, error) {
 		vault + "/users",
 		api + "/partner/deposits",
 	}
-	fmt.Println("\nexport, one at a time: rows, rows/s, MiB/s, and the engine's processor time of a row in microseconds")
+	fmt.Println("\nexport, one at a time: rows, rows/s")
 	least := math.Inf(1)
 	for _, list := range lists {
-		before, err := w.spent()
-		if err != nil {
-			return nil, err
-		}
-		rows, bytes, took, err := w.take(ctx, s.addr, list, w.newestKnown())
+		rows, took, err := w.take(ctx, s.addr, list, w.newestKnown())
 		if err != nil {
 			return nil, fmt.Errorf("take %s: %w", list, err)
 		}
-		after, err := w.spent()
-		if err != nil {
-			return nil, err
-		}
 		rate := float64(rows) / took.Seconds()
-		fmt.Printf("%-70s %9d %9.0f %7.1f %9.1f\n", list, rows, rate, float64(bytes)/(1<<20)/took.Seconds(),
-			float64((after-before).Microseconds())/float64(max(rows, 1)))
+		fmt.Printf("%-70s %9d %9.0f\n", list, rows, rate)
 		if rows >= leastRows {
 			least = min(least, rate)
 		}
@@ -76,7 +67,7 @@ func (w *world) export(ctx context.Context) ([]bench.Bar, error) {
 // take reads a list as of a block, to its end or up to the maximum number of rows.
 func (w *world) take(
 	ctx context.Context, addr, list string, block uint64,
-) (rows, bytes int, took time.Duration, err error) {
+) (rows int, took time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()
@@ -87,7 +78,7 @@ func (w *world) take(
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		fmt.Sprintf("http://%s%s%sformat=csv&asOfBlock=%d", addr, list, mark, block), nil)
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, 0, err
 	}
 	if strings.Contains(list, "/partner/") {
 		req.Header.Set("x-api-key", w.keys[workload.BigPartner])
@@ -95,23 +86,22 @@ func (w *world) take(
 	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return 0, 0, 0, fmt.Errorf("%s: %s", resp.Status, said)
+		return 0, 0, fmt.Errorf("%s: %s", resp.Status, said)
 	}
 	lines := bufio.NewReaderSize(resp.Body, 64<<10)
 	for rows = -1; rows < exported; rows++ { // the first line is the header
-		line, err := lines.ReadSlice('\n')
-		bytes += len(line)
+		_, err := lines.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return 0, 0, 0, err
+			return 0, 0, err
 		}
 	}
-	return rows, bytes, time.Since(began), nil
+	return rows, time.Since(began), nil
 }
