@@ -88,7 +88,7 @@ type Play struct {
 // turn is something that can happen in a vault, and how often it is tried.
 type turn struct {
 	weight int
-	do     do
+	do     turnFunc
 }
 
 // DeployProtocol creates a vault that emits the events of a preset on the development chain, and returns a Play that

@@ -8,14 +8,14 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// do is what a user or the manager does in a turn.
-type do = func(ctx context.Context, p *Play, who account) error
+// turnFunc is what a user or the manager does in a turn.
+type turnFunc = func(ctx context.Context, p *Play, who account) error
 
-// given returns the arguments of a call in addition to its amount.
-type given = func(p *Play, who account) []any
+// argsFunc returns the arguments of a call in addition to its amount.
+type argsFunc = func(p *Play, who account) []any
 
 // calling returns a turn in which a user calls one of the vault's contracts with a random amount and further arguments.
-func calling(role, method string, arguments given) do {
+func calling(role, method string, arguments argsFunc) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error {
 		return p.send(ctx, who, p.at[role], method, append([]any{p.amount()}, arguments(p, who)...)...)
 	}
@@ -23,7 +23,7 @@ func calling(role, method string, arguments given) do {
 
 // parting returns a turn in which a user calls one of the vault's contracts with a part of their amount according to
 // the vault's function of.
-func parting(of, role, method string, arguments given) do {
+func parting(of, role, method string, arguments argsFunc) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, of, who.address)
 		if err != nil {
@@ -34,7 +34,7 @@ func parting(of, role, method string, arguments given) do {
 }
 
 // plainly returns a turn in which a user calls the vault without an amount.
-func plainly(method string) do {
+func plainly(method string) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error { return p.send(ctx, who, p.at["vault"], method) }
 }
 
@@ -103,7 +103,7 @@ var lagoonTurns = []turn{
 
 // valued returns a turn in which the manager changes the vault's value by -1 % to +2 %. If it rises, the vault gets the
 // difference.
-func valued(method string) do {
+func valued(method string) turnFunc {
 	return func(ctx context.Context, p *Play, _ account) error {
 		total, err := read[*big.Int](ctx, p.at["vault"], "totalAssets")
 		if err != nil {
@@ -141,7 +141,7 @@ var yoTurns = []turn{
 }
 
 // owed returns a turn in which the manager fulfils or cancels a part of what a receiver is owed.
-func owed(method string) do {
+func owed(method string) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error {
 		shares, err := p.Number(ctx, "owedShares", who.address)
 		if err != nil {
@@ -206,7 +206,7 @@ var midasTurns = []turn{
 }
 
 // dollars returns a turn in which a user buys an mToken, through one of two referrers or none.
-func dollars(method string) do {
+func dollars(method string) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error {
 		amount := new(big.Int).Mul(p.amount(), big.NewInt(1e12))
 		referrer := common.Hash{31: byte(p.rng.IntN(3))}
@@ -216,7 +216,7 @@ func dollars(method string) do {
 
 // decided returns a turn in which the manager approves or rejects one of the newest requests, or approves two of them
 // at once. The price uses all of its 18 decimals, and is close to the newest one.
-func decided(role, method string) do {
+func decided(role, method string) turnFunc {
 	return func(ctx context.Context, p *Play, _ account) error {
 		next, err := read[*big.Int](ctx, p.at[role], "nextId")
 		if err != nil {

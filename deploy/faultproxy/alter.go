@@ -48,8 +48,9 @@ func (f *fate) behind() (cut, head uint64, err error) {
 	return head - min(head, behind), head, err
 }
 
-// as presents the block of another number. A block above the head does not exist.
-func (c *call) as(truth reply, n, head uint64) (reply, error) {
+// present returns the reply with the block of another number. One above the head does not exist: it is made from the
+// head.
+func (c *call) present(truth reply, n, head uint64) (reply, error) {
 	if c.Method == "eth_blockNumber" {
 		return truth.with(hexutil.Uint64(n)), nil
 	}
@@ -80,7 +81,7 @@ func instead(choose func(c *call, is, head uint64) uint64, tags ...string) alter
 		if n == is {
 			return truth, "", nil
 		}
-		answer, err := c.as(truth, n, head)
+		answer, err := c.present(truth, n, head)
 		return answer, fmt.Sprintf("block %d instead of %d as %s, the head is %d", n, is, c.block(), head), err
 	}
 }
@@ -101,7 +102,7 @@ func stale(c *call, truth reply) (reply, string, error) {
 		return logsUpTo(truth, cut, head)
 	case exists && slices.Contains([]string{"latest", "pending", "finalized", "safe"}, which):
 		older := n - min(n, head-cut)
-		answer, err := c.as(truth, older, head)
+		answer, err := c.present(truth, older, head)
 		return answer, fmt.Sprintf("block %d instead of %d as %s", older, n, which), err
 	case exists && n > cut:
 		return truth.with(nil), fmt.Sprintf("null for block %d, the head is %d", n, cut), nil
