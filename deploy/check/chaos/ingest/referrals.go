@@ -95,8 +95,8 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 				f.cursor.GetReferralBlock())
 		}
 		if s.topic == topic && !s.dead && s.published > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
-			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, logoracle.Name(s.log), seq,
-				f.cursor.GetReferralBlock())
+			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic,
+				logoracle.Name(s.log), seq, f.cursor.GetReferralBlock())
 		}
 	}
 }

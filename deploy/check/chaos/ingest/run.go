@@ -62,8 +62,8 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.Counts = w.counts
-	r.Transcript = fmt.Sprintf("%+v\ninjected:\n%s\noutput of the last ingest:\n%s", plan, strings.Join(w.injections, "\n"),
-		w.sup.lastWords())
+	r.Transcript = fmt.Sprintf("%+v\ninjected:\n%s\noutput of the last ingest:\n%s", plan,
+		strings.Join(w.injections, "\n"), w.sup.lastWords())
 	return r
 }
 
