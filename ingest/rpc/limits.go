@@ -183,15 +183,21 @@ type learned struct {
 	// before is the bound before it was raised last, until a success shows that the endpoint accepts the raised one.
 	before   uint64
 	streak   int // successes at the bound since it changed
-	patience int // successes after which it is raised; more after a raise that was refused
+	patience int // successes after which it is raised; twice as many after a raise that was refused
+	least    int // the patience after one that was not
 }
 
 const (
-	relaxAfter   = 64
-	mostPatience = 16 * relaxAfter
+	// rangesAfter and batchesAfter are the least patience. A refused range costs one call, and a single timeout may have
+	// been the reason for the bound; each call of a refused batch may be billed.
+	rangesAfter  = 4
+	batchesAfter = 64
+	mostPatience = 1024
 )
 
-func newLearned(most uint64) learned { return learned{at: most, most: most, patience: relaxAfter} }
+func newLearned(most uint64, least int) learned {
+	return learned{at: most, most: most, patience: least, least: least}
+}
 
 // gave notes that the endpoint accepted n.
 func (l *learned) gave(n uint64) {
@@ -199,7 +205,7 @@ func (l *learned) gave(n uint64) {
 		return
 	}
 	if l.before > 0 {
-		l.before, l.patience = 0, relaxAfter
+		l.before, l.patience = 0, l.least
 	}
 	if l.streak++; l.streak >= l.patience {
 		l.before, l.at, l.streak = l.at, min(l.most, l.at+l.at/4+1), 0
@@ -227,75 +233,18 @@ func (l *learned) refused(n, named uint64) uint64 {
 	return l.at
 }
 
-// hangs weighs the timeouts of ranges. An endpoint may hang at any call, so a timeout by itself reveals nothing about
-// the length. Several do if shorter ranges are answered between them, and no range of about this length: more of them,
-// the more calls hang that have nothing to do with the length.
-type hangs struct {
-	blocks   uint64 // the last of the ranges, the shortest since a response, or the bound set after them; 0 for none
-	times    int    // timeouts after each of which a shorter range was answered, and the last one
-	answered bool   // a shorter range was answered since the last timeout
-	// Of the latest calls: responses, and timeouts of ranges of about a length that was answered later.
-	responses, random float64
-}
-
-const (
-	// hangsEnough is the number of timeouts that count as a refusal if no call hangs at random.
-	hangsEnough = 3
-	// acceptedChance is the highest accepted probability that timeouts which count as a refusal were random. If every
-	// fifth call hangs, six in a row are needed. With three, 1,000,000 blocks took 106,251 calls instead of 740.
-	acceptedChance = 1e-4
-	// latestCalls is how many responses count, at most, for the share of calls that hang at random.
-	latestCalls = 256
-)
-
-// enough returns how many timeouts count as a refusal.
-func (h *hangs) enough() int {
-	share := h.random / max(1, h.random+h.responses)
-	n := hangsEnough
-	for p := math.Pow(share, hangsEnough); p > acceptedChance; p *= share {
-		n++
-	}
-	return n
-}
-
-// gave notes a response.
-func (h *hangs) gave(blocks uint64) {
-	if 2*blocks > h.blocks {
-		if h.times < h.enough() {
-			h.random += float64(h.times)
-		}
-		h.blocks, h.times = 0, 0
-	}
-	h.answered = true
-	if h.responses++; h.responses > latestCalls {
-		h.responses, h.random = h.responses/2, h.random/2
-	}
-}
-
-// again notes a timeout, and reports whether it counts as a refusal.
-func (h *hangs) again(blocks uint64) bool {
-	switch {
-	case h.blocks == 0, h.answered && 2*blocks < h.blocks:
-		h.blocks, h.times = blocks, 1
-	case h.answered:
-		h.blocks, h.times = blocks, h.times+1
-	default: // so far nothing shows that it answers anything
-		h.blocks = min(h.blocks, blocks)
-		return false
-	}
-	h.answered = false
-	return h.times >= h.enough()
-}
-
 // limits is what is known about the limits of one endpoint. The ranges in flight share it.
 type limits struct {
 	mu      sync.Mutex
 	width   uint64  // blocks of the next range, as far as the contents of the last one say
 	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
 	ranges  learned // blocks of a range that the endpoint accepts
-	hung    hangs   // timeouts of ranges that may be too long
 	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
 	results int     // maximum logs of a response that the endpoint named; 0 for none
+
+	hung    uint64 // blocks of the range that timed out last; 0 if one was answered since
+	longest uint64 // blocks of the longest range that was answered lately; 0 for none
+	shorter int    // shorter ranges that were answered since
 
 	vouching sync.Mutex // held while it is checked whether the node has old logs
 	vouches  int        // how many more checks may be made, 0 when the outcome is known
@@ -308,11 +257,15 @@ const (
 	leap       = 64
 	// slow is the response time above which ranges become shorter.
 	slow = 5 * time.Second
+	// lately is after how many shorter ranges that were answered a longer one no longer counts. If every third call hangs,
+	// so many of one length do so in a row once in 6,561 times.
+	lately = 8
 )
 
 func newLimits() *limits {
 	return &limits{
-		width: firstWidth, ranges: newLearned(math.MaxInt64), batch: newLearned(HeadersAtOnce), vouches: vouchTries,
+		width: firstWidth, ranges: newLearned(math.MaxInt64, rangesAfter), batch: newLearned(HeadersAtOnce, batchesAfter),
+		vouches: vouchTries,
 	}
 }
 
@@ -321,8 +274,8 @@ func (l *limits) next(most uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	width := min(l.width, l.ranges.at, most)
-	if l.hung.blocks > 0 && !l.hung.answered {
-		width = min(width, afterTimeout(l.hung.blocks)) // another endpoint may continue the range that timed out
+	if l.hung > 0 {
+		width = min(width, afterTimeout(l.hung)) // another endpoint may continue the range that timed out
 	}
 	return max(1, width)
 }
@@ -341,7 +294,10 @@ func (l *limits) settled(most uint64) bool {
 func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hung.gave(blocks)
+	l.hung = 0
+	if l.shorter++; blocks >= l.longest || l.shorter > lately {
+		l.longest, l.shorter = blocks, 0
+	}
 	if took > slow {
 		l.known = true
 		l.width = max(1, min(l.width, blocks/2))
@@ -374,9 +330,11 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.kind == unanswered {
-		if l.hung.again(blocks) {
+		// An endpoint may hang at any call: a timeout counts as a refusal only if shorter ranges were answered lately, and
+		// none of this length.
+		if l.hung = blocks; l.longest > 0 && l.longest < blocks {
 			l.known = true
-			l.hung.blocks = l.ranges.refused(blocks, 0)
+			l.ranges.refused(blocks, 0)
 		}
 		return afterTimeout(blocks)
 	}

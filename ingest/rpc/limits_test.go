@@ -293,7 +293,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // Results are kept if an endpoint fails at later calls, such as a batch that it does not answer, or at one call in a
 // hundred. An endpoint that fails at a call each time, or at all of them, is no longer called.
 func TestCallsThroughFailures(t *testing.T) {
-	const headers = relaxAfter*singlesAtOnce + 100
+	const headers = batchesAfter*singlesAtOnce + 100
 	for name, c := range map[string]struct {
 		fails func(batch bool, call int64) error
 		calls int64 // at most, batches and failed ones included

@@ -717,13 +717,13 @@ func TestBatchesAreTriedAgain(t *testing.T) {
 		}
 	}
 	next("at the start", 1)
-	next("after it was rejected", relaxAfter)
+	next("after it was rejected", batchesAfter)
 	rejects = false
-	next("after it was rejected again", 2*relaxAfter)
+	next("after it was rejected again", 2*batchesAfter)
 	next("after it was accepted", 1)
 	rejects = true
 	next("while they are accepted", 1)
-	next("after it was rejected again", relaxAfter)
+	next("after it was rejected again", batchesAfter)
 }
 
 // A batch that the endpoint rejects because of its length becomes shorter, down to single calls. An endpoint that fails

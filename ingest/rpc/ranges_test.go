@@ -694,8 +694,8 @@ func TestNoAnswerInTime(t *testing.T) {
 			t.Errorf("after a timeout of %d blocks the next range has %d, %v", asked, j.step, err)
 		}
 	}
-	if l := n.limits; l.ranges != newLearned(math.MaxInt64) || l.width != firstWidth ||
-		l.batch != newLearned(HeadersAtOnce) {
+	if l := n.limits; l.ranges != newLearned(math.MaxInt64, rangesAfter) || l.width != firstWidth ||
+		l.batch != newLearned(HeadersAtOnce, batchesAfter) {
 		t.Errorf("the timeout changed the limits to %+v", l)
 	}
 	var p *Part
@@ -729,8 +729,8 @@ func (r *reading) timeouts(n *Node, blocks uint64, silence error, hangs func(ask
 var errHung = fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
 
 // A node, or a proxy in front of it, never responds to ranges of more than 100 blocks, and at once to others. Each
-// timeout takes 30 s, so there may only be a few until the limit is found, and few afterwards. One outage has no
-// lasting effect.
+// timeout takes 30 s, so there may only be a few until the limit is found, and few afterwards, even if it responded to
+// longer ranges before. One outage has no lasting effect.
 func TestRangesThatTimeOut(t *testing.T) {
 	r := newFakeChain(t, 43, 1, sparse).reading(proof.None)
 	n := r.dial()
@@ -740,6 +740,11 @@ func TestRangesThatTimeOut(t *testing.T) {
 	}
 	if _, timeouts := r.timeouts(n, 100_000, errHung, tooLong); timeouts > 12 {
 		t.Errorf("%d ranges timed out in the next 100,000 blocks", timeouts)
+	}
+	n = r.dial()
+	r.timeouts(n, 100_000, errHung, func(uint64) bool { return false })
+	if _, timeouts := r.timeouts(n, 100_000, errHung, tooLong); timeouts > 30 {
+		t.Errorf("%d ranges timed out in the next 100,000 blocks of a node that responded to long ones before", timeouts)
 	}
 	n = r.dial()
 	r.timeouts(n, 100_000, errHung, func(uint64) bool { return false })
@@ -808,7 +813,7 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	if got := l.refused(64, refusal{kind: tooMuch, blocks: 10}); got != 10 {
 		t.Fatalf("after a refusal with the limit 10 the next range has %d blocks", got)
 	}
-	for range 10 * relaxAfter {
+	for range 10 * rangesAfter {
 		blocks := l.next(2000)
 		l.gave(blocks, 0, 0, targetBytes, time.Millisecond)
 	}
@@ -852,13 +857,13 @@ func TestLimitIsFound(t *testing.T) {
 				blocks += width
 			}
 		}
-		read(10 * relaxAfter)
-		read(100 * relaxAfter)
-		if mean := blocks / uint64(asked); mean < limit*3/4 || refusals > asked/relaxAfter {
+		read(640)
+		read(6400)
+		if mean := blocks / uint64(asked); mean < limit*3/4 || refusals > asked/64 {
 			t.Errorf("with a limit of %d blocks a range has %d, and %d of %d are refused", limit, mean, refusals, asked)
 		}
 		limit *= 4
-		read(100 * relaxAfter)
+		read(6400)
 		if got := l.next(10_000); got < min(limit, 10_000)*3/4 {
 			t.Errorf("long after the limit became %d blocks a range has %d", limit, got)
 		}
@@ -867,7 +872,7 @@ func TestLimitIsFound(t *testing.T) {
 
 // The refusals of ranges that were in flight before the bound fell do not lower it further.
 func TestRefusalsOfOneMoment(t *testing.T) {
-	l := newLearned(math.MaxInt64)
+	l := newLearned(math.MaxInt64, rangesAfter)
 	for range 8 {
 		if got := l.refused(1000, 0); got != 500 {
 			t.Errorf("after a refusal of 1000 the bound is %d", got)
@@ -889,7 +894,7 @@ func TestMomentOfErrorsHasNoLastingEffect(t *testing.T) {
 			blocks = l.refused(blocks, refusal{kind: unclear})
 		}
 		l.refused(above, refusal{kind: unclear})
-		for range 40 * relaxAfter {
+		for range 40 * rangesAfter {
 			l.gave(l.next(2000), 0, 0, targetBytes, time.Millisecond)
 		}
 		if got := l.next(2000); got < 1000 {
@@ -906,7 +911,7 @@ func TestMomentOfErrorsHasNoLastingEffect(t *testing.T) {
 	if got := l.callsAtOnce(); got != 1 {
 		t.Errorf("after one successful batch the next batch has %d headers", got)
 	}
-	for range 20 * relaxAfter {
+	for range 20 * batchesAfter {
 		l.gaveCalls(l.callsAtOnce())
 	}
 	if got := l.callsAtOnce(); got != HeadersAtOnce {
@@ -920,7 +925,7 @@ func TestBatchesGrowAgain(t *testing.T) {
 	n := chain.dial()
 	l := n.limits
 	l.fewerCalls(4, 1)
-	for range 30 * relaxAfter {
+	for range 30 * batchesAfter {
 		if _, err := n.Headers(t.Context(), 1, uint64(l.callsAtOnce())); err != nil {
 			t.Fatal(err)
 		}
