@@ -25,7 +25,7 @@ const (
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any,
 	read func(i int, result []byte) error) error {
 	batch := func(from, size int) (again bool, err error) {
-		err = n.inOneBatch(ctx, method, params[from:from+size],
+		err = n.request(ctx, call{method: method}, params[from:from+size],
 			func(i int, result []byte) error { return read(from+i, result) })
 		if _, put := errors.AsType[*limitedError](err); err == nil || put {
 			return false, err
@@ -107,23 +107,6 @@ func (n *Node) inTurns(
 		}
 	}
 	return nil
-}
-
-// inOneBatch makes several calls in one request.
-func (n *Node) inOneBatch(ctx context.Context, method string, params [][]any,
-	read func(i int, result []byte) error) error {
-	var results [][]byte
-	return n.attempt(ctx, call{method: method}, len(params), func(ctx context.Context) (err error) {
-		results, err = n.askAllOnce(ctx, method, params)
-		return err
-	}, func() error {
-		for i, result := range results {
-			if err := read(i, result); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // oneByOne makes the calls that are not done, each in a separate request. Of several errors it prefers that of a call

@@ -49,11 +49,7 @@ func missing(err error) bool { return errors.Is(err, ErrNoBlock) || errors.Is(er
 // finds a *limitedError and neither of these. A response that is too long is errAnswerTooLong, and a result that read
 // rejects is errUnusable.
 func (n *Node) ask(ctx context.Context, c call, read func(result []byte) error) error {
-	var result []byte
-	return n.attempt(ctx, c, 1, func(ctx context.Context) (err error) {
-		result, err = n.askOnce(ctx, c)
-		return err
-	}, func() error { return read(result) })
+	return n.request(ctx, c, [][]any{c.params}, func(_ int, result []byte) error { return read(result) })
 }
 
 // asked makes a call and returns its decoded result.
@@ -73,25 +69,24 @@ func (n *Node) exchange(ctx context.Context, c call) ([]byte, error) {
 // triesAtOnce is how many times a call is made if the endpoint limits it for a short time.
 const triesAtOnce = 3
 
-// attempt makes an exchange with a number of calls like c as soon as the endpoint accepts calls, reads the results, and
-// updates the endpoint's health from the outcome.
-func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func(context.Context) error,
-	read func() error) error {
+// request makes one call like c, or a batch of them, for each of params as soon as the endpoint accepts calls. It passes
+// the results to read, and updates the endpoint's health from the outcome.
+func (n *Node) request(ctx context.Context, c call, params [][]any, read func(i int, result []byte) error) error {
 	for try := 1; ; try++ {
-		err := n.health.admit(ctx, questions)
+		err := n.health.admit(ctx, len(params))
 		if err != nil {
 			return n.blame(ctx, c.method, err)
 		}
 		began := n.health.now()
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
-		err = n.traced(bounded, c.method, questions, exchange)
+		results, err := n.send(bounded, c, params)
 		cancel()
-		n.spent.Add(c.method, questions)
+		n.spent.Add(c.method, len(params))
 		n.pool.metrics.rpcSeconds.WithLabelValues(n.Name, c.method).Observe(n.health.now().Sub(began).Seconds())
 		// create the series at 0, so that the first error is an increase
 		n.pool.metrics.rpcErrors.WithLabelValues(n.Name, c.method)
-		if err == nil {
-			if err = read(); err != nil && !missing(err) {
+		for i := 0; err == nil && i < len(results); i++ {
+			if err = read(i, results[i]); err != nil && !missing(err) {
 				err = fmt.Errorf("%w: %w", errUnusable, err)
 			}
 		}
@@ -103,7 +98,7 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 			n.pool.metrics.limited.WithLabelValues(n.Name).Inc()
 			// A batch is not repeated unchanged: if each of its calls counts towards the limit, it may always be too
 			// long.
-			if questions == 1 && try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
+			if len(params) == 1 && try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
 				continue
 			}
 		}
@@ -111,56 +106,36 @@ func (n *Node) attempt(ctx context.Context, c call, questions int, exchange func
 	}
 }
 
-// traced makes one exchange in a span if ctx belongs to a trace.
-func (n *Node) traced(
-	ctx context.Context, method string, questions int, exchange func(context.Context) error,
-) (err error) {
-	ctx, span := telemetry.Child(ctx, telemetry.Client, method)
+// send makes one call or a batch of them, in a span if ctx belongs to a trace, and returns the results in their order.
+func (n *Node) send(ctx context.Context, c call, params [][]any) (results [][]byte, err error) {
+	ctx, span := telemetry.Child(ctx, telemetry.Client, c.method)
 	defer func() { telemetry.End(span, err) }()
 	telemetry.Text(span, telemetry.RPCSystem, "jsonrpc")
-	telemetry.Text(span, telemetry.RPCMethod, method)
+	telemetry.Text(span, telemetry.RPCMethod, c.method)
 	telemetry.Text(span, telemetry.Server, n.host)
-	telemetry.Number(span, telemetry.Questions, questions)
-	return exchange(ctx)
-}
-
-func (n *Node) askOnce(ctx context.Context, c call) ([]byte, error) {
+	telemetry.Number(span, telemetry.Questions, len(params))
 	if n.http != nil {
-		return n.http.ask(ctx, cmp.Or(c.most, maxAnswer), c.method, c.params)
+		return n.http.ask(ctx, c.method, params, cmp.Or(c.most, maxAnswer))
 	}
 	client, err := n.overSocket(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var raw json.RawMessage
-	err = client.CallContext(ctx, &raw, c.method, c.params...)
-	n.spent.Received(c.method, len(raw))
-	return raw, err
-}
-
-func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([][]byte, error) {
-	if n.http != nil {
-		return n.http.askAll(ctx, method, params)
-	}
-	client, err := n.overSocket(ctx)
-	if err != nil {
-		return nil, err
-	}
-	results := make([][]byte, len(params))
 	batch := make([]ethrpc.BatchElem, len(params))
 	for i := range params {
-		batch[i] = ethrpc.BatchElem{Method: method, Args: params[i], Result: (*json.RawMessage)(&results[i])}
+		batch[i] = ethrpc.BatchElem{Method: c.method, Args: params[i], Result: new(json.RawMessage)}
 	}
-	if err := client.BatchCallContext(ctx, batch); err != nil {
-		return nil, err
+	if len(batch) == 1 {
+		err = client.CallContext(ctx, batch[0].Result, c.method, params[0]...)
+	} else {
+		err = client.BatchCallContext(ctx, batch)
 	}
-	for i := range batch {
-		if batch[i].Error != nil {
-			return nil, batch[i].Error
-		}
-		n.spent.Received(method, len(results[i]))
+	for i := 0; err == nil && i < len(batch); i++ {
+		result := *batch[i].Result.(*json.RawMessage)
+		n.spent.Received(c.method, len(result))
+		results, err = append(results, result), batch[i].Error
 	}
-	return results, nil
+	return results, err
 }
 
 // blame adds the endpoint and the method to an error, and counts it as one of the node.

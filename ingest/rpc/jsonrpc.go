@@ -68,42 +68,39 @@ type question struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
 	Method  string          `json:"method"`
-	Params  []any           `json:"params"`
+	Params  []any           `json:"params"` // never null, which some nodes reject
 }
 
-func newQuestion(id uint64, method string, params []any) question {
-	if params == nil {
-		params = []any{}
-	}
-	return question{"2.0", strconv.AppendUint(nil, id, 10), method, params}
-}
-
-func (t *transport) ask(ctx context.Context, most int, method string, params []any) ([]byte, error) {
-	q := newQuestion(t.ids.Add(1), method, params)
-	body, err := t.post(ctx, method, q, most)
-	if err != nil {
-		return nil, err
-	}
-	e, err := openEnvelope(body)
-	if err != nil {
-		return nil, quoting(err, body)
-	}
-	result, err := e.about(q.ID)
-	return result, quoting(err, body)
-}
-
-func (t *transport) askAll(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+// ask makes one call or a batch of them, and returns the results in their order.
+func (t *transport) ask(ctx context.Context, method string, params [][]any, most int) ([][]byte, error) {
 	questions, place := make([]question, len(params)), make(map[string]int, len(params))
-	for i := range params {
-		questions[i] = newQuestion(t.ids.Add(1), method, params[i])
-		place[string(questions[i].ID)] = i
+	for i, p := range params {
+		id := strconv.AppendUint(nil, t.ids.Add(1), 10)
+		questions[i], place[string(id)] = question{"2.0", id, method, append([]any{}, p...)}, i
 	}
-	body, err := t.post(ctx, method, questions, maxAnswer)
+	if len(params) == 1 {
+		body, err := t.post(ctx, method, questions[0], most)
+		if err != nil {
+			return nil, err
+		}
+		result, err := resultOf(body, questions[0].ID)
+		return [][]byte{result}, quoting(err, body)
+	}
+	body, err := t.post(ctx, method, questions, most)
 	if err != nil {
 		return nil, err
 	}
 	results, err := resultsOf(body, place)
 	return results, quoting(err, body)
+}
+
+// resultOf finds the result in the response to a single call.
+func resultOf(body, id []byte) ([]byte, error) {
+	e, err := openEnvelope(body)
+	if err != nil {
+		return nil, err
+	}
+	return e.about(id)
 }
 
 // resultsOf finds the results in the response to a batch. place maps the id of each call to its index. The results may

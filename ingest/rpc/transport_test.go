@@ -178,7 +178,7 @@ func TestBatches(t *testing.T) {
 	}
 	results := make([][]byte, len(three))
 	batch := func(params [][]any) error {
-		return n.inOneBatch(t.Context(), "m", params, func(i int, result []byte) error { results[i] = result; return nil })
+		return n.request(t.Context(), call{method: "m"}, params, func(i int, result []byte) error { results[i] = result; return nil })
 	}
 	if err := batch(three); err != nil || fmt.Sprintf("%s", results) != `["a" "b" "c"]` {
 		t.Errorf("the batch returns %s and %v", results, err)
