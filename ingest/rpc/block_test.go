@@ -193,7 +193,9 @@ func TestGiantBlockWithoutReceipts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.health.readLogs(silent, context.DeadlineExceeded)
+				if silent {
+					n.health.suspend(&n.health.logs, callTimeout, longestSilence, context.DeadlineExceeded)
+				}
 				logs, _, err := n.OneBlock(t.Context(), h, fakeVaults, level)
 				if err != nil || len(logs) != len(both) {
 					t.Errorf("receipts %s, proof %s, silent %t: %d logs of %d, %v", name, level, silent, len(logs), len(both), err)
@@ -211,7 +213,7 @@ func TestIncompleteReceiptsOfASilentNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.health.readLogs(true, context.DeadlineExceeded)
+	n.health.suspend(&n.health.logs, callTimeout, longestSilence, context.DeadlineExceeded)
 	chain.emptyReceipts = true
 	if logs, proven, err := n.OneBlock(t.Context(), h, fakeVaults, proof.Headers); err != nil || len(logs) == 0 {
 		t.Errorf("%d logs, proven %t, %v", len(logs), proven, err)

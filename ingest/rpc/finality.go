@@ -43,15 +43,9 @@ func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil, answers(err):
-		n.health.set(func(h *health) { h.finality = rest{} })
-	default: // after a rate limit, from its end on, because other calls are due by then, too
-		n.health.set(func(h *health) {
-			from := h.now()
-			if h.limits.until.After(from) {
-				from = h.limits.until
-			}
-			h.finality.begin(from, firstQuarantine, lastQuarantine, err)
-		})
+		n.health.resume(&n.health.finality)
+	default:
+		n.health.suspend(&n.health.finality, firstQuarantine, lastQuarantine, err)
 	}
 	return h, err
 }

@@ -102,7 +102,7 @@ type facts struct {
 	sound      int       // responses since the last failure
 	limits     rest      // rate limits
 	finality   rest      // suspends only calls for the final block
-	ranges     rest      // suspends only its share of a backfill
+	ranges     rest      // suspends only its share of a backfill: the history may be all that it lacks, or returns wrong
 	logs       rest      // suspends only eth_getLogs for single blocks, whose receipts are read instead
 	fault      time.Time // when the last fault occurred
 	lastError  string
@@ -239,7 +239,7 @@ func (h *health) fail(began, now time.Time, err error) {
 
 func (h *health) slow(began, now time.Time, pause time.Duration, err error) error {
 	h.lastError = err.Error()
-	before := h.limits.until
+	until := h.limits.until
 	if h.limits.faults == 0 || began.After(h.fault) {
 		h.limits.begin(now, firstLimitPause, lastLimitPause, err)
 		h.fault = now
@@ -247,41 +247,32 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 	if pause > 0 {
 		h.limits.until = now.Add(max(firstLimitPause, min(pause, longestPause)))
 	}
-	if h.limits.until.Before(before) {
-		h.limits.until = before
-	}
+	h.limits.until = later(h.limits.until, until)
 	if h.limits.until.Sub(now) > shortPause {
 		h.unsteady = now
 	}
 	return &limitedError{h.limits.until, h.lastError, true}
 }
 
-// readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed. What it
-// lacks, or returns wrong, may be only the history.
-func (h *health) readRange(ctx context.Context, some bool, err error) {
+// suspend begins a pause of calls that rest by themselves. A fault during it does not prolong it, because another of
+// these calls failed at the same time. During a rate limit it begins at its end: other calls are due by then, too.
+func (h *health) suspend(calls *rest, first, last time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if some {
-		h.ranges = rest{}
-	}
-	if now := h.now(); err != nil && ctx.Err() == nil && !h.ranges.until.After(now) {
-		// otherwise another job failed with it
-		h.ranges.begin(now, firstQuarantine, lastQuarantine, err)
+	if now := h.now(); !calls.until.After(now) {
+		calls.begin(later(now, h.limits.until), first, last, err)
 	}
 }
 
-// readLogs notes the outcome of a call for the logs of a block: whether the endpoint was silent. As a timeout takes 30
-// s, the first pause is as long: then half of the time is left for other calls, and more later.
-func (h *health) readLogs(silent bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch now := h.now(); {
-	case err == nil:
-		h.logs = rest{}
-	case silent && !h.logs.until.After(now): // otherwise another call timed out at the same time
-		h.logs.begin(now, callTimeout, longestSilence, err)
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
+	return b
 }
+
+// resume ends the pause of such calls.
+func (h *health) resume(calls *rest) { h.set(func(*health) { *calls = rest{} }) }
 
 // silent reports whether eth_getLogs rests after a timeout.
 func (h *health) silent() bool { return h.look().logs.until.After(h.now()) }
@@ -322,7 +313,12 @@ func limitOf(err error) (time.Duration, bool) {
 }
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.
-func (f *facts) state(now time.Time) (state, time.Time) {
+func (h *health) state() (state, time.Time) {
+	f := h.look()
+	return f.stateAt(h.now())
+}
+
+func (f *facts) stateAt(now time.Time) (state, time.Time) {
 	switch {
 	case f.wrong != "":
 		return wrong, time.Time{}
@@ -345,8 +341,7 @@ var stateNames = [...]string{
 
 // is reports whether the endpoint is in a state.
 func (h *health) is(want state) bool {
-	f := h.look()
-	s, _ := f.state(h.now())
+	s, _ := h.state()
 	return s == want
 }
 
@@ -377,7 +372,7 @@ func (h *health) sawHead(head, best *Header) {
 // status returns the health for the status page.
 func (h *health) status(name string) registry.EndpointStatus {
 	f, now := h.look(), h.now()
-	s, _ := f.state(now)
+	s, _ := f.stateAt(now)
 	st := registry.EndpointStatus{Name: name, State: stateNames[s], Subscribed: f.subscribed, LastError: f.lastError}
 	switch s {
 	case wrong:

@@ -46,17 +46,21 @@ func (n *Node) logsOfRange(
 }
 
 // logsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
-// or, if there are none, from all. It notes whether the node is silent.
+// or, if there are none, from all. If the node does not respond, this call rests. As a timeout takes 30 s, the first
+// pause is as long: then half of the time is left for other calls, and more later.
 func (n *Node) logsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	filter := map[string]any{"blockHash": h.Hash}
 	if len(addresses) > 0 {
 		filter["address"] = addresses
 	}
 	a, err := n.logs(ctx, maxAnswer, filter)
-	n.health.readLogs(refusalOf(ctx, err).kind == unanswered, err)
 	if err != nil {
+		if refusalOf(ctx, err).kind == unanswered {
+			n.health.suspend(&n.health.logs, callTimeout, longestSilence, err)
+		}
 		return nil, err
 	}
+	n.health.resume(&n.health.logs)
 	return n.ofBlock(a, h, addresses)
 }
 

@@ -97,7 +97,13 @@ func (p *Pipeline) start(n *Node, j *job) {
 		j.err = p.reader.run(ctx, j.node, j)
 		telemetry.Number(span, telemetry.BlockNumber, j.at-1)
 		telemetry.End(span, j.err)
-		j.node.health.readRange(p.ctx, len(j.parts) > j.had, j.err)
+		h := j.node.health
+		if len(j.parts) > j.had {
+			h.resume(&h.ranges)
+		}
+		if j.err != nil && p.ctx.Err() == nil {
+			h.suspend(&h.ranges, firstQuarantine, lastQuarantine, j.err)
+		}
 		for _, part := range j.parts[j.had:] {
 			part.parent = telemetry.Parent(ctx)
 		}

@@ -122,7 +122,7 @@ func (p *Pool) ranked(except *Node) []*Node {
 			continue
 		}
 		f := n.health.look()
-		state, until := f.state(now)
+		state, until := f.stateAt(now)
 		c := candidate{n, state, time.Time{}}
 		switch {
 		case state == limited:
@@ -199,8 +199,7 @@ func (p *Pool) Current(ctx context.Context) (*Node, error) {
 func (p *Pool) unlimited(ctx context.Context) (*Node, error) {
 	for waited := false; ; waited = true {
 		n := p.ranked(nil)[0]
-		f := n.health.look()
-		s, until := f.state(n.health.now())
+		s, until := n.health.state()
 		if s != limited {
 			return n, nil
 		}
@@ -276,12 +275,10 @@ func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
 // Others returns all endpoints except n that are up and do not serve another chain, the best first, each with the error
 // of the check of its chain if that is not known. Without an error it is usable.
 func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
-	now := p.clock.now()
 	return func(yield func(*Node, error) bool) {
 		for _, o := range p.ranked(n) {
-			f := o.health.look()
-			s, until := f.state(now)
-			if s != wrong && !(s == failed && until.After(now)) && !yield(o, p.Identified(ctx, o)) {
+			s, until := o.health.state()
+			if s != wrong && !(s == failed && until.After(p.clock.now())) && !yield(o, p.Identified(ctx, o)) {
 				return
 			}
 		}
