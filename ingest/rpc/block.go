@@ -28,21 +28,6 @@ func (e *UnprovenError) Error() string {
 		e.why)
 }
 
-// foreign returns an error for a log that the header's bloom does not contain.
-func (n *Node) foreign(h *Header, l *event.Log) error {
-	switch {
-	case h.NoBloom:
-		return n.HasBloom(h)
-	case proof.Holds(&h.Bloom, l):
-		return nil
-	case h.Bloom == (types.Bloom{}):
-		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: if the "+
-			"chain does not fill it, set chain.proof to none", h.Number, n.Name)
-	}
-	return fmt.Errorf("%s returned a log of 0x%x in block %d (log %d) that the block's logsBloom does not contain", n.Name,
-		l.Address, h.Number, l.LogIndex)
-}
-
 // HasBloom returns an error for a header without a bloom. Call it before logs are proven by the header.
 func (n *Node) HasBloom(h *Header) error {
 	if !h.NoBloom {
@@ -55,8 +40,16 @@ func (n *Node) HasBloom(h *Header) error {
 // Native returns logs if the header's bloom contains each of them, and an error otherwise.
 func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
 	for _, l := range logs {
-		if err := n.foreign(h, l); err != nil {
-			return nil, err
+		switch {
+		case h.NoBloom:
+			return nil, n.HasBloom(h)
+		case proof.Holds(&h.Bloom, l):
+		case h.Bloom == (types.Bloom{}):
+			return nil, fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: if the "+
+				"chain does not fill it, set chain.proof to none", h.Number, n.Name)
+		default:
+			return nil, fmt.Errorf("%s returned a log of 0x%x in block %d (log %d) that the block's logsBloom does not contain",
+				n.Name, l.Address, h.Number, l.LogIndex)
 		}
 	}
 	return logs, nil
