@@ -66,7 +66,7 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	if deep != "" {
 		// The endpoint may serve another chain by now, which no failed call shows: that is no reorganisation.
-		if err := f.nodes.IdentifiedNow(ctx, n); err != nil {
+		if err := f.nodes.Identify(ctx, n); err != nil {
 			return err
 		}
 		return f.writer.Commit(ctx, &writer.Change{Frozen: deep})

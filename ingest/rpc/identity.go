@@ -56,10 +56,7 @@ const checkWithin = 3 * time.Second
 // checkAll reads once from all endpoints which chain they serve, and fails if one of them serves the wrong one. An
 // endpoint that does not respond soon after the others is judged when it does.
 func (p *Pool) checkAll(ctx context.Context) error {
-	p.mu.Lock()
-	checked := p.checked
-	p.mu.Unlock()
-	if checked {
+	if p.checked.Load() {
 		return nil
 	}
 	ids, errs := make([]identity, len(p.all)), make([]error, len(p.all))
@@ -80,11 +77,9 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	var faults, wrong []error
 	for i, n := range p.all {
 		err := p.judge(n, ids[i], errs[i])
-		var mistake *contracts.OtherChainError
-		switch {
-		case errors.As(err, &mistake):
+		if _, is := errors.AsType[*contracts.OtherChainError](err); is {
 			wrong = append(wrong, err)
-		case err != nil:
+		} else if err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -96,9 +91,7 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	case len(faults) == len(p.all):
 		return noneAnswers(faults)
 	}
-	p.mu.Lock()
-	p.checked = true
-	p.mu.Unlock()
+	p.checked.Store(true)
 	return nil
 }
 
@@ -129,7 +122,7 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 			h.identified = h.now()
 		}
 	})
-	if wrong != "" && before == "" && p.checked {
+	if wrong != "" && before == "" && p.checked.Load() {
 		p.log.Error("endpoint serves another chain, no longer using it", "endpoint", n.Name, "error", wrong)
 	}
 	if wrong != "" {
@@ -138,26 +131,20 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 	return nil
 }
 
-// identify reads from an endpoint which chain it serves.
-func (p *Pool) identify(ctx context.Context, n *Node) error {
-	id, err := n.identity(ctx)
-	return p.judge(n, id, err)
-}
-
-// Identified verifies the chain of an endpoint if it is not known, as after a failure.
-func (p *Pool) Identified(ctx context.Context, n *Node) error {
+// identified verifies the chain of an endpoint if it is not known, as after a failure.
+func (p *Pool) identified(ctx context.Context, n *Node) error {
 	if !n.health.look().identified.IsZero() {
 		return nil
 	}
-	return p.IdentifiedNow(ctx, n)
+	return p.Identify(ctx, n)
 }
 
-// IdentifiedNow verifies the chain of an endpoint. If every endpoint serves another chain, it returns a RefusedError,
-// since waiting would not help.
-func (p *Pool) IdentifiedNow(ctx context.Context, n *Node) error {
-	err := p.identify(ctx, n)
-	var mistake *contracts.OtherChainError
-	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return !n.health.is(wrong) }) {
+// Identify verifies the chain of an endpoint. If every endpoint serves another chain, it returns a RefusedError, since
+// waiting would not help.
+func (p *Pool) Identify(ctx context.Context, n *Node) error {
+	id, err := n.identity(ctx)
+	err = p.judge(n, id, err)
+	if mistake, is := errors.AsType[*contracts.OtherChainError](err); is && p.Serving() == 0 {
 		return Refuse("no endpoint of chain.rpc is left that serves the chain: %w", mistake)
 	}
 	return err

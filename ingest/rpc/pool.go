@@ -48,11 +48,11 @@ type Pool struct {
 	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use, since
 	// it has its number.
 	announced, seen atomic.Pointer[sighting]
-	rested          time.Time // when Rest last returned; only its caller uses it
+	rested          time.Time   // when Rest last returned; only its caller uses it
+	checked         atomic.Bool // all endpoints, at the start
 
 	mu      sync.Mutex
-	inUse   *Node // as Current returned it last
-	checked bool
+	inUse   *Node        // as Current returned it last
 	genesis *common.Hash // of the first endpoint that responded
 	// sealedFrom is the lowest accepted block above the genesis with a sealed header; 0 for none.
 	sealedFrom uint64
@@ -168,7 +168,7 @@ func (p *Pool) firstThat(ctx context.Context, works func(*Node) error) (*Node, e
 	var faults []error
 	for _, n := range p.ranked(nil) {
 		p.use(n)
-		err := p.Identified(ctx, n)
+		err := p.identified(ctx, n)
 		if err == nil {
 			err = works(n)
 		}
@@ -192,7 +192,7 @@ func (p *Pool) Current(ctx context.Context) (*Node, error) {
 		return nil, err
 	}
 	p.use(n)
-	return n, p.Identified(ctx, n)
+	return n, p.identified(ctx, n)
 }
 
 // unlimited returns the endpoint that should be in use. It waits while every endpoint that is up is rate-limited.
@@ -278,7 +278,7 @@ func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		for _, o := range p.ranked(n) {
 			s, until := o.health.state()
-			if s != wrong && !(s == failed && until.After(p.clock.now())) && !yield(o, p.Identified(ctx, o)) {
+			if s != wrong && !(s == failed && until.After(p.clock.now())) && !yield(o, p.identified(ctx, o)) {
 				return
 			}
 		}
@@ -400,7 +400,7 @@ func (p *Pool) known(n *Node) bool {
 // look reads the chain of an endpoint if this is due, and its head.
 func (p *Pool) look(ctx context.Context, n *Node) error {
 	if !p.known(n) {
-		if err := p.identify(ctx, n); err != nil {
+		if err := p.Identify(ctx, n); err != nil {
 			return err
 		}
 	}
