@@ -188,60 +188,45 @@ type repeated struct {
 	text, value []byte
 }
 
-// member is a member of a log.
-type member struct {
-	name string
-	// placed: null is the same as no value, as in a log that is in no block.
-	placed bool
-	read   func(d *decoder, l *event.Log, value []byte) error
-}
-
-// logMembers are the members of a log. Those after the first needed may be missing: the header of the block has the
-// time, and the transaction index affects no decision.
-var logMembers = [...]member{
-	{"address", false, func(d *decoder, l *event.Log, v []byte) (err error) {
-		l.Address, err = d.again(&d.address, v, common.AddressLength)
-		return err
-	}},
-	{"topics", false, func(d *decoder, l *event.Log, v []byte) (err error) { l.Topics, err = d.topicList(v); return err }},
-	{"data", false, func(d *decoder, l *event.Log, v []byte) error { return d.data(l, v) }},
-	{"blockNumber", true, func(_ *decoder, l *event.Log, v []byte) (err error) {
-		l.BlockNumber,
-			err = quantity(v)
-		return err
-	}},
-	{"blockHash", true, func(d *decoder, l *event.Log, v []byte) (err error) {
-		l.BlockHash, err = d.again(&d.blockHash, v, common.HashLength)
-		return err
-	}},
-	{"transactionHash", true, func(d *decoder, l *event.Log, v []byte) (err error) {
-		l.TxHash, err = d.again(&d.txHash, v, common.HashLength)
-		return err
-	}},
-	{"logIndex", true, func(_ *decoder, l *event.Log, v []byte) (err error) { l.LogIndex, err = index(v); return err }},
-	{"transactionIndex", true,
-		func(_ *decoder, l *event.Log, v []byte) (err error) { l.TxIndex, err = index(v); return err }},
-	{"blockTimestamp", true, func(_ *decoder, l *event.Log, v []byte) error { l.BlockTime = timeOf(v); return nil }},
-	{"removed", true, func(_ *decoder, _ *event.Log, v []byte) error { return flag(v) }},
-}
-
-// needed is the number of members that a log must have.
-const needed = 7
+// logMembers are the members of a log that are read. The needed ones come first: the others may be missing, because the
+// header of the block has the time, and the transaction index affects no decision.
+var logMembers = [...]string{"address", "topics", "data", "blockNumber", "blockHash", "transactionHash", "logIndex",
+	"transactionIndex", "blockTimestamp", "removed"}
 
 // Positions of members.
 const (
-	atNumber    = 3
+	atNumber    = 3 // from this one on, null is the same as no value, as in a log that is in no block
 	atBlockHash = 4
+	needed      = 7
 	atRemoved   = 9
 )
 
-var memberByName = func() map[string]int {
-	byName := make(map[string]int, len(logMembers))
-	for i, m := range logMembers {
-		byName[m.name] = i
+// member reads a member of a log.
+func (d *decoder) member(l *event.Log, name string, value []byte) (err error) {
+	switch name {
+	case "address":
+		l.Address, err = d.again(&d.address, value, common.AddressLength)
+	case "topics":
+		l.Topics, err = d.topicList(value)
+	case "data":
+		err = d.data(l, value)
+	case "blockNumber":
+		l.BlockNumber, err = quantity(value)
+	case "blockHash":
+		l.BlockHash, err = d.again(&d.blockHash, value, common.HashLength)
+	case "transactionHash":
+		l.TxHash, err = d.again(&d.txHash, value, common.HashLength)
+	case "logIndex":
+		l.LogIndex, err = index(value)
+	case "transactionIndex":
+		l.TxIndex, err = index(value)
+	case "blockTimestamp":
+		l.BlockTime = timeOf(value)
+	case "removed":
+		err = flag(value)
 	}
-	return byName
-}()
+	return err
+}
 
 // logState is where a log is, according to the node.
 type logState int
@@ -256,8 +241,8 @@ const (
 func (d *decoder) log(text *jx.Decoder) (*event.Log, logState, error) {
 	var values [len(logMembers)][]byte
 	err := members(text, "a log", func(name, value []byte) error {
-		i, known := memberByName[string(name)]
-		if !known {
+		i := slices.Index(logMembers[:], string(name))
+		if i < 0 {
 			return nil
 		}
 		if values[i] != nil && !bytes.Equal(values[i], value) {
@@ -275,13 +260,12 @@ func (d *decoder) log(text *jx.Decoder) (*event.Log, logState, error) {
 	l := &d.logs[0]
 	d.logs = d.logs[1:]
 	l.BlockTime = noTime
-	for i := range logMembers {
-		m, value := &logMembers[i], values[i]
-		if value == nil || m.placed && none(value) {
+	for i, value := range values {
+		if value == nil || i >= atNumber && none(value) {
 			continue
 		}
-		if err := m.read(d, l, value); err != nil {
-			return nil, mined, fmt.Errorf("%s: %w", m.name, err)
+		if err := d.member(l, logMembers[i], value); err != nil {
+			return nil, mined, fmt.Errorf("%s: %w", logMembers[i], err)
 		}
 	}
 	switch {
@@ -290,12 +274,12 @@ func (d *decoder) log(text *jx.Decoder) (*event.Log, logState, error) {
 	case bytes.Equal(values[atNumber], null) && bytes.Equal(values[atBlockHash], null):
 		return l, pending, nil
 	}
-	for i := range needed {
-		switch m := &logMembers[i]; {
-		case values[i] == nil:
-			return nil, mined, fmt.Errorf("it has no %s", m.name)
-		case m.placed && none(values[i]):
-			return nil, mined, fmt.Errorf("%s: it is null", m.name)
+	for i, value := range values[:needed] {
+		switch {
+		case value == nil:
+			return nil, mined, fmt.Errorf("it has no %s", logMembers[i])
+		case i >= atNumber && none(value):
+			return nil, mined, fmt.Errorf("%s: it is null", logMembers[i])
 		}
 	}
 	return l, mined, nil
