@@ -88,7 +88,7 @@ func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
 // health is what the responses of one endpoint show about it, and the rate at which it is called.
 type health struct {
 	clock
-	limit *rate.Limiter // nil for no limit
+	limit *rate.Limiter
 
 	mu sync.Mutex
 	facts
@@ -134,7 +134,7 @@ func (h *health) set(change func(*health)) {
 }
 
 func newHealth(e Endpoint, c clock) *health {
-	h := &health{clock: c}
+	h := &health{clock: c, limit: rate.NewLimiter(rate.Inf, math.MaxInt)}
 	if e.RequestsPerSecond > 0 {
 		burst := max(1, int(math.Ceil(e.RequestsPerSecond)))
 		h.limit = rate.NewLimiter(rate.Limit(e.RequestsPerSecond), cmp.Or(e.Burst, burst))
@@ -154,12 +154,7 @@ func (e *limitedError) Error() string {
 }
 
 // atOnce returns how many calls may be made at once.
-func (h *health) atOnce() int {
-	if h.limit == nil {
-		return math.MaxInt
-	}
-	return h.limit.Burst()
-}
+func (h *health) atOnce() int { return h.limit.Burst() }
 
 // admit waits until the endpoint may get this number of calls.
 func (h *health) admit(ctx context.Context, questions int) error {
@@ -171,8 +166,8 @@ func (h *health) admit(ctx context.Context, questions int) error {
 			return err
 		}
 	}
-	for h.limit != nil && questions > 0 {
-		some := min(questions, h.limit.Burst())
+	for questions > 0 {
+		some := min(questions, h.atOnce())
 		now := h.now()
 		if pause := h.limit.ReserveN(now, some).DelayFrom(now); pause > 0 {
 			if err := h.sleep(ctx, pause); err != nil {
