@@ -12,9 +12,15 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// logs reads the logs that match a filter, in a response of at most most bytes. It reads them twice if the first
-// response is null: some nodes write an empty list so, and others return it when they fail for a moment.
-func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answer, error) {
+// logs reads the logs that match a filter, from the given addresses or, if there are none, from all, in a response of
+// at most most bytes. It reads them twice if the first response is null: some nodes write an empty list so, and others
+// return it when they fail for a moment.
+func (n *Node) logs(
+	ctx context.Context, most int, filter map[string]any, addresses []common.Address,
+) (*answer, error) {
+	if len(addresses) > 0 {
+		filter["address"] = addresses
+	}
 	c := call{method: "eth_getLogs", params: []any{filter}, most: most}
 	a, err := asked(ctx, n, c, decodeLogs)
 	if err == nil && a.null {
@@ -23,16 +29,12 @@ func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answ
 	return a, err
 }
 
-// logsOfRange reads the logs of blocks from to to, from the given addresses or, if there are none, from all, in a
-// response of at most most bytes.
+// logsOfRange reads the logs of blocks from to to like logs.
 func (n *Node) logsOfRange(
 	ctx context.Context, most int, from, to uint64, addresses []common.Address,
 ) (*answer, error) {
 	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)}
-	if len(addresses) > 0 {
-		filter["address"] = addresses
-	}
-	a, err := n.logs(ctx, most, filter)
+	a, err := n.logs(ctx, most, filter, addresses)
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +47,11 @@ func (n *Node) logsOfRange(
 	return a, n.plausible(a.logs, addresses)
 }
 
-// logsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
-// or, if there are none, from all. If the node does not respond, this call rests. As a timeout takes 30 s, the first
-// pause is as long: then half of the time is left for other calls, and more later.
+// logsByHash reads the logs of one block like logs, by its hash, so that they cannot be another block's. If the node
+// does not respond, this call rests. As a timeout takes 30 s, the first pause is as long: then half of the time is left
+// for other calls, and more later.
 func (n *Node) logsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
-	filter := map[string]any{"blockHash": h.Hash}
-	if len(addresses) > 0 {
-		filter["address"] = addresses
-	}
-	a, err := n.logs(ctx, maxAnswer, filter)
+	a, err := n.logs(ctx, maxAnswer, map[string]any{"blockHash": h.Hash}, addresses)
 	if err != nil {
 		if refusalOf(ctx, err).kind == unanswered {
 			n.health.suspend(&n.health.logs, callTimeout, longestSilence, err)
