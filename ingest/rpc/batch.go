@@ -24,18 +24,18 @@ const (
 // was too much is halved and repeated.
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any,
 	read func(i int, result []byte) error) error {
-	batch := func(from, size int) (again bool, err error) {
-		err = n.request(ctx, call{method: method}, params[from:from+size],
+	some := func(from, size, most int) error {
+		return n.request(ctx, call{method: method, most: most}, params[from:from+size],
 			func(i int, result []byte) error { return read(from+i, result) })
+	}
+	batch := func(from, size int) (again bool, err error) {
+		err = some(from, size, maxAnswer)
 		if _, put := errors.AsType[*limitedError](err); err == nil || put {
 			return false, err
 		}
 		return n.shorten(ctx, call{method: method, params: params[from]}, size, err), err
 	}
-	return n.inTurns(ctx, len(params), longestPause, batch, func(i int) error {
-		return n.ask(ctx, call{method: method, params: params[i], most: maxHeader},
-			func(result []byte) error { return read(i, result) })
-	})
+	return n.inTurns(ctx, len(params), longestPause, batch, func(i int) error { return some(i, 1, maxHeader) })
 }
 
 // inTurns makes so many calls: batches by batch, which reports whether to repeat a failed one, and single calls by one.

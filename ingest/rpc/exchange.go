@@ -44,17 +44,12 @@ var (
 // missing reports whether a node responded that it does not have what was requested.
 func missing(err error) bool { return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNoReceipts) }
 
-// ask makes a call and passes the bytes of the result to read: one JSON value, whose content was not checked. If the
-// node returns an error, errors.As finds an *rpcError; for an HTTP error it finds an *httpError; for a rate limit it
-// finds a *limitedError and neither of these. A response that is too long is errAnswerTooLong, and a result that read
-// rejects is errUnusable.
-func (n *Node) ask(ctx context.Context, c call, read func(result []byte) error) error {
-	return n.request(ctx, c, [][]any{c.params}, func(_ int, result []byte) error { return read(result) })
-}
-
-// asked makes a call and returns its decoded result.
+// asked makes a call and returns its result as decode reads it from the bytes: one JSON value, whose content was not
+// checked. If the node returns an error, errors.As finds an *rpcError; for an HTTP error it finds an *httpError; for a
+// rate limit it finds a *limitedError and neither of these. A response that is too long is errAnswerTooLong, and a
+// result that decode rejects is errUnusable.
 func asked[T any](ctx context.Context, n *Node, c call, decode func([]byte) (T, error)) (result T, err error) {
-	err = n.ask(ctx, c, func(raw []byte) (err error) {
+	err = n.request(ctx, c, [][]any{c.params}, func(_ int, raw []byte) (err error) {
 		result, err = decode(raw)
 		return err
 	})
@@ -69,8 +64,8 @@ func (n *Node) exchange(ctx context.Context, c call) ([]byte, error) {
 // triesAtOnce is how many times a call is made if the endpoint limits it for a short time.
 const triesAtOnce = 3
 
-// request makes one call like c, or a batch of them, for each of params as soon as the endpoint accepts calls. It passes
-// the results to read, and updates the endpoint's health from the outcome.
+// request makes one call like c, or a batch of them, with each of params as soon as the endpoint accepts calls. It
+// passes the results to read, and updates the endpoint's health from the outcome.
 func (n *Node) request(ctx context.Context, c call, params [][]any, read func(i int, result []byte) error) error {
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, len(params))
