@@ -74,11 +74,7 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 			return nil, fmt.Errorf("block %d at %s: %w", final.Number, n.Name, ErrHeadMoved)
 		}
 		if head.Number < final.Number { // two backends, one of which is behind; maybe the other one names its head
-			n.health.set(func(h *health) {
-				if until := now.Add(namedAboveHolds); until.After(h.finalDoubted) {
-					h.finalDoubted = until
-				}
-			})
+			n.health.set(func(h *health) { h.finalDoubted = later(h.finalDoubted, now.Add(namedAboveHolds)) })
 			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number,
 				head.Number, n.Name)
 		}
@@ -140,7 +136,7 @@ func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error)
 // NamesNone reports whether an error of Finality.At means that the endpoint names no final block, rather than that it
 // failed.
 func NamesNone(err error) bool {
-	return errors.Is(err, ErrNamesHead) || errors.Is(err, ErrHeadMoved) || NamesNoFinal(err)
+	return errors.Is(err, ErrHeadMoved) || NamesNoFinal(err)
 }
 
 // NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which

@@ -45,7 +45,7 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 		}
 	}
 	n.health.sawHead(head, best)
-	if seen := p.seen.Load(); n == p.current() && (seen == nil || seen.number != head.Number) {
+	if seen := p.seen.Load(); n == p.inUse.Load() && (seen == nil || seen.number != head.Number) {
 		p.seen.Store(&sighting{head.Number, p.clock.now()})
 	}
 	return nil

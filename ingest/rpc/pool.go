@@ -48,11 +48,11 @@ type Pool struct {
 	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use, since
 	// it has its number.
 	announced, seen atomic.Pointer[sighting]
-	rested          time.Time   // when Rest last returned; only its caller uses it
-	checked         atomic.Bool // all endpoints, at the start
+	rested          time.Time            // when Rest last returned; only its caller uses it
+	checked         atomic.Bool          // the chains of all endpoints were checked
+	inUse           atomic.Pointer[Node] // as Current returned it last
 
 	mu      sync.Mutex
-	inUse   *Node        // as Current returned it last
 	genesis *common.Hash // of the first endpoint that responded
 	// sealedFrom is the lowest accepted block above the genesis with a sealed header; 0 for none.
 	sealedFrom uint64
@@ -78,7 +78,7 @@ func NewPool(chainID uint64, endpoints []Endpoint, agreement int, prices map[str
 		p.metrics.limited.WithLabelValues(names[i]) // create the series at 0
 		p.all = append(p.all, p.newNode(e, names[i]))
 	}
-	p.inUse = p.ranked(nil)[0]
+	p.inUse.Store(p.ranked(nil)[0])
 	reg.MustRegister(p)
 	return p
 }
@@ -215,25 +215,15 @@ func (p *Pool) unlimited(ctx context.Context) (*Node, error) {
 
 // use makes an endpoint the one in use.
 func (p *Pool) use(n *Node) {
-	p.mu.Lock()
-	before := p.inUse
-	p.inUse = n
-	p.mu.Unlock()
-	if n != before {
+	if before := p.inUse.Swap(n); n != before {
 		p.log.Info("another endpoint is in use now", "endpoint", n.Name, "before", before.Name)
 	}
-}
-
-func (p *Pool) current() *Node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.inUse
 }
 
 // Next notes that the endpoint in use did not return what was needed, which may not show in its state. So another
 // usable one comes first for a while.
 func (p *Pool) Next() {
-	p.current().health.set(func(h *health) { h.unsteady = h.now() })
+	p.inUse.Load().health.set(func(h *health) { h.unsteady = h.now() })
 }
 
 // Genesis returns the genesis hash of the chain. Call it after Current or First has returned an endpoint.
@@ -364,7 +354,7 @@ func (p *Pool) tendOne(ctx context.Context, n *Node) {
 		if p.clock.sleep(ctx, max(pause, n.health.rests())) != nil {
 			return
 		}
-		if n.health.rests() > 0 || n == p.current() && p.known(n) {
+		if n.health.rests() > 0 || n == p.inUse.Load() && p.known(n) {
 			continue
 		}
 		// Errors show in the endpoint's health, and are reported there.
@@ -422,7 +412,7 @@ func (p *Pool) Calls() []registry.MethodCalls {
 
 // Status returns the health of every endpoint.
 func (p *Pool) Status() []registry.EndpointStatus {
-	inUse := p.current()
+	inUse := p.inUse.Load()
 	all := make([]registry.EndpointStatus, len(p.all))
 	for i, n := range p.all {
 		all[i] = n.health.status(n.Name)
