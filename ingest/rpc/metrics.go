@@ -48,7 +48,6 @@ var (
 
 	endpointState     = endpointGauge("state", "1 for the state that the endpoint is in.", "state")
 	endpointInUse     = endpointGauge("in_use", "1 for the endpoint in use for the head.")
-	endpointLatency   = endpointGauge("latency_seconds", "Moving average of the response time.")
 	endpointHead      = endpointGauge("head_block", "Newest block that the endpoint returned.")
 	endpointSubscribe = endpointGauge("subscribed", "1 while the endpoint announces new blocks over a WebSocket.")
 )
@@ -64,7 +63,7 @@ func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (p *Pool) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe,
+		rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointHead, endpointSubscribe,
 	} {
 		to <- d
 	}
@@ -90,9 +89,6 @@ func (p *Pool) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(endpointInUse, toFloat(e.InUse))
 		gauge(endpointSubscribe, toFloat(e.Subscribed))
-		if e.LatencyMs != nil {
-			gauge(endpointLatency, *e.LatencyMs/1000)
-		}
 		if e.HeadBlock > 0 {
 			gauge(endpointHead, float64(e.HeadBlock))
 		}
