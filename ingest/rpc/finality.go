@@ -50,15 +50,8 @@ func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	return h, err
 }
 
-// finalBelow returns the block that the node names as final if it is below tip, its recent head. With instant, for
-// chains whose blocks are final at once, tip itself may be final too.
-//
-// The errors ErrNamesHead and ErrHeadMoved, and those for which NamesNoFinal is true, mean that the node names no such
-// block.
-func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Header, error) {
-	if instant {
-		return n.finalUpTo(ctx, tip)
-	}
+// finalBelow returns the block that the node names as final if it is below tip, its recent head.
+func (n *Node) finalBelow(ctx context.Context, tip *Header) (*Header, error) {
 	now, f := n.health.now(), n.health.look()
 	final, err := n.finalized(ctx)
 	if err != nil {
@@ -124,8 +117,11 @@ func (f Finality) Below(number uint64) uint64 { return number - min(number, f.De
 // At returns the block that is final at one endpoint whose head is tip. NamesNone recognises the error of an endpoint
 // that names none.
 func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error) {
-	if f.Depth == 0 {
-		return n.finalBelow(ctx, tip, f.Instant)
+	switch {
+	case f.Depth == 0 && f.Instant:
+		return n.finalUpTo(ctx, tip)
+	case f.Depth == 0:
+		return n.finalBelow(ctx, tip)
 	}
 	if err := n.provesHead(ctx, tip, tip.Number); err != nil && tip.Number > 0 {
 		return nil, err
@@ -135,9 +131,7 @@ func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error)
 
 // NamesNone reports whether an error of Finality.At means that the endpoint names no final block, rather than that it
 // failed.
-func NamesNone(err error) bool {
-	return errors.Is(err, ErrHeadMoved) || NamesNoFinal(err)
-}
+func NamesNone(err error) bool { return errors.Is(err, ErrHeadMoved) || NamesNoFinal(err) }
 
 // NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which
 // it says with null or one of several messages. It is false if the node merely failed.

@@ -829,7 +829,7 @@ func TestFinalityFails(t *testing.T) {
 			asks := func(want bool, when string) {
 				t.Helper()
 				before := b.askedForFinal()
-				if _, err := n.finalBelow(t.Context(), tip, false); err == nil {
+				if _, err := n.finalBelow(t.Context(), tip); err == nil {
 					t.Error("the endpoint names a final block")
 				}
 				if got := b.askedForFinal() > before; got != want {
@@ -849,7 +849,7 @@ func TestFinalityFails(t *testing.T) {
 				f.pass(time.Millisecond)
 			}
 			b.set(func(b *bareNode) { b.final = nil })
-			if _, err := n.finalBelow(t.Context(), tip, false); !NamesNoFinal(err) || n.health.finality != (rest{}) {
+			if _, err := n.finalBelow(t.Context(), tip); !NamesNoFinal(err) || n.health.finality != (rest{}) {
 				t.Errorf("a response returns %v and leaves %+v", err, n.health.finality)
 			}
 		})
@@ -908,7 +908,7 @@ func TestHeadAndThenHigherBlockAsFinal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.all[0].finalBelow(t.Context(), tip, false); (err == nil) != c.trusted || err != nil &&
+		if _, err := p.all[0].finalBelow(t.Context(), tip); (err == nil) != c.trusted || err != nil &&
 			!errors.Is(err, ErrNamesHead) {
 			t.Errorf("after %s: %v", c.after, err)
 		}
