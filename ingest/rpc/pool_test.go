@@ -441,6 +441,25 @@ func TestSpareEndpoint(t *testing.T) {
 	inUse(2, "when it was without a fault for a minute, and the first one was not")
 }
 
+// An endpoint that fails while another one is called is not called after it.
+func TestOtherThatFailsMeanwhile(t *testing.T) {
+	a, b, c := newBareNode(t), newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, a, b, c)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.set(func(c *bareNode) { c.fault = hangUp })
+	var others []*Node
+	for o := range p.Others(t.Context(), p.all[0]) {
+		if others = append(others, o); o == p.all[1] {
+			_, _ = p.all[2].Latest(t.Context())
+		}
+	}
+	if len(others) != 1 || others[0] != p.all[1] {
+		t.Errorf("the others are %v", others)
+	}
+}
+
 // When all endpoints are down, each is tried in turn, and the error does not end the program.
 func TestAllEndpointsDown(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
