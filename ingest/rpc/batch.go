@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"sync"
 	"time"
 )
@@ -51,7 +50,7 @@ func (n *Node) inTurns(
 	var waited, long time.Duration // since the last response without an error; in long pauses
 	singles := min(singlesAtOnce, n.health.atOnce())
 	done := make([]bool, calls)
-	left := calls // when the endpoint failed last
+	before := 0 // calls that were done when the endpoint failed last
 	for at := 0; at < calls; {
 		if done[at] {
 			at++
@@ -66,44 +65,42 @@ func (n *Node) inTurns(
 		} else {
 			err = oneByOne(done[at:min(calls, at+singles)], func(i int) error { return one(at + i) })
 		}
-		var put *limitedError
 		switch {
 		case err == nil:
 			if waited = 0; batch != nil {
 				n.limits.gaveCalls(size)
 			}
 			at += size
-		case errors.As(err, &put):
+			continue
+		case again:
+			continue
+		}
+		made := at
+		for _, done := range done[at:] {
+			if done {
+				made++
+			}
+		}
+		pause := n.health.rests()
+		waited += pause
+		enough := waited > patience
+		if put, is := errors.AsType[*limitedError](err); is {
 			shorter := put.asked && (n.limits.fewerCalls(size, 0) || min(singles, calls-at) > 1)
 			singles = 1
-			pause := n.health.rests()
-			if waited += pause; pause > shortPause {
+			if pause > shortPause {
 				long += pause
 			}
-			if at == 0 && !slices.Contains(done, true) && !shorter || waited > patience || batch == nil && long > patience {
-				return err
-			}
-			if err := n.health.sleep(ctx, pause); err != nil {
-				return err
-			}
-		case again:
-		default:
-			before := left
-			left = 0
-			for _, done := range done[at:] {
-				if !done {
-					left++
-				}
-			}
-			pause := n.health.rests()
+			enough = enough || made == 0 && !shorter || batch == nil && long > patience
+		} else {
 			hangs := size == 1 && refusalOf(ctx, err).kind == unanswered
-			if waited += pause; ctx.Err() != nil || answers(err) || hangs || left == before || pause > shortPause ||
-				waited > patience {
-				return err
-			}
-			if err := n.health.sleep(ctx, pause); err != nil {
-				return err
-			}
+			enough = enough || ctx.Err() != nil || answers(err) || hangs || made == before || pause > shortPause
+			before = made
+		}
+		if enough {
+			return err
+		}
+		if err := n.health.sleep(ctx, pause); err != nil {
+			return err
 		}
 	}
 	return nil
