@@ -50,7 +50,7 @@ func New(o Options, w *writer.Writer, nodes *rpc.Pool, status *status.Tracker, l
 type View struct {
 	Node  *rpc.Node
 	Tip   *rpc.Header // its head, which continues the log
-	Final uint64      // the newest block that cannot change
+	Final uint64      // the newest of its blocks that cannot change
 }
 
 // Look reads the head and the final block. If the chain does not continue the log, it follows the reorganisation,
@@ -91,8 +91,9 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 		st.HeadBlock, st.HeadTime, st.Checked, st.Reason = tip.Number, tip.Time, time.Now(), ""
 	})
 	f.status.Metrics.Head.Set(float64(tip.Number))
-	// what was final stays so, also under another chain.finality
-	return &View{n, tip, max(final, f.writer.State.Final)}, false, nil
+	// What was final stays so, also under another chain.finality. But this endpoint may lack some of it, if the one
+	// before it was further ahead: it would return no logs for those blocks.
+	return &View{n, tip, min(max(final, f.writer.State.Final), tip.Number)}, false, nil
 }
 
 // Anchor sets the first head if no vault starts below the final block: the final block
