@@ -28,7 +28,8 @@ type Config struct {
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Agreement is how many endpoints must return the same block, by hash, with the same logs, before it is appended at
 	// the head: 1 or 2, default 1. With 2, ingest waits while the endpoints disagree. A block is final once this number
-	// of endpoints have named it, or a higher one of its chain, as final. Final blocks are read from one endpoint.
+	// of endpoints have named it, or a higher one of its chain, as final. The logs of a final block are read from one
+	// endpoint.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to vaults.Max.
 	Vaults []vaults.Config `yaml:"vaults" envPrefix:"VAULTS_"`

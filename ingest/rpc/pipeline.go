@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -105,7 +106,7 @@ func (p *Pipeline) start(n *Node, j *job) {
 			h.suspend(&h.ranges, firstQuarantine, lastQuarantine, j.err)
 		}
 		for _, part := range j.parts[j.had:] {
-			part.parent = telemetry.Parent(ctx)
+			part.node, part.parent = j.node, telemetry.Parent(ctx)
 		}
 	})
 }
@@ -216,8 +217,22 @@ func (p *Pipeline) Done(to uint64) bool { return p.at > to }
 
 // Seal returns the ready parts as parts that each end with a block: it joins those without a block to the next one that
 // has one. For the last part it reads that block, the only header that a commit of old blocks needs, and compares the
-// logs of this one block with it. If the parts come from more than one chain, all of them must be read again.
+// logs of this one block with it. Every other endpoint that returned a part must have the last block too, so that all
+// blocks below it are of one chain. If the parts come from more than one chain, all of them must be read again.
 func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error) {
+	last := p.ready[len(p.ready)-1]
+	end := last.End()
+	if end == nil || last.node != n {
+		if end, err = n.ByNumber(ctx, last.To); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range p.others(n) {
+		if err := o.inChainOf(ctx, end); err != nil {
+			p.forked = true // also if it only failed, since it may not come back
+			return nil, err
+		}
+	}
 	var open *Part
 	for _, q := range p.ready {
 		if open != nil {
@@ -236,20 +251,42 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	if open == nil {
 		return sealed, nil
 	}
-	h, err := n.ByNumber(ctx, open.To)
-	if err != nil {
-		return nil, err
-	}
-	before, _ := slices.BinarySearchFunc(open.Logs, h.Number,
+	before, _ := slices.BinarySearchFunc(open.Logs, end.Number,
 		func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
-	own, foreign, err := p.reader.endOf(ctx, n, h, slices.Clip(open.Logs[before:]))
+	own, foreign, err := p.reader.endOf(ctx, n, end, slices.Clip(open.Logs[before:]))
 	if err != nil {
 		p.forked = p.forked || foreign
 		return nil, err
 	}
-	last := *open // the ready part stays unchanged until it is committed
-	last.Logs, last.Blocks = append(slices.Clip(open.Logs[:before]), own...), []*Header{h}
-	return append(sealed, &last), nil
+	closed := *open // the ready part stays unchanged until it is committed
+	closed.Logs, closed.Blocks = append(slices.Clip(open.Logs[:before]), own...), []*Header{end}
+	return append(sealed, &closed), nil
+}
+
+// others returns the endpoints except n that returned ready parts.
+func (p *Pipeline) others(n *Node) (others []*Node) {
+	for _, part := range p.ready {
+		if part.node != n && !slices.Contains(others, part.node) {
+			others = append(others, part.node)
+		}
+	}
+	return others
+}
+
+// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If it does not, the
+// endpoint shares no backfill for a while. An endpoint that is down is not called, because its timeout would delay the
+// vaults at the head.
+func (n *Node) inChainOf(ctx context.Context, end *Header) error {
+	if n.health.is(failed) {
+		return fmt.Errorf("%s, which returned blocks up to %d, is down: they are read again", n.Name, end.Number)
+	}
+	h, err := n.ByNumber(ctx, end.Number)
+	if err == nil && h.Hash != end.Hash {
+		err = fmt.Errorf("the final block %d is %s, but %s at %s: the nodes of chain.rpc are not of one chain; the blocks "+
+			"are read again", end.Number, end.Hash, h.Hash, n.Name)
+		n.health.set(func(h *health) { h.ranges.begin(h.now(), lastQuarantine, lastQuarantine, err) })
+	}
+	return err
 }
 
 // Committed discards the ready parts.

@@ -55,6 +55,7 @@ type Part struct {
 	NoState  uint64
 	bytes    int
 	Unproven uint64 // the last block whose logs were accepted unproven; 0 for none
+	node     *Node  // that returned it
 	parent   string // the trace context in which it was read
 }
 

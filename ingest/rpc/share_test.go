@@ -1,8 +1,11 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -10,8 +13,8 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// shared reads a chain through several endpoints, as the session does. It returns the number of errors that it saw.
-func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare func(*Pool)) (*reading, int) {
+// sharing returns the pool of several endpoints, and a reading through it.
+func sharing(t *testing.T, endpoints []Endpoint, chains []*fakeChain) (*Pool, *reading) {
 	t.Helper()
 	for i := range chains {
 		endpoints[i].URL = chains[i].url
@@ -22,23 +25,39 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 	for _, n := range p.all {
 		n.health.set(func(h *health) { h.identified, h.head = h.now(), &Header{Number: last} })
 	}
-	if prepare != nil {
-		prepare(p)
-	}
 	r := chains[0].farBelow(proof.Headers)
 	p.PartsAtOnce = partsAtOnceInTests
 	r.reader = p.NewReader(fakeVaults, nil, proof.Headers, 50, 4)
+	return p, r
+}
+
+// shared reads a chain through several endpoints, as the session does. It returns the number of errors that it saw.
+func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare func(*Pool)) (*reading, int) {
+	t.Helper()
+	p, r := sharing(t, endpoints, chains)
+	if prepare != nil {
+		prepare(p)
+	}
+	last := uint64(len(r.blocks) - 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	line := NewPipeline(ctx, r.reader, 1)
-	defer line.Close()
+	defer func() { line.Close() }()
 	errs := 0
 	for n := p.all[0]; line.at <= last; {
+		if !line.Serves(fakeVaults, line.at, last) {
+			line.Close()
+			line = NewPipeline(ctx, r.reader, line.at)
+		}
 		line.Fill(n, last, last+1, r.from)
 		err := line.Gather(ctx, n)
 		if len(line.ready) > 0 {
-			r.parts = append(r.parts, line.ready...)
-			line.Committed()
+			sealed, failure := line.Seal(ctx, n)
+			if failure == nil {
+				r.parts = append(r.parts, sealed...)
+				line.Committed()
+			}
+			err = cmp.Or(err, failure)
 		}
 		if err == nil {
 			continue
@@ -135,5 +154,41 @@ func TestSharedBlocksThatNoEndpointReturns(t *testing.T) {
 	r.whole()
 	if errs == 0 {
 		t.Error("the session got no error for a block that no endpoint returned")
+	}
+}
+
+// An endpoint on another chain, whose genesis is the same, may share a backfill until it lacks the last block of a
+// commit. Then all blocks of this commit are read again, from the others.
+func TestEndpointOnAnotherChainSharesNoBackfill(t *testing.T) {
+	chains := append(sameChains(t, 1), newFakeChain(t, 48, 3000, sparse))
+	r, errs := shared(t, make([]Endpoint, 2), chains, nil)
+	r.whole()
+	if errs != 1 || chains[1].asked("eth_getLogs") == 0 {
+		t.Errorf("the session had %d errors, and the other endpoint %d calls", errs, chains[1].asked("eth_getLogs"))
+	}
+}
+
+// Blocks that an endpoint returned before it went down are read again, without waiting for it: nothing shows any more
+// of which chain they are.
+func TestBlocksOfAnEndpointThatWentDown(t *testing.T) {
+	chains := sameChains(t, 2)
+	p, r := sharing(t, make([]Endpoint, 2), chains)
+	line := NewPipeline(t.Context(), r.reader, 1)
+	defer line.Close()
+	for len(line.others(p.all[0])) == 0 {
+		line.Fill(p.all[0], 3000, 3001, r.from)
+		if err := line.Gather(t.Context(), p.all[0]); err != nil {
+			t.Fatal(err)
+		}
+		if len(line.ready) >= partsAtOnceInTests && len(line.others(p.all[0])) == 0 {
+			line.Committed()
+		}
+	}
+	p.all[1].health.set(func(h *health) { h.fail(h.now(), h.now(), errors.New("it hangs")) })
+	if _, err := line.Seal(t.Context(), p.all[0]); err == nil || !strings.Contains(err.Error(), "is down") {
+		t.Errorf("a commit with its blocks returns %v", err)
+	}
+	if line.Serves(fakeVaults, line.at, 3000) {
+		t.Error("its blocks are not read again")
 	}
 }
