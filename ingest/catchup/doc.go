@@ -18,7 +18,7 @@
 // headers (chain.proof) from one window below the head: the headers must form a chain that continues the range before,
 // and a block whose bloom contains a vault or an event that the response lacks is proven. Below the window no headers
 // are read. A response must be consistent with the request and with itself, one with a round number of logs is treated
-// as truncated, the block at the end of a commit is compared, and each node is checked once for having old logs at all.
+// as truncated, the block at the end of a commit is compared, and each node is checked for having old logs at all.
 // Single lost logs are not detected there, except by the proofs by receipts that chain.receiptsEvery schedules
 // (operate.Schedule). If no endpoint can prove a final block, ingest ends with an error that calls it pruned. If only
 // late vaults need the block, they wait, and the status reports this.

@@ -109,6 +109,7 @@ type facts struct {
 	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
 	latency    time.Duration
 	identified time.Time // when it was last seen to serve the right chain; zero if not since its last failure
+	vouched    uint64    // the block from which it was seen to have logs; 0 if not since its last failure
 	wrong      string    // what is wrong with its chain
 	head       *Header   // newest head that it returned
 	headAt     time.Time
@@ -221,7 +222,7 @@ func (h *health) answer(began, now time.Time) {
 
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
-	h.identified = time.Time{} // another node may come back at this URL
+	h.identified, h.vouched = time.Time{}, 0 // another node may come back at this URL
 	if h.down && !began.After(h.fault) {
 		return
 	}

@@ -245,9 +245,6 @@ type limits struct {
 	hung    uint64 // blocks of the range that timed out last; 0 if one was answered since
 	longest uint64 // blocks of the longest range that was answered lately; 0 for none
 	shorter int    // shorter ranges that were answered since
-
-	vouching sync.Mutex // held while it is checked whether the node has old logs
-	vouches  int        // how many more checks may be made, 0 when the outcome is known
 }
 
 const (
@@ -265,7 +262,6 @@ const (
 func newLimits() *limits {
 	return &limits{
 		width: firstWidth, ranges: newLearned(math.MaxInt64, rangesAfter), batch: newLearned(HeadersAtOnce, batchesAfter),
-		vouches: vouchTries,
 	}
 }
 

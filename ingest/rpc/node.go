@@ -24,6 +24,8 @@ type Node struct {
 	spent   Bill
 	numbers atomic.Bool // contracts are called by block number, because the node does not accept a hash
 
+	vouching sync.Mutex // held while it is checked whether the node has old logs
+
 	dialling sync.Mutex
 	socket   *ethrpc.Client // nil for HTTP, and before the first call
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/proof"
@@ -153,11 +154,6 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	end := j.to
 	if from := min(j.headersFrom, j.recordFrom); j.at < from {
 		end = min(end, from-1)
-		if err := r.vouch(ctx, n, j.at); errors.Is(err, errSilent) {
-			return r.readByHash(ctx, n, j)
-		} else if err != nil {
-			return nil, err
-		}
 	} else if len(j.headers) == 0 {
 		var err error
 		if j.headers, err = n.Headers(ctx, j.at, j.to); err != nil {
@@ -171,6 +167,13 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		}
 	}
 	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
+	if len(j.headers) == 0 {
+		if err := r.vouch(ctx, n, j.at, to); errors.Is(err, errSilent) {
+			return r.readByHash(ctx, n, j)
+		} else if err != nil {
+			return nil, err
+		}
+	}
 	began := time.Now()
 	a, err := r.ask(ctx, n, j.at, to)
 	if err != nil {
@@ -188,39 +191,29 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	return r.part(ctx, n, j, to, a)
 }
 
-// vouchTries is how many headers are read at most to find a block that has logs.
-const vouchTries = 4
-
 // errSilent means that the check of a node is still open because it is silent at eth_getLogs.
 var errSilent = errors.New("the endpoint is silent at eth_getLogs")
 
 // vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
 // for any range, and no header would reveal this. The first block with a bloom in the range must have a log, from any
-// contract. Each node is checked once, which usually costs two calls. Until a silent node responds, vouch returns
-// errSilent: the blocks must be read by their hashes, so that their blooms prove the logs without further timeouts.
-func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
+// contract. Each node is checked once, which usually costs two calls, and again for lower blocks, and after a failure,
+// because another node may come back at its URL. Until a silent node responds, vouch returns errSilent: the blocks must
+// be read by their hashes, so that their blooms prove the logs without further timeouts.
+func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) error {
 	if r.proof == proof.None {
 		return nil
 	}
-	l := n.limits
-	l.vouching.Lock()
-	defer l.vouching.Unlock()
-	if l.vouches == 0 {
+	n.vouching.Lock()
+	defer n.vouching.Unlock()
+	if vouched := n.health.look().vouched; vouched > 0 && vouched <= from {
 		return nil
 	}
 	if n.health.silent() {
 		return errSilent
 	}
-	h, err := n.ByNumber(ctx, at)
-	if err != nil {
-		return err
-	}
-	if err := n.HasBloom(h); err != nil {
-		return err
-	}
-	if h.Bloom == (types.Bloom{}) {
-		l.vouches--
-		return nil
+	h, err := n.firstWithBloom(ctx, from, to)
+	if err != nil || h == nil {
+		return err // without such a block, the next range is checked
 	}
 	logs, err := n.logsByHash(ctx, h, nil)
 	if refusalOf(ctx, err).kind == unclear { // for example, it requires an address, or accepts no hash
@@ -228,7 +221,7 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 			return err
 		}
 		var a *answer
-		a, err = n.logsOfRange(ctx, maxAnswer, at, at, []common.Address{common.Address(logs[0].Address)})
+		a, err = n.logsOfRange(ctx, maxAnswer, h.Number, h.Number, []common.Address{common.Address(logs[0].Address)})
 		if err == nil {
 			logs = a.logs
 		}
@@ -242,8 +235,30 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	case len(logs) == 0:
 		return &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
 	}
-	l.vouches = 0
+	n.health.set(func(h *health) { h.vouched = from })
 	return nil
+}
+
+// firstWithBloom returns the first block of a range whose bloom is not empty; nil if there is none among the first
+// block and, in a long range, HeadersAtOnce blocks at equal distances after it.
+func (n *Node) firstWithBloom(ctx context.Context, from, to uint64) (*Header, error) {
+	which := []any{hexutil.Uint64(from)}
+	for step, at := (to-from)/HeadersAtOnce+1, from; to-at >= step; {
+		at += step
+		which = append(which, hexutil.Uint64(at))
+	}
+	for _, some := range [][]any{which[:1], which[1:]} { // usually the first block has one
+		headers, err := n.headers(ctx, "eth_getBlockByNumber", some)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range headers {
+			if err := n.HasBloom(h); err != nil || h.Bloom != (types.Bloom{}) {
+				return h, err
+			}
+		}
+	}
+	return nil, nil
 }
 
 // ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -533,6 +534,65 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// lostBelow makes a node return no logs of blocks below a number.
+func (c *fakeChain) lostBelow(number uint64) {
+	c.spoil = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+		return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < number })
+	}
+}
+
+// Whether a node has old logs is checked in each range until a block with logs was found in one, wherever it is in the
+// range.
+func TestPrunedHistoryWithEmptyBlocks(t *testing.T) {
+	for name, c := range map[string]struct{ every, most int }{
+		"every second range begins with one":   {2, 2},
+		"no range begins with a block of logs": {10, 9},
+		"several ranges without logs":          {50, 3},
+	} {
+		chain := newFakeChain(t, 17, 400, func(_ *rand.Rand, i int) int {
+			if i%c.every == 0 {
+				return 3
+			}
+			return 0
+		})
+		chain.lostBelow(380)
+		r := chain.farBelow(proof.Headers)
+		r.reader.most = uint64(c.most)
+		if err := r.all(1, isUnproven); !isUnproven(err) {
+			t.Fatalf("%s: reading its history returns %v", name, err)
+		}
+		if end := r.parts[max(1, len(r.parts))-1:]; len(end) > 0 && end[0].To >= uint64(c.every) {
+			t.Errorf("%s: blocks up to %d were accepted", name, end[0].To)
+		}
+	}
+}
+
+// A node that has shown that it has logs of some blocks is checked again for lower ones, as those of a vault that was
+// added later, and after a failure: another node may come back at its URL.
+func TestPrunedHistoryIsCheckedAgain(t *testing.T) {
+	chain := newFakeChain(t, 17, 60, func(*rand.Rand, int) int { return 3 })
+	chain.lostBelow(20)
+	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
+	read := func(from, to uint64) error {
+		return r.run(t.Context(), n, &job{at: from, to: to, recordFrom: 400, headersFrom: 400})
+	}
+	if err := read(30, 40); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(1, 10); !isUnproven(err) {
+		t.Errorf("blocks of which it has no logs, below others: %v", err)
+	}
+	checks := chain.asked("eth_getBlockByNumber")
+	if err := read(41, 50); err != nil || chain.asked("eth_getBlockByNumber") != checks {
+		t.Errorf("later blocks cost %d more headers, %v", chain.asked("eth_getBlockByNumber")-checks, err)
+	}
+	n.health.set(func(h *health) { h.fail(h.now(), h.now(), io.EOF) })
+	chain.lostBelow(60)
+	if err := read(51, 58); !isUnproven(err) {
+		t.Errorf("blocks of which it has no logs, after a failure: %v", err)
 	}
 }
 
