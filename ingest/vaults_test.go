@@ -17,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/follow"
@@ -762,6 +763,32 @@ func TestRestoredVaultIsReadAgain(t *testing.T) {
 	records := r.recordsOf(r.contracts.Vaults[0].Address)
 	if name := records[len(records)-1].GetName(); name != renamed {
 		t.Errorf("the restored vault is called %q, want %q", name, renamed)
+	}
+}
+
+// A restored vault keeps the decimals and the asset of its records, which its contract need not return: they may have
+// been configured.
+func TestRestoredVaultKeepsWhatWasConfigured(t *testing.T) {
+	r := newRig(t, kfake)
+	configured, eighteen := r.config.Vaults[2], uint8(18)
+	r.config.Vaults = r.config.Vaults[:2]
+	mute := selectors("decimals()", "asset()")
+	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		call := strings.ToLower(string(slices.Concat(params...)))
+		return nil, errors.New("execution reverted"), method == "eth_call" && mute(call) &&
+			strings.Contains(call, strings.ToLower(configured.Address[2:]))
+	})
+	configured.Decimals = &eighteen
+	configured.Asset.Address = r.contracts.Vaults[2].Asset.Hex()
+	p := r.follow()
+	for _, command := range []string{registry.AddVault, registry.RemoveVault, registry.RestoreVault} {
+		if outcome := p.outcome(r.order(command, configured)); outcome.Is != registry.CommandDone {
+			t.Fatalf("%s: %v", command, outcome)
+		}
+	}
+	records := r.recordsOf(common.HexToAddress(configured.Address))
+	if last := records[len(records)-1]; last.GetDecimals() != 18 || !proto.Equal(last.GetAsset(), records[0].GetAsset()) {
+		t.Errorf("the vault is restored as %v, and was added as %v", last, records[0])
 	}
 }
 

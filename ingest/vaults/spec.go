@@ -272,8 +272,13 @@ func (r *Registrar) specOf(v vault) *Spec {
 	if v.Spec != nil {
 		return v.Spec
 	}
+	known := r.writer.State.Records[v.Address]
 	out := &Spec{Decimals: -1, AssetDecimals: -1, Sources: r.sourcesOf(v.Address)}
-	for _, m := range r.writer.State.Records[v.Address].GetMappings() {
+	if token := known.GetAsset(); token != nil { // what its amounts mean stays, and may have been configured
+		asset := common.BytesToAddress(token.GetAddress())
+		out.Decimals, out.Asset, out.AssetDecimals = int(known.GetDecimals()), &asset, int(token.GetDecimals())
+	}
+	for _, m := range known.GetMappings() {
 		out.Texts = append(out.Texts,
 			mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
 	}
