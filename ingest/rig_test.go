@@ -369,8 +369,10 @@ func (r *rig) session() *session {
 	r.t.Cleanup(i.nodes.Close)
 	s := i.newSession()
 	r.t.Cleanup(s.close)
+	_, err := i.nodes.First(r.ctx)
+	r.must(err)
 	r.must(s.writer.Fence(r.ctx))
-	_, err := s.restore(r.ctx)
+	_, err = s.restore(r.ctx)
 	r.must(err)
 	return s
 }

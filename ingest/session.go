@@ -53,9 +53,8 @@ func (s *session) close() {
 	s.writer.Close()
 }
 
-// session fences every other writer, restores the state and advances until ctx
-// ends or a transaction fails. last is the instance of the newest cursor that a
-// session of this Run has seen or written.
+// session fences every other writer once a node serves the chain, restores the state and advances until ctx ends or a
+// transaction fails. last is the instance of the newest cursor that a session of this Run has seen or written.
 func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) error {
 	s := i.newSession()
 	defer s.close()
@@ -67,6 +66,9 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 				return err
 			}
 		}
+	}
+	if _, err := i.nodes.First(ctx); err != nil { // without a node it would only interrupt another writer
+		return err
 	}
 	if err := s.writer.Fence(ctx); err != nil {
 		return err
@@ -121,11 +123,8 @@ func (s *session) committed(state *writer.State) {
 	s.noteProven(state.Covered)
 }
 
-// restore reads the state of the log, once a node serves the chain.
+// restore reads the state of the log.
 func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
-	if _, err := s.nodes.First(ctx); err != nil {
-		return nil, err
-	}
 	cursor, err := s.writer.Restore(ctx, s.nodes.Genesis())
 	if err == nil {
 		err = s.vaults.StartsKept(cursor)

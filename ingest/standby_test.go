@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -266,6 +267,38 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
 		t.Errorf("the reason is %q", reason)
 	}
+}
+
+// A standby that knows that its node is gone fences no writer: another standby, which has a node, may have taken over.
+func TestStandbyWithoutANodeFencesNoWriter(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 5 * time.Second // the first one ends with a farewell, so none waits as long
+	r.steps(5)
+	first := r.follow()
+	node := r.through(honest)
+	var fences atomic.Int64
+	second := r.start(func(i *Ingest) {
+		i.hook = func(at writer.Step) error {
+			if at == writer.BeforeFence {
+				fences.Add(1)
+			}
+			return nil
+		}
+	})
+	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+	node.use(away)
+	if err := second.nodes.Answers(r.ctx); err == nil { // as every standby checks now and then
+		t.Fatal("its node is not gone")
+	}
+	first.halt()
+	second.until("standby that waits for its node",
+		func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
+	if n := fences.Load(); n > 0 {
+		t.Errorf("it fenced other writers %d times", n)
+	}
+	node.use(honest)
+	second.caughtUp()
+	r.verify()
 }
 
 // A standby that could not take over is not ready, and reports the reason: Kafka or the nodes are gone, or its
