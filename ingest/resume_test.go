@@ -136,8 +136,7 @@ func TestResume(t *testing.T) {
 		"below the final block": {func(uint64) uint64 { return 14 }, func(*rig) {}},
 		"below the window":      {func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 }},
 		"below sparse records": {func(height uint64) uint64 { return height / 2 }, func(r *rig) {
-			r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
-			r.partsAtOnce = 1
+			r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 1
 		}},
 		"below a vault's late history": {func(height uint64) uint64 { return height / 2 },
 			func(r *rig) { r.followWithoutFirst(30) }},

@@ -49,10 +49,8 @@ type rig struct {
 	traffic   *devchain.Scenario
 	kafka     chainlog.Config
 	config    Config
-	// partsAtOnce, if not 0, is how many ranges of old blocks lie between two block records.
-	partsAtOnce int
-	orders      *orders
-	stepping    *sync.RWMutex // held while followsSteps takes a step
+	orders    *orders
+	stepping  *sync.RWMutex // held while followsSteps takes a step
 }
 
 // orders are the commands that a test issues, and their outcomes.
@@ -304,9 +302,6 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	}
 	if r.orders != nil {
 		p.commands = r.orders
-	}
-	if r.partsAtOnce > 0 {
-		p.nodes.PartsAtOnce = r.partsAtOnce
 	}
 	for _, f := range prepare {
 		f(p.Ingest)

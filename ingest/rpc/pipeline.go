@@ -167,8 +167,7 @@ func (j *job) ended() bool {
 // commit. If it returns an error, that of the last endpoint that could take the job, the blocks that were read before
 // are ready all the same. A job that is not done continues at the next Fill.
 func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
-	most := p.reader.pool.PartsAtOnce
-	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < most; waited = true {
+	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < PartsAtOnce; waited = true {
 		j := p.jobs[0]
 		if !waited {
 			select {
@@ -206,7 +205,7 @@ func (p *Pipeline) Due(to uint64) bool {
 	}
 	last := p.ready[len(p.ready)-1]
 	return last.End() != nil || last.To >= to || p.at == p.from || p.held >= CommitBytes ||
-		len(p.ready) >= p.reader.pool.PartsAtOnce || time.Since(p.since) >= commitEvery
+		len(p.ready) >= PartsAtOnce || time.Since(p.since) >= commitEvery
 }
 
 // Empty reports whether nothing is ready.

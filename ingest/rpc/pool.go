@@ -33,8 +33,6 @@ const (
 // ranked). Pool is safe for concurrent use.
 type Pool struct {
 	Agreement int // how many endpoints must return the same (chain.agreement)
-	// PartsAtOnce is how many parts without a block one commit waits for: the constant, except in tests.
-	PartsAtOnce int
 
 	chainID uint64
 	metrics *callMetrics
@@ -68,8 +66,8 @@ type sighting struct {
 // units per call, by method, at endpoints without prices of their own; nil for none.
 func NewPool(chainID uint64, endpoints []Endpoint, agreement int, prices map[string]uint64, reg prometheus.Registerer,
 	log *slog.Logger) *Pool {
-	p := &Pool{Agreement: agreement, PartsAtOnce: PartsAtOnce, chainID: chainID, metrics: newCallMetrics(reg), log: log,
-		clock: wallClock, wake: make(chan struct{}, 1)}
+	p := &Pool{Agreement: agreement, chainID: chainID, metrics: newCallMetrics(reg), log: log, clock: wallClock,
+		wake: make(chan struct{}, 1)}
 	names := endpointNames(endpoints)
 	for i, e := range endpoints {
 		if e.Prices == nil {

@@ -35,7 +35,7 @@ type reading struct {
 // reading compares every block with its header, as is done near the head, if the proof level uses headers.
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
-		pool:   &Pool{PartsAtOnce: PartsAtOnce},
+		pool:   &Pool{},
 		vaults: fakeVaults, proof: level, most: 2000, target: targetBytes, flight: 1,
 	}}
 }

@@ -26,7 +26,6 @@ func sharing(t *testing.T, endpoints []Endpoint, chains []*fakeChain) (*Pool, *r
 		n.health.set(func(h *health) { h.identified, h.head = h.now(), &Header{Number: last} })
 	}
 	r := chains[0].farBelow(proof.Headers)
-	p.PartsAtOnce = partsAtOnceInTests
 	r.reader = p.NewReader(fakeVaults, nil, proof.Headers, 50, 4)
 	return p, r
 }
@@ -68,8 +67,6 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 	}
 	return r, errs
 }
-
-const partsAtOnceInTests = 4
 
 func sameChains(t *testing.T, n int) (chains []*fakeChain) {
 	for range n {
@@ -180,7 +177,7 @@ func TestBlocksOfAnEndpointThatWentDown(t *testing.T) {
 		if err := line.Gather(t.Context(), p.all[0]); err != nil {
 			t.Fatal(err)
 		}
-		if len(line.ready) >= partsAtOnceInTests && len(line.others(p.all[0])) == 0 {
+		if len(line.ready) >= PartsAtOnce && len(line.others(p.all[0])) == 0 {
 			line.Committed()
 		}
 	}
