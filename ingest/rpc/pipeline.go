@@ -99,8 +99,8 @@ func (p *Pipeline) start(n *Node, j *job) {
 		telemetry.Number(span, telemetry.BlockNumber, j.at-1)
 		telemetry.End(span, j.err)
 		h := j.node.health
-		if len(j.parts) > j.had {
-			h.resume(&h.ranges)
+		if resting := h.look().ranges.until.After(h.now()); len(j.parts) > j.had && !resting {
+			h.resume(&h.ranges) // otherwise another job failed while this one was in flight
 		}
 		if j.err != nil && p.ctx.Err() == nil {
 			h.suspend(&h.ranges, firstQuarantine, lastQuarantine, j.err)
