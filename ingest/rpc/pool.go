@@ -306,17 +306,17 @@ func (p *Pool) Serving() (n int) {
 }
 
 // sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
-// usable ones whose chain is known and whose own head is at or above block to, because a node returns no logs for
-// blocks that it does not have. One that failed at a range, such as a pruned node, is excluded for a while. A spare
-// endpoint is excluded, unless it is n. n itself is excluded while it rests after a failure or a rate limit, or failed
-// at a range, unless there is no other.
+// usable ones whose chain is known and whose own head, since the last failure, is at or above block to, because a node
+// returns no logs for blocks that it does not have. One that failed at a range, such as a pruned node, is excluded for a
+// while. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after a failure or a rate
+// limit, or failed at a range, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	now := n.health.now()
 	able := func(o *Node) bool { return !o.health.look().ranges.until.After(now) }
 	for _, o := range p.all {
 		f := o.health.look()
 		if o != n && !o.spare && o.health.is(usable) && able(o) && !f.identified.IsZero() && f.head != nil &&
-			f.head.Number >= to {
+			f.head.Number >= to && !f.headAt.Before(f.failures.until) {
 			some = append(some, o)
 		}
 	}

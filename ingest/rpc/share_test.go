@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 
@@ -162,6 +165,31 @@ func TestEndpointOnAnotherChainSharesNoBackfill(t *testing.T) {
 	r.whole()
 	if errs != 1 || chains[1].asked("eth_getLogs") == 0 {
 		t.Errorf("the session had %d errors, and the other endpoint %d calls", errs, chains[1].asked("eth_getLogs"))
+	}
+}
+
+// After a failure another node may come back at a URL, and it may be behind: it shares no backfill before its own head
+// was read.
+func TestEndpointIsBackWithoutItsHead(t *testing.T) {
+	chains := sameChains(t, 2)
+	p, _ := sharing(t, make([]Endpoint, 2), chains)
+	n, o := p.all[0], p.all[1]
+	shares := func() bool { return slices.Contains(p.sharing(n, 3000), o) }
+	if !shares() {
+		t.Fatal("it does not share before it fails")
+	}
+	o.health.set(func(h *health) {
+		h.fail(h.now(), h.now(), io.EOF)
+		h.failures.until = h.now()
+		h.answer(h.now().Add(time.Nanosecond), h.now())
+		h.identified = h.now()
+	})
+	if !o.health.is(usable) || shares() {
+		t.Errorf("it shares with the head of before; usable: %t", o.health.is(usable))
+	}
+	o.health.sawHead(&Header{Number: 3000}, nil)
+	if !shares() {
+		t.Error("it does not share after its head was read")
 	}
 }
 
