@@ -307,8 +307,8 @@ func (p *Pool) Serving() (n int) {
 
 // sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
 // usable ones whose chain is known and whose own head, since the last failure, is at or above block to, because a node
-// returns no logs for blocks that it does not have. One that failed at a range, such as a pruned node, is excluded for a
-// while. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after a failure or a rate
+// returns no logs for blocks that it does not have. One that failed at a range, such as a pruned node, is excluded for
+// a while. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after a failure or a rate
 // limit, or failed at a range, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	now := n.health.now()
