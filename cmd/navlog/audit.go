@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -66,7 +67,7 @@ func (f registryFlags) withOpened(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
+	defer registry.Close(pool)
 	return do(pool, c)
 }
 
@@ -98,6 +99,9 @@ type changeFlags struct {
 	signature
 }
 
+// outcomeWithin is the time limit of one look at what a command waits for.
+const outcomeWithin = 2 * time.Second
+
 // await calls done ten times a second until it returns true, the time limit is over, or a signal arrives: what it waits
 // for happens in any case. So an error of done does not end the wait; the last one is printed. done reports the
 // progress.
@@ -111,17 +115,23 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 			cli.Fprintf(s.Err, "the outcome could not be read: %v\n", fault)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	over := time.After(limit)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-over:
+			return
 		case <-tick.C:
 		}
-		is, err := done(ctx, steps)
+		limited, cancel := context.WithTimeout(ctx, outcomeWithin)
+		is, err := done(limited, steps)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no response from PostgreSQL within %s: %w", outcomeWithin, err)
+		}
 		if ctx.Err() == nil {
 			fault = err
 		}
@@ -168,7 +178,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	defer cancel()
 	pool, err := registry.Open(limited, c.Postgres)
 	if err == nil {
-		defer pool.Close()
+		defer registry.Close(pool)
 		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
 	}
 	if err != nil {

@@ -491,7 +491,7 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 		e.fail(cli.CodeOf(err), check, "", "%v", oneLine(err))
 		return
 	}
-	defer pool.Close()
+	defer registry.Close(pool)
 	var version int
 	var user string
 	var now time.Time
@@ -522,7 +522,7 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 			oneLine(err))
 		return
 	}
-	current.Close()
+	registry.Close(current)
 	var denied []string
 	for program, right := range map[string]string{"ingest, project, serve, dispatch": "program_status, INSERT",
 		"project": "generation, INSERT", "serve": "command, INSERT", "dispatch": "delivery, INSERT",

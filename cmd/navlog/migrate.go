@@ -35,7 +35,7 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 			steps.End()
 		}
 		if err != nil {
-			pool.Close()
+			registry.Close(pool)
 			return nil, err
 		}
 		return pool, nil

@@ -3,9 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
+	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -157,6 +162,91 @@ func TestOutcomeIsReadAfterOutage(t *testing.T) {
 	if r.err != nil || !strings.Contains(r.out, "is queued as command 2") ||
 		!strings.Contains(r.notices, "the outcome could not be read: read command 2: ") {
 		t.Errorf("the outage lasts: %+v", r)
+	}
+}
+
+// silentAfter returns a connection string that leads to PostgreSQL until a client sends the text. From then on the
+// server accepts connections, and responds to nothing.
+func silentAfter(t *testing.T, text string) string {
+	t.Helper()
+	to, err := url.Parse(os.Getenv("NAVLOG_POSTGRES_URL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { relay.Close() })
+	server, silent := to.Host, new(atomic.Bool)
+	go func() {
+		for {
+			client, err := relay.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { client.Close() })
+			if silent.Load() {
+				continue
+			}
+			upstream, err := net.Dial("tcp", server)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			t.Cleanup(func() { upstream.Close() })
+			go func() {
+				_, _ = io.Copy(client, upstream)
+				client.Close()
+			}()
+			go func() {
+				sent := make([]byte, 64<<10)
+				for {
+					n, err := client.Read(sent)
+					if err != nil {
+						upstream.Close()
+						return
+					}
+					if silent.Load() || bytes.Contains(sent[:n], []byte(text)) {
+						silent.Store(true)
+						continue
+					}
+					_, _ = upstream.Write(sent[:n])
+				}
+			}()
+		}
+	}()
+	to.Host = relay.Addr().String()
+	return to.String()
+}
+
+// timed is a stream that knows when it was last written to.
+type timed struct {
+	bytes.Buffer
+	last time.Time
+}
+
+func (w *timed) Write(text []byte) (int, error) {
+	w.last = time.Now()
+	return w.Buffer.Write(text)
+}
+
+// TestOutcomeFromSilentPostgres: a command that waits for a program reports that PostgreSQL does not respond, and ends
+// soon after its result, although the driver waits 15 s for the end of a connection.
+func TestOutcomeFromSilentPostgres(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_POSTGRES_URL", silentAfter(t, "name: VaultCommand :one"))
+	var out timed
+	var notices bytes.Buffer
+	err := run(t.Context(), []string{"vault", "remove", "0x0000000000000000000000000000000000000001", "--yes", "--wait",
+		"2s", "--config", c.file}, &out, &notices)
+	want := "the outcome could not be read: no response from PostgreSQL within 2s: read command 1: "
+	if err != nil || !strings.Contains(out.String(), "is queued as command 1") ||
+		!strings.Contains(notices.String(), want) {
+		t.Errorf("%v\n%s\n%s", err, out.String(), notices.String())
+	}
+	if took := time.Since(out.last); took > 6*time.Second {
+		t.Errorf("it ended %s after its result", took)
 	}
 }
 

@@ -17,13 +17,14 @@ import (
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // runProgram runs one program and its ops server until ctx ends or one of them fails. The console shows the progress of
 // a backfill by ingest.
 func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Program, screen *console.Console) error {
-	defer d.Pool.Close()
+	defer registry.Close(d.Pool)
 	d.ShowReady(name, p)
 	group, ctx := errgroup.WithContext(ctx)
 	if listen := d.Config.Ops.Listen; listen != "" {
@@ -73,7 +74,7 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string,
 	}
 	p, err := build(d)
 	if err != nil {
-		d.Pool.Close()
+		registry.Close(d.Pool)
 		return err
 	}
 	return runProgram(ctx, d, name, p, screen)

@@ -146,7 +146,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		err = Migrate(ctx, pool)
 	}
 	if err != nil {
-		pool.Close()
+		Close(pool)
 		return nil, err
 	}
 	return pool, nil
@@ -186,7 +186,7 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("open PostgreSQL: %w", err)
 	}
 	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
+		Close(pool)
 		return nil, &unreachable{fmt.Sprintf(
 			"reach PostgreSQL at %s:%d: %s; check postgres.url, postgres.password and that the server is up",
 			parsed.ConnConfig.Host, parsed.ConnConfig.Port, onOneLine(err),
@@ -195,10 +195,27 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	err = pool.AcquireFunc(ctx,
 		func(c *pgxpool.Conn) error { return supported(c.Conn().PgConn().ParameterStatus("server_version")) })
 	if err != nil {
-		pool.Close()
+		Close(pool)
 		return nil, err
 	}
 	return pool, nil
+}
+
+// closeWithin is how long Close waits for the ends of connections.
+const closeWithin = time.Second
+
+// Close closes a pool that no one uses any more. The driver waits 15 s for a server that does not respond to the end of
+// a connection; Close waits a second, after which the process may end.
+func Close(pool *pgxpool.Pool) {
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeWithin):
+	}
 }
 
 // leaveReadOnly ends a session that rejects a write because it is read-only, so that the pool opens another one. A
