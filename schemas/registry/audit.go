@@ -57,25 +57,27 @@ func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
 // Change runs do in a transaction and records its deed in the same transaction. If its error is not an
 // *UnknownOutcomeError, nothing was changed.
 func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Deed, error)) error {
-	committing, ended := false, false
+	committing, ended := false, "" // the server whose session has ended
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		d, err := do(q)
 		if err == nil {
 			err = RecordDeed(ctx, q, operator, d, DeedDone)
 		}
-		committing, ended = err == nil, tx.Conn().IsClosed()
+		committing = err == nil
+		if tx.Conn().IsClosed() {
+			ended = tx.Conn().PgConn().Conn().RemoteAddr().String()
+		}
 		return err
 	})
 	switch refusal := new(pgconn.PgError); {
 	case err != nil && committing && !rolledBack(err):
 		return &UnknownOutcomeError{err}
-	case err == nil || !ended || ctx.Err() != nil || errors.As(err, &refusal) && refusal.Code == readOnlyTransaction:
+	case err == nil || ended == "" || ctx.Err() != nil || errors.As(err, &refusal) && refusal.Code == readOnlyTransaction:
 		return err
 	}
-	server := pool.Config().ConnConfig
-	return fmt.Errorf("the connection to PostgreSQL at %s:%d ended before anything was changed, run this again: %w",
-		server.Host, server.Port, err)
+	return fmt.Errorf("the connection to PostgreSQL at %s ended before anything was changed, run this again: %w", ended,
+		err)
 }
 
 // Author is who changes a partner: an operator, or the partner itself with one of its API keys.

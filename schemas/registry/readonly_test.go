@@ -66,10 +66,15 @@ func TestReadOnlySessionsEnd(t *testing.T) {
 	}
 }
 
-// TestChangeWithoutConnection: the error of a change whose session ends before COMMIT names the server, and says that
-// nothing was changed.
+// TestChangeWithoutConnection: the error of a change whose session ends before COMMIT names the server, which need not be
+// the first one of postgres.url, and says that nothing was changed.
 func TestChangeWithoutConnection(t *testing.T) {
-	pool := open(t, migrated.Postgres(t))
+	url := migrated.Postgres(t)
+	server := Servers(open(t, url))
+	pool := open(t, strings.Replace(url, server, "127.0.0.1:1,"+server, 1))
+	if all := Servers(pool); all != "127.0.0.1:1, "+server {
+		t.Errorf("the servers are %s", all)
+	}
 	create := func(meanwhile string) error {
 		return Change(t.Context(), pool, "op", func(q *db.Queries) (Deed, error) {
 			id, err := q.CreatePartner(t.Context(), "One")
@@ -79,7 +84,6 @@ func TestChangeWithoutConnection(t *testing.T) {
 	}
 	err := create("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND " +
 		"datname = current_database()")
-	server := fmt.Sprintf("%s:%d", pool.Config().ConnConfig.Host, pool.Config().ConnConfig.Port)
 	want := "the connection to PostgreSQL at " + server + " ended before anything was changed, run this again: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)

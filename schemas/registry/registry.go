@@ -188,8 +188,8 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	if err := pool.Ping(ctx); err != nil {
 		Close(pool)
 		return nil, &unreachable{fmt.Sprintf(
-			"reach PostgreSQL at %s:%d: %s; check postgres.url, postgres.password and that the server is up",
-			parsed.ConnConfig.Host, parsed.ConnConfig.Port, onOneLine(err),
+			"reach PostgreSQL at %s: %s; check postgres.url, postgres.password and that the server is up",
+			Servers(pool), onOneLine(err),
 		), err}
 	}
 	err = pool.AcquireFunc(ctx,
@@ -199,6 +199,18 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		return nil, err
 	}
 	return pool, nil
+}
+
+// Servers returns the addresses of the servers that postgres.url names.
+func Servers(pool *pgxpool.Pool) string {
+	c := pool.Config().ConnConfig
+	servers := []string{fmt.Sprintf("%s:%d", c.Host, c.Port)}
+	for _, f := range c.Fallbacks { // also the same server without TLS
+		if server := fmt.Sprintf("%s:%d", f.Host, f.Port); !slices.Contains(servers, server) {
+			servers = append(servers, server)
+		}
+	}
+	return strings.Join(servers, ", ")
 }
 
 // closeWithin is how long Close waits for the ends of connections.

@@ -88,8 +88,7 @@ func (d *Deps) NewReach(programs map[string]Program) (*Reach, error) {
 		r.add("ClickHouse", d.Config.ClickHouse.Addr, "check clickhouse.addr and that the server is up", conn.Ping)
 	}
 	if needs[config.NeedPostgres] {
-		c := d.Pool.Config().ConnConfig
-		r.add("PostgreSQL", fmt.Sprintf("%s:%d", c.Host, c.Port), "check postgres.url and that the server is up",
+		r.add("PostgreSQL", registry.Servers(d.Pool), "check postgres.url and that the server is up",
 			func(ctx context.Context) error { return registry.Writable(ctx, d.Pool) })
 	}
 	return r, nil
