@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -167,8 +168,9 @@ func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpoo
 	return failed
 }
 
-// aroundIfThere is around with the registry of c, if the audit can be written: the change does not wait for the
-// registry. instead is what the operator can rely on without the audit row.
+// aroundIfThere is around with the registry of c, if it is there: the change does not wait for the registry. instead is
+// what the operator can rely on without the audit row. A login that may not record the change does not make it: the
+// right login does not have to be waited for.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
 	instead string, do func() error) error {
 	if c.Postgres.URL == "" {
@@ -180,6 +182,13 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	if err == nil {
 		defer registry.Close(pool)
 		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
+		if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == insufficientPrivilege {
+			return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: give the login of "+
+				"the program where this runs, or of operators (docs/operations-dispatch.md): %w", err)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return err // interrupted before the change
 	}
 	if err != nil {
 		cli.Fprintf(streams.Err, "the audit may have no row of this, because the registry cannot be written (%v); %s\n", err,
@@ -188,6 +197,9 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	}
 	return s.ended(ctx, streams, pool, d, do())
 }
+
+// insufficientPrivilege is PostgreSQL's error code for a login that lacks a right.
+const insufficientPrivilege = "42501"
 
 type auditCmd struct {
 	registryFlags

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
@@ -189,6 +191,37 @@ func (c commands) mustRunAs(owner, role string, args ...string) string {
 	c.t.Helper()
 	c.asRole(owner, role)
 	return c.mustRun(args...)
+}
+
+// A change of another store is made only by a login that may record it: a missing right is no reason to leave the audit
+// out. A signal that arrives before the change prevents it.
+func TestChangeNeedsTheRightToRecordIt(t *testing.T) {
+	c := newCommands(t)
+	owner := enginetest.Postgres(t)
+	t.Setenv("NAVLOG_POSTGRES_URL", owner)
+	c.mustRun("migrate", "--roles")
+	t.Setenv("NAVLOG_POSTGRES_SKIP_MIGRATIONS", "true")
+	did := 0
+	restore := func(ctx context.Context, role string) (string, error) {
+		t.Helper()
+		c.asRole(owner, role)
+		var notices bytes.Buffer
+		err := signature{As: "carol"}.aroundIfThere(ctx, &cli.Streams{Err: &notices}, mustLoad(t, c.file),
+			registry.Deed{Command: "restore", Detail: "chain 1"}, "keep a note", func() error { did++; return nil })
+		return notices.String(), err
+	}
+	notice, err := restore(t.Context(), "navlog_dispatch")
+	if did != 0 || notice != "" || err == nil || !strings.HasPrefix(err.Error(), "nothing was changed, because the login") {
+		t.Errorf("the login of dispatch: done %d times, %v\n%s", did, err, notice)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	if notice, err := restore(interrupted, "navlog_ingest"); did != 0 || notice != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: done %d times, %v\n%s", did, err, notice)
+	}
+	if notice, err := restore(t.Context(), "navlog_ingest"); did != 1 || notice != "" || err != nil {
+		t.Errorf("the login of ingest: done %d times, %v\n%s", did, err, notice)
+	}
 }
 
 // A migration is in the audit, also if the grants after it fail: the next run grants them and finds nothing to migrate.
