@@ -162,6 +162,31 @@ func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	}
 }
 
+// A vault leaves while ingest reads ranges of old blocks, so that the log does not have the block after it: another
+// block may have the time of the last one. The error names a range whose statement can be made.
+func TestStatementOfAVaultThatLeftDuringABackfill(t *testing.T) {
+	withoutDetector(t)
+	w := asking{world: newWorld(t)}
+	w.key = w.partner(7, "Seven")
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.VaultRecord(vaultB, "Beta", 1))
+	w.chain.Append(depositOf(vaultA, 1), readtest.BlockRecord(2))
+	w.chain.Append(depositOf(vaultA, 3), readtest.BlockRecord(4))
+	w.chain.Append(removal(vaultA, 1))
+	w.chain.Append(depositOf(vaultB, 7), readtest.BlockRecord(8))
+	w.chain.Append(readtest.BlockRecord(10))
+	w.publish()
+	defer w.final(10)()
+	for _, to := range []uint64{7, 4} {
+		w.refused(1, to, 400, "must be before 2023-11-14T22:14:08.000Z, or from after it: vault "+vaultA.Hex()+" left")
+	}
+	if d := w.signed(1, 3); len(d.Events) != 2 || !equal(listed(d), vaultA, vaultB) {
+		t.Errorf("before block 4: %d events of %v", len(d.Events), listed(d))
+	}
+	if d := w.signed(5, 7); len(d.Events) != 1 || !equal(listed(d), vaultB) {
+		t.Errorf("after block 4: %d events of %v", len(d.Events), listed(d))
+	}
+}
+
 func equal(got []string, want ...common.Address) bool {
 	if len(got) != len(want) {
 		return false

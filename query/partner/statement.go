@@ -208,9 +208,7 @@ func (b *building) choose(ctx context.Context) error {
 				return err
 			}
 			if !ok || last.Block+1 < b.place.Number { // there may be further blocks of the range in between
-				return serve.InvalidParameter(serve.Fault{Field: "to", Reason: fmt.Sprintf(
-					"must be before or at %[2]s, or from after it: vault %[1]s left navlog then, after block %[3]d,"+
-						" so ask for two statements", v.Written, serve.Time(uint64(last.Time)), last.Block)})
+				return b.divided(ctx, v, last)
 			}
 		}
 		switch {
@@ -226,6 +224,22 @@ func (b *building) choose(ctx context.Context) error {
 		b.vaults = append(b.vaults, v)
 	}
 	return nil
+}
+
+// divided returns the error for a range in which a vault left after a block. The first of two statements can include
+// this block only if the log has the next one: when ingest reads ranges of old blocks, unknown ones may have its time.
+func (b *building) divided(ctx context.Context, v state.Vault, last lastBlock) error {
+	next, _, err := places.One(ctx, b.pin, ofRange{b.span.From, int64(last.Time)})
+	if err != nil {
+		return err
+	}
+	before, why := "before or at", ""
+	if last.Block+1 < next.Number {
+		before, why = "before", " and the log does not have the next block,"
+	}
+	return serve.InvalidParameter(serve.Fault{Field: "to", Reason: fmt.Sprintf(
+		"must be %s %s, or from after it: vault %s left navlog then, after block %d,%s so ask for two statements", before,
+		serve.Time(uint64(last.Time)), v.Written, last.Block, why)})
 }
 
 type lastBlock struct {
