@@ -53,9 +53,16 @@ func TestPostgresIsReadOnly(t *testing.T) {
 	c.mustRun("partner", "create", "Acme", "--id", "7")
 	onPostgres(t, "INSERT INTO program_status (program, instance, status, at) VALUES ('ingest', 'gone', "+
 		`'{"state":"following"}', now() - interval '1 minute')`)
-	if out, err := c.run("status"); err != nil || !strings.Contains(out, "unknown (last: following)") {
-		t.Errorf("status without programs: %v\n%s", err, out)
+	stopped := func(login string) {
+		t.Helper()
+		if out, err := c.run("status"); err != nil || !strings.Contains(out, "unknown (last: following)") {
+			t.Errorf("status without programs, with a %s login: %v\n%s", login, err, out)
+		}
 	}
+	stopped("writing")
+	onPostgres(t, "ALTER ROLE CURRENT_USER IN DATABASE SET default_transaction_read_only = on")
+	stopped("reading") // which the programs do not have
+	onPostgres(t, "ALTER ROLE CURRENT_USER IN DATABASE RESET default_transaction_read_only")
 	onPostgres(t, readOnly)
 	for _, command := range []string{"partner create Other", "partner rotate-key 7", "partner disable 7",
 		"partner reseal", "webhook park 7", "vault remove 0x0000000000000000000000000000000000000001 --yes",

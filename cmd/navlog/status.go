@@ -104,7 +104,7 @@ func unreported(ctx context.Context, pool *pgxpool.Pool, rows []statusRow) error
 	if len(rows) == 0 || slices.ContainsFunc(rows, func(r statusRow) bool { return r.Known }) {
 		return nil
 	}
-	if err := registry.Writable(ctx, pool); err != nil {
+	if err := registry.WritableByOthers(ctx, pool); err != nil {
 		return fmt.Errorf("no program can report its state: %w", err)
 	}
 	return nil

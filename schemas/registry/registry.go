@@ -252,9 +252,19 @@ func readOnly(server string) string {
 
 // Writable returns an error if the server does not respond or is read-only. It ends a session that is read-only.
 func Writable(ctx context.Context, pool *pgxpool.Pool) error {
+	return writable(ctx, pool, "SELECT current_setting('transaction_read_only')::boolean")
+}
+
+// WritableByOthers is Writable for the logins of the programs: it ignores a setting of this login or its connection.
+func WritableByOthers(ctx context.Context, pool *pgxpool.Pool) error {
+	return writable(ctx, pool, "SELECT pg_is_in_recovery() OR setting::boolean AND source NOT IN "+
+		"('user', 'database user', 'client', 'session') FROM pg_settings WHERE name = 'default_transaction_read_only'")
+}
+
+func writable(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 		var rejects bool
-		err := c.QueryRow(ctx, "SELECT current_setting('transaction_read_only')::boolean").Scan(&rejects)
+		err := c.QueryRow(ctx, query).Scan(&rejects)
 		if err != nil || !rejects {
 			return err
 		}
