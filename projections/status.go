@@ -27,7 +27,7 @@ const (
 	Building   = registry.Building   // writes, but is not at the end of the log or has no lists yet
 	Following  = registry.Following  // writes, has lists, and is at the end of the log
 	Retrying   = registry.Retrying   // an engine is unavailable or fails, or another writer fenced this one
-	Bad        = registry.Bad        // the generation cannot be written: `navlog projection rebuild`
+	Bad        = registry.Bad        // the generation cannot be written: only another one ends this
 )
 
 // Status is a projector's own status.

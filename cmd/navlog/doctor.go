@@ -655,8 +655,7 @@ func (e *examination) states(rows []statusRow) {
 			e.warn(r.Program, "nothing to do if this is the other version of an upgrade (docs/upgrading.md); otherwise "+
 				"follow the reason", "%s does not write, but another instance does: %s", r.Instance, st.Reason)
 		case r.Program == registry.Project && st.State == projections.Bad:
-			e.fail(cli.Failed, r.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s",
-				st.Reason)
+			e.fail(cli.Failed, r.Program, "follow the reason: responses do not advance until then", "bad: %s", st.Reason)
 		case r.Program == registry.Project && st.State == projections.Retrying:
 			e.warn(r.Program, "responses do not advance until it writes: "+
 				"docs/operations.md, \"What can go wrong and what you will see\"", "retrying: %s", st.Reason)

@@ -24,6 +24,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -159,6 +160,19 @@ func TestDoctorChecksProjectsOfTwoVersions(t *testing.T) {
 		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, "generation 1 has schema a") {
 			t.Errorf("%s: %+v", name, f)
 		}
+	}
+}
+
+// A live generation that a restored vault made bad is replaced by project itself: neither the reason nor the advice asks
+// for a rebuild.
+func TestDoctorOfARestoredVault(t *testing.T) {
+	e := new(examination)
+	e.states([]statusRow{{registry.Project, "host:1", 100, true, []byte(fmt.Sprintf(
+		`{"state":"bad","generation":1,"reason":%q}`, &write.OutdatedError{Block: 3, Newest: 9}))}})
+	f := e.findings[0]
+	if f.Verdict != failing || !strings.Contains(f.Found, "project builds by itself") ||
+		strings.Contains(f.Found+f.Advice, "rebuild") {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -420,7 +420,7 @@ func TestDoctor(t *testing.T) {
 		"warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
 		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog has the rights of 5 of 5 roles", "ok tables",
 		"warning ingest it does not run", "ok secret key",
-		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
+		"FAIL project bad: users differ -> follow the reason", "warning project retrying: no broker",
 	} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)

@@ -374,7 +374,7 @@ type OutdatedError struct {
 
 func (e *OutdatedError) Error() string {
 	return fmt.Sprintf("the log has block %d of vault %s after block %d was indexed: a vault was restored, "+
-		"and only another generation can include it", e.Block, e.Vault, e.Newest)
+		"and only another generation can include it, which project builds by itself", e.Block, e.Vault, e.Newest)
 }
 
 // newestAfter returns the newest indexed block after a unit.

@@ -75,7 +75,7 @@ func (c *Chain) judgeProject() {
 	case report == nil:
 		c.worse(registry.Unknown, "project reported nothing within 5 s")
 	case report.State == registry.Bad:
-		c.worse(registry.Stalled, "the read model is bad and is not written: an operator has to rebuild it")
+		c.worse(registry.Stalled, "the read model is bad and is not written: another one has to replace it")
 	case report.State == registry.Retrying:
 		c.worse(registry.Stalled, "project cannot write the read model and retries")
 	case report.State == registry.Building || report.Building != nil:
