@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ type Status struct {
 	Building *registry.BuildingStatus `json:"building,omitempty"`
 	// VaultWarnings name the vaults whose logs are all unknown.
 	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
-	// Reason is why the state is retrying or bad, or why the log cannot be read to its end.
+	// Reason is why the state is retrying or bad, or what is wrong with the log.
 	Reason string `json:"reason,omitempty"`
 	// Others are the generations that are written besides the live one, by id.
 	Others []Status `json:"others,omitempty"`
@@ -72,8 +73,9 @@ type board struct {
 	seen uint64
 	// When the engines last responded.
 	answered time.Time
-	// Why records behind an open transaction cannot be read; nil while none hangs.
-	hanging error
+	// What is wrong with the log: a transaction hangs, so that records behind it cannot be read, or records were
+	// deleted. nil if nothing is.
+	fault error
 	// Why the last term ended, until a later one has written or has nothing to write. Without it, a term that fails
 	// again and again would look like one that is starting.
 	failed string
@@ -204,17 +206,17 @@ func (b *board) wrote(p progress) {
 }
 
 // look compares the position with end, the end of the log as it was just read, and returns the status. elapsed is the
-// time since the last look; hanging is the error for an open transaction that hangs.
+// time since the last look; fault is what is wrong with the log.
 //
 // Not every offset is a record: some are markers, or belong to aborted transactions. So the writer is at the end in
 // two cases. Either one offset is left, the marker of its last record. Or more are left, but everything that the log
 // returned is written, it returned nothing since the last look, and no transaction is open: behind an open one there
 // may be records that cannot be read yet. Until the log has returned something, its silence means nothing, because
 // the first response may still be on its way.
-func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (Status, bool) {
+func (b *board) look(end chainlog.Tail, fault error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.hanging = hanging
+	b.fault = fault
 	s := &b.status
 	if s.State == StandingBy {
 		b.answered = time.Now()
@@ -222,8 +224,8 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 	if s.State != Building && s.State != Following {
 		return *s, false
 	}
-	if s.Reason = ""; hanging != nil {
-		s.Reason = hanging.Error()
+	if s.Reason = ""; fault != nil {
+		s.Reason = fault.Error()
 	}
 	if elapsed > 0 {
 		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
@@ -255,10 +257,15 @@ func (p *Projections) observe(ctx context.Context) error {
 		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
-	watch := chainlog.NewWatch(kadm.NewClient(client), p.hanging, chainlog.LogTopic(p.chainID))
+	admin, topic := kadm.NewClient(client), chainlog.LogTopic(p.chainID)
+	watch := chainlog.NewWatch(admin, p.hanging, topic)
+	var starts, first kadm.ListedOffsets // of the log, now and at the first look
 	for last := time.Now(); write.Pause(ctx, p.every) == nil; {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 		ends, err := watch.Ends(limited)
+		if err == nil {
+			starts, err = chainlog.Checked(admin.ListStartOffsets(limited, topic))
+		}
 		if err == nil {
 			err = p.conn.Ping(limited)
 		}
@@ -267,12 +274,16 @@ func (p *Projections) observe(ctx context.Context) error {
 			p.log.Debug("the end of the log is unknown", "error", err)
 			continue // the status stays the same, and expires soon
 		}
+		if first == nil {
+			first = starts
+		}
+		fault := cmp.Or(deleted(topic, first, starts), watch.Hanging())
 		now, served := time.Now(), p.board()
 		for _, k := range p.roster.all() {
-			end := ends[chainlog.LogTopic(p.chainID)][0]
+			end := ends[topic][0]
 			// nothing is known about a generation that is not written here
 			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN()
-			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
+			if s, writing := k.board.look(end, fault, now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
 				if &k.board == served { // an older one may lack the mapping of the vault's events
 					foreign = float64(len(s.VaultWarnings))
@@ -284,6 +295,17 @@ func (p *Projections) observe(ctx context.Context) error {
 			k.metrics.openTransaction.Set(watch.Open().Seconds())
 		}
 		last = now
+	}
+	return nil
+}
+
+// deleted returns an error if the log has lost records since the first look. A generation that has them stays right and
+// is written, but no other one can be built.
+func deleted(topic string, first, now kadm.ListedOffsets) error {
+	was, _ := first.Lookup(topic, 0)
+	if begins, _ := now.Lookup(topic, 0); begins.Offset > was.Offset {
+		return fmt.Errorf("the records of %s before offset %d were deleted, so no generation can be built from it any more: "+
+			"restore the topic from a replica or a backup", topic, begins.Offset)
 	}
 	return nil
 }
@@ -322,7 +344,7 @@ func (p *Projections) board() *board {
 func (b *board) ready() error {
 	s := b.get()
 	b.mu.Lock()
-	hanging, silent := b.hanging, time.Since(b.answered) // for how long the engines have not responded
+	fault, silent := b.fault, time.Since(b.answered) // for how long the engines have not responded
 	b.mu.Unlock()
 	switch s.State {
 	case StandingBy:
@@ -331,14 +353,14 @@ func (b *board) ready() error {
 		}
 		return nil
 	case Following:
-		if hanging == nil && silent > silence {
+		if fault == nil && silent > silence {
 			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the "+
 				"end of the log", silent.Truncate(time.Second), s.Generation)
 		}
-		return hanging
+		return fault
 	case Building:
-		if hanging != nil {
-			return hanging
+		if fault != nil {
+			return fault
 		}
 		return fmt.Errorf("generation %d is being built: at seq %d, %d log offsets to go", s.Generation, s.Seq, s.Lag)
 	case Waiting:

@@ -13,6 +13,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
@@ -265,6 +266,43 @@ func TestHangingTransaction(t *testing.T) {
 	must(t, other.EndTransaction(t.Context(), kgo.TryAbort))
 	reaches(t, p, s.Seq())
 	wait.Until(t, p.Ready)
+}
+
+// TestRecordsAreDeleted: the records of the log are deleted while the projector follows it. The generation is written on,
+// but the projector is not ready and gives the reason, because no other generation can be built.
+func TestRecordsAreDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.Seq())
+	wait.Until(t, p.Ready)
+	client, err := kgo.NewClient(w.kafka.Options()...)
+	must(t, err)
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	ends, err := admin.ListEndOffsets(t.Context(), chainlog.LogTopic(chainID))
+	must(t, err)
+	_, err = admin.DeleteRecords(t.Context(), ends.Offsets())
+	must(t, err)
+	wait.Until(t, func() error {
+		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "were deleted") ||
+			p.Status().Reason != err.Error() {
+			return fmt.Errorf("ready: %v, status: %+v", err, p.Status())
+		}
+		return nil
+	})
+	before := s.Seq()
+	s.Mine()
+	w.append(t, s.Records[before:])
+	wait.Until(t, func() error {
+		if got := p.Status(); got.Seq != s.Seq() || got.State != Following || got.Reason == "" {
+			return fmt.Errorf("status is %+v", got)
+		}
+		return nil
+	})
 }
 
 // whenLogged calls a function when a certain message is logged.
