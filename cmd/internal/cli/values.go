@@ -21,6 +21,7 @@ import (
 func values() []kong.Option {
 	options := []kong.Option{
 		kong.KindMapper(reflect.String, kong.MapperFunc(text)),
+		kong.NamedMapper("path", kong.MapperFunc(path)),
 		kong.TypeMapper(reflect.TypeFor[uuid.UUID](), kong.MapperFunc(id)),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
 	}
@@ -37,6 +38,18 @@ func text(ctx *kong.DecodeContext, target reflect.Value) error {
 	value, err := pop(ctx, "string")
 	if err == nil {
 		target.SetString(value)
+	}
+	return err
+}
+
+// path reads the name of a file or folder. Kong's own mapper makes the current folder of an empty one.
+func path(ctx *kong.DecodeContext, target reflect.Value) error {
+	name, err := pop(ctx, "file")
+	if err == nil && name != "" {
+		name = kong.ExpandPath(name)
+	}
+	if err == nil {
+		target.SetString(name)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 )
 
 type sloppyCmd struct {
+	File   string        `name:"file" type:"path" env:"SLOPPY_FILE"`
 	URL    string        `name:"url" env:"SLOPPY_URL"`
 	Name   string        `arg:"" optional:""`
 	ID     int64         `name:"id"`
@@ -22,6 +23,10 @@ type sloppyCmd struct {
 }
 
 func (cmd sloppyCmd) Run(s *Streams) error {
+	if cmd.File != "" {
+		_, err := fmt.Fprint(s.Out, cmd.File)
+		return err
+	}
 	_, err := fmt.Fprintf(s.Out, "%q %q %d %d %q %q", cmd.URL, cmd.Name, cmd.ID, cmd.Limit, cmd.State, cmd.Many)
 	return err
 }
@@ -48,6 +53,7 @@ func TestSloppyArguments(t *testing.T) {
 		"--within": {"199ms", "1h1ns", "-5s", "5", "", "5 s"},
 		"--state":  {"failed\u202e", "FAILED"},
 		"--many":   {"a,\x00"},
+		"--file":   {"a\u200b", " "},
 	} {
 		for _, value := range values {
 			if out, err := run(flag + "=" + value); CodeOf(err) != Usage || !strings.Contains(err.Error(), flag) || out != "" {
@@ -69,6 +75,15 @@ func TestSloppyArguments(t *testing.T) {
 	}
 	if out, err := run("--id=010"); err != nil || !strings.Contains(out, " 10 ") {
 		t.Errorf("010 is read as %s: %v", out, err)
+	}
+	for _, none := range []string{"--file=", "--id=0"} {
+		t.Setenv("SLOPPY_FILE", "")
+		if out, err := run(none); err != nil || !strings.HasPrefix(out, `"" ""`) {
+			t.Errorf("%s, and an empty variable: %s, %v", none, out, err)
+		}
+	}
+	if out, err := run("--file= /a.yaml "); err != nil || out != "/a.yaml" {
+		t.Errorf("a file is read as %s: %v", out, err)
 	}
 	t.Setenv("SLOPPY_URL", "https://b.example/\n")
 	if out, err := run(); err != nil || !strings.HasPrefix(out, `"https://b.example/" `) {
