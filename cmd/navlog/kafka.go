@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +32,16 @@ type loginFlags struct {
 	Login map[string]string `placeholder:"USER=NAME" help:"Login name of a user, if it is not navlog_ingest, navlog_project, navlog_dispatch or navlog_operator, such as ingest=sa-12; separate several by ;."`
 }
 
-// logins returns the login names of all users.
+// logins returns the login names of all users. No two users have the same one: a grant revokes all other rights.
 func (f loginFlags) logins() (map[string]string, error) {
-	logins := map[string]string{}
+	logins, userOf := map[string]string{}, map[string]string{}
 	for _, user := range chainlog.Users {
-		logins[user] = cmp.Or(f.Login[user], chainlog.UserName(user))
+		login := cmp.Or(f.Login[user], chainlog.UserName(user))
+		if other := userOf[login]; other != "" {
+			return nil, cli.Usage.With(fmt.Errorf("the users %s and %s have the same login %q: give each its own by --login",
+				other, user, login))
+		}
+		logins[user], userOf[login] = login, user
 	}
 	for user := range f.Login {
 		if logins[user] == "" {
@@ -103,9 +109,20 @@ func writeACLCommands(w io.Writer, rows []rightRow) {
 			}
 		}
 		rows = rest
-		cli.Fprintf(w, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login,
+		cli.Fprintf(w, "$KAFKA_ACLS --add --allow-principal %s --%s %s%s\n", quoted("User:"+r.Login),
 			strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations)
 	}
+}
+
+// plainWord matches what a shell leaves as it is.
+var plainWord = regexp.MustCompile(`^[\w.:=,/@+-]+$`)
+
+// quoted returns a word for a shell: the login of a certificate is a name such as CN=navlog ingest,O=Acme.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 type kafkaGrantCmd struct {

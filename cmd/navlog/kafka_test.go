@@ -45,6 +45,13 @@ func TestKafkaRights(t *testing.T) {
 			t.Errorf("%q is not exactly once in\n%s", want, out)
 		}
 	}
+	out = c.mustRun("kafka", "rights", "--commands", "--login", "ingest=CN=it's $HOME,O=Acme", "--login", "project=sa-2")
+	for _, want := range []string{`--allow-principal 'User:CN=it'\''s $HOME,O=Acme' --topic `,
+		"--allow-principal User:sa-2 --topic "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
 	if table := c.mustRun("kafka", "rights"); strings.Count(table, "\n") != len(rows)+1 ||
 		!strings.Contains(table, "User:navlog_operator") {
 		t.Errorf("the table:\n%s", table)
@@ -76,6 +83,9 @@ func TestKafkaGrantMistakes(t *testing.T) {
 	}{
 		{[]string{"--login", "serve=sa-9"}, cli.Usage,
 			`--login names "serve", and the users are ingest, project, dispatch, operator`},
+		{[]string{"--login", "ingest=sa-1;dispatch=sa-1"}, cli.Usage,
+			`the users ingest and dispatch have the same login "sa-1"`},
+		{[]string{"--login", "ingest=navlog_operator"}, cli.Usage, "the users ingest and operator have the same login"},
 		{[]string{"--passwords", passwords}, cli.Configuration, "read the password of Kafka's user navlog_operator"},
 	} {
 		_, err := c.run(append([]string{"kafka", "grant"}, wrong.args...)...)
