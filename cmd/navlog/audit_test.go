@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -14,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -164,6 +167,26 @@ func TestAuditAroundOtherStores(t *testing.T) {
 		outcomes = append(outcomes, r.Outcome)
 	}
 	if !slices.Equal(outcomes, []string{registry.DeedDone, registry.DeedBegun, registry.DeedFailed, registry.DeedBegun}) {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// A change of a generation whose result cannot be written, as on a full disk, was made: the audit records it as done.
+func TestAuditOfAResultThatCannotBeWritten(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
+	q := db.New(c.registry())
+	if err := q.CreateGeneration(t.Context(), db.CreateGenerationParams{ID: 1, LogID: make([]byte, 16), Schema: "s",
+		State: registry.Standby, Without: [][]byte{}, Vaults: [][]byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"projection", "drop", "1", "--config", c.file}, fullDisk{}, io.Discard)
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("the result cannot be written: %v", err)
+	}
+	var rows []auditRow
+	c.json(&rows, "audit")
+	if len(rows) != 2 || rows[0].Outcome != registry.DeedDone || rows[1].Outcome != registry.DeedBegun {
 		t.Errorf("%+v", rows)
 	}
 }

@@ -58,7 +58,7 @@ type projectionChangeFlags struct {
 }
 
 // withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
-// rows of the registry.
+// rows of the registry. do prints nothing: a result that cannot be written is not a change that failed.
 func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, s *cli.Streams, d registry.Deed,
 	do func(*projections.Operator) error, sections ...config.Section) error {
 	return f.openOperator(ctx, registry.Open, func(o *projections.Operator, pool *pgxpool.Pool) error {
@@ -69,15 +69,16 @@ func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, s *cli.S
 // change changes one generation, which do returns, and prints what it is now, with a note if it is live and outdated.
 func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d registry.Deed, what string,
 	do func(*projections.Operator) (int32, error)) error {
-	return f.withAuditedOperator(ctx, s, d, func(o *projections.Operator) error {
+	var id int32
+	result, note := map[string]any{"changed": what}, ""
+	err := f.withAuditedOperator(ctx, s, d, func(o *projections.Operator) (err error) {
 		steps := console.Progress(f.Flags, s)
 		o.Progress = steps.Report
-		id, err := do(o)
+		id, err = do(o)
 		steps.End()
 		if err != nil {
 			return err
 		}
-		result, note := map[string]any{"generation": id, "changed": what}, ""
 		all, err := o.List(ctx) // without a list there is no note
 		isOutdated := func(g projections.Generation) bool { return g.ID == id && g.State == registry.Live && g.Outdated }
 		if err == nil && slices.ContainsFunc(all, isOutdated) {
@@ -85,12 +86,17 @@ func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d reg
 				"by itself"
 			result["note"] = note
 		}
-		return f.Print(s.Out, result, func(w io.Writer) {
-			fmt.Fprintf(w, "generation %d: %s\n", id, what)
-			if note != "" {
-				fmt.Fprintln(w, note)
-			}
-		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	result["generation"] = id
+	return f.Print(s.Out, result, func(w io.Writer) {
+		fmt.Fprintf(w, "generation %d: %s\n", id, what)
+		if note != "" {
+			fmt.Fprintln(w, note)
+		}
 	})
 }
 
@@ -126,22 +132,24 @@ type projectionRebuildCmd struct {
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rebuild",
 		Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
-	return cmd.withAuditedOperator(ctx, s, d, func(o *projections.Operator) error {
+	var rebuilt *projections.Rebuilt
+	err := cmd.withAuditedOperator(ctx, s, d, func(o *projections.Operator) (err error) {
 		screen := console.New(s.Err)
 		steps := screen.Steps(cmd.Logger(screen))
+		defer steps.End()
 		o.Progress = steps.Report
-		rebuilt, err := o.Rebuild(ctx,
+		rebuilt, err = o.Rebuild(ctx,
 			projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff,
 				Notice: func(sentence string) { fmt.Fprintln(screen, sentence) }})
-		steps.End()
-		if rebuilt == nil {
-			return err
-		}
-		if errors.Is(err, projections.ErrDiffers) {
-			err = cli.Different.With(err)
-		}
-		return errors.Join(printRebuilt(cmd.Output, s.Out, rebuilt, err == nil), err)
+		return err
 	}, config.NeedChainID, config.NeedKafka)
+	if rebuilt == nil {
+		return err
+	}
+	if errors.Is(err, projections.ErrDiffers) {
+		err = cli.Different.With(err)
+	}
+	return errors.Join(printRebuilt(cmd.Output, s.Out, rebuilt, err == nil), err)
 }
 
 // printRebuilt prints a report. switchable says that a generation in standby can be made live.
