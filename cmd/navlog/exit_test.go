@@ -96,6 +96,7 @@ func TestExitCodes(t *testing.T) {
 		"a flag out of range":   {nil, "webhook list --limit 0", cli.Usage},
 		"an invalid URL":        {nil, "status --url navlog.example", cli.Usage},
 		"too many records":      {nil, "log tail -n 1000001", cli.Usage},
+		"a negative time limit": {nil, "statement get --url http://a --from 1 --to 2 --timeout=-1s", cli.Usage},
 		"too short an interval": {nil, "status --every 1ms", cli.Usage},
 		"no such shell":         {nil, "completion tcsh", cli.Usage},
 		"an unknown variable":   {map[string]string{"NAVLOG_CHAIN_IDD": "1"}, "config check", cli.Configuration},

@@ -43,7 +43,7 @@ type statementGetCmd struct {
 	To      string        `required:"" placeholder:"TIME" help:"End of the time range, included: RFC 3339, or a date for the end of that day. Not after the newest final block."`
 	Output  string        `short:"o" placeholder:"FILE" help:"File to write instead of the screen. An existing file is not overwritten."`
 	CSV     bool          `name:"csv" help:"Write the events as CSV, which cannot be verified: keep the statement itself."`
-	Timeout time.Duration `default:"10m" help:"Time limit for the whole command."`
+	Timeout time.Duration `default:"10m" range:"1s to 24h" help:"Time limit for the whole command, 1s to 24h."`
 }
 
 // Run fetches a statement, and writes it only if it is complete and its signature is valid.
