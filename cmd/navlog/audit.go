@@ -127,12 +127,11 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 			return
 		case <-tick.C:
 		}
-		limited, cancel := context.WithTimeout(ctx, outcomeWithin)
-		is, err := done(limited, steps)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no response from PostgreSQL within %s: %w", outcomeWithin, err)
-		}
+		is := false
+		err := within(ctx, outcomeWithin, func(ctx context.Context) (err error) {
+			is, err = done(ctx, steps)
+			return err
+		})
 		if ctx.Err() == nil {
 			fault = err
 		}
@@ -140,6 +139,17 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 			return
 		}
 	}
+}
+
+// within limits the time of a look at the registry, which a server that hangs would never answer.
+func within(ctx context.Context, limit time.Duration, look func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := look(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no response from PostgreSQL within %s: %w", limit, err)
+	}
+	return err
 }
 
 // around runs a change to a store other than the registry. Its audit row is written first, so the attempt is recorded

@@ -257,6 +257,18 @@ func TestOutcomeFromSilentPostgres(t *testing.T) {
 	}
 }
 
+// TestStatusFromSilentPostgres: status does not wait forever, so that --watch does not leave an old state on the screen.
+func TestStatusFromSilentPostgres(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_POSTGRES_URL", silentAfter(t, "name: ListStatus :many"))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	err := run(ctx, []string{"status", "--config", c.file}, io.Discard, io.Discard)
+	if cli.CodeOf(err) != cli.Unreachable || !strings.HasPrefix(err.Error(), "no response from PostgreSQL within 8s: ") {
+		t.Errorf("exit code %d: %v", cli.CodeOf(err), err)
+	}
+}
+
 // TestAuditDoesNotStopOtherStores: a change to Kafka does not need PostgreSQL, so it does not need a writable one
 // either, and it has succeeded even if its end cannot be recorded. Both are reported.
 func TestAuditDoesNotStopOtherStores(t *testing.T) {
