@@ -26,6 +26,7 @@ const forged = "\x1b[2J\u009b1A\r\u202eno\nserve\tx\t0s\tserving\n"
 func TestNothingForgesALine(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	status, err := json.Marshal(map[string]any{"state": "frozen", "reason": forged, "disproven": forged,
+		"vaultWarnings": []registry.VaultWarning{{Address: forged, Warning: forged}}, "generation": 1,
 		"endpoints": []registry.EndpointStatus{{Name: forged, State: forged, LastError: forged, LastErrorAt: &at}}})
 	if err != nil {
 		t.Fatal(err)

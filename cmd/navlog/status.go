@@ -272,7 +272,7 @@ func writeServed(w io.Writer, rows []statusRow) {
 			fmt.Fprintln(w, title)
 		}
 		title = ""
-		fmt.Fprintf(w, "%s\t%d\t%d%s\n", r.Instance, s.Generation, s.IndexedBlock, lag(s.Behind, s.BehindFor))
+		cli.Fprintf(w, "%s\t%d\t%d%s\n", r.Instance, s.Generation, s.IndexedBlock, lag(s.Behind, s.BehindFor))
 	}
 }
 
@@ -289,7 +289,7 @@ func writeVaultWarnings(w io.Writer, rows []statusRow) {
 				fmt.Fprintln(w, title)
 			}
 			title = ""
-			fmt.Fprintf(w, "%s\t%s\n", v.Address, v.Warning)
+			cli.Fprintf(w, "%s\t%s\n", v.Address, v.Warning)
 		}
 	}
 }
