@@ -272,15 +272,15 @@ func TestPartnerLife(t *testing.T) {
 
 func TestPartnerMistakes(t *testing.T) {
 	c := newCommands(t)
-	if _, err := c.run("partner", "create", "One", "--id", "1"); err != nil {
-		t.Fatal(err)
-	}
+	c.mustRun("partner", "create", "One", "--id", "1")
+	c.mustRun("partner", "create", "Last", "--id", "4294967295")
 	for _, m := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"partner", "create", "Again", "--id", "1"}, "partner 1 exists already"},
 		{[]string{"partner", "create", "Big", "--id", "4294967296"}, "1 to 4294967295"},
+		{[]string{"partner", "create", "Next"}, "no id is left after the largest one: choose a free --id"},
 		{[]string{"partner", "show", "9"}, "there is no partner 9"},
 		{[]string{"partner", "disable", "9"}, "there is no partner 9"},
 		{[]string{"partner", "rotate-key", "9"}, "there is no partner 9"},

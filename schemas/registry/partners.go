@@ -119,6 +119,8 @@ func CreatePartner(
 		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out; if the command "+
 			"that created it was interrupted, `navlog partner rotate-key %d` and `rotate-secret %d` issue its key and secret "+
 			"again", id, id, id)
+	case errors.As(err, &pgErr) && pgErr.Code == checkViolation && id == 0:
+		return NewPartner{}, fmt.Errorf("create partner %q: no id is left after the largest one: choose a free --id", name)
 	case err != nil:
 		return NewPartner{}, fmt.Errorf("create partner %q: %w", name, err)
 	}
@@ -131,6 +133,9 @@ func addKey(ctx context.Context, q *db.Queries, partnerID int64, key string) err
 
 // last4 returns the last four characters of a key, which identify it to people.
 func last4(key string) string { return key[len(key)-4:] }
+
+// checkViolation is PostgreSQL's error code for a value that a table does not allow, such as a partner id of 2^32.
+const checkViolation = "23514"
 
 // NoPartnerError is the error for an unknown partner id.
 type NoPartnerError struct{ ID int64 }
