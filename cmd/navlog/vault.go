@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -172,10 +171,8 @@ func (f ingestFlags) leave(
 	o := vaultOrder{Vault: given.vault.Hex(), Kind: given.kind, what: given.what}
 	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
 		if given.partner != 0 {
-			if _, err := q.GetPartner(ctx, given.partner); errors.Is(err, pgx.ErrNoRows) {
-				return registry.Deed{}, registry.NoPartner(given.partner)
-			} else if err != nil {
-				return registry.Deed{}, fmt.Errorf("read partner %d: %w", given.partner, err)
+			if _, err := q.GetPartner(ctx, given.partner); err != nil {
+				return registry.Deed{}, unknownPartner(given.partner, err)
 			}
 		}
 		o.Command, err = q.AddVaultCommand(ctx,
