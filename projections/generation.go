@@ -70,8 +70,13 @@ type list struct {
 	refusal error
 }
 
+// listedWithin is the time limit for a list that PostgreSQL has: a server that hangs would never return it.
+const listedWithin = 10 * time.Second
+
 // listed returns the list of generations, by id.
 func (s *stores) listed(ctx context.Context) ([]generation, error) {
+	ctx, cancel := context.WithTimeout(ctx, listedWithin)
+	defer cancel()
 	all, err := db.New(s.pool).ListGenerations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)

@@ -307,6 +307,8 @@ func endOf(seq uint64, left int64, atEnd bool) uint64 {
 // reports returns what projectors report about each generation that one of them writes. A report of the lease's holder
 // takes precedence over those of standbys.
 func (o *Operator) reports(ctx context.Context) (map[int32]*Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, listedWithin)
+	defer cancel()
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the status of the programs: %w", err)

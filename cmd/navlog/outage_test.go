@@ -16,6 +16,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -265,6 +266,20 @@ func TestStatusFromSilentPostgres(t *testing.T) {
 	defer cancel()
 	err := run(ctx, []string{"status", "--config", c.file}, io.Discard, io.Discard)
 	if cli.CodeOf(err) != cli.Unreachable || !strings.HasPrefix(err.Error(), "no response from PostgreSQL within 8s: ") {
+		t.Errorf("exit code %d: %v", cli.CodeOf(err), err)
+	}
+}
+
+// TestProjectionFromSilentPostgres: a command that follows the generations, as a rebuild does for hours, ends with the
+// reason if PostgreSQL does not respond.
+func TestProjectionFromSilentPostgres(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
+	t.Setenv("NAVLOG_POSTGRES_URL", silentAfter(t, "name: ListGenerations :many"))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Minute, cancel)
+	err := run(ctx, []string{"projection", "list", "--config", c.file}, io.Discard, io.Discard)
+	if cli.CodeOf(err) != cli.Unreachable || !strings.HasPrefix(err.Error(), "list the generations in PostgreSQL: ") {
 		t.Errorf("exit code %d: %v", cli.CodeOf(err), err)
 	}
 }
