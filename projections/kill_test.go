@@ -278,11 +278,22 @@ func TestEndsWith(t *testing.T) {
 		return endsWith(t.Context(), g.conn, g.database, w.Position(), f)
 	}
 	var last decode.Fact
+	contents := map[readmodel.RecordKind]int{}
 	for x := range batchOf(t, s.Records).All() {
 		last = *x
 		last.Boundary = true // each record is a unit, so that the tables end with it
 		must(t, w.Write(t.Context(), w.Encode(decode.Batch{{last}})))
 		must(t, ends(&last))
+		if other := last; last.Kind == readmodel.VaultRecord || last.Kind == readmodel.DecisionRecord {
+			contents[last.Kind]++
+			other.Raw = append(slices.Clone(last.Raw), 0)
+			if err := ends(&other); !permanent(err) {
+				t.Errorf("a %s record with another content: %v", last.Kind, err)
+			}
+		}
+	}
+	if len(contents) != 2 {
+		t.Errorf("the history has %v", contents)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -296,6 +307,7 @@ func TestEndsWith(t *testing.T) {
 		"hash":     func(other *decode.Fact) { other.Hash[31]++ },
 		"time":     func(other *decode.Fact) { other.Log.Time++ },
 		"index":    func(other *decode.Fact) { other.Log.Index++ },
+		"vault":    func(other *decode.Fact) { other.Log.Vault[0]++ },
 		"retracts": func(other *decode.Fact) { other.Retracts++ },
 		"boundary": func(other *decode.Fact) { other.Boundary = false },
 	} {

@@ -17,6 +17,7 @@ package decode
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"math"
 
@@ -63,10 +64,14 @@ func (f *Fact) Name() string {
 // Known reports whether a log is a known event, including quarantined logs.
 func (f *Fact) Known() bool { return f.Kind == readmodel.LogRecord && f.Named != "" }
 
-// String describes the record.
+// String describes the record, so that records with the same seq in different logs differ.
 func (f *Fact) String() string {
-	return fmt.Sprintf("%s %s of block %d %x, log %d, time %d, retracts seq %d, boundary %t",
-		f.Kind, f.Name(), f.Log.Block, f.Hash, f.Log.Index, f.Log.Time, f.Retracts, f.Boundary)
+	text := fmt.Sprintf("%s %s of block %d %x, log %d of vault %x, time %d, retracts seq %d, boundary %t",
+		f.Kind, f.Name(), f.Log.Block, f.Hash, f.Log.Index, f.Log.Vault, f.Log.Time, f.Retracts, f.Boundary)
+	if f.Kind == readmodel.VaultRecord || f.Kind == readmodel.DecisionRecord { // no block's hash stands for their content
+		text += fmt.Sprintf(", SHA-256 %x", sha256.Sum256(f.Raw))
+	}
+	return text
 }
 
 func (f *Fact) has(kind mapping.Kind) bool {
