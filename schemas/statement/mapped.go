@@ -106,6 +106,9 @@ func (v *Vault) sources(texts Texts, partner uint32) (*mapping.Sources, error) {
 	var sources []mapping.Source
 	for _, s := range v.Sources {
 		source := mapping.Source{Role: s.Role, Address: common.HexToAddress(s.Address)}
+		if source.Address.Hex() != s.Address { // it would be read as another address than it shows
+			return nil, contradict("vault %s has the source %q, which is not valid", v.Address, s.Address)
+		}
 		for _, t := range s.Topics {
 			source.Filters = append(source.Filters, mapping.Filter{Topic: t.Topic, Value: t.Value})
 		}
@@ -132,6 +135,12 @@ func (v *Vault) sources(texts Texts, partner uint32) (*mapping.Sources, error) {
 	d, err := mapping.Describe(sources, ranges)
 	if err != nil {
 		return nil, contradict("its vault %s: %v", v.Address, err)
+	}
+	for i, r := range d.Ranges {
+		if m := v.Mappings[i]; r.Mapping.Name != m.Preset {
+			return nil, contradict("the mapping of vault %s with the hash %s is %q, and not %q", v.Address, m.Hash,
+				r.Mapping.Name, m.Preset)
+		}
 	}
 	aliases := map[common.Hash]uint32{}
 	for _, value := range v.Aliases {

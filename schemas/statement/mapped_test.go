@@ -93,6 +93,10 @@ func TestRebuildMapped(t *testing.T) {
 		"has a source `desk`":            func(v *statement.Vault) { v.Sources[1].Role = "desk" },
 		"filters topic -1":               func(v *statement.Vault) { v.Sources[1].Topics[0].Topic = -1 },
 		"logs that name no partner":      func(v *statement.Vault) { v.Aliases = []common.Hash{{}} },
+		`is "yo", and not "reference"`:   func(v *statement.Vault) { v.Mappings[0].Preset = "reference" },
+		"which is not valid": func(v *statement.Vault) {
+			v.Sources[1].Address = alice.Hex() + v.Sources[1].Address[2:]
+		},
 	} {
 		bad := header(c)
 		bad.Vaults[0].Mapped(sources, 7)
@@ -101,6 +105,14 @@ func TestRebuildMapped(t *testing.T) {
 			!strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", part, err)
 		}
+	}
+	twice := header(c)
+	twice.Vaults[0].Mapped(sources, 7)
+	twice.Vaults = append(twice.Vaults, twice.Vaults[0])
+	twice.Vaults[2].Address = alice.Hex()
+	if _, err := statement.Rebuild(t.Context(), io.Discard, twice, c, texts, nil); !errors.As(err, &contradiction) ||
+		!strings.Contains(err.Error(), "belongs to two of its vaults") {
+		t.Errorf("two vaults with the same contracts: %v", err)
 	}
 	if err := texts.Add("bad.yaml", []byte("preset: x")); err == nil || !strings.HasPrefix(err.Error(), "bad.yaml:1:1: ") {
 		t.Errorf("a mapping with mistakes: %v", err)

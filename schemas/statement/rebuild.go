@@ -292,7 +292,10 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 	}
 	events = append(events, r.mappedEvents(others)...)
 	slices.SortStableFunc(events, placed.compare)
-	for _, e := range events {
+	for i, e := range events {
+		if i > 0 && e.compare(events[i-1]) == 0 {
+			return contradict("log %d of block %d belongs to two of its vaults, and would count twice", e.index, e.block)
+		}
 		if e.vault < 0 || e.block < r.starts[e.vault] {
 			r.leaveOut(e.contract, e.vault)
 			continue
