@@ -241,10 +241,14 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	return promote(ctx, o.pool, id, registry.Standby, idOf(live))
 }
 
-// reaches waits until a generation has reached the current position of the live one. A generation that is not written
+// follows waits until a generation has reached the current position of the live one. A generation that is not written
 // any more never will.
-func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) error {
-	for began := time.Now(); ; {
+func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
+	seq, err := o.seq(ctx, live.Database)
+	if err != nil || seq == nil {
+		return err
+	}
+	for began, want := time.Now(), *seq; ; {
 		at, err := readmodel.ReadPosition(ctx, o.conn, g.Database)
 		if err != nil || at.Seq >= want {
 			return err

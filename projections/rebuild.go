@@ -126,15 +126,6 @@ func alike(g, other *Generation) bool {
 	return bytes.Equal(g.logID, other.logID) && g.Schema == other.Schema
 }
 
-// follows waits until a generation has reached the current position of the live one.
-func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
-	seq, err := o.seq(ctx, live.Database)
-	if err != nil || seq == nil {
-		return err
-	}
-	return o.reaches(ctx, g, *seq)
-}
-
 // compareWithLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there
 // is no other check before the switch, and equality must hold for all of them.
 func (o *Operator) compareWithLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {

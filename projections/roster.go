@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,12 +49,7 @@ func (r *roster) live() *board {
 func (r *roster) all() []*keeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]*keeper, 0, len(r.keepers))
-	for _, k := range r.keepers {
-		out = append(out, k)
-	}
-	slices.SortFunc(out, func(a, b *keeper) int { return cmp.Compare(a.ID, b.ID) })
-	return out
+	return slices.SortedFunc(maps.Values(r.keepers), func(a, b *keeper) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // allEnded returns why the newest keeper ended by itself, if no keeper is left running.

@@ -95,32 +95,24 @@ func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit
 
 // Rows appends the rows of the change to rows of lists, those with sign -1 first.
 func (c *Change) Rows(rows *readmodel.Rows[readmodel.ListRow]) {
-	touched := map[readmodel.TouchedKey]bool{}
-	var cursors []readmodel.ListRow
-	plus := func() { // the old cursor precedes all new rows
-		for i := range cursors {
-			rows.Add(&cursors[i])
+	add := func(all ...readmodel.ListRow) {
+		for i := range all {
+			rows.Add(&all[i])
 		}
-		cursors = nil
 	}
 	if c.before.Seq > 0 {
-		cursors = c.before.Rows(-1)
+		add(c.before.Rows(-1)...)
 	}
+	touched := map[readmodel.TouchedKey]bool{}
 	c.state.difference(func(sign int8, row readmodel.ListRow) {
-		if sign > 0 {
-			plus()
-		}
 		row.Sign = sign
-		rows.Add(&row)
+		add(row)
 		for _, key := range row.Touches() {
 			touched[key] = true
 		}
 	})
-	plus()
-	row := c.touched(touched)
-	rows.Add(&row)
-	cursors = c.Cursor.Rows(1)
-	plus()
+	add(c.touched(touched))
+	add(c.Cursor.Rows(1)...)
 }
 
 // mostTouched is the maximum number of keys that a unit names. A unit that touches more names everything: a reader

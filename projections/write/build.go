@@ -167,10 +167,8 @@ func (w *Writer) vaultRecords(ctx context.Context, seq uint64) (records []vaultR
 // Mapped returns how the generation maps logs, by the vault records of events. The first record of a vault counts, so
 // those after the position change nothing for the logs before them.
 func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
-	if _, err := w.vaultRecords(ctx, w.Written()); err != nil {
-		return nil, err
-	}
-	return w.mapped.Clone(), nil
+	_, err := w.vaultRecords(ctx, w.Written())
+	return w.mapped, err
 }
 
 // LastVault returns the seq of the last record about a vault that the log has up to the position.

@@ -35,7 +35,7 @@ type Writer struct {
 	mapped  *mapping.Vaults               // how logs are mapped
 	states  map[common.Address]vaultState // of a vault, by its newest record in the log
 	logs    map[common.Address]*vaultLogs // log counts of events; nil if not counted
-	spare   chan *encoded
+	spare   chan *readmodel.Rows[readmodel.EventRow]
 	changes *readmodel.Rows[readmodel.ListRow]
 }
 
@@ -79,8 +79,8 @@ func Open(
 		return nil, fmt.Errorf("%s: %w", database, err)
 	}
 	w := &Writer{mapped: mapped, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
-		without: map[common.Address]bool{}, states: map[common.Address]vaultState{}, spare: make(chan *encoded, 1),
-		changes: readmodel.ListsTable.NewRows()}
+		without: map[common.Address]bool{}, states: map[common.Address]vaultState{}, changes: readmodel.ListsTable.NewRows(),
+		spare: make(chan *readmodel.Rows[readmodel.EventRow], 1)}
 	for _, v := range without {
 		w.without[common.BytesToAddress(v)] = true
 	}
@@ -147,18 +147,18 @@ func (w *Writer) Restored() bool {
 	return false
 }
 
-// encoded contains records of the log as rows of events.
-type encoded struct {
-	rows *readmodel.Rows[readmodel.EventRow]
-	odd
-}
-
-// odd has the number of appended logs and samples that cannot be counted, and the events of impossible sweeps. They are
-// counted when the rows are written, because rows may be encoded twice.
-type odd struct {
+// Encoded contains whole units on their way into the tables.
+type Encoded struct {
+	batch decode.Batch
+	rows  *readmodel.Rows[readmodel.EventRow] // of events; nil if not made yet
+	// quarantined is the number of appended logs and samples that cannot be counted, and impossible has the events of
+	// impossible sweeps. They are counted when the rows are written, because rows may be made twice.
 	quarantined int
 	impossible  []string
 }
+
+// Len is the number of records.
+func (e *Encoded) Len() int { return e.batch.Len() }
 
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
 // For a built generation, rows cannot be made before it is known where the units are split: use Whole.
@@ -166,24 +166,21 @@ func (w *Writer) Encode(batch decode.Batch) *Encoded {
 	for f := range batch.All() {
 		f.Skipped = f.OfVault() && w.without[f.Log.Vault]
 	}
-	return &Encoded{batch, w.encode(batch, 0)}
+	return w.encode(batch, 0)
 }
 
 // Whole returns whole units whose rows are made when they are written.
 func Whole(batch decode.Batch) *Encoded { return &Encoded{batch: batch} }
 
-// Encoded contains whole units on their way into the tables.
-type Encoded struct {
-	batch decode.Batch
-	rows  *encoded // nil if not made yet
-}
-
-// Len is the number of records.
-func (e *Encoded) Len() int { return e.batch.Len() }
-
-// encode makes the rows of the records after a seq.
-func (w *Writer) encode(batch decode.Batch, after uint64) *encoded {
-	out := w.empty()
+// encode makes the rows of the records after a seq, in a buffer that was used before if there is one: these buffers are
+// most of the memory of a writer.
+func (w *Writer) encode(batch decode.Batch, after uint64) *Encoded {
+	out := &Encoded{batch: batch}
+	select {
+	case out.rows = <-w.spare:
+	default:
+		out.rows = readmodel.EventsTable.NewRows()
+	}
 	for f := range batch.All() {
 		if f.Seq > after {
 			fold.Events(f, w.id, out.rows.Add)
@@ -199,28 +196,17 @@ func (w *Writer) encode(batch decode.Batch, after uint64) *encoded {
 	return out
 }
 
-// empty returns an empty buffer for rows: these buffers are most of the memory of a writer.
-func (w *Writer) empty() *encoded {
-	select {
-	case out := <-w.spare:
-		return out
-	default:
-		return &encoded{rows: readmodel.EventsTable.NewRows()}
-	}
-}
-
 // bulkRows is more rows than a live unit usually has. A larger buffer is released once the building is over.
 const bulkRows = 4096
 
 // keep recycles a buffer.
-func (w *Writer) keep(e *encoded) {
-	if w.Built() && e.rows.Len() > bulkRows {
+func (w *Writer) keep(rows *readmodel.Rows[readmodel.EventRow]) {
+	if w.Built() && rows.Len() > bulkRows {
 		return
 	}
-	e.rows.Reset()
-	e.odd = odd{impossible: e.impossible[:0]}
+	rows.Reset()
 	select {
-	case w.spare <- e:
+	case w.spare <- rows:
 	default:
 	}
 }
@@ -233,13 +219,12 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	}
 	if !w.Built() {
 		if e.rows == nil {
-			e.rows = w.Encode(e.batch).rows
+			e = w.Encode(e.batch)
 		}
-		if err := w.insertEvents(ctx, e.rows, e.batch.Last().Seq); err != nil {
+		if err := w.insertEvents(ctx, e); err != nil {
 			return err
 		}
-		w.wrote(e.rows)
-		w.countLogs(e.batch, 0)
+		w.wrote(e, 0)
 		return nil
 	}
 	for _, part := range parts(e.batch.Units()) {
@@ -271,11 +256,11 @@ func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 	if err := w.skip(part); err != nil {
 		return err
 	}
-	batch, had := joined(part), w.events.cursor.seq
-	e := w.encode(batch, had)
+	had := w.events.cursor.seq
+	e := w.encode(joined(part), had)
 	var change *fold.Change
 	group, limited := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.insertEvents(ctx, e, batch.Last().Seq) })
+	group.Go(func() error { return w.insertEvents(ctx, e) })
 	group.Go(func() (err error) {
 		units := fold.Batch{Units: part, Writer: w.id, Vaults: slices.Collect(maps.Keys(w.vaults))}
 		change, err = fold.Lists(limited, w.conn, w.cursor, units)
@@ -288,8 +273,7 @@ func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 		return err
 	}
 	e.impossible = append(e.impossible, change.Impossible...)
-	w.wrote(e)
-	w.countLogs(batch, had)
+	w.wrote(e, had)
 	return nil
 }
 
@@ -301,13 +285,13 @@ func joined(units []decode.Unit) (all decode.Batch) {
 	return all
 }
 
-// insertEvents inserts rows into events, up to a seq. An earlier writer may have inserted them, and crashed before it
-// inserted into lists.
-func (w *Writer) insertEvents(ctx context.Context, e *encoded, last uint64) error {
+// insertEvents inserts rows into events. An earlier writer may have inserted them, and crashed before it inserted into
+// lists.
+func (w *Writer) insertEvents(ctx context.Context, e *Encoded) error {
 	if e.rows.Len() == 0 {
 		return nil
 	}
-	if err := w.events.swap(ctx, e.rows, last); err != nil {
+	if err := w.events.swap(ctx, e.rows, e.batch.Last().Seq); err != nil {
 		return err
 	}
 	w.counts.Rows(w.events.table, e.rows.Len())
@@ -329,14 +313,15 @@ func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
 	return nil
 }
 
-// wrote counts a batch that was written to the tables.
-func (w *Writer) wrote(e *encoded) {
+// wrote counts a batch that was written to the tables; events had its records up to a seq before.
+func (w *Writer) wrote(e *Encoded, had uint64) {
 	w.counts.Batch()
 	w.counts.Quarantined(e.quarantined)
 	for _, event := range e.impossible {
 		w.counts.Impossible(event)
 	}
-	w.keep(e)
+	w.countLogs(e.batch, had)
+	w.keep(e.rows)
 }
 
 // skip marks the records of units that the generation skips: those of vaults that it does not have, and blocks below

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -370,13 +369,6 @@ func (v *Vaults) Set(r *event.Vault) error {
 	defer v.mu.Unlock()
 	v.of[s.Address] = s
 	return nil
-}
-
-// Clone returns a copy.
-func (v *Vaults) Clone() *Vaults {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return &Vaults{of: maps.Clone(v.of)}
 }
 
 // Of returns the sources of a vault: those of the reference contracts if there is no other record, even if v is nil.
