@@ -16,10 +16,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Field numbers of event.proto. Those of varint fields include the varint bit, so that a field with an unexpected
-// wire type matches none of them.
+// Field numbers of event.proto, for chainlog.Fields.
 const (
-	varint = 1 << 30
+	varint = chainlog.Varint
 
 	recordRetracts = varint | 2
 	recordLog      = 8
@@ -43,8 +42,6 @@ const (
 	blockHash   = 2
 	blockTime   = varint | 4
 )
-
-var errMangled = errors.New("it is not the protobuf of a record")
 
 // Decoder decodes the records of the log in order. It maps the logs of a vault by the first vault record for it, of
 // those that it is created with and then of those that it reads. Only one goroutine may use it. It reuses memory across
@@ -86,7 +83,7 @@ func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
 	*f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
 	var kind protowire.Number
-	err = fields(in.Value, func(n protowire.Number, v uint64, b []byte) {
+	err = chainlog.Fields(in.Value, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
 		case recordRetracts:
 			if f.Retracts = v; v != 0 {
@@ -105,7 +102,7 @@ func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
 		err = d.log(f, body, in.Value)
 	case recordBlock:
 		f.Kind = readmodel.BlockRecord
-		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
+		err = chainlog.Fields(body, func(n protowire.Number, v uint64, b []byte) {
 			switch n {
 			case blockNumber:
 				f.Log.Block = v
@@ -124,7 +121,7 @@ func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
 		f.Kind = readmodel.SampleRecord
 		err = d.sample(f, body)
 	default:
-		err = errMangled
+		err = chainlog.ErrMangled
 	}
 	if err == nil && in.Boundary {
 		d.unit()
@@ -144,7 +141,7 @@ func (f *Fact) keep(record []byte) {
 func (d *Decoder) vault(f *Fact, m []byte) error {
 	v := &event.Vault{}
 	if proto.Unmarshal(m, v) != nil {
-		return errMangled
+		return chainlog.ErrMangled
 	}
 	f.Log.Vault, f.Removed = common.BytesToAddress(v.GetAddress()), v.GetRemoved()
 	if f.Sign < 0 || f.Removed {
@@ -162,7 +159,7 @@ func (d *Decoder) vault(f *Fact, m []byte) error {
 func (d *Decoder) sample(f *Fact, m []byte) error {
 	s := &event.Sample{}
 	if proto.Unmarshal(m, s) != nil {
-		return errMangled
+		return chainlog.ErrMangled
 	}
 	f.Log = Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()),
 		Index: readmodel.SampleIndex}
@@ -222,40 +219,6 @@ func transaction(all []deferred) {
 	}
 }
 
-// fields calls see for each field of a protobuf message, with v for a varint and b for bytes.
-func fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
-	for len(m) > 0 {
-		number, kind, n := protowire.ConsumeTag(m)
-		if n < 0 {
-			return errMangled
-		}
-		m = m[n:]
-		switch kind {
-		case protowire.VarintType:
-			v, n := protowire.ConsumeVarint(m)
-			if n < 0 {
-				return errMangled
-			}
-			see(varint|number, v, nil)
-			m = m[n:]
-		case protowire.BytesType:
-			b, n := protowire.ConsumeBytes(m)
-			if n < 0 {
-				return errMangled
-			}
-			see(number, 0, b)
-			m = m[n:]
-		default:
-			n := protowire.ConsumeFieldValue(number, kind, m)
-			if n < 0 {
-				return errMangled
-			}
-			m = m[n:]
-		}
-	}
-	return nil
-}
-
 // maxTopics is the maximum number of topics of an EVM log.
 const maxTopics = 4
 
@@ -267,7 +230,7 @@ func (d *Decoder) log(f *Fact, m, record []byte) error {
 	count, odd, omitted, belongs := 0, false, false, false
 	addressLength, txLength := 0, 0
 	var at uint64
-	err := fields(m, func(n protowire.Number, v uint64, b []byte) {
+	err := chainlog.Fields(m, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
 		case logAddress:
 			addressLength, contract = len(b), common.BytesToAddress(b)

@@ -104,9 +104,9 @@ func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 
 // Field numbers of Record in event.proto.
 const (
-	fieldSeq      = 1
-	fieldBoundary = 3
-	fieldChainID  = 4
+	fieldSeq      = Varint | 1
+	fieldBoundary = Varint | 3
+	fieldChainID  = Varint | 4
 	fieldFact     = 8 // the first of the facts
 	fieldLastFact = 12
 )
@@ -116,38 +116,21 @@ const (
 func Peek(chainID uint64, in *kgo.Record) (Raw, error) {
 	out := Raw{Offset: in.Offset, Value: in.Value, Kafka: in}
 	var chain uint64
-	fact, mangled := false, false
-	for m := in.Value; len(m) > 0 && !mangled; {
-		number, kind, n := protowire.ConsumeTag(m)
-		if mangled = n < 0; mangled {
-			break
-		}
-		m = m[n:]
-		var v uint64
-		if kind == protowire.VarintType {
-			v, n = protowire.ConsumeVarint(m)
-		} else {
-			n = protowire.ConsumeFieldValue(number, kind, m)
-		}
-		if mangled = n < 0; mangled {
-			break
-		}
-		m = m[n:]
+	fact := false
+	err := Fields(in.Value, func(n protowire.Number, v uint64, _ []byte) {
 		switch {
-		case number == fieldSeq && kind == protowire.VarintType:
+		case n == fieldSeq:
 			out.Seq = v
-		case number == fieldBoundary && kind == protowire.VarintType:
+		case n == fieldBoundary:
 			out.Boundary = v != 0
-		case number == fieldChainID && kind == protowire.VarintType:
+		case n == fieldChainID:
 			chain = v
-		case number >= fieldFact && number <= fieldLastFact && kind == protowire.BytesType:
+		case n >= fieldFact && n <= fieldLastFact:
 			fact = true
 		}
-	}
-	var err error
+	})
 	switch {
-	case mangled:
-		err = errors.New("it is not the protobuf of a record")
+	case err != nil:
 	case !fact || out.Seq == 0:
 		err = errNoFact
 	case chain != chainID:
@@ -158,6 +141,43 @@ func Peek(chainID uint64, in *kgo.Record) (Raw, error) {
 	}
 	return out, nil
 }
+
+// Varint marks the number of a varint field for the caller of Fields, so that a field with an unexpected wire type has
+// none of the expected numbers.
+const Varint = 1 << 30
+
+// Fields calls see for each field of a protobuf message, with v for a varint and b for bytes.
+func Fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
+	for len(m) > 0 {
+		number, kind, n := protowire.ConsumeTag(m)
+		if n < 0 {
+			return ErrMangled
+		}
+		m = m[n:]
+		switch kind {
+		case protowire.VarintType:
+			var v uint64
+			if v, n = protowire.ConsumeVarint(m); n >= 0 {
+				see(Varint|number, v, nil)
+			}
+		case protowire.BytesType:
+			var b []byte
+			if b, n = protowire.ConsumeBytes(m); n >= 0 {
+				see(number, 0, b)
+			}
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, m)
+		}
+		if n < 0 {
+			return ErrMangled
+		}
+		m = m[n:]
+	}
+	return nil
+}
+
+// ErrMangled means that bytes are not the protobuf of a record.
+var ErrMangled = errors.New("it is not the protobuf of a record")
 
 var errNoFact = errors.New("it has no fact or no seq")
 

@@ -108,17 +108,12 @@ func (r *Raw) entry(chainID uint64) (Entry, error) {
 // PollRaw is Poll, but decodes only what the order of the records needs.
 func (r *Reader) PollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	for {
-		entries, err := r.pollRaw(ctx, limit)
+		fetches := r.client.PollRecords(ctx, limit)
+		entries, err := r.fetched(fetches, fetchError(ctx, fetches))
 		if err != nil || len(entries) > 0 {
 			return entries, err
 		}
 	}
-}
-
-// pollRaw fetches once, and may return nothing.
-func (r *Reader) pollRaw(ctx context.Context, limit int) ([]Raw, error) {
-	fetches := r.client.PollRecords(ctx, limit)
-	return r.fetched(fetches, fetchError(ctx, fetches))
 }
 
 // fetched accepts the result of a fetch.
