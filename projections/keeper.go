@@ -471,7 +471,6 @@ func (k *keeper) announce(ctx context.Context) error {
 // auditTimeout bounds an audit, which takes longer the more rows there are.
 const auditTimeout = 10 * time.Minute
 
-// audited audits the generation, for at most auditTimeout.
 func (k *keeper) audited(ctx context.Context, patient driver.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()

@@ -16,7 +16,6 @@ import (
 //go:embed sql/scattered.sql
 var sqlScattered string
 
-// merging configures when tables are merged.
 type merging struct {
 	every time.Duration // between checks
 	least uint64        // rows of a table that is worth merging

@@ -85,7 +85,6 @@ func (m *metrics) collectors() []prometheus.Collector {
 // the generations that a projector writes are known only once it runs.
 func ListMetrics(reg prometheus.Registerer) { newMetrics(labelled(reg, 0)) }
 
-// labelled returns a registerer that adds the label of a generation.
 func labelled(reg prometheus.Registerer, generation int32) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(generation)}, reg)
 }
@@ -97,7 +96,6 @@ func (m *metrics) unregister(reg prometheus.Registerer) {
 	}
 }
 
-// counts returns the counters of a writer.
 func (k *keeper) counts() write.Counts {
 	m := k.metrics
 	return write.Counts{

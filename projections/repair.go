@@ -47,7 +47,6 @@ func corrupted(err error) bool {
 	return ok && slices.Contains(corruptCodes, e.Code)
 }
 
-// diskFull reports whether ClickHouse had no space to write.
 func diskFull(err error) bool {
 	if err == nil {
 		return false
@@ -56,7 +55,6 @@ func diskFull(err error) bool {
 	return ok && slices.Contains(fullCodes, e.Code) || strings.Contains(err.Error(), noSpace)
 }
 
-// denied reports whether the login lacks a right.
 func denied(err error) bool {
 	const notEnoughPrivileges = 497
 	e, ok := errors.AsType[*clickhouse.Exception](err)
@@ -89,7 +87,6 @@ const (
 
 var repairOutcomes = []string{repairNone, repairDone, repairLost, repairFailed}
 
-// part is a data part of a table.
 type part struct {
 	name, partition string
 	first, last     int64 // range of its block numbers

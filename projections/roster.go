@@ -35,7 +35,6 @@ type roster struct {
 	unfinished int32
 }
 
-// live returns the board of the live generation.
 func (r *roster) live() *board {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -119,7 +119,6 @@ func (b *board) set(state string, err error) {
 	}
 }
 
-// begin sets the generation of this board.
 func (b *board) begin(generation int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +136,6 @@ func (b *board) open(seq uint64, offset int64, built bool) {
 	b.listing = false
 }
 
-// warn sets the warnings about vaults.
 func (b *board) warn(warnings []registry.VaultWarning) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -137,7 +137,6 @@ func (f *Fact) keep(record []byte) {
 	}
 }
 
-// vault decodes a vault record, and reads the mapping in it.
 func (d *Decoder) vault(f *Fact, m []byte) error {
 	v := &event.Vault{}
 	if proto.Unmarshal(m, v) != nil {
@@ -192,7 +191,6 @@ func (d *Decoder) unit() {
 	d.deferred = d.deferred[:0]
 }
 
-// transaction maps the logs of a transaction.
 func transaction(all []deferred) {
 	var logs []mapping.Log
 	var of []*deferred

@@ -25,7 +25,6 @@ type entry struct {
 
 func (e *entry) place() place { return place{e.Block, e.LogIndex, e.Sub} }
 
-// compare compares the positions of two effects in the chain.
 func (e *entry) compare(other *entry) int {
 	return cmp.Or(cmp.Compare(e.Block, other.Block), cmp.Compare(e.LogIndex, other.LogIndex),
 		cmp.Compare(e.Sub, other.Sub))
@@ -111,7 +110,6 @@ func (e *entry) close(by *entry, assets readmodel.Amount) {
 // lives reports whether the entry has a life: later effects change it.
 func (e *entry) lives() bool { return e.Kind == readmodel.Deposit || e.Kind == readmodel.Requested }
 
-// row returns the entry's row in a list.
 func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readmodel.ListRow {
 	row := e.ListRow
 	row.List, row.Owner = list, owner
@@ -141,13 +139,11 @@ func (e *entry) logRows(add func(readmodel.ListRow)) {
 	}
 }
 
-// depositRows adds the rows of a deposit and its life.
 func (e *entry) depositRows(add func(readmodel.ListRow)) {
 	e.logRows(add)
 	e.groupRows(add)
 }
 
-// requestRows adds the rows of a request and its life.
 func (e *entry) requestRows(add func(readmodel.ListRow)) {
 	add(e.row(readmodel.Queue, common.Address{}, e.ClosedBlock))
 	add(e.row(readmodel.Requests, e.Vault, e.ID))

@@ -34,7 +34,6 @@ func Events(f *decode.Fact, writer uint64, add func(*readmodel.EventRow)) {
 	}
 }
 
-// recordOf returns the row of a record, without an effect.
 func recordOf(f *decode.Fact) readmodel.EventRow {
 	return readmodel.EventRow{
 		Seq: f.Seq, Sign: f.Sign, Retracts: f.Retracts, Boundary: f.Boundary,
@@ -115,7 +114,6 @@ func ImpossibleSweep(f *decode.Fact) bool {
 	return false
 }
 
-// entryOf returns the i-th effect of a record as an entry of lists.
 func entryOf(f *decode.Fact, i int) entry {
 	row := recordOf(f)
 	addEffect(&row, i, &f.Effects[i])

@@ -304,7 +304,6 @@ func (s *state) queueUp(q, at *entry) {
 	})
 }
 
-// claims adds a claim to the totals.
 func (s *state) claims(e *entry, assets *readmodel.Amount) {
 	s.count(e, []totalKey{userIn(e.User, e.Vault), totalsOf(e.Vault, e.Vault)}, func(n *readmodel.ListRow) {
 		n.Claims++

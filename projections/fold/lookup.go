@@ -288,7 +288,6 @@ func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string)
 	return err
 }
 
-// readNumbers reads totals and members.
 func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string) error {
 	live, err := readRows(ctx, conn, numberColumns, keys)
 	slices.SortFunc(live, func(a, b readmodel.ListRow) int { return cmp.Compare(a.Block, b.Block) })

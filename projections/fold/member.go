@@ -17,7 +17,6 @@ type first struct {
 	ts    uint32
 }
 
-// member is a user in a scope before and after the units.
 type member struct {
 	pair[first]
 	read bool
@@ -36,7 +35,6 @@ func (k memberKey) rows(f *first, add func(readmodel.ListRow)) {
 	add(k.row(readmodel.FirstSeen, *uint256.NewInt(f.block), f.block, f))
 }
 
-// addressKey is an address as the key of a list.
 func addressKey(a common.Address) (key readmodel.Amount) {
 	key.SetBytes20(a[:])
 	return key

@@ -20,13 +20,11 @@ type entryKey struct {
 // pair is what the lists have of a key before and after the units; nil for nothing.
 type pair[T comparable] struct{ before, after *T }
 
-// total is running totals before and after the units.
 type total struct {
 	before, after steps
 	read          bool
 }
 
-// block is a block in the list of blocks.
 type block struct {
 	hash common.Hash
 	ts   uint32
@@ -134,7 +132,6 @@ func (s *state) fold(u *decode.Unit) {
 	}
 }
 
-// logged is an effect with the event that it comes from.
 type logged struct {
 	entry
 	event string
@@ -193,7 +190,6 @@ func (s *state) effect(e *entry) bool {
 	return true
 }
 
-// count changes the totals of the given keys.
 func (s *state) count(e *entry, of []totalKey, change func(*readmodel.ListRow)) {
 	for _, k := range of {
 		s.add(k, e, change)
@@ -448,7 +444,6 @@ func (s *state) addKeys(e *entry, sign int8) {
 	}
 }
 
-// addRequest records the number of a request.
 func (s *state) addRequest(e *entry) {
 	k := entryKey{vault: e.Vault, id: e.ID}
 	if s.requests[k] == nil {
@@ -456,7 +451,6 @@ func (s *state) addRequest(e *entry) {
 	}
 }
 
-// addTotals records keys of running totals.
 func (s *state) addTotals(keys ...totalKey) {
 	for _, k := range keys {
 		if s.totals[k] == nil {
@@ -465,7 +459,6 @@ func (s *state) addTotals(keys ...totalKey) {
 	}
 }
 
-// addMember records a user in a scope.
 func (s *state) addMember(k memberKey) {
 	if s.members[k] == nil {
 		s.members[k] = new(member)

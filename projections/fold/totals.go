@@ -27,7 +27,6 @@ func totalsOf(owner, vault common.Address) totalKey {
 // one. rows sets what identifies a row, and where it ends.
 type steps []readmodel.ListRow
 
-// newest returns the totals after the last step.
 func (s steps) newest() (last readmodel.ListRow) {
 	if len(s) > 0 {
 		last = s[len(s)-1]
@@ -35,7 +34,6 @@ func (s steps) newest() (last readmodel.ListRow) {
 	return last
 }
 
-// clip drops the steps above a block.
 func (s steps) clip(ancestor uint64) steps {
 	n := len(s)
 	for n > 0 && s[n-1].Block > ancestor {

@@ -66,10 +66,8 @@ func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) b
 		late: map[uint64]bool{}}
 }
 
-// Vaults returns the mappings of the fold.
 func (f *Fold) Vaults() *mapping.Vaults { return f.vaults }
 
-// Seq returns the seq of the last applied record.
 func (f *Fold) Seq() uint64 { return f.seq }
 
 // Apply applies the next record. It rejects a record with another seq, and a retraction of a record that is not live
@@ -143,7 +141,6 @@ func (f *Fold) below(number uint64) (newest uint64) {
 	return newest
 }
 
-// Skip sets what the generation skips.
 func (f *Fold) Skip(s Skipped) { f.skipped = s }
 
 // Skips reports whether the generation skips a record that was applied.
@@ -163,7 +160,6 @@ func (f *Fold) Skips(r *event.Record) bool {
 	return vault != nil && slices.Contains(f.skipped.Vaults, common.BytesToAddress(vault))
 }
 
-// bare returns only the fact of a record.
 func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
 
 // Records returns the live records in the order of seq.

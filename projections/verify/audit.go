@@ -18,7 +18,6 @@ type BrokenError struct{ what string }
 
 func (e *BrokenError) Error() string { return e.what + ": rows were lost or doubled" }
 
-// Broken returns the error that describes what is wrong with the rows.
 func Broken(what string) *BrokenError { return &BrokenError{what} }
 
 // MarkIfBroken marks a generation bad if the result of an audit is that it is broken, even if it is in use: no response

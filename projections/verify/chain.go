@@ -190,7 +190,6 @@ func (c *chainCheck) covers(address common.Address, number uint64) bool {
 	return v != nil && v.GetStartBlock() <= number && number <= v.GetCoveredTo()
 }
 
-// covering returns the vaults that the log covers in a block.
 func (c *chainCheck) covering(number uint64) (addresses []common.Address) {
 	for address := range c.covered {
 		if c.covers(address, number) {
@@ -277,7 +276,6 @@ func (v *vaultBooks) add(e *mapping.Effect) {
 	}
 }
 
-// addresses returns the contracts of vaults.
 func (c *chainCheck) addresses(vaults []common.Address) (out []common.Address) {
 	for _, v := range vaults {
 		for _, a := range c.mapped.Of(v).Addresses() {
@@ -297,7 +295,6 @@ func (c *chainCheck) ours(returned []types.Log, vaults []common.Address) []types
 	})
 }
 
-// inOrder returns the blocks in chain order.
 func inOrder(numbers map[common.Hash]uint64) []common.Hash {
 	return slices.SortedFunc(maps.Keys(numbers),
 		func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
@@ -346,7 +343,6 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 	return "", nil
 }
 
-// inBlock adds the block to a difference.
 func inBlock(number uint64, hash common.Hash, difference string) string {
 	return fmt.Sprintf("block %d with hash %s: %s", number, hash, difference)
 }
@@ -504,7 +500,6 @@ type request struct {
 	Assets         *big.Int
 }
 
-// compareQueue compares every request of a vault.
 func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
 		c.progress.Report(check.Name, uint64(first), uint64(len(v.queue)))

@@ -193,7 +193,6 @@ func (d *definitions) wrongRows(
 // lineOf is a row of a list as text.
 type lineOf struct{ list, line string }
 
-// lineCounts counts equal rows.
 type lineCounts map[lineOf]int64
 
 // add reads the rows of one piece of each list, and returns the seq of the cursor if it is one of the rows.
@@ -403,7 +402,6 @@ func (a *liveRows) of(list string) iter.Seq2[string, error] {
 	}
 }
 
-// skip reads the rest of a list.
 func (a *liveRows) skip(list string) error {
 	for a.list == list {
 		if err := a.next(); err != nil {

@@ -43,7 +43,6 @@ type Parity struct {
 // Err returns nil if the generations are equal, and otherwise names the first difference of each check.
 func (p *Parity) Err() error { return faults(p.Checks) }
 
-// String formats the report, with a line for each check.
 func (p *Parity) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "generation %d (live) and generation %d at seq %d\n", p.Live, p.New, p.Seq)
@@ -242,7 +241,6 @@ func (c *comparer) lists(ctx context.Context, s side, built bool, d *definitions
 	return nil
 }
 
-// describeFirst adds the log's record at the first differing seq.
 func (c *comparer) describeFirst(ctx context.Context) error {
 	if c.report.FirstSeq == 0 {
 		return nil

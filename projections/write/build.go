@@ -135,7 +135,6 @@ func upTo(ctx context.Context, seq uint64) context.Context {
 	return readmodel.Parameters(ctx, map[string]uint64{"seq": seq})
 }
 
-// vaultRecord is a record about a vault.
 type vaultRecord struct {
 	Seq     uint64 `ch:"seq"`
 	Passed  bool   `ch:"passed"`

@@ -157,7 +157,6 @@ type Encoded struct {
 	impossible  []string
 }
 
-// Len is the number of records.
 func (e *Encoded) Len() int { return e.batch.Len() }
 
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
@@ -199,7 +198,6 @@ func (w *Writer) encode(batch decode.Batch, after uint64) *Encoded {
 // bulkRows is more rows than a live unit usually has. A larger buffer is released once the building is over.
 const bulkRows = 4096
 
-// keep recycles a buffer.
 func (w *Writer) keep(rows *readmodel.Rows[readmodel.EventRow]) {
 	if w.Built() && rows.Len() > bulkRows {
 		return
@@ -277,7 +275,6 @@ func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 	return nil
 }
 
-// joined returns the records of units as one batch.
 func joined(units []decode.Unit) (all decode.Batch) {
 	for i := range units {
 		all = append(all, units[i].Facts...)
@@ -298,7 +295,6 @@ func (w *Writer) insertEvents(ctx context.Context, e *Encoded) error {
 	return nil
 }
 
-// insertLists inserts the changes of lists by some units.
 func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
 	change.Rows(w.changes)
 	if err := w.lists.swap(ctx, w.changes, change.Cursor.Seq); err != nil {
@@ -362,7 +358,6 @@ func (e *OutdatedError) Error() string {
 		"and only another generation can include it, which project builds by itself", e.Block, e.Vault, e.Newest)
 }
 
-// newestAfter returns the newest indexed block after a unit.
 func newestAfter(newest uint64, u *decode.Unit) uint64 {
 	if u.Rewrites {
 		newest = min(newest, u.Ancestor())

@@ -82,7 +82,6 @@ func (c Config) Validate() error {
 // dialTimeout limits how long connecting may take; it is franz-go's default.
 const dialTimeout = 10 * time.Second
 
-// dial connects with TLS.
 func (c Config) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	secure, err := c.Certificates.Config()
 	if err != nil {

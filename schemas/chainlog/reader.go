@@ -75,7 +75,6 @@ func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, erro
 	return &Reader{client: client, chainID: chainID, last: from.Seq, hinted: from.Offset > 0}, nil
 }
 
-// Close closes the reader.
 func (r *Reader) Close() { r.client.Close() }
 
 // Left returns how many offsets were committed after the last returned record at the time of
@@ -99,7 +98,6 @@ func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
 	return entries, nil
 }
 
-// entry decodes the whole record.
 func (r *Raw) entry(chainID uint64) (Entry, error) {
 	record, err := Decode(chainID, &kgo.Record{Topic: LogTopic(chainID), Offset: r.Offset, Value: r.Value})
 	return Entry{record, r.Offset, r.Value, Parent(r.Kafka)}, err

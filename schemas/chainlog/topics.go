@@ -173,7 +173,6 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 	return errors.Join(faults...)
 }
 
-// faults returns what is wrong with an existing topic.
 func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faults []error) {
 	if n := len(detail.Partitions); w.ordered && n != 1 {
 		faults = append(faults, fmt.Errorf(

@@ -124,7 +124,6 @@ func (r *Receipt) consensus() []byte {
 	return out.Bytes()
 }
 
-// logsOf reads the logs of an encoded receipt.
 func logsOf(consensus []byte) ([]*types.Log, error) {
 	if len(consensus) > 0 && consensus[0] < 0xc0 { // not a list: the type byte
 		consensus = consensus[1:]

@@ -190,29 +190,12 @@ type WithdrawalsSettled struct {
 	NavPerShare  *big.Int // 18 decimals: 1.0 = 10^18
 }
 
-// Kind implements Event.
-func (DepositAccepted) Kind() Kind { return KindDepositAccepted }
-
-// Kind implements Event.
+func (DepositAccepted) Kind() Kind     { return KindDepositAccepted }
 func (WithdrawalRequested) Kind() Kind { return KindWithdrawalRequested }
-
-// Kind implements Event.
-func (WithdrawalFunded) Kind() Kind { return KindWithdrawalFunded }
-
-// Kind implements Event.
-func (WithdrawalClaimed) Kind() Kind { return KindWithdrawalClaimed }
-
-// Kind implements Event.
+func (WithdrawalFunded) Kind() Kind    { return KindWithdrawalFunded }
+func (WithdrawalClaimed) Kind() Kind   { return KindWithdrawalClaimed }
 func (WithdrawalCancelled) Kind() Kind { return KindWithdrawalCancelled }
-
-// Kind implements Event.
-func (WithdrawalExpired) Kind() Kind { return KindWithdrawalExpired }
-
-// Kind implements Event.
-func (NavUpdated) Kind() Kind { return KindNavUpdated }
-
-// Kind implements Event.
-func (DepositsSwept) Kind() Kind { return KindDepositsSwept }
-
-// Kind implements Event.
-func (WithdrawalsSettled) Kind() Kind { return KindWithdrawalsSettled }
+func (WithdrawalExpired) Kind() Kind   { return KindWithdrawalExpired }
+func (NavUpdated) Kind() Kind          { return KindNavUpdated }
+func (DepositsSwept) Kind() Kind       { return KindDepositsSwept }
+func (WithdrawalsSettled) Kind() Kind  { return KindWithdrawalsSettled }

@@ -73,7 +73,6 @@ func findAlias(v *event.Vault, value common.Hash) (at int, found bool) {
 	})
 }
 
-// aliasesOf returns the aliases of a vault record.
 func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
 	if len(v.GetAliases()) == 0 {
 		return nil, nil

@@ -58,7 +58,6 @@ func ParseFile(
 	return m, d, nil
 }
 
-// describes reports whether a file is the description of a vault.
 func describes(root *yaml.Node) bool {
 	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
 		if root.Content[i].Value == "presets" {
@@ -84,7 +83,6 @@ func (d *Description) compile(navDigits uint8) *Vault {
 	return v
 }
 
-// vault parses a YAML mapping.
 func (c *checker) vault(root *yaml.Node, preset func(string) (*Mapping, error)) *Description {
 	d := &Description{}
 	entries := c.entries(root, "a vault", []string{"sources", "presets"})
@@ -109,7 +107,6 @@ func (c *checker) vault(root *yaml.Node, preset func(string) (*Mapping, error)) 
 	return d
 }
 
-// blockRange parses one preset with its blocks.
 func (c *checker) blockRange(d *Description, n *yaml.Node, preset func(string) (*Mapping, error)) {
 	entries := c.entries(n, "a preset of a vault", []string{"preset", "from", "to"})
 	if n.Kind != yaml.MappingNode {

@@ -66,7 +66,6 @@ const (
 	kindCount
 )
 
-// String returns the effect's name in the mapping language.
 func (k Kind) String() string {
 	if k == 0 || k >= kindCount {
 		return fmt.Sprintf("effect %d", uint8(k))
@@ -114,15 +113,12 @@ type Effect struct {
 	Attribution common.Hash
 }
 
-// Field is a field of an effect, as a bit.
-type Field uint32
-
-// Fields is a set of fields.
-type Fields = Field
+// Fields is a set of fields of an effect, each of which is a bit.
+type Fields uint32
 
 // The fields of an effect.
 const (
-	ID Field = 1 << iota
+	ID Fields = 1 << iota
 	To
 	Group
 	GroupTo
@@ -164,10 +160,9 @@ const (
 var formNames = [...]string{"a number of at most 64 bits", "an amount", "a signed amount", "an address",
 	"a value of one word", "deposit or redeem"}
 
-// field is a field with its name in the mapping language.
 type field struct {
 	name  string
-	field Field
+	field Fields
 	form  form
 }
 
@@ -256,7 +251,6 @@ func (e *effect) names(fields Fields, word string) string {
 	return series(out, word)
 }
 
-// field returns the field with a name.
 func (e *effect) field(name string) (field, bool) {
 	for _, f := range e.fields {
 		if f.name == name {

@@ -15,7 +15,6 @@ import (
 // number computes a number from a log, in two's complement. ok is false if the log has a number that cannot be counted.
 type number func(l *Log) (v Amount, ok bool)
 
-// value is a compiled expression.
 type value struct {
 	typ valueType
 	// parameter is set if the expression is a parameter, constant if it is a literal.
@@ -31,7 +30,6 @@ func (v *value) numeric() bool { return v.typ.base == baseUint || v.typ.base == 
 // numberBits is the length of the longest computed number: the highest bit is the sign.
 const numberBits = 255
 
-// expressions parses the expressions of one event.
 type expressions struct {
 	*checker
 	node *yaml.Node
@@ -204,7 +202,6 @@ func (e *expressions) literal(at int, text string) (value, bool) {
 		number: func(*Log) (Amount, bool) { return constant, true }}, true
 }
 
-// read reads the numeric value of a parameter.
 func read(p *parameter) number {
 	return func(l *Log) (v Amount, ok bool) {
 		v.SetBytes32(p.word(l)[:])

@@ -23,7 +23,6 @@ func (m Mistake) String() string {
 // Mistakes are all mistakes in a mapping, in the order of the file.
 type Mistakes []Mistake
 
-// Error returns one line for each mistake.
 func (m Mistakes) Error() string {
 	lines := make([]string, len(m))
 	for i := range m {
@@ -32,7 +31,6 @@ func (m Mistakes) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// checker collects the mistakes of a file.
 type checker struct {
 	file     string
 	mistakes Mistakes
@@ -88,7 +86,6 @@ func (c *checker) result() error {
 	return c.mistakes
 }
 
-// entry is a key of a YAML mapping with its value.
 type entry struct{ key, value *yaml.Node }
 
 // entries returns the entries of a YAML mapping. It reports another kind of node, a duplicate key, and a key that is
@@ -120,7 +117,6 @@ func (c *checker) entries(n *yaml.Node, what string, allowed []string) []entry {
 	return out
 }
 
-// list returns the items of a YAML sequence.
 func (c *checker) list(n *yaml.Node, what string) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
 		c.at(n, 0, "%s must be a list", what)
@@ -129,7 +125,6 @@ func (c *checker) list(n *yaml.Node, what string) []*yaml.Node {
 	return n.Content
 }
 
-// word returns the text of a scalar.
 func (c *checker) word(n *yaml.Node, what string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
 		c.at(n, 0, "%s must be one value", what)
@@ -138,7 +133,6 @@ func (c *checker) word(n *yaml.Node, what string) (string, bool) {
 	return n.Value, true
 }
 
-// named returns the entry of a key.
 func named(entries []entry, key string) *entry {
 	for i := range entries {
 		if entries[i].key.Value == key {

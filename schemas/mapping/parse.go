@@ -76,7 +76,6 @@ func (m *Mapping) emissions() iter.Seq2[*rule, *emission] {
 	}
 }
 
-// emits reports whether a rule emits an effect of a kind.
 func (m *Mapping) emits(kind Kind) bool {
 	for _, e := range m.emissions() {
 		if e.kind == kind {
@@ -113,14 +112,12 @@ func (r *rule) possibly(e *emission) Fields {
 	return e.has
 }
 
-// condition is an equality of two words.
 type condition struct {
 	parameter *parameter
 	word      common.Hash // if other is nil
 	other     *parameter
 }
 
-// emission is an effect of a rule.
 type emission struct {
 	kind Kind
 	side Side
@@ -128,7 +125,6 @@ type emission struct {
 	sets []assignment
 }
 
-// assignment sets a field.
 type assignment struct {
 	field field
 	value value
@@ -318,7 +314,6 @@ func (c *checker) source(m *Mapping, entries []entry, on *yaml.Node) uint8 {
 	return role
 }
 
-// on parses the declaration of a rule's event.
 func (c *checker) on(entries []entry, n *yaml.Node) (*signature, *yaml.Node) {
 	on := named(entries, "on")
 	if on == nil {
@@ -525,7 +520,6 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 	r.effects = append(r.effects, e)
 }
 
-// satisfied reports whether fields are enough for an effect.
 func satisfied(kind Kind, fields Fields) bool {
 	return slices.ContainsFunc(effects[kind].needs, func(need Fields) bool { return fields&need == need })
 }
@@ -610,7 +604,6 @@ func assignable(f field, v value) error {
 	return nil
 }
 
-// bits returns the maximum length of a number in the field.
 func (f *field) bits() int {
 	switch {
 	case f.form == formAmount || f.form == formSigned:
@@ -621,7 +614,6 @@ func (f *field) bits() int {
 	return 64
 }
 
-// when parses the conditions of a rule.
 func (c *checker) when(n *yaml.Node, of *signature) (out []condition) {
 	for _, e := range c.entries(n, "`when`", nil) {
 		if cond, ok := c.equality(e, of, of); ok {
@@ -721,7 +713,6 @@ func (c *checker) navFrom(m *Mapping, n *yaml.Node) {
 	}
 }
 
-// sampled parses the sampled function and the interval.
 func (c *checker) sampled(m *Mapping, sample, every *entry) {
 	before := c.found
 	if sample.value.Value != ConvertToAssets {

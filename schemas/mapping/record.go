@@ -233,7 +233,6 @@ func hashOf(v *event.Vault) common.Hash {
 // mappings, aliases and NavDigits.
 func SameMapping(a, b *event.Vault) bool { return hashOf(a) == hashOf(b) }
 
-// reference returns the sources of a vault of the reference contracts.
 func reference(address common.Address) *Sources {
 	m := referenceMapping()
 	return &Sources{Reference(), address, &Description{

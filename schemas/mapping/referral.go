@@ -101,7 +101,7 @@ func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
 
 // record returns an effect of a block in the form of a referral; nil if it is not a referral. Assets of 0 are none if
 // other logs have no assets (MayLack): the read models cannot tell the two apart, and statements have their amounts.
-func (s *Sources) record(e *Effect, large map[Field]Amount, why string, block uint64) *event.Effect {
+func (s *Sources) record(e *Effect, large map[Fields]Amount, why string, block uint64) *event.Effect {
 	kind := event.Effect_Kind(e.Kind)
 	if kind != event.Effect_KIND_DEPOSIT && kind != event.Effect_KIND_REQUESTED || e.Partner == 0 {
 		return nil

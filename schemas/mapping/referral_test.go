@@ -99,7 +99,7 @@ events:
 	}
 	for _, test := range []struct {
 		kind   Kind
-		field  Field
+		field  Fields
 		lacks  bool
 		preset string
 	}{{Deposit, Shares, true, "bare"}, {Requested, Assets, true, "bare"}, {Requested, Shares, false, "bare"},

@@ -272,7 +272,6 @@ type member struct {
 	shape
 }
 
-// parseType parses a Solidity type.
 func parseType(text string, depth int) (out shape, err error) {
 	wrong := fmt.Errorf("%q is not a Solidity type", text)
 	if depth > maxDepth {
@@ -348,7 +347,6 @@ func parseType(text string, depth int) (out shape, err error) {
 	return shape{text: text, words: 1, cells: 1, dynamic: text == "string" || text == "bytes"}, nil
 }
 
-// typeOf returns the type of a parameter's word.
 func typeOf(t abi.Type) valueType {
 	v := valueType{text: t.String()}
 	switch t.T {

@@ -31,7 +31,6 @@ func Place(block uint64, index uint32) uint64 {
 	return block<<placeBits | uint64(index)&(1<<placeBits-1)
 }
 
-// Block returns the block of the log's place.
 func (l *Log) Block() uint64 { return l.Place >> placeBits }
 
 // Fault is the reason why a log is quarantined.
@@ -50,16 +49,14 @@ type Fault struct {
 // numbers of more than 64 bits are in Numbers.
 type Large struct {
 	Effect  Effect
-	Numbers map[Field]Amount
+	Numbers map[Fields]Amount
 }
 
-// Error returns "Event: reason".
 func (f *Fault) Error() string { return f.Event.Name + ": " + f.Why }
 
 // Quarantine is the error of Map: the logs that cannot be counted, in order.
 type Quarantine []*Fault
 
-// Error returns one line for each log.
 func (q Quarantine) Error() string {
 	lines := make([]string, len(q))
 	for i, f := range q {
@@ -98,7 +95,6 @@ type known struct {
 	names bool
 }
 
-// compiled is a compiled rule.
 type compiled struct {
 	event   *Event
 	of      *signature
@@ -108,7 +104,6 @@ type compiled struct {
 	with    *compiledWith
 }
 
-// program computes one effect.
 type program struct {
 	kind  Kind
 	side  Side
@@ -120,7 +115,6 @@ type program struct {
 	navDigits uint8
 }
 
-// compiledWith is a compiled companion.
 type compiledWith struct {
 	index  int // in Vault.companions, -1 if the vault does not have its source
 	source int // index of the source that emits it, -1 if the vault does not have it
@@ -165,11 +159,10 @@ const (
 	opFixed             // a literal address
 )
 
-// step sets one field.
 type step struct {
 	op op
 	place
-	field  Field
+	field  Fields
 	bits   int // of the field, or of the parameter's type if that is shorter
 	signed bool
 	number number
@@ -182,13 +175,11 @@ type step struct {
 
 // Compile compiles a mapping for all blocks. A Log's Role is an index into the mapping's Roles.
 func (m *Mapping) Compile() *Vault {
-	sources := make([]string, len(m.Roles))
-	for i := range m.Roles {
-		sources[i] = m.Roles[i].Name
+	d := Description{Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
+	for _, r := range m.Roles {
+		d.Sources = append(d.Sources, Source{Role: r.Name})
 	}
-	v := &Vault{navDigits: equalDecimals}
-	v.add(m, 0, math.MaxUint64, sources)
-	return v
+	return d.Compile()
 }
 
 // add compiles a mapping for a range of blocks. sources are the names of the vault's sources: rules for other sources
@@ -642,7 +633,6 @@ func (e *Effect) run(steps []step, l *Log) *step {
 	return nil
 }
 
-// reason returns why a value cannot be counted.
 func (s *step) reason(l *Log) string {
 	if !s.wide {
 		return s.why
@@ -663,7 +653,7 @@ func (r *compiled) uncounted(l, companion *Log, index int, why string) *Fault {
 		return fault
 	}
 	p := &r.effects[0]
-	large := &Large{Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, map[Field]Amount{}}
+	large := &Large{Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, map[Fields]Amount{}}
 	if !large.run(p.steps, l) {
 		return fault
 	}
@@ -695,7 +685,7 @@ func (g *Large) run(steps []step, l *Log) bool {
 	return true
 }
 
-func (e *Effect) amount(f Field) *Amount {
+func (e *Effect) amount(f Fields) *Amount {
 	switch f {
 	case Assets:
 		return &e.Assets
@@ -705,7 +695,7 @@ func (e *Effect) amount(f Field) *Amount {
 	return &e.Nav
 }
 
-func (e *Effect) address(f Field) *common.Address {
+func (e *Effect) address(f Fields) *common.Address {
 	switch f {
 	case Owner:
 		return &e.Owner
@@ -716,7 +706,7 @@ func (e *Effect) address(f Field) *common.Address {
 }
 
 // number is for the numbers of 64 bits: all but Partner.
-func (e *Effect) number(f Field) *uint64 {
+func (e *Effect) number(f Fields) *uint64 {
 	switch f {
 	case ID:
 		return &e.ID
@@ -734,7 +724,7 @@ func (e *Effect) number(f Field) *uint64 {
 	return &e.Count
 }
 
-func (e *Effect) setNumber(f Field, v uint64) {
+func (e *Effect) setNumber(f Fields, v uint64) {
 	if f != Partner {
 		*e.number(f) = v
 	} else if e.Partner = uint32(v); v == 0 {

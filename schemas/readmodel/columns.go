@@ -123,7 +123,6 @@ func (t *Table[T]) NewRows() *Rows[T] {
 	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][]TouchedKeys, n)}
 }
 
-// Len returns the number of rows.
 func (r *Rows[T]) Len() int { return r.count }
 
 // Reset removes the rows and keeps the memory.
@@ -138,7 +137,6 @@ func (r *Rows[T]) Reset() {
 	}
 }
 
-// Add appends a row.
 func (r *Rows[T]) Add(row *T) {
 	r.count++
 	v := reflect.ValueOf(row).Elem()
@@ -311,7 +309,6 @@ func (t *Table[T]) Line(row *T, without ...string) string {
 	return b.String()
 }
 
-// signed formats an amount as a decimal number.
 func signed(a *Amount) string {
 	if a.Sign() < 0 {
 		return "-" + new(Amount).Neg(a).Dec()

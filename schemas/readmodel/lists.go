@@ -76,7 +76,6 @@ type List uint8
 
 func (l List) String() string { return nameOf(ListsTable.Columns, "list", l) }
 
-// nameOf returns the name of a number in an Enum8 column.
 func nameOf[T ~uint8](columns []Column, column string, number T) string {
 	for name, n := range enum[T](columns, column) {
 		if n == number {
@@ -182,7 +181,6 @@ type TouchedKey [21]byte
 // TouchedAll stands for every key: a unit that changed too many rows to list.
 var TouchedAll = TouchedKey(bytes.Repeat([]byte{0xff}, len(TouchedKey{})))
 
-// Compare compares the bytes of two keys.
 func (k TouchedKey) Compare(other TouchedKey) int { return bytes.Compare(k[:], other[:]) }
 
 // TouchedKeys are keys, one after the other: as a text, so that rows can be compared.

@@ -23,7 +23,6 @@ func (c Config) CreateViews(ctx context.Context, conn driver.Conn, database stri
 	return nil
 }
 
-// viewDDL returns the statement that creates a view in a database.
 func (c Config) viewDDL(database, view string) string {
 	sql := strings.NewReplacer("{never:UInt64}", fmt.Sprint(Never), "FROM events", "FROM "+database+".events",
 		"FROM lists", "FROM "+database+".lists").

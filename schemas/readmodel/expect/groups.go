@@ -87,7 +87,6 @@ func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 	}
 }
 
-// void voids deposits that have no price.
 func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 	for _, d := range l.deposits[row.Vault] {
 		selected := d.User == row.User && d.GroupID == e.GroupID
@@ -109,7 +108,6 @@ func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 	}
 }
 
-// queueUp gives a request its place in its owner's queue.
 func (l *lists) queueUp(q *readmodel.ListRow, at readmodel.ListRow) {
 	line := l.groups(q.Vault).of(q.User)
 	q.CumFrom = line.funded

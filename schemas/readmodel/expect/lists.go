@@ -36,13 +36,11 @@ type lists struct {
 	vaults   map[common.Address]*groups
 }
 
-// requestKey identifies a withdrawal request.
 type requestKey struct {
 	vault common.Address
 	id    uint64
 }
 
-// scope is an owner in a vault.
 type scope struct{ owner, vault common.Address }
 
 // owned identifies totals: those of users are in a separate list.
@@ -143,7 +141,6 @@ func (l *lists) add(e readmodel.EventRow) {
 	}
 }
 
-// paid records a payment to a user.
 func (l *lists) paid(row readmodel.ListRow) {
 	l.put(readmodel.UserEvents, row.User, row)
 	row.Partner = 0
@@ -177,7 +174,6 @@ func (l *lists) deposit(row readmodel.ListRow) {
 	}
 }
 
-// sweep closes the deposits that a sweep reaches.
 func (l *lists) sweep(row readmodel.ListRow) {
 	l.step(ofVault(row.Vault), row.Block, row.TS,
 		func(t *readmodel.ListRow) { t.SweptBlock, t.SweptTS = row.Block, row.TS })
@@ -244,7 +240,6 @@ func (l *lists) change(q *readmodel.ListRow, row readmodel.ListRow, e readmodel.
 	}
 }
 
-// owners returns the totals that include a deposit or request.
 func owners(row readmodel.ListRow) []owned {
 	out := []owned{{readmodel.UserTotals, scope{row.User, row.Vault}}, ofVault(row.Vault)}
 	if row.Partner != 0 {
@@ -279,7 +274,6 @@ func (l *lists) member(m member) *readmodel.ListRow {
 	return l.members[m]
 }
 
-// seen records that the user of a row deposited or requested.
 func (l *lists) seen(row readmodel.ListRow) {
 	l.seenIn(member{scope{}, true, row.User}, everything, row)
 	l.seenIn(member{scope{owner: row.Vault}, true, row.User}, row.Vault, row)
@@ -302,7 +296,6 @@ func (l *lists) seenIn(k member, vault common.Address, row readmodel.ListRow) {
 	}
 }
 
-// all returns the rows of all lists.
 func (l *lists) all() []readmodel.ListRow {
 	for _, deposits := range l.deposits {
 		for _, d := range deposits {
