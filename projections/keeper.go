@@ -484,7 +484,8 @@ func (k *keeper) auditAgain(ctx context.Context, patient driver.Conn) error {
 		if err := write.Pause(ctx, k.audit); err != nil {
 			return err
 		}
-		err := k.audited(oneThread(ctx), patient)
+		// One thread: the others are for the writer and for query.
+		err := k.audited(clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1})), patient)
 		broken := new(verify.BrokenError)
 		switch {
 		case ctx.Err() != nil:
@@ -498,11 +499,6 @@ func (k *keeper) auditAgain(ctx context.Context, patient driver.Conn) error {
 			k.log.Error("audit failed, retrying later", "error", err, "in", k.audit)
 		}
 	}
-}
-
-// oneThread limits queries to one thread, and leaves the others to the writer and to query.
-func oneThread(ctx context.Context) context.Context {
-	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
 }
 
 // permanentError is an error that a retry cannot fix.

@@ -21,8 +21,6 @@ type merging struct {
 	least uint64        // rows of a table that is worth merging
 }
 
-func defaultMerging() merging { return merging{every: time.Minute, least: 100_000} }
-
 // merge keeps the tables of the generation in few parts until ctx ends.
 //
 // ClickHouse merges in a way that saves writes: a table that was filled in one go stays in parts with about a half, a

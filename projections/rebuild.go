@@ -14,7 +14,6 @@ import (
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -211,7 +210,7 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			return 0, false, errors.New("there is no generation yet: `navlog project` makes the first one by itself")
 		}
 		for _, g := range slices.Backward(all) {
-			if g.State == registry.Building && o.ours(&g, origin) {
+			if g.State == registry.Building && bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema() {
 				return g.ID, true, nil
 			}
 		}
@@ -222,11 +221,6 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 		}
 		// Another rebuild was faster: continue with its generation.
 	}
-}
-
-// ours reports whether a generation has this log and this binary's schema.
-func (o *Operator) ours(g *Generation, origin *event.Origin) bool {
-	return bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema()
 }
 
 // near is how far behind the live generation, in records, a generation may be to fix the target of its comparison:

@@ -120,12 +120,13 @@ func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readm
 	return row
 }
 
-// logRows adds the rows of the effect itself.
+// logRows adds the rows of the effect itself, for a deposit with its life.
 func (e *entry) logRows(add func(readmodel.ListRow)) {
 	switch e.Kind {
 	case readmodel.Deposit:
 		add(e.row(readmodel.VaultEvents, e.Vault, e.ID))
 		add(e.row(readmodel.UserEvents, e.User, 0))
+		e.groupRows(add)
 	case readmodel.Sweep, readmodel.Valuation:
 		add(e.row(readmodel.VaultEvents, e.Vault, 0))
 	case readmodel.Instant:
@@ -137,11 +138,6 @@ func (e *entry) logRows(add func(readmodel.ListRow)) {
 	if e.Partner > 0 && e.lives() {
 		add(e.row(readmodel.PartnerEvents, readmodel.PartnerOwner(e.Partner), 0))
 	}
-}
-
-func (e *entry) depositRows(add func(readmodel.ListRow)) {
-	e.logRows(add)
-	e.groupRows(add)
 }
 
 func (e *entry) requestRows(add func(readmodel.ListRow)) {

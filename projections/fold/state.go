@@ -339,7 +339,7 @@ func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
 		}
 	}
 	entries(s.requests, (*entry).requestRows)
-	entries(s.deposits, (*entry).depositRows)
+	entries(s.deposits, (*entry).logRows)
 	entries(s.derived, (*entry).logRows)
 	for e, signs := range s.logs {
 		if signs*int(sign) > 0 {

@@ -3,6 +3,7 @@ package chainproof
 import (
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -56,9 +57,9 @@ func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, e
 		}
 	}
 	if root := b.trie.Hash(); root != header.ReceiptHash {
-		if i, r := b.receipts.unknownType(); r != nil {
+		if i := slices.IndexFunc(b.receipts, func(r *Receipt) bool { return !encodable[r.Type] }); i >= 0 {
 			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose encoding of receipts is unknown", i,
-				r.Type)}
+				b.receipts[i].Type)}
 		}
 		return nil, &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic "+
 			"or a receipt is not the chain's", len(b.receipts), root, header.ReceiptHash)}

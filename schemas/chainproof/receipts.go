@@ -133,16 +133,6 @@ func logsOf(consensus []byte) ([]*types.Log, error) {
 	return e.Logs, err
 }
 
-// unknownType returns the first receipt of an unknown type, nil if there is none.
-func (rs Receipts) unknownType() (at int, r *Receipt) {
-	for i, r := range rs {
-		if !encodable[r.Type] {
-			return i, r
-		}
-	}
-	return 0, nil
-}
-
 // split separates the receipts that are in a block's root from the receipt of Polygon's state sync. Until the sync
 // became a transaction of its own type, its receipt came after the others and was in no root. It is recognized by its
 // transaction hash, which is derived from the block (GetDerivedBorTxHash in core/types/bor_receipt.go of bor).

@@ -178,9 +178,7 @@ func (r *rebuilding) mappedEvents(logs []*event.Log) (out []placed) {
 				if effect == nil {
 					continue
 				}
-				e, ok := fromReferral(&event.Referral{ChainId: r.header.ChainID, PartnerId: r.header.PartnerID, Log: tx[at],
-					Effect: effect})
-				if ok {
+				if e, ok := r.fromReferral(tx[at], effect); ok {
 					out = append(out, placed{e, tx[at].GetBlockNumber(), tx[at].GetLogIndex(),
 						common.BytesToAddress(tx[at].GetAddress()), i})
 				}
@@ -203,11 +201,13 @@ func (r *rebuilding) mappedEvents(logs []*event.Log) (out []placed) {
 	return out
 }
 
-func fromReferral(r *event.Referral) (Event, bool) {
-	e, err := webhook.FromReferral(r)
+// fromReferral returns a log as an event of the partner's statement; effect is nil for one of the reference contracts. It
+// returns false if the log is another event or another partner's, or if no total counts it.
+func (r *rebuilding) fromReferral(l *event.Log, effect *event.Effect) (Event, bool) {
+	e, err := webhook.FromReferral(
+		&event.Referral{ChainId: r.header.ChainID, PartnerId: r.header.PartnerID, Log: l, Effect: effect})
 	if err != nil || e.Quarantined != "" {
 		return Event{}, false
 	}
-	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(r.GetLog().GetBlockHash()).Hex(), Data: e.Data},
-		true
+	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(l.GetBlockHash()).Hex(), Data: e.Data}, true
 }

@@ -23,12 +23,6 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// fromLog returns a log as an event of the partner's statement. It returns false if the log is another event or another
-// partner's, or if no total counts it.
-func fromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
-	return fromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
-}
-
 // Chain is a node of the chain, for instance *ethclient.Client.
 type Chain interface {
 	ChainID(ctx context.Context) (*big.Int, error)
@@ -286,7 +280,7 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 		}
 		if slices.Contains(r.contracts, l.Address) {
 			others = append(others, record)
-		} else if e, ok := fromLog(r.header.ChainID, r.header.PartnerID, record); ok {
+		} else if e, ok := r.fromReferral(record, nil); ok {
 			events = append(events, placed{e, l.BlockNumber, uint32(l.Index), l.Address, slices.Index(r.vaults, l.Address)})
 		}
 	}
