@@ -88,9 +88,11 @@ const (
 var repairOutcomes = []string{repairNone, repairDone, repairLost, repairFailed}
 
 type part struct {
-	name, partition string
-	first, last     int64 // range of its block numbers
-	rows            uint64
+	Name      string `ch:"name"`
+	Partition string `ch:"partition_id"`
+	First     int64  `ch:"min_block_number"`
+	Last      int64  `ch:"max_block_number"`
+	Rows      uint64 `ch:"rows"`
 }
 
 // repair searches for broken parts if the keeper suspects some, and replaces each by the parts that it was merged
@@ -157,7 +159,7 @@ func (k *keeper) repairTable(ctx context.Context, conn driver.Conn, table string
 	for _, p := range k.broken[table] {
 		if !replaced(p, after, table == readmodel.ListsTable.Name) {
 			return false, verify.Broken(fmt.Sprintf("part %s of %s.%s is broken, as after a full disk, and the parts that it "+
-				"was merged from are not there any more", p.name, k.database, table))
+				"was merged from are not there any more", p.Name, k.database, table))
 		}
 	}
 	k.log.Info("broken parts repaired", "table", table, "parts", len(k.broken[table]))
@@ -183,7 +185,7 @@ func (k *keeper) detach(ctx context.Context, conn driver.Conn, table string) err
 		k.broken = map[string][]part{}
 	}
 	for _, p := range before {
-		if slices.Contains(names, p.name) {
+		if slices.Contains(names, p.Name) {
 			k.broken[table] = append(k.broken[table], p)
 		}
 	}
@@ -196,61 +198,52 @@ func (k *keeper) detach(ctx context.Context, conn driver.Conn, table string) err
 // since then count too, because no merge loses them.
 func replaced(broken part, parts []part, collapses bool) bool {
 	var rows uint64
-	next, end := broken.first, broken.first-1
+	next, end := broken.First, broken.First-1
 	for _, p := range parts {
-		if p.partition != broken.partition || p.first < broken.first || p.last > broken.last || p.last <= end {
+		if p.Partition != broken.Partition || p.First < broken.First || p.Last > broken.Last || p.Last <= end {
 			continue // it has other rows, or was merged into the previous one
 		}
-		end = p.last
-		rows += p.rows
-		if p.first == next {
-			next = p.last + 1
+		end = p.Last
+		rows += p.Rows
+		if p.First == next {
+			next = p.Last + 1
 		}
 	}
 	if collapses {
-		return next == broken.last+1
+		return next == broken.Last+1
 	}
-	return rows == broken.rows
+	return rows == broken.Rows
 }
 
 //go:embed sql/parts.sql
 var sqlParts string
 
 func (k *keeper) parts(ctx context.Context, conn driver.Conn, table string) (out []part, err error) {
-	rows, err := conn.Query(ctx, sqlParts, clickhouse.Named("database", k.database), clickhouse.Named("table", table))
-	if err != nil {
+	if err := conn.Select(ctx, &out, sqlParts, clickhouse.Named("database", k.database),
+		clickhouse.Named("table", table)); err != nil {
 		return nil, fmt.Errorf("list the parts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var p part
-		if err := rows.Scan(&p.name, &p.partition, &p.first, &p.last, &p.rows); err != nil {
-			return nil, fmt.Errorf("list the parts: %w", err)
-		}
-		out = append(out, p)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // brokenParts reads the whole table and returns the parts that cannot be read.
 func (k *keeper) brokenParts(ctx context.Context, conn driver.Conn, table string) (names []string, err error) {
-	rows, err := conn.Query(ctx, "CHECK TABLE "+k.database+"."+table+" SETTINGS check_query_single_value_result = 0")
-	if err != nil {
+	var parts []struct {
+		Name  string `ch:"part_path"`
+		Sound bool   `ch:"is_passed"`
+		Why   string `ch:"message"`
+	}
+	if err := conn.Select(ctx, &parts,
+		"CHECK TABLE "+k.database+"."+table+" SETTINGS check_query_single_value_result = 0"); err != nil {
 		return nil, fmt.Errorf("check the parts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, why string
-		var sound bool
-		if err := rows.Scan(&name, &sound, &why); err != nil {
-			return nil, fmt.Errorf("check the parts: %w", err)
-		}
-		if !sound {
-			k.log.Warn("broken part", "table", table, "part", name, "error", why)
-			names = append(names, name)
+	for _, p := range parts {
+		if !p.Sound {
+			k.log.Warn("broken part", "table", table, "part", p.Name, "error", p.Why)
+			names = append(names, p.Name)
 		}
 	}
-	return names, rows.Err()
+	return names, nil
 }
 
 // attach attaches the tables that a repair has detached, including an interrupted one.

@@ -222,11 +222,11 @@ type denyingConn struct {
 	refusal error
 }
 
-func (c denyingConn) Query(ctx context.Context, query string, args ...any) (driver.Rows, error) {
+func (c denyingConn) Select(ctx context.Context, dest any, query string, args ...any) error {
 	if strings.HasPrefix(query, "CHECK TABLE") {
-		return nil, c.refusal
+		return c.refusal
 	}
-	return c.Conn.Query(ctx, query, args...)
+	return c.Conn.Select(ctx, dest, query, args...)
 }
 
 func (c denyingConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {

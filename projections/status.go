@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -181,12 +180,9 @@ type progress struct {
 func reached(facts decode.Batch) progress {
 	last := facts.Last()
 	p := progress{seq: last.Seq, offset: last.Offset}
-	for _, piece := range slices.Backward(facts) {
-		for i := len(piece) - 1; i >= 0; i-- {
-			if x := &piece[i]; x.Kind == readmodel.BlockRecord && x.Sign > 0 {
-				p.block = &x.Log
-				return p
-			}
+	for f := range facts.All() {
+		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
+			p.block = &f.Log
 		}
 	}
 	return p

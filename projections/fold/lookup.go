@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -139,12 +140,7 @@ func (s *state) lineKeys(ancestor uint64) (out []string) {
 }
 
 // signed formats a 256-bit number as a literal: without the quotes, the engine reads a long number as a float.
-func signed(a readmodel.Amount) string {
-	if a.Sign() < 0 {
-		return "toInt256('-" + a.Neg(&a).Dec() + "')"
-	}
-	return "toInt256('" + a.Dec() + "')"
-}
+func signed(a readmodel.Amount) string { return "toInt256('" + mapping.Decimal(&a) + "')" }
 
 // numberKeys returns conditions for the totals and members that the state names and that are not read yet.
 func (s *state) numberKeys(ancestor uint64) (out []string) {

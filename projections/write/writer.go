@@ -235,17 +235,13 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 
 // parts splits units so that one that retracts is a part of its own: it has its own ancestor.
 func parts(units []decode.Unit) (out [][]decode.Unit) {
-	for start, i := 0, 0; i < len(units); i++ {
-		if units[i].Rewrites && i > start {
-			out = append(out, units[start:i])
-			start = i
-		}
-		if units[i].Rewrites || i == len(units)-1 {
-			out = append(out, units[start:i+1])
-			start = i + 1
+	start := 0
+	for i := 1; i < len(units); i++ {
+		if units[i].Rewrites || units[i-1].Rewrites {
+			out, start = append(out, units[start:i]), i
 		}
 	}
-	return out
+	return append(out, units[start:])
 }
 
 // writePart writes a part of a batch into a generation whose lists are built: it inserts into events while it looks

@@ -81,14 +81,20 @@ func topics(chainID uint64, t Topology) []topic {
 	}
 }
 
+// A new topic is not known to every broker at once. These are how long to wait for it, and
+// the pause between checks.
+const (
+	visibleWithin = 15 * time.Second
+	visiblePause  = 50 * time.Millisecond
+)
+
 // EnsureTopics creates the missing topics and checks the existing ones. It rejects a log
 // whose records can expire or that has more than one partition, a cursor that is not
 // compacted, and a topic that can lose acknowledged records or rejects a batch of
 // MaxBatchBytes. It returns all problems at once. A single replica is accepted: see
 // SingleReplicas.
 func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
-	wanted := topics(chainID, t)
-	for _, w := range wanted {
+	for _, w := range topics(chainID, t) {
 		configs := make(map[string]*string, len(w.configs))
 		for k, v := range w.configs {
 			configs[k] = kadm.StringPtr(v)
@@ -101,28 +107,10 @@ func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topol
 			return fmt.Errorf("create topic %s: %w (are there %d brokers?)", w.name, Explain(err), t.ReplicationFactor)
 		}
 	}
-	return checkTopics(ctx, adm, wanted)
-}
-
-// CheckTopics checks the topics of a chain without creating any. For a missing topic the
-// error is kerr.UnknownTopicOrPartition.
-func CheckTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
-	return inspectTopics(ctx, adm, topics(chainID, t))
-}
-
-// A new topic is not known to every broker at once. These are how long to wait for it, and
-// the pause between checks.
-const (
-	visibleWithin = 15 * time.Second
-	visiblePause  = 50 * time.Millisecond
-)
-
-// checkTopics compares topics with the wanted ones, once all are visible.
-func checkTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
 	visible, cancel := context.WithTimeout(ctx, visibleWithin)
 	defer cancel()
 	for {
-		err := inspectTopics(ctx, adm, wanted)
+		err := CheckTopics(ctx, adm, chainID, t)
 		if !errors.Is(err, kerr.UnknownTopicOrPartition) {
 			return err
 		}
@@ -141,7 +129,10 @@ func ListTopics(ctx context.Context, adm *kadm.Client, names ...string) (kadm.To
 	return adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
 }
 
-func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
+// CheckTopics checks the topics of a chain without creating any. For a missing topic the
+// error is kerr.UnknownTopicOrPartition.
+func CheckTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
+	wanted := topics(chainID, t)
 	names := make([]string, len(wanted))
 	for i, w := range wanted {
 		names[i] = w.name

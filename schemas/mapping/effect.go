@@ -13,6 +13,14 @@ import (
 // Amount is a signed 256-bit number in two's complement, lowest word first: ClickHouse's Int256.
 type Amount = uint256.Int
 
+// Decimal formats an amount as a signed decimal number.
+func Decimal(a *Amount) string {
+	if a.Sign() < 0 {
+		return "-" + new(Amount).Neg(a).Dec()
+	}
+	return a.Dec()
+}
+
 // amountBits is the length of the longest amount that can be summed: an Int256 holds the sum of 2^64 of them.
 const amountBits = 191
 
@@ -300,11 +308,7 @@ func (e *Effect) text(f field) string {
 		}
 		return e.Attribution.Hex()
 	case formAmount, formSigned:
-		v := *e.amount(f.field)
-		if v.Sign() < 0 {
-			return "-" + v.Neg(&v).Dec()
-		}
-		return v.Dec()
+		return Decimal(e.amount(f.field))
 	}
 	if f.field == Partner {
 		return strconv.FormatUint(uint64(e.Partner), 10)

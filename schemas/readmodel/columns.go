@@ -15,6 +15,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // Column is a column of a table, as declared by the tag col of the row's field.
@@ -291,7 +293,7 @@ func (t *Table[T]) Line(row *T, without ...string) string {
 		}
 		switch value := v.Field(c.field).Addr().Interface().(type) {
 		case *Amount:
-			b.WriteString(signed(value))
+			b.WriteString(mapping.Decimal(value))
 		case *bool:
 			b.WriteString(map[bool]string{false: "0", true: "1"}[*value])
 		case *common.Address:
@@ -307,13 +309,6 @@ func (t *Table[T]) Line(row *T, without ...string) string {
 		}
 	}
 	return b.String()
-}
-
-func signed(a *Amount) string {
-	if a.Sign() < 0 {
-		return "-" + new(Amount).Neg(a).Dec()
-	}
-	return a.Dec()
 }
 
 // LineSQL returns the expression that computes the text of Line in the engine.

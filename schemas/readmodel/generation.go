@@ -78,24 +78,18 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 
 // Tables returns the engines of a database's tables by their names; empty: of the connection's database.
 func Tables(ctx context.Context, conn driver.Conn, database string) (map[string]string, error) {
-	of := cmp.Or(database, "the generation")
-	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables "+
+	var tables []struct {
+		Name   string `ch:"name"`
+		Engine string `ch:"engine_full"`
+	}
+	if err := conn.Select(ctx, &tables, "SELECT name, engine_full FROM system.tables "+
 		"WHERE database = if({database:String} = '', currentDatabase(), {database:String})",
-		clickhouse.Named("database", database))
-	if err != nil {
-		return nil, fmt.Errorf("read the tables of %s: %w", of, err)
+		clickhouse.Named("database", database)); err != nil {
+		return nil, fmt.Errorf("read the tables of %s: %w", cmp.Or(database, "the generation"), err)
 	}
-	defer rows.Close()
 	engines := map[string]string{}
-	for rows.Next() {
-		var name, engine string
-		if err := rows.Scan(&name, &engine); err != nil {
-			return nil, fmt.Errorf("read the tables of %s: %w", of, err)
-		}
-		engines[name] = engine
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the tables of %s: %w", of, err)
+	for _, t := range tables {
+		engines[t.Name] = t.Engine
 	}
 	return engines, nil
 }

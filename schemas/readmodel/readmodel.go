@@ -315,23 +315,21 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 		return err
 	}
 	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1", sharedSnapshot: "1"}
-	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}",
-		clickhouse.Named("names", slices.Sorted(maps.Keys(want))))
-	if err != nil {
+	var settings []struct {
+		Name  string `ch:"name"`
+		Value string `ch:"value"`
+	}
+	if err := conn.Select(ctx, &settings, "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}",
+		clickhouse.Named("names", slices.Sorted(maps.Keys(want)))); err != nil {
 		return fmt.Errorf("read ClickHouse settings: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return fmt.Errorf("read ClickHouse settings: %w", err)
-		}
-		if want[name] != value {
+	for _, s := range settings {
+		if want[s.Name] != s.Value {
 			return fmt.Errorf("ClickHouse setting %s is %s for this user and must be %s: remove the constraint from its profile",
-				name, value, want[name])
+				s.Name, s.Value, want[s.Name])
 		}
 	}
-	return rows.Err()
+	return nil
 }
 
 // TableError reports a table of a generation that is not as CreateEvents or CreateLists creates it.
