@@ -158,8 +158,8 @@ func (k *keeper) repairTable(ctx context.Context, conn driver.Conn, table string
 	}
 	for _, p := range k.broken[table] {
 		if !replaced(p, after, table == readmodel.ListsTable.Name) {
-			return false, verify.Broken(fmt.Sprintf("part %s of %s.%s is broken, as after a full disk, and the parts that it "+
-				"was merged from are not there any more", p.Name, k.database, table))
+			return false, verify.Broken("part %s of %s.%s is broken, as after a full disk, and the parts that it "+
+				"was merged from are not there any more", p.Name, k.database, table)
 		}
 	}
 	k.log.Info("broken parts repaired", "table", table, "parts", len(k.broken[table]))

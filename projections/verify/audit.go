@@ -18,7 +18,8 @@ type BrokenError struct{ what string }
 
 func (e *BrokenError) Error() string { return e.what + ": rows were lost or doubled" }
 
-func Broken(what string) *BrokenError { return &BrokenError{what} }
+// Broken returns the error that says, as fmt.Sprintf does, what is wrong with the rows.
+func Broken(format string, a ...any) *BrokenError { return &BrokenError{fmt.Sprintf(format, a...)} }
 
 // MarkIfBroken marks a generation bad if the result of an audit is that it is broken, even if it is in use: no response
 // is better than a wrong one. It does so in a single statement, because the generation may be made live or standby at
@@ -66,12 +67,11 @@ func auditEvents(ctx context.Context, conn driver.Conn, seq uint64) error {
 	case err != nil:
 		return fmt.Errorf("count the rows of events: %w", err)
 	case seqs != seq || last != seq:
-		return Broken(fmt.Sprintf("events has %d rows of %d seqs up to seq %d, but must have all of them", rows, seqs, seq))
+		return Broken("events has %d rows of %d seqs up to seq %d, but must have all of them", rows, seqs, seq)
 	case rows != places:
-		return Broken(fmt.Sprintf("events has %d rows of %d effects up to seq %d", rows, places, seq))
+		return Broken("events has %d rows of %d effects up to seq %d", rows, places, seq)
 	case off != 0:
-		return Broken(fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records have", rows,
-			seq, off))
+		return Broken("events has %d rows up to seq %d, and %d effects more or less than its records have", rows, seq, off)
 	}
 	return nil
 }
@@ -89,14 +89,13 @@ func auditCursor(ctx context.Context, conn driver.Conn) error {
 	var found []string
 	for _, r := range rows {
 		if r.Live != 1 {
-			return Broken(fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", r.List, r.Seq, r.Live))
+			return Broken("the row %s of seq %d appears %d times, but must appear once", r.List, r.Seq, r.Live)
 		}
 		found = append(found, fmt.Sprintf("%s of seq %d", r.List, r.Seq))
 	}
 	if len(rows) != 2 || rows[0].List == rows[1].List || rows[0].Seq != rows[1].Seq {
-		return Broken(fmt.Sprintf("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of "+
-			"one seq",
-			len(rows), strings.Join(found, ", ")))
+		return Broken("lists have %d live cursor rows: %s, and must have one cursor and one cursor_end, of one seq",
+			len(rows), strings.Join(found, ", "))
 	}
 	return nil
 }
@@ -110,7 +109,7 @@ func auditLists(ctx context.Context, conn driver.Conn) error {
 		return fmt.Errorf("audit lists: %w", err)
 	}
 	if found != want {
-		return Broken(fmt.Sprintf("lists come to %s up to seq %d, but must come to %s", found, seq, want))
+		return Broken("lists come to %s up to seq %d, but must come to %s", found, seq, want)
 	}
 	return nil
 }
