@@ -50,7 +50,7 @@ func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string)
 		if !slices.ContainsFunc(definition.Lists, func(l readmodel.List) bool { return of(l.String()) }) {
 			continue
 		}
-		if err := ask("SELECT " + strings.Join(definedColumns(), ", ") + " FROM (" + definition.Rows() + ")"); err != nil {
+		if err := ask("SELECT " + definedColumns() + " FROM (" + definition.Rows() + ")"); err != nil {
 			return fmt.Errorf("%s as of seq %d: %w", definition.Name, seq, err)
 		}
 	}
@@ -138,7 +138,7 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 		Seq   uint64 `ch:"last"`
 	}
 	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows,
-		question("sums", "{from}", from, "{weight}", weight, "{columns}", strings.Join(definedColumns(), ", ")))
+		question("sums", "{from}", from, "{weight}", weight, "{columns}", definedColumns()))
 	if err != nil {
 		return 0, fmt.Errorf("add up the rows of lists: %w", err)
 	}
@@ -211,7 +211,7 @@ func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]
 	}
 	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows,
 		question("rows_of", "{from}", from, "{weight}", weight,
-			"{chosen}", strings.Join(chosen, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}",
+			"{chosen}", strings.Join(chosen, ", "), "{columns}", definedColumns(), "{line}",
 			readmodel.ListsTable.LineSQL(undefined...)))
 	if err != nil {
 		return 0, fmt.Errorf("read rows of lists: %w", err)
@@ -238,14 +238,7 @@ func definedLists() (names []string) {
 }
 
 // definedColumns returns the columns of lists that definitions compute.
-func definedColumns() (names []string) {
-	for _, c := range readmodel.ListsTable.Columns {
-		if !slices.Contains(undefined, c.Name) {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
+func definedColumns() string { return readmodel.ListsTable.Names(undefined...) }
 
 // againstOracle compares lists with the log folded into plain maps, independently of their definitions.
 func (v *verifier) againstOracle(ctx context.Context) error {
@@ -282,7 +275,7 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 	ctx = v.options.Progress.Asked(ctx, "lists: the fold of the log")
 	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"n": max(1, v.sample.n), "k": v.sample.k}),
 		question("live", "{line}", readmodel.ListsTable.LineSQL(undefined...),
-			"{columns}", strings.Join(definedColumns(), ", ")))
+			"{columns}", definedColumns()))
 	if err != nil {
 		return false, fmt.Errorf("read lists: %w", err)
 	}

@@ -100,11 +100,13 @@ func (t *Table[T]) DDL(database string) string {
 	return b.String()
 }
 
-// Names returns the columns, for INSERT and SELECT.
-func (t *Table[T]) Names() string {
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
+// Names returns the columns except without, for INSERT and SELECT.
+func (t *Table[T]) Names(without ...string) string {
+	var names []string
+	for _, c := range t.Columns {
+		if !slices.Contains(without, c.Name) {
+			names = append(names, c.Name)
+		}
 	}
 	return strings.Join(names, ", ")
 }
