@@ -33,8 +33,7 @@ type vaultBooks struct {
 	deposits, navs, sweeps, settlements uint64
 	sweptTo                             *big.Int
 	deposited, claimed                  *big.Int
-	// worth is totalAssets: the newest valuation, plus deposits and minus
-	// settlements after it.
+	// worth is totalAssets: the newest valuation, plus deposits and minus settlements after it.
 	worth *big.Int
 	queue map[uint64]*queued
 }

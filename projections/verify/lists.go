@@ -74,9 +74,8 @@ func (d *definitions) sums(ctx context.Context, seq uint64) (sums, error) {
 	return given, nil
 }
 
-// compare compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list
-// and adds up their 64-bit hashes, in the lists first, and then in the definitions as of the seq that the lists had
-// then.
+// compare compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list and
+// adds up their 64-bit hashes, in the lists first, and then in the definitions as of the seq that the lists had then.
 func (d *definitions) compare(ctx context.Context, conn driver.Conn, progress Progress) ([]Check, error) {
 	ctx = progress.Asked(ctx, "lists: the definitions")
 	held := sums{}

@@ -31,8 +31,7 @@ type Parity struct {
 	// totals, and are no difference: a new generation has vaults that joined later, and omits those that were removed.
 	SkippedByLive []string `json:"skippedByLive,omitempty"`
 	SkippedByNew  []string `json:"skippedByNew,omitempty"`
-	// FirstSeq is the lowest record of the log whose rows differ, 0 if none does, and FirstRecord describes that
-	// record.
+	// FirstSeq is the lowest record of the log whose rows differ, 0 if none does, and FirstRecord describes that record.
 	FirstSeq    uint64 `json:"firstSeq,omitempty"`
 	FirstRecord string `json:"firstRecord,omitempty"`
 	// Events has each generation's rows of that record, and of earlier records of its user and request, newest first,

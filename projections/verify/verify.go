@@ -28,8 +28,7 @@ type Options struct {
 	// BatchBlocks blocks with the chain, chosen at random each time; 0 and 1 compare all. What was not chosen is not
 	// proven. Events and the definitions are always compared completely.
 	Sample uint64
-	// Node is the URL of a node of the chain; empty: the log is not compared
-	// with the chain.
+	// Node is the URL of a node of the chain; empty: the log is not compared with the chain.
 	Node string
 	// RequestsPerSecond limits the requests to the node; 0 for no limit. Requests by other programs are not counted.
 	RequestsPerSecond float64

@@ -101,8 +101,7 @@ var sqlPassed string
 // fits reports whether the rows of events after the cursor of lists are those that this writer would write. They are
 // not if a writer that stalled in Build renamed its draft to lists after another writer had already added the history
 // of another vault to events. Then fits removes these lists, so that they are built again. Afterwards it waits
-// cursorAge: by then the late writer's cursors are too old to be used, and it cannot mistake the new table for its
-// own.
+// cursorAge: by then the late writer's cursors are too old to be used, and it cannot mistake the new table for its own.
 func (w *Writer) fits(ctx context.Context) error {
 	if w.events.cursor.seq == w.cursor.Seq {
 		return nil

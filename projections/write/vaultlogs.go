@@ -19,8 +19,7 @@ var sqlVaultLogs string
 // vaultLogs counts the live logs of a vault: those of known events, and the others.
 type vaultLogs struct{ known, unknown int64 }
 
-// CountLogs reads the counts of all vaults, over a connection with long timeouts. Without it, Foreign returns
-// nothing.
+// CountLogs reads the counts of all vaults, over a connection with long timeouts. Without it, Foreign returns nothing.
 func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
 	var rows []struct {
 		Vault   common.Address `ch:"vault"`

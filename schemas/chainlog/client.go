@@ -6,8 +6,7 @@
 //	chain.<id>.referral.deposits     event.Referral, keyed by partner id, kept forever
 //	chain.<id>.referral.withdrawals  event.Referral, keyed by partner id, kept forever
 //
-// The chain's id is in every name, so that deployments of several chains can share a
-// cluster.
+// The chain's id is in every name, so that deployments of several chains can share a cluster.
 //
 // Offsets have gaps (transaction markers, aborted records); seq has none. A position is
 // therefore a seq, with an offset as a hint.
@@ -40,8 +39,7 @@ type Config struct {
 	ReplicationFactor int16 `yaml:"replicationFactor" env:"REPLICATION_FACTOR"`
 	// ReferralPartitions of the referral topics: 1 to 1000, default 8.
 	ReferralPartitions int32 `yaml:"referralPartitions" env:"REFERRAL_PARTITIONS"`
-	// Hooks observe the traffic of every client with the brokers; nil for none. They are not
-	// part of a configuration file.
+	// Hooks observe the traffic of every client with the brokers; nil for none. They are not part of a configuration file.
 	Hooks []kgo.Hook `yaml:"-" json:"-"`
 }
 

@@ -51,8 +51,7 @@ func EncodeCursor(c *event.Cursor) (*kgo.Record, error) {
 		nil
 }
 
-// typeHeaders are shared by all records, since nothing writes to the headers of a produced
-// record.
+// typeHeaders are shared by all records, since nothing writes to the headers of a produced record.
 var typeHeaders = func() map[string][]kgo.RecordHeader {
 	headers := map[string][]kgo.RecordHeader{}
 	for _, t := range []string{"log", "block", "vault", "decision", "sample"} {
@@ -83,9 +82,8 @@ func Parent(r *kgo.Record) string {
 	return ""
 }
 
-// Decode decodes a record of chain.<chainID>.log. The error names the topic and the offset.
-// Callers must not skip a record that cannot be decoded, because everything after it would
-// build on a hole.
+// Decode decodes a record of chain.<chainID>.log. The error names the topic and the offset. Callers must not skip a
+// record that cannot be decoded, because everything after it would build on a hole.
 func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 	r := new(event.Record)
 	err := proto.Unmarshal(in.Value, r)

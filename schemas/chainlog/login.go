@@ -43,8 +43,7 @@ type SASL struct {
 	// User and Password are required for PLAIN and SCRAM, and rejected for the others.
 	User     string `yaml:"user" env:"USER"`
 	Password string `yaml:"password" env:"PASSWORD"`
-	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so a renewed token
-	// needs no restart.
+	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so a renewed token needs no restart.
 	TokenFile string `yaml:"tokenFile" env:"TOKEN_FILE"`
 	// Extensions are sent with the token of OAUTHBEARER, each as name=value, such as logicalCluster=lkc-1 for a cluster of
 	// Confluent; default none.

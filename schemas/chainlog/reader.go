@@ -45,8 +45,7 @@ type Raw struct {
 	Kafka *kgo.Record
 }
 
-// Reader reads the committed records of chain.<id>.log after a position, and verifies that
-// seq is contiguous.
+// Reader reads the committed records of chain.<id>.log after a position, and verifies that seq is contiguous.
 type Reader struct {
 	client  *kgo.Client
 	chainID uint64
@@ -154,9 +153,8 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 	return entries, nil
 }
 
-// want returns the expected next seq. The first fetched record may be an earlier one, but the
-// records before the position must be contiguous too, so that a repeated seq is always
-// noticed.
+// want returns the expected next seq. The first fetched record may be an earlier one, but the records before the
+// position must be contiguous too, so that a repeated seq is always noticed.
 func (r *Reader) want() uint64 {
 	if r.seen == 0 {
 		return r.last + 1
@@ -283,9 +281,8 @@ func readNext(ctx context.Context, chainID uint64, after Position, options ...kg
 	return nil, err
 }
 
-// ReadCursor returns the newest committed cursor of the chain, or nil if there is none. The
-// caller must fence the previous writer first, since a transaction in flight could otherwise
-// still commit a newer cursor.
+// ReadCursor returns the newest committed cursor of the chain, or nil if there is none. The caller must fence the
+// previous writer first, since a transaction in flight could otherwise still commit a newer cursor.
 func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Cursor, error) {
 	topic := CursorTopic(chainID)
 	starts, ends, err := committed(ctx, topic, options)
@@ -381,10 +378,9 @@ func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
 	return end.Offset, err
 }
 
-// Settle waits until no transaction is open that was open in a chain's topics at the call. A
-// commit is written to each partition separately, so for a moment one topic shows a
-// transaction that another does not show yet. If a writer left a transaction open, Settle
-// waits for its timeout. It returns ctx's error if ctx ends first.
+// Settle waits until no transaction is open that was open in a chain's topics at the call. A commit is written to each
+// partition separately, so for a moment one topic shows a transaction that another does not show yet. If a writer left
+// a transaction open, Settle waits for its timeout. It returns ctx's error if ctx ends first.
 func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(options...)
 	if err != nil {

@@ -30,8 +30,7 @@ func UserName(user string) string { return "navlog_" + user }
 // TransactionalID returns the transactional id of the one writer of a chain.
 func TransactionalID(chainID uint64) string { return fmt.Sprintf("navlog-ingest-%d", chainID) }
 
-// HeartGroup returns the group to which the writer of a chain commits its heartbeat. The
-// group has no members.
+// HeartGroup returns the group to which the writer of a chain commits its heartbeat. The group has no members.
 func HeartGroup(chainID uint64) string { return fmt.Sprintf("navlog-ingest-%d", chainID) }
 
 // A Resource is the object of a right.
@@ -73,10 +72,9 @@ func (r Right) showing() bool {
 // Rights returns exactly the rights that a user needs in Kafka for a chain; a test proves
 // for each that something fails without it. Read and Write imply Describe.
 //
-// A transaction needs Write on its transactional id. It does not need IdempotentWrite on the
-// cluster, which is for producers without a transactional id. The fencing and the fenced
-// writer are the same user. No user may delete or change a topic; an operator who does so
-// uses another login.
+// A transaction needs Write on its transactional id. It does not need IdempotentWrite on the cluster, which is for
+// producers without a transactional id. The fencing and the fenced writer are the same user. No user may delete or
+// change a topic; an operator who does so uses another login.
 func Rights(user string, chainID uint64) []Right {
 	log, cursor := LogTopic(chainID), CursorTopic(chainID)
 	referrals := []string{ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
@@ -108,11 +106,10 @@ func Rights(user string, chainID uint64) []Right {
 	return rights
 }
 
-// Lacking returns the rights of a user that the login of adm does not have, as far as the
-// broker reports them. unreported are the rights that it does not report: a topic that does not
-// exist has no rights yet, and if a topic may not be described, its other rights are not
-// reported. Lacking tries no operation; for a group or a transactional id it only learns
-// whether Describe is allowed, which the required right implies.
+// Lacking returns the rights of a user that the login of adm does not have, as far as the broker reports them.
+// unreported are the rights that it does not report: a topic that does not exist has no rights yet, and if a topic may
+// not be described, its other rights are not reported. Lacking tries no operation; for a group or a transactional id it
+// only learns whether Describe is allowed, which the required right implies.
 func Lacking(
 	ctx context.Context, adm *kadm.Client, user string, chainID uint64,
 ) (lacking, unreported []Right, err error) {
@@ -170,9 +167,8 @@ func describable(err error, rejected, absent error) (may, known bool, _ error) {
 	return false, false, err
 }
 
-// Grant gives each user its rights for a chain, and revokes its other rights on the resources
-// of that chain. users maps users to logins; users that are missing keep their rights. The
-// login of adm must be allowed to alter the cluster.
+// Grant gives each user its rights for a chain, and revokes its other rights on the resources of that chain. users maps
+// users to logins; users that are missing keep their rights. The login of adm must be allowed to alter the cluster.
 func Grant(ctx context.Context, adm *kadm.Client, chainID uint64, users map[string]string) error {
 	for _, user := range slices.Sorted(maps.Keys(users)) {
 		principal := "User:" + users[user]
@@ -206,8 +202,7 @@ func rule(r Right) *kadm.ACLBuilder {
 	return b.TransactionalIDs(r.Name)
 }
 
-// revokeOthers revokes the rights of a principal on the chain's resources that are not in
-// rights.
+// revokeOthers revokes the rights of a principal on the chain's resources that are not in rights.
 func revokeOthers(ctx context.Context, adm *kadm.Client, chainID uint64, principal string, rights []Right) error {
 	var ofChain []Resource
 	for _, user := range Users {

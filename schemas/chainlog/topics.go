@@ -37,8 +37,7 @@ func ReferralWithdrawals(chainID uint64) string {
 type Topology struct {
 	// ReplicationFactor of new topics; 1 for a single broker, 3 in production.
 	ReplicationFactor int16
-	// ReferralPartitions of each referral topic, 1 to 1000. It can never change, because
-	// the key determines the partition.
+	// ReferralPartitions of each referral topic, 1 to 1000. It can never change, because the key determines the partition.
 	ReferralPartitions int32
 }
 
@@ -47,8 +46,7 @@ type topic struct {
 	partitions int32
 	ordered    bool // exactly one partition; the referral topics may have any number
 	configs    map[string]string
-	// required is checked at every start, together with what unsafe checks; the other settings
-	// only apply to new topics.
+	// required is checked at every start, together with what unsafe checks; the other settings only apply to new topics.
 	required map[string]string
 }
 
@@ -81,18 +79,15 @@ func topics(chainID uint64, t Topology) []topic {
 	}
 }
 
-// A new topic is not known to every broker at once. These are how long to wait for it, and
-// the pause between checks.
+// A new topic is not known to every broker at once. These are how long to wait for it, and the pause between checks.
 const (
 	visibleWithin = 15 * time.Second
 	visiblePause  = 50 * time.Millisecond
 )
 
-// EnsureTopics creates the missing topics and checks the existing ones. It rejects a log
-// whose records can expire or that has more than one partition, a cursor that is not
-// compacted, and a topic that can lose acknowledged records or rejects a batch of
-// MaxBatchBytes. It returns all problems at once. A single replica is accepted: see
-// SingleReplicas.
+// EnsureTopics creates the missing topics and checks the existing ones. It rejects a log whose records can expire or
+// that has more than one partition, a cursor that is not compacted, and a topic that can lose acknowledged records or
+// rejects a batch of MaxBatchBytes. It returns all problems at once. A single replica is accepted: see SingleReplicas.
 func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
 	for _, w := range topics(chainID, t) {
 		configs := make(map[string]*string, len(w.configs))
@@ -122,9 +117,8 @@ func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topol
 	}
 }
 
-// ListTopics describes topics without kadm's cache, which would remember for five seconds
-// that a topic is missing; requesting the authorized operations, which no caller needs,
-// bypasses it. Each topic has its own error.
+// ListTopics describes topics without kadm's cache, which would remember for five seconds that a topic is missing;
+// requesting the authorized operations, which no caller needs, bypasses it. Each topic has its own error.
 func ListTopics(ctx context.Context, adm *kadm.Client, names ...string) (kadm.TopicDetails, error) {
 	return adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// HangingAfter is how long a transaction may be open before it counts as hanging. It is
-// longer than the timeout that ingest sets for its transactions (a minute) plus the interval
-// in which a broker checks it (ten seconds).
+// HangingAfter is how long a transaction may be open before it counts as hanging. It is longer than the timeout that
+// ingest sets for its transactions (a minute) plus the interval in which a broker checks it (ten seconds).
 const HangingAfter = 90 * time.Second
 
 // Tail is the end of a partition, as offsets after the last record.

@@ -43,8 +43,7 @@ const (
 	Priced
 	// Void: the deposit ID, or the deposits of Owner in Group, were withdrawn before they were priced.
 	Void
-	// Sweep: the deposits up to To were moved to the custodian Other, in total Assets. With ID, only the deposits from
-	// ID.
+	// Sweep: the deposits up to To were moved to the custodian Other, in total Assets. With ID, only the deposits from ID.
 	Sweep
 	// Settled: a settlement with the totals Assets, Shares and Count, at Nav, paid by Other. It changes no row.
 	Settled
@@ -55,8 +54,7 @@ const (
 	Supply
 	// Requested: Owner requests that Other is paid for Shares, worth Assets now; claimable from Matures until Expires.
 	Requested
-	// Funded: the request ID, every request up to To, or every request up to the group GroupTo can be claimed, for
-	// Assets.
+	// Funded: the request ID, every request up to To, or every request up to the group GroupTo can be claimed, for Assets.
 	Funded
 	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets.
 	// Without an owner, the request's owner was paid, and without assets, what the request was funded for.
@@ -143,8 +141,7 @@ const (
 	Attribution
 	Partner
 	SideField
-	// Fifo is set on a Requested that is claimed first in, first out: the mapping's claims name an owner but no
-	// request.
+	// Fifo is set on a Requested that is claimed first in, first out: the mapping's claims name an owner but no request.
 	Fifo
 	// Unfunded is set on a Requested whose mapping has no Funded: no log reports when the request can be claimed.
 	Unfunded

@@ -162,8 +162,7 @@ type Sources struct {
 	*Vault
 	Address     common.Address
 	Description *Description
-	// Hash identifies the contracts, the mappings, the aliases and NavDigits together: zero for a record without
-	// mappings.
+	// Hash identifies the contracts, the mappings, the aliases and NavDigits together: zero for a record without mappings.
 	Hash common.Hash
 }
 

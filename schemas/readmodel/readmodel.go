@@ -1,10 +1,8 @@
-// Package readmodel is the contract about ClickHouse between the program that
-// writes read models (projections) and the one that reads them (query): the
-// tables, what their rows mean, and what a generation is.
+// Package readmodel is the contract about ClickHouse between the program that writes read models (projections) and the
+// one that reads them (query): the tables, what their rows mean, and what a generation is.
 //
-// A generation is one ClickHouse database with two tables. It is a deterministic fold of
-// the log up to a seq, disposable, and never altered: a change of the tables is a new
-// generation.
+// A generation is one ClickHouse database with two tables. It is a deterministic fold of the log up to a seq,
+// disposable, and never altered: a change of the tables is a new generation.
 //
 //	events ... the decoded log: a row for each record and effect, and one for each retraction of it
 //	lists .... every order in which something is read, and the cursor
@@ -85,8 +83,7 @@ type Config struct {
 	TLS bool `yaml:"tls" env:"TLS"`
 	// Certificates are for a server with a certificate of a private authority, or that requires a client certificate.
 	Certificates certs.Files `yaml:"certificates" envPrefix:"CERTIFICATES_"`
-	// Prefix of the databases <prefix>_g1, <prefix>_g2, ...: a letter, then at most 30 of a-z, 0-9 and _; default
-	// navlog.
+	// Prefix of the databases <prefix>_g1, <prefix>_g2, ...: a letter, then at most 30 of a-z, 0-9 and _; default navlog.
 	Prefix string `yaml:"prefix" env:"PREFIX"`
 	// Cluster is the name of a cluster with one shard in the server's configuration, on whose replicas the tables are
 	// kept; empty for a single server. See cluster.go.

@@ -28,8 +28,7 @@ type Topic struct {
 	Value common.Hash `json:"value"`
 }
 
-// Mapping names the mapping of a vault's logs in a range of blocks: its name, and the hash of its canonical
-// text.
+// Mapping names the mapping of a vault's logs in a range of blocks: its name, and the hash of its canonical text.
 type Mapping struct {
 	From   string      `json:"from,omitempty"`
 	To     string      `json:"to,omitempty"`

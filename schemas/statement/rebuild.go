@@ -96,8 +96,7 @@ type rebuilding struct {
 	progress func(done, of uint64)
 	vaults   []common.Address
 	starts   []uint64
-	// mapped is how the logs of each vault are read, nil for one of the reference contracts, and contracts all of
-	// theirs.
+	// mapped is how the logs of each vault are read, nil for one of the reference contracts, and contracts all of theirs.
 	mapped    []*mapping.Sources
 	contracts []common.Address
 	anchor    uint64
@@ -301,8 +300,7 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 	return nil
 }
 
-// leaveOut counts an event that is not in the statement; vault is -1, or the index of a vault
-// with a later start block.
+// leaveOut counts an event that is not in the statement; vault is -1, or the index of a vault with a later start block.
 func (r *rebuilding) leaveOut(address common.Address, vault int) {
 	i := slices.IndexFunc(r.found.LeftOut, func(l LeftOut) bool { return l.Address == address.Hex() })
 	if i < 0 {

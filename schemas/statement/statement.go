@@ -1,7 +1,6 @@
-// Package statement is the contract on statements, by which partners are paid: every event of
-// a time range, their totals, and a signature. Anyone with a node of the chain can rebuild the
-// same bytes, so the signer is trusted only for the list of vaults, their start blocks and
-// mappings, and the attribution values that name the partner.
+// Package statement is the contract on statements, by which partners are paid: every event of a time range, their
+// totals, and a signature. Anyone with a node of the chain can rebuild the same bytes, so the signer is trusted only
+// for the list of vaults, their start blocks and mappings, and the attribution values that name the partner.
 //
 //	header   chain, partner, time range, vaults, and the final block at which it was made
 //	events   in the order of the chain, one line each, with the webhook ids and the hashes of their blocks
@@ -250,8 +249,7 @@ func line(v any) string {
 // signed returns the message that the signature of a statement signs.
 func signed(digest []byte) []byte { return append([]byte(Context), digest...) }
 
-// Document is a parsed statement. Everything except the key and the signature comes from
-// Body.
+// Document is a parsed statement. Everything except the key and the signature comes from Body.
 type Document struct {
 	Header Header `json:"statement"`
 	Body   []byte `json:"-"` // the signed bytes
@@ -287,8 +285,7 @@ func Parse(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// Signed reports whether the signature was made with the public key. The document does not
-// prove whose key that is.
+// Signed reports whether the signature was made with the public key. The document does not prove whose key that is.
 func (d *Document) Signed() bool {
 	digest := sha256.Sum256(d.Body)
 	return ed25519.Verify(d.PublicKey, signed(digest[:]), d.Signature)
