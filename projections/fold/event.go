@@ -120,11 +120,9 @@ func entryOf(f *decode.Fact, i int) entry {
 	return entry{
 		ListRow: readmodel.ListRow{
 			Kind: row.Effect, Block: row.Block, LogIndex: row.LogIndex, Sub: row.Sub, User: row.User, Vault: row.Vault,
-			Other:   row.Other,
-			Partner: row.Partner, ID: row.ID, IDTo: row.IDTo, Shares: row.Shares, Assets: row.Assets, Nav: row.Nav,
-			Expires: row.Expires,
-			Matures: row.Matures, TS: row.TS, Hash: row.Tx, By: row.By, Grouped: row.Grouped, GroupID: row.GroupID,
-			SourceID: row.SourceID,
+			Other: row.Other, Partner: row.Partner, ID: row.ID, IDTo: row.IDTo, Shares: row.Shares, Assets: row.Assets,
+			Nav: row.Nav, Expires: row.Expires, Matures: row.Matures, TS: row.TS, Hash: row.Tx, By: row.By,
+			Grouped: row.Grouped, GroupID: row.GroupID, SourceID: row.SourceID,
 		},
 		groupTo: row.GroupTo, lacks: lacks{row.NoNav, row.NoAssets, row.NoShares, row.NavDigits},
 	}

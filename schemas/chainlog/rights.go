@@ -177,9 +177,7 @@ func Grant(ctx context.Context, adm *kadm.Client, chainID uint64, users map[stri
 			return err
 		}
 		for _, r := range rights {
-			created, err := adm.CreateACLs(
-				ctx, rule(r).Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral),
-			)
+			created, err := adm.CreateACLs(ctx, rule(r, principal, "*"))
 			for _, c := range created {
 				err = errors.Join(err, c.Err)
 			}
@@ -191,8 +189,10 @@ func Grant(ctx context.Context, adm *kadm.Client, chainID uint64, users map[stri
 	return nil
 }
 
-func rule(r Right) *kadm.ACLBuilder {
-	b := kadm.NewACLs().Operations(r.Operation)
+// rule returns a right of a principal that connects from a host.
+func rule(r Right, principal, host string) *kadm.ACLBuilder {
+	b := kadm.NewACLs().Operations(r.Operation).Allow(principal).AllowHosts(host).
+		ResourcePatternType(kadm.ACLPatternLiteral)
 	switch r.Kind {
 	case kmsg.ACLResourceTypeTopic:
 		return b.Topics(r.Name)
@@ -226,9 +226,7 @@ func revokeOthers(ctx context.Context, adm *kadm.Client, chainID uint64, princip
 			if !slices.Contains(ofChain, r.Resource) || has.Host == "*" && slices.Contains(rights, r) {
 				continue
 			}
-			deleted, err := adm.DeleteACLs(
-				ctx, rule(r).Allow(principal).AllowHosts(has.Host).ResourcePatternType(kadm.ACLPatternLiteral),
-			)
+			deleted, err := adm.DeleteACLs(ctx, rule(r, principal, has.Host))
 			for _, d := range deleted {
 				err = errors.Join(err, d.Err)
 			}
