@@ -275,17 +275,6 @@ func (v *vaultBooks) add(e *mapping.Effect) {
 	}
 }
 
-func (c *chainCheck) addresses(vaults []common.Address) (out []common.Address) {
-	for _, v := range vaults {
-		for _, a := range c.mapped.Of(v).Addresses() {
-			if !slices.Contains(out, a) {
-				out = append(out, a)
-			}
-		}
-	}
-	return out
-}
-
 // ours returns the logs that belong to the vaults: their contracts may also emit logs for others.
 func (c *chainCheck) ours(returned []types.Log, vaults []common.Address) []types.Log {
 	return slices.DeleteFunc(returned, func(l types.Log) bool {
@@ -331,7 +320,7 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 	vaults := c.covering(number)
 	var returned []types.Log
 	if len(vaults) > 0 { // without addresses, this would request all logs
-		returned, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: c.addresses(vaults)})
+		returned, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: c.mapped.Contracts(vaults)})
 		if err != nil {
 			return c.replaced(ctx, number, hash, fmt.Errorf("request the logs of block %d: %w", number, err))
 		}

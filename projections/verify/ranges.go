@@ -97,7 +97,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 	numbers, returned := c.known(s), map[common.Hash][]types.Log{}
 	logs, err := c.ofChain(ctx,
 		ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to),
-			Addresses: c.addresses(s.vaults)})
+			Addresses: c.mapped.Contracts(s.vaults)})
 	if err != nil {
 		err = fmt.Errorf("request the logs of blocks %d to %d: %w", s.from, s.to, err)
 		if known := inOrder(numbers); s.from == s.to && len(known) > 0 {

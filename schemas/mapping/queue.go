@@ -18,14 +18,6 @@ type ruleEffect struct {
 	has  Fields
 }
 
-// ruleEffects returns the effects of all rules, in the order of the file.
-func (m *Mapping) ruleEffects() (out []ruleEffect) {
-	for r, e := range m.emissions() {
-		out = append(out, ruleEffect{r.node, e.kind, e.side, r.possibly(e)})
-	}
-	return out
-}
-
 // queue checks that the rules name deposits and requests in the same way, because otherwise they could not be followed.
 // It derives the properties of all requests.
 func (c *checker) queue(m *Mapping) {
@@ -35,7 +27,10 @@ func (c *checker) queue(m *Mapping) {
 	var of [kindCount]Fields
 	var first [kindCount]*ruleEffect
 	priced := map[Side]bool{}
-	all := m.ruleEffects()
+	var all []ruleEffect
+	for r, e := range m.emissions() {
+		all = append(all, ruleEffect{r.node, e.kind, e.side, r.possibly(e)})
+	}
 	for i := range all {
 		t := &all[i]
 		of[t.kind] |= t.has
