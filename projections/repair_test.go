@@ -39,19 +39,21 @@ func TestBrokenParts(t *testing.T) {
 			p.repairs = 0
 			start(t, p)
 			reaches(t, p, s.Seq())
+			settings := "old_parts_lifetime = 480" // the default of a server; that of the embedded engine is 0
+			if lost {
+				settings = "old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, " +
+					"cleanup_thread_preferred_points_per_iteration = 0"
+			}
+			database := w.ch.Database(1)
+			for _, table := range write.Tables {
+				must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING "+settings))
+			}
 			for range 3 {
 				w.more(t, s)
 				reaches(t, p, s.Seq())
 			}
 			repairs := p.measured().repairs
-			database := w.ch.Database(1)
 			for _, table := range write.Tables {
-				if lost {
-					must(t, w.conn.Exec(t.Context(),
-						"ALTER TABLE "+database+"."+table+
-							" MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, "+
-							"cleanup_thread_preferred_points_per_iteration = 0"))
-				}
 				merge(t, w.conn, database, table)
 			}
 			if lost {
