@@ -62,7 +62,8 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{stores: stores{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool}, config: cfg,
 		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
-		repairs: repairEvery, merging: merging{every: time.Minute, least: 100_000}, open: ch.Open, openPatient: ch.OpenPatient}
+		repairs: repairEvery, merging: merging{every: time.Minute, least: 100_000},
+		open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.none.set(Starting, nil)
 	return p
 }

@@ -200,8 +200,8 @@ func (r *rebuilding) mappedEvents(logs []*event.Log) (out []placed) {
 	return out
 }
 
-// fromReferral returns a log as an event of the partner's statement; effect is nil for one of the reference contracts. It
-// returns false if the log is another event or another partner's, or if no total counts it.
+// fromReferral returns a log as an event of the partner's statement; effect is nil for one of the reference contracts.
+// It returns false if the log is another event or another partner's, or if no total counts it.
 func (r *rebuilding) fromReferral(l *event.Log, effect *event.Effect) (Event, bool) {
 	e, err := webhook.FromReferral(
 		&event.Referral{ChainId: r.header.ChainID, PartnerId: r.header.PartnerID, Log: l, Effect: effect})
