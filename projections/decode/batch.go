@@ -10,6 +10,7 @@ import (
 // them into one slice has no benefit. No piece is empty, and the last fact is a boundary.
 type Batch [][]Fact
 
+// All iterates over the facts.
 func (b Batch) All() iter.Seq[*Fact] {
 	return func(yield func(*Fact) bool) {
 		for _, piece := range b {
@@ -22,6 +23,7 @@ func (b Batch) All() iter.Seq[*Fact] {
 	}
 }
 
+// Len is the number of facts.
 func (b Batch) Len() (n int) {
 	for _, piece := range b {
 		n += len(piece)
@@ -29,8 +31,10 @@ func (b Batch) Len() (n int) {
 	return n
 }
 
+// First is the first fact.
 func (b Batch) First() *Fact { return &b[0][0] }
 
+// Last is the last fact.
 func (b Batch) Last() *Fact {
 	piece := b[len(b)-1]
 	return &piece[len(piece)-1]
@@ -45,6 +49,7 @@ type Unit struct {
 	Rewrites bool
 }
 
+// End is the seq of its last record.
 func (u *Unit) End() uint64 { return u.Facts.Last().Seq }
 
 // Ancestor is the block below the lowest one of the unit; the log may have no record of it.

@@ -66,8 +66,10 @@ func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) b
 		late: map[uint64]bool{}}
 }
 
+// Vaults returns the mappings of the fold.
 func (f *Fold) Vaults() *mapping.Vaults { return f.vaults }
 
+// Seq returns the seq of the last applied record.
 func (f *Fold) Seq() uint64 { return f.seq }
 
 // Apply applies the next record. It rejects a record with another seq, and a retraction of a record that is not live
@@ -141,6 +143,7 @@ func (f *Fold) below(number uint64) (newest uint64) {
 	return newest
 }
 
+// Skip sets what the generation skips.
 func (f *Fold) Skip(s Skipped) { f.skipped = s }
 
 // Skips reports whether the generation skips a record that was applied.

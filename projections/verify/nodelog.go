@@ -33,6 +33,7 @@ type nodeLog struct {
 // quantity is a number as written in JSON-RPC, with or without leading zeros, or a JSON integer.
 type quantity uint64
 
+// UnmarshalJSON parses it.
 func (q *quantity) UnmarshalJSON(b []byte) error {
 	text, base := b, 10
 	if hex, is := bytes.CutPrefix(bytes.ToLower(bytes.Trim(b, `"`)), []byte("0x")); is && b[0] == '"' {

@@ -42,6 +42,7 @@ type Parity struct {
 // Err returns nil if the generations are equal, and otherwise names the first difference of each check.
 func (p *Parity) Err() error { return faults(p.Checks) }
 
+// String formats the report, with a line for each check.
 func (p *Parity) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "generation %d (live) and generation %d at seq %d\n", p.Live, p.New, p.Seq)

@@ -12,6 +12,7 @@ import (
 // once.
 type Progress func(what string, done, of uint64)
 
+// Report calls p, unless it is nil.
 func (p Progress) Report(what string, done, of uint64) {
 	if p != nil {
 		p(what, done, of)

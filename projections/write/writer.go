@@ -157,6 +157,7 @@ type Encoded struct {
 	impossible  []string
 }
 
+// Len is the number of records.
 func (e *Encoded) Len() int { return e.batch.Len() }
 
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.

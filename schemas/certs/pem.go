@@ -190,6 +190,7 @@ func Name(c *x509.Certificate) string {
 	return "serial number " + c.SerialNumber.Text(16)
 }
 
+// Fingerprint returns the SHA-256 of a certificate.
 func Fingerprint(c *x509.Certificate) []byte {
 	sum := sha256.Sum256(c.Raw)
 	return sum[:]

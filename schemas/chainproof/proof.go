@@ -29,6 +29,7 @@ type Proof struct {
 	LogInReceipt int `json:"logInReceipt"`
 }
 
+// Size returns the size of the proof in bytes.
 func (p *Proof) Size() int {
 	size := len(p.Header) + len(p.Receipt)
 	for _, node := range p.Path {

@@ -72,6 +72,7 @@ const (
 	kindCount
 )
 
+// String returns the effect's name in the mapping language.
 func (k Kind) String() string {
 	if k == 0 || k >= kindCount {
 		return fmt.Sprintf("effect %d", uint8(k))

@@ -23,6 +23,7 @@ func (m Mistake) String() string {
 // Mistakes are all mistakes in a mapping, in the order of the file.
 type Mistakes []Mistake
 
+// Error returns one line for each mistake.
 func (m Mistakes) Error() string {
 	lines := make([]string, len(m))
 	for i := range m {

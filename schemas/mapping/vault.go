@@ -31,6 +31,7 @@ func Place(block uint64, index uint32) uint64 {
 	return block<<placeBits | uint64(index)&(1<<placeBits-1)
 }
 
+// Block returns the block of the log's place.
 func (l *Log) Block() uint64 { return l.Place >> placeBits }
 
 // Fault is the reason why a log is quarantined.
@@ -52,11 +53,13 @@ type Large struct {
 	Numbers map[Fields]Amount
 }
 
+// Error returns "Event: reason".
 func (f *Fault) Error() string { return f.Event.Name + ": " + f.Why }
 
 // Quarantine is the error of Map: the logs that cannot be counted, in order.
 type Quarantine []*Fault
 
+// Error returns one line for each log.
 func (q Quarantine) Error() string {
 	lines := make([]string, len(q))
 	for i, f := range q {

@@ -127,6 +127,7 @@ func (t *Table[T]) NewRows() *Rows[T] {
 	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][]TouchedKeys, n)}
 }
 
+// Len returns the number of rows.
 func (r *Rows[T]) Len() int { return r.count }
 
 // Reset removes the rows and keeps the memory.
@@ -141,6 +142,7 @@ func (r *Rows[T]) Reset() {
 	}
 }
 
+// Add appends a row.
 func (r *Rows[T]) Add(row *T) {
 	r.count++
 	v := reflect.ValueOf(row).Elem()

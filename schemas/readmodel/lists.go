@@ -181,6 +181,7 @@ type TouchedKey [21]byte
 // TouchedAll stands for every key: a unit that changed too many rows to list.
 var TouchedAll = TouchedKey(bytes.Repeat([]byte{0xff}, len(TouchedKey{})))
 
+// Compare compares the bytes of two keys.
 func (k TouchedKey) Compare(other TouchedKey) int { return bytes.Compare(k[:], other[:]) }
 
 // TouchedKeys are keys, one after the other: as a text, so that rows can be compared.
