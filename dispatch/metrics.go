@@ -57,8 +57,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m := &metrics{
 		records: prometheus.NewCounterVec(counter("records_total",
-			"Referral records read, by result. conflict, poison and quarantined are stored in dead_record; unclaimed "+
-				"names a partner that does not exist; corrected is a known event that was mined again in another block."),
+			"Referral records read, by result. known was read before; conflict, poison and quarantined are stored in "+
+				"dead_record; unclaimed names a partner that does not exist; corrected is a known event that was mined again "+
+				"in another block."),
 			[]string{"result"}),
 		lostRecords: prometheus.NewCounter(counter("lost_records_total",
 			"Offsets of the referral topics that were deleted before they were read.")),

@@ -168,24 +168,33 @@ func over(measure func(*call, reply) (n, limit uint64, err error), code int, wor
 
 // width measures the blocks of a range.
 func width(c *call, _ reply) (blocks, limit uint64, err error) {
+	if c.filter().BlockHash != "" {
+		return 1, c.proxy.config.RangeLimit, nil
+	}
 	from, to, _, err := c.covers()
 	return to + 1 - min(from, to+1), c.proxy.config.RangeLimit, err
 }
 
 // results measures the logs of a range of several blocks.
 func results(c *call, truth reply) (n, limit uint64, err error) {
+	limit = uint64(c.proxy.config.ResultLimit)
 	blocks, _, err := width(c, truth)
-	if blocks > 1 {
-		n = uint64(len(logsOf(truth)))
+	if err != nil || blocks < 2 {
+		return 0, limit, err
 	}
-	return n, uint64(c.proxy.config.ResultLimit), err
+	logs, err := logsOf(truth)
+	return uint64(len(logs)), limit, err
 }
 
 // blockResults measures a single block that has logs as if it had too many.
 func blockResults(c *call, truth reply) (n, limit uint64, err error) {
-	blocks, _, err := width(c, truth)
 	limit = uint64(c.proxy.config.ResultLimit)
-	if logs := logsOf(truth); blocks == 1 && len(logs) > 0 {
+	blocks, _, err := width(c, truth)
+	if err != nil || blocks != 1 {
+		return 0, limit, err
+	}
+	logs, err := logsOf(truth)
+	if len(logs) > 0 {
 		n = limit + uint64(len(logs))
 	}
 	return n, limit, err

@@ -8,9 +8,13 @@ import (
 )
 
 // logsOf returns the logs of a response to eth_getLogs; null is an empty list.
-func logsOf(r reply) []any {
-	logs, _ := decoded(r.Result).([]any)
-	return logs
+func logsOf(r reply) ([]any, error) {
+	result := decoded(r.Result) // null is an empty list
+	logs, ok := result.([]any)
+	if !ok && result != nil {
+		return nil, fmt.Errorf("the upstream's response is not a list: %.100s", r.Result)
+	}
+	return logs, nil
 }
 
 // blockOfLog returns the number of a log's block.
@@ -20,12 +24,17 @@ func blockOfLog(log any) uint64 {
 	return number
 }
 
+// filter returns what an eth_getLogs call asks for.
+func (c *call) filter() (f struct{ FromBlock, ToBlock, BlockHash string }) {
+	if len(c.Params) > 0 {
+		_ = json.Unmarshal(c.Params[0], &f)
+	}
+	return f
+}
+
 // covers returns the blocks that an eth_getLogs call covers, and whether it names a single block by its hash.
 func (c *call) covers() (from, to uint64, byHash bool, err error) {
-	var filter struct{ FromBlock, ToBlock, BlockHash string }
-	if len(c.Params) > 0 {
-		_ = json.Unmarshal(c.Params[0], &filter)
-	}
+	filter := c.filter()
 	if filter.BlockHash != "" {
 		result, err := c.ask("eth_getBlockByHash", filter.BlockHash, false)
 		n, _ := numberOf(result) // 0 if the upstream does not have the block
@@ -55,10 +64,10 @@ func (c *call) resolve(which string) (uint64, error) {
 
 // logsUpTo leaves out the logs above a block.
 func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
-	logs := logsOf(truth)
+	logs, err := logsOf(truth)
 	kept := slices.DeleteFunc(slices.Clone(logs), func(l any) bool { return blockOfLog(l) > cut })
-	if len(kept) == len(logs) {
-		return truth, "", nil
+	if err != nil || len(kept) == len(logs) {
+		return truth, "", err
 	}
 	return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
 }
@@ -67,9 +76,9 @@ func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
 // returns nil if there is nothing to change.
 func ofLogs(change func(c *call, logs []any) []any) alteration {
 	return func(c *call, truth reply) (reply, string, error) {
-		list := logsOf(truth)
-		if len(list) == 0 {
-			return truth, "", nil
+		list, err := logsOf(truth)
+		if err != nil || len(list) == 0 {
+			return truth, "", err
 		}
 		if c.Method != "eth_getBlockReceipts" {
 			changed := change(c, list)
@@ -81,7 +90,9 @@ func ofLogs(change func(c *call, logs []any) []any) alteration {
 		for _, r := range list {
 			receipt, _ := r.(map[string]any)
 			if logs, _ := receipt["logs"].([]any); len(logs) > 0 {
-				receipt["logs"] = change(c, logs)
+				if changed := change(c, logs); changed != nil {
+					receipt["logs"] = changed
+				}
 			}
 		}
 		return truth.with(list), fmt.Sprintf("the logs of %d receipts", len(list)), nil

@@ -129,7 +129,7 @@ func TestGuardedInEverySpreadsheet(t *testing.T) {
 	}
 }
 
-// TestParquetHoldsLittle: however many rows a file has, the writer holds some thousands of them, and few MiB. Hashes
+// TestParquetHoldsLittle: however many rows a file has, the writer holds a few thousand of them, in a few MiB. Hashes
 // do not compress.
 func TestParquetHoldsLittle(t *testing.T) {
 	type hashes struct {

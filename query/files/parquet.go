@@ -12,7 +12,7 @@ import (
 
 const (
 	// groupRows is the maximum number of rows in a row group. A group is held in memory, compressed, until it is
-	// complete, some 200 bytes a row: smaller groups use less memory. The description of each group is held until the
+	// complete, about 200 bytes a row: smaller groups use less memory. The description of each group is held until the
 	// end, and readers read group by group: larger ones use less for millions of rows.
 	groupRows = 1 << 14
 	// pageBytes is how many bytes of a column are compressed at once.

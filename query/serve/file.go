@@ -97,7 +97,7 @@ func WholeAsRead[T any](ctx context.Context, r *Request, next func(context.Conte
 
 // listName returns the list's part of a file name, made from its path.
 func (r *Request) listName() string {
-	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/",
+	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.Path("address")), "/",
 		"-").Replace(routeOf(r.HTTP))
 }
 

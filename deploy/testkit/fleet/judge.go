@@ -92,7 +92,7 @@ func (f *Fleet) Finish(ctx context.Context, ingest, project *Program) (*oracle.H
 // have come to rest (see Finish).
 func (f *Fleet) Judge(ctx context.Context, history *oracle.History) (*Verdict, error) {
 	v := &Verdict{}
-	if err := f.judgeLog(ctx, v); err != nil {
+	if err := f.judgeLog(ctx, v, history); err != nil {
 		return v, err
 	}
 	f.Receiver.judge(v, history.Events(f.Partners))
@@ -103,7 +103,7 @@ func (f *Fleet) Judge(ctx context.Context, history *oracle.History) (*Verdict, e
 }
 
 // judgeLog folds the committed records, and compares the live logs with those of the chain.
-func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
+func (f *Fleet) judgeLog(ctx context.Context, v *Verdict, history *oracle.History) error {
 	var addresses []common.Address
 	for _, vault := range f.Contracts.Vaults {
 		addresses = append(addresses, vault.Address)
@@ -114,7 +114,7 @@ func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 	}
 	want := map[common.Address][]*event.Log{}
 	for _, l := range logs {
-		want[l.Address] = append(want[l.Address], devchain.Record(&l, l.BlockTimestamp))
+		want[l.Address] = append(want[l.Address], devchain.Record(&l, history.Times[l.BlockNumber]))
 	}
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()

@@ -2911,9 +2911,9 @@ export interface components {
         AnyOrigin: "*";
         /** @description Any web page may read this; absent on partner routes. */
         AnyOriginPublic: "*";
-        /** @description And every header of it: a star, and the names for clients that do not support the star. */
+        /** @description Any web page may read every header of this response: a star, and their names for clients that do not support the star. */
         AnyHeader: string;
-        /** @description And every header of it, as on public routes; absent on partner routes. */
+        /** @description Any web page may read every header of this response; absent on partner routes. */
         AnyHeaderPublic: string;
         /** @description The page loads nothing from other hosts. */
         ContentSecurityPolicy: string;

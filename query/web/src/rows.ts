@@ -17,16 +17,22 @@ export async function* wholeList<P extends List, Column extends ColumnOf<P>>(pat
   const decoder = new TextDecoder()
   const records = new Records()
   const cutOff = () => new ApiError("The list was cut off before its end. Try again, at a final block if there was a reorganisation.", 200, "CUT_OFF", null, null, null)
-  let head: string[] | null = null
-  for (;;) {
-    const { done, value } = await reader.read().catch(() => Promise.reject(cutOff()))
-    if (done) break
-    for (const record of records.next(decoder.decode(value, { stream: true }))) {
-      if (head === null) head = record
-      else yield Object.fromEntries(columns.map((column) => [column, record[head!.indexOf(column)]!])) as Record<Column, string>
+  let places: number[] | null = null // of the columns
+  try {
+    for (let done = false; !done; ) {
+      const piece = await reader.read().catch(() => Promise.reject(cutOff()))
+      done = piece.done
+      for (const record of records.next(decoder.decode(piece.value, { stream: !done }))) {
+        if (places === null) {
+          places = columns.map((column) => record.indexOf(column))
+          if (places.includes(-1)) throw new ApiError(`The list lacks one of the columns ${columns.join(", ")}. Reload the page.`, 200, "OTHER_COLUMNS", null, null, null)
+        } else yield Object.fromEntries(columns.map((column, i) => [column, record[places![i]!]!])) as Record<Column, string>
+      }
     }
+    if (places === null || !records.complete) throw cutOff()
+  } finally {
+    await reader.cancel().catch(() => {}) // it may have ended
   }
-  if (!records.complete) throw cutOff()
 }
 
 /** Splits the text of a CSV file (RFC 4180) into records, piece by piece. */

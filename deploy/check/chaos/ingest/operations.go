@@ -395,7 +395,7 @@ func (w *world) pair() error {
 	if stays == nil {
 		return errors.New("two ingests run and none of them is fenced")
 	}
-	if err := w.steps(3); err != nil { // for the one that stays to write
+	if err := w.steps(10); err != nil { // for the one that stays to write
 		return err
 	}
 	if sentAway { // it may have reported since that it takes over

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -47,6 +48,9 @@ type Endpoint struct {
 	Liar        bool      // gives wrong responses, at its own rate throughout
 	Endless     bool      // does not become honest at the end
 }
+
+// String is for Via, which would be printed as a pointer.
+func (e *Endpoint) String() string { return fmt.Sprintf("%+v", *e) }
 
 // A Death is how one process of ingest ends; the zero value means that it does not.
 type Death struct {
