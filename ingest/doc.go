@@ -11,7 +11,7 @@
 //	operate   for operators: estimates, proofs by receipts, and resuming a frozen log
 //	backup    copies of the log
 //
-// A session is the life of one writer, and is crash-only:
+// A session is the life of one writer, begins once a node serves the chain, and is crash-only:
 //
 //	         ┌──────────────────────────────────────────────────────────────┐
 //	         ▼                                                              │ any error of a transaction

@@ -58,16 +58,23 @@ func (s *session) close() {
 func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) error {
 	s := i.newSession()
 	defer s.close()
-	if *last != nil { // without fencing another writer
-		if cursor, err := s.writer.Cursor(ctx); err != nil {
-			return err
-		} else if cursor != nil {
-			if err := s.writer.Rightful(cursor, *last); err != nil {
-				return err
-			}
+	rightful := func() error { // without fencing another writer
+		if *last == nil {
+			return nil
 		}
+		cursor, err := s.writer.Cursor(ctx)
+		if err != nil || cursor == nil {
+			return err
+		}
+		return s.writer.Rightful(cursor, *last)
+	}
+	if err := rightful(); err != nil {
+		return err
 	}
 	if _, err := i.nodes.First(ctx); err != nil { // without a node it would only interrupt another writer
+		return err
+	}
+	if err := rightful(); err != nil { // another one may have taken over while no node responded
 		return err
 	}
 	if err := s.writer.Fence(ctx); err != nil {
@@ -151,7 +158,9 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 		case err != nil:
 			s.log.Warn("step failed, retrying", "error", err)
 			s.status.Note(func(st *status.Status) { st.Reason = err.Error() })
-			s.nodes.Next()
+			if _, other := errors.AsType[*rpc.UnsharedError](err); !other {
+				s.nodes.Next()
+			}
 			if wait.Sleep(ctx) != nil {
 				return nil
 			}

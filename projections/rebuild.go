@@ -235,7 +235,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 	for {
 		g, live, err = o.find(ctx, id)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, interrupted(id, err)
 		}
 		if g.State == registry.Live {
 			return g, nil, nil // none was live, or the live one was outdated, so a projector made this one live
@@ -268,10 +268,14 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			}
 		}
 		if err := write.Pause(ctx, o.every); err != nil {
-			return nil, nil, fmt.Errorf("generation %d stays, and the next `navlog projection rebuild` continues it: %w", id,
-				err)
+			return nil, nil, interrupted(id, err)
 		}
 	}
+}
+
+// interrupted is the error of a rebuild that ends before its generation is built.
+func interrupted(id int32, err error) error {
+	return fmt.Errorf("generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
 }
 
 // building names the building of a generation in progress messages.

@@ -27,7 +27,7 @@ const (
 	Building   = registry.Building   // writes, but is not at the end of the log or has no lists yet
 	Following  = registry.Following  // writes, has lists, and is at the end of the log
 	Retrying   = registry.Retrying   // an engine is unavailable or fails, or another writer fenced this one
-	Bad        = registry.Bad        // the generation cannot be written: only another one ends this
+	Bad        = registry.Bad        // the generation cannot be written: the reason says what ends this
 )
 
 // Status is a projector's own status.
@@ -253,25 +253,23 @@ func (p *Projections) observe(ctx context.Context) error {
 	defer client.Close()
 	admin, topic := kadm.NewClient(client), chainlog.LogTopic(p.chainID)
 	watch := chainlog.NewWatch(admin, p.hanging, topic)
-	var starts, first kadm.ListedOffsets // of the log, now and at the first look
+	var begins int64 // the first offset of the log
+	var lost error   // its first records were deleted
 	for last := time.Now(); write.Pause(ctx, p.every) == nil; {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 		ends, err := watch.Ends(limited)
 		if err == nil {
-			starts, err = chainlog.Checked(admin.ListStartOffsets(limited, topic))
+			begins, lost, err = p.beginning(limited, admin, begins, lost)
 		}
 		if err == nil {
 			err = p.conn.Ping(limited)
 		}
 		cancel()
 		if err != nil {
-			p.log.Debug("the end of the log is unknown", "error", err)
+			p.log.Debug("the offsets of the log are unknown", "error", err)
 			continue // the status stays the same, and expires soon
 		}
-		if first == nil {
-			first = starts
-		}
-		fault := cmp.Or(deleted(topic, first, starts), watch.Hanging())
+		fault := cmp.Or(watch.Hanging(), lost)
 		now, served := time.Now(), p.board()
 		for _, k := range p.roster.all() {
 			end := ends[topic][0]
@@ -293,15 +291,31 @@ func (p *Projections) observe(ctx context.Context) error {
 	return nil
 }
 
-// deleted returns an error if the log has lost records since the first look. A generation that has them stays right and
-// is written, but no other one can be built.
-func deleted(topic string, first, now kadm.ListedOffsets) error {
-	was, _ := first.Lookup(topic, 0)
-	if begins, _ := now.Lookup(topic, 0); begins.Offset > was.Offset {
-		return fmt.Errorf("the records of %s before offset %d were deleted, so no generation can be built from it any more: "+
-			"restore the topic from a replica or a backup", topic, begins.Offset)
+// beginning returns the first offset of the log, and an error if the log lacks its first records. A generation that has
+// them stays correct and continues, but no other one can be built. The records are read only if the offset is another
+// one than before, or they were lost.
+func (p *Projections) beginning(ctx context.Context, admin *kadm.Client, before int64, was error) (
+	begins int64, lost, err error) {
+	topic := chainlog.LogTopic(p.chainID)
+	starts, err := chainlog.Checked(admin.ListStartOffsets(ctx, topic))
+	if err != nil {
+		return before, was, err
 	}
-	return nil
+	start, _ := starts.Lookup(topic, 0)
+	if start.Offset == before && was == nil {
+		return before, nil, nil
+	}
+	origin, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...)
+	var hole *chainlog.HoleError
+	var corrupt *chainlog.CorruptError
+	switch {
+	case errors.As(err, &hole), errors.As(err, &corrupt), err == nil && origin == nil && start.Offset > 0:
+		return start.Offset, fmt.Errorf("the records of %s before offset %d were deleted, so no generation can be built from "+
+			"it any more: restore the topic from a replica or a backup", topic, start.Offset), nil
+	case err != nil:
+		return before, was, err
+	}
+	return start.Offset, nil, nil
 }
 
 // Status returns the status of the live generation and, under Others, of the other generations that the projector

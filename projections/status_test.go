@@ -268,8 +268,8 @@ func TestHangingTransaction(t *testing.T) {
 	wait.Until(t, p.Ready)
 }
 
-// TestRecordsAreDeleted: the records of the log are deleted while the projector follows it. The generation is written on,
-// but the projector is not ready and gives the reason, because no other generation can be built.
+// TestRecordsAreDeleted: the records of the log are deleted while the projector follows it. It continues to write the
+// generation, but is not ready and gives the reason, because no other generation can be built.
 func TestRecordsAreDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

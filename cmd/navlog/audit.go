@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -179,8 +180,8 @@ func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpoo
 }
 
 // aroundIfThere is around with the registry of c, if it is there: the change does not wait for the registry. instead is
-// what the operator can rely on without the audit row. A login that may not record the change does not make it: the
-// right login does not have to be waited for.
+// what the operator can rely on without the audit row. A login that may not record the change does not make it, because
+// the right login can be used at once.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
 	instead string, do func() error) error {
 	if c.Postgres.URL == "" {
@@ -192,10 +193,10 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	if err == nil {
 		defer registry.Close(pool)
 		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
-		if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == insufficientPrivilege {
-			return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: give the login of "+
-				"the program where this runs, or of operators (docs/operations-dispatch.md): %w", err)
-		}
+	}
+	if loginRejected(err) {
+		return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: set it to the login of "+
+			"the program that runs here, or to that of operators (docs/operations-dispatch.md): %w", err)
 	}
 	if err != nil && ctx.Err() != nil {
 		return err // interrupted before the change
@@ -208,8 +209,12 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	return s.ended(ctx, streams, pool, d, do())
 }
 
-// insufficientPrivilege is PostgreSQL's error code for a login that lacks a right.
-const insufficientPrivilege = "42501"
+// loginRejected reports whether PostgreSQL rejects the login, the database or a right (classes 28, 3D and 42501 of
+// https://www.postgresql.org/docs/current/errcodes-appendix.html).
+func loginRejected(err error) bool {
+	refusal, is := errors.AsType[*pgconn.PgError](err)
+	return is && (strings.HasPrefix(refusal.Code, "28") || strings.HasPrefix(refusal.Code, "3D") || refusal.Code == "42501")
+}
 
 type auditCmd struct {
 	registryFlags

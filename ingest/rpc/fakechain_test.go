@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -42,6 +43,7 @@ type fakeChain struct {
 	// Retry-After; 0 leaves it out.
 	meter     func(questions int) (putOff bool, after int)
 	noBatches bool
+	headless  atomic.Bool // it returns null for blocks by number
 	// pruned is the first block whose receipts are available.
 	pruned uint64
 	// emptyReceipts makes all receipts empty lists.
@@ -196,7 +198,7 @@ func (c *fakeChain) answer(method string, params []json.RawMessage) (any, *fakeR
 	}
 	switch method {
 	case "eth_getBlockByNumber":
-		if n, err := hexutil.DecodeUint64(text); err == nil && n < uint64(len(c.blocks)) {
+		if n, err := hexutil.DecodeUint64(text); err == nil && n < uint64(len(c.blocks)) && !c.headless.Load() {
 			return c.blocks[n].header, nil
 		}
 		return nil, nil

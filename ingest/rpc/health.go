@@ -109,7 +109,7 @@ type facts struct {
 	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
 	latency    time.Duration
 	identified time.Time // when it was last seen to serve the right chain; zero if not since its last failure
-	vouched    uint64    // the block from which it was seen to have logs; 0 if not since its last failure
+	vouched    uint64    // the first block of the lowest range of which it had a log; 0 if none since its last failure
 	wrong      string    // what is wrong with its chain
 	head       *Header   // newest head that it returned
 	headAt     time.Time
@@ -222,7 +222,8 @@ func (h *health) answer(began, now time.Time) {
 
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
-	h.identified, h.vouched = time.Time{}, 0 // another node may come back at this URL
+	// Another node may come back at this URL.
+	h.identified, h.vouched, h.headAt = time.Time{}, 0, time.Time{}
 	if h.down && !began.After(h.fault) {
 		return
 	}
@@ -248,6 +249,23 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 		h.unsteady = now
 	}
 	return &limitedError{h.limits.until, h.lastError, true}
+}
+
+// readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed. What it
+// lacks, or returns wrong, may be only the history.
+func (h *health) readRange(ctx context.Context, some bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	if h.ranges.until.After(now) {
+		return // another job failed while this one was in flight
+	}
+	if some {
+		h.ranges = rest{}
+	}
+	if err != nil && ctx.Err() == nil {
+		h.ranges.begin(now, firstQuarantine, lastQuarantine, err)
+	}
 }
 
 // suspend begins a pause of calls that rest by themselves. A fault during it does not prolong it, because another of

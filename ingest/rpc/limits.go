@@ -184,7 +184,7 @@ type learned struct {
 	before   uint64
 	streak   int // successes at the bound since it changed
 	patience int // successes after which it is raised; twice as many after a raise that was refused
-	least    int // the patience after one that was not
+	least    int // the patience after a raise that was accepted
 }
 
 const (
@@ -242,7 +242,7 @@ type limits struct {
 	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
 	results int     // maximum logs of a response that the endpoint named; 0 for none
 
-	hung    uint64 // blocks of the range that timed out last; 0 if one was answered since
+	hung    uint64 // blocks of the shortest range that timed out since one was answered; 0 for none
 	longest uint64 // blocks of the longest range that was answered lately; 0 for none
 	shorter int    // shorter ranges that were answered since
 }
@@ -328,7 +328,10 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	if r.kind == unanswered {
 		// An endpoint may hang at any call: a timeout counts as a refusal only if shorter ranges were answered lately, and
 		// none of this length.
-		if l.hung = blocks; l.longest > 0 && l.longest < blocks {
+		if l.hung == 0 || blocks < l.hung {
+			l.hung = blocks
+		}
+		if l.longest > 0 && l.longest < blocks {
 			l.known = true
 			l.ranges.refused(blocks, 0)
 		}

@@ -98,13 +98,7 @@ func (p *Pipeline) start(n *Node, j *job) {
 		j.err = p.reader.run(ctx, j.node, j)
 		telemetry.Number(span, telemetry.BlockNumber, j.at-1)
 		telemetry.End(span, j.err)
-		h := j.node.health
-		if resting := h.look().ranges.until.After(h.now()); len(j.parts) > j.had && !resting {
-			h.resume(&h.ranges) // otherwise another job failed while this one was in flight
-		}
-		if j.err != nil && p.ctx.Err() == nil {
-			h.suspend(&h.ranges, firstQuarantine, lastQuarantine, j.err)
-		}
+		j.node.health.readRange(p.ctx, len(j.parts) > j.had, j.err)
 		for _, part := range j.parts[j.had:] {
 			part.node, part.parent = j.node, telemetry.Parent(ctx)
 		}
@@ -228,7 +222,7 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	}
 	for _, o := range p.others(n) {
 		if err := o.inChainOf(ctx, end); err != nil {
-			p.forked = true // also if it only failed, since it may not come back
+			p.forked = true
 			return nil, err
 		}
 	}
@@ -272,20 +266,35 @@ func (p *Pipeline) others(n *Node) (others []*Node) {
 	return others
 }
 
-// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If it does not, the
-// endpoint shares no backfill for a while. An endpoint that is down is not called, because its timeout would delay the
-// vaults at the head.
+// An UnsharedError means that blocks are read again because an endpoint that is not in use returned some of them.
+type UnsharedError struct{ why error }
+
+func (e *UnsharedError) Error() string { return e.why.Error() + "; the blocks are read again" }
+
+func (e *UnsharedError) Unwrap() error { return e.why }
+
+// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If that is not certain, the
+// endpoint shares no backfill for a while, so that it costs at most a commit each time. It has little time, and is not
+// called if it is down, because the vaults at the head may wait.
 func (n *Node) inChainOf(ctx context.Context, end *Header) error {
-	if n.health.is(failed) {
-		return fmt.Errorf("%s, which returned blocks up to %d, is down: they are read again", n.Name, end.Number)
+	limited, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	var h *Header
+	err := fmt.Errorf("%s, which returned blocks up to %d, is down", n.Name, end.Number)
+	if !n.health.is(failed) {
+		h, err = n.ByNumber(limited, end.Number)
 	}
-	h, err := n.ByNumber(ctx, end.Number)
-	if err == nil && h.Hash != end.Hash {
-		err = fmt.Errorf("the final block %d is %s, but %s at %s: the nodes of chain.rpc are not of one chain; the blocks "+
-			"are read again", end.Number, end.Hash, h.Hash, n.Name)
-		n.health.set(func(h *health) { h.ranges.begin(h.now(), lastQuarantine, lastQuarantine, err) })
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && h.Hash == end.Hash:
+		return nil
+	case err == nil:
+		err = fmt.Errorf("the final block %d is %s, but %s at %s: the nodes of chain.rpc are not of one chain", end.Number,
+			end.Hash, h.Hash, n.Name)
 	}
-	return err
+	n.health.set(func(h *health) { h.ranges.begin(h.now(), lastQuarantine, lastQuarantine, err) })
+	return &UnsharedError{err}
 }
 
 // Committed discards the ready parts.

@@ -316,7 +316,7 @@ func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	for _, o := range p.all {
 		f := o.health.look()
 		if o != n && !o.spare && o.health.is(usable) && able(o) && !f.identified.IsZero() && f.head != nil &&
-			f.head.Number >= to && !f.headAt.Before(f.failures.until) {
+			f.head.Number >= to && !f.headAt.IsZero() {
 			some = append(some, o)
 		}
 	}

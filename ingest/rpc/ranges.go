@@ -180,6 +180,9 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		return r.less(ctx, n, j, to, err)
 	}
 	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
+	if len(a.logs) > 0 {
+		n.vouched(j.at)
+	}
 	j.step = 0
 	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
 		// The node contradicts itself about a block, or its response may lack any log of the range.
@@ -195,10 +198,11 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 var errSilent = errors.New("the endpoint is silent at eth_getLogs")
 
 // vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
-// for any range, and no header would reveal this. The first block with a bloom in the range must have a log, from any
-// contract. Each node is checked once, which usually costs two calls, and again for lower blocks, and after a failure,
-// because another node may come back at its URL. Until a silent node responds, vouch returns errSilent: the blocks must
-// be read by their hashes, so that their blooms prove the logs without further timeouts.
+// for any range, and no header would reveal this. The first of some blocks of the range that has a bloom must have a
+// log, from any contract. A node is checked until it has returned a log, which usually costs two calls, and again for
+// lower blocks, and after a failure, because another node may come back at its URL. Until a silent node responds, vouch
+// returns errSilent: the blocks must be read by their hashes, so that their blooms prove the logs without further
+// timeouts.
 func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) error {
 	if r.proof == proof.None {
 		return nil
@@ -235,12 +239,21 @@ func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) error {
 	case len(logs) == 0:
 		return &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
 	}
-	n.health.set(func(h *health) { h.vouched = from })
+	n.vouched(from)
 	return nil
 }
 
+// vouched notes that the node has a log of a range that begins with a block.
+func (n *Node) vouched(block uint64) {
+	n.health.set(func(h *health) {
+		if h.vouched == 0 || block < h.vouched {
+			h.vouched = block
+		}
+	})
+}
+
 // firstWithBloom returns the first block of a range whose bloom is not empty; nil if there is none among the first
-// block and, in a long range, HeadersAtOnce blocks at equal distances after it.
+// block and, in a long range, at most HeadersAtOnce blocks at equal distances after it.
 func (n *Node) firstWithBloom(ctx context.Context, from, to uint64) (*Header, error) {
 	which := []any{hexutil.Uint64(from)}
 	for step, at := (to-from)/HeadersAtOnce+1, from; to-at >= step; {

@@ -26,7 +26,7 @@ func sharing(t *testing.T, endpoints []Endpoint, chains []*fakeChain) (*Pool, *r
 	t.Cleanup(p.Close)
 	last := uint64(len(chains[0].blocks) - 1)
 	for _, n := range p.all {
-		n.health.set(func(h *health) { h.identified, h.head = h.now(), &Header{Number: last} })
+		n.health.set(func(h *health) { h.identified, h.head, h.headAt = h.now(), &Header{Number: last}, h.now() })
 	}
 	r := chains[0].farBelow(proof.Headers)
 	r.reader = p.NewReader(fakeVaults, nil, proof.Headers, 50, 4)
@@ -165,6 +165,32 @@ func TestEndpointOnAnotherChainSharesNoBackfill(t *testing.T) {
 	r.whole()
 	if errs != 1 || chains[1].asked("eth_getLogs") == 0 {
 		t.Errorf("the session had %d errors, and the other endpoint %d calls", errs, chains[1].asked("eth_getLogs"))
+	}
+}
+
+// An endpoint that returns logs, but not the header at the end of a commit, costs one commit: it shares no backfill for a
+// while, and the endpoint in use is not blamed for it.
+func TestEndpointThatDoesNotProveItsPart(t *testing.T) {
+	chains := sameChains(t, 2)
+	p, r := sharing(t, make([]Endpoint, 2), chains)
+	line := NewPipeline(t.Context(), r.reader, 1)
+	defer line.Close()
+	for len(line.others(p.all[0])) == 0 {
+		line.Fill(p.all[0], 3000, 3001, r.from)
+		if err := line.Gather(t.Context(), p.all[0]); err != nil {
+			t.Fatal(err)
+		}
+		if len(line.ready) >= PartsAtOnce && len(line.others(p.all[0])) == 0 {
+			line.Committed()
+		}
+	}
+	chains[1].headless.Store(true)
+	_, err := line.Seal(t.Context(), p.all[0])
+	if _, other := errors.AsType[*UnsharedError](err); !other {
+		t.Errorf("a commit with its blocks returns %v", err)
+	}
+	if line.Serves(fakeVaults, line.at, 3000) || slices.Contains(p.sharing(p.all[0], 3000), p.all[1]) {
+		t.Error("its blocks are not read again, or from it")
 	}
 }
 

@@ -18,7 +18,7 @@ type BrokenError struct{ what string }
 
 func (e *BrokenError) Error() string { return e.what + ": rows were lost or doubled" }
 
-// Broken returns the error that says, as fmt.Sprintf does, what is wrong with the rows.
+// Broken formats an error that says what is wrong with the rows, as fmt.Sprintf does.
 func Broken(format string, a ...any) *BrokenError { return &BrokenError{fmt.Sprintf(format, a...)} }
 
 // MarkIfBroken marks a generation bad if the result of an audit is that it is broken, even if it is in use: no response

@@ -234,7 +234,8 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	return nil
 }
 
-// parts splits units so that one that retracts is a part of its own: it has its own ancestor.
+// parts splits units, of which there is at least one, so that one that retracts is a part of its own: it has its own
+// ancestor.
 func parts(units []decode.Unit) (out [][]decode.Unit) {
 	start := 0
 	for i := 1; i < len(units); i++ {
@@ -306,7 +307,7 @@ func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
 	return nil
 }
 
-// wrote counts a batch that was written to the tables; events had its records up to a seq before.
+// wrote counts a batch that was written to the tables. had is the last seq that events had before it.
 func (w *Writer) wrote(e *Encoded, had uint64) {
 	w.counts.Batch()
 	w.counts.Quarantined(e.quarantined)

@@ -119,7 +119,7 @@ func CreatePartner(
 		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out; if the command "+
 			"that created it was interrupted, `navlog partner rotate-key %d` and `rotate-secret %d` issue its key and secret "+
 			"again", id, id, id)
-	case errors.As(err, &pgErr) && pgErr.Code == checkViolation && id == 0:
+	case errors.As(err, &pgErr) && pgErr.Code == checkViolation && pgErr.TableName == "partner" && id == 0:
 		return NewPartner{}, fmt.Errorf("create partner %q: no id is left after the largest one: choose a free --id", name)
 	case err != nil:
 		return NewPartner{}, fmt.Errorf("create partner %q: %w", name, err)

@@ -216,7 +216,7 @@ func Servers(pool *pgxpool.Pool) string {
 // closeWithin is how long Close waits for the ends of connections.
 const closeWithin = time.Second
 
-// Close closes a pool that no one uses any more. The driver waits 15 s for a server that does not respond to the end of
+// Close closes a pool after its last use. The driver waits 15 s for a server that does not respond to the end of
 // a connection; Close waits a second, after which the process may end.
 func Close(pool *pgxpool.Pool) {
 	closed := make(chan struct{})

@@ -285,14 +285,20 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 	}
 	events = append(events, r.mappedEvents(others)...)
 	slices.SortStableFunc(events, placed.compare)
-	for i, e := range events {
-		if i > 0 && e.compare(events[i-1]) == 0 {
-			return contradict("log %d of block %d belongs to two of its vaults, and would count twice", e.index, e.block)
-		}
+	var before *placed // the event that was added last
+	for i := range events {
+		e := &events[i]
 		if e.vault < 0 || e.block < r.starts[e.vault] {
 			r.leaveOut(e.contract, e.vault)
 			continue
 		}
+		if before != nil && e.compare(*before) == 0 {
+			if e.vault == before.vault {
+				return fmt.Errorf("the node returned log %d of block %d twice: try again, or another node", e.index, e.block)
+			}
+			return contradict("log %d of block %d belongs to two of its vaults, and would count twice", e.index, e.block)
+		}
+		before = e
 		if err := w.Add(e.event); err != nil {
 			return err
 		}

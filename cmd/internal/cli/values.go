@@ -45,13 +45,15 @@ func text(ctx *kong.DecodeContext, target reflect.Value) error {
 // path reads the name of a file or folder. Kong's own mapper makes the current folder of an empty one.
 func path(ctx *kong.DecodeContext, target reflect.Value) error {
 	name, err := pop(ctx, "file")
-	if err == nil && name != "" {
-		name = kong.ExpandPath(name)
+	switch {
+	case err != nil:
+		return err
+	case name != "":
+		target.SetString(kong.ExpandPath(name))
+	case !ctx.Value.HasDefault:
+		target.SetString("")
 	}
-	if err == nil {
-		target.SetString(name)
-	}
-	return err
+	return nil
 }
 
 func id(ctx *kong.DecodeContext, target reflect.Value) error {
