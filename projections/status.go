@@ -310,8 +310,8 @@ func (p *Projections) beginning(ctx context.Context, admin *kadm.Client, before 
 	var corrupt *chainlog.CorruptError
 	switch {
 	case errors.As(err, &hole), errors.As(err, &corrupt), err == nil && origin == nil && start.Offset > 0:
-		return start.Offset, fmt.Errorf("the records of %s before offset %d were deleted, so no generation can be built from "+
-			"it any more: restore the topic from a replica or a backup", topic, start.Offset), nil
+		return start.Offset, fmt.Errorf("the records of %s before offset %d were deleted, so no generation can be built "+
+			"from it any more: restore the topic from a replica or a backup", topic, start.Offset), nil
 	case err != nil:
 		return before, was, err
 	}

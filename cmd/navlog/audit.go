@@ -213,7 +213,8 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 // https://www.postgresql.org/docs/current/errcodes-appendix.html).
 func loginRejected(err error) bool {
 	refusal, is := errors.AsType[*pgconn.PgError](err)
-	return is && (strings.HasPrefix(refusal.Code, "28") || strings.HasPrefix(refusal.Code, "3D") || refusal.Code == "42501")
+	return is && (refusal.Code == "42501" || strings.HasPrefix(refusal.Code, "28") ||
+		strings.HasPrefix(refusal.Code, "3D"))
 }
 
 type auditCmd struct {

@@ -38,8 +38,8 @@ func (f loginFlags) logins() (map[string]string, error) {
 	for _, user := range chainlog.Users {
 		login := cmp.Or(f.Login[user], chainlog.UserName(user))
 		if other := userOf[login]; other != "" {
-			return nil, cli.Usage.With(fmt.Errorf("the users %s and %s have the same login %q: pass a different one for each as --login",
-				other, user, login))
+			return nil, cli.Usage.With(fmt.Errorf("the users %s and %s have the same login %q: pass a different one for each "+
+				"as --login", other, user, login))
 		}
 		logins[user], userOf[login] = login, user
 	}

@@ -273,9 +273,9 @@ func (e *UnsharedError) Error() string { return e.why.Error() + "; the blocks ar
 
 func (e *UnsharedError) Unwrap() error { return e.why }
 
-// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If that is not certain, the
-// endpoint shares no backfill for a while, so that it costs at most a commit each time. It has little time, and is not
-// called if it is down, because the vaults at the head may wait.
+// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If that is not certain,
+// the endpoint shares no backfill for a while, so that it costs at most a commit each time. It has little time, and is
+// not called if it is down, because the vaults at the head may wait.
 func (n *Node) inChainOf(ctx context.Context, end *Header) error {
 	limited, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()

@@ -294,7 +294,7 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 		}
 		if before != nil && e.compare(*before) == 0 {
 			if e.vault == before.vault {
-				return fmt.Errorf("the node returned log %d of block %d twice: try again, or another node", e.index, e.block)
+				return fmt.Errorf("the node returned log %d of block %d twice: retry, or use another node", e.index, e.block)
 			}
 			return contradict("log %d of block %d belongs to two of its vaults, and would count twice", e.index, e.block)
 		}
