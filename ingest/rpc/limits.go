@@ -276,6 +276,13 @@ func (l *limits) next(most uint64) uint64 {
 	return max(1, width)
 }
 
+// answers reports whether the endpoint returned ranges of logs.
+func (l *limits) answers() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.longest > 0
+}
+
 // settled reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
 // after the other, so that each can use what the one before it revealed.
 func (l *limits) settled(most uint64) bool {

@@ -167,11 +167,10 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		}
 	}
 	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
-	if len(j.headers) == 0 {
-		if err := r.vouch(ctx, n, j.at, to); errors.Is(err, errSilent) {
-			return r.readByHash(ctx, n, j)
-		} else if err != nil {
-			return nil, err
+	far, first := len(j.headers) == 0, !l.answers()
+	if far && first { // it may be silent at eth_getLogs
+		if err := r.vouch(ctx, n, j.at, to); err != nil {
+			return r.unlessSilent(ctx, n, j, err)
 		}
 	}
 	began := time.Now()
@@ -182,6 +181,10 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
 	if len(a.logs) > 0 {
 		n.vouched(j.at)
+	} else if far && !first {
+		if err := r.vouch(ctx, n, j.at, to); err != nil {
+			return r.unlessSilent(ctx, n, j, err)
+		}
 	}
 	j.step = 0
 	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
@@ -196,6 +199,14 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 
 // errSilent means that the check of a node is still open because it is silent at eth_getLogs.
 var errSilent = errors.New("the endpoint is silent at eth_getLogs")
+
+// unlessSilent returns an error of vouch, or reads the blocks of a silent node by their hashes.
+func (r *Reader) unlessSilent(ctx context.Context, n *Node, j *job, err error) (*Part, error) {
+	if errors.Is(err, errSilent) {
+		return r.readByHash(ctx, n, j)
+	}
+	return nil, err
+}
 
 // vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
 // for any range, and no header would reveal this. The first of some blocks of the range that has a bloom must have a
@@ -252,11 +263,11 @@ func (n *Node) vouched(block uint64) {
 	})
 }
 
-// firstWithBloom returns the first block of a range whose bloom is not empty; nil if there is none among the first
-// block and, in a long range, at most HeadersAtOnce blocks at equal distances after it.
+// firstWithBloom returns the first of at most four blocks of a range, at equal distances, whose bloom is not empty; nil
+// if there is none. More blocks would cost too much in a sparse history, whose first logs show the same.
 func (n *Node) firstWithBloom(ctx context.Context, from, to uint64) (*Header, error) {
 	which := []any{hexutil.Uint64(from)}
-	for step, at := (to-from)/HeadersAtOnce+1, from; to-at >= step; {
+	for step, at := max(1, (to-from+2)/3), from; to-at >= step; {
 		at += step
 		which = append(which, hexutil.Uint64(at))
 	}
