@@ -158,9 +158,7 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 		case err != nil:
 			s.log.Warn("step failed, retrying", "error", err)
 			s.status.Note(func(st *status.Status) { st.Reason = err.Error() })
-			if _, other := errors.AsType[*rpc.UnsharedError](err); !other {
-				s.nodes.Next()
-			}
+			s.nodes.NextAfter(err)
 			if wait.Sleep(ctx) != nil {
 				return nil
 			}

@@ -44,9 +44,7 @@ func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bo
 	}
 	c.Again, c.reason = time.Now().Add(c.wait.Pause()), err.Error()
 	c.log.Warn("cannot read late vaults, retrying; the others continue", "error", err)
-	if _, other := errors.AsType[*rpc.UnsharedError](err); !other {
-		c.nodes.Next()
-	}
+	c.nodes.NextAfter(err)
 	return false, nil
 }
 

@@ -266,12 +266,12 @@ func (p *Pipeline) others(n *Node) (others []*Node) {
 	return others
 }
 
-// An UnsharedError means that blocks are read again because an endpoint that is not in use returned some of them.
-type UnsharedError struct{ why error }
+// An otherEndpointError means that blocks are read again because an endpoint that is not in use returned some of them.
+type otherEndpointError struct{ why error }
 
-func (e *UnsharedError) Error() string { return e.why.Error() + "; the blocks are read again" }
+func (e *otherEndpointError) Error() string { return e.why.Error() + "; the blocks are read again" }
 
-func (e *UnsharedError) Unwrap() error { return e.why }
+func (e *otherEndpointError) Unwrap() error { return e.why }
 
 // inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If that is not certain,
 // the endpoint shares no backfill for a while, so that it costs at most a commit each time. It has little time, and is
@@ -294,7 +294,7 @@ func (n *Node) inChainOf(ctx context.Context, end *Header) error {
 			end.Hash, h.Hash, n.Name)
 	}
 	n.health.set(func(h *health) { h.ranges.begin(h.now(), lastQuarantine, lastQuarantine, err) })
-	return &UnsharedError{err}
+	return &otherEndpointError{err}
 }
 
 // Committed discards the ready parts.

@@ -224,6 +224,13 @@ func (p *Pool) Next() {
 	p.inUse.Load().health.set(func(h *health) { h.unsteady = h.now() })
 }
 
+// NextAfter is Next after an error, unless that is about another endpoint than the one in use.
+func (p *Pool) NextAfter(err error) {
+	if _, other := errors.AsType[*otherEndpointError](err); !other {
+		p.Next()
+	}
+}
+
 // Genesis returns the genesis hash of the chain. Call it after Current or First has returned an endpoint.
 func (p *Pool) Genesis() common.Hash {
 	p.mu.Lock()

@@ -167,8 +167,8 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		}
 	}
 	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
-	far, first := len(j.headers) == 0, !l.answers()
-	if far && first { // it may be silent at eth_getLogs
+	far, first := len(j.headers) == 0, !l.answers() // no headers prove the logs; it has returned no logs yet
+	if far && first {                               // it may be silent at eth_getLogs
 		if err := r.vouch(ctx, n, j.at, to); err != nil {
 			return r.unlessSilent(ctx, n, j, err)
 		}

@@ -168,13 +168,12 @@ func TestEndpointOnAnotherChainSharesNoBackfill(t *testing.T) {
 	}
 }
 
-// An endpoint that returns logs, but not the header at the end of a commit, costs one commit: it shares no backfill for a
-// while, and the endpoint in use is not blamed for it.
-func TestEndpointThatDoesNotProveItsPart(t *testing.T) {
-	chains := sameChains(t, 2)
+// sharedCommit returns the pool of two endpoints, and a pipeline whose ready parts come from both.
+func sharedCommit(t *testing.T, chains []*fakeChain) (*Pool, *Pipeline) {
+	t.Helper()
 	p, r := sharing(t, make([]Endpoint, 2), chains)
 	line := NewPipeline(t.Context(), r.reader, 1)
-	defer line.Close()
+	t.Cleanup(line.Close)
 	for len(line.others(p.all[0])) == 0 {
 		line.Fill(p.all[0], 3000, 3001, r.from)
 		if err := line.Gather(t.Context(), p.all[0]); err != nil {
@@ -184,9 +183,17 @@ func TestEndpointThatDoesNotProveItsPart(t *testing.T) {
 			line.Committed()
 		}
 	}
+	return p, line
+}
+
+// An endpoint that returns logs, but not the header at the end of a commit, costs one commit: it shares no backfill for a
+// while, and the endpoint in use is not blamed for it.
+func TestEndpointThatDoesNotProveItsPart(t *testing.T) {
+	chains := sameChains(t, 2)
+	p, line := sharedCommit(t, chains)
 	chains[1].headless.Store(true)
 	_, err := line.Seal(t.Context(), p.all[0])
-	if _, other := errors.AsType[*UnsharedError](err); !other {
+	if _, other := errors.AsType[*otherEndpointError](err); !other {
 		t.Errorf("a commit with its blocks returns %v", err)
 	}
 	if line.Serves(fakeVaults, line.at, 3000) || slices.Contains(p.sharing(p.all[0], 3000), p.all[1]) {
@@ -222,19 +229,7 @@ func TestEndpointIsBackWithoutItsHead(t *testing.T) {
 // Blocks that an endpoint returned before it went down are read again, without waiting for it: nothing shows any more
 // of which chain they are.
 func TestBlocksOfAnEndpointThatWentDown(t *testing.T) {
-	chains := sameChains(t, 2)
-	p, r := sharing(t, make([]Endpoint, 2), chains)
-	line := NewPipeline(t.Context(), r.reader, 1)
-	defer line.Close()
-	for len(line.others(p.all[0])) == 0 {
-		line.Fill(p.all[0], 3000, 3001, r.from)
-		if err := line.Gather(t.Context(), p.all[0]); err != nil {
-			t.Fatal(err)
-		}
-		if len(line.ready) >= PartsAtOnce && len(line.others(p.all[0])) == 0 {
-			line.Committed()
-		}
-	}
+	p, line := sharedCommit(t, sameChains(t, 2))
 	p.all[1].health.set(func(h *health) { h.fail(h.now(), h.now(), errors.New("it hangs")) })
 	if _, err := line.Seal(t.Context(), p.all[0]); err == nil || !strings.Contains(err.Error(), "is down") {
 		t.Errorf("a commit with its blocks returns %v", err)

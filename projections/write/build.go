@@ -163,8 +163,8 @@ func (w *Writer) vaultRecords(ctx context.Context, seq uint64) (records []vaultR
 }
 
 // Mapped returns how the generation maps logs, by the vault records of events. The first record of a vault counts, so
-// those after the position change nothing for the logs before them. The decoder
-// of the generation extends the same mappings.
+// those after the position change nothing for the logs before them. The decoder of the generation extends the same
+// mappings.
 func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
 	_, err := w.vaultRecords(ctx, w.Written())
 	return w.mapped, err
