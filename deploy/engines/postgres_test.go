@@ -145,8 +145,12 @@ func TestPostgresRefuses(t *testing.T) {
 
 // Without the npm package, an installation of the machine is used.
 func TestPostgresOfTheMachine(t *testing.T) {
-	if len(installedPostgres()) == 0 {
-		t.Skip("no PostgreSQL is installed on this machine")
+	if len(installedPostgres()) == 0 { // then the package's programs are installed
+		bin, err := packagedPostgres()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 	t.Setenv(enginesEnv, t.TempDir())
 	p := startPostgresFor(t, engineDir(t))
