@@ -105,7 +105,8 @@ test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines
 
 # The long tests: those of whole systems, and those that make test and make race shorten or skip because they call
 # testing.Short, directly or through few, onEachBroker, sequential and withoutDetector. (deploy/check/structure looks for
-# others.) race skips fuzz tests too. They are one run, which begins with what takes longest.
+# others.) race skips fuzz tests too. They are one run, which begins with what takes longest: e2e, and chaos/dispatch, which
+# mostly waits and so leaves the cores to the packages beside it.
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t|sequential\(t|withoutDetector\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
@@ -115,7 +116,7 @@ IN_FULL ?= $(LONG_PACKAGES)
 test-long: engines kafka samples $(TOOLS)/gotestsum ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) \
-		$(firstword $(SYSTEMS)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(SYSTEMS) \
+		$(wordlist 1,2,$(SYSTEMS)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(SYSTEMS) \
 		-run "^($$(awk 'FNR == 1 {name = ""} /^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} FILENAME ~ /deploy.check/ || /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' \
 			$(LONG) $(wildcard $(addsuffix /*_test.go,$(SYSTEMS))) | sort -u | paste -sd '|'))$$"
 

@@ -54,6 +54,7 @@ func TestPlantedFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds navlog twice and runs a seed with each")
 	}
+	t.Parallel()
 	for _, c := range []struct {
 		what, file, before, after string
 		// One of these errors is found. Which one depends on whether the first event that gets a fourth retry belongs
@@ -68,7 +69,7 @@ func TestPlantedFaults(t *testing.T) {
 			[]string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			t.Parallel() // mostly waiting, so they can run in parallel
+			t.Parallel()
 			data, err := engines.TempDir("planted")
 			if err != nil {
 				t.Fatal(err)

@@ -25,6 +25,7 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a seed takes half a minute")
 	}
+	t.Parallel() // beside the planted faults: all of them mostly wait
 	if *seeds < 1 {
 		t.Fatalf("-seeds is %d and must be 1 or more", *seeds)
 	}
