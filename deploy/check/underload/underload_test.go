@@ -93,11 +93,11 @@ type load struct {
 	wait    sync.WaitGroup
 }
 
-// load asks the newest-block questions hot up to 500 times a second, with at most 16 requests in flight, and cold
+// load asks the newest-block questions hot up to 200 times a second, with at most 16 requests in flight, and cold
 // ones, each different, 10 times a second.
 func (s *system) load(hot []string, cold func(i int) string) *load {
 	l := &load{asked: map[string]int{}, bodies: map[string]answer{}, stopped: make(chan struct{})}
-	l.asking(s, 2*time.Millisecond, 16, func(i int) string { return hot[i%len(hot)] })
+	l.asking(s, 5*time.Millisecond, 16, func(i int) string { return hot[i%len(hot)] })
 	l.asking(s, 100*time.Millisecond, 2, cold)
 	return l
 }
