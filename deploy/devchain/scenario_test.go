@@ -133,6 +133,33 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// The clock of a restarted node is the machine's, however far the times of the chain are behind it.
+func TestGoesOnAfterARestart(t *testing.T) {
+	ctx, dir := testContext(t), t.TempDir()
+	start := func() *engines.Anvil {
+		a, err := engines.StartAnvil(ctx, dir, engines.AnvilOptions{Timestamp: 1_750_000_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Kill)
+		return a
+	}
+	first := start()
+	deployed, err := Deploy(ctx, first.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := New(first.URL, deployed, 1, partners, quiet).Steps(ctx, 30); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := New(start().URL, deployed, 1, partners, quiet).Steps(ctx, 30); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRunOnEveryWayOfMining(t *testing.T) {
 	for name, options := range map[string]engines.AnvilOptions{
 		"a block per transaction": {},
