@@ -515,14 +515,6 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-func TestSpansNeverEndBeforeTheyBegin(t *testing.T) {
-	for _, s := range spans([]uint64{blockTime(1), blockTime(1), blockTime(1)}) {
-		if s.from != "" && s.to != "" && s.fromMs > s.toMs {
-			t.Errorf("%s to %s", s.from, s.to)
-		}
-	}
-}
-
 // TestOracleAgreesWithTheContracts folds a real chain and compares with the contracts' own figures, as of several
 // blocks.
 func TestOracleAgreesWithTheContracts(t *testing.T) {

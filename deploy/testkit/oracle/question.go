@@ -3,7 +3,6 @@ package oracle
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -197,14 +196,13 @@ func (s span) holds(unixSeconds uint64) bool {
 	return (s.from == "" || s.fromMs <= ms) && (s.to == "" || ms <= s.toMs)
 }
 
-// spans returns ranges around the times of a list, which are in ascending order, in every format of from and to. Ranges
-// that would end before they begin are left out.
+// spans returns ranges around the times of a list, which are in ascending order, in every format of from and to.
 func spans(times []uint64) []span {
 	first, middle, last := times[0], times[len(times)/2], times[len(times)-1]
 	ms := func(seconds uint64) int64 { return int64(seconds) * 1000 }
 	later := max(middle, first+1) // at least half a second after the first
 	firstDay, lastDay := first-first%86400, last-last%86400
-	all := []span{
+	return []span{
 		{from: stamp(ms(middle), 0), fromMs: ms(middle)},
 		{from: stamp(ms(middle)+1, 0), fromMs: ms(middle) + 1},
 		{to: stamp(ms(middle), 0), toMs: ms(middle)},
@@ -220,7 +218,6 @@ func spans(times []uint64) []span {
 		{from: date(firstDay), fromMs: ms(firstDay), to: date(lastDay), toMs: ms(lastDay+86400) - 1},
 		{to: decimal(first - 1), toMs: ms(first - 1)},
 	}
-	return slices.DeleteFunc(all, func(s span) bool { return s.from != "" && s.to != "" && s.fromMs > s.toMs })
 }
 
 // stamp formats a time in RFC 3339 with an offset from UTC in minutes.
