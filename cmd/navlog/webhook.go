@@ -155,8 +155,8 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return fmt.Errorf("read the corrections of event %s: %w", cmd.Event, err)
 		}
 		before := make([]json.RawMessage, len(replaced))
-		for i, r := range replaced {
-			before[i] = r.Body
+		for i, body := range replaced {
+			before[i] = body
 		}
 		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt,
 			d.FinishedAt}

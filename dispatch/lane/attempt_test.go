@@ -47,22 +47,22 @@ func TestAttempt(t *testing.T) {
 		verdict Verdict // a Wait of 1 s represents any retry
 		change  change
 	}{
-		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1},
+		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, Attempts: 1},
 			Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
-		{"rejected", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending},
+		{"rejected", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence},
 			Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
-		{"last attempt of a test event", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3},
+		{"last attempt of a test event", 500, false, true, db.DueDeliveriesRow{Attempts: 3},
 			Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"last attempt", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3},
+		{"last attempt", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, Attempts: 3},
 			Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
 		{"last attempt, another owner by now", 500, false, false,
-			db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 3},
+			db.DueDeliveriesRow{Sequence: &sequence, Attempts: 3},
 			Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
-		{"a rejected probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2},
+		{"a rejected probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, Attempts: 2},
 			Verdict{State: registry.Parked, Attempts: 2}, opened},
-		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2},
+		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, Attempts: 2},
 			Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
-		{"another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending},
+		{"another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence},
 			Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
 	} {
 		f := &fixture{T: t}
@@ -139,7 +139,7 @@ func TestCauseIsLogged(t *testing.T) {
 	l.shared.Record = func(context.Context, Attempt) bool { return true }
 	for _, url := range []string{r.URL, here} {
 		l.shared.Slots <- struct{}{}
-		row := db.DueDeliveriesRow{EventID: uuid.New(), State: registry.Pending}
+		row := db.DueDeliveriesRow{EventID: uuid.New()}
 		l.shared.try(t.Context(), flight{
 			poster:  l.poster,
 			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}},

@@ -181,7 +181,7 @@ func TestCertificatesChange(t *testing.T) {
 	send := func() flight {
 		t.Helper()
 		follow()
-		l.queue, l.read = []db.DueDeliveriesRow{{EventID: uuid.New(), Type: "t", State: "pending", Body: []byte("{}")}},
+		l.queue, l.read = []db.DueDeliveriesRow{{EventID: uuid.New(), Type: "t", Body: []byte("{}")}},
 			time.Now()
 		l.shared.Slots <- struct{}{}
 		l.send(t.Context())

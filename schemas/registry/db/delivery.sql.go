@@ -14,23 +14,22 @@ import (
 )
 
 const attemptLog = `-- name: AttemptLog :many
-SELECT number, url, endpoint_version, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
+SELECT number, url, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
 FROM attempt WHERE event_id = $1 ORDER BY number
 `
 
 type AttemptLogRow struct {
-	Number          int32
-	Url             string
-	EndpointVersion int64
-	StartedAt       time.Time
-	DurationMs      int32
-	Status          *int32
-	Error           *string
-	Response        []byte
-	DnsUs           *int32
-	ConnectUs       *int32
-	TlsUs           *int32
-	FirstByteUs     *int32
+	Number      int32
+	Url         string
+	StartedAt   time.Time
+	DurationMs  int32
+	Status      *int32
+	Error       *string
+	Response    []byte
+	DnsUs       *int32
+	ConnectUs   *int32
+	TlsUs       *int32
+	FirstByteUs *int32
 }
 
 // Everything known about the POSTs of an event.
@@ -46,7 +45,6 @@ func (q *Queries) AttemptLog(ctx context.Context, eventID uuid.UUID) ([]AttemptL
 		if err := rows.Scan(
 			&i.Number,
 			&i.Url,
-			&i.EndpointVersion,
 			&i.StartedAt,
 			&i.DurationMs,
 			&i.Status,

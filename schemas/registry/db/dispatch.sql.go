@@ -140,29 +140,23 @@ func (q *Queries) CorrectDelivery(ctx context.Context, arg CorrectDeliveryParams
 }
 
 const corrections = `-- name: Corrections :many
-SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision
+SELECT body FROM correction WHERE event_id = $1 ORDER BY revision
 `
 
-type CorrectionsRow struct {
-	Revision   int32
-	Body       []byte
-	ReplacedAt time.Time
-}
-
-// The earlier bodies of an event.
-func (q *Queries) Corrections(ctx context.Context, eventID uuid.UUID) ([]CorrectionsRow, error) {
+// The earlier bodies of an event, oldest first.
+func (q *Queries) Corrections(ctx context.Context, eventID uuid.UUID) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, corrections, eventID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CorrectionsRow
+	var items [][]byte
 	for rows.Next() {
-		var i CorrectionsRow
-		if err := rows.Scan(&i.Revision, &i.Body, &i.ReplacedAt); err != nil {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, body)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -258,13 +252,13 @@ func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
-SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision, coalesce(due.traceparent, '')::text AS traceparent FROM (
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
+SELECT due.event_id, due.sequence, due.type, due.body, due.attempts, due.revision, coalesce(due.traceparent, '')::text AS traceparent FROM (
+  (SELECT d.event_id, d.type, d.body, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT $3::integer)
   UNION ALL
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
+  (SELECT d.event_id, d.type, d.body, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'parked' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT $3::integer)
@@ -282,7 +276,6 @@ type DueDeliveriesRow struct {
 	Sequence    *int64
 	Type        string
 	Body        []byte
-	State       string
 	Attempts    int32
 	Revision    int32
 	Traceparent string
@@ -304,7 +297,6 @@ func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([
 			&i.Sequence,
 			&i.Type,
 			&i.Body,
-			&i.State,
 			&i.Attempts,
 			&i.Revision,
 			&i.Traceparent,
@@ -450,6 +442,10 @@ type FinishAttemptsRow struct {
 // since then, such as a replay, stays. Only the last attempts of an event are kept, and a
 // repeated one is searched among the newest, so the cost does not grow with their number. A
 // POST whose body was replaced meanwhile counts as finished before the correction.
+// The lease is read without a lock. So while another dispatcher takes it, this may still write:
+// an event whose new result the other one writes within the same milliseconds gets the older
+// result, and may be sent again. With a lock, the other one would have to wait until PostgreSQL
+// ends the transaction of a dispatcher whose host is gone.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]FinishAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,

@@ -70,7 +70,7 @@ FROM delivery WHERE event_id = $1;
 
 -- name: AttemptLog :many
 -- Everything known about the POSTs of an event.
-SELECT number, url, endpoint_version, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
+SELECT number, url, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
 FROM attempt WHERE event_id = $1 ORDER BY number;
 
 -- name: EndpointDays :many

@@ -68,8 +68,8 @@ UPDATE delivery d SET body = sqlc.arg(body), block_hash = sqlc.arg(block_hash), 
 WHERE d.event_id = sqlc.arg(event_id);
 
 -- name: Corrections :many
--- The earlier bodies of an event.
-SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision;
+-- The earlier bodies of an event, oldest first.
+SELECT body FROM correction WHERE event_id = $1 ORDER BY revision;
 
 -- name: InsertDeliveries :exec
 -- clock_timestamp and not the start of the transaction: a partner's times must not decrease
@@ -136,13 +136,13 @@ WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
 -- name: DueDeliveries :many
 -- The next deliveries in order. The two states are queried separately, because only then
 -- does the index return each in its order.
-SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision, coalesce(due.traceparent, '')::text AS traceparent FROM (
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
+SELECT due.event_id, due.sequence, due.type, due.body, due.attempts, due.revision, coalesce(due.traceparent, '')::text AS traceparent FROM (
+  (SELECT d.event_id, d.type, d.body, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
   UNION ALL
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
+  (SELECT d.event_id, d.type, d.body, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'parked' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
@@ -168,6 +168,10 @@ SELECT coalesce((
 -- since then, such as a replay, stays. Only the last attempts of an event are kept, and a
 -- repeated one is searched among the newest, so the cost does not grow with their number. A
 -- POST whose body was replaced meanwhile counts as finished before the correction.
+-- The lease is read without a lock. So while another dispatcher takes it, this may still write:
+-- an event whose new result the other one writes within the same milliseconds gets the older
+-- result, and may be sent again. With a lock, the other one would have to wait until PostgreSQL
+-- ends the transaction of a dispatcher whose host is gone.
 WITH result AS MATERIALIZED (
   SELECT n.*, before.last, before.known,
     before.last + row_number() OVER (PARTITION BY n.event_id, before.known ORDER BY n.started_at, n.fence) AS number
