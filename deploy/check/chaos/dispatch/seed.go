@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -220,8 +221,22 @@ func (r *run) strike(ctx context.Context) error {
 		}
 		return r.world.Produce(ctx,
 			slices.DeleteFunc(slices.Clone(r.appended), func(e partners.Referral) bool { return e.Topic != topic })...)
+	case n < 90: // a dispatcher is suspended for longer than its leases
+		return r.suspend(ctx, r.dispatchers[r.random.IntN(len(r.dispatchers))])
 	}
 	return nil
+}
+
+// suspend stops a dispatcher until its leases are over and the other one may have taken them. When it continues, it
+// still makes the POSTs that it had begun.
+func (r *run) suspend(ctx context.Context, d *stack.Process) error {
+	from := time.Now()
+	d.Signal(syscall.SIGSTOP)
+	defer d.Signal(syscall.SIGCONT)
+	err := r.wait(ctx, lease+time.Second)
+	until := time.Now().Add(lease)
+	r.thefts = append(r.thefts, theft{window{from, until}, until})
+	return err
 }
 
 func (r *run) exec(ctx context.Context, sql string) error {
