@@ -56,7 +56,7 @@ func (f *fixture) setCertificates(d *Dispatch, partner int64, url string, texts 
 	_, err = registry.SetCertificates(f.Context(), f.pool, registry.Author{Name: "test"}, f.sealer, partner, url, given)
 	f.check(err)
 	if d != nil {
-		d.endpoints.expire() // otherwise it uses the earlier ones for up to a second
+		f.readEndpoints(d)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestCertificatesOfAPartner(t *testing.T) {
 	// Another receiver of the same authority gets no certificate: none was set for its URL.
 	next, nextSeen := f.mutual(ca)
 	f.setURL(7, next.url)
-	d.endpoints.expire()
+	f.readEndpoints(d)
 	f.eventually("the certificates of another URL do not count", measured(math.Inf(1), math.Inf(1)))
 	f.deposits(7, 4, 5)
 	f.eventually("an attempt at the other URL", func() bool {

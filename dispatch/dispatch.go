@@ -70,7 +70,7 @@ func New(
 		Leases: leases(registry.PartnerLease), Concurrency: c.PerPartnerConcurrency,
 		Slots:  make(chan struct{}, c.Concurrency),
 		Timing: lane.Specified(), Guard: g, Queries: queries, Metrics: lane.NewMetrics(reg), Log: log,
-		Endpoint: d.endpoint, Expire: d.endpoints.expire, Record: d.ledger.record,
+		Endpoint: d.endpoint, Record: d.ledger.record,
 	}
 	return d
 }

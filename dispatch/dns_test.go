@@ -130,7 +130,7 @@ func TestDNSGames(t *testing.T) {
 		func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
 	names.Say(movedAddr)
 	f.setURL(7, url)
-	d.endpoints.expire()
+	f.readEndpoints(d)
 	deliver("moved", registry.Delivered, moved)
 	if n := len(internal.got()); n != 0 || internal.accepted.Load() != 0 {
 		t.Errorf("%d requests and %d connections to internal addresses", n, internal.accepted.Load())

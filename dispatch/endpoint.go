@@ -38,14 +38,13 @@ type endpoints struct {
 	sealer  *registry.Sealer
 	reads   singleflight.Group // one caller reads; the others wait for it without holding mu
 
-	mu      sync.Mutex
-	latest  reading
-	expired int // number of calls of expire
+	mu     sync.Mutex
+	latest reading
 }
 
 // A reading is one read of all endpoints.
 type reading struct {
-	at           time.Time // when the read began; zero: expired
+	at           time.Time // when the read began
 	rows         map[int64]db.EndpointsRow
 	certificates map[int64]certificates // by id
 	fault        error                  // errWrongKey, if no secret can be opened
@@ -83,22 +82,13 @@ func (e *endpoints) check(ctx context.Context) error {
 	return err
 }
 
-// expire makes the next get read the endpoints again.
-func (e *endpoints) expire() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.latest.at = time.Time{}
-	e.expired++
-	e.reads.Forget("") // a read in progress may predate the change
-}
-
 func (e *endpoints) row(ctx context.Context, partner int64) (_ db.EndpointsRow, _ certificates, known bool, _ error) {
 	e.mu.Lock()
-	latest, expired := e.latest, e.expired
+	latest := e.latest
 	e.mu.Unlock()
 	if time.Since(latest.at) >= endpointsAge {
 		// A caller whose context ends must not cancel the read for the others.
-		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
+		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx)) })
 		select {
 		case <-ctx.Done():
 			return db.EndpointsRow{}, certificates{}, false, fmt.Errorf("read the endpoints: %w", ctx.Err())
@@ -113,8 +103,8 @@ func (e *endpoints) row(ctx context.Context, partner int64) (_ db.EndpointsRow, 
 	return row, latest.certificates[row.CertificatesID], ok, latest.fault
 }
 
-// read reads all endpoints and caches them, unless expire was called meanwhile.
-func (e *endpoints) read(ctx context.Context, expired int) (reading, error) {
+// read reads all endpoints and caches them. Only one read is in progress at a time.
+func (e *endpoints) read(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	e.mu.Lock()
@@ -148,9 +138,7 @@ func (e *endpoints) read(ctx context.Context, expired int) (reading, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.expired == expired {
-		e.latest = now
-	}
+	e.latest = now
 	return now, nil
 }
 

@@ -216,6 +216,16 @@ func (f *fixture) run(d *Dispatch) (stop func()) {
 	return stop
 }
 
+// readEndpoints makes a dispatcher know the endpoints as they are now, and not only after endpointsAge. The first read
+// may have begun before.
+func (f *fixture) readEndpoints(d *Dispatch) {
+	f.Helper()
+	for range 2 {
+		_, err, _ := d.endpoints.reads.Do("", func() (any, error) { return d.endpoints.read(f.Context()) })
+		f.check(err)
+	}
+}
+
 func (f *fixture) start(change func(*Dispatch)) *Dispatch {
 	f.Helper()
 	d := f.dispatcher(change)

@@ -95,7 +95,7 @@ func TestBreakerLifeBelongsToItsURL(t *testing.T) {
 	before, events := len(r.got()), 30
 	staysOpen := func(d *Dispatch, what string) {
 		t.Helper()
-		d.endpoints.expire() // new events use the newest version
+		f.readEndpoints(d)
 		f.deposits(7, events, events+10)
 		events += 10
 		f.eventually(what+": all are parked", f.in(registry.Parked, events))

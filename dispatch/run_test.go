@@ -246,7 +246,7 @@ func TestRebalanceCountsDispatchersWithKeys(t *testing.T) {
 	// Each of the two can open another partner's secret.
 	f.partner(2, url)
 	d.endpoints.sealer = f.sealer
-	d.endpoints.expire()
+	f.readEndpoints(d)
 	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey) }).rebalance(t.Context())
 	if n := given(); n != 0 {
 		t.Errorf("%d of %d partners are given to a dispatcher that cannot sign for them", n, count)

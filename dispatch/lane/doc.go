@@ -3,10 +3,10 @@
 // the partner's URL, so that a slow or dead partner does not delay the others.
 //
 // A lane does not depend on Kafka or on other lanes. It reads the due deliveries from
-// PostgreSQL, and parks and ends deliveries there. It needs three things from its dispatcher
-// (Shared): a partner's endpoint, a fresh read of the endpoints, and the recording of an
-// attempt. The dispatcher calls Take to acquire the lease, then Run until the lane is idle
-// or has ended, and Drop to return the lease once the lane is retired.
+// PostgreSQL, and parks and ends deliveries there. It needs two things from its dispatcher
+// (Shared): a partner's endpoint, and the recording of an attempt. The dispatcher calls Take
+// to acquire the lease, then Run until the lane is idle or has ended, and Drop to return the
+// lease once the lane is retired.
 //
 // # Its machine
 //

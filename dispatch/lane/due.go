@@ -121,7 +121,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 }
 
 // giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. If a URL was registered that the
-// lane has not read yet, none ends, and the lane reads the endpoint again.
+// lane does not know yet, none ends: a later turn knows it.
 func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	if len(l.queue) == 0 && !due {
 		return nil
@@ -134,8 +134,7 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)
 	}
 	if found.Reachable {
-		l.shared.Expire()
-		l.Wake()
+		l.look = time.Now() // the queue is gone
 		return nil
 	}
 	l.look, l.aside = time.Time{}, false

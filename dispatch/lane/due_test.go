@@ -262,18 +262,17 @@ func TestParkWhenNothingIsDue(t *testing.T) {
 	}
 }
 
-// If a URL is registered that the lane has not read yet, no delivery ends, and the lane checks again at once.
+// If a URL is registered that the lane has not read yet, no delivery ends, and the lane reads its deliveries again.
 func TestGiveUpChecksFirst(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()
 	f.deliveries(1, registry.Pending, "0")
 	f.exec("INSERT INTO partner (id, name) VALUES (7, 'partner 7')")
 	f.exec("INSERT INTO endpoint (partner_id, url, secret) VALUES (7, 'https://receiver.invalid/hook', '')")
-	expired := 0
-	l.shared.Expire = func() { expired++ }
-	f.check(l.giveUp(t.Context(), true))
-	if f.in(registry.Pending) != 1 || expired != 1 || !l.Woken() {
-		t.Errorf("%d are still pending, expired %d times, woken: %v", f.in(registry.Pending), expired, l.Woken())
+	l.queue, l.look = make([]db.DueDeliveriesRow, 1), time.Time{} // the only one that is pending
+	f.check(l.giveUp(t.Context(), false))
+	if f.in(registry.Pending) != 1 || !l.due() {
+		t.Errorf("%d are still pending, due: %v", f.in(registry.Pending), l.due())
 	}
 }
 
@@ -285,8 +284,6 @@ func TestGiveUpDuringARegistration(t *testing.T) {
 	f.exec("INSERT INTO partner (id, name) VALUES (7, 'partner 7')")
 	f.exec("INSERT INTO endpoint (partner_id, url, secret) VALUES (7, NULL, '')")
 	f.deliveries(1, registry.Pending, "0") // a test event
-	expired := 0
-	l.shared.Expire = func() { expired++ }
 	tx, err := f.pool.Begin(t.Context())
 	f.check(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
@@ -307,7 +304,7 @@ func TestGiveUpDuringARegistration(t *testing.T) {
 	}
 	f.check(tx.Commit(t.Context()))
 	f.check(<-ended)
-	if f.in(registry.Pending) != 2 || expired != 1 || !l.Woken() {
-		t.Errorf("%d are still pending, expired %d times, woken: %v", f.in(registry.Pending), expired, l.Woken())
+	if f.in(registry.Pending) != 2 || !l.due() {
+		t.Errorf("%d are still pending, due: %v", f.in(registry.Pending), l.due())
 	}
 }

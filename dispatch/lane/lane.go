@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Shared holds what all lanes of a dispatcher share, and the three functions that they
+// Shared holds what all lanes of a dispatcher share, and the two functions that they
 // call in it.
 type Shared struct {
 	Leases      *registry.Leases // of partners; the dispatcher is their owner and renews them
@@ -30,8 +30,6 @@ type Shared struct {
 	// Endpoint returns the newest endpoint of a partner, and false if the partner is
 	// unknown or disabled, or has no URL. It may be a second old.
 	Endpoint func(ctx context.Context, partner int64) (Endpoint, bool, error)
-	// Expire makes the next Endpoint read again.
-	Expire func()
 	// Record writes the result of an attempt, retrying as long as needed, and reports whether the fence still held.
 	// Some time after ctx has ended, it stops retrying.
 	Record func(ctx context.Context, a Attempt) bool
