@@ -97,6 +97,7 @@ func pgBouncerSettings(server *url.URL, port int) string {
 		"auth_type = any",
 		"pool_mode = transaction",
 		fmt.Sprintf("default_pool_size = %d", pooledSessions),
+		"idle_transaction_timeout = 30", // as docs/operations.md recommends
 		"",
 	}, "\n")
 }
