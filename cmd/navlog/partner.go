@@ -131,6 +131,7 @@ type partnerRow struct {
 	LiveKeys  int64     `json:"liveKeys"`
 	URL       *string   `json:"webhookUrl"`
 	CreatedAt time.Time `json:"createdAt"`
+	Parked    bool      `json:"parked"` // by an operator: nothing is sent
 }
 
 func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
@@ -141,16 +142,24 @@ func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		rows := make([]partnerRow, len(found))
 		for i, p := range found {
-			rows[i] = partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, p.LiveKeys, p.Url, p.CreatedAt}
+			rows[i] = partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, p.LiveKeys, p.Url, p.CreatedAt, p.Held}
 		}
 		return cmd.Print(s.Out, rows, func(w io.Writer) {
 			fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
 			for _, p := range rows {
-				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit),
-					p.LiveKeys, orNone(p.URL))
+				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, p.state(), orDefault(p.RateLimit), p.LiveKeys,
+					orNone(p.URL))
 			}
 		})
 	})
+}
+
+// state describes whether a partner may use the API, and whether an operator stopped its webhooks.
+func (p partnerRow) state() string {
+	if p.Parked {
+		return partnerState(p.Disabled) + ", webhooks parked"
+	}
+	return partnerState(p.Disabled)
 }
 
 func partnerState(disabled bool) string {
@@ -195,6 +204,10 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return fmt.Errorf("read the keys of partner %d: %w", cmd.ID, err)
 		}
+		parked, err := q.EndpointHeld(ctx, cmd.ID)
+		if err != nil {
+			return fmt.Errorf("read the endpoint of partner %d: %w", cmd.ID, err)
+		}
 		keys := make([]keyRow, len(live))
 		for i, k := range live {
 			keys[i] = keyRow{k.Last4, k.CreatedAt}
@@ -202,10 +215,10 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		result := struct {
 			partnerRow
 			Keys []keyRow `json:"keys"`
-		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys}
+		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt, parked}, keys}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
 			cli.Fprintf(w, "partner      %d (%s), %s, created %s\nlimit        %s\nwebhook URL  %s (version %d, changed %s)\n",
-				p.ID, p.Name, partnerState(p.Disabled), clock(&p.CreatedAt), limitOf(p.RateLimit), orNone(p.Url), p.Version,
+				p.ID, p.Name, result.state(), clock(&p.CreatedAt), limitOf(p.RateLimit), orNone(p.Url), p.Version,
 				clock(&p.UpdatedAt))
 			for _, k := range keys {
 				cli.Fprintf(w, "key          ...%s, issued %s\n", k.Last4, clock(&k.CreatedAt))

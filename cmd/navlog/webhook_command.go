@@ -34,6 +34,7 @@ type order struct {
 	PartnerID  int64 `json:"partnerId"`
 	Done       bool  `json:"done"`
 	Deliveries int64 `json:"deliveries"` // number of deliveries sent for it so far
+	Parked     bool  `json:"parked"`     // an operator parked the partner: they wait
 }
 
 // order leaves a command for dispatch, waits for it, and prints the outcome. It leaves none for a partner to which
@@ -49,8 +50,12 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 		return fmt.Errorf("partner %d has no webhook URL, so nothing is sent: the partner registers one (docs/webhooks.md)",
 			p.ID)
 	}
+	parked, err := db.New(pool).EndpointHeld(ctx, d.Partner)
+	if err != nil {
+		return fmt.Errorf("read the endpoint of partner %d: %w", d.Partner, err)
+	}
 	var id int64
-	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
+	err = registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
 		if id, err = leave(q); err != nil {
 			return d, fmt.Errorf("store a command for partner %d: %w", d.Partner, err)
 		}
@@ -59,7 +64,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	if err != nil {
 		return err
 	}
-	o, q := order{Command: id, PartnerID: d.Partner}, db.New(pool)
+	o, q := order{Command: id, PartnerID: d.Partner, Parked: parked}, db.New(pool)
 	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 		r, err := q.CommandResult(ctx, id)
 		if err != nil {
@@ -85,6 +90,9 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 		default:
 			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` "+
 				"shows whether one runs)\n", o.PartnerID, what, o.Command)
+		}
+		if o.Parked {
+			cli.Fprintf(w, "the partner is parked, so nothing is sent until `navlog webhook resume %d`\n", o.PartnerID)
 		}
 	})
 }

@@ -118,6 +118,15 @@ func TestWebhookCommands(t *testing.T) {
 	if _, err := c.run("webhook", "park", "7"); err != nil || !held() {
 		t.Errorf("park: %v, held %t", err, held())
 	}
+	for _, command := range [][]string{{"partner", "show", "7"}, {"partner", "list"}} {
+		if out, err := c.run(command...); err != nil || !strings.Contains(out, "enabled, webhooks parked") {
+			t.Errorf("%v does not show that the partner is parked: %v\n%s", command, err, out)
+		}
+	}
+	out, err := c.run("webhook", "test", "7", "--wait", "0s")
+	if err != nil || !strings.Contains(out, "parked, so nothing is sent until `navlog webhook resume 7`") {
+		t.Errorf("a test event for a parked partner: %v\n%s", err, out)
+	}
 	if _, err := c.run("webhook", "resume", "7"); err != nil || held() {
 		t.Errorf("resume: %v, held %t", err, held())
 	}

@@ -217,6 +217,18 @@ func (q *Queries) EndOfRotation(ctx context.Context, partnerID int64) (time.Time
 	return at, err
 }
 
+const endpointHeld = `-- name: EndpointHeld :one
+SELECT held FROM endpoint WHERE partner_id = $1
+`
+
+// Whether an operator parked the partner. GetPartner does not read it, because serve has no right to.
+func (q *Queries) EndpointHeld(ctx context.Context, partnerID int64) (bool, error) {
+	row := q.db.QueryRow(ctx, endpointHeld, partnerID)
+	var held bool
+	err := row.Scan(&held)
+	return held, err
+}
+
 const getPartner = `-- name: GetPartner :one
 SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at
 FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = $1
@@ -297,7 +309,7 @@ func (q *Queries) ListLiveKeys(ctx context.Context, partnerID int64) ([]ListLive
 }
 
 const listPartners = `-- name: ListPartners :many
-SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url,
+SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.held,
   (SELECT count(*) FROM api_key k WHERE k.partner_id = p.id AND k.revoked_at IS NULL) AS live_keys
 FROM partner p JOIN endpoint e ON e.partner_id = p.id ORDER BY p.id
 `
@@ -309,9 +321,11 @@ type ListPartnersRow struct {
 	RateLimit *int32
 	CreatedAt time.Time
 	Url       *string
+	Held      bool
 	LiveKeys  int64
 }
 
+// For operators.
 func (q *Queries) ListPartners(ctx context.Context) ([]ListPartnersRow, error) {
 	rows, err := q.db.Query(ctx, listPartners)
 	if err != nil {
@@ -328,6 +342,7 @@ func (q *Queries) ListPartners(ctx context.Context) ([]ListPartnersRow, error) {
 			&i.RateLimit,
 			&i.CreatedAt,
 			&i.Url,
+			&i.Held,
 			&i.LiveKeys,
 		); err != nil {
 			return nil, err

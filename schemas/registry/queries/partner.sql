@@ -16,7 +16,8 @@ SELECT partner_id, secret FROM endpoint ORDER BY partner_id LIMIT 1;
 INSERT INTO api_key (partner_id, hash, last4) VALUES ($1, $2, $3);
 
 -- name: ListPartners :many
-SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url,
+-- For operators.
+SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.held,
   (SELECT count(*) FROM api_key k WHERE k.partner_id = p.id AND k.revoked_at IS NULL) AS live_keys
 FROM partner p JOIN endpoint e ON e.partner_id = p.id ORDER BY p.id;
 
@@ -84,6 +85,10 @@ WHERE partner_id = sqlc.arg(partner_id) AND (next_at IS NULL OR next_at <= now()
 -- name: EndOfRotation :one
 -- When the last rotation ends or ended; now if there was none.
 SELECT coalesce(next_at, now())::timestamptz AS at FROM endpoint WHERE partner_id = $1;
+
+-- name: EndpointHeld :one
+-- Whether an operator parked the partner. GetPartner does not read it, because serve has no right to.
+SELECT held FROM endpoint WHERE partner_id = $1;
 
 -- name: HoldEndpoint :execrows
 UPDATE endpoint SET held = $2 WHERE partner_id = $1;
