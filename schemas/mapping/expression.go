@@ -60,8 +60,8 @@ func (e *expressions) parse(p piece, depth int) (value, bool) {
 	switch {
 	case depth > maxDepth:
 		return e.wrong(p.from, "an expression is nested more than %d times", maxDepth)
-	case text == "place":
-		return counted("place", func(l *Log) uint64 { return l.Place }), true
+	case text == placeName:
+		return counted(placeName, func(l *Log) uint64 { return l.Place }), true
 	case text == "true", text == "false":
 		word := common.Hash{}
 		if text == "true" {
@@ -161,6 +161,9 @@ func (e *expressions) parameter(at int, name string) (value, bool) {
 	}
 	return v, true
 }
+
+// placeName is the expression for the place of a log, and its type in messages.
+const placeName = "place"
 
 // counted returns a 64-bit number that every log has.
 func counted(text string, of func(*Log) uint64) value {
@@ -303,6 +306,9 @@ func wordFor(v value, text string, t valueType) (common.Hash, error) {
 	case t.base == baseInt && v.typ.base == baseUint && v.typ.bits < t.bits,
 		v.typ.base == t.base && t.base != baseBytes && v.typ.bits <= t.bits:
 		return *v.constant, nil
+	}
+	if t.base == baseAddress {
+		return common.Hash{}, fmt.Errorf("%q is not an address: write 0x and 40 digits", text)
 	}
 	return common.Hash{}, fmt.Errorf("%q is not a value of type %s", text, t.text)
 }

@@ -123,7 +123,10 @@ func TestMistakes(t *testing.T) {
 		"a condition": {rules(bought + "    when: {whom: 0x00}\n    emit: none\n"),
 			"5:12: unknown parameter `$whom`: Bought has $who, $assets, $shares, $code and $note"},
 		"another type": {rules(bought + "    when: {who: 5}\n    emit: none\n"),
-			"5:17: `who` is compared with a value of its own type: \"5\" is not a value of type address"},
+			"5:17: `who` is compared with a value of its own type: \"5\" is not an address: write 0x and 40 digits"},
+		"another number": {rules(bought + "    when: {shares: 0x0000000000000000000000000000000000000000}\n    emit: none\n"),
+			"5:20: `shares` is compared with a value of its own type: \"0x0000000000000000000000000000000000000000\" is not a " +
+				"value of type uint128"},
 		"computed condition": {rules(bought + "    when: {assets: \"add(1, 2)\"}\n    emit: none\n"),
 			"5:20: `assets` can only be compared with a parameter or a literal"},
 		"two rules": {rules(bought + "    emit: none\n" + bought + "    emit: none\n"),
@@ -138,6 +141,23 @@ func TestMistakes(t *testing.T) {
 			"    emit: priced\n    set: {side: redeem, group: $assets, assets: $assets, shares: $shares}\n    with: {on: " +
 			"'C(uint256 k, uint256 g)', match: {g: $assets}, set: {up_to_group: $k}}\n"),
 			"5:11: `priced` is about a `group`, the groups from `group` to `to_group`, or everything `up_to_group`"},
+		"a funding of an owner": {rules(requested + ", group: $epoch}\n" + bought +
+			"    emit: funded\n    set: {up_to_group: 1, owner: $who, assets: $assets}\n"),
+			"8:11: `funded` with `up_to_group` applies to the requests of all owners, so it cannot have an `owner`"},
+		"a funding of totals": {rules(requested + "}\n" + bought + "    emit: [{funded: {up_to_key: 1, assets: $assets, " +
+			"shares: $shares}}]\n"), "8:13: `funded` with `up_to_key` applies to many requests, so it cannot have `assets` and " +
+			"`shares`: emit totals as `priced` before it, or as `settled`"},
+		"a price after the funding": {rules(requested + ", group: $epoch}\n" + bought +
+			"    emit: [{funded: {up_to_group: 1}}, {priced: {side: redeem, group: 1, assets: $assets, shares: $shares}}]\n"),
+			"8:41: `priced` comes before `funded`: a request is paid by the price that it has when it is funded"},
+		"a claim of a place": {rules(strings.Replace(requested, "key: $id", "key: place", 1) + ", source_id: $code}\n" +
+			bought + "    emit: claimed\n    set: {key: $assets, assets: $assets}\n"), "7:9: `claimed` names a `key` of its event, and each " +
+			"`requested` has the key `place`, which no other log contains"},
+		"a void place": {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, group: 1}}, " +
+			"{priced: {side: deposit, group: 1, assets: 1, shares: 1}}, {void: {key: $assets}}]\n"), "4:9: `void` names a " +
+			"`key` of its event, and each `deposit` has the key `place`, which no other log contains"},
+		"no supply": {rules(bought + "    emit: valuation\n    set: {total_assets: $assets}\n"), "4:9: NAV would be 0: the " +
+			"`valuation` has neither `nav` nor `total_supply`, and no rule emits `supply`"},
 		"no group": {rules(requested + "}\n" + bought + "    emit: funded\n    set: {up_to_group: 1}\n"),
 			"7:9: `funded` names a group, and no rule emits a `requested` with a `group`"},
 		"no deposits group": {rules(bought + "    emit: void\n    set: {owner: $who, group: 1}\n"),

@@ -514,10 +514,28 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 			c.at(name, 0, "`%s` cannot have %s at the same time", kind, effects[kind].names(both, "and"))
 		}
 	}
-	if !c.recorded && all&(Partner|Attribution) != 0 && len(r.effects) > 0 && r.names() != 0 { // a list has no companion
-		c.at(name, 0, "only one effect of a rule can name a partner: a log is one event for partners")
+	if !c.recorded {
+		c.ineffective(r, &e, name, all)
 	}
 	r.effects = append(r.effects, e)
+}
+
+// ineffective reports an effect of a rule, with the fields all, of which the read models would ignore a part.
+func (c *checker) ineffective(r *rule, e *emission, name *yaml.Node, all Fields) {
+	ignored := all & (Owner | Assets | Shares)
+	switch {
+	case all&(Partner|Attribution) != 0 && len(r.effects) > 0 && r.names() != 0: // a list has no companion
+		c.at(name, 0, "only one effect of a rule can name a partner: a log is one event for partners")
+	case e.kind == Funded && all&(To|GroupTo) != 0 && ignored&Owner != 0:
+		c.at(name, 0, "`funded` with %s applies to the requests of all owners, so it cannot have an `owner`",
+			effects[Funded].names(all&(To|GroupTo), "and"))
+	case e.kind == Funded && all&(To|GroupTo) != 0 && ignored != 0:
+		c.at(name, 0, "`funded` with %s applies to many requests, so it cannot have %s: emit totals as `priced` before it, "+
+			"or as `settled`", effects[Funded].names(all&(To|GroupTo), "and"), effects[Funded].names(ignored, "and"))
+	case e.kind == Priced && e.side == RedeemSide &&
+		slices.ContainsFunc(r.effects, func(e emission) bool { return e.kind == Funded }):
+		c.at(name, 0, "`priced` comes before `funded`: a request is paid by the price that it has when it is funded")
+	}
 }
 
 func satisfied(kind Kind, fields Fields) bool {

@@ -10,16 +10,28 @@ type queue struct {
 	groupIsKey bool
 }
 
-// ruleEffect is an effect of a rule, with its fields and the rule's node.
+// ruleEffect is an effect of a rule, with its fields, the expression of its key (nil for none), and the rule's node.
 type ruleEffect struct {
 	node *yaml.Node
 	kind Kind
 	side Side
 	has  Fields
+	key  *value
 }
 
-// queue checks that the rules name deposits and requests in the same way, because otherwise they could not be followed.
-// It derives the properties of all requests.
+// key returns the expression of the key that the rule itself sets; nil if it sets none.
+func (e *emission) key() *value {
+	for i := range e.sets {
+		if e.sets[i].field.field == ID {
+			return &e.sets[i].value
+		}
+	}
+	return nil
+}
+
+// queue checks that the rules fit each other: that they name deposits and requests in the same way, because otherwise
+// they could not be followed, and that a valuation has what its NAV follows from. It derives the properties of all
+// requests.
 func (c *checker) queue(m *Mapping) {
 	if c.found > 0 {
 		return // the rules are only compared if each one is valid
@@ -27,9 +39,10 @@ func (c *checker) queue(m *Mapping) {
 	var of [kindCount]Fields
 	var first [kindCount]*ruleEffect
 	priced := map[Side]bool{}
+	var keys [kindCount]bool // a key is not `place`, so that a later log can contain it
 	var all []ruleEffect
 	for r, e := range m.emissions() {
-		all = append(all, ruleEffect{r.node, e.kind, e.side, r.possibly(e)})
+		all = append(all, ruleEffect{r.node, e.kind, e.side, r.possibly(e), e.key()})
 	}
 	for i := range all {
 		t := &all[i]
@@ -37,6 +50,7 @@ func (c *checker) queue(m *Mapping) {
 		if first[t.kind] == nil {
 			first[t.kind] = t
 		}
+		keys[t.kind] = keys[t.kind] || t.key == nil || t.key.typ.text != placeName
 		if t.kind == Priced {
 			priced[t.side] = true
 		}
@@ -70,6 +84,10 @@ func (c *checker) queue(m *Mapping) {
 	}
 	for i := range all {
 		t := &all[i]
+		named := Requested
+		if t.kind == Void {
+			named = Deposit
+		}
 		switch {
 		case t.kind == Requested && m.queue.groupIsKey && t.has&Group != 0:
 			c.at(t.node, 0, "requests are funded up to a key, so none can have a `group`")
@@ -96,6 +114,12 @@ func (c *checker) queue(m *Mapping) {
 		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && first[Funded] != nil && !c.recorded:
 			c.at(t.node, 0, "`cancelled` names an owner and shares, which would be taken from funded requests only (line %d "+
 				"emits `funded`): name the request or its group", first[Funded].node.Line)
+		case t.kind > named && t.kind <= Expired && t.key != nil && t.key.parameter != nil &&
+			first[named] != nil && !keys[named] && !c.recorded:
+			c.at(t.node, 0, "`%s` names a `key` of its event, and each `%s` has the key `place`, which no other log contains",
+				t.kind, named)
+		case t.kind == Valuation && t.has&(Nav|Shares) == 0 && first[Supply] == nil && !c.recorded:
+			c.at(t.node, 0, "NAV would be 0: the `valuation` has neither `nav` nor `total_supply`, and no rule emits `supply`")
 		case (t.kind == Cancelled && t.has&(ID|SourceID|Group) != 0 || t.kind == Expired) && m.queue.has&Unfunded != 0:
 			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would "+
 				"be unknown", t.kind)

@@ -62,9 +62,10 @@ func TestCanonicalIsAMapping(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierVersion: a rule that names two partners, voids a deposit that has shares, or cancels shares that
-// may not be funded is a mistake now, and so are characters that are not displayed. But the log has them forever, so such
-// a record can be read, and its text is found by its hash.
+// TestRecordOfAnEarlierVersion: characters that are not displayed are a mistake now, and so is a rule that names two
+// partners, voids a deposit that has shares, cancels shares that may not be funded, funds the requests of one owner up
+// to a key or for a total, prices requests after their funding, names a place that no log contains, or values a vault
+// without its supply. But the log has them forever, so such a record can be read, and its text is found by its hash.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
@@ -72,10 +73,16 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 		"[{deposit: " + effect + "}, {void: {key: 1}}]",
 		"[{requested: {key: place, owner: $who, shares: $shares}}, {funded: {up_to_key: 1}}, " +
 			"{cancelled: {owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}]",
+		"[{requested: {key: 1, owner: $who, shares: $shares}}, {funded: {up_to_key: 1, owner: $who}}]",
+		"[{requested: {key: 1, owner: $who, shares: $shares}}, {funded: {up_to_key: 1, assets: $assets}}]",
+		"[{requested: {key: 1, owner: $who, shares: $shares}}, {funded: {up_to_key: 1}}, {priced: {side: redeem, group: 1, " +
+			"assets: $assets, shares: $shares}}]",
+		"[{requested: {key: place, owner: $who, shares: $shares, estimate: $assets}}, {claimed: {key: $assets}}]",
+		"[{valuation: {total_assets: $assets}}]",
 		"none\n  - on: \"B() // a\\u200bb\"\n    emit: none"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
 		if _, err := Parse("x", text); err == nil {
-			t.Error("the text has no mistake")
+			t.Errorf("%s: the text has no mistake", emit)
 		}
 		text, err := Canonical("x", text)
 		must(t, err)

@@ -79,12 +79,14 @@ var (
 	identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 	suffix     = regexp.MustCompile(`\[([0-9]{0,4})\]$`)
 	blank      = regexp.MustCompile(`//[^\n]*|(?s:/\*.*?\*/)|\s`)
+	payable    = regexp.MustCompile(`\baddress +payable\b`)
 )
 
 // parseSignature parses "Name(type indexed name, ...)". The error is a sentence; at is the offset of the mistake.
 func parseSignature(text string) (s *signature, at int, err error) {
 	// A declaration may be copied with its lines and comments. Offsets stay the same.
 	text = blank.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat(" ", len(found)) })
+	text = payable.ReplaceAllStringFunc(text, func(found string) string { return fmt.Sprintf("%-*s", len(found), "address") })
 	if strings.HasSuffix(strings.TrimRight(strings.ReplaceAll(text, ")", ") "), " ;"), " anonymous") {
 		return nil, 0, errors.New("the first topic of an anonymous event does not name it, so no rule can read it")
 	}

@@ -272,7 +272,8 @@ func TestCopiedDeclarations(t *testing.T) {
 		"address owner /* of the\n          shares */\n      );\n",
 		"|\n      /// @notice Shares are requested.\n      event Asked(uint256 indexed id, address owner);\n",
 		">-\n      event Asked(\n          uint256 indexed id,\n          address owner\n      );\n",
-		"event Asked(\n        uint256 indexed id,\n        address owner\n      );\n"} {
+		"event Asked(\n        uint256 indexed id,\n        address owner\n      );\n",
+		"event Asked(uint256 indexed id, address\n        payable owner);\n"} {
 		m, err := Parse("f.yaml", []byte(rules("  - on: "+text+"    emit: none\n")))
 		if err != nil || m.Events()[0].Signature != "Asked(uint256,address)" {
 			t.Errorf("%s: %v", text, err)
@@ -400,7 +401,7 @@ func TestRequestOfNoShares(t *testing.T) {
 	for claim, want := range map[string]int{"owner: $who, assets: $value, shares: $value": 0,
 		"key: $value, assets: $value": 1} {
 		s := sourcesOf(t, "preset: asked\nsources: {vault: required}\nevents:\n"+
-			"  - on: Asked(address indexed who, uint32 partner, uint256 shares)\n    emit: requested\n    set: {key: place, "+
+			"  - on: Asked(address indexed who, uint32 partner, uint256 shares)\n    emit: requested\n    set: {key: $partner, "+
 			"owner: $who, partner: $partner, shares: $shares}\n  - on: Paid(address indexed who, uint256 value)\n    emit: "+
 			"claimed\n    set: {"+claim+"}\n")
 		for shares, want := range map[int]int{0: want, 1: 1} {
